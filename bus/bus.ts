@@ -1,0 +1,107 @@
+/**
+ * What travels between processes. Commands and work are durable once their promise resolves; notices, answers, control and
+ * tokens may be lost at any moment and everything that reads them heals. Two drivers, one conformance suite (conformance.ts).
+ *
+ * Bodies of commands and work are text of any size up to 32 MiB: over 512 KiB they travel as blobs, unseen by both ends.
+ */
+export interface Bus {
+  readonly commands: CommandLog;
+  readonly work: WorkQueue;
+  readonly notices: NoticeBoard;
+  readonly tokens: TokenStream;
+  readonly blobs: BlobStore;
+  /** False while the broker can't be reached. */
+  isReady(): boolean;
+  /** Stops reading, waits for handlers in hand, then closes. */
+  close(): Promise<void>;
+}
+
+export interface Subscription {
+  /** Takes nothing new and resolves once the handler in hand, if any, has returned. */
+  stop(): Promise<void>;
+}
+
+/** One log of commands for all partitions; a sequence is a position in the whole log and is never used twice. */
+export interface CommandLog {
+  /**
+   * Stores a command. A message id seen within the last 120 s is a duplicate and stores nothing.
+   * @returns the sequence of the command, or of the one it repeats
+   */
+  append(partition: number, messageId: string, body: string): Promise<{ sequence: number; duplicate: boolean }>;
+  /**
+   * Reads a partition in order from behind a sequence (0: from the start), then follows it. The handler gets all that is at
+   * hand, at least one and at most `maxBatch`; the next call waits for its promise. There are no acks: the reader keeps its cursor.
+   */
+  read(partition: number, afterSequence: number, handler: (commands: StoredCommand[]) => Promise<void>, options?: { maxBatch?: number }): Subscription;
+  /** The command at a sequence of the log, or null when it was purged or is another partition's. */
+  at(partition: number, sequence: number): Promise<StoredCommand | null>;
+  /** `created` names this log: another value means that it was lost and begun anew, so old cursors mean nothing. */
+  state(): Promise<{ created: string; firstSequence: number; lastSequence: number }>;
+  /** Drops everything below the sequence, over all partitions. A sequence of 1 or less drops nothing. */
+  purge(belowSequence: number): Promise<void>;
+}
+
+export interface StoredCommand {
+  sequence: number;
+  messageId: string;
+  body: string;
+}
+
+/** The kinds of work, each with its own subject and consumers. */
+export type WorkKind = 'router.turn' | 'router.call';
+
+/** At least once: an item is given again when its worker died, let its lease lapse or sent it back. Handlers must bear a second delivery. */
+export interface WorkQueue {
+  /** Stores an item. A message id seen within the last 120 s is a duplicate and stores nothing. */
+  publish(kind: WorkKind, messageId: string, body: string): Promise<{ duplicate: boolean }>;
+  /**
+   * Hands items to the handler, at most `concurrency` at once. A handler that returns or throws without having settled its
+   * item leaves it to be delivered again when the lease lapses.
+   */
+  consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription;
+}
+
+export interface ConsumeOptions {
+  concurrency: number;
+  /** How long an item stays with a worker that says nothing. */
+  ackWaitMs: number;
+}
+
+export interface WorkItem {
+  messageId: string;
+  body: string;
+  /** 1 at the first delivery. Anything higher marks a redelivery: look before acting. */
+  delivery: number;
+  publishedAtMs: number;
+  /** Done: the item is gone for good. */
+  ack(): Promise<void>;
+  /** Not now: deliver it again after the delay. */
+  nak(delayMs: number): Promise<void>;
+  /** Never: drop it. The reason goes to the log. */
+  term(reason: string): Promise<void>;
+  /** Still at it: starts the lease anew. @throws when the lease is already lost */
+  working(): Promise<void>;
+}
+
+/** Plain publish and subscribe, without memory: notices (`evt.*`), owners (`part.*`), answers (`ans.*`), control (`ctl.*`). */
+export interface NoticeBoard {
+  publish(subject: string, body: string): void;
+  /** `*` in the pattern stands for one token. Handlers run in publish order per subject and must not throw. */
+  subscribe(pattern: string, handler: (subject: string, body: string) => void): Subscription;
+}
+
+/** Frames of model calls: live to whoever listens, and kept for two minutes so that a reader can look back. */
+export interface TokenStream {
+  /** Fire and forget. The bytes belong to the bus afterwards: do not write into them again. */
+  publish(subject: string, frame: Uint8Array): void;
+  /** Frames are shared between readers: read only. */
+  subscribe(pattern: string, handler: (subject: string, frame: Uint8Array) => void): Subscription;
+  /** All frames kept of one subject, in order. Empty when there are none, or none any more. */
+  replay(subject: string): Promise<Uint8Array[]>;
+}
+
+/** Large bodies in transit, kept for 24 hours. */
+export interface BlobStore {
+  put(bytes: Uint8Array): Promise<string>;
+  get(id: string): Promise<Uint8Array | null>;
+}

@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { chatRequest } from '#shared/contracts/router/chat-request.ts';
+
+/**
+ * One model call on `work.router.call` or `work.router.turn`; its message id is the call id. No credential travels: `keyId` names
+ * the key that asked, the worker resolves what it needs by itself.
+ */
+export const routerCall = z.object({
+  v: z.literal(1),
+  /** The generation id of a client's call; the effect id of an actor's call. */
+  callId: z.string(),
+  /** Frames go to `tok.<origin>.<callId>`. */
+  origin: z.string(),
+  /** `frames`: every chunk as it comes. `body`: one terminal frame with the whole answer. `none`: no frame, only the command of `reply`. */
+  want: z.enum(['frames', 'body', 'none']),
+  /** Epoch milliseconds after which the call is not begun, and ends with `router.timeout` if it runs. */
+  deadlineAtMs: z.number(),
+  createdAtMs: z.number(),
+  /** Id of the calling key in the router's configuration. */
+  keyId: z.string(),
+  /** W3C trace context of the caller; null when it has none. */
+  traceparent: z.string().nullable(),
+  request: chatRequest,
+  /** Where the result goes as a command, for calls of actors; null for calls of clients. */
+  reply: z.object({ sessionId: z.string(), turnId: z.string() }).nullable(),
+});
+export type RouterCall = z.infer<typeof routerCall>;

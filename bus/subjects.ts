@@ -1,0 +1,55 @@
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+
+type Service = 'router-gateway' | 'agent-gateway' | 'actor-host' | 'router-worker' | 'effect-worker';
+
+interface Address {
+  pattern: string;
+  publish: readonly Service[];
+  read: readonly Service[];
+}
+
+/** Every address of the house. Code, the broker's permissions and the compose file are made from this one table. */
+export const addresses = {
+  /** `cmd.<partition>`: commands to the owner of a partition, kept in the command log. */
+  commands: { pattern: 'cmd.*', publish: ['agent-gateway', 'actor-host', 'router-worker', 'effect-worker'], read: ['actor-host'] },
+  /** A model call that a turn waits for. */
+  turnCalls: { pattern: 'work.router.turn', publish: ['actor-host'], read: ['router-worker'] },
+  /** A model call that a client of the router waits for. */
+  clientCalls: { pattern: 'work.router.call', publish: ['router-gateway'], read: ['router-worker'] },
+  /** `tok.<origin>.<call>`: frames of a call towards who shows them. The origin is a gateway's id, or a session's. */
+  tokens: { pattern: 'tok.*.*', publish: ['router-worker'], read: ['router-gateway', 'agent-gateway'] },
+  /** `evt.<session>`: new events of a session's log. */
+  notices: { pattern: 'evt.*', publish: ['actor-host'], read: ['agent-gateway'] },
+  /** `part.<partition>`: the partition has a new owner; readers re-check what they follow. */
+  partitions: { pattern: 'part.*', publish: ['actor-host'], read: ['agent-gateway'] },
+  /** `ans.<gateway>`: answers to commands that asked for one. */
+  answers: { pattern: 'ans.*', publish: ['actor-host'], read: ['agent-gateway'] },
+  /** `ctl.<call>`: abort a call. */
+  control: { pattern: 'ctl.*', publish: ['router-gateway', 'actor-host'], read: ['router-worker'] },
+} as const satisfies Record<string, Address>;
+
+/** One token of a subject. `.` separates tokens and `*` `>` are wildcards, so an id may hold none of them. */
+const TOKEN = /^[A-Za-z0-9_-]{1,128}$/;
+
+/** Fills the `*` of a pattern in order: `subjectOf(addresses.tokens, origin, callId)`. @throws `bus.invalid_subject` */
+export function subjectOf({ pattern }: Address, ...tokens: (string | number)[]): string {
+  const rest = tokens.map(String);
+  const subject = pattern.replaceAll('*', () => {
+    const token = rest.shift();
+    if (token === undefined || !TOKEN.test(token)) throw new SwitchyardError('bus.invalid_subject', `${pattern} can't take '${token}'`);
+    return token;
+  });
+  if (rest.length > 0) throw new SwitchyardError('bus.invalid_subject', `${pattern} has no room for '${rest[0]}'`);
+  return subject;
+}
+
+/** A subscription pattern over all that follows the given tokens: `patternOf(addresses.tokens, origin)` is `tok.<origin>.*`. */
+export function patternOf({ pattern }: Address, ...tokens: string[]): string {
+  const rest = [...tokens];
+  return pattern.replaceAll('*', () => {
+    const token = rest.shift();
+    if (token === undefined) return '*';
+    if (!TOKEN.test(token)) throw new SwitchyardError('bus.invalid_subject', `${pattern} can't take '${token}'`);
+    return token;
+  });
+}

@@ -1,0 +1,51 @@
+import type { FinishReason } from '#shared/contracts/router/chat-completion.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+
+/** One thing a provider said, whatever its dialect. Names are noun-verb. */
+export type ProviderPart =
+  | { type: 'text-delta'; text: string }
+  | { type: 'reasoning-delta'; text: string }
+  | { type: 'refusal-delta'; text: string }
+  /** `index` is our own running number of the tool call in this answer, from 0. */
+  | { type: 'tool-call-start'; index: number; id: string; name: string }
+  | { type: 'tool-call-delta'; index: number; arguments: string }
+  | { type: 'usage'; usage: ProviderUsage }
+  /** Exactly one, before the stream ends: a stream without it was cut. */
+  | { type: 'finish'; reason: FinishReason; nativeReason: string | null };
+
+export interface ProviderUsage {
+  promptTokens: number;
+  completionTokens: number;
+  cachedTokens: number;
+  reasoningTokens: number;
+}
+
+export interface ProviderCall {
+  /** The upstream's own name of the model. */
+  model: string;
+  /** Only parameters that the endpoint supports are left in it. */
+  request: ChatRequest;
+  timeouts: ProviderTimeouts;
+}
+
+/** All in milliseconds. The total is the caller's, through the signal. */
+export interface ProviderTimeouts {
+  connectMs: number;
+  /** From the request to the first content part. */
+  firstTokenMs: number;
+  /** Longest silence between two reads after that. */
+  idleMs: number;
+}
+
+export interface ProviderAdapter {
+  /** The slug of the provider in the router's configuration. */
+  readonly slug: string;
+  /**
+   * Calls the model and yields what it says, one batch per network read, so that no token costs a turn of the event loop.
+   * Ends after a `finish` part.
+   * @throws SwitchyardError with a `router.*` code; `details` may hold `status` (upstream's), `raw` (its error as parsed JSON or text),
+   *   `providerCode`, `retryAfterMs`. A stream that ends without `finish` throws `router.provider_unavailable`.
+   *   When the signal aborts, the upstream connection is closed at once and the signal's reason is thrown.
+   */
+  stream(call: ProviderCall, signal: AbortSignal): AsyncIterable<readonly ProviderPart[]>;
+}

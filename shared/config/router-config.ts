@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { secretRef } from './secret-ref.ts';
+
+/**
+ * The router's configuration: one YAML or JSON file. Prices are USD per million tokens, as decimal texts so that no cent is lost
+ * in a float. Times are milliseconds.
+ */
+const slug = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'must be lower-case letters, digits, ".", "_" or "-"');
+const price = z.string().regex(/^\d{1,9}(\.\d{1,9})?$/, 'must be a decimal like "0.15"');
+const milliseconds = z.number().int().min(1).max(3_600_000);
+
+const openAiCompatibleProvider = z.strictObject({
+  slug,
+  name: z.string().min(1).optional(),
+  kind: z.literal('openai-compatible'),
+  base_url: z.url({ protocol: /^https?$/ }),
+  /** Absent for upstreams that ask for none, such as a model server on the same machine. */
+  api_key: secretRef.optional(),
+});
+
+const scriptedProvider = z.strictObject({ slug, name: z.string().min(1).optional(), kind: z.literal('scripted') });
+
+const endpoint = z.strictObject({
+  provider: slug,
+  upstream_model: z.string().min(1),
+  prices: z.strictObject({ prompt: price, completion: price, cached_prompt: price.optional(), request: price.optional() }).optional(),
+  context_length: z.number().int().min(1).optional(),
+  max_completion_tokens: z.number().int().min(1).optional(),
+  /** Request parameters that the endpoint takes; absent: all. Others are dropped before the call. */
+  supported_parameters: z.array(z.string()).optional(),
+});
+
+const model = z.strictObject({
+  id: z.string().regex(/^[A-Za-z0-9._-]+\/[A-Za-z0-9._:-]+$/, 'must be provider/model'),
+  name: z.string().min(1).optional(),
+  description: z.string().default(''),
+  /** Other names that callers may use; the answer names the model by its id. */
+  aliases: z.array(z.string().min(1)).default([]),
+  /** Tried in this order. */
+  endpoints: z.array(endpoint).min(1),
+});
+
+const key = z.strictObject({
+  id: slug,
+  name: z.string().min(1).optional(),
+  /** The secret that callers send as bearer. */
+  key: secretRef,
+  disabled: z.boolean().default(false),
+});
+
+export const routerConfig = z.strictObject({
+  providers: z.array(z.discriminatedUnion('kind', [openAiCompatibleProvider, scriptedProvider])).min(1),
+  models: z.array(model).min(1),
+  /** Used when a request names no model. Absent: the first of `models`. */
+  default_model: z.string().optional(),
+  keys: z.array(key).min(1),
+  timeouts: z
+    .strictObject({
+      connect_ms: milliseconds.default(5_000),
+      first_token_ms: milliseconds.default(60_000),
+      idle_ms: milliseconds.default(30_000),
+      total_ms: milliseconds.default(600_000),
+    })
+    .prefault({}),
+});
+
+export type RouterConfig = z.infer<typeof routerConfig>;
+export type ProviderConfig = RouterConfig['providers'][number];
+export type ModelConfig = RouterConfig['models'][number];
+export type EndpointConfig = ModelConfig['endpoints'][number];

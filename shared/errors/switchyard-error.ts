@@ -1,0 +1,68 @@
+/**
+ * The only map from a code to its public faces. A new error is a new row; docs/errors.md is held in step by a test.
+ * `status`: HTTP status at a gateway. `retryable`: whether the same request may pass later. `routerType`: `error.type` of the
+ * router's bodies (the `error_type` vocabulary of its clients). `agentCode`: `code` of the agent server's bodies.
+ */
+export const errorCatalogue = {
+  internal: { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
+  'config.invalid': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
+  'bus.invalid_subject': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
+  'bus.closed': { status: 503, retryable: true, routerType: 'server', agentCode: 'not_ready' },
+  'bus.body_too_large': { status: 413, retryable: false, routerType: 'payload_too_large', agentCode: 'payload_too_large' },
+  'storage.wrong_handle': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
+  'storage.closed': { status: 503, retryable: true, routerType: 'server', agentCode: 'not_ready' },
+  'storage.schema_refused': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
+  'storage.folder_held': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
+  'service.not_ready': { status: 503, retryable: true, routerType: 'server', agentCode: 'not_ready' },
+  'service.no_answer': { status: 503, retryable: true, routerType: 'server', agentCode: 'not_ready' },
+  'service.port_taken': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
+  'request.invalid': { status: 400, retryable: false, routerType: 'invalid_request', agentCode: 'validation_failed' },
+  'request.unauthorized': { status: 401, retryable: false, routerType: 'authentication', agentCode: 'unauthorized' },
+  'request.not_found': { status: 404, retryable: false, routerType: 'not_found', agentCode: 'not_found' },
+  'request.conflict': { status: 409, retryable: false, routerType: 'invalid_request', agentCode: 'conflict' },
+  'request.too_large': { status: 413, retryable: false, routerType: 'payload_too_large', agentCode: 'payload_too_large' },
+  'request.rate_limited': { status: 429, retryable: true, routerType: 'rate_limit_exceeded', agentCode: 'rate_limited' },
+  'router.model_unknown': { status: 400, retryable: false, routerType: 'invalid_request', agentCode: 'internal' },
+  'router.no_provider': { status: 503, retryable: false, routerType: 'not_found', agentCode: 'internal' },
+  'router.provider_refused': { status: 400, retryable: false, routerType: 'invalid_request', agentCode: 'internal' },
+  'router.context_length': { status: 400, retryable: false, routerType: 'context_length_exceeded', agentCode: 'internal' },
+  'router.content_policy': { status: 403, retryable: false, routerType: 'content_policy_violation', agentCode: 'internal' },
+  'router.provider_rate_limited': { status: 429, retryable: true, routerType: 'rate_limit_exceeded', agentCode: 'internal' },
+  'router.provider_overloaded': { status: 503, retryable: true, routerType: 'provider_overloaded', agentCode: 'internal' },
+  'router.provider_unavailable': { status: 502, retryable: true, routerType: 'provider_unavailable', agentCode: 'internal' },
+  'router.provider_misconfigured': { status: 502, retryable: true, routerType: 'provider_unavailable', agentCode: 'internal' },
+  'router.timeout': { status: 408, retryable: true, routerType: 'timeout', agentCode: 'internal' },
+  'router.cancelled': { status: 408, retryable: false, routerType: 'timeout', agentCode: 'internal' },
+  'session.not_found': { status: 404, retryable: false, routerType: 'not_found', agentCode: 'not_found' },
+  'session.exists': { status: 409, retryable: false, routerType: 'invalid_request', agentCode: 'conflict' },
+  'turn.timeout': { status: 500, retryable: true, routerType: 'timeout', agentCode: 'internal' },
+  'turn.engine_failed': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
+} as const satisfies Record<string, { status: number; retryable: boolean; routerType: string; agentCode: string }>;
+
+export type ErrorCode = keyof typeof errorCatalogue;
+
+/** What survives a snapshot or the bus: an error without class, stack or cause. */
+export interface Failure {
+  code: ErrorCode;
+  message: string;
+  details: Record<string, unknown>;
+}
+
+export class SwitchyardError extends Error {
+  override readonly name = 'SwitchyardError';
+  readonly code: ErrorCode;
+  readonly details: Record<string, unknown>;
+
+  /** @param message what this layer was doing. The inner message stays in `cause`; the log prints the whole chain. */
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; details?: Record<string, unknown> } = {}) {
+    super(message, { cause: options.cause });
+    this.code = code;
+    this.details = options.details ?? {};
+  }
+}
+
+/** The failure an error stands for: a SwitchyardError keeps its code and message, anything else is `internal` with its text masked. */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof SwitchyardError) return { code: error.code, message: error.message, details: error.details };
+  return { code: 'internal', message: 'internal error', details: {} };
+}
