@@ -19,10 +19,13 @@ export interface Queryable {
 /** The house's book of truth: PostgreSQL, through its own wire types. SQL is written for PostgreSQL 15. */
 export interface Database extends Queryable {
   /**
-   * Runs `work` in one transaction and commits when it resolves; rolls back when it throws.
+   * Runs `work` in one transaction and commits when it resolves; rolls back when it throws, and also when it resolves although a
+   * statement failed: the promise then rejects with that statement's error.
    * Inside, only the handle given is used and nothing but the database is awaited: on the embedded driver, which has one
-   * connection, anything else would wait for itself for ever, so it throws `storage.wrong_handle`.
+   * connection, anything else would wait for itself for ever. So every driver throws `storage.wrong_handle` there, and also for a
+   * handle that is used after its transaction.
    */
   transaction<Result>(work: (handle: Queryable) => Promise<Result>): Promise<Result>;
+  /** Refuses what comes from now on with `storage.closed`, finishes what is in hand, then closes. */
   close(): Promise<void>;
 }

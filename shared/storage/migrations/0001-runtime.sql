@@ -15,12 +15,14 @@ create table parts (
   machine_v int not null default 0
 ) with (fillfactor = 70);
 
+-- `head` is the number of events, so the next offset. `record` is the session as the API shows it; `snapshot` is its actor's own.
 create table sessions (
   id text primary key,
   p int not null,
   head bigint not null,
   machine_v int not null,
   snapshot json not null,
+  record json not null,
   created_at timestamptz not null,
   updated_at timestamptz not null
 ) with (fillfactor = 70);

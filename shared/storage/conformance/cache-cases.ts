@@ -1,0 +1,144 @@
+import { expect, it } from 'vitest';
+import { type Cache, cacheLimits } from '../cache.ts';
+
+/** Longer than any test runs. */
+const LONG_MS = 60_000;
+
+export function valueCases(name: string, cache: () => Cache, advance: (ms: number) => Promise<void>): void {
+  it(`${name}: has nothing under a key that was never set`, async () => {
+    expect(await cache().get('unknown')).toBeNull();
+    await cache().delete('unknown');
+  });
+
+  it(`${name}: refuses keys and values beyond the limits`, async () => {
+    const longKey = 'k'.repeat(cacheLimits.keyCharacters);
+    const longValue = 'v'.repeat(cacheLimits.valueCharacters);
+
+    await expect(cache().get(`${longKey}k`)).rejects.toThrow(RangeError);
+    await expect(cache().set('key', `${longValue}v`, LONG_MS)).rejects.toThrow(RangeError);
+    await cache().set(longKey, longValue, LONG_MS);
+    expect((await cache().get(longKey)) === longValue).toBe(true);
+  });
+
+  it(`${name}: refuses a time to live that is no number`, async () => {
+    await expect(cache().set('key', 'value', Number.NaN)).rejects.toThrow(RangeError);
+    await expect(cache().set('key', 'value', Number.POSITIVE_INFINITY)).rejects.toThrow(RangeError);
+  });
+
+  it(`${name}: refuses everything after it was closed`, async () => {
+    await cache().close();
+
+    const attempts: Promise<unknown>[] = [cache().get('a'), cache().set('a', 'b', LONG_MS), cache().delete('a'), cache().increment('a', 1, LONG_MS)];
+    attempts.push(cache().takeSlot('a', 'me', 1, LONG_MS), cache().releaseSlot('a', 'me'));
+    for (const attempt of await Promise.allSettled(attempts)) expect(attempt).toMatchObject({ reason: { code: 'storage.closed' } });
+  });
+
+  it(`${name}: forgets a value when its time is over, and takes a time under 1 ms for 1 ms`, async () => {
+    await cache().set('short', 'value', 50);
+    await cache().set('shorter', 'value', 0);
+    await cache().set('long', 'value', LONG_MS);
+
+    await advance(80);
+
+    expect(await cache().get('short')).toBeNull();
+    expect(await cache().get('shorter')).toBeNull();
+    expect(await cache().get('long')).toBe('value');
+  });
+
+  it(`${name}: counts the time to live from the last set`, async () => {
+    await cache().set('key', 'first', 500);
+    await cache().set('key', 'second', LONG_MS);
+
+    await advance(600);
+
+    expect(await cache().get('key')).toBe('second');
+  });
+
+  it(`${name}: returns any text as it was set, and nothing after its deletion`, async () => {
+    for (const value of ['', 'Zürich 🦊\n\u0000', '12']) {
+      await cache().set('key: with spaces, ü and *', value, LONG_MS);
+      expect(await cache().get('key: with spaces, ü and *')).toBe(value);
+    }
+
+    await cache().delete('key: with spaces, ü and *');
+    expect(await cache().get('key: with spaces, ü and *')).toBeNull();
+  });
+}
+
+export function counterCases(name: string, cache: () => Cache, advance: (ms: number) => Promise<void>): void {
+  it(`${name}: starts a counter's time to live with its first addition only`, async () => {
+    expect(await cache().increment('hits', 2, 500)).toBe(2);
+    expect(await cache().increment('hits', 3, LONG_MS)).toBe(5);
+
+    await advance(600);
+
+    expect(await cache().get('hits')).toBeNull();
+    expect(await cache().increment('hits', 7, LONG_MS)).toBe(7);
+  });
+
+  it(`${name}: adds what comes at once without losing any`, async () => {
+    const sums = await Promise.all(Array.from({ length: 50 }, () => cache().increment('hits', 2, LONG_MS)));
+
+    expect([...sums].sort((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, index) => 2 * (index + 1)));
+  });
+
+  it(`${name}: counts downwards too, shows a counter as text, and begins anew after its deletion`, async () => {
+    await cache().increment('hits', 5, LONG_MS);
+    expect(await cache().increment('hits', -7, LONG_MS)).toBe(-2);
+    expect(await cache().get('hits')).toBe('-2');
+
+    await cache().delete('hits');
+    expect(await cache().increment('hits', 1, LONG_MS)).toBe(1);
+  });
+}
+
+export function slotCases(name: string, cache: () => Cache, advance: (ms: number) => Promise<void>): void {
+  it(`${name}: gives no more slots than the limit, however many ask at once`, async () => {
+    const taken = await Promise.all(Array.from({ length: 10 }, (_, index) => cache().takeSlot('calls', `holder-${index}`, 3, LONG_MS)));
+
+    expect(taken.filter(Boolean)).toHaveLength(3);
+  });
+
+  it(`${name}: prolongs the slot of who holds one already, also when all are taken or the limit was lowered`, async () => {
+    expect(await cache().takeSlot('calls', 'me', 2, 500)).toBe(true);
+    expect(await cache().takeSlot('calls', 'you', 2, 500)).toBe(true);
+    expect(await cache().takeSlot('calls', 'me', 1, LONG_MS)).toBe(true);
+
+    await advance(600);
+
+    expect(await cache().takeSlot('calls', 'other', 1, LONG_MS)).toBe(false);
+  });
+
+  it(`${name}: frees a slot that was not prolonged`, async () => {
+    await cache().takeSlot('calls', 'dead', 2, 50);
+    await cache().takeSlot('calls', 'alive', 2, LONG_MS);
+
+    await advance(80);
+
+    expect(await cache().takeSlot('calls', 'next', 2, LONG_MS)).toBe(true);
+    expect(await cache().takeSlot('calls', 'one too many', 2, LONG_MS)).toBe(false);
+  });
+
+  it(`${name}: frees a released slot, and nothing when who releases holds none`, async () => {
+    await cache().releaseSlot('calls', 'nobody');
+    await cache().takeSlot('calls', 'me', 1, LONG_MS);
+    await cache().releaseSlot('calls', 'somebody else');
+    expect(await cache().takeSlot('calls', 'you', 1, LONG_MS)).toBe(false);
+
+    await cache().releaseSlot('calls', 'me');
+    expect(await cache().takeSlot('calls', 'you', 1, LONG_MS)).toBe(true);
+  });
+
+  it(`${name}: keeps slots of different keys apart, and frees all of a key that is deleted`, async () => {
+    await cache().takeSlot('one', 'me', 1, LONG_MS);
+    expect(await cache().takeSlot('two', 'you', 1, LONG_MS)).toBe(true);
+    expect(await cache().takeSlot('one', 'you', 1, LONG_MS)).toBe(false);
+
+    await cache().delete('one');
+    expect(await cache().takeSlot('one', 'you', 1, LONG_MS)).toBe(true);
+  });
+
+  it(`${name}: gives no slot at all under a limit of none`, async () => {
+    expect(await cache().takeSlot('calls', 'me', 0, LONG_MS)).toBe(false);
+  });
+}

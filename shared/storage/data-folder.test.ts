@@ -1,0 +1,184 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { holdDataFolder } from './data-folder.ts';
+
+describe('holdDataFolder', () => {
+  let root: string;
+  let folder: string;
+  let lock: string;
+  const children: ChildProcess[] = [];
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'switchyard-folder-'));
+    folder = join(root, 'data');
+    lock = join(folder, 'switchyard.lock');
+  });
+  afterEach(async () => {
+    for (const child of children.splice(0)) if (child.exitCode === null && child.kill('SIGKILL')) await once(child, 'close');
+    await rm(root, { recursive: true, force: true });
+  });
+
+  async function leaveLock(content: object | string): Promise<void> {
+    await mkdir(folder, { recursive: true });
+    await writeFile(lock, typeof content === 'string' ? content : JSON.stringify({ command: 'node main.js', nonce: 'left behind', ...content }));
+  }
+  function run(command: string, args: string[]): ChildProcess {
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    children.push(child);
+    return child;
+  }
+  async function lineOf(child: ChildProcess): Promise<string> {
+    if (child.stdout === null) throw new Error('the child has no output');
+    for await (const line of createInterface({ input: child.stdout })) return line;
+    throw new Error('the child printed nothing');
+  }
+  const liveProcess = async (): Promise<number> => {
+    const child = run(process.execPath, ['-e', "console.log('up'); setInterval(() => {}, 60_000)"]);
+    await lineOf(child);
+    return child.pid ?? Number.NaN;
+  };
+  const deadProcess = async (): Promise<number> => {
+    const child = run(process.execPath, ['-e', '']);
+    await once(child, 'close');
+    return child.pid ?? Number.NaN;
+  };
+
+  it('refuses a folder that a living process holds, and names the process and the folder', async () => {
+    const pid = await liveProcess();
+    await leaveLock({ pid, startedAtTicks: await startOf(pid) });
+
+    await expect(holdDataFolder(folder)).rejects.toMatchObject({
+      code: 'storage.folder_held',
+      message: expect.stringMatching(new RegExp(`${folder}.* process ${pid} \\(node main\\.js\\)`)),
+    });
+    expect(await readdir(folder)).toEqual(['switchyard.lock']);
+  });
+
+  it('refuses a folder whose living holder did not know when it had started', async () => {
+    await leaveLock({ pid: await liveProcess(), startedAtTicks: null });
+
+    await expect(holdDataFolder(folder)).rejects.toMatchObject({ code: 'storage.folder_held' });
+  });
+
+  it('refuses a folder that this process holds itself', async () => {
+    const held = await holdDataFolder(folder);
+
+    await expect(holdDataFolder(folder)).rejects.toMatchObject({ code: 'storage.folder_held', details: { pid: process.pid } });
+    await held.release();
+  });
+
+  it('says clearly that a folder can not be made', async () => {
+    await writeFile(join(root, 'file'), '');
+    const impossible = join(root, 'file', 'data');
+
+    await expect(holdDataFolder(impossible)).rejects.toMatchObject({ code: 'config.invalid', message: expect.stringContaining(impossible) });
+  });
+
+  it('says clearly that a folder is a file', async () => {
+    await writeFile(folder, '');
+
+    await expect(holdDataFolder(folder)).rejects.toMatchObject({ code: 'config.invalid', message: expect.stringContaining(folder) });
+  });
+
+  it('takes a folder over from a process that died', async () => {
+    await leaveLock({ pid: await deadProcess(), startedAtTicks: 1 });
+
+    await holdDataFolder(folder);
+
+    expect(JSON.parse(await readFile(lock, 'utf8'))).toMatchObject({ pid: process.pid, startedAtTicks: await startOf(process.pid) });
+  });
+
+  it('takes a folder over from a process that has ended and was not yet taken note of', async () => {
+    // The shell becomes a `sleep` that never asks after the child it inherits.
+    const pid = Number(await lineOf(run('sh', ['-c', 'sleep 0 & echo $!; exec sleep 60'])));
+    await expect.poll(() => stateOf(pid)).toBe('Z');
+    await leaveLock({ pid, startedAtTicks: await startOf(pid) });
+
+    await holdDataFolder(folder);
+
+    expect(JSON.parse(await readFile(lock, 'utf8'))).toMatchObject({ pid: process.pid });
+  });
+
+  it('takes a folder over when another program has the number of the process by now', async () => {
+    const pid = await liveProcess();
+    await leaveLock({ pid, startedAtTicks: (await startOf(pid)) - 1 });
+
+    await holdDataFolder(folder);
+
+    expect(JSON.parse(await readFile(lock, 'utf8'))).toMatchObject({ pid: process.pid });
+  });
+
+  it.each(['', '{"pid":12', 'null', '{"pid":-1,"startedAtTicks":1,"command":"x"}', '{"pid":"1"}'])('takes a folder over from a torn lock: %j', async (text) => {
+    await leaveLock(text);
+
+    await holdDataFolder(folder);
+
+    expect(JSON.parse(await readFile(lock, 'utf8'))).toMatchObject({ pid: process.pid });
+  });
+
+  it('takes a folder over when the process that was taking it over died too', async () => {
+    const dead = { pid: await deadProcess(), startedAtTicks: 1 };
+    await leaveLock(dead);
+    const guard = `${lock}.${createHash('sha256')
+      .update(await readFile(lock))
+      .digest('hex')
+      .slice(0, 32)}`;
+    await writeFile(guard, JSON.stringify({ ...dead, command: 'node main.js', nonce: 'left behind as well' }));
+
+    await holdDataFolder(folder);
+
+    expect(JSON.parse(await readFile(lock, 'utf8'))).toMatchObject({ pid: process.pid });
+    expect(await readdir(folder)).toEqual(['switchyard.lock']);
+  });
+
+  it('gives a dead lock to exactly one of ten who want it at once, every time', async () => {
+    const dead = { pid: await deadProcess(), startedAtTicks: 1 };
+    for (let round = 0; round < 20; round += 1) {
+      await leaveLock({ ...dead, nonce: `round ${round}` });
+
+      const takers = await Promise.allSettled(Array.from({ length: 10 }, () => holdDataFolder(folder)));
+
+      const lost = takers.flatMap((taker) => (taker.status === 'rejected' ? [taker.reason] : []));
+      expect(lost).toHaveLength(9);
+      for (const reason of lost) expect(reason).toMatchObject({ code: 'storage.folder_held', details: { pid: process.pid } });
+      expect(await readdir(folder)).toEqual(['switchyard.lock']);
+    }
+  });
+
+  it('gives a free folder to exactly one of ten who want it at once', async () => {
+    const takers = await Promise.allSettled(Array.from({ length: 10 }, () => holdDataFolder(folder)));
+
+    expect(takers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  });
+
+  it('makes the folder for its owner alone, and gives it back when it is released', async () => {
+    const first = await holdDataFolder(folder);
+    expect((await stat(folder)).mode & 0o777).toBe(0o700);
+    await first.release();
+    expect(await readdir(folder)).toEqual([]);
+
+    const second = await holdDataFolder(folder);
+    await first.release();
+    await expect(holdDataFolder(folder)).rejects.toMatchObject({ code: 'storage.folder_held' });
+    await second.release();
+  });
+});
+
+async function fieldsOf(pid: number): Promise<string[]> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8');
+  return text.slice(text.lastIndexOf(')') + 2).split(' ');
+}
+
+async function startOf(pid: number): Promise<number> {
+  return Number((await fieldsOf(pid))[19]);
+}
+
+async function stateOf(pid: number): Promise<string | undefined> {
+  return (await fieldsOf(pid))[0];
+}

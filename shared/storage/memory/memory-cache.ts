@@ -1,0 +1,150 @@
+import type { Clock } from '../../clock.ts';
+import { SwitchyardError } from '../../errors/switchyard-error.ts';
+import { type Cache, cacheLimits } from '../cache.ts';
+import { ExpiryQueue } from './expiry-queue.ts';
+
+/** Entries kept at once: some tens of MB when every value is as small as it should be. The next one ousts what would expire first. */
+const MAX_ENTRIES = 100_000;
+
+/** Expired entries that one call clears away at most, so that no call pays for a long idle time. It adds at most one, so they get fewer. */
+const SWEPT_PER_CALL = 8;
+
+/** Outdated turns that the queue may hold beside one for every entry, before it is made anew. */
+const QUEUE_SLACK = 1_024;
+
+type Content = { kind: 'value'; text: string } | { kind: 'counter'; sum: number } | { kind: 'slots'; untilMs: Map<string, number> };
+
+interface Entry {
+  content: Content;
+  expiresAtMs: number;
+}
+
+/**
+ * A cache inside this process. It sets no timers: what has expired is not seen, and is cleared away by later calls, a few at a time.
+ * @param maxEntries how many keys it holds; beyond that the one that would expire first makes room
+ */
+export function memoryCache({ clock, maxEntries = MAX_ENTRIES }: { clock: Clock; maxEntries?: number }): Cache {
+  return new MemoryCache(clock, maxEntries);
+}
+
+class MemoryCache implements Cache {
+  readonly #clock: Clock;
+  readonly #maxEntries: number;
+  readonly #entries = new Map<string, Entry>();
+  readonly #queue = new ExpiryQueue();
+  #closed = false;
+
+  constructor(clock: Clock, maxEntries: number) {
+    this.#clock = clock;
+    this.#maxEntries = maxEntries;
+  }
+
+  async get(key: string): Promise<string | null> {
+    const content = this.#find(key, this.#enter(key))?.content;
+    if (content === undefined) return null;
+    if (content.kind === 'slots') throw wrongKind(key, content.kind);
+    return content.kind === 'value' ? content.text : String(content.sum);
+  }
+
+  async set(key: string, value: string, ttlMs: number): Promise<void> {
+    const nowMs = this.#enter(key);
+    if (value.length > cacheLimits.valueCharacters) throw new RangeError(`a value of ${value.length} characters is too long for a cache`);
+    this.#put(key, { content: { kind: 'value', text: value }, expiresAtMs: nowMs + lifeMs(ttlMs) });
+  }
+
+  async delete(key: string): Promise<void> {
+    this.#enter(key);
+    this.#entries.delete(key);
+  }
+
+  async increment(key: string, by: number, ttlMs: number): Promise<number> {
+    const nowMs = this.#enter(key);
+    const found = this.#find(key, nowMs);
+    if (found === null) {
+      this.#put(key, { content: { kind: 'counter', sum: by }, expiresAtMs: nowMs + lifeMs(ttlMs) });
+      return by;
+    }
+    if (found.content.kind !== 'counter') throw wrongKind(key, found.content.kind);
+    found.content.sum += by;
+    return found.content.sum;
+  }
+
+  async takeSlot(key: string, holder: string, limit: number, ttlMs: number): Promise<boolean> {
+    const nowMs = this.#enter(key);
+    const untilMs = this.#slots(key, nowMs) ?? new Map<string, number>();
+    for (const [other, otherUntilMs] of untilMs) if (otherUntilMs <= nowMs) untilMs.delete(other);
+    if (!untilMs.has(holder) && untilMs.size >= limit) return false;
+    untilMs.set(holder, nowMs + lifeMs(ttlMs));
+    // The entry lives as long as its last slot.
+    this.#put(key, { content: { kind: 'slots', untilMs }, expiresAtMs: Math.max(...untilMs.values()) });
+    return true;
+  }
+
+  async releaseSlot(key: string, holder: string): Promise<void> {
+    const untilMs = this.#slots(key, this.#enter(key));
+    untilMs?.delete(holder);
+    if (untilMs?.size === 0) this.#entries.delete(key);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#entries.clear();
+    this.#queue.keepOnly([]);
+  }
+
+  /** What every call begins with. @returns the time, read once a call */
+  #enter(key: string): number {
+    if (this.#closed) throw new SwitchyardError('storage.closed', 'the cache is closed');
+    if (key.length > cacheLimits.keyCharacters) throw new RangeError(`a key of ${key.length} characters is too long for a cache`);
+    const nowMs = this.#clock.nowMs();
+    for (let swept = 0; swept < SWEPT_PER_CALL; swept += 1) {
+      const first = this.#queue.first();
+      if (first === null || first.expiresAtMs > nowMs) break;
+      this.#oustFirst();
+    }
+    return nowMs;
+  }
+
+  #find(key: string, nowMs: number): Entry | null {
+    const entry = this.#entries.get(key);
+    return entry === undefined || entry.expiresAtMs <= nowMs ? null : entry;
+  }
+
+  /** Until when each holder has its slot; null when there are no slots under the key. */
+  #slots(key: string, nowMs: number): Map<string, number> | null {
+    const content = this.#find(key, nowMs)?.content;
+    if (content === undefined) return null;
+    if (content.kind !== 'slots') throw wrongKind(key, content.kind);
+    return content.untilMs;
+  }
+
+  #put(key: string, entry: Entry): void {
+    const known = this.#entries.get(key);
+    while (known === undefined && this.#entries.size >= this.#maxEntries && this.#queue.first() !== null) this.#oustFirst();
+    this.#entries.set(key, entry);
+    if (known?.expiresAtMs === entry.expiresAtMs) return; // its turn in the queue is right already
+    this.#queue.add({ key, expiresAtMs: entry.expiresAtMs });
+    if (this.#queue.size > 2 * this.#entries.size + QUEUE_SLACK) this.#rebuildQueue();
+  }
+
+  /** Takes the first turn out of the queue, and its entry too, unless the entry lives longer by now. */
+  #oustFirst(): void {
+    const first = this.#queue.first();
+    if (first === null) return;
+    this.#queue.removeFirst();
+    if (this.#entries.get(first.key)?.expiresAtMs === first.expiresAtMs) this.#entries.delete(first.key);
+  }
+
+  #rebuildQueue(): void {
+    this.#queue.keepOnly([...this.#entries].map(([key, { expiresAtMs }]) => ({ key, expiresAtMs })));
+  }
+}
+
+function lifeMs(ttlMs: number): number {
+  if (!Number.isFinite(ttlMs)) throw new RangeError(`${ttlMs} is no time to live`);
+  return Math.max(1, ttlMs);
+}
+
+function wrongKind(key: string, kind: Content['kind']): TypeError {
+  return new TypeError(`the cache's entry ${key} is of another kind: ${kind}`);
+}

@@ -1,0 +1,77 @@
+import { pino, stdTimeFunctions } from 'pino';
+import { SwitchyardError } from '../errors/switchyard-error.ts';
+import { type LineWriter, lineWriter } from './line-writer.ts';
+import { maskUrl, redactSecrets } from './redact.ts';
+
+const STDERR = 2;
+
+/** The contract's names of levels beside those of the library. */
+const LEVELS = {
+  TRACE: 'trace',
+  DEBUG: 'debug',
+  INFO: 'info',
+  WARN: 'warn',
+  WARNING: 'warn',
+  ERROR: 'error',
+  CRITICAL: 'fatal',
+  FATAL: 'fatal',
+  SILENT: 'silent',
+} as const satisfies Record<string, string>;
+
+type Write = (fields: Record<string, unknown>, message: string) => void;
+
+/** What code logs to, and nothing more, so that a test can pass a few functions. Ids go into fields; texts of customers go nowhere. */
+export interface Log {
+  trace: Write;
+  debug: Write;
+  info: Write;
+  warn: Write;
+  /** The error itself goes into the field `err`: it is written with its codes and its whole chain of causes. */
+  error: Write;
+}
+
+export interface LogOptions {
+  /** The least level that is written: `TRACE`, `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`, or the library's spelling, in any case. */
+  level: string;
+  /** The service's name, in every line. */
+  service: string;
+  /** Where lines go; stderr unless a test wants them. */
+  output?: Pick<LineWriter, 'write'>;
+}
+
+/**
+ * A log of JSON lines on stderr. Secrets in fields are masked by their keys, and in all texts the credentials of URLs, before anything
+ * is written (redact.ts).
+ * @throws `config.invalid` when there is no such level
+ */
+export function createLog({ level, service, output = lineWriter({ fd: STDERR, service }) }: LogOptions): Log {
+  const logger = pino(
+    {
+      level: levelOf(level),
+      base: { service, pid: process.pid },
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      // Errors are plain data by then (redact.ts); the library's own serializer would rename their fields.
+      serializers: { err: (error: unknown) => error },
+    },
+    output,
+  );
+  const at =
+    (name: keyof Log): Write =>
+    (fields, message) => {
+      if (logger.isLevelEnabled(name)) logger[name](redactSecrets(fields), maskUrl(message));
+    };
+  return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+const ignore: Write = () => {};
+
+/** For tests and tools that want no log. */
+export const silentLog: Log = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore };
+
+function levelOf(level: string): (typeof LEVELS)[keyof typeof LEVELS] {
+  const found = Object.entries(LEVELS).find(([name]) => name === level.toUpperCase());
+  if (found === undefined)
+    throw new SwitchyardError('config.invalid', `there is no log level '${level}': choose TRACE, DEBUG, INFO, WARNING, ERROR or CRITICAL`);
+  return found[1];
+}
