@@ -2,7 +2,11 @@
  * What travels between processes. Commands and work are durable once their promise resolves; notices, answers, control and
  * tokens may be lost at any moment and everything that reads them heals. Two drivers, one conformance suite (conformance.ts).
  *
- * Bodies of commands and work are text of any size up to 32 MiB: over 512 KiB they travel as blobs, unseen by both ends.
+ * Bodies of commands and work are well-formed text of any size up to 32 MiB: over 512 KiB they travel as blobs, unseen by both ends.
+ *
+ * Promises reject, and `read`, `consume` and `subscribe` throw: `bus.closed` after `close`, `bus.full` when what is stored or waits
+ * to be stored has reached its limit, `bus.body_too_large`, and whatever the store or the broker threw (the outcome is unknown
+ * then: the same call with the same message id is safe).
  */
 export interface Bus {
   readonly commands: CommandLog;
@@ -12,12 +16,15 @@ export interface Bus {
   readonly blobs: BlobStore;
   /** False while the broker can't be reached. */
   isReady(): boolean;
-  /** Stops reading, waits for handlers in hand, then closes. */
+  /**
+   * Stops reading, waits for handlers in hand, then closes. Until the last of them has returned they may still append, publish
+   * and settle; afterwards notices and tokens are silently lost, and everything else is refused.
+   */
   close(): Promise<void>;
 }
 
 export interface Subscription {
-  /** Takes nothing new and resolves once the handler in hand, if any, has returned. */
+  /** Takes nothing new and resolves once the handler in hand, if any, has returned: a handler that awaited its own end would wait for ever. */
   stop(): Promise<void>;
 }
 
@@ -31,13 +38,17 @@ export interface CommandLog {
   /**
    * Reads a partition in order from behind a sequence (0: from the start), then follows it. The handler gets all that is at
    * hand, at least one and at most `maxBatch`; the next call waits for its promise. There are no acks: the reader keeps its cursor.
+   * What a handler throws back is handed again after a pause, whole or without what it had taken before, until it is taken.
+   * A command whose body was large and is lost arrives as LOST_BODY (large-bodies.ts).
    */
   read(partition: number, afterSequence: number, handler: (commands: StoredCommand[]) => Promise<void>, options?: { maxBatch?: number }): Subscription;
   /** The command at a sequence of the log, or null when it was purged or is another partition's. */
   at(partition: number, sequence: number): Promise<StoredCommand | null>;
+  /** The sequence of the partition's newest command that the log still holds, 0 when it holds none. */
+  lastOf(partition: number): Promise<number>;
   /** `created` names this log: another value means that it was lost and begun anew, so old cursors mean nothing. */
   state(): Promise<{ created: string; firstSequence: number; lastSequence: number }>;
-  /** Drops everything below the sequence, over all partitions. A sequence of 1 or less drops nothing. */
+  /** Drops everything below the sequence, over all partitions. A sequence of 1 or less drops nothing; one past the end drops all. */
   purge(belowSequence: number): Promise<void>;
 }
 
@@ -73,20 +84,20 @@ export interface WorkItem {
   /** 1 at the first delivery. Anything higher marks a redelivery: look before acting. */
   delivery: number;
   publishedAtMs: number;
-  /** Done: the item is gone for good. */
+  /** Done: the item is gone for good, even when its lease was lost. Of ack, nak and term only the first call counts. */
   ack(): Promise<void>;
-  /** Not now: deliver it again after the delay. */
+  /** Not now: deliver it again after the delay. Does nothing when the lease is lost. */
   nak(delayMs: number): Promise<void>;
   /** Never: drop it. The reason goes to the log. */
   term(reason: string): Promise<void>;
-  /** Still at it: starts the lease anew. @throws when the lease is already lost */
+  /** Still at it: starts the lease anew. @throws `bus.lease_lost` */
   working(): Promise<void>;
 }
 
 /** Plain publish and subscribe, without memory: notices (`evt.*`), owners (`part.*`), answers (`ans.*`), control (`ctl.*`). */
 export interface NoticeBoard {
   publish(subject: string, body: string): void;
-  /** `*` in the pattern stands for one token. Handlers run in publish order per subject and must not throw. */
+  /** `*` in the pattern stands for one token. Handlers run after the publisher's turn, in publish order per subject, and must not throw. */
   subscribe(pattern: string, handler: (subject: string, body: string) => void): Subscription;
 }
 

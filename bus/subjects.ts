@@ -43,13 +43,15 @@ export function subjectOf({ pattern }: Address, ...tokens: (string | number)[]):
   return subject;
 }
 
-/** A subscription pattern over all that follows the given tokens: `patternOf(addresses.tokens, origin)` is `tok.<origin>.*`. */
+/** A subscription pattern over all that follows the given tokens: `patternOf(addresses.tokens, origin)` is `tok.<origin>.*`. @throws `bus.invalid_subject` */
 export function patternOf({ pattern }: Address, ...tokens: string[]): string {
   const rest = [...tokens];
-  return pattern.replaceAll('*', () => {
+  const filled = pattern.replaceAll('*', () => {
     const token = rest.shift();
     if (token === undefined) return '*';
     if (!TOKEN.test(token)) throw new SwitchyardError('bus.invalid_subject', `${pattern} can't take '${token}'`);
     return token;
   });
+  if (rest.length > 0) throw new SwitchyardError('bus.invalid_subject', `${pattern} has no room for '${rest[0]}'`);
+  return filled;
 }

@@ -12,11 +12,15 @@
  */
 export type Frame =
   | { kind: 'open' | 'content' | 'done'; attempt: number; seq: number; sse: Uint8Array }
-  | { kind: 'error'; status: number; body: Uint8Array; sse: Uint8Array }
+  | { kind: 'error'; attempt: number; seq: number; status: number; body: Uint8Array; sse: Uint8Array }
   | { kind: 'body'; status: number; body: Uint8Array };
 
 const NEWLINE = 10;
 const DOT = 46;
+const ZERO = 48;
+/** No attempt, sequence or status needs more. */
+const MAX_DIGITS = 9;
+const ID_FIELD = 'id: ';
 const KINDS = { 111: 'open', 99: 'content', 100: 'done', 101: 'error', 98: 'body' } as const;
 const LETTERS = { open: 'o', content: 'c', done: 'd' } as const;
 
@@ -35,25 +39,50 @@ export function bodyFrame(status: number, body: string): Uint8Array {
   return Buffer.from(`b${status}\n${body}`, 'utf8');
 }
 
-/** Takes a frame apart without copying: the parts are views into it. Null when the bytes are not a frame. */
+/** Takes a frame apart without copying: the parts are views into it. Null when the bytes are not a frame of this call. */
 export function readFrame(callId: string, bytes: Uint8Array): Frame | null {
   const kind = KINDS[bytes[0] as keyof typeof KINDS];
   if (kind === undefined) return null;
   if (kind === 'open' || kind === 'content' || kind === 'done') {
-    // `id: ` and the call id have a known length, so only the two numbers are read.
-    let at = 1 + 4 + callId.length + 1;
-    let attempt = 0;
-    for (; at < bytes.length && bytes[at] !== DOT; at += 1) attempt = attempt * 10 + ((bytes[at] as number) - 48);
-    let seq = 0;
-    for (at += 1; at < bytes.length && bytes[at] !== NEWLINE; at += 1) seq = seq * 10 + ((bytes[at] as number) - 48);
-    if (!Number.isInteger(attempt) || !Number.isInteger(seq) || attempt < 1 || seq < 1) return null;
-    return { kind, attempt, seq, sse: bytes.subarray(1) };
+    const mark = readMark(callId, bytes, 1);
+    return mark && { kind, attempt: mark.attempt, seq: mark.seq, sse: bytes.subarray(1) };
   }
   const statusEnd = bytes.indexOf(NEWLINE);
-  const status = Number(Buffer.from(bytes.subarray(1, statusEnd)).toString('latin1'));
-  if (statusEnd < 0 || !Number.isInteger(status)) return null;
+  const status = readNumber(bytes, 1, statusEnd);
+  if (status === null) return null;
   if (kind === 'body') return { kind, status, body: bytes.subarray(statusEnd + 1) };
   const bodyEnd = bytes.indexOf(NEWLINE, statusEnd + 1);
   if (bodyEnd < 0) return null;
-  return { kind, status, body: bytes.subarray(statusEnd + 1, bodyEnd), sse: bytes.subarray(bodyEnd + 1) };
+  const mark = readMark(callId, bytes, bodyEnd + 1);
+  return mark && { kind, attempt: mark.attempt, seq: mark.seq, status, body: bytes.subarray(statusEnd + 1, bodyEnd), sse: bytes.subarray(bodyEnd + 1) };
+}
+
+/** The two numbers of the `id:` line that begins at a place; null when there is no such line, or another call's. */
+function readMark(callId: string, bytes: Uint8Array, lineAt: number): { attempt: number; seq: number } | null {
+  if (!beginsWithIdOf(callId, bytes, lineAt)) return null;
+  const attemptAt = lineAt + ID_FIELD.length + callId.length + 1;
+  const attemptEnd = bytes.indexOf(DOT, attemptAt);
+  const attempt = readNumber(bytes, attemptAt, attemptEnd);
+  const seq = readNumber(bytes, attemptEnd + 1, bytes.indexOf(NEWLINE, attemptAt));
+  return attempt === null || seq === null || attempt < 1 || seq < 1 ? null : { attempt, seq };
+}
+
+/** Whether `id: <call>.` stands at a place; ids are ASCII. */
+function beginsWithIdOf(callId: string, bytes: Uint8Array, lineAt: number): boolean {
+  const callAt = lineAt + ID_FIELD.length;
+  for (let place = 0; place < ID_FIELD.length; place += 1) if (bytes[lineAt + place] !== ID_FIELD.charCodeAt(place)) return false;
+  for (let place = 0; place < callId.length; place += 1) if (bytes[callAt + place] !== callId.charCodeAt(place)) return false;
+  return bytes[callAt + callId.length] === DOT;
+}
+
+/** The decimal number between two places; null when there is none, when it holds anything but digits, or has more of them than we send. */
+function readNumber(bytes: Uint8Array, from: number, end: number): number | null {
+  if (end <= from || end - from > MAX_DIGITS) return null;
+  let number = 0;
+  for (let at = from; at < end; at += 1) {
+    const digit = (bytes[at] as number) - ZERO;
+    if (digit < 0 || digit > 9) return null;
+    number = number * 10 + digit;
+  }
+  return number;
 }

@@ -20,6 +20,8 @@ export const routerCall = z.object({
   keyId: z.string(),
   /** W3C trace context of the caller; null when it has none. */
   traceparent: z.string().nullable(),
+  /** Ceiling on the tokens that the call may bring, lowered further to what an endpoint gives; null for calls without one. */
+  maxTokens: z.number().int().min(1).nullable(),
   request: chatRequest,
   /** Where the result goes as a command, for calls of actors; null for calls of clients. */
   reply: z.object({ sessionId: z.string(), turnId: z.string() }).nullable(),

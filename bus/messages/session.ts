@@ -71,6 +71,14 @@ export const sessionCommand = z.discriminatedUnion('type', [createSession, postM
 export type SessionCommand = z.infer<typeof sessionCommand>;
 export type CommandOf<Type extends SessionCommand['type']> = Extract<SessionCommand, { type: Type }>;
 
+/**
+ * A turn is `trn_<ulid>`, its calls are `<turn>-1`, `<turn>-2` …, and the message that a call may bring is known before it is
+ * written: token readers name it already while it is being made.
+ */
+export function replyEventId(callId: string): string {
+  return callId.replace(/^trn_/, 'evt_');
+}
+
 /** What a command's sender learns: the value its reply is made of, or why it was refused. Kept in the seen row. */
 export type Answer = { ok: true; value: Record<string, unknown> } | { ok: false; code: ErrorCode; message: string };
 

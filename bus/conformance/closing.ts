@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import type { Bus, WorkItem } from '../bus.ts';
+import { Arrivals, gate, type UnderTest } from './under-test.ts';
+
+const CLOSED = { code: 'bus.closed' };
+
+export function closingCases(underTest: UnderTest): void {
+  describe('closing', () => {
+    it('waits for the handlers in hand, which can still store what they found out', async () => {
+      const { bus } = underTest();
+      const begun = new Arrivals<string>();
+      const go = gate();
+      const outcomes: string[] = [];
+      bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 60_000 }, async (item) => {
+        begun.add('work');
+        await go.opened;
+        await bus.commands.append(1, 'result', 'result');
+        await item.ack();
+        outcomes.push('work done');
+      });
+      bus.commands.read(2, 0, async () => {
+        begun.add('command');
+        await go.opened;
+        outcomes.push('command done');
+      });
+      await bus.work.publish('router.call', 'w1', 'a');
+      await bus.commands.append(2, 'm1', 'a');
+      await begun.atLeast(2);
+      const closing = bus.close().then(() => outcomes.push('closed'));
+      go.open();
+      await closing;
+
+      expect(outcomes.at(-1)).toBe('closed');
+      expect(outcomes.slice(0, 2).sort()).toEqual(['command done', 'work done']);
+    });
+
+    it('is done once, however often it is asked for', async () => {
+      const { bus } = underTest();
+      expect(bus.isReady()).toBe(true);
+      await Promise.all([bus.close(), bus.close()]);
+      await bus.close();
+
+      expect(bus.isReady()).toBe(false);
+    });
+
+    it.each<[string, (bus: Bus) => Promise<unknown>]>([
+      ['an append', (bus) => bus.commands.append(1, 'm1', 'a')],
+      ['a look at a command', (bus) => bus.commands.at(1, 1)],
+      ['a look at the state', (bus) => bus.commands.state()],
+      ['a purge', (bus) => bus.commands.purge(5)],
+      ['work', (bus) => bus.work.publish('router.call', 'w1', 'a')],
+      ['a replay', (bus) => bus.tokens.replay('tok.a.b')],
+      ['a new blob', (bus) => bus.blobs.put(Buffer.from('a'))],
+      ['a look at a blob', (bus) => bus.blobs.get('a')],
+      ['a reader of commands', async (bus) => bus.commands.read(1, 0, async () => {})],
+      ['a consumer', async (bus) => bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 1_000 }, async () => {})],
+      ['a listener to notices', async (bus) => bus.notices.subscribe('a.b', () => {})],
+      ['a listener to tokens', async (bus) => bus.tokens.subscribe('a.b', () => {})],
+    ])('is followed by a refusal of %s', async (_, call) => {
+      const { bus } = underTest();
+      await bus.close();
+
+      await expect(call(bus)).rejects.toMatchObject(CLOSED);
+    });
+
+    it('is followed by a refusal to settle work', async () => {
+      const { bus } = underTest();
+      const arrivals = new Arrivals<WorkItem>();
+      bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 60_000 }, async (item) => arrivals.add(item));
+      await bus.work.publish('router.call', 'w1', 'a');
+      const [item] = await arrivals.atLeast(1);
+      await bus.close();
+
+      await expect(item?.ack()).rejects.toMatchObject(CLOSED);
+      await expect(item?.working()).rejects.toMatchObject(CLOSED);
+    });
+
+    it('lets notices and tokens vanish without a word', async () => {
+      const { bus } = underTest();
+      const arrivals = new Arrivals<string>();
+      bus.notices.subscribe('evt.s1', (_, body) => arrivals.add(body));
+      await bus.close();
+      bus.notices.publish('evt.s1', 'a');
+      bus.tokens.publish('tok.a.b', Buffer.from('a'));
+
+      expect(arrivals.items).toEqual([]);
+    });
+  });
+}

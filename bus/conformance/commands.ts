@@ -1,0 +1,349 @@
+import { describe, expect, it } from 'vitest';
+import type { Bus, StoredCommand } from '../bus.ts';
+import { Arrivals, advance, gate, reopened, type UnderTest } from './under-test.ts';
+
+/** Reads a partition into a list. */
+function collect(bus: Bus, partition: number, afterSequence = 0): Arrivals<StoredCommand> {
+  const arrivals = new Arrivals<StoredCommand>();
+  bus.commands.read(partition, afterSequence, async (commands) => commands.forEach(arrivals.add));
+  return arrivals;
+}
+
+function bodiesOf(commands: StoredCommand[]): string[] {
+  return commands.map(({ body }) => body);
+}
+
+async function appendAll(bus: Bus, partition: number, bodies: string[]): Promise<number[]> {
+  const sequences: number[] = [];
+  for (const body of bodies) sequences.push((await bus.commands.append(partition, `id-${body}`, body)).sequence);
+  return sequences;
+}
+
+function numbered(prefix: string, count: number): string[] {
+  return Array.from({ length: count }, (_, place) => `${prefix}${place}`);
+}
+
+export function commandCases(underTest: UnderTest): void {
+  describe('command log: append and look', () => {
+    it('stores a repeated message id once and answers it with the sequence of the first', async () => {
+      const { bus } = underTest();
+      const first = await bus.commands.append(3, 'm1', 'one');
+      const repeat = await bus.commands.append(3, 'm1', 'one again');
+      await bus.commands.append(3, 'm2', 'two');
+
+      expect(first.duplicate).toBe(false);
+      expect(repeat).toEqual({ sequence: first.sequence, duplicate: true });
+      expect(bodiesOf(await collect(bus, 3).atLeast(2))).toEqual(['one', 'two']);
+    });
+
+    it('stores one of many appends of the same message id at once', async () => {
+      const { bus } = underTest();
+      const answers = await Promise.all(numbered('x', 20).map((body) => bus.commands.append(3, 'm1', body)));
+
+      expect(new Set(answers.map(({ sequence }) => sequence)).size).toBe(1);
+      expect(answers.filter(({ duplicate }) => !duplicate)).toHaveLength(1);
+    });
+
+    it('refuses a partition that does not exist', async () => {
+      const { bus } = underTest();
+      await expect(bus.commands.append(64, 'm1', 'x')).rejects.toMatchObject({ code: 'bus.invalid_subject' });
+      await expect(bus.commands.append(-1, 'm1', 'x')).rejects.toMatchObject({ code: 'bus.invalid_subject' });
+    });
+
+    it('finds the command at a sequence of its own partition only', async () => {
+      const { bus } = underTest();
+      const { sequence } = await bus.commands.append(3, 'm1', 'one');
+
+      expect(await bus.commands.at(3, sequence)).toEqual({ sequence, messageId: 'm1', body: 'one' });
+      expect(await bus.commands.at(4, sequence)).toBeNull();
+      expect(await bus.commands.at(3, sequence + 1)).toBeNull();
+    });
+
+    it('knows the newest command of each partition, and none once it is purged', async () => {
+      const { bus } = underTest();
+      expect(await bus.commands.lastOf(3)).toBe(0);
+      await bus.commands.append(3, 'm1', 'one');
+      const { sequence } = await bus.commands.append(3, 'm2', 'two');
+      const other = await bus.commands.append(4, 'm3', 'three');
+
+      expect(await bus.commands.lastOf(3)).toBe(sequence);
+      expect(await bus.commands.lastOf(4)).toBe(other.sequence);
+      await bus.commands.purge(other.sequence);
+      expect(await bus.commands.lastOf(3)).toBe(0);
+      expect(await bus.commands.lastOf(4)).toBe(other.sequence);
+    });
+
+    it('counts sequences up over all partitions and says where the log ends', async () => {
+      const { bus } = underTest();
+      const sequences = [
+        (await bus.commands.append(1, 'm1', 'a')).sequence,
+        (await bus.commands.append(2, 'm2', 'b')).sequence,
+        (await bus.commands.append(1, 'm3', 'c')).sequence,
+      ];
+
+      expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b));
+      expect(await bus.commands.state()).toMatchObject({ firstSequence: sequences[0], lastSequence: sequences[2] });
+    });
+  });
+
+  describe('command log: read', () => {
+    it('gives each of 1,000 appends in flight at once to its partition, once, in the order of sequences', async () => {
+      const { bus } = underTest();
+      const partitions = [0, 7, 63];
+      const before = partitions.map((partition) => collect(bus, partition));
+      const answers = await Promise.all(numbered('', 1_000).map((id, place) => bus.commands.append(partitions[place % 3] ?? 0, `id-${id}`, id)));
+
+      for (const [place, partition] of partitions.entries()) {
+        const sent = answers.map(({ sequence }, index) => ({ sequence, body: String(index) })).filter((_, index) => index % 3 === place);
+        const inOrder = sent.sort((a, b) => a.sequence - b.sequence).map(({ body }) => body);
+        expect(bodiesOf((await before[place]?.atLeast(sent.length)) ?? [])).toEqual(inOrder);
+        expect(bodiesOf(await collect(bus, partition).atLeast(sent.length))).toEqual(inOrder);
+      }
+    });
+
+    it('reads on from behind a cursor and then follows', async () => {
+      const { bus } = underTest();
+      const [, second] = await appendAll(bus, 5, ['a', 'b', 'c']);
+      const read = collect(bus, 5, second);
+      await read.atLeast(1);
+      await appendAll(bus, 5, ['d']);
+
+      expect(bodiesOf(await read.atLeast(2))).toEqual(['c', 'd']);
+    });
+
+    it('follows a partition whose cursor stands at the end of the whole log, past its own last command', async () => {
+      const { bus } = underTest();
+      await appendAll(bus, 5, ['a']);
+      const [end] = await appendAll(bus, 6, ['elsewhere']);
+      const read = collect(bus, 5, end);
+      await appendAll(bus, 5, ['b']);
+
+      expect(bodiesOf(await read.atLeast(1))).toEqual(['b']);
+    });
+
+    it('sees each command once and in order when it starts while appends pour in', async () => {
+      const { bus } = underTest();
+      const bodies = numbered('', 600);
+      const readers: Arrivals<StoredCommand>[] = [];
+      const appended: Promise<unknown>[] = [];
+      for (const [place, body] of bodies.entries()) {
+        appended.push(bus.commands.append(9, `id-${body}`, body));
+        if (place % 60 === 30) readers.push(collect(bus, 9));
+        if (place % 20 === 0) await appended.at(-1);
+      }
+      await Promise.all(appended);
+
+      const whole = await collect(bus, 9).atLeast(bodies.length);
+      expect(new Set(bodiesOf(whole)).size).toBe(bodies.length);
+      for (const reader of readers) expect(await reader.atLeast(bodies.length)).toEqual(whole);
+    });
+
+    it('loses nothing of what piles up while a handler is busy', async () => {
+      const { bus } = underTest();
+      const bodies = numbered('', 3_000);
+      const arrivals = new Arrivals<StoredCommand>();
+      const busy = gate();
+      const begun = gate();
+      bus.commands.read(9, 0, async (commands) => {
+        begun.open();
+        await busy.opened;
+        commands.forEach(arrivals.add);
+      });
+      await appendAll(bus, 9, ['first']);
+      await begun.opened;
+      const answers = await Promise.all(bodies.map((body) => bus.commands.append(9, `id-${body}`, body)));
+      busy.open();
+      const [later] = await appendAll(bus, 9, ['last']);
+
+      const sequences = (await arrivals.atLeast(bodies.length + 2)).map(({ sequence }) => sequence);
+      expect(sequences.slice(1)).toEqual([...answers.map(({ sequence }) => sequence), later].sort((a = 0, b = 0) => a - b));
+    });
+
+    it("waits for the handler's promise before it hands over more", async () => {
+      const { bus } = underTest();
+      const seen: string[] = [];
+      const arrivals = new Arrivals<string>();
+      let running = 0;
+      bus.commands.read(2, 0, async (commands) => {
+        running += 1;
+        seen.push(`${running} running`);
+        await bus.commands.state();
+        running -= 1;
+        for (const { body } of commands) arrivals.add(body);
+      });
+      await Promise.all(numbered('', 100).map((body) => bus.commands.append(2, `id-${body}`, body)));
+      await arrivals.atLeast(100);
+
+      expect(new Set(seen)).toEqual(new Set(['1 running']));
+    });
+
+    it('hands over at least one and at most maxBatch commands', async () => {
+      const { bus } = underTest();
+      await appendAll(bus, 2, numbered('early', 10));
+      const sizes: number[] = [];
+      const arrivals = new Arrivals<StoredCommand>();
+      const note = async (commands: StoredCommand[]) => {
+        sizes.push(commands.length);
+        commands.forEach(arrivals.add);
+      };
+      bus.commands.read(2, 0, note, { maxBatch: 3 });
+      await arrivals.atLeast(10);
+      await Promise.all(numbered('late', 10).map((body) => bus.commands.append(2, `id-${body}`, body)));
+      await arrivals.atLeast(20);
+
+      expect(Math.min(...sizes)).toBeGreaterThanOrEqual(1);
+      expect(Math.max(...sizes)).toBeLessThanOrEqual(3);
+    });
+
+    it('hands a batch that was thrown back again, and loses and reorders nothing', async () => {
+      const { bus } = underTest();
+      const arrivals = new Arrivals<StoredCommand>();
+      let failures = 2;
+      bus.commands.read(2, 0, async (commands) => {
+        failures -= 1;
+        if (failures >= 0) throw new Error('the commit failed');
+        commands.forEach(arrivals.add);
+      });
+      await Promise.all(numbered('', 50).map((body) => bus.commands.append(2, `id-${body}`, body)));
+
+      const sequences = (await arrivals.atLeast(50)).map(({ sequence }) => sequence);
+      expect(failures).toBeLessThan(0);
+      expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b));
+    });
+
+    it('keeps partitions apart', async () => {
+      const { bus } = underTest();
+      const [odd, even] = [collect(bus, 1), collect(bus, 2)];
+      for (const place of [1, 2, 3, 4]) await bus.commands.append(place % 2 === 1 ? 1 : 2, `m${place}`, String(place));
+
+      expect(bodiesOf(await odd.atLeast(2))).toEqual(['1', '3']);
+      expect(bodiesOf(await even.atLeast(2))).toEqual(['2', '4']);
+    });
+
+    it('stops after the handler in hand, and hands over nothing more', async () => {
+      const { bus } = underTest();
+      const arrivals = new Arrivals<StoredCommand>();
+      const busy = gate();
+      const reader = bus.commands.read(2, 0, async (commands) => {
+        commands.forEach(arrivals.add);
+        await busy.opened;
+      });
+      await appendAll(bus, 2, ['a']);
+      await arrivals.atLeast(1);
+      await appendAll(bus, 2, ['b']);
+      let stopped = false;
+      const stopping = reader.stop().then(() => {
+        stopped = true;
+      });
+      await collect(bus, 2).atLeast(2);
+      expect(stopped).toBe(false);
+      busy.open();
+      await stopping;
+      await appendAll(bus, 2, ['c']);
+      await collect(bus, 2).atLeast(3);
+
+      expect(bodiesOf(arrivals.items)).toEqual(['a']);
+    });
+  });
+
+  describe('command log: purge', () => {
+    it('drops what is below the sequence, over all partitions, and nothing else', async () => {
+      const { bus } = underTest();
+      const [a, b, c] = [await appendAll(bus, 1, ['a']), await appendAll(bus, 2, ['b']), await appendAll(bus, 1, ['c'])].flat();
+      await bus.commands.purge(c ?? 0);
+
+      expect(await bus.commands.at(1, a ?? 0)).toBeNull();
+      expect(await bus.commands.at(2, b ?? 0)).toBeNull();
+      expect(await bus.commands.at(1, c ?? 0)).toMatchObject({ body: 'c' });
+      expect(await bus.commands.state()).toMatchObject({ firstSequence: c, lastSequence: c });
+    });
+
+    it('drops nothing at a sequence of 0 or 1', async () => {
+      const { bus } = underTest();
+      await appendAll(bus, 1, ['a', 'b']);
+      await bus.commands.purge(0);
+      await bus.commands.purge(1);
+
+      expect(bodiesOf(await collect(bus, 1).atLeast(2))).toEqual(['a', 'b']);
+    });
+
+    it('lets a reader whose cursor is behind it go on with what is left, and with what comes', async () => {
+      const { bus } = underTest();
+      const sequences = await appendAll(bus, 1, numbered('', 10));
+      await bus.commands.purge(sequences[6] ?? 0);
+      const read = collect(bus, 1);
+      expect(bodiesOf(await read.atLeast(4))).toEqual(['6', '7', '8', '9']);
+      await appendAll(bus, 1, ['new']);
+
+      expect(bodiesOf(await read.atLeast(5)).at(-1)).toBe('new');
+    });
+
+    it('lets a reader go on after everything that it had not read is gone', async () => {
+      const { bus } = underTest();
+      const sequences = await appendAll(bus, 1, ['a', 'b', 'c']);
+      await bus.commands.purge((sequences[2] ?? 0) + 1);
+      const read = collect(bus, 1);
+      const [next] = await appendAll(bus, 1, ['new']);
+
+      expect(await read.atLeast(1)).toEqual([{ sequence: next, messageId: 'id-new', body: 'new' }]);
+      expect(next).toBeGreaterThan(sequences[2] ?? 0);
+    });
+
+    it('still knows the message id of a command that it dropped', async () => {
+      const { bus } = underTest();
+      const [sequence] = await appendAll(bus, 1, ['a']);
+      await appendAll(bus, 1, ['b']);
+      await bus.commands.purge((sequence ?? 0) + 1);
+
+      expect(await bus.commands.append(1, 'id-a', 'a')).toEqual({ sequence, duplicate: true });
+    });
+  });
+}
+
+export function commandReopenCases(underTest: UnderTest): void {
+  describe('command log: opened again', () => {
+    it('has the same name, commands and message ids', async () => {
+      const { bus } = underTest();
+      const { created } = await bus.commands.state();
+      const [sequence] = await appendAll(bus, 1, ['a']);
+      await bus.close();
+      const again = await reopened(underTest());
+
+      expect((await again.commands.state()).created).toBe(created);
+      expect(await again.commands.append(1, 'id-a', 'a')).toEqual({ sequence, duplicate: true });
+      await appendAll(again, 1, ['b']);
+      expect(bodiesOf(await collect(again, 1).atLeast(2))).toEqual(['a', 'b']);
+    });
+
+    it('never gives out a sequence twice, even when everything was purged', async () => {
+      const { bus } = underTest();
+      const sequences = await appendAll(bus, 1, ['a', 'b', 'c']);
+      const last = sequences[2] ?? 0;
+      await bus.commands.purge(last + 1);
+      expect((await bus.commands.state()).lastSequence).toBe(last);
+      await bus.close();
+      const again = await reopened(underTest());
+
+      expect((await again.commands.state()).lastSequence).toBe(last);
+      const [next] = await appendAll(again, 1, ['d']);
+      expect(next).toBeGreaterThan(last);
+      expect(bodiesOf(await collect(again, 1, last).atLeast(1))).toEqual(['d']);
+    });
+  });
+}
+
+export function commandClockCases(underTest: UnderTest): void {
+  describe('command log: two minutes later', () => {
+    it('stores a message id again once the window is over, and not before', async () => {
+      const held = underTest();
+      const first = await held.bus.commands.append(1, 'm1', 'a');
+      advance(held, 119_000);
+      expect((await held.bus.commands.append(1, 'm1', 'a')).duplicate).toBe(true);
+      advance(held, 2_000);
+      const second = await held.bus.commands.append(1, 'm1', 'a');
+
+      expect(second.duplicate).toBe(false);
+      expect(second.sequence).toBeGreaterThan(first.sequence);
+    });
+  });
+}

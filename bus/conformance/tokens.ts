@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { Arrivals, advance, eventually, type UnderTest } from './under-test.ts';
+
+function bytesOf(text: string): Uint8Array {
+  return Buffer.from(text);
+}
+
+function textOf(frame: Uint8Array): string {
+  return Buffer.from(frame).toString();
+}
+
+export function tokenCases(underTest: UnderTest): void {
+  describe('tokens', () => {
+    it('reach who listens to their origin, in order and byte for byte', async () => {
+      const { bus } = underTest();
+      const [mine, others] = [new Arrivals<string>(), new Arrivals<string>()];
+      bus.tokens.subscribe('tok.gw1.*', (subject, frame) => mine.add(`${subject} ${textOf(frame)}`));
+      bus.tokens.subscribe('tok.gw2.*', (_, frame) => others.add(textOf(frame)));
+      const frames = Array.from({ length: 300 }, (_, place) => `frame ${place} \u{1f600}`);
+      for (const frame of frames) bus.tokens.publish('tok.gw1.call1', bytesOf(frame));
+      bus.tokens.publish('tok.gw2.call2', bytesOf('other'));
+
+      expect(await others.atLeast(1)).toEqual(['other']);
+      expect(await mine.atLeast(frames.length)).toEqual(frames.map((frame) => `tok.gw1.call1 ${frame}`));
+    });
+
+    it('no longer reach who stopped', async () => {
+      const { bus } = underTest();
+      const [stopped, standing] = [new Arrivals<string>(), new Arrivals<string>()];
+      const subscription = bus.tokens.subscribe('tok.gw1.*', (_, frame) => stopped.add(textOf(frame)));
+      bus.tokens.subscribe('tok.gw1.call1', (_, frame) => standing.add(textOf(frame)));
+      bus.tokens.publish('tok.gw1.call1', bytesOf('a'));
+      await stopped.atLeast(1);
+      await subscription.stop();
+      bus.tokens.publish('tok.gw1.call1', bytesOf('b'));
+
+      expect(await standing.atLeast(2)).toEqual(['a', 'b']);
+      expect(stopped.items).toEqual(['a']);
+    });
+
+    it('are kept, so that a reader can look back at one call', async () => {
+      const { bus } = underTest();
+      for (const place of [1, 2, 3]) {
+        bus.tokens.publish('tok.gw1.call1', bytesOf(`a${place}`));
+        bus.tokens.publish('tok.gw1.call2', bytesOf(`b${place}`));
+      }
+      const replay = await eventually(
+        () => bus.tokens.replay('tok.gw1.call2'),
+        (frames) => frames.length >= 3,
+      );
+
+      expect(replay.map(textOf)).toEqual(['b1', 'b2', 'b3']);
+    });
+
+    it('have no past for a call that nobody knows', async () => {
+      const { bus } = underTest();
+      bus.tokens.publish('tok.gw1.call1', bytesOf('a'));
+
+      expect(await bus.tokens.replay('tok.gw1.call9')).toEqual([]);
+    });
+  });
+}
+
+export function tokenClockCases(underTest: UnderTest): void {
+  describe('tokens: two minutes later', () => {
+    it('are no longer kept, each by its own age', async () => {
+      const held = underTest();
+      held.bus.tokens.publish('tok.gw1.call1', bytesOf('old'));
+      advance(held, 60_000);
+      held.bus.tokens.publish('tok.gw1.call1', bytesOf('young'));
+      advance(held, 61_000);
+      expect((await held.bus.tokens.replay('tok.gw1.call1')).map(textOf)).toEqual(['young']);
+      advance(held, 60_000);
+
+      expect(await held.bus.tokens.replay('tok.gw1.call1')).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,80 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Bus } from '../bus.ts';
+
+export interface BusUnderTest {
+  bus: Bus;
+  /** Opens the same store once more, as the next process would. The case has closed the bus before it. */
+  reopen?(): Promise<Bus>;
+  /** Moves the driver's clock forward. */
+  advance?(ms: number): void;
+  /** Closes whatever is open still and frees the store. */
+  close(): Promise<void>;
+}
+
+/** The bus of the case at hand: opened anew for each. */
+export type UnderTest = () => BusUnderTest;
+
+/** Long enough for a slow machine; what is awaited takes milliseconds. */
+export const PATIENCE_MS = 20_000;
+const LOOK_EVERY_MS = 5;
+
+/** Opens the store again. @throws when the harness can't */
+export function reopened(underTest: BusUnderTest): Promise<Bus> {
+  if (underTest.reopen === undefined) throw new Error("the harness has no reopen: name it in the suite's `without`");
+  return underTest.reopen();
+}
+
+/** Moves the clock. @throws when the harness can't */
+export function advance(underTest: BusUnderTest, ms: number): void {
+  if (underTest.advance === undefined) throw new Error("the harness has no advance: name it in the suite's `without`");
+  underTest.advance(ms);
+}
+
+/** Things that arrive one by one, and the wait for a number of them. */
+export class Arrivals<Item> {
+  readonly items: Item[] = [];
+  readonly #waiting = new Set<{ count: number; resolve: (items: Item[]) => void }>();
+
+  readonly add = (item: Item): void => {
+    this.items.push(item);
+    for (const wait of this.#waiting) if (this.items.length >= wait.count) wait.resolve(this.items);
+  };
+
+  /** All that has come, once that is at least `count`. @throws when it takes too long */
+  atLeast(count: number): Promise<Item[]> {
+    if (this.items.length >= count) return Promise.resolve(this.items);
+    return new Promise((resolve, reject) => {
+      const late = () => reject(new Error(`${this.items.length} of ${count} arrived within ${PATIENCE_MS} ms`));
+      const timer = setTimeout(late, PATIENCE_MS);
+      const wait = {
+        count,
+        resolve: (items: Item[]) => {
+          clearTimeout(timer);
+          this.#waiting.delete(wait);
+          resolve(items);
+        },
+      };
+      this.#waiting.add(wait);
+    });
+  }
+}
+
+/** A promise and what opens it. */
+export function gate(): { opened: Promise<void>; open(): void } {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
+
+/** Looks again and again until the value fits. @throws when it takes too long */
+export async function eventually<Value>(look: () => Promise<Value>, fits: (value: Value) => boolean): Promise<Value> {
+  const until = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const value = await look();
+    if (fits(value)) return value;
+    if (performance.now() > until) throw new Error(`not so within ${PATIENCE_MS} ms: ${JSON.stringify(value)?.slice(0, 200)}`);
+    await pause(LOOK_EVERY_MS);
+  }
+}

@@ -1,0 +1,291 @@
+import { describe, expect, it } from 'vitest';
+import type { Bus, WorkItem } from '../bus.ts';
+import { Arrivals, advance, gate, reopened, type UnderTest } from './under-test.ts';
+
+/** Longer than any case takes: a lease that must not lapse. */
+const LONG_MS = 60_000;
+/** A lease whose lapse is awaited. */
+const SHORT_MS = 400;
+
+/** Consumes calls into a list and acks each. */
+function consumeAll(bus: Bus): Arrivals<WorkItem> {
+  const arrivals = new Arrivals<WorkItem>();
+  bus.work.consume('router.call', { concurrency: 8, ackWaitMs: LONG_MS }, async (item) => {
+    await item.ack();
+    arrivals.add(item);
+  });
+  return arrivals;
+}
+
+function deliveriesOf(items: WorkItem[]): string[] {
+  return items.map(({ body, delivery }) => `${body} ${delivery}`);
+}
+
+export function workCases(underTest: UnderTest): void {
+  describe('work', () => {
+    it('delivers an item with its message id, body and time, the first time as delivery 1', async () => {
+      const { bus } = underTest();
+      const arrivals = consumeAll(bus);
+      expect(await bus.work.publish('router.call', 'w1', 'body')).toEqual({ duplicate: false });
+
+      const [item] = await arrivals.atLeast(1);
+      expect(item).toMatchObject({ messageId: 'w1', body: 'body', delivery: 1 });
+      expect(item?.publishedAtMs).toBeGreaterThan(0);
+    });
+
+    it('stores a repeated message id once', async () => {
+      const { bus } = underTest();
+      await bus.work.publish('router.call', 'w1', 'a');
+      expect(await bus.work.publish('router.call', 'w1', 'a')).toEqual({ duplicate: true });
+      await bus.work.publish('router.call', 'w2', 'b');
+
+      expect(deliveriesOf(await consumeAll(bus).atLeast(2)).sort()).toEqual(['a 1', 'b 1']);
+    });
+
+    it('keeps the kinds apart', async () => {
+      const { bus } = underTest();
+      const calls = consumeAll(bus);
+      const turns = new Arrivals<string>();
+      bus.work.consume('router.turn', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
+        await item.ack();
+        turns.add(item.body);
+      });
+      await bus.work.publish('router.turn', 't1', 'turn');
+      await bus.work.publish('router.call', 'c1', 'call');
+
+      expect(await turns.atLeast(1)).toEqual(['turn']);
+      expect(deliveriesOf(await calls.atLeast(1))).toEqual(['call 1']);
+    });
+
+    it('delivers an item that was sent back again, after the delay and marked', async () => {
+      const { bus } = underTest();
+      const arrivals = new Arrivals<{ delivery: number; atMs: number }>();
+      bus.work.consume('router.call', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
+        const atMs = performance.now();
+        await (item.delivery === 1 ? item.nak(300) : item.delivery === 2 ? item.nak(0) : item.ack());
+        arrivals.add({ delivery: item.delivery, atMs });
+      });
+      await bus.work.publish('router.call', 'w1', 'a');
+
+      const [first, second, third] = await arrivals.atLeast(3);
+      expect([first?.delivery, second?.delivery, third?.delivery]).toEqual([1, 2, 3]);
+      expect((second?.atMs ?? 0) - (first?.atMs ?? 0)).toBeGreaterThanOrEqual(290);
+    });
+
+    it('never delivers an item again that was acked or dropped', async () => {
+      const { bus } = underTest();
+      const arrivals = new Arrivals<WorkItem>();
+      bus.work.consume('router.call', { concurrency: 4, ackWaitMs: SHORT_MS }, async (item) => {
+        arrivals.add(item);
+        if (item.body === 'acked') await item.ack();
+        if (item.body === 'dropped') await item.term('it can never be done');
+        if (item.body === 'forgotten' && item.delivery === 3) await item.ack();
+      });
+      for (const body of ['acked', 'dropped', 'forgotten']) await bus.work.publish('router.call', body, body);
+
+      // Twice the lease has passed for all of them when the forgotten one comes for the third time.
+      expect(deliveriesOf(await arrivals.atLeast(5)).sort()).toEqual(['acked 1', 'dropped 1', 'forgotten 1', 'forgotten 2', 'forgotten 3']);
+    });
+
+    it('delivers an item again when its handler throws', async () => {
+      const { bus } = underTest();
+      const arrivals = new Arrivals<WorkItem>();
+      bus.work.consume('router.call', { concurrency: 1, ackWaitMs: SHORT_MS }, async (item) => {
+        arrivals.add(item);
+        if (item.delivery === 1) throw new Error('the worker stumbled');
+        await item.ack();
+      });
+      await bus.work.publish('router.call', 'w1', 'a');
+
+      expect(deliveriesOf(await arrivals.atLeast(2))).toEqual(['a 1', 'a 2']);
+    });
+
+    it('keeps an item with the worker that says it is still at it', async () => {
+      const { bus } = underTest();
+      const arrivals = new Arrivals<WorkItem>();
+      const done = gate();
+      bus.work.consume('router.call', { concurrency: 2, ackWaitMs: SHORT_MS }, async (item) => {
+        arrivals.add(item);
+        if (item.body === 'long') {
+          const heartbeat = setInterval(() => item.working().catch(arrivals.add), SHORT_MS / 8);
+          await done.opened;
+          clearInterval(heartbeat);
+          await item.ack();
+        } else if (item.delivery === 3) await item.ack();
+      });
+      await bus.work.publish('router.call', 'long', 'long');
+      await bus.work.publish('router.call', 'forgotten', 'forgotten');
+      const deliveries = deliveriesOf(await arrivals.atLeast(4));
+      done.open();
+
+      expect(deliveries.filter((delivery) => delivery.startsWith('long'))).toEqual(['long 1']);
+    });
+
+    it('takes an item from a worker that says nothing, and tells it so when it speaks', async () => {
+      const { bus } = underTest();
+      const arrivals = new Arrivals<WorkItem>();
+      const done = gate();
+      bus.work.consume('router.call', { concurrency: 2, ackWaitMs: SHORT_MS }, async (item) => {
+        arrivals.add(item);
+        if (item.delivery === 1) await done.opened;
+        else await item.ack();
+      });
+      await bus.work.publish('router.call', 'w1', 'a');
+      const [first, second] = await arrivals.atLeast(2);
+
+      expect(second?.delivery).toBe(2);
+      await expect(first?.working()).rejects.toMatchObject({ code: 'bus.lease_lost' });
+      done.open();
+    });
+
+    it('takes an ack that comes after the lease was lost', async () => {
+      const { bus } = underTest();
+      const arrivals = new Arrivals<WorkItem>();
+      const done = gate();
+      bus.work.consume('router.call', { concurrency: 1, ackWaitMs: SHORT_MS }, async (item) => {
+        arrivals.add(item);
+        if (item.body === 'slow') {
+          await done.opened;
+          await item.ack();
+        } else if (item.delivery === 2) await item.ack();
+      });
+      const other = new Arrivals<WorkItem>();
+      bus.work.consume('router.turn', { concurrency: 1, ackWaitMs: SHORT_MS }, async (item) => {
+        other.add(item);
+        if (item.delivery === 3) await item.ack();
+      });
+      await bus.work.publish('router.call', 'slow', 'slow');
+      await arrivals.atLeast(1);
+      // While this one comes three times, the lease of the slow one is lost.
+      await bus.work.publish('router.turn', 'measure', 'measure');
+      await other.atLeast(3);
+      done.open();
+      await bus.work.publish('router.call', 'next', 'next');
+      const deliveries = deliveriesOf(await arrivals.atLeast(3));
+
+      expect(deliveries).toEqual(['slow 1', 'next 1', 'next 2']);
+    });
+
+    it('never gives a consumer more than it can hold at once', async () => {
+      const { bus } = underTest();
+      const done = new Arrivals<string>();
+      const running = new Arrivals<() => void>();
+      let now = 0;
+      let most = 0;
+      bus.work.consume('router.call', { concurrency: 3, ackWaitMs: LONG_MS }, async (item) => {
+        now += 1;
+        most = Math.max(most, now);
+        const go = gate();
+        running.add(go.open);
+        await go.opened;
+        await item.ack();
+        now -= 1;
+        done.add(item.body);
+      });
+      await Promise.all(Array.from({ length: 12 }, (_, place) => bus.work.publish('router.call', `w${place}`, String(place))));
+      await running.atLeast(3);
+      for (let place = 0; place < 12; place += 1) (await running.atLeast(place + 1))[place]?.();
+
+      expect(new Set(await done.atLeast(12)).size).toBe(12);
+      expect(most).toBe(3);
+    });
+
+    it('shares items between consumers', async () => {
+      const { bus } = underTest();
+      const holders = new Arrivals<string>();
+      const done = gate();
+      for (const name of ['one', 'two']) {
+        bus.work.consume('router.call', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
+          holders.add(name);
+          await done.opened;
+          await item.ack();
+        });
+      }
+      await bus.work.publish('router.call', 'w1', 'a');
+      await bus.work.publish('router.call', 'w2', 'b');
+
+      expect([...(await holders.atLeast(2))].sort()).toEqual(['one', 'two']);
+      done.open();
+    });
+
+    it('leaves to the others what a stopped consumer did not take', async () => {
+      const { bus } = underTest();
+      const taken = new Arrivals<string>();
+      const done = gate();
+      const stopping = bus.work.consume('router.call', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
+        taken.add(`first ${item.body}`);
+        await done.opened;
+        await item.ack();
+      });
+      await bus.work.publish('router.call', 'w1', 'a');
+      await taken.atLeast(1);
+      const stopped = stopping.stop();
+      await bus.work.publish('router.call', 'w2', 'b');
+      const rest = consumeAll(bus);
+      expect(deliveriesOf(await rest.atLeast(1)).map((delivery) => delivery.slice(0, 1))).toEqual(['b']);
+      done.open();
+      await stopped;
+
+      expect(taken.items).toEqual(['first a']);
+    });
+  });
+}
+
+export function workReopenCases(underTest: UnderTest): void {
+  describe('work: opened again', () => {
+    it('has the items that nobody had taken, and not the ones that were done', async () => {
+      const { bus } = underTest();
+      const done = consumeAll(bus);
+      await bus.work.publish('router.call', 'done', 'done');
+      await done.atLeast(1);
+      await bus.work.publish('router.turn', 'left', 'left');
+      await bus.close();
+      const again = await reopened(underTest());
+      const turns = new Arrivals<string>();
+      again.work.consume('router.turn', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
+        await item.ack();
+        turns.add(item.body);
+      });
+      const calls = consumeAll(again);
+      await again.work.publish('router.call', 'new', 'new');
+
+      expect(await turns.atLeast(1)).toEqual(['left']);
+      expect((await calls.atLeast(1)).map(({ body }) => body)).toEqual(['new']);
+    });
+
+    it('delivers an item that was in hand at the end again, and marks it', async () => {
+      const { bus } = underTest();
+      const begun = gate();
+      bus.work.consume('router.call', { concurrency: 1, ackWaitMs: SHORT_MS }, async () => begun.open());
+      await bus.work.publish('router.call', 'w1', 'a');
+      await begun.opened;
+      await bus.close();
+      const again = await reopened(underTest());
+      const [item] = await consumeAll(again).atLeast(1);
+
+      expect(item).toMatchObject({ messageId: 'w1', body: 'a' });
+      expect(item?.delivery).toBeGreaterThanOrEqual(2);
+    });
+
+    it('still knows a message id', async () => {
+      const { bus } = underTest();
+      await bus.work.publish('router.call', 'w1', 'a');
+      await bus.close();
+      const again = await reopened(underTest());
+
+      expect(await again.work.publish('router.call', 'w1', 'a')).toEqual({ duplicate: true });
+    });
+  });
+}
+
+export function workClockCases(underTest: UnderTest): void {
+  describe('work: two minutes later', () => {
+    it('stores a message id again', async () => {
+      const held = underTest();
+      await held.bus.work.publish('router.call', 'w1', 'a');
+      advance(held, 121_000);
+
+      expect(await held.bus.work.publish('router.call', 'w1', 'a')).toEqual({ duplicate: false });
+    });
+  });
+}

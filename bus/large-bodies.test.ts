@@ -1,0 +1,165 @@
+import { describe, expect, it } from 'vitest';
+import type { Bus, StoredCommand, WorkItem } from './bus.ts';
+import { carryLargeBodies } from './large-bodies.ts';
+
+const MEBIBYTE = 1024 * 1024;
+
+/** A bus that holds nothing but blobs, and gives the test the handlers that it was handed. */
+function innerBus() {
+  const blobs = new Map<string, Uint8Array>();
+  const appended: string[] = [];
+  const held: { read?: (commands: StoredCommand[]) => Promise<void>; consume?: (item: WorkItem) => Promise<void>; blobsFail: boolean } = { blobsFail: false };
+  const subscription = { stop: async () => {} };
+  const bus: Bus = {
+    commands: {
+      append: async (_partition, _messageId, body) => ({ sequence: appended.push(body), duplicate: false }),
+      read: (_partition, _afterSequence, handler) => {
+        held.read = handler;
+        return subscription;
+      },
+      at: async () => null,
+      lastOf: async () => appended.length,
+      state: async () => ({ created: 'x', firstSequence: 1, lastSequence: appended.length }),
+      purge: async () => {},
+    },
+    work: {
+      publish: async (_kind, _messageId, body) => ({ duplicate: appended.push(body) === 0 }),
+      consume: (_kind, _options, handler) => {
+        held.consume = handler;
+        return subscription;
+      },
+    },
+    notices: { publish: () => {}, subscribe: () => subscription },
+    tokens: { publish: () => {}, subscribe: () => subscription, replay: async () => [] },
+    blobs: {
+      put: async (bytes) => {
+        blobs.set(`b${blobs.size}`, bytes);
+        return `b${blobs.size - 1}`;
+      },
+      get: async (id) => {
+        if (held.blobsFail) throw new Error('the store is away');
+        return blobs.get(id) ?? null;
+      },
+    },
+    isReady: () => true,
+    close: async () => {},
+  };
+  return { bus, blobs, appended, held };
+}
+
+function stored(bodies: string[]): StoredCommand[] {
+  return bodies.map((body, place) => ({ sequence: place + 1, messageId: `m${place}`, body }));
+}
+
+/** An item that writes down how it was settled. */
+function itemOf(body: string): { item: WorkItem; settled: string[] } {
+  const settled: string[] = [];
+  const settle = (how: string) => async () => {
+    settled.push(how);
+  };
+  return {
+    settled,
+    item: { messageId: 'w1', body, delivery: 1, publishedAtMs: 1, ack: settle('ack'), nak: settle('nak'), term: settle('term'), working: settle('working') },
+  };
+}
+
+describe('carryLargeBodies', () => {
+  it('sends small bodies as they are, and marks only those that look like a mark', async () => {
+    const { bus, appended, blobs } = innerBus();
+    const carrying = carryLargeBodies(bus);
+    for (const body of ['{"a":1}', '', 'blob:x', 'text:x', 'blob', 'x'.repeat(512 * 1024)]) await carrying.commands.append(1, 'm', body);
+
+    expect(appended).toEqual(['{"a":1}', '', 'text:blob:x', 'text:text:x', 'blob', 'x'.repeat(512 * 1024)]);
+    expect(blobs.size).toBe(0);
+  });
+
+  it('counts bytes, not characters', async () => {
+    const { bus, appended, blobs } = innerBus();
+    await carryLargeBodies(bus).work.publish('router.call', 'w1', '\u20ac'.repeat(180 * 1024));
+
+    expect(appended).toEqual(['blob:b0']);
+    expect(blobs.get('b0')?.byteLength).toBe(3 * 180 * 1024);
+  });
+
+  it('appends small bodies in the turn in which it was asked, so their order stands', () => {
+    const { bus, appended } = innerBus();
+    const carrying = carryLargeBodies(bus);
+    void carrying.commands.append(1, 'm1', 'a');
+    void carrying.commands.append(1, 'm2', 'b');
+
+    expect(appended).toEqual(['a', 'b']);
+  });
+
+  it('cuts a batch of very large bodies, and never hands over again what the handler had taken before it failed', async () => {
+    const { bus, appended, held } = innerBus();
+    const carrying = carryLargeBodies(bus);
+    const large = 'x'.repeat(20 * MEBIBYTE);
+    for (const body of [large, 'small', large]) await carrying.commands.append(1, 'm', body);
+    const taken: number[][] = [];
+    let calls = 0;
+    carrying.commands.read(1, 0, async (commands) => {
+      calls += 1;
+      if (calls === 2) throw new Error('the commit failed');
+      taken.push(commands.map(({ sequence }) => sequence));
+    });
+
+    await expect(held.read?.(stored(appended))).rejects.toThrow('the commit failed');
+    await held.read?.(stored(appended));
+    expect(taken).toEqual([[1, 2], [3]]);
+    expect(calls).toBe(3);
+  });
+
+  it('throws a batch back when a blob cannot be read just now', async () => {
+    const { bus, appended, held } = innerBus();
+    const carrying = carryLargeBodies(bus);
+    await carrying.commands.append(1, 'm', 'x'.repeat(MEBIBYTE));
+    const lengths: number[] = [];
+    carrying.commands.read(1, 0, async (commands) => {
+      for (const { body } of commands) lengths.push(body.length);
+    });
+    held.blobsFail = true;
+    await expect(held.read?.(stored(appended))).rejects.toThrow('the store is away');
+    held.blobsFail = false;
+    await held.read?.(stored(appended));
+
+    expect(lengths).toEqual([MEBIBYTE]);
+  });
+
+  it('puts work off when its blob cannot be read just now, and drops it when the blob is gone', async () => {
+    const { bus, appended, held, blobs } = innerBus();
+    const carrying = carryLargeBodies(bus);
+    await carrying.work.publish('router.call', 'w1', 'x'.repeat(MEBIBYTE));
+    const handled: string[] = [];
+    carrying.work.consume('router.call', { concurrency: 1, ackWaitMs: 1_000 }, async ({ body }) => {
+      handled.push(body);
+    });
+
+    held.blobsFail = true;
+    const later = itemOf(appended[0] ?? '');
+    await expect(held.consume?.(later.item)).rejects.toThrow('the store is away');
+    held.blobsFail = false;
+    blobs.clear();
+    const gone = itemOf(appended[0] ?? '');
+    await held.consume?.(gone.item);
+
+    expect(later.settled).toEqual(['nak']);
+    expect(gone.settled).toEqual(['term']);
+    expect(handled).toEqual([]);
+  });
+
+  it('passes on how the handler of a large item settles it', async () => {
+    const { bus, appended, held } = innerBus();
+    const carrying = carryLargeBodies(bus);
+    await carrying.work.publish('router.call', 'w1', 'x'.repeat(MEBIBYTE));
+    carrying.work.consume('router.call', { concurrency: 1, ackWaitMs: 1_000 }, async (item) => {
+      await item.working();
+      await item.nak(5);
+      await item.term('why');
+      await item.ack();
+    });
+    const { item, settled } = itemOf(appended[0] ?? '');
+    await held.consume?.(item);
+
+    expect(settled).toEqual(['working', 'nak', 'term', 'ack']);
+  });
+});

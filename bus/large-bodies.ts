@@ -1,0 +1,153 @@
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Bus, CommandLog, StoredCommand, WorkItem, WorkQueue } from './bus.ts';
+
+/** The largest body of a command or an item of work, in UTF-8 bytes. */
+export const MAX_BODY_BYTES = 32 * 1024 * 1024;
+/** What travels in the message itself; anything larger is a blob, because brokers slow down with large messages, and refuse them at 1 MiB. */
+const MAX_INLINE_BYTES = 512 * 1024;
+/** Characters of fetched bodies that a reader's handler gets at once. A batch of references could stand for gigabytes. */
+const MAX_HANDED_CHARACTERS = 32 * 1024 * 1024;
+/** How long work whose blob could not be read just now is put off. */
+const RETRY_MS = 1_000;
+
+/**
+ * The body of a command whose blob is gone: lost, or older than 24 hours. It is handed over all the same, in its place and with
+ * its message id, because a log that stopped there would halt its partition. It fits no command's schema, so the reader treats it
+ * as it treats any command that it can't read.
+ */
+export const LOST_BODY = '{"lost":true}';
+
+/*
+ * On the wire:  `blob:<id>` a reference   `text:<body>` a body that begins like one of these two   anything else: the body itself.
+ * The first five characters decide, and no body travels with such a beginning unmarked, so nothing can be mistaken.
+ */
+const BLOB = 'blob:';
+const TEXT = 'text:';
+
+/**
+ * Lets commands and work carry bodies of up to 32 MiB over a bus whose messages are small. Bodies are well-formed text.
+ * Storing a blob takes time: of two appends that don't wait for each other, one of them large, either may come first.
+ */
+export function carryLargeBodies(inner: Bus): Bus {
+  return {
+    commands: commandsOver(inner),
+    work: workOver(inner),
+    notices: inner.notices,
+    tokens: inner.tokens,
+    blobs: inner.blobs,
+    isReady: () => inner.isReady(),
+    close: () => inner.close(),
+  };
+}
+
+function commandsOver(bus: Bus): CommandLog {
+  const restore = async (command: StoredCommand): Promise<StoredCommand> => {
+    const body = await unpack(bus, command.body);
+    return { ...command, body: body ?? LOST_BODY };
+  };
+  return {
+    async append(partition, messageId, body) {
+      const packed = pack(bus, body);
+      // Not awaited when there is no need: small commands keep the order in which they were appended.
+      return bus.commands.append(partition, messageId, typeof packed === 'string' ? packed : await packed);
+    },
+    read(partition, afterSequence, handler, options) {
+      // When the handler fails half-way through a batch, the whole batch comes again. What it had taken already is left out.
+      let taken = afterSequence;
+      const handOver = async (commands: StoredCommand[]) => {
+        if (commands.length === 0) return;
+        await handler(commands);
+        taken = commands.at(-1)?.sequence ?? taken;
+      };
+      return bus.commands.read(
+        partition,
+        afterSequence,
+        async (stored) => {
+          if (!stored.some(({ body }) => isMarked(body))) return handOver(stored.filter(({ sequence }) => sequence > taken));
+          let batch: StoredCommand[] = [];
+          let characters = 0;
+          for (const command of stored.filter(({ sequence }) => sequence > taken)) {
+            const restored = await restore(command);
+            if (characters + restored.body.length > MAX_HANDED_CHARACTERS) {
+              await handOver(batch);
+              batch = [];
+              characters = 0;
+            }
+            batch.push(restored);
+            characters += restored.body.length;
+          }
+          await handOver(batch);
+        },
+        options,
+      );
+    },
+    async at(partition, sequence) {
+      const command = await bus.commands.at(partition, sequence);
+      return command === null ? null : restore(command);
+    },
+    lastOf: (partition) => bus.commands.lastOf(partition),
+    state: () => bus.commands.state(),
+    purge: (belowSequence) => bus.commands.purge(belowSequence),
+  };
+}
+
+function workOver(bus: Bus): WorkQueue {
+  return {
+    async publish(kind, messageId, body) {
+      const packed = pack(bus, body);
+      return bus.work.publish(kind, messageId, typeof packed === 'string' ? packed : await packed);
+    },
+    consume: (kind, options, handler) =>
+      bus.work.consume(kind, options, async (item) => {
+        if (!isMarked(item.body)) return handler(item);
+        let body: string | null;
+        try {
+          body = await unpack(bus, item.body);
+        } catch (error) {
+          await item.nak(RETRY_MS);
+          throw error;
+        }
+        if (body === null) return item.term('the blob that held its body is gone');
+        return handler(withBody(item, body));
+      }),
+  };
+}
+
+/** Named one by one: an item may be of a class, whose methods a spread would lose. */
+function withBody(item: WorkItem, body: string): WorkItem {
+  return {
+    messageId: item.messageId,
+    body,
+    delivery: item.delivery,
+    publishedAtMs: item.publishedAtMs,
+    ack: () => item.ack(),
+    nak: (delayMs) => item.nak(delayMs),
+    term: (reason) => item.term(reason),
+    working: () => item.working(),
+  };
+}
+
+/** @throws `bus.body_too_large` */
+function pack(bus: Bus, body: string): string | Promise<string> {
+  // A character takes at most three bytes, so nearly every body is known to be small without being counted.
+  if (body.length * 3 > MAX_INLINE_BYTES) {
+    const sizeBytes = Buffer.byteLength(body);
+    if (sizeBytes > MAX_BODY_BYTES) {
+      throw new SwitchyardError('bus.body_too_large', `a body has ${sizeBytes} bytes, ${MAX_BODY_BYTES} is the most`, { details: { size_bytes: sizeBytes } });
+    }
+    if (sizeBytes > MAX_INLINE_BYTES) return bus.blobs.put(Buffer.from(body)).then((id) => BLOB + id);
+  }
+  return isMarked(body) ? TEXT + body : body;
+}
+
+/** The body that a message stands for, or null when its blob is gone. */
+async function unpack(bus: Bus, packed: string): Promise<string | null> {
+  if (packed.startsWith(TEXT)) return packed.slice(TEXT.length);
+  if (!packed.startsWith(BLOB)) return packed;
+  const bytes = await bus.blobs.get(packed.slice(BLOB.length));
+  return bytes === null ? null : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+}
+
+function isMarked(text: string): boolean {
+  return text.startsWith(BLOB) || text.startsWith(TEXT);
+}

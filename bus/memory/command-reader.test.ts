@@ -1,0 +1,155 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { silentLog } from '#shared/telemetry/log.ts';
+import type { StoredCommand } from '../bus.ts';
+import { Arrivals, gate } from '../conformance/under-test.ts';
+import { CommandReader } from './command-reader.ts';
+
+function command(sequence: number): StoredCommand {
+  return { sequence, messageId: `m${sequence}`, body: `body ${sequence}` };
+}
+
+function turn(): Promise<void> {
+  return new Promise(setImmediate);
+}
+
+/** A partition whose commits the test makes, and whose pages come when the test says so. */
+function partition() {
+  const table: StoredCommand[] = [];
+  const pages = new Arrivals<{ after: number; answer(): void }>();
+  const arrivals = new Arrivals<number>();
+  let last = 0;
+  const readers: CommandReader[] = [];
+  const announce = (sequence: number) => {
+    const previous = last;
+    last = sequence;
+    for (const reader of readers) reader.offer(command(sequence), previous);
+  };
+  return {
+    pages,
+    arrivals,
+    /** What the table holds. The page sees it; the reader is told by `announce`, which may come later. */
+    store: (...sequences: number[]) => table.push(...sequences.map(command)),
+    announce,
+    commit: (...sequences: number[]) => {
+      table.push(...sequences.map(command));
+      for (const sequence of sequences) announce(sequence);
+    },
+    purge: () => table.splice(0),
+    read: (handler: (commands: StoredCommand[]) => Promise<void> = async () => {}) => {
+      const reader = new CommandReader({
+        partition: 1,
+        afterSequence: 0,
+        maxBatch: 128,
+        handler: async (commands) => {
+          await handler(commands);
+          for (const { sequence } of commands) arrivals.add(sequence);
+        },
+        lastOfPartition: () => last,
+        readPage: async (after, limit) => {
+          const page = gate();
+          let rows: StoredCommand[] = [];
+          pages.add({
+            after,
+            answer: () => {
+              rows = table.filter(({ sequence }) => sequence > after).slice(0, limit);
+              page.open();
+            },
+          });
+          await page.opened;
+          return rows;
+        },
+        log: silentLog,
+      });
+      readers.push(reader);
+      return reader;
+    },
+  };
+}
+
+describe('CommandReader', () => {
+  const readers: CommandReader[] = [];
+  afterEach(async () => {
+    for (const reader of readers.splice(0)) await reader.stop();
+  });
+
+  it('gives once what a page saw before its commit was announced', async () => {
+    const { commit, store, announce, read, pages, arrivals } = partition();
+    commit(1);
+    readers.push(read());
+    store(2);
+    (await pages.atLeast(1))[0]?.answer();
+    await arrivals.atLeast(2);
+    announce(2);
+    commit(3);
+
+    expect(await arrivals.atLeast(3)).toEqual([1, 2, 3]);
+    expect(pages.items).toHaveLength(1);
+  });
+
+  it('fetches what was committed while a page was read, though it was not offered', async () => {
+    const { commit, store, announce, read, pages, arrivals } = partition();
+    commit(1);
+    readers.push(read());
+    const [first] = await pages.atLeast(1);
+    first?.answer();
+    store(2);
+    announce(2);
+    (await pages.atLeast(2))[1]?.answer();
+    await arrivals.atLeast(2);
+    commit(3);
+
+    expect(await arrivals.atLeast(3)).toEqual([1, 2, 3]);
+    expect(pages.items.map(({ after }) => after)).toEqual([0, 1]);
+  });
+
+  it('reads the table once and no more when all that it wanted is purged', async () => {
+    const { commit, purge, read, pages, arrivals } = partition();
+    commit(1, 2, 3);
+    purge();
+    readers.push(read());
+    (await pages.atLeast(1))[0]?.answer();
+    await turn();
+    commit(4);
+
+    expect(await arrivals.atLeast(1)).toEqual([4]);
+    expect(pages.items).toHaveLength(1);
+  });
+
+  it('never reads the table for what it is offered, one by one and many at once', async () => {
+    const { commit, read, pages, arrivals } = partition();
+    readers.push(read());
+    commit(1);
+    await arrivals.atLeast(1);
+    commit(...Array.from({ length: 300 }, (_, place) => place + 2));
+
+    expect(await arrivals.atLeast(301)).toEqual(Array.from({ length: 301 }, (_, place) => place + 1));
+    expect(pages.items).toHaveLength(0);
+  });
+
+  it('goes back to the table for what did not fit into its memory', async () => {
+    const { commit, read, pages, arrivals } = partition();
+    const busy = gate();
+    readers.push(read(() => busy.opened));
+    commit(1);
+    await turn();
+    commit(...Array.from({ length: 1_100 }, (_, place) => place + 2));
+    busy.open();
+    (await pages.atLeast(1))[0]?.answer();
+
+    expect(await arrivals.atLeast(1_101)).toEqual(Array.from({ length: 1_101 }, (_, place) => place + 1));
+    expect(pages.items.map(({ after }) => after)).toEqual([1_025]);
+  });
+
+  it('stops during the pause after a failure', async () => {
+    const { commit, read } = partition();
+    const failed = gate();
+    const reader = read(async () => {
+      failed.open();
+      throw new Error('never');
+    });
+    commit(1);
+    await failed.opened;
+
+    await reader.stop();
+  });
+});

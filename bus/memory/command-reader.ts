@@ -1,0 +1,127 @@
+import type { Log } from '#shared/telemetry/log.ts';
+import type { StoredCommand, Subscription } from '../bus.ts';
+
+/** What a reader holds in memory while its handler is busy. Past either limit it reads on from the table when it gets there. */
+const MAX_QUEUED_COMMANDS = 1_024;
+const MAX_QUEUED_CHARACTERS = 8 * 1024 * 1024;
+/** Pause before a batch that was thrown back is handed again, doubled each time up to the longest. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 2_000;
+
+export interface CommandReaderOptions {
+  partition: number;
+  /** The sequence to read on from behind. */
+  afterSequence: number;
+  maxBatch: number;
+  handler: (commands: StoredCommand[]) => Promise<void>;
+  /** The last command of the partition that is committed, 0 when there is none. */
+  lastOfPartition(): number;
+  /** Commands of the partition behind a sequence, in order, from the table; empty only when there are none. */
+  readPage(afterSequence: number, limit: number): Promise<StoredCommand[]>;
+  log: Log;
+}
+
+/**
+ * Follows one partition. Two sources, one order:
+ *
+ *   behind ──page from the table reaches the partition's last command──▶ following: commands arrive by `offer` at their commit
+ *      ▲                                                                     │
+ *      └──────────── the queue is full: the offer is passed over ────────────┘
+ *
+ * There is no switch to get wrong: `#reached` is the last sequence read or queued, and an offer is taken only when nothing of
+ * the partition lies between the two. Otherwise it is left in the table, `#reached` stays below the partition's last command,
+ * and the next read goes to the table. A page can run ahead of the offers that were committed while it was read; those are
+ * at or below `#reached` then, and are dropped.
+ */
+export class CommandReader implements Subscription {
+  readonly #options: CommandReaderOptions;
+  #reached: number;
+  #queue: StoredCommand[] = [];
+  #queuedCharacters = 0;
+  #wake: (() => void) | null = null;
+  readonly #stop = new AbortController();
+  readonly #ended: Promise<void>;
+
+  constructor(options: CommandReaderOptions) {
+    this.#options = options;
+    this.#reached = options.afterSequence;
+    this.#ended = this.#run();
+  }
+
+  /** Called for every command of the partition, in order, in the turn in which its commit is known. `previous` is the partition's last command before it. */
+  offer(command: StoredCommand, previous: number): void {
+    const full = this.#queue.length >= MAX_QUEUED_COMMANDS || this.#queuedCharacters >= MAX_QUEUED_CHARACTERS;
+    if (command.sequence > this.#reached && previous <= this.#reached && !full) {
+      this.#queue.push(command);
+      this.#queuedCharacters += command.body.length;
+      this.#reached = command.sequence;
+    }
+    this.#wake?.();
+  }
+
+  stop(): Promise<void> {
+    this.#stop.abort();
+    this.#wake?.();
+    return this.#ended;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      const batch = this.#queue.length > 0 ? this.#fromQueue() : await this.#fromTable();
+      if (batch.length > 0) await this.#retrying('the handler of a partition failed', () => this.#options.handler(batch));
+      else if (this.#queue.length === 0 && this.#reached >= this.#options.lastOfPartition()) await this.#woken();
+    }
+  }
+
+  #fromQueue(): StoredCommand[] {
+    const batch = this.#queue.splice(0, this.#options.maxBatch);
+    for (const { body } of batch) this.#queuedCharacters -= body.length;
+    return batch;
+  }
+
+  async #fromTable(): Promise<StoredCommand[]> {
+    const last = this.#options.lastOfPartition();
+    if (this.#reached >= last) return [];
+    let page: StoredCommand[] = [];
+    await this.#retrying('a page of commands could not be read', async () => {
+      page = await this.#options.readPage(this.#reached, this.#options.maxBatch);
+    });
+    if (this.#stop.signal.aborted) return [];
+    // An empty page means that everything up to `last`, committed before the page was asked for, has been purged.
+    this.#reached = Math.max(this.#reached, page.at(-1)?.sequence ?? last);
+    return page;
+  }
+
+  /** Does something until it succeeds or the reader is stopped: a batch that was thrown back is handed again, so nothing is lost. */
+  async #retrying(failure: string, action: () => Promise<void>): Promise<void> {
+    for (let pauseMs = FIRST_PAUSE_MS; !this.#stop.signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+      try {
+        return await action();
+      } catch (error) {
+        this.#options.log.error({ err: error, partition: this.#options.partition, reached: this.#reached, pauseMs }, failure);
+        await this.#pause(pauseMs);
+      }
+    }
+  }
+
+  #pause(pauseMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        clearTimeout(timer);
+        this.#stop.signal.removeEventListener('abort', end);
+        resolve();
+      };
+      const timer = setTimeout(end, pauseMs).unref();
+      this.#stop.signal.addEventListener('abort', end);
+    });
+  }
+
+  #woken(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = () => {
+        this.#wake = null;
+        resolve();
+      };
+    });
+  }
+}

@@ -1,0 +1,43 @@
+import type { Clock } from '#shared/clock.ts';
+
+/** How long a message id is remembered, the same as the broker's. */
+export const DEDUPE_WINDOW_MS = 120_000;
+/** About 4,000 messages a second for the whole window. Past it the oldest ids are forgotten early; readers bear a repeat anyway. */
+const MAX_IDS = 500_000;
+
+/** Message ids of the last 120 seconds and what became of them. A repeat does not prolong its id. */
+export class DedupeWindow<Value> {
+  readonly #clock: Clock;
+  readonly #entries = new Map<string, { value: Value; atMs: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** What was remembered for an id, or null when it is unknown or too old. */
+  find(messageId: string): Value | null {
+    this.#forgetOld();
+    const entry = this.#entries.get(messageId);
+    // The clock may have been set back between two entries, so age is checked on the entry itself, too.
+    return entry !== undefined && entry.atMs > this.#clock.nowMs() - DEDUPE_WINDOW_MS ? entry.value : null;
+  }
+
+  remember(messageId: string, value: Value, atMs: number = this.#clock.nowMs()): void {
+    // Deleted first: a Map keeps the place of a key that it knows, and the order of places is the order of age.
+    this.#entries.delete(messageId);
+    this.#entries.set(messageId, { value, atMs });
+    this.#forgetOld();
+  }
+
+  forget(messageId: string): void {
+    this.#entries.delete(messageId);
+  }
+
+  #forgetOld(): void {
+    const oldest = this.#clock.nowMs() - DEDUPE_WINDOW_MS;
+    for (const [messageId, { atMs }] of this.#entries) {
+      if (atMs > oldest && this.#entries.size <= MAX_IDS) return;
+      this.#entries.delete(messageId);
+    }
+  }
+}

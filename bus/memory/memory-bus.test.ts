@@ -1,0 +1,296 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Database } from '#shared/storage/database.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import type { Bus, StoredCommand, WorkItem } from '../bus.ts';
+import type { BusUnderTest } from '../conformance/under-test.ts';
+import { Arrivals, gate } from '../conformance/under-test.ts';
+import { busConformance } from '../conformance.ts';
+import { LOST_BODY } from '../large-bodies.ts';
+import { openMemoryBus } from './memory-bus.ts';
+
+const TABLES = ['bus_meta', 'bus_log', 'bus_work', 'bus_blobs'];
+
+// Making a database takes seconds, so all cases share one and each begins by dropping the tables.
+let database: Database;
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+}, 60_000);
+
+afterAll(() => database.close());
+
+/** A clock that moves only when it is told to. */
+function movableClock(): { nowMs(): number; advance(ms: number): void } {
+  let nowMs = Date.parse('2026-01-01T00:00:00Z');
+  return {
+    nowMs: () => nowMs,
+    advance: (ms) => {
+      nowMs += ms;
+    },
+  };
+}
+
+async function emptyStore(): Promise<void> {
+  for (const table of TABLES) await database.query(`drop table if exists ${table}`);
+}
+
+busConformance('memory bus', async (): Promise<BusUnderTest> => {
+  await emptyStore();
+  const clock = movableClock();
+  const opened: Bus[] = [];
+  const open = async () => {
+    const bus = await openMemoryBus({ database, clock });
+    opened.push(bus);
+    return bus;
+  };
+  return {
+    bus: await open(),
+    reopen: open,
+    advance: clock.advance,
+    close: async () => {
+      for (const bus of opened) await bus.close();
+    },
+  };
+});
+
+describe('memory bus: on its own', () => {
+  const opened: Bus[] = [];
+  const clock = movableClock();
+  const complaints: string[] = [];
+  const log = {
+    ...silentLog,
+    warn: (_: Record<string, unknown>, message: string) => complaints.push(message),
+    error: (_: Record<string, unknown>, message: string) => complaints.push(message),
+  };
+
+  async function open(over: Database = database): Promise<Bus> {
+    const bus = await openMemoryBus({ database: over, clock, log });
+    opened.push(bus);
+    return bus;
+  }
+
+  beforeEach(async () => {
+    for (const bus of opened.splice(0)) await bus.close();
+    complaints.length = 0;
+    await emptyStore();
+  });
+
+  /** The database, with statements of one kind failing while `fails` says so. */
+  function failing(pattern: RegExp, fails: () => boolean): Database {
+    const isMeant = (statement: string | { text: string }) => pattern.test(typeof statement === 'string' ? statement : statement.text);
+    return {
+      query: (statement, parameters) => (isMeant(statement) && fails() ? Promise.reject(new Error('the disk is full')) : database.query(statement, parameters)),
+      transaction: (work) => database.transaction(work),
+      close: () => database.close(),
+    };
+  }
+
+  it('delivers what a process that vanished had in hand at once, marked, and keeps what it had stored', async () => {
+    const vanished = await open();
+    const begun = new Arrivals<WorkItem>();
+    const never = gate();
+    vanished.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => {
+      begun.add(item);
+      await never.opened;
+    });
+    for (const body of ['in hand', 'waiting']) await vanished.work.publish('router.call', body, body);
+    await vanished.commands.append(1, 'm1', 'a');
+    await begun.atLeast(1);
+
+    // No close: the lease of ten minutes still stands when the next process opens the store.
+    const next = await open();
+    const again = new Arrivals<WorkItem>();
+    next.work.consume('router.call', { concurrency: 2, ackWaitMs: 600_000 }, async (item) => {
+      await item.ack();
+      again.add(item);
+    });
+    const commands = new Arrivals<StoredCommand>();
+    next.commands.read(1, 0, async (batch) => batch.forEach(commands.add));
+
+    expect((await again.atLeast(2)).map(({ body, delivery }) => `${body} ${delivery}`)).toEqual(['in hand 2', 'waiting 2']);
+    expect((await commands.atLeast(1)).map(({ body }) => body)).toEqual(['a']);
+    never.open();
+  });
+
+  it('counts the deliveries of all lives of the process', async () => {
+    const first = await open();
+    const sentBack = new Arrivals<number>();
+    first.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => {
+      await item.nak(600_000);
+      sentBack.add(item.delivery);
+    });
+    await first.work.publish('router.call', 'w1', 'a');
+    await sentBack.atLeast(1);
+    await first.close();
+    await (await open()).close();
+    const third = await open();
+    const arrivals = new Arrivals<number>();
+    third.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => arrivals.add(item.delivery));
+
+    expect(await arrivals.atLeast(1)).toEqual([4]);
+  });
+
+  it('fails an append whose statement fails, with its repeats, and stores it when it is tried again', async () => {
+    let fails = true;
+    const bus = await open(failing(/insert into bus_log /, () => fails));
+    const answers = await Promise.allSettled([bus.commands.append(1, 'm1', 'a'), bus.commands.append(1, 'm1', 'a')]);
+    expect(answers.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    fails = false;
+    const arrivals = new Arrivals<StoredCommand>();
+    bus.commands.read(1, 0, async (batch) => batch.forEach(arrivals.add));
+    const { duplicate } = await bus.commands.append(1, 'm1', 'a');
+
+    expect(duplicate).toBe(false);
+    expect((await arrivals.atLeast(1)).map(({ body }) => body)).toEqual(['a']);
+  });
+
+  it('reads on when a page of commands could not be read', async () => {
+    let failures = 0;
+    const bus = await open(failing(/from bus_log where p/, () => failures < 2 && ++failures > 0));
+    await bus.commands.append(1, 'm1', 'a');
+    const arrivals = new Arrivals<StoredCommand>();
+    bus.commands.read(1, 0, async (batch) => batch.forEach(arrivals.add));
+
+    expect((await arrivals.atLeast(1)).map(({ body }) => body)).toEqual(['a']);
+    expect(complaints).toContain('a page of commands could not be read');
+  });
+
+  it('delivers an item again when its removal fails', async () => {
+    let fails = false;
+    const bus = await open(failing(/delete from bus_work/, () => fails));
+    const arrivals = new Arrivals<WorkItem>();
+    bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => {
+      arrivals.add(item);
+      fails = item.delivery === 1;
+      await item.ack();
+    });
+    await bus.work.publish('router.call', 'w1', 'a');
+
+    expect((await arrivals.atLeast(2)).map(({ delivery }) => delivery)).toEqual([1, 2]);
+  });
+
+  it('keeps nothing of an item that is sent back and acked in the same statement', async () => {
+    const statement = gate();
+    const bus = await open({
+      query: async (text, parameters) => {
+        const isHeld = JSON.stringify(parameters ?? []).includes('held');
+        if (isHeld) await statement.opened;
+        return database.query(text, parameters);
+      },
+      transaction: (work) => database.transaction(work),
+      close: () => database.close(),
+    });
+    const acked = new Arrivals<Promise<void>>();
+    let held: Promise<unknown> = Promise.resolve();
+    bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => {
+      if (item.delivery === 1) {
+        held = bus.work.publish('router.turn', 'held', 'held');
+        await Promise.resolve();
+        void item.nak(0);
+      } else acked.add(item.ack());
+    });
+    await bus.work.publish('router.call', 'w1', 'a');
+    const [ack] = await acked.atLeast(1);
+    statement.open();
+    await Promise.all([ack, held]);
+
+    expect((await database.query('select message_id from bus_work')).rows).toEqual([{ message_id: 'held' }]);
+  });
+
+  it('hands a lost large command over as lost, and the partition goes on', async () => {
+    const bus = await open();
+    const large = 'x'.repeat(600 * 1024);
+    await bus.commands.append(1, 'large', large);
+    await bus.commands.append(1, 'small', 'small');
+    await database.query('delete from bus_blobs');
+    const arrivals = new Arrivals<StoredCommand>();
+    bus.commands.read(1, 0, async (batch) => batch.forEach(arrivals.add));
+
+    expect((await arrivals.atLeast(2)).map(({ messageId, body }) => [messageId, body])).toEqual([
+      ['large', LOST_BODY],
+      ['small', 'small'],
+    ]);
+  });
+
+  it('drops work whose large body is lost, and says so', async () => {
+    const bus = await open();
+    await bus.work.publish('router.call', 'large', 'x'.repeat(600 * 1024));
+    await bus.work.publish('router.call', 'small', 'small');
+    await database.query('delete from bus_blobs');
+    const arrivals = new Arrivals<string>();
+    bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => {
+      await item.ack();
+      arrivals.add(item.body);
+    });
+
+    expect(await arrivals.atLeast(1)).toEqual(['small']);
+    expect(complaints).toEqual(['a work item was dropped by its handler']);
+    expect((await database.query('select id from bus_work')).rows).toEqual([]);
+  });
+
+  it('drops work that is older than a day', async () => {
+    const bus = await open();
+    await bus.work.publish('router.call', 'old', 'old');
+    clock.advance(25 * 3_600_000);
+    await bus.work.publish('router.call', 'new', 'new');
+    const arrivals = new Arrivals<string>();
+    bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => {
+      await item.ack();
+      arrivals.add(item.body);
+    });
+
+    expect(await arrivals.atLeast(1)).toEqual(['new']);
+    expect(complaints).toEqual(['a work item was dropped because of its age']);
+  });
+
+  it('keeps tokens up to its limit, and drops the oldest of all calls first', async () => {
+    const bus = await open();
+    const mebibyte = Buffer.alloc(1024 * 1024);
+    bus.tokens.publish('tok.a.first', mebibyte);
+    for (let place = 0; place < 62; place += 1) bus.tokens.publish('tok.a.second', mebibyte);
+    expect(await bus.tokens.replay('tok.a.first')).toHaveLength(1);
+    bus.tokens.publish('tok.a.third', mebibyte);
+    bus.tokens.publish('tok.a.third', mebibyte);
+
+    expect(await bus.tokens.replay('tok.a.first')).toHaveLength(0);
+    expect(await bus.tokens.replay('tok.a.third')).toHaveLength(2);
+    expect((await bus.tokens.replay('tok.a.third'))[0]).toBe(mebibyte);
+  });
+
+  it('clears expired blobs away when the next one comes', async () => {
+    const bus = await open();
+    await bus.blobs.put(Buffer.alloc(3 * 1024 * 1024));
+    clock.advance(25 * 3_600_000);
+    const id = await bus.blobs.put(Buffer.from('a'));
+
+    expect((await database.query('select id from bus_blobs')).rows).toEqual([{ id }]);
+  });
+
+  it("runs handlers in their own context, never in a publisher's", async () => {
+    const bus = await open();
+    const context = new AsyncLocalStorage<string>();
+    const arrivals = new Arrivals<string>();
+    const note = (what: string) => arrivals.add(`${what} in ${context.getStore() ?? 'none'}`);
+    context.run('the subscriber', () => {
+      bus.commands.read(1, 0, async () => note('command'));
+      bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async () => note('work'));
+    });
+    bus.notices.subscribe('evt.*', () => note('notice'));
+    await context.run('the publisher', async () => {
+      bus.notices.publish('evt.s1', 'a');
+      await bus.commands.append(1, 'm1', 'a');
+      await bus.work.publish('router.call', 'w1', 'a');
+    });
+
+    expect([...(await arrivals.atLeast(3))].sort()).toEqual(['command in the subscriber', 'notice in none', 'work in the subscriber']);
+  });
+
+  it('refuses tables that a newer version has laid out', async () => {
+    await (await open()).close();
+    await database.query(`update bus_meta set value = '99' where key = 'layout'`);
+
+    await expect(open()).rejects.toMatchObject({ code: 'storage.schema_refused' });
+  });
+});

@@ -1,0 +1,87 @@
+import type { Clock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { type Log, silentLog } from '#shared/telemetry/log.ts';
+import type { Bus } from '../bus.ts';
+import { carryLargeBodies } from '../large-bodies.ts';
+import { openBlobStore } from './blob-store.ts';
+import { openCommandLog } from './command-log.ts';
+import { openNoticeBoard } from './notice-board.ts';
+import { openTokenStream } from './token-stream.ts';
+import type { PartDeps } from './types.ts';
+import { openWorkQueue } from './work-queue.ts';
+
+export interface MemoryBusOptions {
+  /** The embedded database. The bus keeps its tables there and leaves closing it to whoever opened it. */
+  database: Database;
+  clock: Clock;
+  log?: Log;
+}
+
+/** The layout of the tables below. A store that a newer version has written is refused. */
+const LAYOUT_VERSION = 1;
+
+const LAYOUT = [
+  'create table if not exists bus_meta (key text primary key, value text not null)',
+  `create table if not exists bus_log (
+    sequence bigint primary key, p int not null, message_id text not null, body text not null, stored_at_ms bigint not null)`,
+  'create index if not exists bus_log_p on bus_log (p, sequence)',
+  `create table if not exists bus_work (
+    id bigint primary key, kind text not null, message_id text not null, body text not null, published_at_ms bigint not null, delivery int not null)`,
+  `create table if not exists bus_blobs (
+    id text not null, part int not null, parts int not null, bytes bytea not null, expires_at_ms bigint not null, primary key (id, part))`,
+  'create index if not exists bus_blobs_expiry on bus_blobs (expires_at_ms)',
+  // Bodies live for seconds: compressing them would cost more than it saves.
+  'alter table bus_log alter column body set storage external',
+  'alter table bus_work alter column body set storage external',
+  'alter table bus_blobs alter column bytes set storage external',
+];
+
+/**
+ * The embedded bus, for one process. What is durable is in tables that it creates by itself, and survives the end of the process
+ * however it came; notices and tokens live in memory. One database holds one open bus: a second one would give out the same sequences.
+ * Commands and work are committed without a disk flush (the embedded database never does one): they survive a crash of the
+ * process, not of the machine.
+ *
+ * @throws `storage.schema_refused` when a newer version has laid out the tables
+ */
+export async function openMemoryBus({ database, clock, log = silentLog }: MemoryBusOptions): Promise<Bus> {
+  await prepareTables(database);
+  const deps: PartDeps = { database, clock, log };
+  const commands = await openCommandLog(deps);
+  const work = await openWorkQueue(deps);
+  const notices = openNoticeBoard(deps);
+  const tokens = openTokenStream(deps);
+  const blobs = await openBlobStore(deps);
+  const parts = [commands, work, notices, tokens, blobs];
+  let closing: Promise<void> | null = null;
+
+  async function close(): Promise<void> {
+    // Handlers in hand may still append, publish and ack, so nothing is refused before the last of them has returned.
+    await Promise.all(parts.map((part) => part.stopReaders()));
+    await Promise.all(parts.map((part) => part.shut()));
+  }
+
+  return carryLargeBodies({
+    commands,
+    work,
+    notices,
+    tokens,
+    blobs,
+    isReady: () => closing === null,
+    close: () => {
+      closing ??= close();
+      return closing;
+    },
+  });
+}
+
+async function prepareTables(database: Database): Promise<void> {
+  for (const statement of LAYOUT) await database.query(statement);
+  await database.query(`insert into bus_meta (key, value) values ('layout', $1) on conflict (key) do nothing`, [String(LAYOUT_VERSION)]);
+  const { rows } = await database.query<{ value: string }>(`select value from bus_meta where key = 'layout'`);
+  const found = Number(rows[0]?.value);
+  if (found > LAYOUT_VERSION) {
+    throw new SwitchyardError('storage.schema_refused', `the bus tables have layout ${found}, this program knows ${LAYOUT_VERSION}: start the newer version`);
+  }
+}

@@ -1,0 +1,89 @@
+import { AsyncResource } from 'node:async_hooks';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Subscription } from '../bus.ts';
+import { type Listener, SubjectIndex } from './subject-index.ts';
+
+/** Messages that handlers may have caused while others were handed out. Past it new ones are lost, as they may be. */
+const MAX_PENDING = 100_000;
+
+interface Pending<Message> {
+  listeners: readonly Listener<Message>[];
+  subject: string;
+  message: Message;
+}
+
+/**
+ * Publish and subscribe in one process, without memory. Handlers never run inside `publish`: they run right after the publisher's
+ * turn, in publish order, each message to those who listened when it was published.
+ */
+export class PubSub<Message> {
+  readonly #index = new SubjectIndex<Message>();
+  readonly #log: Log;
+  /** Bound, so that handlers run in the bus's own context, not in that of whoever published first. */
+  readonly #drain = AsyncResource.bind(() => this.#handOut());
+  #pending: Pending<Message>[] = [];
+  #scheduled = false;
+  #draining = false;
+  #lost = 0;
+  #closed = false;
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  publish(subject: string, message: Message): void {
+    if (this.#closed) return;
+    const listeners = this.#index.match(subject);
+    if (listeners.length === 0) return;
+    if (this.#pending.length < MAX_PENDING) this.#pending.push({ listeners, subject, message });
+    else this.#lose(subject);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    // What a handler publishes waits for the next turn of the event loop: two that answer each other must not starve the rest.
+    if (this.#draining) setImmediate(this.#drain);
+    else queueMicrotask(this.#drain);
+  }
+
+  subscribe(pattern: string, handler: (subject: string, message: Message) => void): Subscription {
+    if (this.#closed) throw new SwitchyardError('bus.closed', 'the bus is closed');
+    const listener: Listener<Message> = { pattern, handler, stopped: false };
+    this.#index.add(listener);
+    return {
+      stop: async () => {
+        if (!listener.stopped) this.#index.remove(listener);
+        listener.stopped = true;
+      },
+    };
+  }
+
+  /** Nothing is handed out any more, and what is published is lost. */
+  close(): void {
+    this.#closed = true;
+    this.#pending = [];
+  }
+
+  #handOut(): void {
+    const pending = this.#pending;
+    this.#pending = [];
+    this.#scheduled = false;
+    this.#draining = true;
+    for (const { listeners, subject, message } of pending) {
+      for (const listener of listeners) {
+        if (listener.stopped || this.#closed) continue;
+        try {
+          listener.handler(subject, message);
+        } catch (error) {
+          this.#log.error({ err: error, subject, pattern: listener.pattern }, 'a handler of notices or tokens threw');
+        }
+      }
+    }
+    this.#draining = false;
+    this.#lost = 0;
+  }
+
+  #lose(subject: string): void {
+    this.#lost += 1;
+    if (this.#lost === 1) this.#log.warn({ subject, limit: MAX_PENDING }, 'messages are lost: too many wait to be handed out');
+  }
+}

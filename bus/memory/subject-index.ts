@@ -1,0 +1,56 @@
+/** A subscription: the pattern it was made with, and whether it still stands. */
+export interface Listener<Message> {
+  pattern: string;
+  handler: (subject: string, message: Message) => void;
+  stopped: boolean;
+}
+
+const NONE: readonly never[] = [];
+
+/**
+ * Who listens to a subject. A message costs two look-ups however many listen: by its subject, and by its prefix up to the last
+ * token, since nearly every wildcard stands there (`tok.<origin>.*`, `ctl.*`). Only other patterns are tested one by one.
+ */
+export class SubjectIndex<Message> {
+  // The arrays are never changed, only replaced: what `match` returned stays as it was when the message was published.
+  readonly #bySubject = new Map<string, readonly Listener<Message>[]>();
+  readonly #byPrefix = new Map<string, readonly Listener<Message>[]>();
+  readonly #byPattern = new Map<string, readonly Listener<Message>[]>();
+
+  add(listener: Listener<Message>): void {
+    const { map, key } = this.#placeOf(listener.pattern);
+    map.set(key, [...(map.get(key) ?? NONE), listener]);
+  }
+
+  remove(listener: Listener<Message>): void {
+    const { map, key } = this.#placeOf(listener.pattern);
+    const left = (map.get(key) ?? NONE).filter((other) => other !== listener);
+    if (left.length > 0) map.set(key, left);
+    else map.delete(key);
+  }
+
+  match(subject: string): readonly Listener<Message>[] {
+    const literal = this.#bySubject.get(subject) ?? NONE;
+    const prefixed = this.#byPrefix.get(subject.slice(0, subject.lastIndexOf('.') + 1)) ?? NONE;
+    if (this.#byPattern.size === 0) {
+      if (literal.length === 0) return prefixed;
+      if (prefixed.length === 0) return literal;
+    }
+    const tested = [...this.#byPattern].filter(([pattern]) => matches(pattern, subject)).flatMap(([, listeners]) => listeners);
+    return [...literal, ...prefixed, ...tested];
+  }
+
+  #placeOf(pattern: string): { map: Map<string, readonly Listener<Message>[]>; key: string } {
+    const star = pattern.indexOf('*');
+    if (star === -1) return { map: this.#bySubject, key: pattern };
+    if (star === pattern.length - 1 && (star === 0 || pattern[star - 1] === '.')) return { map: this.#byPrefix, key: pattern.slice(0, star) };
+    return { map: this.#byPattern, key: pattern };
+  }
+}
+
+/** Whether a subject fits a pattern in which a token `*` stands for any one token. */
+function matches(pattern: string, subject: string): boolean {
+  const wanted = pattern.split('.');
+  const given = subject.split('.');
+  return wanted.length === given.length && wanted.every((token, place) => token === '*' || token === given[place]);
+}

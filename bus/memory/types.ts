@@ -1,0 +1,18 @@
+import type { Clock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+
+/** What every part of the embedded driver is made with. */
+export interface PartDeps {
+  database: Database;
+  clock: Clock;
+  log: Log;
+}
+
+/** How a part ends: first its readers, once those of all parts have stopped its writes. */
+export interface Closable {
+  /** Takes no new readers, stops the ones it has, and resolves when no handler is running. Writes still pass: handlers in hand need them. */
+  stopReaders(): Promise<void>;
+  /** Refuses every later call with `bus.closed` and resolves when all writes in flight have ended. */
+  shut(): Promise<void>;
+}

@@ -1,0 +1,285 @@
+import { AsyncResource } from 'node:async_hooks';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
+import { DeadlineTimer } from './deadline-timer.ts';
+import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
+import type { Closable, PartDeps } from './types.ts';
+import { type WorkRow, WorkStore } from './work-store.ts';
+
+/** An item this old is dropped undelivered: every item has a deadline that is long past by then. */
+const MAX_AGE_MS = 24 * 3_600_000;
+/** What may be stored at once. Past it new items are refused: whoever admits calls answers 503. */
+const MAX_ITEMS = 100_000;
+const MAX_STORED_BYTES = 512 * 1024 * 1024;
+/** Bodies kept in memory beside their rows, so that a delivery needs no statement. Others are read when their turn comes. */
+const MAX_HELD_BYTES = 32 * 1024 * 1024;
+
+/** An item in this process: in exactly one of `ready`, `leased` and `delayed` until it is gone. */
+interface Entry {
+  row: WorkRow;
+  body: string | null;
+  /** When its lease lapses or its delay is over, by `performance.now()`; of no meaning while it is ready. */
+  dueAt: number;
+  gone: boolean;
+}
+
+interface Consumer {
+  concurrency: number;
+  ackWaitMs: number;
+  handler: (item: WorkItem) => Promise<void>;
+  inHand: Set<Promise<void>>;
+}
+
+interface KindQueue {
+  /** In the order of delivery. A set, because an item whose late ack arrives leaves from the middle. */
+  ready: Set<Entry>;
+  /** The one that was given something longest ago comes first. */
+  consumers: Consumer[];
+}
+
+/** The work queue: a table that outlives the process, and the leases in memory, because only this process delivers from it. */
+export async function openWorkQueue(deps: PartDeps): Promise<WorkQueue & Closable> {
+  const store = new WorkStore(deps);
+  const rows = await store.takeOver(deps.clock.nowMs() - MAX_AGE_MS);
+  return new MemoryWorkQueue(deps, store, rows);
+}
+
+class MemoryWorkQueue implements WorkQueue, Closable {
+  readonly #deps: PartDeps;
+  readonly #store: WorkStore;
+  readonly #kinds = new Map<string, KindQueue>();
+  readonly #leased = new Set<Entry>();
+  readonly #delayed = new Set<Entry>();
+  readonly #seen: DedupeWindow<{ stored: Promise<void> | null }>;
+  readonly #timer = new DeadlineTimer(() => this.#onDue());
+  #lastId = 0;
+  #items = 0;
+  #storedBytes = 0;
+  #heldBytes = 0;
+  #closing: 'no' | 'readers' | 'all' = 'no';
+
+  /** @param rows what an earlier process left: due again at once, and marked as redelivered, because it may have begun them */
+  constructor(deps: PartDeps, store: WorkStore, rows: WorkRow[]) {
+    this.#deps = deps;
+    this.#store = store;
+    this.#seen = new DedupeWindow(deps.clock);
+    const rememberedSinceMs = deps.clock.nowMs() - DEDUPE_WINDOW_MS;
+    for (const row of rows) {
+      if (row.publishedAtMs > rememberedSinceMs) this.#seen.remember(row.messageId, { stored: null }, row.publishedAtMs);
+      this.#lastId = row.id;
+      this.#kind(row.kind).ready.add(this.#admit(row, null));
+    }
+  }
+
+  async publish(kind: WorkKind, messageId: string, body: string): Promise<{ duplicate: boolean }> {
+    this.#assertOpen();
+    const earlier = this.#seen.find(messageId);
+    if (earlier !== null) {
+      if (earlier.stored !== null) await earlier.stored;
+      return { duplicate: true };
+    }
+    this.#store.assertRoom();
+    if (this.#items >= MAX_ITEMS || this.#storedBytes >= MAX_STORED_BYTES) throw new SwitchyardError('bus.full', 'the work queue is full');
+    this.#lastId += 1;
+    const row: WorkRow = { id: this.#lastId, kind, messageId, sizeBytes: Buffer.byteLength(body), publishedAtMs: this.#deps.clock.nowMs(), delivery: 1 };
+    const entry = this.#admit(row, body);
+    const seen: { stored: Promise<void> | null } = { stored: this.#store.insert(row, body) };
+    this.#seen.remember(messageId, seen);
+    try {
+      await seen.stored;
+    } catch (error) {
+      this.#seen.forget(messageId);
+      this.#discount(entry);
+      throw error;
+    }
+    seen.stored = null;
+    this.#kind(kind).ready.add(entry);
+    this.#deliver(kind);
+    return { duplicate: false };
+  }
+
+  consume(kind: WorkKind, { concurrency, ackWaitMs }: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
+    if (this.#closing !== 'no') throw new SwitchyardError('bus.closed', 'the bus is closed');
+    const { consumers } = this.#kind(kind);
+    // Bound, because a delivery begins in whatever turn freed the item: the handler runs in its consumer's context, not in a publisher's.
+    const consumer: Consumer = { concurrency, ackWaitMs, handler: AsyncResource.bind(handler), inHand: new Set() };
+    consumers.push(consumer);
+    this.#deliver(kind);
+    return {
+      stop: async () => {
+        const place = consumers.indexOf(consumer);
+        if (place >= 0) consumers.splice(place, 1);
+        await Promise.all(consumer.inHand);
+      },
+    };
+  }
+
+  async stopReaders(): Promise<void> {
+    if (this.#closing === 'no') this.#closing = 'readers';
+    const consumers = [...this.#kinds.values()].flatMap((kind) => kind.consumers.splice(0));
+    await Promise.all(consumers.flatMap(({ inHand }) => [...inHand]));
+  }
+
+  async shut(): Promise<void> {
+    this.#closing = 'all';
+    this.#timer.clear();
+    await this.#store.idle();
+  }
+
+  /** Hands out what is ready while a consumer has a free slot: to the one with the fewest in hand, in turn. */
+  #deliver(kindName: string): void {
+    const { ready, consumers } = this.#kind(kindName);
+    for (const entry of ready) {
+      const free = consumers.filter((consumer) => consumer.inHand.size < consumer.concurrency);
+      if (free.length === 0) return;
+      const consumer = free.reduce((best, next) => (next.inHand.size < best.inHand.size ? next : best));
+      consumers.push(...consumers.splice(consumers.indexOf(consumer), 1));
+      ready.delete(entry);
+      this.#leased.add(entry);
+      this.#renew(entry, consumer.ackWaitMs);
+      const handled = Promise.resolve()
+        .then(() => this.#handle(entry, consumer))
+        .then(() => {
+          consumer.inHand.delete(handled);
+          this.#deliver(kindName);
+        });
+      consumer.inHand.add(handled);
+    }
+  }
+
+  /** One delivery, up to the handler's return. Never rejects. */
+  async #handle(entry: Entry, consumer: Consumer): Promise<void> {
+    const { id, kind, messageId, publishedAtMs, delivery } = entry.row;
+    try {
+      if (publishedAtMs < this.#deps.clock.nowMs() - MAX_AGE_MS) {
+        this.#deps.log.warn({ kind, messageId, publishedAtMs }, 'a work item was dropped because of its age');
+        return await this.#remove(entry);
+      }
+      const body = entry.body ?? (await this.#store.body(id));
+      // Null: a late ack of an earlier delivery has removed the row meanwhile.
+      if (body !== null) await consumer.handler(this.#item(entry, body, delivery, consumer.ackWaitMs));
+    } catch (error) {
+      this.#deps.log.error({ err: error, kind, messageId, delivery }, 'a work handler failed: the item is delivered again when its lease lapses');
+    }
+  }
+
+  /** What the handler holds. Only the first of ack, nak and term counts. */
+  #item(entry: Entry, body: string, delivery: number, ackWaitMs: number): WorkItem {
+    const { kind, messageId, publishedAtMs } = entry.row;
+    const isHeld = () => this.#leased.has(entry) && entry.row.delivery === delivery;
+    let settled = false;
+    const once = async (settle: () => Promise<void>) => {
+      this.#assertOpen();
+      if (settled) return;
+      settled = true;
+      await settle();
+    };
+    return {
+      messageId,
+      body,
+      delivery,
+      publishedAtMs,
+      // Also after the lease was lost: the work is done, whoever else has begun it.
+      ack: () => once(() => this.#remove(entry)),
+      term: (reason) =>
+        once(() => {
+          this.#deps.log.error({ kind, messageId, delivery, reason }, 'a work item was dropped by its handler');
+          return this.#remove(entry);
+        }),
+      nak: (delayMs) => once(async () => (isHeld() ? this.#sendBack(entry, delayMs) : undefined)),
+      working: async () => {
+        this.#assertOpen();
+        if (settled || !isHeld()) throw new SwitchyardError('bus.lease_lost', `the lease of work item ${messageId} is lost`);
+        this.#renew(entry, ackWaitMs);
+      },
+    };
+  }
+
+  /** All that is due now: lapsed leases and delays that are over. Returns the earliest instant left. */
+  #onDue(): number {
+    const now = performance.now();
+    let next = Number.POSITIVE_INFINITY;
+    for (const entry of this.#leased) {
+      if (entry.dueAt > now) next = Math.min(next, entry.dueAt);
+      else {
+        const { kind, messageId, delivery } = entry.row;
+        this.#deps.log.warn({ kind, messageId, delivery }, 'the lease of a work item lapsed: it is delivered again');
+        this.#sendBack(entry, 0).catch((error) => {
+          // In memory the count is right; on disk it is too low by one until the next delivery, or until the next start adds one.
+          this.#deps.log.error({ err: error, kind, messageId }, 'a redelivery could not be counted');
+        });
+      }
+    }
+    for (const entry of this.#delayed) {
+      if (entry.dueAt > now) next = Math.min(next, entry.dueAt);
+      else {
+        this.#delayed.delete(entry);
+        this.#makeReady(entry);
+      }
+    }
+    return next;
+  }
+
+  async #sendBack(entry: Entry, delayMs: number): Promise<void> {
+    this.#leased.delete(entry);
+    entry.row.delivery += 1;
+    if (delayMs > 0) {
+      entry.dueAt = performance.now() + delayMs;
+      this.#delayed.add(entry);
+      this.#timer.lookAt(entry.dueAt);
+    } else this.#makeReady(entry);
+    await this.#store.redeliver(entry.row.id, entry.row.delivery);
+  }
+
+  async #remove(entry: Entry): Promise<void> {
+    if (entry.gone) return;
+    entry.gone = true;
+    for (const place of [this.#leased, this.#delayed, this.#kind(entry.row.kind).ready]) place.delete(entry);
+    try {
+      await this.#store.remove(entry.row.id);
+    } catch (error) {
+      // The row is still there, so the item is, too.
+      entry.gone = false;
+      entry.row.delivery += 1;
+      this.#makeReady(entry);
+      throw error;
+    }
+    this.#discount(entry);
+  }
+
+  #makeReady(entry: Entry): void {
+    this.#kind(entry.row.kind).ready.add(entry);
+    this.#deliver(entry.row.kind);
+  }
+
+  #renew(entry: Entry, ackWaitMs: number): void {
+    entry.dueAt = performance.now() + ackWaitMs;
+    this.#timer.lookAt(entry.dueAt);
+  }
+
+  #admit(row: WorkRow, body: string | null): Entry {
+    const held = body !== null && this.#heldBytes + row.sizeBytes <= MAX_HELD_BYTES;
+    this.#items += 1;
+    this.#storedBytes += row.sizeBytes;
+    if (held) this.#heldBytes += row.sizeBytes;
+    return { row, body: held ? body : null, dueAt: 0, gone: false };
+  }
+
+  #discount(entry: Entry): void {
+    this.#items -= 1;
+    this.#storedBytes -= entry.row.sizeBytes;
+    if (entry.body !== null) this.#heldBytes -= entry.row.sizeBytes;
+  }
+
+  #kind(name: string): KindQueue {
+    const known = this.#kinds.get(name);
+    if (known !== undefined) return known;
+    const fresh: KindQueue = { ready: new Set(), consumers: [] };
+    this.#kinds.set(name, fresh);
+    return fresh;
+  }
+
+  #assertOpen(): void {
+    if (this.#closing === 'all') throw new SwitchyardError('bus.closed', 'the bus is closed');
+  }
+}

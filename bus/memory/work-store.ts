@@ -1,0 +1,114 @@
+import type { Database } from '#shared/storage/database.ts';
+import { GroupCommit } from './group-commit.ts';
+import { fromStoredText, toStoredText } from './stored-text.ts';
+import type { PartDeps } from './types.ts';
+import { vacuumer } from './vacuum.ts';
+
+/** An item without its body. */
+export interface WorkRow {
+  id: number;
+  kind: string;
+  messageId: string;
+  sizeBytes: number;
+  publishedAtMs: number;
+  /** The number of the delivery that is next, or under way. */
+  delivery: number;
+}
+
+type Write = { type: 'insert'; row: WorkRow; body: string } | { type: 'redeliver'; id: number; delivery: number } | { type: 'remove'; id: number };
+
+/**
+ * The work table. New items, done ones and redeliveries of one moment share a statement.
+ *
+ * A delivery is not written down when it begins, because the process that would deliver is the one that stores: instead every
+ * item that is still there when the table is opened is counted as begun once more.
+ */
+export class WorkStore {
+  readonly #database: Database;
+  readonly #commit: GroupCommit<Write>;
+  readonly #vacuum: (deletedRows: number) => Promise<void>;
+
+  constructor(deps: PartDeps) {
+    this.#database = deps.database;
+    this.#commit = new GroupCommit<Write>({
+      flush: (writes) => this.#flush(writes),
+      sizeOf: (write) => (write.type === 'insert' ? write.row.sizeBytes : 0),
+    });
+    this.#vacuum = vacuumer(deps, 'bus_work');
+  }
+
+  /** Drops what is older than the instant, counts a delivery for the rest and returns it, oldest first. */
+  async takeOver(olderThanMs: number): Promise<WorkRow[]> {
+    await this.#database.query('delete from bus_work where published_at_ms < $1', [olderThanMs]);
+    const { rows } = await this.#database.query<{ id: number; kind: string; message_id: string; size: number; published_at_ms: number; delivery: number }>(
+      `update bus_work set delivery = delivery + 1
+       returning id, kind, message_id, octet_length(body) as size, published_at_ms, delivery`,
+    );
+    return rows
+      .map((row) => ({
+        id: row.id,
+        kind: row.kind,
+        messageId: fromStoredText(row.message_id),
+        sizeBytes: row.size,
+        publishedAtMs: row.published_at_ms,
+        delivery: row.delivery,
+      }))
+      .sort((a, b) => a.id - b.id);
+  }
+
+  /** @throws `bus.full` when too much waits to be stored already. */
+  assertRoom(): void {
+    this.#commit.assertRoom();
+  }
+
+  insert(row: WorkRow, body: string): Promise<void> {
+    return this.#commit.add({ type: 'insert', row, body });
+  }
+
+  redeliver(id: number, delivery: number): Promise<void> {
+    return this.#commit.add({ type: 'redeliver', id, delivery });
+  }
+
+  remove(id: number): Promise<void> {
+    return this.#commit.add({ type: 'remove', id });
+  }
+
+  /** The body of an item, or null when there is no such item. */
+  async body(id: number): Promise<string | null> {
+    const { rows } = await this.#database.query<{ body: string }>({ name: 'bus_work_body', text: 'select body from bus_work where id = $1' }, [id]);
+    return rows[0] === undefined ? null : fromStoredText(rows[0].body);
+  }
+
+  idle(): Promise<void> {
+    return this.#commit.idle();
+  }
+
+  async #flush(writes: Write[]): Promise<void> {
+    const inserts = writes.filter((write) => write.type === 'insert');
+    const removed = new Set(writes.filter((write) => write.type === 'remove').map(({ id }) => id));
+    // One row may change only once in a statement. Of several redeliveries the last counts, and a removal is stronger.
+    const redeliveries = new Map(writes.filter((write) => write.type === 'redeliver').map(({ id, delivery }) => [id, delivery]));
+    for (const id of removed) redeliveries.delete(id);
+    await this.#database.query(
+      {
+        name: 'bus_work_write',
+        text: `with removed as (delete from bus_work where id = any($1::bigint[])),
+          redelivered as (update bus_work set delivery = i.delivery from unnest($2::bigint[], $3::int[]) as i (id, delivery) where bus_work.id = i.id)
+          insert into bus_work (id, kind, message_id, body, published_at_ms, delivery)
+          select * from unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::int[])`,
+      },
+      [
+        [...removed],
+        [...redeliveries.keys()],
+        [...redeliveries.values()],
+        inserts.map(({ row }) => row.id),
+        inserts.map(({ row }) => row.kind),
+        inserts.map(({ row }) => toStoredText(row.messageId)),
+        inserts.map(({ body }) => toStoredText(body)),
+        inserts.map(({ row }) => row.publishedAtMs),
+        inserts.map(({ row }) => row.delivery),
+      ],
+    );
+    await this.#vacuum(removed.size + redeliveries.size);
+  }
+}
