@@ -1,0 +1,308 @@
+import type { Answer } from '#bus/messages/session.ts';
+import type { Clock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { traceId, ulid } from '#shared/ids.ts';
+import type { Database } from '#shared/storage/database.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { CommitPlan } from './commit-plan.ts';
+import { commitParameters, commitStatement } from './commit-statement.ts';
+import type { Surroundings } from './interpret.ts';
+import type { Entry, Mailbox } from './mailbox.ts';
+import type { Outbox } from './outbox.ts';
+import type { PartitionClaim } from './ownership.ts';
+import { isPassingFault, sqlStateOf } from './passing-fault.ts';
+import { nameOf, type Parsed, type PlanInput, parseEntry, planBatch, planBurial, type Repeats, type States, seenKeyOf } from './plan-batch.ts';
+import type { Snapshots } from './snapshots.ts';
+import type { Timers } from './timers.ts';
+
+/** Commands in one statement. Larger batches take longer than they save. */
+const MAX_BATCH = 128;
+/** First and longest pause while the database can't be reached. */
+const RETRY_FIRST_MS = 50;
+const RETRY_LONGEST_MS = 2_000;
+
+export interface CommitLoopDeps {
+  database: Database;
+  clock: Clock;
+  log: Log;
+  snapshots: Snapshots;
+  timers: Timers;
+  outbox: Outbox;
+  settings: { coalesceMs: number; turnTimeoutMs: number };
+  /** The greeting of a bundle, null when it has none. */
+  greetingOf(bundleHash: string): Promise<string | null>;
+}
+
+type Outcome = { kind: 'committed'; owned: ReadonlySet<number> } | { kind: 'repeated' | 'refused'; error: unknown };
+
+/**
+ * Applies commands and stores what follows from them, for all partitions of this host, one statement at a time. While one is in flight
+ * the next batch collects; there are no timers, and transitions run only on what the last commit has stored.
+ */
+export class CommitLoop {
+  readonly #deps: CommitLoopDeps;
+  readonly #mailboxes = new Map<number, Mailbox>();
+  #running: Promise<void> | null = null;
+  #flushRows = false;
+  #stopped = false;
+  /** Where the next batch begins, so that no partition starves. */
+  #round = 0;
+
+  constructor(deps: CommitLoopDeps) {
+    this.#deps = deps;
+  }
+
+  own(mailbox: Mailbox): void {
+    this.#mailboxes.set(mailbox.claim.partition, mailbox);
+  }
+
+  get mailboxes(): Mailbox[] {
+    return [...this.#mailboxes.values()];
+  }
+
+  get claims(): PartitionClaim[] {
+    return this.mailboxes.map((mailbox) => mailbox.claim);
+  }
+
+  mailboxOf(partition: number): Mailbox | undefined {
+    return this.#mailboxes.get(partition);
+  }
+
+  /** There is something to do. Returns at once. */
+  kick = (): void => {
+    if (this.#running !== null || this.#stopped) return;
+    this.#running = this.#run()
+      // Nothing that is expected ends here. To go on after it could store what never was, so others may try.
+      .catch((error: unknown) => this.#giveUp([...this.#mailboxes.keys()], error))
+      .finally(() => {
+        this.#running = null;
+        if (this.#hasWork()) this.kick();
+      });
+  };
+
+  /** Deletes the rows of published effects even if no command comes along. */
+  flushRows(): void {
+    this.#flushRows = true;
+    this.kick();
+  }
+
+  /** Applies what is waiting, then does nothing any more. */
+  async stop(): Promise<void> {
+    await Promise.all(this.mailboxes.map((mailbox) => mailbox.stopReading()));
+    if (this.#deps.outbox.hasDone) this.flushRows();
+    while (this.#running !== null || this.#hasWork()) {
+      this.kick();
+      await this.#running;
+    }
+    this.#stopped = true;
+  }
+
+  #hasWork(): boolean {
+    if (this.#flushRows) return true;
+    for (const mailbox of this.#mailboxes.values()) if (mailbox.waiting > 0) return true;
+    return false;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#hasWork()) {
+      this.#flushRows = false;
+      await this.#commit(this.#takeBatch().map(parseEntry));
+    }
+  }
+
+  /** A share for each partition that has something waiting, in turn. */
+  #takeBatch(): Entry[] {
+    const waiting = this.mailboxes.filter((mailbox) => mailbox.waiting > 0);
+    const batch: Entry[] = [];
+    this.#round += 1;
+    for (let n = 0; n < waiting.length && batch.length < MAX_BATCH; n += 1) {
+      const share = Math.ceil((MAX_BATCH - batch.length) / (waiting.length - n));
+      batch.push(...(waiting[(this.#round + n) % waiting.length] as Mailbox).take(share));
+    }
+    return batch;
+  }
+
+  /** Commits a batch whatever it takes: repeats are filtered, a culprit is isolated, an absent database is waited for. */
+  async #commit(batch: Parsed[]): Promise<void> {
+    const input = await this.#inputOf(batch);
+    const repeats: Repeats = new Map();
+    let outcome = await this.#execute(planBatch(batch, repeats, input));
+    // Each round finds at least one command that was applied before, so this ends.
+    while (outcome.kind === 'repeated' && (await this.#findRepeats(batch, repeats))) outcome = await this.#execute(planBatch(batch, repeats, input));
+    if (outcome.kind === 'committed') return;
+    if (batch.length > 1) {
+      // One of them can't be stored: halve until it stands alone, so that it harms nobody else.
+      const middle = Math.ceil(batch.length / 2);
+      await this.#commit(batch.slice(0, middle));
+      await this.#commit(batch.slice(middle));
+      return;
+    }
+    const [culprit] = batch;
+    if (culprit === undefined) throw outcome.error;
+    this.#deps.log.error({ err: outcome.error, command_id: nameOf(culprit.entry) }, 'a command could not be stored');
+    const burial = await this.#execute(planBurial(culprit, outcome.error, input));
+    // Not even the dead letter can be stored: to go on would lose the command in silence.
+    if (burial.kind !== 'committed') this.#giveUp([culprit.entry.partition], burial.error);
+  }
+
+  async #inputOf(batch: readonly Parsed[]): Promise<PlanInput> {
+    const states = await this.#loadStates(batch);
+    return {
+      states,
+      surroundings: await this.#surroundings(batch),
+      claimOf: (partition) => this.#mailboxes.get(partition)?.claim,
+      log: this.#deps.log,
+    };
+  }
+
+  async #loadStates(batch: readonly Parsed[]): Promise<States> {
+    for (;;) {
+      // A partition that is given up below leaves the batch, so this ends.
+      const ids = batch.flatMap(({ entry, command }) => (command === null || !this.#mailboxes.has(entry.partition) ? [] : [command.sessionId]));
+      try {
+        return await this.#patiently(() => this.#deps.snapshots.load(ids));
+      } catch (error) {
+        // Its snapshots are of machines that this version does not know: a newer version has to go on with it.
+        if (!(error instanceof SwitchyardError) || typeof error.details.partition !== 'number') throw error;
+        this.#giveUp([error.details.partition], error);
+      }
+    }
+  }
+
+  async #surroundings(batch: readonly Parsed[]): Promise<Surroundings> {
+    const greetings = new Map<string, string | null>();
+    for (const { command } of batch) {
+      if (command?.type !== 'session.create' || greetings.has(command.bundleHash)) continue;
+      greetings.set(command.bundleHash, await this.#greetingOf(command.bundleHash));
+    }
+    return {
+      atMs: this.#deps.clock.nowMs(),
+      coalesceMs: this.#deps.settings.coalesceMs,
+      turnTimeoutMs: this.#deps.settings.turnTimeoutMs,
+      greetingOf: (bundleHash) => greetings.get(bundleHash) ?? null,
+      newId: () => ulid(),
+      newTraceId: traceId,
+    };
+  }
+
+  /** A configuration that can't be read costs the session its greeting, not its life. */
+  async #greetingOf(bundleHash: string): Promise<string | null> {
+    try {
+      return await this.#patiently(() => this.#deps.greetingOf(bundleHash));
+    } catch (error) {
+      this.#deps.log.error({ err: error, bundle: bundleHash }, 'a configuration could not be read');
+      return null;
+    }
+  }
+
+  /** Stores a plan, together with what is due for deletion, and sends out what follows from it. */
+  async #execute(plan: CommitPlan): Promise<Outcome> {
+    this.#deps.outbox.addDone(plan, (partition) => {
+      const claim = this.#mailboxes.get(partition)?.claim;
+      if (claim !== undefined) plan.touch(claim);
+      return claim !== undefined;
+    });
+    if (plan.partitions.size === 0) return { kind: 'committed', owned: new Set() };
+    const outcome = await this.#store(plan);
+    if (outcome.kind === 'committed') this.#settle(plan, outcome.owned);
+    return outcome;
+  }
+
+  async #store(plan: CommitPlan): Promise<Outcome> {
+    const claims = new Map(this.claims.map((claim) => [claim.partition, claim]));
+    const parameters = commitParameters(plan, claims);
+    for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
+      try {
+        const { rows } = await this.#deps.database.query<{ owned: number[] }>(commitStatement, parameters);
+        return { kind: 'committed', owned: new Set(rows[0]?.owned ?? []) };
+      } catch (error) {
+        if (sqlStateOf(error) === '23505') return { kind: 'repeated', error };
+        if (!isPassingFault(error)) return { kind: 'refused', error };
+        this.#deps.log.warn({ err: error }, 'the outcome of a commit is not known');
+        await pause(pauseMs);
+        const owned = await this.#patiently(() => this.#readBack(plan, claims));
+        if (owned !== null) return { kind: 'committed', owned };
+      }
+    }
+  }
+
+  /** After an unknown outcome: the partitions that the lost commit did commit, or null when it left no trace and can be tried again. */
+  async #readBack(plan: CommitPlan, claims: ReadonlyMap<number, PartitionClaim>): Promise<Set<number> | null> {
+    const { rows } = await this.#deps.database.query<{ p: number; epoch: number; commit_no: number }>(
+      'select p, epoch, commit_no from parts where p = any($1::int[])',
+      [[...plan.partitions.keys()]],
+    );
+    const ours = rows.filter((row) => row.epoch === claims.get(row.p)?.epoch);
+    const committed = ours.filter((row) => row.commit_no === (claims.get(row.p)?.commitNo ?? 0) + 1);
+    if (committed.length === 0 && ours.length > 0) return null;
+    return new Set(committed.map((row) => row.p));
+  }
+
+  /** @returns whether any command was found that had not been known as a repeat */
+  async #findRepeats(batch: readonly Parsed[], repeats: Repeats): Promise<boolean> {
+    const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
+    const { rows } = await this.#patiently(() =>
+      this.#deps.database.query<{ session_id: string; command_id: string; answer: Answer | null }>(
+        'select session_id, command_id, answer from seen join unnest($1::text[], $2::text[]) as i (session_id, command_id) using (session_id, command_id)',
+        [commands.map((command) => command.sessionId), commands.map((command) => command.commandId)],
+      ),
+    );
+    const before = repeats.size;
+    for (const row of rows) repeats.set(seenKeyOf({ sessionId: row.session_id, commandId: row.command_id }), row.answer);
+    return repeats.size > before;
+  }
+
+  /** The commit stands: what is in memory follows it, and the world is told. */
+  #settle(plan: CommitPlan, owned: ReadonlySet<number>): void {
+    const lost: number[] = [];
+    for (const [partition, { cursor, cursorMessageId }] of plan.partitions) {
+      const claim = this.#mailboxes.get(partition)?.claim;
+      if (claim === undefined) continue;
+      if (!owned.has(partition)) {
+        lost.push(partition);
+        continue;
+      }
+      claim.commitNo += 1;
+      claim.cursor = cursor;
+      claim.cursorMessageId = cursorMessageId;
+    }
+    this.#deps.snapshots.keep([...plan.sessions.values()].filter((state) => owned.has(state.partition)));
+    for (const timer of plan.timers.values()) {
+      if (!owned.has(timer.partition)) continue;
+      if (timer.dueAtMs === null) this.#deps.timers.disarm(timer.key);
+      else this.#deps.timers.arm(timer);
+    }
+    this.#deps.outbox.release(plan, owned);
+    if (lost.length > 0) this.#giveUp(lost, new Error('another host owns the partition'));
+  }
+
+  #giveUp(partitions: readonly number[], error: unknown): void {
+    this.#deps.log.error({ err: error, partitions }, 'partitions are given up');
+    for (const partition of partitions) {
+      const mailbox = this.#mailboxes.get(partition);
+      this.#mailboxes.delete(partition);
+      this.#deps.snapshots.forget(partition);
+      this.#deps.timers.forget(partition);
+      this.#deps.outbox.forget(partition);
+      // Not awaited: the reader's handler may itself be waiting for this loop to make room.
+      mailbox?.abandon().catch((cause: unknown) => this.#deps.log.warn({ err: cause, partition }, 'a reader did not stop'));
+    }
+  }
+
+  /** A read that must succeed before anything can go on: tried again for as long as it takes. */
+  async #patiently<Result>(read: () => Promise<Result>): Promise<Result> {
+    for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
+      try {
+        return await read();
+      } catch (error) {
+        if (!isPassingFault(error)) throw error;
+        this.#deps.log.warn({ err: error }, 'the database can not be read yet');
+        await pause(pauseMs);
+      }
+    }
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

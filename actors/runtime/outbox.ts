@@ -1,0 +1,198 @@
+import type { Bus } from '#bus/bus.ts';
+import type { AnswerMessage, NoticeMessage } from '#bus/messages/session.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
+import type { Clock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { AfterCommit, CommitPlan, EffectRow, RouterCallInputs } from './commit-plan.ts';
+
+/** Notices carry the events themselves up to this size; readers fetch larger ones by their offsets. */
+const MAX_NOTICE_BYTES = 32 * 1_024;
+/** Effects being rendered and published at once. */
+const MAX_PUBLISHING = 32;
+/** First and longest pause before an effect that could not be published is tried again. */
+const RETRY_FIRST_MS = 50;
+const RETRY_LONGEST_MS = 5_000;
+/** A row is deleted this long after its publish was acknowledged, if no other commit took it along before. */
+const DELETE_WITHIN_MS = 500;
+
+export interface OutboxDeps {
+  bus: Bus;
+  clock: Clock;
+  log: Log;
+  /** Makes the work item of an effect from the inputs that its row names. */
+  render(effect: EffectRow): Promise<string>;
+  /** Rows of published effects wait for a commit. */
+  onRowsDone(): void;
+  /** The item can never be made: the owner is told by a command, so that its turn does not wait for ever. */
+  fail(effect: EffectRow, error: unknown): void;
+}
+
+/**
+ * What leaves a host after its commits. Work is published until the bus has acknowledged it, under the effect's own id, and only then
+ * is its row deleted: a host that dies in between leaves the row to whoever takes the partition. Notices, answers and aborts are said
+ * once and may be lost; everything that waits for them looks for itself.
+ */
+export class Outbox {
+  readonly #deps: OutboxDeps;
+  /** Effects that are wanted and not yet known to be published. */
+  readonly #wanted = new Map<string, EffectRow>();
+  readonly #queue: string[] = [];
+  /** Open effects, published or not: what a turn of this host is waiting for. */
+  readonly #open = new Map<string, number>();
+  readonly #published = new Map<string, number>();
+  readonly #running = new Set<Promise<void>>();
+  #deletion: NodeJS.Timeout | null = null;
+  #stopped = false;
+
+  constructor(deps: OutboxDeps) {
+    this.#deps = deps;
+  }
+
+  /** Number of effects whose results are awaited. */
+  get openEffects(): number {
+    return this.#open.size;
+  }
+
+  /** Publishes again what the rows of newly taken partitions hold, under the same ids. */
+  async load(database: Database, partitions: readonly number[]): Promise<void> {
+    const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]);
+    for (const row of rows) {
+      this.#open.set(row.id, row.p);
+      if (row.unpublished) this.#want(effectOf(row));
+    }
+    this.#pump();
+  }
+
+  /** Sends what a commit brought about, for the partitions that it really committed. */
+  release(plan: CommitPlan, owned: ReadonlySet<number>): void {
+    this.#sayAfter(plan.after, owned);
+    for (const effect of plan.effects.values()) {
+      if (!owned.has(effect.partition) || effect.state !== 'open') continue;
+      this.#open.set(effect.id, effect.partition);
+      this.#want(effect);
+    }
+    for (const [id, { partition }] of plan.effectStates) {
+      if (!owned.has(partition)) continue;
+      this.#open.delete(id);
+      this.#wanted.delete(id);
+    }
+    for (const [id, partition] of plan.outboxDone) if (owned.has(partition)) this.#published.delete(id);
+    this.#pump();
+  }
+
+  /** Puts the rows of published effects into a commit that is about to be made. */
+  addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {
+    for (const [id, partition] of this.#published) if (touch(partition)) plan.outboxDone.set(id, partition);
+  }
+
+  get hasDone(): boolean {
+    return this.#published.size > 0;
+  }
+
+  forget(partition: number): void {
+    for (const map of [this.#open, this.#published]) for (const [id, p] of map) if (p === partition) map.delete(id);
+    for (const [id, effect] of this.#wanted) if (effect.partition === partition) this.#wanted.delete(id);
+  }
+
+  /** Publishes nothing new and waits for what is on its way. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    if (this.#deletion !== null) clearTimeout(this.#deletion);
+    await Promise.all(this.#running);
+  }
+
+  #sayAfter({ answers, notices, aborts }: AfterCommit, owned: ReadonlySet<number>): void {
+    const board = this.#deps.bus.notices;
+    for (const { partition, gateway, ...rest } of answers) {
+      const message: AnswerMessage = { v: 1, ...rest };
+      if (owned.has(partition)) board.publish(subjectOf(addresses.answers, gateway), JSON.stringify(message));
+    }
+    for (const [sessionId, { partition, first, last, events }] of notices) {
+      if (!owned.has(partition)) continue;
+      const size = events.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+      const message: NoticeMessage = { v: 1, first, last, events: size > MAX_NOTICE_BYTES ? null : events };
+      board.publish(subjectOf(addresses.notices, sessionId), JSON.stringify(message));
+    }
+    for (const { partition, callId } of aborts) {
+      if (owned.has(partition)) board.publish(subjectOf(addresses.control, callId), '{"abort":true}');
+    }
+  }
+
+  #want(effect: EffectRow): void {
+    this.#wanted.set(effect.id, effect);
+    this.#queue.push(effect.id);
+  }
+
+  #pump(): void {
+    while (!this.#stopped && this.#running.size < MAX_PUBLISHING) {
+      const id = this.#queue.shift();
+      if (id === undefined) return;
+      const running = this.#publish(id).finally(() => {
+        this.#running.delete(running);
+        this.#pump();
+      });
+      this.#running.add(running);
+    }
+  }
+
+  async #publish(id: string): Promise<void> {
+    const { bus, render, fail, log } = this.#deps;
+    for (let pauseMs = RETRY_FIRST_MS; !this.#stopped; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
+      const effect = this.#wanted.get(id);
+      if (effect === undefined) return;
+      try {
+        const body = await render(effect);
+        // Superseded while it was rendered: nothing was opened, nothing needs to be aborted.
+        if (!this.#wanted.has(id)) return;
+        await bus.work.publish('router.turn', id, body);
+        this.#wanted.delete(id);
+        if (this.#open.has(id)) this.#markDone(effect);
+        return;
+      } catch (error) {
+        if (this.#deps.clock.nowMs() >= effect.inputs.deadlineAtMs) {
+          this.#wanted.delete(id);
+          fail(effect, error);
+          return;
+        }
+        log.warn({ err: error, effect_id: id, session_id: effect.sessionId }, 'an effect could not be published yet');
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      }
+    }
+  }
+
+  #markDone({ id, partition }: EffectRow): void {
+    this.#published.set(id, partition);
+    if (this.#deletion !== null || this.#stopped) return;
+    this.#deletion = setTimeout(() => {
+      this.#deletion = null;
+      if (this.#published.size > 0) this.#deps.onRowsDone();
+    }, DELETE_WITHIN_MS);
+  }
+}
+
+interface OpenEffectRow {
+  id: string;
+  p: number;
+  session_id: string;
+  turn_id: string;
+  inputs: RouterCallInputs;
+  created_at: Date;
+  unpublished: boolean;
+}
+
+function effectOf(row: OpenEffectRow): EffectRow {
+  return {
+    partition: row.p,
+    id: row.id,
+    sessionId: row.session_id,
+    turnId: row.turn_id,
+    kind: 'router-call',
+    inputs: row.inputs,
+    createdAtMs: row.created_at.getTime(),
+  };
+}
+
+const SELECT_OPEN = `select id, p, session_id, turn_id, inputs, created_at,
+  exists (select 1 from outbox where outbox.p = effects.p and outbox.id = effects.id) as unpublished
+  from effects where state = 'open' and p = any($1::int[]) order by created_at`;

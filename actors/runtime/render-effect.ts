@@ -1,0 +1,87 @@
+import { composePrompt } from '#actors/engine/compose-prompt.ts';
+import type { RouterCall } from '#bus/messages/router.ts';
+import { readBundle } from '#shared/config/bundle-store.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
+import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Database } from '#shared/storage/database.ts';
+import type { EffectRow } from './commit-plan.ts';
+
+/** The newest messages that a prompt takes in. A longer conversation loses its beginning, never its end. */
+const MAX_HISTORY_MESSAGES = 400;
+/** Bundles kept in memory: one is in use, a few more while a new configuration rolls out. */
+const MAX_BUNDLES = 8;
+
+export interface RenderSettings {
+  /** Whether tokens of a reply are sent to readers while it is made. */
+  streaming: boolean;
+  /** Ceiling on the tokens of one call. */
+  maxTokens: number;
+}
+
+/** Reads bundles by hash, once each: what a hash names never changes. */
+export function bundleReader(database: Database): (hash: string) => Promise<Bundle> {
+  const known = new Map<string, Bundle>();
+  return async (hash) => {
+    const cached = known.get(hash);
+    if (cached !== undefined) return cached;
+    const bundle = await readBundle(database, hash);
+    if (bundle === null) throw new SwitchyardError('config.invalid', `there is no configuration ${hash.slice(0, 12)}`);
+    known.set(hash, bundle);
+    for (const oldest of known.keys()) {
+      if (known.size <= MAX_BUNDLES) break;
+      known.delete(oldest);
+    }
+    return bundle;
+  };
+}
+
+/**
+ * Makes the model call of an effect from what its row names: the bundle, and the log up to an offset. It reads nothing that changes
+ * later, so a host that takes over renders the same call again.
+ */
+export async function renderRouterCall(effect: EffectRow, deps: RenderDeps): Promise<RouterCall> {
+  const { inputs, sessionId, turnId, createdAtMs } = effect;
+  const { manifest, documents } = (await deps.bundleOf(inputs.bundleHash)).body;
+  const { context, llms } = manifest.agent_config;
+  const reference = context.system_prompt;
+  const prompt = documents.prompts.find(({ id, version }) => id === reference.id && version === reference.version);
+  if (prompt === undefined) throw new SwitchyardError('config.invalid', `the configuration lacks the prompt ${reference.id} version ${reference.version}`);
+  const { rows } = await deps.database.query<{ body: ConversationEvent }>(SELECT_HISTORY, [sessionId, inputs.upToOffset, MAX_HISTORY_MESSAGES]);
+  const messages = composePrompt({
+    agent: { id: manifest.id, name: manifest.name },
+    systemPrompt: prompt.text,
+    language: context.language,
+    history: rows.reverse().map((row) => row.body),
+    nowMs: createdAtMs,
+  });
+  return {
+    v: 1,
+    callId: effect.id,
+    origin: sessionId,
+    want: deps.settings.streaming ? 'frames' : 'none',
+    deadlineAtMs: inputs.deadlineAtMs,
+    createdAtMs,
+    keyId: 'llms.api_key',
+    traceparent: inputs.traceparent,
+    maxTokens: deps.settings.maxTokens,
+    request: {
+      messages,
+      model: llms.default,
+      ...(llms.fallback.length > 0 ? { models: llms.fallback } : {}),
+      session_id: sessionId,
+    },
+    reply: { sessionId, turnId },
+  };
+}
+
+export interface RenderDeps {
+  database: Database;
+  bundleOf(hash: string): Promise<Bundle>;
+  settings: RenderSettings;
+}
+
+const SELECT_HISTORY = {
+  name: 'load-history',
+  text: `select body from events where session_id = $1 and off <= $2 and kind in ('user_message', 'assistant_message', 'preamble') order by off desc limit $3`,
+};

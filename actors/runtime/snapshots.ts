@@ -1,0 +1,118 @@
+import { SESSION_MACHINE_VERSION, sessionMachine } from '#actors/session/machine.ts';
+import type { SessionContext } from '#actors/session/types.ts';
+import { TURN_MACHINE_VERSION, turnMachine } from '#actors/turn/machine.ts';
+import type { TurnContext } from '#actors/turn/types.ts';
+import type { SessionRecord } from '#shared/contracts/agent/session.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Queryable } from '#shared/storage/database.ts';
+
+/** The version of everything in a snapshot. `parts.machine_v` only grows, so no older host ever takes such a partition. */
+export const MACHINE_VERSION = SESSION_MACHINE_VERSION * 1_000 + TURN_MACHINE_VERSION;
+
+/** A session as its owner holds it between two commands. Values are never written in place: a new one replaces the old. */
+export interface SessionState {
+  readonly id: string;
+  readonly partition: number;
+  /** Number of events, so the next offset. */
+  readonly head: number;
+  readonly record: SessionRecord;
+  readonly session: MachineState<SessionContext>;
+  /** The turn in progress, null when there is none. */
+  readonly turn: (MachineState<TurnContext> & TurnFrame) | null;
+}
+
+interface MachineState<Context> {
+  readonly value: string;
+  readonly context: Context;
+}
+
+/** What the runtime remembers of a turn beside its machine. */
+export interface TurnFrame {
+  /** 32 hex: on every event of the turn. */
+  readonly traceId: string;
+  /** The configuration that the turn began with and ends on. */
+  readonly bundleHash: string;
+  readonly traceparent: string | null;
+}
+
+/** The stored form: JSON, small, without the record, which has a column of its own. */
+export function encodeSnapshot({ session, turn }: SessionState): string {
+  return JSON.stringify({ v: MACHINE_VERSION, session, turn });
+}
+
+/**
+ * @throws SwitchyardError `storage.schema_refused` when the snapshot was made by machines that this program does not know: a fault of
+ *   versions, never of the command at hand
+ */
+export function decodeSnapshot(row: SessionRow): SessionState {
+  const { v, session, turn } = row.snapshot as { v: number; session: SessionState['session']; turn: SessionState['turn'] };
+  if (v !== MACHINE_VERSION) throw versionFault(row, `version ${v}, known is ${MACHINE_VERSION}`);
+  try {
+    sessionMachine.resolveState(session);
+    if (turn !== null) turnMachine.resolveState(turn);
+  } catch (cause) {
+    throw versionFault(row, 'a state that the machines do not have', cause);
+  }
+  return { id: row.id, partition: row.p, head: row.head, record: row.record as SessionRecord, session, turn };
+}
+
+function versionFault({ id, p }: SessionRow, found: string, cause?: unknown): SwitchyardError {
+  return new SwitchyardError('storage.schema_refused', `the snapshot of session ${id} has ${found}`, { cause, details: { partition: p } });
+}
+
+interface SessionRow {
+  id: string;
+  p: number;
+  head: number;
+  snapshot: unknown;
+  record: unknown;
+}
+
+/** Snapshots that a host keeps in memory. Dropping one costs a read, nothing else. */
+const MAX_CACHED_SESSIONS = 10_000;
+
+/** The sessions of the partitions that this host owns: what is in memory is what the last commit stored. */
+export class Snapshots {
+  readonly #database: Queryable;
+  readonly #states = new Map<string, SessionState>();
+
+  constructor(database: Queryable) {
+    this.#database = database;
+  }
+
+  /** The states of the sessions, null for those that do not exist. One statement for all that is not in memory. */
+  async load(sessionIds: Iterable<string>): Promise<Map<string, SessionState | null>> {
+    const found = new Map<string, SessionState | null>();
+    const missing: string[] = [];
+    for (const id of new Set(sessionIds)) {
+      const state = this.#states.get(id);
+      if (state === undefined) missing.push(id);
+      else found.set(id, state);
+    }
+    if (missing.length > 0) {
+      const { rows } = await this.#database.query<SessionRow>(SELECT, [missing]);
+      for (const row of rows) found.set(row.id, decodeSnapshot(row));
+      for (const id of missing) if (!found.has(id)) found.set(id, null);
+    }
+    return found;
+  }
+
+  /** Takes over what a commit has stored. */
+  keep(states: Iterable<SessionState>): void {
+    for (const state of states) {
+      this.#states.delete(state.id);
+      this.#states.set(state.id, state);
+    }
+    for (const id of this.#states.keys()) {
+      if (this.#states.size <= MAX_CACHED_SESSIONS) break;
+      this.#states.delete(id);
+    }
+  }
+
+  /** Forgets everything of a partition that another host owns by now. */
+  forget(partition: number): void {
+    for (const [id, state] of this.#states) if (state.partition === partition) this.#states.delete(id);
+  }
+}
+
+const SELECT = { name: 'load-sessions', text: 'select id, p, head, snapshot, record from sessions where id = any($1::text[])' };

@@ -1,0 +1,81 @@
+import type { Clock } from '#shared/clock.ts';
+import type { Queryable } from '#shared/storage/database.ts';
+
+/** A timer that has come due: the command it stands for, to be applied like any other. */
+export interface DueTimer {
+  partition: number;
+  key: string;
+  command: string;
+}
+
+/** setTimeout takes no longer wait than this; a later timer is looked at again then. */
+const LONGEST_WAIT_MS = 2_147_483_647;
+
+/**
+ * The timers of the partitions that a host owns. The rows are the truth, this is their alarm clock: a due timer is handed on once and
+ * its row goes with the commit that applies its command.
+ */
+export class Timers {
+  readonly #clock: Clock;
+  readonly #onDue: (due: DueTimer[]) => void;
+  readonly #armed = new Map<string, DueTimer & { dueAtMs: number }>();
+  #alarm: NodeJS.Timeout | null = null;
+  #alarmAtMs = Number.POSITIVE_INFINITY;
+
+  constructor(clock: Clock, onDue: (due: DueTimer[]) => void) {
+    this.#clock = clock;
+    this.#onDue = onDue;
+  }
+
+  /** Reads the timers of partitions that this host has just taken. */
+  async load(database: Queryable, partitions: readonly number[]): Promise<void> {
+    const { rows } = await database.query<{ p: number; key: string; due_at: Date; command: string }>(
+      'select p, key, due_at, command::text as command from timers where p = any($1::int[])',
+      [partitions],
+    );
+    for (const row of rows) this.arm({ partition: row.p, key: row.key, command: row.command, dueAtMs: row.due_at.getTime() });
+  }
+
+  arm(timer: DueTimer & { dueAtMs: number }): void {
+    this.#armed.set(timer.key, timer);
+    if (timer.dueAtMs < this.#alarmAtMs) this.#setAlarm(timer.dueAtMs);
+  }
+
+  disarm(key: string): void {
+    // The alarm may now ring for nothing, which costs less than looking for the next one each time.
+    this.#armed.delete(key);
+  }
+
+  forget(partition: number): void {
+    for (const [key, timer] of this.#armed) if (timer.partition === partition) this.#armed.delete(key);
+  }
+
+  stop(): void {
+    if (this.#alarm !== null) clearTimeout(this.#alarm);
+    this.#alarm = null;
+    this.#armed.clear();
+  }
+
+  #setAlarm(atMs: number): void {
+    if (this.#alarm !== null) clearTimeout(this.#alarm);
+    this.#alarmAtMs = atMs;
+    const waitMs = Math.min(Math.max(0, atMs - this.#clock.nowMs()), LONGEST_WAIT_MS);
+    this.#alarm = setTimeout(() => this.#ring(), waitMs);
+  }
+
+  #ring(): void {
+    this.#alarm = null;
+    this.#alarmAtMs = Number.POSITIVE_INFINITY;
+    const nowMs = this.#clock.nowMs();
+    const due: DueTimer[] = [];
+    let nextAtMs = Number.POSITIVE_INFINITY;
+    for (const [key, timer] of this.#armed) {
+      if (timer.dueAtMs <= nowMs) {
+        this.#armed.delete(key);
+        due.push({ partition: timer.partition, key, command: timer.command });
+      } else nextAtMs = Math.min(nextAtMs, timer.dueAtMs);
+    }
+    if (nextAtMs !== Number.POSITIVE_INFINITY) this.#setAlarm(nextAtMs);
+    if (due.length > 0) this.#onDue(due);
+  }
+}

@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest';
+import { initialTransition, transition } from 'xstate';
+import { turnMachine } from './machine.ts';
+import type { TurnEvent } from './types.ts';
+
+const DEADLINE_AT_MS = 181_000;
+
+describe('the turn machine', () => {
+  it('ignores the result of a call it no longer waits for', () => {
+    const [next, actions] = afterEvents({ type: 'message.joined' }, completed('trn_1-1'));
+
+    expect(next.value).toBe('composing');
+    expect(actions).toEqual([]);
+  });
+
+  it('ignores the failure of a call it no longer waits for', () => {
+    const [next, actions] = afterEvents({ type: 'message.joined' }, failed('trn_1-1'));
+
+    expect(next.value).toBe('composing');
+    expect(actions).toEqual([]);
+  });
+
+  it('ignores the deadline of another turn', () => {
+    const [next, actions] = afterEvents({ type: 'turn.deadline', turnId: 'trn_0' });
+
+    expect(next.value).toBe('composing');
+    expect(actions).toEqual([]);
+  });
+
+  it('says acknowledged, processing and typing, arms its deadline and asks for one call when it begins', () => {
+    const [next, actions] = started();
+
+    expect(next.value).toBe('composing');
+    expect(told(actions)).toEqual(['acknowledged', 'processing/matching', `timer trn_1-deadline ${DEADLINE_AT_MS}`, 'typing', 'call trn_1-1']);
+  });
+
+  it('appends the reply under the id its readers know already, then ready', () => {
+    const [next, actions] = afterEvents(completed('trn_1-1'));
+
+    expect(next.status).toBe('done');
+    expect(told(actions)).toEqual(['assistant_message evt_1-1 "Two years."', 'ready', 'disarm trn_1-deadline']);
+  });
+
+  it('ends as an error, then ready, when the model returns nothing', () => {
+    const [next, actions] = afterEvents({ ...completed('trn_1-1'), text: ' \n' });
+
+    expect(next.value).toBe('failed');
+    expect(told(actions)).toEqual(['error(engine_error: the model returned no reply)', 'ready', 'disarm trn_1-deadline']);
+  });
+
+  it('ends as an error when the reply broke off', () => {
+    expect(afterEvents({ ...completed('trn_1-1'), finishReason: 'error' })[0].value).toBe('failed');
+  });
+
+  it('ends as an error with a code and no inner detail when the call fails', () => {
+    const [, actions] = afterEvents(failed('trn_1-1'));
+
+    expect(told(actions)[0]).toBe('error(engine_error: the model call failed (router.provider_unavailable))');
+  });
+
+  it('supersedes its call and asks again when a message joins it, without a status', () => {
+    const [next, actions] = afterEvents({ type: 'message.joined' });
+
+    expect(next.value).toBe('composing');
+    expect(told(actions)).toEqual(['supersede trn_1-1', 'call trn_1-2']);
+  });
+
+  it('supersedes its call and says cancelled, then ready, when it is cancelled', () => {
+    const [, actions] = afterEvents({ type: 'turn.cancel' });
+
+    expect(told(actions)).toEqual(['supersede trn_1-1', 'cancelled', 'ready', 'disarm trn_1-deadline']);
+  });
+
+  it.each([{ type: 'turn.deadline' as const, turnId: 'trn_1' }, { type: 'turn.poisoned' as const }])('ends as an error on $type', (event) => {
+    const [next, actions] = afterEvents(event);
+
+    expect(next.value).toBe('failed');
+    expect(told(actions)[0]).toBe('supersede trn_1-1');
+    expect(told(actions).at(-2)).toBe('ready');
+  });
+
+  it('goes on from a stored snapshot as if it had never been away', () => {
+    const stored: { value: 'composing'; context: never } = JSON.parse(JSON.stringify({ value: started()[0].value, context: started()[0].context }));
+
+    const [next] = transition(turnMachine, turnMachine.resolveState(stored), completed('trn_1-1'));
+
+    expect(next.value).toBe('completed');
+  });
+});
+
+function started() {
+  return initialTransition(turnMachine, { turnId: 'trn_1', atMs: 1_000, timeoutMs: 180_000 });
+}
+
+/** The state after all events, and the actions of the last one. */
+function afterEvents(...events: TurnEvent[]) {
+  return events.reduce((step, event) => transition(turnMachine, step[0], event), started());
+}
+
+function completed(callId: string) {
+  return { type: 'call.completed' as const, callId, text: 'Two years.', finishReason: 'stop', model: 'scripted/assistant', provider: 'Scripted' };
+}
+
+function failed(callId: string): TurnEvent {
+  return { type: 'call.failed', callId, failure: { code: 'router.provider_unavailable', message: 'secret inner detail', details: {} } };
+}
+
+type Told = { type: string; params?: unknown };
+
+/** Actions as short texts, in order. */
+function told(actions: readonly Told[]): string[] {
+  return actions.map(({ type, params }) => {
+    const p = params as Record<string, never> & { content?: Record<string, string | null> };
+    if (type === 'fact' && p.content?.['kind'] === 'assistant_message') return `assistant_message ${p['id']} "${p.content['text']}"`;
+    if (type === 'fact') {
+      const { status, stage, error_detail: detail } = p.content ?? {};
+      return `${status}${stage ? `/${stage}` : ''}${detail ? `(${detail})` : ''}`;
+    }
+    if (type === 'effect') return `call ${p['id']}`;
+    if (type === 'timer') return `timer ${p['key']} ${p['atMs']}`;
+    return `${type} ${p['id'] ?? p['key']}`;
+  });
+}

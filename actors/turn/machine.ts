@@ -1,0 +1,143 @@
+import { assign, setup } from 'xstate';
+import { replyEventId } from '#bus/messages/session.ts';
+import type { SessionStatus } from '#shared/contracts/agent/conversation-event.ts';
+import type { TurnActions, TurnContext, TurnEvent, TurnInput } from './types.ts';
+
+/** Stored with every snapshot. Grows with each change after which an old snapshot no longer fits. */
+export const TURN_MACHINE_VERSION = 1;
+
+/**
+ * One response cycle of a session:
+ *
+ *   matching ──▶ composing ──call.completed──▶ completed
+ *                    ├──message.joined──▶ composing (the call is superseded and issued again)
+ *                    ├──turn.cancel──▶ cancelled
+ *                    └──call.failed | turn.deadline | turn.poisoned──▶ failed
+ *
+ * Every way out appends exactly one `ready`, and nothing after it. Data, not behaviour: it reads no clock and does no I/O. The
+ * runtime calls `transition()` and stores what the returned actions name in one commit.
+ */
+export const turnMachine = setup({
+  types: { input: {} as TurnInput, context: {} as TurnContext, events: {} as TurnEvent },
+  guards: {
+    /** A result of a call that is no longer awaited changes nothing: late and repeated deliveries are harmless. */
+    isCurrentCall: ({ context, event }) => 'callId' in event && event.callId === callIdOf(context),
+    isUsableReply: ({ context, event }) =>
+      event.type === 'call.completed' && event.callId === callIdOf(context) && event.finishReason !== 'error' && event.text.trim() !== '',
+    isThisTurn: ({ context, event }) => event.type === 'turn.deadline' && event.turnId === context.turnId,
+  },
+  actions: {
+    // Named here, carried out by actors/runtime/interpret.ts. Never executed in place.
+    fact: (_, _params: TurnActions['fact']) => {},
+    effect: (_, _params: TurnActions['effect']) => {},
+    supersede: (_, _params: TurnActions['supersede']) => {},
+    timer: (_, _params: TurnActions['timer']) => {},
+    disarm: (_, _params: TurnActions['disarm']) => {},
+  },
+}).createMachine({
+  id: 'turn',
+  context: ({ input }) => ({ turnId: input.turnId, deadlineAtMs: input.atMs + input.timeoutMs, callNo: 1 }),
+  initial: 'matching',
+  states: {
+    matching: {
+      entry: [
+        { type: 'fact', params: status('acknowledged') },
+        { type: 'fact', params: status('processing', { stage: 'matching' }) },
+        { type: 'timer', params: ({ context }) => ({ key: deadlineKeyOf(context), atMs: context.deadlineAtMs }) },
+      ],
+      // Nothing to match yet: a turn without policies goes straight to its reply.
+      always: {
+        target: 'composing',
+        actions: [
+          { type: 'fact', params: status('typing') },
+          { type: 'effect', params: routerCallOf },
+        ],
+      },
+    },
+    composing: {
+      on: {
+        'message.joined': {
+          actions: [
+            { type: 'supersede', params: ({ context }) => ({ id: callIdOf(context) }) },
+            assign({ callNo: ({ context }) => context.callNo + 1 }),
+            { type: 'effect', params: routerCallOf },
+          ],
+        },
+        'call.completed': [
+          {
+            guard: 'isUsableReply',
+            target: 'completed',
+            actions: {
+              type: 'fact',
+              params: ({ event }) => ({
+                content: { kind: 'assistant_message', text: event.text },
+                id: replyEventId(event.callId),
+                metadata: { model: event.model, provider: event.provider },
+              }),
+            },
+          },
+          { guard: 'isCurrentCall', target: 'failed', actions: { type: 'fact', params: error('engine_error: the model returned no reply') } },
+        ],
+        'call.failed': {
+          guard: 'isCurrentCall',
+          target: 'failed',
+          actions: { type: 'fact', params: ({ event }) => error(`engine_error: the model call failed (${event.failure.code})`) },
+        },
+        'turn.cancel': {
+          target: 'cancelled',
+          actions: [
+            { type: 'supersede', params: ({ context }) => ({ id: callIdOf(context) }) },
+            { type: 'fact', params: status('cancelled') },
+          ],
+        },
+        'turn.poisoned': {
+          target: 'failed',
+          actions: [
+            { type: 'supersede', params: ({ context }) => ({ id: callIdOf(context) }) },
+            { type: 'fact', params: error('engine_error: a command of this turn could not be applied') },
+          ],
+        },
+        'turn.deadline': {
+          guard: 'isThisTurn',
+          target: 'failed',
+          actions: [
+            { type: 'supersede', params: ({ context }) => ({ id: callIdOf(context) }) },
+            { type: 'fact', params: error('turn_timeout: the reply took longer than a turn may take') },
+          ],
+        },
+      },
+    },
+    completed: { type: 'final', entry: settle() },
+    cancelled: { type: 'final', entry: settle() },
+    failed: { type: 'final', entry: settle() },
+  },
+});
+
+function settle() {
+  return [
+    { type: 'fact' as const, params: status('ready') },
+    { type: 'disarm' as const, params: ({ context }: { context: TurnContext }) => ({ key: deadlineKeyOf(context) }) },
+  ];
+}
+
+function status(value: SessionStatus, { stage = null, detail = null }: { stage?: string | null; detail?: string | null } = {}): TurnActions['fact'] {
+  return { content: { kind: 'status', status: value, stage, error_detail: detail }, id: null, metadata: {} };
+}
+
+/** A stable code and a safe sentence; what really went wrong stands in the logs. */
+function error(detail: string): TurnActions['fact'] {
+  return status('error', { detail });
+}
+
+function routerCallOf({ context }: { context: TurnContext }): TurnActions['effect'] {
+  return { kind: 'router-call', id: callIdOf(context), deadlineAtMs: context.deadlineAtMs };
+}
+
+/** The id of the effect, of the work item, of the result's command: one call has one name everywhere. */
+function callIdOf({ turnId, callNo }: TurnContext): string {
+  return `${turnId}-${callNo}`;
+}
+
+function deadlineKeyOf({ turnId }: TurnContext): string {
+  return `${turnId}-deadline`;
+}
