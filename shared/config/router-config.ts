@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { secretRef } from './secret-ref.ts';
+import { httpUrl } from '../contracts/manifest/hosts.ts';
+import { secretRef } from '../contracts/manifest/secret-ref.ts';
 
 /**
  * The router's configuration: one YAML or JSON file. Prices are USD per million tokens, as decimal texts so that no cent is lost
@@ -13,7 +14,7 @@ const openAiCompatibleProvider = z.strictObject({
   slug,
   name: z.string().min(1).optional(),
   kind: z.literal('openai-compatible'),
-  base_url: z.url({ protocol: /^https?$/ }),
+  base_url: httpUrl,
   /** Absent for upstreams that ask for none, such as a model server on the same machine. */
   api_key: secretRef.optional(),
 });

@@ -1,9 +1,4 @@
-import { z } from 'zod';
-
-const SECRET_REF = /^\$\{([A-Z_][A-Z0-9_]*)\}$/;
-
-/** A credential field: only `${VAR_NAME}` is taken, so that no literal secret ever stands in a document. */
-export const secretRef = z.string().regex(SECRET_REF, 'must be a reference like ${VAR_NAME}; literal credentials are not accepted');
+import { SECRET_REF } from '../contracts/manifest/secret-ref.ts';
 
 /** Process environment, or a part of it. */
 export type Environment = Readonly<Record<string, string | undefined>>;

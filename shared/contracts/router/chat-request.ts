@@ -1,9 +1,5 @@
 import { z } from 'zod';
 
-/**
- * The body of POST /api/v1/chat/completions (router-api, "Chat completion request"). Unknown fields are kept, never refused:
- * clients are newer than we are. Absent sampling parameters stay absent: the documented default of 1 is the upstream's own.
- */
 const cacheControl = z.looseObject({ type: z.literal('ephemeral'), ttl: z.enum(['5m', '1h']).optional() });
 const textItem = z.looseObject({ type: z.literal('text'), text: z.string(), cache_control: cacheControl.optional() });
 const contentItem = z.discriminatedUnion('type', [
@@ -57,10 +53,100 @@ const toolChoice = z.union([
   z.looseObject({ type: z.literal('function'), function: z.looseObject({ name: z.string() }) }),
 ]);
 
+const reasoning = z.looseObject({
+  effort: z.enum(['xhigh', 'high', 'medium', 'low', 'minimal', 'none']).nullish(),
+  summary: z.enum(['auto', 'concise', 'detailed']).nullish(),
+  max_tokens: z.number().int().min(1).nullish(),
+  exclude: z.boolean().nullish(),
+  enabled: z.boolean().nullish(),
+});
+
+const responseFormat = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('text') }),
+  z.looseObject({ type: z.literal('json_object') }),
+  z.looseObject({
+    type: z.literal('json_schema'),
+    json_schema: z.looseObject({
+      name: z.string(),
+      description: z.string().optional(),
+      schema: z.record(z.string(), z.unknown()).optional(),
+      strict: z.boolean().nullish(),
+    }),
+  }),
+  z.looseObject({ type: z.literal('grammar'), grammar: z.string() }),
+  z.looseObject({ type: z.literal('python') }),
+]);
+
+const sortBy = z.enum(['price', 'throughput', 'latency']);
+/** USD: per million tokens for prompt and completion, else per unit. Texts keep what a float would lose. */
+const priceCeiling = z.union([z.number().min(0), z.string().regex(/^\d+(\.\d+)?(e-?\d+)?$/i, 'must be a number of at least 0')]).optional();
+/** A number is the median; newer clients name percentiles instead. */
+const cutoff = z.union([z.number(), z.partialRecord(z.enum(['p50', 'p75', 'p90', 'p99']), z.number())]).nullish();
+/** A set of slugs is known, and any other text is accepted too. */
+const slugs = z.array(z.string()).nullish();
+
+/** Routing preferences (router-api, "provider"). */
+const providerPreferences = z.looseObject({
+  allow_fallbacks: z.boolean().nullish(),
+  require_parameters: z.boolean().nullish(),
+  data_collection: z.enum(['allow', 'deny']).nullish(),
+  zdr: z.boolean().nullish(),
+  enforce_distillable_text: z.boolean().nullish(),
+  order: slugs,
+  only: slugs,
+  ignore: slugs,
+  quantizations: z.array(z.enum(['int4', 'int8', 'fp4', 'fp6', 'fp8', 'fp16', 'bf16', 'fp32', 'unknown'])).nullish(),
+  sort: z.union([sortBy, z.looseObject({ by: sortBy.nullish(), partition: z.enum(['model', 'none']).nullish() })]).nullish(),
+  max_price: z.looseObject({ prompt: priceCeiling, completion: priceCeiling, image: priceCeiling, audio: priceCeiling, request: priceCeiling }).optional(),
+  preferred_min_throughput: cutoff,
+  preferred_max_latency: cutoff,
+  min_throughput: z.number().nullish(),
+  max_latency: z.number().nullish(),
+});
+
+const knownPlugin = z.discriminatedUnion('id', [
+  z.looseObject({ id: z.literal('moderation') }),
+  z.looseObject({
+    id: z.literal('web'),
+    enabled: z.boolean().optional(),
+    max_results: z.number().int().min(1).optional(),
+    search_prompt: z.string().optional(),
+    /** `native`, or the name of an external search engine. */
+    engine: z.string().min(1).optional(),
+  }),
+  z.looseObject({
+    id: z.literal('file-parser'),
+    enabled: z.boolean().optional(),
+    pdf: z
+      .looseObject({
+        engine: z
+          .string()
+          .regex(/^(pdf-text|native|[a-z0-9-]+-ocr)$/, 'must be "pdf-text", "native" or the name of an OCR engine')
+          .optional(),
+      })
+      .optional(),
+  }),
+  z.looseObject({ id: z.literal('response-healing'), enabled: z.boolean().optional() }),
+]);
+const KNOWN_PLUGINS: ReadonlySet<string> = new Set(knownPlugin.options.map((option) => option.shape.id.value));
+/**
+ * Plugins that we do not know are passed over, like every unknown field. `abort`: else a known plugin with a fault would be judged by
+ * this shape, and its id be named as the fault.
+ */
+const otherPlugin = z.looseObject({ id: z.string().refine((id) => !KNOWN_PLUGINS.has(id), { abort: true }) });
+const plugin = z.union([knownPlugin, otherPlugin]);
+
+/**
+ * The body of POST /api/v1/chat/completions (router-api, "Chat completion request"). Unknown fields are kept, never refused:
+ * clients are newer than we are. Absent sampling parameters stay absent: the documented default of 1 is the upstream's own.
+ */
 export const chatRequest = z.looseObject({
   messages: z.array(message).min(1),
   model: z.string().min(1).optional(),
   models: z.array(z.string().min(1)).optional(),
+  provider: providerPreferences.nullish(),
+  plugins: z.array(plugin).optional(),
+  route: z.enum(['fallback', 'sort']).nullish(),
   user: z.string().optional(),
   session_id: z.string().max(128).optional(),
   frequency_penalty: z.number().min(-2).max(2).nullish(),
@@ -71,6 +157,8 @@ export const chatRequest = z.looseObject({
   max_tokens: z.number().int().min(1).nullish(),
   max_completion_tokens: z.number().int().min(1).nullish(),
   metadata: z.record(z.string(), z.string()).optional(),
+  reasoning: reasoning.optional(),
+  response_format: responseFormat.optional(),
   seed: z.number().int().nullish(),
   stop: z.union([z.string(), z.array(z.string())]).nullish(),
   stream: z.boolean().optional(),
@@ -80,6 +168,7 @@ export const chatRequest = z.looseObject({
   tool_choice: toolChoice.optional(),
   tools: z.array(tool).optional(),
   parallel_tool_calls: z.boolean().nullish(),
+  debug: z.looseObject({ echo_upstream_body: z.boolean().optional() }).optional(),
 });
 
 export type ChatRequest = z.infer<typeof chatRequest>;

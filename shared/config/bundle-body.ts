@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { type Glossary, glossary } from '../contracts/documents/glossary.ts';
+import { type Macro, macro } from '../contracts/documents/macro.ts';
+import { type Policy, policy } from '../contracts/documents/policy.ts';
+import { type Prompt, prompt } from '../contracts/documents/prompt.ts';
+import { type Routine, routine } from '../contracts/documents/routine.ts';
+import { type VariableSet, variableSet } from '../contracts/documents/variable-set.ts';
+import { type Manifest, manifest } from '../contracts/manifest/manifest.ts';
+import { canonicalJson } from './canonical-json.ts';
+
+/** The documents that a manifest refers to, directly or through others, each list in the order of ids and versions. */
+export interface Documents {
+  prompts: Prompt[];
+  routines: Routine[];
+  policies: Policy[];
+  glossaries: Glossary[];
+  macros: Macro[];
+  variable_sets: VariableSet[];
+}
+
+/** What an agent is made of. It holds no secret: credentials stay references. */
+export interface BundleBody {
+  manifest: Manifest;
+  documents: Documents;
+}
+
+/** A body as it is read back from the database. */
+export const bundleBody = z.strictObject({
+  manifest,
+  documents: z.strictObject({
+    prompts: z.array(prompt),
+    routines: z.array(routine),
+    policies: z.array(policy),
+    glossaries: z.array(glossary),
+    macros: z.array(macro),
+    variable_sets: z.array(variableSet),
+  }),
+});
+
+/** The name of a body: the same content has the same hash on every machine, in whatever order its parts were read. */
+export function hashOf(body: BundleBody): string {
+  return createHash('sha256').update(canonicalJson(body)).digest('hex');
+}

@@ -1,0 +1,59 @@
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Database } from '../storage/database.ts';
+import { migrate } from '../storage/migrate.ts';
+import { openPglite } from '../storage/pglite/open-pglite.ts';
+import { bundleBody, hashOf } from './bundle-body.ts';
+import { readBundle, storeBundle } from './bundle-store.ts';
+import { type LoadedBundle, loadBundle } from './load-bundle.ts';
+
+describe('bundle store', () => {
+  let database: Database;
+  let bundle: LoadedBundle;
+
+  beforeAll(async () => {
+    database = await openPglite({ folder: null });
+    await migrate(database);
+    const folder = new URL('../../examples/acme-support/', import.meta.url);
+    bundle = await loadBundle({
+      manifestPath: fileURLToPath(new URL('manifest.yaml', folder)),
+      documentsPath: fileURLToPath(new URL('documents', folder)),
+      environment: { AGENT_API_KEY: 'a', ROUTER_API_KEY: 'b', PLATFORM_PUBLIC_KEY: 'c', PLATFORM_SECRET_KEY: 'd' },
+    });
+  }, 60_000);
+
+  afterAll(async () => {
+    await database?.close();
+  });
+
+  it('has no bundle that was not stored', async () => {
+    expect(await readBundle(database, 'f'.repeat(64))).toBeNull();
+  });
+
+  it('refuses a stored bundle that this version can not read', async () => {
+    await database.query('insert into bundles (hash, body) values ($1, $2)', ['newer', JSON.stringify({ ...bundle.body, tools: [] })]);
+
+    await expect(readBundle(database, 'newer')).rejects.toMatchObject({
+      code: 'config.invalid',
+      message: 'the stored configuration newer has 1 error:\n  tools: is not a known field',
+    });
+  });
+
+  it('gives back what was stored, however often it was', async () => {
+    await storeBundle(database, bundle);
+    await storeBundle(database, bundle);
+
+    const read = await readBundle(database, bundle.hash);
+
+    expect(read).toEqual({ hash: bundle.hash, body: bundle.body });
+    expect(hashOf(bundleBody.parse(read?.body))).toBe(bundle.hash);
+  });
+
+  it('keeps characters that a stricter column would refuse', async () => {
+    const body = { ...bundle.body, manifest: { ...bundle.body.manifest, name: 'a\u0000b\ud800' } };
+    const odd = { hash: hashOf(body), body };
+    await storeBundle(database, odd);
+
+    expect(await readBundle(database, odd.hash)).toEqual(odd);
+  });
+});

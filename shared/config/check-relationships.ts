@@ -1,0 +1,120 @@
+import { findCycles } from './find-cycles.ts';
+import type { ManifestOutline } from './manifest-outline.ts';
+import type { NamedDocuments, Report } from './named-documents.ts';
+
+/** Tags and `over_all_routines` stand for many; more pairs than this are a mistake, and would take long to look through. */
+const MAX_PAIRS = 200_000;
+
+/**
+ * The rules of `context.relationships` and of the policies' `depends_on` and `disambiguates`: every reference leads to something that the
+ * manifest names, nothing displaces itself over any way, and nothing displaces what it brings along.
+ */
+export function checkRelationships(outline: ManifestOutline, documents: NamedDocuments, manifestFile: string, report: Report): void {
+  const members = membersOf(outline, documents);
+  const inManifest = (path: readonly PropertyKey[], message: string) => report(manifestFile, ['agent_config', 'context', 'relationships', ...path], message);
+  const overs = checkPriorities(outline, members, inManifest);
+  checkEntailments(outline, members, overs, inManifest);
+  checkDependencies(documents, members, report);
+}
+
+type Members = (reference: string) => readonly string[] | null;
+type ReportPath = (path: readonly PropertyKey[], message: string) => void;
+type Edges = Map<string, Set<string>>;
+
+/** What a reference stands for: one policy or routine, or all that carry a tag. null: nothing. An unknown list hides nothing, so it takes every id. */
+function membersOf({ context }: ManifestOutline, { policies, routines }: NamedDocuments): Members {
+  const known = { policy: idsOf(context.policies), routine: idsOf(context.routines) };
+  const tagged = new Map<string, string[]>();
+  const tag = (reference: string, labels: readonly string[]) => {
+    for (const label of labels) tagged.set(label, [...(tagged.get(label) ?? []), reference]);
+  };
+  for (const { document } of policies) tag(`policy:${document.id}`, document.labels);
+  for (const { document } of routines) tag(`routine:${document.id}`, document.labels);
+  // A document that could not be read may carry any tag.
+  const allRead = policies.length === context.policies?.length && routines.length === context.routines?.length;
+  return (reference) => {
+    const kind = reference.slice(0, reference.indexOf(':'));
+    const name = reference.slice(kind.length + 1);
+    if (kind === 'tag') return tagged.get(name) ?? (allRead ? null : []);
+    const ids = kind === 'policy' ? known.policy : known.routine;
+    return ids === null || ids.has(name) ? [reference] : null;
+  };
+}
+
+function idsOf(references: ManifestOutline['context']['policies']): ReadonlySet<string | null | undefined> | null {
+  return references === null ? null : new Set(references.map((reference) => reference?.id));
+}
+
+/** @returns who displaces whom */
+function checkPriorities({ context }: ManifestOutline, members: Members, report: ReportPath): Edges {
+  const edges: Edges = new Map();
+  const routines = (context.routines ?? []).flatMap((reference) => (typeof reference?.id === 'string' ? [`routine:${reference.id}`] : []));
+  let pairs = 0;
+  for (const [index, priority] of context.relationships?.priorities?.entries() ?? []) {
+    if (priority === null) continue;
+    const highers = resolve(priority.higher, members, ['priorities', index, 'higher'], report);
+    const overs = priority.over === null ? routines : resolve(priority.over, members, ['priorities', index, 'over'], report);
+    if (priority.higher === priority.over) report(['priorities', index], `puts "${priority.higher}" above itself`);
+    pairs += highers.length * overs.length;
+    if (pairs > MAX_PAIRS) {
+      report(['priorities'], `stand for more than ${MAX_PAIRS} pairs`);
+      return edges;
+    }
+    // A group that holds the higher one too means the others of the group.
+    for (const higher of highers) for (const over of overs) if (higher !== over) addEdge(edges, higher, over);
+  }
+  for (const cycle of findCycles(edges)) report(['priorities'], `form a circle: ${cycle.join(' over ')}`);
+  return edges;
+}
+
+function checkEntailments({ context }: ManifestOutline, members: Members, overs: Edges, report: ReportPath): void {
+  let pairs = 0;
+  for (const [index, entailment] of context.relationships?.entailments?.entries() ?? []) {
+    if (entailment === null) continue;
+    const whens = resolve(entailment.when, members, ['entailments', index, 'when'], report);
+    for (const [place, reference] of entailment.also_apply.entries()) {
+      const path = ['entailments', index, 'also_apply', place];
+      const brought = resolve(reference, members, path, report);
+      pairs += whens.length * brought.length;
+      if (pairs > MAX_PAIRS) {
+        report(['entailments'], `stand for more than ${MAX_PAIRS} pairs`);
+        return;
+      }
+      const contradiction = whens.flatMap((when) => brought.filter((other) => overs.get(when)?.has(other)).map((other) => `"${when}" displaces "${other}"`))[0];
+      if (contradiction !== undefined) report(path, `contradicts priorities, where ${contradiction}`);
+    }
+  }
+}
+
+function checkDependencies({ policies }: NamedDocuments, members: Members, report: Report): void {
+  const edges: Edges = new Map();
+  for (const { file, document } of policies) {
+    const inFile: ReportPath = (path, message) => report(file, path, message);
+    for (const [index, reference] of document.disambiguates.entries()) resolve(reference, members, ['disambiguates', index], inFile);
+    for (const [index, reference] of document.depends_on.entries()) {
+      const self = `policy:${document.id}`;
+      for (const member of resolve(reference, members, ['depends_on', index], inFile)) {
+        // Again the others: a policy that carries the label itself does not wait for itself.
+        if (member !== self || !reference.startsWith('tag:')) addEdge(edges, self, member);
+      }
+    }
+  }
+  for (const cycle of findCycles(edges)) {
+    const file = policies.find(({ document }) => `policy:${document.id}` === cycle[0])?.file;
+    if (file !== undefined) report(file, ['depends_on'], `forms a circle: ${cycle.join(' depends on ')}`);
+  }
+}
+
+function resolve(reference: string, members: Members, path: readonly PropertyKey[], report: ReportPath): readonly string[] {
+  const found = members(reference);
+  if (found !== null) return found;
+  const wanted = reference.startsWith('tag:') ? 'no policy or routine of the manifest carries the label of' : 'the manifest names no';
+  report(path, `${wanted} "${reference}"`);
+  return [];
+}
+
+function addEdge(edges: Edges, from: string, to: string): void {
+  const existing = edges.get(from);
+  if (existing === undefined) edges.set(from, new Set([to]));
+  else existing.add(to);
+}

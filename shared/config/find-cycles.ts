@@ -1,0 +1,34 @@
+/** Where one cycle is, others often share its edges: a few show what is wrong. */
+const MAX_CYCLES = 20;
+
+/**
+ * Finds ways that lead back to where they began. `edges` holds, for each node, the nodes that it leads to.
+ * @returns each cycle from one of its nodes back to the same; of several that share edges perhaps only some
+ */
+export function findCycles(edges: ReadonlyMap<string, ReadonlySet<string>>): string[][] {
+  const cycles: string[][] = [];
+  const finished = new Set<string>();
+  for (const start of edges.keys()) {
+    // A walk in depth without recursion, since a chain may be as long as there are nodes.
+    const way = new Set<string>();
+    const stack: { node: string; rest: Iterator<string> }[] = [];
+    const enter = (node: string) => {
+      way.add(node);
+      stack.push({ node, rest: (edges.get(node) ?? new Set<string>()).values() });
+    };
+    if (!finished.has(start)) enter(start);
+    for (let top = stack.at(-1); top !== undefined; top = stack.at(-1)) {
+      const next = top.rest.next();
+      if (next.done === true) {
+        finished.add(top.node);
+        stack.pop();
+        way.delete(top.node);
+      } else if (way.has(next.value)) {
+        const nodes = [...way];
+        cycles.push([...nodes.slice(nodes.indexOf(next.value)), next.value]);
+        if (cycles.length === MAX_CYCLES) return cycles;
+      } else if (!finished.has(next.value)) enter(next.value);
+    }
+  }
+  return cycles;
+}

@@ -1,0 +1,90 @@
+import { manifest as manifestSchema } from '../contracts/manifest/manifest.ts';
+import { SwitchyardError } from '../errors/switchyard-error.ts';
+import { type BundleBody, type Documents, hashOf } from './bundle-body.ts';
+import { checkCredentials, checkRoutineWebhooks } from './check-credentials.ts';
+import { checkReferences } from './check-references.ts';
+import { checkRelationships } from './check-relationships.ts';
+import { outlineOf } from './manifest-outline.ts';
+import { type Named, type NamedDocuments, namedDocuments, type Report } from './named-documents.ts';
+import { check, configInvalid, sentenceOf } from './problems.ts';
+import { readDocumentFile } from './read-document-file.ts';
+import { readDocuments } from './read-documents.ts';
+import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
+
+/** An agent's resolved configuration: what a turn or a run begins with, and ends with. */
+export interface Bundle {
+  /** sha256 of the body's canonical JSON, in hex. */
+  hash: string;
+  body: BundleBody;
+}
+
+export interface LoadedBundle extends Bundle {
+  /** What works but is probably not meant. One sentence each, naming the place. */
+  warnings: string[];
+}
+
+interface LoadBundleOptions {
+  manifestPath: string;
+  /** The folder with the documents, one folder in it for each kind. */
+  documentsPath: string;
+  environment: Environment;
+}
+
+/**
+ * Reads the manifest and the documents that it names, and checks them against each other and against the environment.
+ * @throws `config.invalid` listing everything that is wrong, one line each, in the manifest and in every file of the documents folder
+ */
+export async function loadBundle({ manifestPath, documentsPath, environment }: LoadBundleOptions): Promise<LoadedBundle> {
+  const { value, problems: unreadable } = await readDocumentFile(manifestPath);
+  const { value: manifest, problems: wrong } = unreadable.length > 0 ? { value: null, problems: [] } : check(manifestSchema, value);
+  const credentials = checkCredentials(value, environment);
+  const read = await readDocuments(documentsPath);
+  const inManifest = (line: string) => `${manifestPath}: ${line}`;
+  const problems = [...[...unreadable, ...wrong.map(sentenceOf), ...credentials.problems].map(inManifest), ...read.problems];
+
+  // What refers to what is looked through even when the manifest has errors, so that nobody has to start the agent once per mistake.
+  const outline = outlineOf(value);
+  const report: Report = (file, path, message) => problems.push(`${file}: ${sentenceOf({ path, wanted: message })}`);
+  const named = outline === null ? null : namedDocuments(outline, read.found, manifestPath, report);
+  if (outline !== null && named !== null) {
+    checkReferences(outline, named, manifestPath, report);
+    checkRelationships(outline, named, manifestPath, report);
+  }
+  if (manifest === null || named === null || problems.length > 0) throw configInvalid("the agent's configuration", problems);
+  const body = { manifest, documents: documentsOf(named) };
+  const warnings = [...credentials.warnings.map(inManifest), ...read.warnings, ...checkRoutineWebhooks(named, environment), ...openCallbacks(named)];
+  return { hash: hashOf(body), body, warnings };
+}
+
+/** The token that opens the agent's API. @throws `config.invalid` naming the variable when it is not set */
+export function agentApiKey(bundle: Bundle, environment: Environment): string {
+  const reference = bundle.body.manifest.agent_config.runtime.api_key;
+  const key = resolveSecret(reference, environment);
+  if (key === null) throw new SwitchyardError('config.invalid', `agent_config.runtime.api_key: the environment variable ${variableOf(reference)} is not set`);
+  return key;
+}
+
+function documentsOf(named: NamedDocuments): Documents {
+  return {
+    prompts: inOrder(named.prompts),
+    routines: inOrder(named.routines),
+    policies: inOrder(named.policies),
+    glossaries: inOrder(named.glossaries),
+    macros: inOrder(named.macros),
+    variable_sets: inOrder(named.variable_sets),
+  };
+}
+
+/** By id and version, so that the order of files and of the manifest's lists leaves no trace. */
+function inOrder<Document extends { id: string; version: number }>(named: readonly Named<Document>[]): Document[] {
+  const documents = named.map(({ document }) => document);
+  return documents.sort((left, right) => (left.id === right.id ? left.version - right.version : left.id < right.id ? -1 : 1));
+}
+
+/** Callbacks carry the agent's key: who may trigger a routine without a list may have the key sent anywhere. */
+function openCallbacks({ routines }: NamedDocuments): string[] {
+  return routines.flatMap(({ file, document }) => {
+    if (document.kind !== 'autonomous' || (document.callback_url_allowlist?.length ?? 0) > 0) return [];
+    return [`${file}: callback_url_allowlist is not set: results of the routine "${document.id}", and the agent's key with them, may be sent to any host`];
+  });
+}

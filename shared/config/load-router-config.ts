@@ -1,0 +1,107 @@
+import type { z } from 'zod';
+import { SECRET_REF } from '../contracts/manifest/secret-ref.ts';
+import { check, configInvalid, formatPath, sentenceOf } from './problems.ts';
+import { readDocumentFile } from './read-document-file.ts';
+import { type RouterConfig, routerConfig } from './router-config.ts';
+import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
+import { tolerantList, tolerantObject, tolerantText } from './tolerant.ts';
+
+/** Reads the router's configuration from a YAML or JSON file. @throws `config.invalid` listing everything that is wrong with it */
+export async function loadRouterConfig(path: string, environment: Environment): Promise<RouterConfig> {
+  const { value, problems } = await readDocumentFile(path);
+  if (problems.length > 0) throw configInvalid(path, problems);
+  return checked(value, environment, path);
+}
+
+/** The same checks for a configuration that was made in code. @throws `config.invalid` listing everything that is wrong with it */
+export function checkRouterConfig(value: unknown, environment: Environment): RouterConfig {
+  return checked(value, environment, "the router's configuration");
+}
+
+function checked(value: unknown, environment: Environment, subject: string): RouterConfig {
+  const { value: config, problems } = check(routerConfig, value);
+  const lines = problems.map(sentenceOf);
+  const report: Report = (path, message) => lines.push(`${formatPath(path)}: ${message}`);
+  // Looked through even when the schema found errors, so that nobody has to start the router once per mistake.
+  const outline = routerOutline.parse(value);
+  if (outline !== null) {
+    checkNames(outline, report);
+    checkKnownProviders(outline, report);
+    checkSecrets(outline, environment, report);
+  }
+  if (config === null || lines.length > 0) throw configInvalid(subject, lines);
+  return config;
+}
+
+type Report = (path: PropertyKey[], message: string) => void;
+
+const routerOutline = tolerantObject({
+  providers: tolerantList(tolerantObject({ slug: tolerantText, api_key: tolerantText })),
+  models: tolerantList(
+    tolerantObject({ id: tolerantText, aliases: tolerantList(tolerantText), endpoints: tolerantList(tolerantObject({ provider: tolerantText })) }),
+  ),
+  default_model: tolerantText,
+  keys: tolerantList(tolerantObject({ id: tolerantText, key: tolerantText })),
+});
+type Outline = NonNullable<z.infer<typeof routerOutline>>;
+
+function checkNames({ providers, models, keys, default_model: defaultModel }: Outline, report: Report): void {
+  refuseRepeats(providers?.map((provider, index) => [provider?.slug, ['providers', index, 'slug']]) ?? [], report);
+  refuseRepeats(keys?.map((key, index) => [key?.id, ['keys', index, 'id']]) ?? [], report);
+  // Callers use ids and aliases alike, so they share one name space.
+  const names = (models ?? []).flatMap((model, index): Named[] => [
+    [model?.id, ['models', index, 'id']],
+    ...(model?.aliases ?? []).map((alias, place): Named => [alias, ['models', index, 'aliases', place]]),
+  ]);
+  refuseRepeats(names, report);
+  if (defaultModel !== null && models !== null && !names.some(([name]) => name === defaultModel)) {
+    report(['default_model'], 'must be the id or an alias of a model');
+  }
+}
+
+type Named = [name: string | null | undefined, path: PropertyKey[]];
+
+function refuseRepeats(names: readonly Named[], report: Report): void {
+  const seen = new Map<string, PropertyKey[]>();
+  for (const [name, path] of names) {
+    if (name === null || name === undefined) continue;
+    const first = seen.get(name);
+    if (first === undefined) seen.set(name, path);
+    else report(path, `repeats "${name}", which is ${formatPath(first)} already`);
+  }
+}
+
+function checkKnownProviders({ providers, models }: Outline, report: Report): void {
+  if (providers === null) return;
+  const known = new Set(providers.map((provider) => provider?.slug));
+  models?.forEach((model, index) => {
+    model?.endpoints?.forEach((endpoint, place) => {
+      const slug = endpoint?.provider;
+      if (slug !== null && slug !== undefined && !known.has(slug)) report(['models', index, 'endpoints', place, 'provider'], `there is no provider "${slug}"`);
+    });
+  });
+}
+
+function checkSecrets({ providers, keys }: Outline, environment: Environment, report: Report): void {
+  const owners = new Map<string, PropertyKey[]>();
+  providers?.forEach((provider, index) => {
+    secretAt(provider?.api_key, ['providers', index, 'api_key'], environment, report);
+  });
+  keys?.forEach((key, index) => {
+    const path = ['keys', index, 'key'];
+    const secret = secretAt(key?.key, path, environment, report);
+    if (secret === null) return;
+    // A caller's key says who is calling, so one secret can't belong to two.
+    const owner = owners.get(secret);
+    if (owner === undefined) owners.set(secret, path);
+    else report(path, `has the same value as ${formatPath(owner)}`);
+  });
+}
+
+/** @returns null when there is none; a missing variable is reported by its name */
+function secretAt(reference: string | null | undefined, path: PropertyKey[], environment: Environment, report: Report): string | null {
+  if (reference === null || reference === undefined || !SECRET_REF.test(reference)) return null;
+  const secret = resolveSecret(reference, environment);
+  if (secret === null) report(path, `the environment variable ${variableOf(reference)} is not set`);
+  return secret;
+}

@@ -1,0 +1,37 @@
+import { z } from 'zod';
+import { entailment, priority } from '../contracts/manifest/context.ts';
+import { tolerantList, tolerantNumber, tolerantObject, tolerantText } from './tolerant.ts';
+
+const reference = tolerantObject({ id: tolerantText, version: tolerantNumber });
+const references = tolerantList(reference);
+
+/**
+ * What a manifest refers to, read so that errors elsewhere in it don't hide the references. Places that don't fit are null; a list is
+ * null when it is no list, and then nothing is known about it.
+ */
+const manifestOutline = z.object({
+  agent_config: z.object({
+    context: z.object({
+      system_prompt: reference,
+      greeting: tolerantText,
+      routines: references,
+      policies: references,
+      glossaries: references,
+      macros: references,
+      variables: references,
+      reevaluation_tools: tolerantList(tolerantObject({ id: tolerantText })),
+      relationships: tolerantObject({ priorities: tolerantList(priority), entailments: tolerantList(entailment) }),
+    }),
+    mcps: tolerantList(tolerantObject({ id: tolerantText })),
+    search: tolerantObject({ prompt: reference }),
+    webhooks: tolerantList(tolerantObject({ name: tolerantText, routines: tolerantList(tolerantText) })),
+  }),
+});
+
+export type ManifestOutline = z.infer<typeof manifestOutline>['agent_config'];
+export type Reference = z.infer<typeof reference>;
+
+/** null when the document has no context to speak of: nothing can then be said about what it refers to. */
+export function outlineOf(manifest: unknown): ManifestOutline | null {
+  return manifestOutline.safeParse(manifest).data?.agent_config ?? null;
+}

@@ -1,0 +1,63 @@
+import type { DocumentReference } from '../contracts/documents/document.ts';
+import type { Documents } from './bundle-body.ts';
+import type { ManifestOutline, Reference } from './manifest-outline.ts';
+import { documentFolders, type Found, type FoundDocuments } from './read-documents.ts';
+
+/** Says that something is wrong at a place of a file. */
+export type Report = (file: string, path: readonly PropertyKey[], message: string) => void;
+
+/** A document that was named, and the file it stands in. */
+export interface Named<Document> {
+  file: string;
+  document: Document;
+}
+
+/** The documents that the manifest names, itself or through another of them. Those with errors of their own are left out. */
+export type NamedDocuments = { [Kind in keyof Documents]: Named<Documents[Kind][number]>[] };
+
+/** Looks up every `{id, version}`. One that leads nowhere is reported where it stands. */
+export function namedDocuments(outline: ManifestOutline, found: FoundDocuments, manifestFile: string, report: Report): NamedDocuments {
+  const { context, search } = outline;
+  const all = <Document>(kind: keyof Documents, files: readonly Found<Document>[], references: readonly Reference[] | null, name: string) =>
+    (references ?? []).flatMap((reference, index) =>
+      lookUp(reference, files, kind, (message) => report(manifestFile, ['agent_config', 'context', name, index], message)),
+    );
+  const prompt = (reference: Reference | DocumentReference, file: string, path: readonly PropertyKey[]) =>
+    lookUp(reference, found.prompts, 'prompts', (message) => report(file, path, message));
+
+  const routines = all('routines', found.routines, context.routines, 'routines');
+  const prompts = [
+    ...prompt(context.system_prompt, manifestFile, ['agent_config', 'context', 'system_prompt']),
+    ...prompt(search?.prompt ?? null, manifestFile, ['agent_config', 'search', 'prompt']),
+    ...routines.flatMap(({ file, document }) =>
+      document.kind === 'autonomous' && typeof document.instructions !== 'string' ? prompt(document.instructions, file, ['instructions']) : [],
+    ),
+  ];
+  return {
+    // One prompt may be named from several places.
+    prompts: [...new Map(prompts.map((named) => [named.file, named])).values()],
+    routines,
+    policies: all('policies', found.policies, context.policies, 'policies'),
+    glossaries: all('glossaries', found.glossaries, context.glossaries, 'glossaries'),
+    macros: all('macros', found.macros, context.macros, 'macros'),
+    variable_sets: all('variable_sets', found.variable_sets, context.variables, 'variables'),
+  };
+}
+
+/** @returns the document alone in a list; an empty one when it is not there, is broken, or when the reference itself is */
+function lookUp<Document>(
+  reference: Reference,
+  files: readonly Found<Document>[],
+  kind: keyof Documents,
+  report: (message: string) => void,
+): Named<Document>[] {
+  if (reference === null || reference.id === null || reference.version === null) return [];
+  const { id, version } = reference;
+  const versions = files.filter((file) => file.id === id);
+  const hit = versions.find((file) => file.version === version);
+  if (hit !== undefined) return hit.document === null ? [] : [{ file: hit.file, document: hit.document }];
+  const others = new Set(versions.flatMap((file) => (file.version === null ? [] : [file.version])));
+  const hint = others.size > 0 ? `; there is version ${[...others].join(', ')}` : '';
+  report(`there is no "${id}" version ${version} among the documents in ${documentFolders[kind]}${hint}`);
+  return [];
+}

@@ -1,0 +1,89 @@
+import type { z } from 'zod';
+import { SwitchyardError } from '../errors/switchyard-error.ts';
+
+/** More lines than this help nobody; the rest is counted. */
+const MAX_LISTED_PROBLEMS = 500;
+
+/** One thing that is wrong. It never quotes the value found, which may be a secret in the wrong place. */
+export interface Problem {
+  path: readonly PropertyKey[];
+  /** What is wanted there, as the rest of a sentence whose subject is the path: "must be a string". */
+  wanted: string;
+}
+
+/** Reads a value by a schema, and says of everything that does not fit what is wanted instead. */
+export function check<Output>(schema: z.ZodType<Output>, value: unknown): { value: Output; problems: [] } | { value: null; problems: Problem[] } {
+  const parsed = schema.safeParse(value, { error: wording });
+  return parsed.success ? { value: parsed.data, problems: [] } : { value: null, problems: parsed.error.issues.flatMap(problemsOf) };
+}
+
+/** `a.b[0].c: must be …`; a problem of the whole has no path. */
+export function sentenceOf({ path, wanted }: Problem): string {
+  return path.length === 0 ? wanted : `${formatPath(path)}: ${wanted}`;
+}
+
+export function formatPath(path: readonly PropertyKey[]): string {
+  return path.reduce<string>((text, segment) => {
+    if (typeof segment === 'number') return `${text}[${segment}]`;
+    return text === '' ? String(segment) : `${text}.${String(segment)}`;
+  }, '');
+}
+
+/** The error that lists everything at once, one line each, each line once. */
+export function configInvalid(subject: string, lines: readonly string[]): SwitchyardError {
+  const distinct = [...new Set(lines)];
+  const listed = distinct.slice(0, MAX_LISTED_PROBLEMS);
+  if (listed.length < distinct.length) listed.push(`… and ${distinct.length - listed.length} more`);
+  const count = distinct.length === 1 ? '1 error' : `${distinct.length} errors`;
+  return new SwitchyardError('config.invalid', [`${subject} has ${count}:`, ...listed.map((line) => `  ${line}`)].join('\n'));
+}
+
+function problemsOf(issue: z.core.$ZodIssue): Problem[] {
+  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => ({ path: [...issue.path, key], wanted: 'is not a known field' }));
+  return [{ path: issue.path, wanted: issue.message }];
+}
+
+/** Words for what schemas don't say themselves. Only the type of the value found is named. */
+function wording(issue: z.core.$ZodRawIssue): string | undefined {
+  const wanted = wantedBy(issue);
+  if (wanted === undefined) return undefined;
+  return issue.input === undefined ? `is missing; it ${wanted}` : wanted;
+}
+
+function wantedBy(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case 'invalid_type': {
+      const inQuotes = issue.expected === 'string' && ['number', 'boolean'].includes(typeof issue.input) ? '; put it in quotes' : '';
+      return `must be ${NAMES_OF_TYPES.get(String(issue.expected)) ?? `of type ${issue.expected}`}${inQuotes}`;
+    }
+    case 'invalid_value':
+      return `must be ${oneOf(issue.values)}`;
+    case 'invalid_union':
+      return Array.isArray(issue.options) ? `must be ${oneOf(issue.options)}` : undefined;
+    case 'too_small':
+      if (issue.origin === 'string') return issue.minimum === 1 ? 'must not be empty' : `must have at least ${issue.minimum} characters`;
+      if (issue.origin === 'array') return `must have at least ${issue.minimum} ${issue.minimum === 1 ? 'entry' : 'entries'}`;
+      return issue.inclusive ? `must be at least ${issue.minimum}` : `must be greater than ${issue.minimum}`;
+    case 'too_big':
+      if (issue.origin === 'string') return `must have at most ${issue.maximum} characters`;
+      if (issue.origin === 'array') return `must have at most ${issue.maximum} entries`;
+      return issue.inclusive ? `must be at most ${issue.maximum}` : `must be less than ${issue.maximum}`;
+    default:
+      return undefined;
+  }
+}
+
+const NAMES_OF_TYPES = new Map([
+  ['string', 'a string'],
+  ['number', 'a number'],
+  ['int', 'a whole number'],
+  ['boolean', 'true or false'],
+  ['array', 'a list'],
+  ['object', 'an object'],
+  ['record', 'an object'],
+]);
+
+function oneOf(options: readonly unknown[]): string {
+  const texts = options.filter((option) => option !== undefined).map((option) => JSON.stringify(option));
+  return texts.length === 1 ? String(texts[0]) : `one of ${texts.join(', ')}`;
+}

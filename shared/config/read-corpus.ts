@@ -1,0 +1,64 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { z } from 'zod';
+
+/**
+ * One example of a contract, from `tests/corpus/<folder>`. A file holds a whole `document`, or names another file as `of` and says what
+ * it sets and removes there, so that each invalid example shows nothing but what is wrong with it. An example without `errors` is valid;
+ * otherwise they are the paths of everything that is wrong, no more and no less.
+ */
+export interface CorpusCase {
+  name: string;
+  about: string;
+  /** Which kind of document it is, where the folder holds several. */
+  kind: string | null;
+  document: unknown;
+  errors: string[];
+}
+
+const caseFile = z.strictObject({
+  about: z.string().min(1),
+  kind: z.string().optional(),
+  document: z.unknown().optional(),
+  of: z.string().optional(),
+  set: z.record(z.string(), z.unknown()).default({}),
+  remove: z.array(z.string()).default([]),
+  errors: z.array(z.string()).default([]),
+});
+
+/** @throws when a file contradicts its own name: `valid-` has no errors, `invalid-` has some */
+export function readCorpus(folder: string): CorpusCase[] {
+  const root = new URL(`../../tests/corpus/${folder}/`, import.meta.url);
+  const names = readdirSync(root).filter((name) => name.endsWith('.json'));
+  return names.sort().map((file) => {
+    const name = file.slice(0, -'.json'.length);
+    const read = readCase(root, name);
+    if (name.startsWith('invalid-') !== read.errors.length > 0) throw new Error(`${folder}/${file} is named against what it says`);
+    return read;
+  });
+}
+
+function readCase(root: URL, name: string): CorpusCase {
+  const { about, kind, document, of, set, remove, errors } = caseFile.parse(JSON.parse(readFileSync(new URL(`${name}.json`, root), 'utf8')));
+  const base = of === undefined ? null : readCase(root, of);
+  const changed = base === null ? document : base.document;
+  for (const [path, value] of Object.entries(set)) change(changed, path, value);
+  for (const path of remove) change(changed, path, undefined);
+  return { name, about, kind: kind ?? base?.kind ?? null, document: changed, errors: errors.sort() };
+}
+
+/** `a.b[0]`; undefined removes. */
+function change(document: unknown, path: string, value: unknown): void {
+  const segments = path.match(/[^.[\]]+/g) ?? [];
+  const last = segments.pop();
+  let place = document;
+  for (const segment of segments) place = isContainer(place) ? Reflect.get(place, segment) : undefined;
+  if (last === undefined || !isContainer(place)) throw new Error(`the example has no ${path}`);
+  if (value !== undefined) Reflect.set(place, last, value);
+  else if (!Reflect.has(place, last)) throw new Error(`the example has no ${path} to remove`);
+  else if (Array.isArray(place)) place.splice(Number(last), 1);
+  else Reflect.deleteProperty(place, last);
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import type { ConversationEvent, EventSource } from './conversation-event.ts';
+
+const kinds = ['user_message', 'preamble', 'assistant_message', 'status', 'tool'] as const satisfies readonly ConversationEvent['kind'][];
+
+const sources = ['customer', 'customer_ui', 'ai_agent', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system'] as const satisfies readonly EventSource[];
+
+/** Digits and nothing else: `Number()` alone would also take an empty text, spaces and hexadecimals. */
+const wholeNumber = z
+  .string()
+  .regex(/^\d{1,15}$/, 'expected a whole number')
+  .transform(Number);
+
+/** Query of GET /sessions/{id}/events. What is absent does not filter. Unknown fields are ignored. */
+export const readEventsQuery = z.object({
+  /** Where to begin: the last offset that was read, plus 1. */
+  min_offset: wholeNumber.default(0),
+  /** Comma-separated. */
+  kinds: z
+    .string()
+    .transform((text) => text.split(',').map((kind) => kind.trim()))
+    .pipe(z.array(z.enum(kinds)))
+    .optional(),
+  source: z.enum(sources).optional(),
+  trace_id: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,128}$/, 'expected a trace id')
+    .optional(),
+  /** Seconds to wait for an event, 0 to 60. Absent: the server's own time, and an empty array instead of 504 when nothing came. */
+  wait_for_data: z
+    .string()
+    .regex(/^\d{1,2}(\.\d{1,3})?$/, 'expected seconds from 0 to 60')
+    .transform(Number)
+    .pipe(z.number().max(60))
+    .optional(),
+  limit: wholeNumber.pipe(z.number().min(1).max(1_000)).default(200),
+});
+
+export type ReadEventsQuery = z.infer<typeof readEventsQuery>;

@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { readEventsQuery } from './read-events.ts';
+import { createSessionRequest, postEventRequest } from './session.ts';
+
+const corpus = new URL('../../../tests/corpus/agent/', import.meta.url);
+
+function casesOf(folder: 'valid' | 'invalid', name: string) {
+  const file = z.array(z.object({ case: z.string(), path: z.string().optional(), request: z.unknown() })).min(1);
+  return file.parse(JSON.parse(readFileSync(new URL(`${folder}/${name}.json`, corpus), 'utf8')));
+}
+
+describe.each([
+  ['create-session', createSessionRequest],
+  ['post-event', postEventRequest],
+  ['read-events', readEventsQuery],
+])('%s', (name, schema) => {
+  it.each(casesOf('invalid', name))('refuses $case at $path', ({ path, request }) => {
+    const parsed = schema.safeParse(request);
+
+    expect(parsed.error?.issues[0]?.path.join('.')).toBe(path);
+  });
+
+  it.each(casesOf('valid', name))('takes $case', ({ request }) => {
+    expect(schema.safeParse(request).error).toBeUndefined();
+  });
+});
+
+it('fills in what a poll does not say', () => {
+  expect(readEventsQuery.parse({})).toEqual({ min_offset: 0, limit: 200 });
+});
+
+it('reads numbers and lists out of a query', () => {
+  const query = { min_offset: '007', kinds: 'status, tool', wait_for_data: '2.5', limit: '10' };
+
+  expect(readEventsQuery.parse(query)).toEqual({ min_offset: 7, kinds: ['status', 'tool'], wait_for_data: 2.5, limit: 10 });
+});

@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest';
+import type { z } from 'zod';
+import { check, formatPath, sentenceOf } from '../../config/problems.ts';
+import { readCorpus } from '../../config/read-corpus.ts';
+import { glossary } from './glossary.ts';
+import { macro } from './macro.ts';
+import { policy } from './policy.ts';
+import { prompt } from './prompt.ts';
+import { routine } from './routine.ts';
+import { variableSet } from './variable-set.ts';
+
+const schemas = new Map<string | null, z.ZodType>([
+  ['glossary', glossary],
+  ['macro', macro],
+  ['policy', policy],
+  ['prompt', prompt],
+  ['routine', routine],
+  ['variable-set', variableSet],
+]);
+const corpus = readCorpus('documents');
+
+function schemaOf(kind: string | null): z.ZodType {
+  const schema = schemas.get(kind);
+  if (schema === undefined) throw new Error(`no kind of document is called ${kind}`);
+  return schema;
+}
+
+describe('documents', () => {
+  for (const { name, about, kind, document, errors } of corpus.filter((example) => example.errors.length > 0)) {
+    it(`refuse ${about} (${name})`, () => {
+      const { problems } = check(schemaOf(kind), document);
+
+      expect(problems.map(({ path }) => formatPath(path)).sort()).toEqual(errors);
+    });
+  }
+
+  for (const { name, about, kind, document } of corpus.filter((example) => example.errors.length === 0)) {
+    it(`take ${about} (${name})`, () => {
+      expect(check(schemaOf(kind), document).problems).toEqual([]);
+    });
+  }
+
+  it('have an example of every kind', () => {
+    expect(new Set(corpus.map(({ kind }) => kind))).toEqual(new Set(schemas.keys()));
+  });
+});
+
+describe('routine', () => {
+  const autonomous = { id: 'triage', version: 1, kind: 'autonomous', instructions: 'Sum it up' };
+
+  it('names the step that is out of place, and why', () => {
+    const steps = ['a', 'b', 'c', 'd'].map((id) => ({ id, kind: id === 'b' ? 'fork' : 'chat', ...(id === 'b' ? {} : { chat_state: 'Hello' }) }));
+    const transitions = [
+      { from: 'a', to: 'b' },
+      { from: 'b', to: 'a', when: 'something was unclear' },
+      { from: 'c', to: 'c' },
+    ];
+
+    const { problems } = check(routine, { id: 'r', version: 1, conditions: ['always'], steps, transitions });
+
+    expect(problems.map(sentenceOf)).toEqual([
+      'steps[1]: must have at least 2 transitions with a condition, because it is a fork; "b" has 1',
+      'steps[0]: never ends: no way leads from "a" to end or to a step without transitions',
+      'steps[1]: never ends: no way leads from "b" to end or to a step without transitions',
+      'steps[2]: can\'t be reached from root: no transition leads to "c"',
+      'steps[3]: can\'t be reached from root: no transition leads to "d"',
+    ]);
+  });
+
+  it('keeps the hosts of an allow-list in the form in which they will be compared', () => {
+    const list = ['Hooks.Acme.Example', '.Internal.Acme.Example.', 'bücher.example', '.bücher.example', '[2001:DB8::7]'];
+
+    const read = check(routine, { ...autonomous, callback_url_allowlist: list }).value;
+
+    expect(read).toMatchObject({
+      callback_url_allowlist: ['hooks.acme.example', '.internal.acme.example', 'xn--bcher-kva.example', '.xn--bcher-kva.example', '[2001:db8::7]'],
+    });
+  });
+
+  it('fills in the defaults of an autonomous routine', () => {
+    expect(check(routine, autonomous).value).toMatchObject({
+      kind: 'autonomous',
+      enabled: true,
+      conditions: [],
+      steps: [],
+      input_schema: { type: 'object' },
+      output_schema: { type: 'object' },
+      callback_url_allowlist: null,
+      timeout_seconds: null,
+      max_iterations: null,
+      autonomous: { webhook: null, match: {} },
+    });
+  });
+
+  it('is conversational unless it says otherwise', () => {
+    const steps = [{ id: 'a', kind: 'chat', chat_state: 'Hello' }];
+
+    expect(check(routine, { id: 'r', version: 1, conditions: ['always'], steps }).value?.kind).toBe('conversational');
+  });
+
+  it('refuses a schema that is nested without end', () => {
+    let schema: Record<string, unknown> = {};
+    for (let level = 0; level < 80; level += 1) schema = { not: schema };
+
+    const { problems } = check(routine, { ...autonomous, input_schema: schema });
+
+    expect(problems.map(({ wanted }) => wanted)).toEqual(['must not be nested deeper than 64 levels']);
+  });
+});
+
+describe('policy', () => {
+  it('fills in every default', () => {
+    expect(check(policy, { id: 'p', version: 1, condition: 'always' }).value).toEqual({
+      id: 'p',
+      version: 1,
+      schema_version: null,
+      title: '',
+      description: '',
+      labels: [],
+      metadata: {},
+      created_at: null,
+      condition: 'always',
+      action: null,
+      tools: [],
+      criticality: 'medium',
+      continuous: null,
+      track: true,
+      priority: 0,
+      enabled: true,
+      routines: [],
+      depends_on: [],
+      disambiguates: [],
+    });
+  });
+});

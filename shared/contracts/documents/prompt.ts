@@ -1,0 +1,13 @@
+import { z } from 'zod';
+import { documentHeader } from './document.ts';
+
+/**
+ * A text for the model. `{{agent.name}}`, `{{agent.id}}`, `{{customer.name}}` and `{{now}}` are filled in; any other placeholder stays
+ * as it is.
+ */
+export const prompt = z.strictObject({
+  ...documentHeader,
+  type: z.literal('text').default('text'),
+  text: z.string().min(1),
+});
+export type Prompt = z.infer<typeof prompt>;

@@ -1,0 +1,98 @@
+const ROOT = 'root';
+const END = 'end';
+
+interface Transition {
+  id: string | null;
+  from: string;
+  to: string;
+  when: string | null;
+}
+interface Graph {
+  steps: readonly { id: string; kind: 'chat' | 'tool' | 'fork' }[];
+  transitions: readonly Transition[];
+  initial_step: string | null;
+}
+type Report = (path: (string | number)[], message: string) => void;
+
+/**
+ * The rules that a routine's steps and transitions obey as a graph. There is one root, which does nothing, and one `end`; a step without
+ * a way out ends the routine too. Ways may lead back to earlier steps.
+ */
+export function checkRoutineGraph(graph: Graph, report: Report): void {
+  const ids = new Set(graph.steps.map((step) => step.id));
+  const namesAreSound = checkNames(graph, ids, report);
+  const edges = edgesOf(graph);
+  checkBranches(graph, edges, report);
+  if (namesAreSound && graph.steps.length > 0) checkWays(graph, edges, report);
+}
+
+/** @returns whether every name leads to a step, so that the ways between them can be judged */
+function checkNames({ steps, transitions, initial_step: initialStep }: Graph, ids: ReadonlySet<string>, report: Report): boolean {
+  let sound = true;
+  const refuse: Report = (path, message) => {
+    sound = false;
+    report(path, message);
+  };
+  const seenSteps = new Set<string>();
+  steps.forEach(({ id }, index) => {
+    if (id === ROOT || id === END) refuse(['steps', index, 'id'], `must not be "${id}", which every routine has already`);
+    if (seenSteps.has(id)) refuse(['steps', index, 'id'], `repeats "${id}", the id of an earlier step`);
+    seenSteps.add(id);
+  });
+  const seenTransitions = new Set<string>();
+  transitions.forEach(({ id, from, to }, index) => {
+    if (id !== null && seenTransitions.has(id)) report(['transitions', index, 'id'], `repeats "${id}", the id of an earlier transition`);
+    if (id !== null) seenTransitions.add(id);
+    if (from !== ROOT && !ids.has(from)) refuse(['transitions', index, 'from'], `must be a step's id or root; there is no step "${from}"`);
+    if (to !== END && !ids.has(to)) refuse(['transitions', index, 'to'], `must be a step's id or end; there is no step "${to}"`);
+  });
+  if (initialStep !== null && !ids.has(initialStep)) refuse(['initial_step'], `must be a step's id; there is no step "${initialStep}"`);
+  return sound;
+}
+
+/** The ways out of each step and of the root. Where no transition leads from the root without a condition, the initial step does. */
+function edgesOf({ steps, transitions, initial_step: initialStep }: Graph): Map<string, Pick<Transition, 'to' | 'when'>[]> {
+  const edges = new Map<string, Pick<Transition, 'to' | 'when'>[]>([[ROOT, []], ...steps.map(({ id }): [string, []] => [id, []])]);
+  for (const { from, to, when } of transitions) edges.get(from)?.push({ to, when });
+  const fromRoot = edges.get(ROOT) ?? [];
+  const first = initialStep ?? (fromRoot.length === 0 ? steps[0]?.id : undefined);
+  if (first !== undefined && !fromRoot.some((edge) => edge.when === null)) fromRoot.push({ to: first, when: null });
+  return edges;
+}
+
+function checkBranches({ steps, transitions, initial_step: initialStep }: Graph, edges: ReturnType<typeof edgesOf>, report: Report): void {
+  const openWays = new Map<string, string>();
+  transitions.forEach(({ from, to, when }, index) => {
+    if (when !== null) return;
+    if (openWays.has(from)) report(['transitions', index, 'when'], `must be given: "${from}" has another way without a condition already`);
+    else openWays.set(from, to);
+  });
+  const fromRoot = openWays.get(ROOT);
+  if (initialStep !== null && fromRoot !== undefined && fromRoot !== initialStep) {
+    report(['initial_step'], `must be "${fromRoot}", where a transition without a condition leads from root, or be left out`);
+  }
+  steps.forEach(({ id, kind }, index) => {
+    const conditional = edges.get(id)?.filter((edge) => edge.when !== null).length ?? 0;
+    if (kind === 'fork' && conditional < 2)
+      report(['steps', index], `must have at least 2 transitions with a condition, because it is a fork; "${id}" has ${conditional}`);
+  });
+}
+
+function checkWays({ steps }: Graph, edges: ReturnType<typeof edgesOf>, report: Report): void {
+  const reached = follow([ROOT], (node) => edges.get(node)?.map((edge) => edge.to) ?? []);
+  const backwards = new Map<string, string[]>([[END, []], ...steps.map(({ id }): [string, []] => [id, []])]);
+  for (const [from, ways] of edges) for (const { to } of ways) backwards.get(to)?.push(from);
+  const leaves = steps.filter(({ id }) => edges.get(id)?.length === 0).map(({ id }) => id);
+  const ending = follow([END, ...leaves], (node) => backwards.get(node) ?? []);
+  steps.forEach(({ id }, index) => {
+    if (!reached.has(id)) report(['steps', index], `can't be reached from root: no transition leads to "${id}"`);
+    else if (!ending.has(id)) report(['steps', index], `never ends: no way leads from "${id}" to end or to a step without transitions`);
+  });
+}
+
+/** Every node that can be reached from the given ones. */
+function follow(start: readonly string[], next: (node: string) => readonly string[]): Set<string> {
+  const reached = new Set(start);
+  for (const node of reached) for (const following of next(node)) reached.add(following);
+  return reached;
+}

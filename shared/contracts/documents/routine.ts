@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import { allowListEntry } from '../manifest/hosts.ts';
+import { documentHeader, documentId, documentReference, partHeader, toolId, toolSelector } from './document.ts';
+import { objectSchema } from './object-schema.ts';
+import { checkRoutineGraph } from './routine-graph.ts';
+import { webhookSignature } from './webhook-signature.ts';
+
+const text = z.string().min(1);
+
+const step = z.discriminatedUnion('kind', [
+  /** The agent talks. `${macro-id}` in the text is expanded. */
+  z.strictObject({ kind: z.literal('chat'), id: documentId, ...partHeader, chat_state: text }),
+  /** The agent calls a tool. */
+  z.strictObject({
+    kind: z.literal('tool'),
+    id: documentId,
+    ...partHeader,
+    tool_state: z.array(toolId).min(1),
+    /** What the call is for; null when the tools say enough. */
+    tool_instruction: text.nullable().default(null),
+  }),
+  /** Only a parting of ways. */
+  z.strictObject({ kind: z.literal('fork'), id: documentId, ...partHeader }),
+]);
+
+const transition = z.strictObject({
+  id: documentId.nullable().default(null),
+  /** A step, or `root`. */
+  from: documentId,
+  /** A step, or `end`. */
+  to: documentId,
+  /** null: the way that is taken when none of the others is, or when there is no other. */
+  when: text.nullable().default(null),
+});
+
+const common = {
+  ...documentHeader,
+  enabled: z.boolean().default(true),
+  priority: z.number().int().default(0),
+  tools: z.array(toolSelector).default([]),
+  /** Policies that are active only while the routine is. */
+  policies: z.array(documentId).default([]),
+  transitions: z.array(transition).default([]),
+  /** null: the first step, unless transitions from `root` say otherwise. */
+  initial_step: documentId.nullable().default(null),
+  composition_mode: z.literal('fluid').default('fluid'),
+};
+
+const conversational = z.strictObject({
+  kind: z.literal('conversational').default('conversational'),
+  ...common,
+  conditions: z.array(text).min(1),
+  steps: z.array(step).min(1),
+});
+
+const literal = z.union([z.string(), z.number(), z.boolean(), z.null()], { error: 'must be a string, a number, true, false or null' });
+
+const autonomous = z.strictObject({
+  kind: z.literal('autonomous'),
+  ...common,
+  /** Which deliveries of a shared webhook the routine is for, in words. */
+  conditions: z.array(text).default([]),
+  steps: z.array(step).default([]),
+  /** The goal of a run: a text, or a prompt document. */
+  instructions: z.union([text, documentReference], { error: 'must be a text, or {id, version} of a prompt' }),
+  input_schema: objectSchema.default({ type: 'object' }),
+  /** Becomes the parameters of `emit_output`, which ends a run. */
+  output_schema: objectSchema.default({ type: 'object' }),
+  /** Hosts that results may be sent to. null and an empty list both mean any. */
+  callback_url_allowlist: z.array(allowListEntry).nullable().default(null),
+  /** null: AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS. */
+  timeout_seconds: z.number().positive().nullable().default(null),
+  /** null: `runtime.max_engine_iterations` of the manifest. */
+  max_iterations: z.number().int().min(1).nullable().default(null),
+  autonomous: z
+    .strictObject({
+      webhook: z.strictObject(webhookSignature).nullable().default(null),
+      /** Field path of a delivery's body to the value it must have, or one of several. */
+      match: z
+        .record(z.string().min(1), z.union([literal, z.array(literal)], { error: 'must be a string, a number, true, false, null, or a list of these' }))
+        .default({}),
+    })
+    .prefault({}),
+});
+
+/** What an agent does over several steps with a customer, or by itself when it is triggered. */
+export const routine = z.discriminatedUnion('kind', [conversational, autonomous]).superRefine((value, context) => {
+  checkRoutineGraph(value, (path, message) => context.addIssue({ code: 'custom', path, message }));
+});
+export type Routine = z.infer<typeof routine>;

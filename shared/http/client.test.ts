@@ -1,0 +1,96 @@
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type HttpClient, type HttpResponse, openHttpClient } from './client.ts';
+
+describe('openHttpClient', () => {
+  let server: Server;
+  let client: HttpClient;
+  let answer: (response: ServerResponse, url: string) => void;
+  let connections = 0;
+  let open = 0;
+
+  beforeEach(async () => {
+    connections = 0;
+    server = createServer((request, response) => answer(response, request.url ?? ''));
+    server.on('connection', (socket) => {
+      connections += 1;
+      open += 1;
+      socket.on('close', () => {
+        open -= 1;
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    client = openHttpClient({ baseUrl: `http://127.0.0.1:${port}/v1beta/?api-version=1`, connectTimeoutMs: 1_000, maxConnections: 1 });
+  });
+
+  afterEach(async () => {
+    await client.close();
+    await new Promise((resolve) => server.close(resolve));
+    await vi.waitFor(() => expect(open).toBe(0));
+  });
+
+  const post = (signal: AbortSignal = new AbortController().signal) => client.post('/x', { headers: {}, body: '{}', signal });
+  const firstChunk = async (response: HttpResponse) => {
+    for await (const chunk of response.chunks) return Buffer.from(chunk).toString();
+    return null;
+  };
+
+  it('rejects at once when the signal aborts before there is an answer, and closes the connection', async () => {
+    const arrived = new Promise<ServerResponse>((resolve) => {
+      answer = resolve;
+    });
+    const controller = new AbortController();
+    const posted = post(controller.signal);
+    const { socket } = await arrived;
+    controller.abort(new Error('left'));
+    await expect(posted).rejects.toThrow('left');
+    await vi.waitFor(() => expect(socket?.destroyed).toBe(true));
+  });
+
+  it('rejects at once when the signal aborts while the request waits for a connection', async () => {
+    answer = (response) => response.write('a');
+    const first = await post();
+    const controller = new AbortController();
+    const waiting = post(controller.signal);
+    controller.abort(new Error('left'));
+    await expect(waiting).rejects.toThrow('left');
+    first.destroy();
+  });
+
+  it('throws the reason of an abort in the middle of the body', async () => {
+    let socket: Socket | null = null;
+    answer = (response) => {
+      socket = response.socket;
+      response.write('a');
+    };
+    const controller = new AbortController();
+    const response = await post(controller.signal);
+    const chunks = response.chunks[Symbol.asyncIterator]();
+    expect(Buffer.from((await chunks.next()).value).toString()).toBe('a');
+    controller.abort(new Error('left'));
+    await expect(chunks.next()).rejects.toThrow('left');
+    await vi.waitFor(() => expect(socket?.destroyed).toBe(true));
+  });
+
+  it('keeps the path and the query of the base', async () => {
+    answer = (response, url) => response.end(url);
+    expect(await firstChunk(await post())).toBe('/v1beta/x?api-version=1');
+  });
+
+  it('uses a connection again after a release, and not after a destroy', async () => {
+    answer = (response) => {
+      response.write('a');
+      setTimeout(() => response.end('b'), 20);
+    };
+    for (const ending of ['release', 'release', 'destroy'] as const) {
+      const response = await post();
+      expect(await firstChunk(response)).toBe('a');
+      response[ending]();
+    }
+    expect(connections).toBe(1);
+    (await post()).destroy();
+    expect(connections).toBe(2);
+  });
+});

@@ -1,0 +1,76 @@
+import { Pool } from 'undici';
+
+/** After this much, or this long, a response that nobody reads any more costs more than a new connection. */
+const RELEASE_MAX_BYTES = 64 * 1024;
+const RELEASE_MAX_MS = 1_000;
+
+export interface HttpClientOptions {
+  /** The part of an address that stays the same: origin, and a path or query that every request gets. */
+  baseUrl: string;
+  connectTimeoutMs: number;
+  /** Requests beyond it wait for a free connection. */
+  maxConnections: number;
+}
+
+export interface HttpRequest {
+  headers: Record<string, string>;
+  body: string;
+  /** Closes the connection at once, in whatever state the request is. */
+  signal: AbortSignal;
+}
+
+export interface HttpResponse {
+  status: number;
+  /** A header's first value; null when there is none. The name is in lower case. */
+  header(name: string): string | null;
+  /** The body as it comes from the network. Whoever leaves the loop early goes on to `release` or `destroy`. */
+  chunks: AsyncIterable<Uint8Array>;
+  /** Nothing more is wanted, and the end is near: what is left is read and dropped, so that the connection can serve again. */
+  release(): void;
+  /** Closes the connection. */
+  destroy(): void;
+}
+
+/** One server, reached over a pool of connections. There is no time limit but the one on connecting: the signal is the caller's. */
+export interface HttpClient {
+  /** @param path begins with `/` and follows the base's own path. @throws the network's error, or the signal's reason */
+  post(path: string, request: HttpRequest): Promise<HttpResponse>;
+  /** Closes all connections, also those in use. */
+  close(): Promise<void>;
+}
+
+export function openHttpClient({ baseUrl, connectTimeoutMs, maxConnections }: HttpClientOptions): HttpClient {
+  const base = new URL(baseUrl);
+  const basePath = base.pathname.replace(/\/+$/, '');
+  const pool = new Pool(base.origin, { connections: maxConnections, connect: { timeout: connectTimeoutMs }, headersTimeout: 0, bodyTimeout: 0 });
+  return {
+    async post(path, { headers, body, signal }) {
+      signal.throwIfAborted();
+      const response = await orAborted(pool.request({ method: 'POST', path: `${basePath}${path}${base.search}`, headers, body, signal }), signal);
+      const stream = response.body;
+      // An abort may come when nobody is reading, and an error that nobody hears would end the process.
+      stream.on('error', () => {});
+      return {
+        status: response.statusCode,
+        header: (name) => [response.headers[name]].flat()[0] ?? null,
+        chunks: stream.iterator({ destroyOnReturn: false }),
+        release() {
+          stream.dump({ limit: RELEASE_MAX_BYTES, signal: AbortSignal.timeout(RELEASE_MAX_MS) }).catch(() => {});
+        },
+        destroy() {
+          stream.destroy();
+        },
+      };
+    },
+    close: () => pool.destroy(),
+  };
+}
+
+/** A request that still waits for its connection learns of an abort only when it gets one: its caller does not wait for that. */
+function orAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}
