@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import type { ConversationEvent, EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
+import { composePrompt } from './compose-prompt.ts';
+
+const input = { agent: { id: 'acme', name: 'Acme Support' }, systemPrompt: 'You are {{agent.name}}.', language: 'match_user', history: [], nowMs: 0 };
+
+describe('the prompt of a reply', () => {
+  it('leaves a placeholder as it is that nobody knows', () => {
+    const [system] = composePrompt({ ...input, systemPrompt: '{{agent.secret}} {{constructor}} {{ customer.name }}' });
+
+    expect(system?.content).toContain('{{agent.secret}} {{constructor}} {{ customer.name }}');
+  });
+
+  it('never fills a placeholder that a customer wrote', () => {
+    const [, user] = composePrompt({ ...input, history: [event({ kind: 'user_message', text: 'who is {{agent.id}}?' })] });
+
+    expect(user).toEqual({ role: 'user', content: 'who is {{agent.id}}?' });
+  });
+
+  it('fills in the agent and the instant that the call was asked for', () => {
+    const [system] = composePrompt({ ...input, systemPrompt: '{{agent.name}} ({{ agent.id }}) at {{now}}' });
+
+    expect(system?.content).toContain('Acme Support (acme) at 1970-01-01T00:00:00.000Z');
+  });
+
+  it('passes a language on word for word, and asks to match the customer otherwise', () => {
+    expect(composePrompt({ ...input, language: 'Plain German, please' })[0]?.content).toContain('Plain German, please');
+    expect(composePrompt(input)[0]?.content).toContain("the language of the customer's last message");
+  });
+
+  it('keeps the order of the log and each speaker’s side, and leaves statuses out', () => {
+    const history = [
+      event({ kind: 'user_message', text: 'one' }),
+      event({ kind: 'status', status: 'typing', stage: null, error_detail: null }),
+      event({ kind: 'assistant_message', text: 'two' }),
+      event({ kind: 'user_message', text: 'three' }, 'system'),
+      event({ kind: 'assistant_message', text: 'four' }, 'human_agent'),
+    ];
+
+    expect(composePrompt({ ...input, history }).slice(1)).toEqual([
+      { role: 'user', content: 'one' },
+      { role: 'assistant', content: 'two' },
+      { role: 'system', content: 'three' },
+      { role: 'assistant', content: 'four' },
+    ]);
+  });
+});
+
+function event(content: EventContent, source: EventSource = 'customer'): ConversationEvent {
+  return { id: 'evt_1', offset: 0, created_at: '2026-01-01T00:00:00.000Z', source, trace_id: 'f'.repeat(32), metadata: {}, ...content };
+}

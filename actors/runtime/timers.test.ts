@@ -1,0 +1,70 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type DueTimer, Timers } from './timers.ts';
+
+describe('timers', () => {
+  let rung: DueTimer[] = [];
+  let timers: Timers;
+
+  beforeEach(() => {
+    vi.useFakeTimers({ now: 1_000 });
+    rung = [];
+    timers = new Timers({ nowMs: () => Date.now() }, (due) => rung.push(...due));
+  });
+
+  afterEach(() => {
+    timers.stop();
+    vi.useRealTimers();
+  });
+
+  it('do not ring when they were disarmed, forgotten or stopped', () => {
+    timers.arm(timer('a', 1, 2_000));
+    timers.arm(timer('b', 2, 2_000));
+    timers.disarm('a');
+    timers.forget(2);
+    vi.advanceTimersByTime(5_000);
+    expect(rung).toEqual([]);
+
+    timers.arm(timer('c', 1, 7_000));
+    timers.stop();
+    vi.advanceTimersByTime(5_000);
+    expect(rung).toEqual([]);
+  });
+
+  it('ring once each, when they are due, whatever order they were armed in', () => {
+    timers.arm(timer('late', 1, 3_000));
+    timers.arm(timer('soon', 1, 2_000));
+    vi.advanceTimersByTime(1_000);
+    expect(rung.map(({ key }) => key)).toEqual(['soon']);
+    vi.advanceTimersByTime(10_000);
+    expect(rung.map(({ key }) => key)).toEqual(['soon', 'late']);
+  });
+
+  it('ring at once when they are overdue', () => {
+    timers.arm(timer('overdue', 1, 0));
+    vi.advanceTimersByTime(0);
+
+    expect(rung).toEqual([{ partition: 1, key: 'overdue', command: '{}' }]);
+  });
+
+  it('follow the last time that a key was armed for', () => {
+    timers.arm(timer('a', 1, 2_000));
+    timers.arm(timer('a', 1, 9_000));
+    vi.advanceTimersByTime(5_000);
+    expect(rung).toEqual([]);
+    vi.advanceTimersByTime(5_000);
+    expect(rung).toHaveLength(1);
+  });
+
+  it('outlast the longest wait that the platform knows', () => {
+    const inAMonthMs = 31 * 24 * 3_600_000;
+    timers.arm(timer('far', 1, 1_000 + inAMonthMs));
+    vi.advanceTimersByTime(inAMonthMs - 1);
+    expect(rung).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(rung).toHaveLength(1);
+  });
+});
+
+function timer(key: string, partition: number, dueAtMs: number) {
+  return { key, partition, dueAtMs, command: '{}' };
+}

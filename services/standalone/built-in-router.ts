@@ -1,0 +1,43 @@
+import type { StandaloneConfig } from './config.ts';
+
+/** The name by which the sample agent asks for its model, whichever that is. */
+const ASSISTANT_ALIAS = 'switchyard/assistant';
+/** Every current chat model of the default upstream gives at least this many tokens. */
+const OPENAI_MAX_COMPLETION_TOKENS = 16_384;
+
+/**
+ * The router's configuration when no file is given: the upstream that OPENAI_API_KEY opens, or else the scripted model that needs no
+ * network and says what it is. Checked like any other configuration.
+ */
+export function builtInRouter({ openAi }: Pick<StandaloneConfig, 'openAi'>): unknown {
+  return {
+    ...(openAi === null ? scripted() : upstream(openAi)),
+    keys: [{ id: 'standalone', name: 'npm start', key: '${ROUTER_API_KEY}' }],
+  };
+}
+
+function scripted() {
+  return {
+    providers: [{ slug: 'scripted', name: 'Scripted', kind: 'scripted' }],
+    models: [
+      {
+        id: 'scripted/assistant',
+        name: 'Scripted assistant',
+        description: 'Answers from the conversation itself, without a model: for trying things out offline.',
+        aliases: [ASSISTANT_ALIAS],
+        endpoints: [{ provider: 'scripted', upstream_model: 'assistant', prices: { prompt: '0', completion: '0' } }],
+      },
+    ],
+  };
+}
+
+function upstream({ baseUrl, models }: { baseUrl: string; models: string[] }) {
+  return {
+    providers: [{ slug: 'openai', name: 'OpenAI', kind: 'openai-compatible', base_url: baseUrl, api_key: '${OPENAI_API_KEY}' }],
+    models: models.map((name, place) => ({
+      id: `openai/${name}`,
+      aliases: place === 0 ? [name, ASSISTANT_ALIAS] : [name],
+      endpoints: [{ provider: 'openai', upstream_model: name, max_completion_tokens: OPENAI_MAX_COMPLETION_TOKENS }],
+    })),
+  };
+}

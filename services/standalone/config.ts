@@ -1,0 +1,66 @@
+import { dirname, join, resolve } from 'node:path';
+import { z } from 'zod';
+import type { Environment } from '#shared/config/secret-ref.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+
+const port = z.coerce.number().int().min(0).max(65_535);
+const seconds = z.coerce.number().int().min(1).max(86_400);
+
+/** The settings of `npm start`; scripts/settings.mjs tells people what they mean. An empty value counts as not given. */
+const schema = z.object({
+  HOST: z.string().default('127.0.0.1'),
+  ROUTER_PORT: port.default(3_000),
+  AGENT_PORT: port.default(8_080),
+  DATA_DIR: z.string().default('data'),
+  MANIFEST: z.string().default('examples/acme-support/manifest.yaml'),
+  DOCUMENTS: z.string().optional(),
+  ROUTER_CONFIG: z.string().optional(),
+  OPENAI_API_KEY: z.string().optional(),
+  OPENAI_BASE_URL: z.url({ protocol: /^https?$/ }).default('https://api.openai.com/v1'),
+  OPENAI_MODELS: z.string().default('gpt-5-mini,gpt-5,gpt-4o-mini,gpt-4o'),
+  STREAMING: z.stringbool().default(false),
+  COALESCE_MS: z.coerce.number().int().min(0).max(60_000).default(150),
+  TURN_TIMEOUT_SECONDS: seconds.default(180),
+  ROUTER_MAX_TOKENS: z.coerce.number().int().min(1).default(100_000),
+  SHUTDOWN_DRAIN_TIMEOUT_SECONDS: seconds.default(120),
+  LOG_LEVEL: z.string().default('warn'),
+  /** For programs that start this one: a file that is written, with the addresses, once everything is ready. */
+  SWITCHYARD_READY_FILE: z.string().optional(),
+});
+
+/** Reads the environment once. Relative paths are taken from the folder the program was started in. @throws `config.invalid` listing every bad variable */
+export function parseConfig(environment: Environment) {
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const parsed = schema.safeParse(given);
+  if (!parsed.success) throw new SwitchyardError('config.invalid', z.prettifyError(parsed.error));
+  const { data } = parsed;
+  const manifestPath = resolve(data.MANIFEST);
+  return {
+    host: data.HOST,
+    routerPort: data.ROUTER_PORT,
+    agentPort: data.AGENT_PORT,
+    dataFolder: resolve(data.DATA_DIR),
+    manifestPath,
+    documentsPath: data.DOCUMENTS === undefined ? join(dirname(manifestPath), 'documents') : resolve(data.DOCUMENTS),
+    routerConfigPath: data.ROUTER_CONFIG === undefined ? null : resolve(data.ROUTER_CONFIG),
+    openAi: data.OPENAI_API_KEY === undefined ? null : { baseUrl: data.OPENAI_BASE_URL, models: listOf(data.OPENAI_MODELS) },
+    streaming: data.STREAMING,
+    coalesceMs: data.COALESCE_MS,
+    turnTimeoutMs: data.TURN_TIMEOUT_SECONDS * 1_000,
+    maxTokens: data.ROUTER_MAX_TOKENS,
+    drainTimeoutMs: data.SHUTDOWN_DRAIN_TIMEOUT_SECONDS * 1_000,
+    logLevel: data.LOG_LEVEL,
+    readyFile: data.SWITCHYARD_READY_FILE ?? null,
+  } as const;
+}
+
+export type StandaloneConfig = ReturnType<typeof parseConfig>;
+
+function listOf(text: string): string[] {
+  const names = text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+  if (names.length === 0) throw new SwitchyardError('config.invalid', 'OPENAI_MODELS names no model');
+  return [...new Set(names)];
+}

@@ -1,0 +1,75 @@
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { loadKeys, withKeys } from './keys.ts';
+
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'keys-'));
+});
+
+afterEach(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe('the keys of a data folder', () => {
+  it('are refused when their file is damaged, without a word of what stands in it', async () => {
+    await writeFile(join(folder, 'keys.json'), '{"router_key": "sk-sy-v1-0123456789abcdef", "agent');
+
+    const error = await loadKeys(folder, {}).catch((cause: unknown) => cause);
+
+    expect(error).toMatchObject({ code: 'config.invalid', message: expect.stringContaining('keys.json is damaged') });
+    expect(inspect(error, { depth: 9 })).not.toContain('0123456789abcdef');
+  });
+
+  it('are refused when one of them is missing', async () => {
+    await writeFile(join(folder, 'keys.json'), JSON.stringify({ router_key: 'sk-sy-v1-0123456789abcdef' }));
+
+    await expect(loadKeys(folder, {})).rejects.toMatchObject({ code: 'config.invalid' });
+  });
+
+  it('are made once, for their owner alone, and stay the same', async () => {
+    const first = await loadKeys(folder, {});
+    const second = await loadKeys(folder, {});
+
+    expect(second).toEqual(first);
+    expect((await stat(first.path)).mode & 0o777).toBe(0o600);
+    expect(Object.keys(JSON.parse(await readFile(first.path, 'utf8')))).toEqual(['router_key', 'agent_key', 'house_secret']);
+    expect(new Set([first.routerKey, first.agentKey, first.houseSecret]).size).toBe(3);
+  });
+
+  it('are closed again when somebody has opened their file to others', async () => {
+    const { path } = await loadKeys(folder, {});
+    await chmod(path, 0o644);
+    await loadKeys(folder, {});
+
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+  });
+
+  it('give way to the environment, which is not written down', async () => {
+    const keys = await loadKeys(folder, { ROUTER_API_KEY: 'mine', AGENT_API_KEY: '' });
+
+    expect(keys.routerKey).toBe('mine');
+    expect(keys.agentKey).toMatch(/^sk-sy-agent-v1-[0-9a-f]{64}$/);
+    expect(await readFile(keys.path, 'utf8')).not.toContain('mine');
+  });
+});
+
+describe('the environment of documents', () => {
+  const keys = { path: '', routerKey: 'router', agentKey: 'agent', houseSecret: 'house' };
+
+  it('has the generated keys where the process says nothing, and nothing of the house secret', () => {
+    const environment = withKeys({ AGENT_API_KEY: '', OTHER: 'kept' }, keys);
+
+    expect(environment).toMatchObject({ ROUTER_API_KEY: 'router', AGENT_API_KEY: 'agent', OTHER: 'kept' });
+    expect(environment.PLATFORM_PUBLIC_KEY).toMatch(/^pk-/);
+    expect(Object.values(environment)).not.toContain('house');
+  });
+
+  it('leaves what the process says', () => {
+    expect(withKeys({ AGENT_API_KEY: 'own', PLATFORM_PUBLIC_KEY: 'theirs' }, keys)).toMatchObject({ AGENT_API_KEY: 'own', PLATFORM_PUBLIC_KEY: 'theirs' });
+  });
+});

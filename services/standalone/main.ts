@@ -1,0 +1,91 @@
+import { rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { storeBundle } from '#shared/config/bundle-store.ts';
+import { agentApiKey, loadBundle } from '#shared/config/load-bundle.ts';
+import { checkRouterConfig, loadRouterConfig } from '#shared/config/load-router-config.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { Releasers } from '#shared/lifecycle/releasers.ts';
+import { stopSignal } from '#shared/lifecycle/stop-signal.ts';
+import { holdDataFolder } from '#shared/storage/data-folder.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { migrate } from '#shared/storage/migrate.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { createLog, type Log } from '#shared/telemetry/log.ts';
+import { banner } from './banner.ts';
+import { builtInRouter } from './built-in-router.ts';
+import { parseConfig, type StandaloneConfig } from './config.ts';
+import { loadKeys, withKeys } from './keys.ts';
+import { startStandalone } from './service.ts';
+
+/** What may take longer than the drain itself: closing sockets, the last commits, the database. */
+const RELEASE_MARGIN_MS = 10_000;
+
+/** Opens the embedded drivers once, starts every service on them, and waits to be stopped. */
+async function main(): Promise<void> {
+  const config = parseConfig(process.env);
+  const log = createLog({ level: config.logLevel, service: 'standalone' });
+  const releasers = new Releasers(log);
+  try {
+    await run(config, log, releasers);
+    const signal = await stopSignal();
+    console.log(`\n${signal}: finishing what is in hand …`);
+  } finally {
+    await releasers.releaseAll({ timeoutMs: config.drainTimeoutMs + RELEASE_MARGIN_MS });
+  }
+  console.log('Stopped.');
+}
+
+async function run(config: StandaloneConfig, log: Log, releasers: Releasers): Promise<void> {
+  const folder = await holdDataFolder(config.dataFolder);
+  releasers.add('data folder', () => folder.release());
+  const keys = await loadKeys(config.dataFolder, process.env);
+  const environment = withKeys(process.env, keys);
+  const routerConfig =
+    config.routerConfigPath === null ? checkRouterConfig(builtInRouter(config), environment) : await loadRouterConfig(config.routerConfigPath, environment);
+  const bundle = await loadBundle({ manifestPath: config.manifestPath, documentsPath: config.documentsPath, environment });
+  for (const warning of bundle.warnings) log.warn({}, warning);
+
+  const database = await openPglite({ folder: join(config.dataFolder, 'database') });
+  releasers.add('database', () => database.close());
+  await migrate(database);
+  await storeBundle(database, bundle);
+  const bus = await openMemoryBus({ database, clock: systemClock, log });
+  releasers.add('bus', () => bus.close());
+  const cache = memoryCache({ clock: systemClock });
+  releasers.add('cache', () => cache.close());
+
+  const agent = { id: bundle.body.manifest.id, apiKey: agentApiKey(bundle, environment), bundleHash: bundle.hash };
+  const deps = { config, routerConfig, environment, agent, houseSecret: keys.houseSecret, database, bus, cache, clock: systemClock, log };
+  const { routerUrl, agentUrl } = await startStandalone(deps, releasers);
+  console.log(
+    banner({
+      routerUrl,
+      agentUrl,
+      routerConfig,
+      agentName: bundle.body.manifest.name,
+      manifestPath: config.manifestPath,
+      dataFolder: config.dataFolder,
+      keysPath: keys.path,
+      routerKey: keys.routerKey,
+      agentKey: keys.agentKey,
+    }),
+  );
+  if (config.readyFile !== null) await writeReadyFile(config.readyFile, { pid: process.pid, routerUrl, agentUrl });
+}
+
+/** Renamed into place, so that who waits for it never reads half of it. */
+async function writeReadyFile(path: string, facts: object): Promise<void> {
+  await writeFile(`${path}.unfinished`, JSON.stringify(facts));
+  await rename(`${path}.unfinished`, path);
+}
+
+try {
+  await main();
+  process.exit(0);
+} catch (error) {
+  // A known error says what is wrong in words for people; anything else is a fault of ours and shows where it happened.
+  console.error(error instanceof SwitchyardError ? `Switchyard can't start: ${error.message}` : error);
+  process.exit(1);
+}

@@ -1,0 +1,62 @@
+import type { Bus } from '#bus/bus.ts';
+import { startActorHost } from '#services/actor-host/service.ts';
+import { startAgentGateway } from '#services/agent-gateway/service.ts';
+import { startRouterGateway } from '#services/router-gateway/service.ts';
+import { startRouterWorker } from '#services/router-worker/service.ts';
+import type { Clock } from '#shared/clock.ts';
+import type { RouterConfig } from '#shared/config/router-config.ts';
+import type { Environment } from '#shared/config/secret-ref.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Releasers } from '#shared/lifecycle/releasers.ts';
+import type { Cache } from '#shared/storage/cache.ts';
+import type { Database } from '#shared/storage/database.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { StandaloneConfig } from './config.ts';
+
+export interface StandaloneDeps {
+  config: StandaloneConfig;
+  routerConfig: RouterConfig;
+  environment: Environment;
+  agent: { id: string; apiKey: string; bundleHash: string };
+  houseSecret: string;
+  bus: Bus;
+  database: Database;
+  cache: Cache;
+  clock: Clock;
+  log: Log;
+}
+
+/**
+ * Starts every service on the same drivers, those that do the work before those that ask for it. Stopping runs the other way round:
+ * the doors close first, turns end while their workers are still there, and the workers go last.
+ */
+export async function startStandalone(deps: StandaloneDeps, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
+  const { config, routerConfig, environment, agent, houseSecret, bus, database, cache, clock, log } = deps;
+  const { drainTimeoutMs } = config;
+
+  const worker = await startRouterWorker({ config: routerConfig, environment, bus, log, clock });
+  releasers.add('router worker', () => worker.stop());
+  const host = await startActorHost({ config, bus, database, clock, log });
+  releasers.add('actor host', () => host.stop());
+
+  const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs };
+  const agentGateway = await namingThePort('AGENT_PORT', startAgentGateway({ config: agentConfig, agent, bus, database, cache, log, clock }));
+  releasers.add('agent gateway', () => agentGateway.stop());
+  const gatewayConfig = { host: config.host, port: config.routerPort, drainTimeoutMs };
+  const routerGateway = await namingThePort(
+    'ROUTER_PORT',
+    startRouterGateway({ config: gatewayConfig, routerConfig, environment, houseSecret, bus, log, clock }),
+  );
+  releasers.add('router gateway', () => routerGateway.stop());
+  return { routerUrl: routerGateway.url, agentUrl: agentGateway.url };
+}
+
+/** Who meets a taken port wants to know which setting moves it. */
+async function namingThePort<Started>(setting: string, starting: Promise<Started>): Promise<Started> {
+  try {
+    return await starting;
+  } catch (error) {
+    if (!(error instanceof SwitchyardError) || error.code !== 'service.port_taken') throw error;
+    throw new SwitchyardError('service.port_taken', `${error.message}. Set ${setting} to a free port, or 0 for any.`, { cause: error });
+  }
+}
