@@ -1,12 +1,12 @@
 import { initialTransition, transition } from 'xstate';
-import { sessionMachine } from '#actors/session/machine.ts';
-import type { SessionActions, SessionContext, SessionEvent } from '#actors/session/types.ts';
-import { turnMachine } from '#actors/turn/machine.ts';
-import type { TurnActions, TurnContext, TurnEvent } from '#actors/turn/types.ts';
 import type { Answer, CommandOf, SessionCommand } from '#bus/messages/session.ts';
 import type { ConversationEvent, EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import { type Failure, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { sessionMachine } from '../session/machine.ts';
+import type { SessionActions, SessionContext, SessionEvent } from '../session/types.ts';
+import { turnMachine } from '../turn/machine.ts';
+import type { TurnActions, TurnContext, TurnEvent } from '../turn/types.ts';
 import type { CommitPlan } from './commit-plan.ts';
 import type { SessionState, TurnFrame } from './snapshots.ts';
 

@@ -1,10 +1,10 @@
-import { composePrompt } from '#actors/engine/compose-prompt.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import { readBundle } from '#shared/config/bundle-store.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
+import { composePrompt } from '../engine/compose-prompt.ts';
 import type { EffectRow } from './commit-plan.ts';
 
 /** The newest messages that a prompt takes in. A longer conversation loses its beginning, never its end. */

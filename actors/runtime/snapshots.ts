@@ -1,10 +1,10 @@
-import { SESSION_MACHINE_VERSION, sessionMachine } from '#actors/session/machine.ts';
-import type { SessionContext } from '#actors/session/types.ts';
-import { TURN_MACHINE_VERSION, turnMachine } from '#actors/turn/machine.ts';
-import type { TurnContext } from '#actors/turn/types.ts';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Queryable } from '#shared/storage/database.ts';
+import { SESSION_MACHINE_VERSION, sessionMachine } from '../session/machine.ts';
+import type { SessionContext } from '../session/types.ts';
+import { TURN_MACHINE_VERSION, turnMachine } from '../turn/machine.ts';
+import type { TurnContext } from '../turn/types.ts';
 
 /** The version of everything in a snapshot. `parts.machine_v` only grows, so no older host ever takes such a partition. */
 export const MACHINE_VERSION = SESSION_MACHINE_VERSION * 1_000 + TURN_MACHINE_VERSION;
@@ -44,7 +44,7 @@ export function encodeSnapshot({ session, turn }: SessionState): string {
  * @throws SwitchyardError `storage.schema_refused` when the snapshot was made by machines that this program does not know: a fault of
  *   versions, never of the command at hand
  */
-export function decodeSnapshot(row: SessionRow): SessionState {
+function decodeSnapshot(row: SessionRow): SessionState {
   const { v, session, turn } = row.snapshot as { v: number; session: SessionState['session']; turn: SessionState['turn'] };
   if (v !== MACHINE_VERSION) throw versionFault(row, `version ${v}, known is ${MACHINE_VERSION}`);
   try {

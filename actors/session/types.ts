@@ -1,7 +1,7 @@
-import type { TurnEvent } from '#actors/turn/types.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
+import type { TurnEvent } from '../turn/types.ts';
 
 export interface SessionContext {
   mode: 'auto' | 'manual';

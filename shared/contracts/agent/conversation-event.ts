@@ -6,12 +6,10 @@ export type EventSource = 'customer' | 'customer_ui' | 'ai_agent' | 'human_agent
 
 export type SessionStatus = 'acknowledged' | 'typing' | 'processing' | 'ready' | 'cancelled' | 'error';
 
-/** The closed set of sub-labels of `processing`. */
-export type ProcessingStage = 'matching' | 'tools' | 'retrieving' | 'thinking' | 'composing';
-
 /** What is particular to a kind. */
 export type EventContent =
   | { kind: 'user_message' | 'preamble' | 'assistant_message'; text: string }
+  /** `stage`: a sub-label for display, null unless processing: `matching`, `tools`, `retrieving`, `thinking`, `composing`, or a progress text. */
   | { kind: 'status'; status: SessionStatus; stage: string | null; error_detail: string | null }
   | { kind: 'tool'; tool_calls: { tool_id: string; arguments: Record<string, unknown>; result: { data: unknown; metadata: Record<string, unknown> } }[] };
 

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { check, formatPath, sentenceOf } from '../../config/problems.ts';
-import { readCorpus } from '../../config/read-corpus.ts';
-import { glossary } from './glossary.ts';
-import { macro } from './macro.ts';
-import { policy } from './policy.ts';
-import { prompt } from './prompt.ts';
-import { routine } from './routine.ts';
-import { variableSet } from './variable-set.ts';
+import { glossary } from '../contracts/documents/glossary.ts';
+import { macro } from '../contracts/documents/macro.ts';
+import { policy } from '../contracts/documents/policy.ts';
+import { prompt } from '../contracts/documents/prompt.ts';
+import { routine } from '../contracts/documents/routine.ts';
+import { variableSet } from '../contracts/documents/variable-set.ts';
+import { check, formatPath, sentenceOf } from './problems.ts';
+import { readCorpus } from './read-corpus.ts';
 
 const schemas = new Map<string | null, z.ZodType>([
   ['glossary', glossary],

@@ -1,4 +1,4 @@
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { SwitchyardError } from '../errors/switchyard-error.ts';
 
 /** SQLSTATE classes: digits first, or one of the few that begin with a letter. Keeps `EPIPE` and its kin out. */
 const SQL_STATE = /^(\d[0-9A-Z]|F0|HV|P0|XX)[0-9A-Z]{3}$/;
@@ -16,7 +16,12 @@ export function isPassingFault(error: unknown): boolean {
   if (error instanceof SwitchyardError) return error.code === 'service.not_ready';
   const state = sqlStateOf(error);
   if (state !== null) return /^(08|40|53|57|58)/.test(state) || state === '55P03';
-  return codeOf(error)?.startsWith('E') === true || /connection|timeout/i.test(error.message);
+  return isSystemFault(codeOf(error)) || /connection|timeout/i.test(error.message);
+}
+
+/** `ECONNRESET` and its kin come from the system; `ERR_…` are Node's words for a program's own faults. */
+function isSystemFault(code: string | null): boolean {
+  return code !== null && code.startsWith('E') && !code.startsWith('ERR_');
 }
 
 function codeOf(error: unknown): string | null {

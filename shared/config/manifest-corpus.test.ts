@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { check, formatPath, sentenceOf } from '../../config/problems.ts';
-import { readCorpus } from '../../config/read-corpus.ts';
-import { manifest } from './manifest.ts';
+import { manifest } from '../contracts/manifest/manifest.ts';
+import { check, formatPath, sentenceOf } from './problems.ts';
+import { readCorpus } from './read-corpus.ts';
 
 const corpus = readCorpus('manifest');
 

@@ -1,0 +1,93 @@
+import { expect, it } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import type { AnswerMessage, CommandOf } from '#bus/messages/session.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { Answers } from './answers.ts';
+import { limits, waits } from './limits.ts';
+import type { SeenRows } from './seen-rows.ts';
+
+/** A bus of which the test is the other end. */
+function fixture({ duplicate = false, seen = null as null | { ok: true; value: Record<string, unknown> } } = {}) {
+  let hear: (subject: string, body: string) => void = () => {};
+  const reads: string[] = [];
+  const appended: { partition: number; messageId: string }[] = [];
+  const bus = {
+    commands: {
+      append: async (partition: number, messageId: string) => {
+        appended.push({ partition, messageId });
+        return { sequence: 1, duplicate };
+      },
+    },
+    notices: {
+      subscribe: (_pattern: string, handler: typeof hear) => {
+        hear = handler;
+        return { stop: async () => {} };
+      },
+    },
+  } as unknown as Bus;
+  const seenRows = {
+    read: async (_sessionId: string, commandId: string) => {
+      reads.push(commandId);
+      return seen;
+    },
+  } as unknown as SeenRows;
+  const answers = new Answers({ bus, seenRows, waits: { ...waits, silenceMs: 20, answerMs: 200 }, log: silentLog });
+  answers.open();
+  return { answers, reads, appended, say: (message: AnswerMessage | string) => hear('ans', typeof message === 'string' ? message : JSON.stringify(message)) };
+}
+
+function command(commandId: string): CommandOf<'turn.deadline'> {
+  return { v: 1, type: 'turn.deadline', sessionId: 'ses_1', commandId, sentAtMs: 0, answerTo: null, traceparent: null, turnId: 'trn_1' };
+}
+
+const answer = { ok: true, value: { n: 1 } } as const;
+
+it('waits no longer than it was told, and says that nobody answered', async () => {
+  const { answers, reads } = fixture();
+
+  expect(await answers.send(command('c'), 50)).toBeNull();
+  expect(reads.length).toBeGreaterThan(1);
+});
+
+it('looks once more when the time is over', async () => {
+  const { answers } = fixture({ seen: answer });
+
+  expect(await answers.send(command('c'), 1)).toEqual({ answer, repeat: false });
+});
+
+it('hears an answer that is faster than the acknowledgement', async () => {
+  const { answers, say, reads } = fixture();
+  const sent = answers.send(command('c'), 1_000);
+  say({ v: 1, commandId: 'c', repeat: false, answer });
+
+  expect(await sent).toEqual({ answer, repeat: false });
+  expect(reads).toEqual([]);
+});
+
+it('ignores what is no answer, and answers to others', async () => {
+  const { answers, say } = fixture();
+  const sent = answers.send(command('c'), 1_000);
+  say('nonsense');
+  say('{"v":2}');
+  say({ v: 1, commandId: 'other', repeat: false, answer: { ok: false, code: 'internal', message: 'no' } });
+  say({ v: 1, commandId: 'c', repeat: true, answer });
+
+  expect(await sent).toEqual({ answer, repeat: true });
+});
+
+it('asks the seen row at once when the log knows the command already', async () => {
+  const { answers, reads } = fixture({ duplicate: true, seen: answer });
+
+  expect(await answers.send(command('c'), 10_000)).toEqual({ answer, repeat: true });
+  expect(reads).toEqual(['c']);
+});
+
+it('refuses commands when too many wait for their answers, and takes them again later', async () => {
+  const { answers, appended } = fixture();
+  const waiting = Array.from({ length: limits.waitingCommands }, (_, n) => answers.send(command(`c-${n}`), 50));
+
+  await expect(answers.send(command('one too many'), 50)).rejects.toMatchObject({ code: 'service.not_ready' });
+  expect(appended).toHaveLength(limits.waitingCommands);
+  await Promise.all(waiting);
+  expect(await answers.send(command('later'), 1)).toBeNull();
+});

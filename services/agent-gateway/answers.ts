@@ -1,0 +1,143 @@
+import { z } from 'zod';
+import type { Bus, Subscription } from '#bus/bus.ts';
+import type { Answer, SessionCommand } from '#bus/messages/session.ts';
+import { partitionOf } from '#bus/partition.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { ulid } from '#shared/ids.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { answerSchema } from './answer.ts';
+import { limits, type Waits } from './limits.ts';
+import type { SeenRows } from './seen-rows.ts';
+
+const answerMessage = z.object({ v: z.literal(1), commandId: z.string(), repeat: z.boolean(), answer: answerSchema });
+
+interface Said {
+  answer: Answer;
+  repeat: boolean;
+}
+
+/** What came of a command: its answer, or null when it is durable and nobody has answered in time. */
+export type Outcome = { answer: Answer /** The command had been given before, and this is what it was answered then. */; repeat: boolean } | null;
+
+/**
+ * Sends commands and waits for what their owners say to them, on one subscription for the life of the gateway. An answer that is
+ * lost on its way is found in the command's seen row.
+ */
+export class Answers {
+  /** This gateway's name in `ans.<gateway>`. */
+  readonly gatewayId = `agw-${ulid()}`;
+  readonly #deps: { bus: Bus; seenRows: SeenRows; waits: Waits; log: Log };
+  /** By command: several requests may wait for one, when they carry the same idempotency key. */
+  readonly #waiters = new Map<string, Set<(said: Said) => void>>();
+  #waiting = 0;
+  #subscription: Subscription | null = null;
+
+  constructor(deps: { bus: Bus; seenRows: SeenRows; waits: Waits; log: Log }) {
+    this.#deps = deps;
+  }
+
+  open(): void {
+    this.#subscription = this.#deps.bus.notices.subscribe(subjectOf(addresses.answers, this.gatewayId), (_subject, body) => this.#hear(body));
+  }
+
+  async close(): Promise<void> {
+    await this.#subscription?.stop();
+    this.#subscription = null;
+  }
+
+  /**
+   * @param waitMs how long to wait once the command is durable
+   * @throws `service.no_answer` when it could not be made durable in time, `service.not_ready` when too many wait already
+   */
+  async send(command: SessionCommand, waitMs: number): Promise<Outcome> {
+    if (this.#waiting >= limits.waitingCommands) throw new SwitchyardError('service.not_ready', 'too many requests wait for their answers');
+    const { commandId, sessionId } = command;
+    const { promise: said, resolve } = withResolver<Said>();
+    // Registered first: the answer may be here before the acknowledgement.
+    this.#register(commandId, resolve);
+    try {
+      const append = this.#deps.bus.commands.append(partitionOf(sessionId), commandId, JSON.stringify(command));
+      const stored = await within(append, this.#deps.waits.answerMs);
+      if (stored === null)
+        throw new SwitchyardError('service.no_answer', 'the command could not be stored in time; send it again with the same idempotency key');
+      const outcome = await this.#outcome(command, said, { waitMs, lookAtOnce: stored.duplicate });
+      return outcome && { answer: outcome.answer, repeat: outcome.repeat || stored.duplicate };
+    } finally {
+      this.#unregister(commandId, resolve);
+    }
+  }
+
+  /** Listens, and reads the seen row after each silence. */
+  async #outcome({ sessionId, commandId }: SessionCommand, said: Promise<Said>, { waitMs, lookAtOnce }: { waitMs: number; lookAtOnce: boolean }) {
+    const { seenRows, waits } = this.#deps;
+    const look = async (): Promise<Said | null> => {
+      const answer = await seenRows.read(sessionId, commandId);
+      return answer && { answer, repeat: false };
+    };
+    let leftMs = waitMs;
+    for (let looking = lookAtOnce; ; looking = true) {
+      const stepMs = Math.min(waits.silenceMs, Math.max(leftMs, 1));
+      const found = looking ? await within(Promise.race([said, look()]), stepMs) : null;
+      if (found !== null) return found;
+      if (leftMs <= 0) return null;
+      const heard = await within(said, stepMs);
+      if (heard !== null) return heard;
+      leftMs -= stepMs;
+    }
+  }
+
+  #hear(body: string): void {
+    const message = answerMessage.safeParse(jsonOf(body));
+    if (!message.success) {
+      this.#deps.log.warn({ gateway_id: this.gatewayId }, 'an answer was not understood');
+      return;
+    }
+    const { commandId, repeat, answer } = message.data;
+    for (const resolve of this.#waiters.get(commandId) ?? []) resolve({ answer, repeat });
+  }
+
+  #register(commandId: string, resolve: (said: Said) => void): void {
+    const waiters = this.#waiters.get(commandId) ?? new Set();
+    this.#waiters.set(commandId, waiters.add(resolve));
+    this.#waiting += 1;
+  }
+
+  #unregister(commandId: string, resolve: (said: Said) => void): void {
+    const waiters = this.#waiters.get(commandId);
+    waiters?.delete(resolve);
+    if (waiters?.size === 0) this.#waiters.delete(commandId);
+    this.#waiting -= 1;
+  }
+}
+
+/** The value, or null when it takes longer. */
+async function within<Value>(promise: Promise<Value>, ms: number): Promise<Value | null> {
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    return await Promise.race([
+      promise,
+      new Promise<null>((resolve) => {
+        timer = setTimeout(() => resolve(null), ms);
+      }),
+    ]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function withResolver<Value>(): { promise: Promise<Value>; resolve(value: Value): void } {
+  let resolve: (value: Value) => void = () => {};
+  const promise = new Promise<Value>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,249 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { API_KEY, BEARER, type House, newSession, openHouse, post } from './test-support/house.ts';
+
+let house: House;
+beforeAll(async () => {
+  const database = await openPglite({ folder: null });
+  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+});
+afterEach(() => house.closeApps());
+afterAll(() => house.close());
+
+const UNREADY = { waits: { bootCheckMs: 60_000 } };
+
+/** The database, with one statement answered in another way. */
+function databaseWith(name: string, answer: Database['query']): Database {
+  return {
+    transaction: (work) => house.database.transaction(work),
+    close: () => house.database.close(),
+    query: (statement, parameters) =>
+      typeof statement !== 'string' && statement.name === name ? answer(statement, parameters) : house.database.query(statement, parameters),
+  };
+}
+
+/** A database in which the configuration's row is missing, until it is there. */
+function lateBundle(): { database: Database; store(): void } {
+  let isStored = false;
+  const database = databaseWith('agent-gateway-bundle', (statement, parameters) =>
+    isStored ? house.database.query(statement, parameters) : Promise.resolve({ rows: [], rowCount: 0 }),
+  );
+  return {
+    database,
+    store: () => {
+      isStored = true;
+    },
+  };
+}
+
+describe('who may ask', () => {
+  it.each([
+    ['no key', {}],
+    ['a wrong key', { authorization: 'Bearer sk-test-other' }],
+    ['a key with another scheme', { authorization: `Basic ${API_KEY}` }],
+    ['the scheme alone', { authorization: 'Bearer ' }],
+    ['two keys', { authorization: `Bearer ${API_KEY} ${API_KEY}` }],
+    ['the key as a cookie of another name', { cookie: `key=${API_KEY}` }],
+  ])('refuses %s with 401 and says how to ask', async (_case, headers) => {
+    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers });
+
+    expect(reply.statusCode).toBe(401);
+    expect(reply.headers['www-authenticate']).toBe('Bearer');
+    expect(reply.json()).toEqual({ error: 'a valid agent key is required', code: 'unauthorized' });
+  });
+
+  it.each(['Bearer', 'bearer', 'BEARER'])('takes the key with the scheme written %s', async (scheme) => {
+    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers: { authorization: `${scheme} ${API_KEY}` } });
+
+    expect(reply.statusCode).toBe(201);
+  });
+
+  it('tells nobody without a key which addresses there are', async () => {
+    const app = house.app();
+
+    expect((await app.inject({ url: '/nothing' })).statusCode).toBe(401);
+    expect((await app.inject({ url: '/%zz' })).statusCode).toBe(401);
+    expect((await app.inject({ url: '/sessions/ses_1' })).statusCode).toBe(401);
+  });
+
+  it('refuses the key before it looks at the body', async () => {
+    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers: { 'content-type': 'application/json' }, payload: '{' });
+
+    expect(reply.statusCode).toBe(401);
+  });
+});
+
+describe('health', () => {
+  it('is live before it is ready', async () => {
+    const app = house.app({ database: lateBundle().database, ...UNREADY });
+
+    const live = await app.inject({ url: '/health/live' });
+
+    expect(live.statusCode).toBe(200);
+    expect(live.json()).toEqual({ status: 'ok', service: 'agent-server' });
+    for (const url of ['/health/ready', '/health']) {
+      const ready = await app.inject({ url });
+      expect(ready.statusCode).toBe(503);
+      expect(ready.json()).toEqual({ status: 'booting' });
+    }
+  });
+
+  it('is ready once the configuration is stored, without being asked again', async () => {
+    const late = lateBundle();
+    const app = house.app({ database: late.database, ...UNREADY });
+    expect((await app.inject({ url: '/health/ready' })).statusCode).toBe(503);
+
+    late.store();
+
+    const ready = await app.inject({ url: '/health' });
+    expect(ready.statusCode).toBe(200);
+    expect(ready.json()).toEqual({ status: 'ok', service: 'agent-server' });
+  });
+
+  it('is booting while the bus can not be reached', async () => {
+    const bus = { ...house.bus, isReady: () => false };
+
+    const ready = await house.app({ bus }).inject({ url: '/health/ready' });
+
+    expect(ready.statusCode).toBe(503);
+    expect(ready.json()).toEqual({ status: 'booting' });
+  });
+
+  it('is booting while the database does not answer', async () => {
+    const database = databaseWith('agent-gateway-bundle', () => new Promise(() => {}));
+
+    const ready = await house.app({ database, waits: { readinessMs: 20 } }).inject({ url: '/health/ready' });
+
+    expect(ready.json()).toEqual({ status: 'booting' });
+  });
+
+  it('is unavailable, and refuses requests, when it has lost the bus', async () => {
+    let isReady = true;
+    const app = house.app({ bus: { ...house.bus, isReady: () => isReady } });
+    expect((await app.inject({ url: '/health/ready' })).statusCode).toBe(200);
+
+    isReady = false;
+
+    expect((await app.inject({ url: '/health/ready' })).json()).toEqual({ status: 'unavailable' });
+    expect((await app.inject({ method: 'POST', url: '/sessions', headers: BEARER })).statusCode).toBe(503);
+  });
+
+  it('answers 404 without a key to an unknown probe', async () => {
+    expect((await house.app().inject({ url: '/health/other' })).statusCode).toBe(404);
+  });
+});
+
+describe('refusals', () => {
+  it('answers 503 with a time to come again while it is booting, whatever the address and the body', async () => {
+    const app = house.app({ database: lateBundle().database, ...UNREADY });
+
+    for (const url of ['/sessions', '/nothing', '/%zz']) {
+      const reply = await app.inject({ method: 'POST', url, headers: { ...BEARER, 'content-type': 'application/json' }, payload: '{' });
+      expect(reply.statusCode).toBe(503);
+      expect(reply.headers['retry-after']).toBe('1');
+      expect(reply.json()).toEqual({ error: 'the server is still starting', code: 'not_ready' });
+    }
+  });
+
+  it('answers an unknown address, and a method that an address does not have, with 404 as JSON', async () => {
+    const app = house.app();
+
+    for (const request of [{ url: '/nothing' }, { method: 'DELETE' as const, url: '/sessions' }]) {
+      const reply = await app.inject({ ...request, headers: BEARER });
+      expect(reply.statusCode).toBe(404);
+      expect(reply.json()).toEqual({ error: 'there is nothing at this address', code: 'not_found' });
+    }
+  });
+
+  it('answers an address that is not well-formed with 400', async () => {
+    const reply = await house.app().inject({ url: '/sessions/%zz', headers: BEARER });
+
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json()).toEqual({ error: 'address is not valid: it is not well-formed', code: 'validation_failed', path: '/address' });
+    expect(reply.headers['x-request-id']).toMatch(/^req_/);
+  });
+
+  it('answers an id that is longer than any with 404', async () => {
+    const reply = await house.app().inject({ url: `/sessions/${'x'.repeat(500)}`, headers: BEARER });
+
+    expect(reply.statusCode).toBe(404);
+    expect(reply.json()).toMatchObject({ code: 'not_found' });
+  });
+
+  it('answers a body that is not JSON with 400', async () => {
+    const headers = { ...BEARER, 'content-type': 'application/json' };
+
+    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers, payload: '{"title": ' });
+
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json()).toEqual({ error: 'the body is not valid JSON', code: 'validation_failed' });
+  });
+
+  it('answers a body of another type with 400', async () => {
+    const headers = { ...BEARER, 'content-type': 'text/plain' };
+
+    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers, payload: 'hello' });
+
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json()).toMatchObject({ code: 'validation_failed' });
+  });
+
+  it('names the field that is not valid', async () => {
+    const headers = { ...BEARER, 'content-type': 'application/json' };
+
+    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers, payload: '{"labels": ["a", 7]}' });
+
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json()).toMatchObject({ code: 'validation_failed', path: '/labels/1', error: expect.stringContaining('labels.1') });
+  });
+
+  it('refuses a body over 1 MiB with 413 and takes one just below', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    const frame = JSON.stringify({ kind: 'user_message', text: '' }).length;
+
+    const tooLarge = await post(app, sessionId, { kind: 'user_message', text: 'x'.repeat(1_048_576 - frame + 1) });
+    const fits = await post(app, sessionId, { kind: 'user_message', text: 'x'.repeat(1_048_576 - frame) });
+
+    expect(tooLarge.statusCode).toBe(413);
+    expect(tooLarge.json()).toMatchObject({ code: 'payload_too_large' });
+    expect(fits.statusCode).toBe(201);
+  });
+
+  it('masks what is wrong inside and answers 500', async () => {
+    const database = databaseWith('agent-gateway-record', () => Promise.reject(new Error('a secret detail')));
+
+    const reply = await house.app({ database }).inject({ url: '/sessions/ses_1', headers: BEARER });
+
+    expect(reply.statusCode).toBe(500);
+    expect(reply.json()).toEqual({ error: 'internal error', code: 'internal' });
+  });
+
+  it('answers 503 while the database is away', async () => {
+    const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+    const database = databaseWith('agent-gateway-record', () => Promise.reject(away));
+
+    const reply = await house.app({ database }).inject({ url: '/sessions/ses_1', headers: BEARER });
+
+    expect(reply.statusCode).toBe(503);
+    expect(reply.json()).toEqual({ error: 'the server can not reach its stores right now', code: 'not_ready' });
+  });
+});
+
+describe('request ids', () => {
+  it('gives back the id that the caller sent', async () => {
+    const reply = await house.app().inject({ url: '/health/live', headers: { 'x-request-id': 'call-7' } });
+
+    expect(reply.headers['x-request-id']).toBe('call-7');
+  });
+
+  it.each([undefined, '', 'two words', 'x'.repeat(200)])('makes one itself instead of %j', async (given) => {
+    const reply = await house.app().inject({ url: '/nothing', headers: given === undefined ? {} : { 'x-request-id': given } });
+
+    expect(reply.headers['x-request-id']).toMatch(/^req_[0-9A-Z]{26}$/);
+  });
+});

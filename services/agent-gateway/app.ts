@@ -1,0 +1,64 @@
+import fastify, { type FastifyInstance } from 'fastify';
+import { validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { AgentGatewayDeps } from './deps.ts';
+import { limits } from './limits.ts';
+import { assemble, type Parts } from './parts.ts';
+import { bearerCheck, requireAgentKey } from './plugins/agent-auth.ts';
+import { errorReply } from './plugins/error-reply.ts';
+import { acceptJsonOnly } from './plugins/json-body.ts';
+import { pollingBackoff } from './plugins/polling-backoff.ts';
+import { requestIdOf, returnRequestId } from './plugins/request-id.ts';
+import { requireReady } from './plugins/require-ready.ts';
+import { unroutable } from './plugins/unroutable.ts';
+import { health } from './routes/health.ts';
+import { postEvent } from './routes/post-event.ts';
+import { readEvents } from './routes/read-events.ts';
+import { sessions } from './routes/sessions.ts';
+
+/**
+ * The agent's HTTP API. Opens nothing by itself: the parts open when the app gets ready, by `listen` or the first `inject`, and close
+ * with it. Order of refusals: 401, 503, 404, 400, 409.
+ */
+export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)): FastifyInstance {
+  const { agent, cache, clock, log } = deps;
+  const { answers, sessionLog, waits } = parts;
+  const carriesKey = bearerCheck(agent.apiKey);
+  const app = fastify({
+    logger: false,
+    bodyLimit: limits.bodyBytes,
+    requestTimeout: limits.requestTimeoutMs,
+    routerOptions: { maxParamLength: limits.idCharacters },
+    exposeHeadRoutes: false,
+    genReqId: requestIdOf,
+    frameworkErrors: unroutable({ carriesKey, gate: parts.gate, log }),
+  });
+  app.setValidatorCompiler(validatorCompiler);
+  acceptJsonOnly(app);
+
+  const isKnownSession = async (sessionId: string) => {
+    try {
+      return (await sessionLog.heads([sessionId])).has(sessionId);
+    } catch (error) {
+      log.warn({ err: error, session_id: sessionId }, 'a session could not be looked up');
+      return null;
+    }
+  };
+  app.setErrorHandler(errorReply({ log, isKnownSession }));
+  app.setNotFoundHandler(async () => {
+    throw new SwitchyardError('request.not_found', 'there is nothing at this address');
+  });
+  returnRequestId(app);
+  requireAgentKey(app, carriesKey);
+  requireReady(app, parts.gate);
+
+  const routes = app.withTypeProvider<ZodTypeProvider>();
+  routes.register(health({ gate: parts.gate }));
+  routes.register(sessions({ agent, answers, sessionLog, clock, waits }));
+  routes.register(postEvent({ agent, answers, isKnownSession, clock, waits }));
+  routes.register(readEvents({ ...parts, backoff: pollingBackoff({ cache, log }), log }));
+
+  app.addHook('onReady', async () => parts.open());
+  app.addHook('onClose', async () => parts.close());
+  return app;
+}

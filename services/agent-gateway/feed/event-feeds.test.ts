@@ -1,0 +1,142 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { countedBus } from '../test-support/counted-bus.ts';
+import { type House, newSession, offsetsOf, openHouse, read } from '../test-support/house.ts';
+import { until } from '../test-support/until.ts';
+
+let house: House;
+beforeAll(async () => {
+  const database = await openPglite({ folder: null });
+  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+});
+afterAll(() => house.close());
+afterEach(() => {
+  house.owner.silent.notices = false;
+  house.owner.withoutBodies = false;
+  return house.closeApps();
+});
+
+const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
+
+describe('lost notices', () => {
+  it('are made up for by the next one', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+    house.owner.silent.notices = true;
+    await house.owner.append(sessionId, SAY('lost'));
+    house.owner.silent.notices = false;
+
+    await house.owner.append(sessionId, SAY('heard'));
+
+    expect(offsetsOf(await waiting)).toEqual([0, 1]);
+  });
+
+  it('are made up for when another host takes the partition', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+    house.owner.silent.notices = true;
+    await house.owner.append(sessionId, SAY('lost'));
+
+    house.owner.announceTakeOver(sessionId);
+
+    expect(offsetsOf(await waiting)).toEqual([0]);
+  });
+
+  it('are made up for by a comparison now and then', async () => {
+    const app = house.app({ waits: { checkFeedsMs: 20 } });
+    const sessionId = await newSession(app);
+    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+    house.owner.silent.notices = true;
+
+    await house.owner.append(sessionId, SAY('lost'));
+
+    expect(offsetsOf(await waiting)).toEqual([0]);
+  });
+
+  it.each(['wait_for_data=60', 'wait_for_data=0'])('are made up for when another reader of the session sees more, with %s', async (query) => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    await house.owner.append(sessionId, SAY('heard'));
+    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60&min_offset=1'));
+    house.owner.silent.notices = true;
+    await house.owner.append(sessionId, SAY('lost'));
+
+    expect(offsetsOf(await read(app, sessionId, `${query}&min_offset=0`))).toEqual([0, 1]);
+
+    expect(offsetsOf(await waiting)).toEqual([1]);
+  });
+
+  it('ask for many sessions in one query when many partitions change hands', async () => {
+    const app = house.app();
+    const sessions: string[] = [];
+    for (let n = 0; n < 20; n += 1) sessions.push(await newSession(app));
+    const { begun: waiting } = await house.afterPages(sessions.length, () => sessions.map((sessionId) => read(app, sessionId, 'wait_for_data=60')));
+    house.queries.length = 0;
+
+    for (const sessionId of sessions) house.owner.announceTakeOver(sessionId);
+    await until(() => house.queries.length > 0, 'the comparison');
+    for (const sessionId of sessions) await house.owner.append(sessionId, SAY('Hello'));
+    await Promise.all(waiting);
+
+    expect(house.queries).toEqual(['agent-gateway-heads']);
+  });
+});
+
+describe('what polls cost', () => {
+  it('is one query each at most while they wait, however many, and none while nothing happens', async () => {
+    const app = house.app();
+    const sessions: string[] = [];
+    for (let n = 0; n < 50; n += 1) sessions.push(await newSession(app));
+    const { begun: waiting } = await house.afterPages(500, () =>
+      sessions.flatMap((sessionId) => Array.from({ length: 10 }, () => read(app, sessionId, 'wait_for_data=60'))),
+    );
+    house.queries.length = 0;
+
+    for (const sessionId of sessions) await house.owner.append(sessionId, SAY('Hello'));
+    const replies = await Promise.all(waiting);
+
+    expect(replies.every((reply) => reply.statusCode === 200)).toBe(true);
+    expect(house.queries).toEqual([]);
+  });
+
+  it('is nothing for a poll that follows the one before', async () => {
+    const { bus, listening } = countedBus(house.bus);
+    const app = house.app({ bus });
+    const sessionId = await newSession(app);
+    await house.owner.append(sessionId, SAY('a'));
+    await read(app, sessionId, 'wait_for_data=60');
+    house.queries.length = 0;
+
+    const waiting = read(app, sessionId, 'wait_for_data=60&min_offset=1');
+    await house.owner.append(sessionId, SAY('b'));
+
+    expect(offsetsOf(await waiting)).toEqual([1]);
+    expect(house.queries).toEqual([]);
+    expect(listening(`evt.${sessionId}`)).toBe(1);
+  });
+
+  it('is no subscription any more some time after the last reader', async () => {
+    const { bus, listening } = countedBus(house.bus);
+    const app = house.app({ bus, waits: { keepFeedMs: 20 } });
+    const sessionId = await newSession(app);
+
+    await read(app, sessionId, 'wait_for_data=0.001');
+
+    await until(() => listening(`evt.${sessionId}`) === 0, 'the end of the subscription');
+  });
+
+  it('is no subscription for a poll that does not wait', async () => {
+    const { bus, listening } = countedBus(house.bus);
+    const app = house.app({ bus });
+    const sessionId = await newSession(app);
+
+    await read(app, sessionId, 'wait_for_data=0');
+
+    expect(listening(`evt.${sessionId}`)).toBe(0);
+  });
+});

@@ -1,0 +1,232 @@
+import { z } from 'zod';
+import type { Bus, Subscription } from '#bus/bus.ts';
+import { partitionOf } from '#bus/partition.ts';
+import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { limits, type Waits } from '../limits.ts';
+import { everything, type LoggedEvent, type SessionLog } from './session-log.ts';
+
+/** Called with news in the order of the log: the events from where the last call ended up to, and without, `head`. */
+type FeedListener = (events: readonly LoggedEvent[], head: number) => void;
+
+/** One reader's hold on a session's feed. */
+export interface FeedReader {
+  /** Offset of the next event, as far as this process knows; null until somebody has read the log. */
+  readonly head: number | null;
+  /** Tells what a read of the log has shown. */
+  learn(head: number): void;
+  /** From here on the listener hears of everything past the present `head`. */
+  listen(listener: FeedListener): void;
+  release(): void;
+}
+
+interface Feed {
+  readonly sessionId: string;
+  readonly subscription: Subscription;
+  readonly listeners: Set<FeedListener>;
+  readers: number;
+  head: number | null;
+  /** The log is said to reach at least this far. */
+  expected: number;
+  isFetching: boolean;
+  letGo: NodeJS.Timeout | null;
+}
+
+interface EventFeedsDeps {
+  bus: Bus;
+  sessionLog: SessionLog;
+  waits: Waits;
+  log: Log;
+}
+
+/**
+ * Follows the logs of sessions that somebody reads: one subscription a session, however many readers it has, kept for a while after
+ * the last of them so that the next poll needs no query. Notices may be lost; who follows a partition's change of owner, and compares
+ * heads with the database now and then, misses nothing for long.
+ */
+export class EventFeeds {
+  readonly #deps: EventFeedsDeps;
+  readonly #feeds = new Map<string, Feed>();
+  /** Feeds without readers, the one that has waited longest first. */
+  readonly #kept = new Set<Feed>();
+  readonly #takenOver = new Set<number>();
+  #partitions: Subscription | null = null;
+  #check: NodeJS.Timeout | null = null;
+
+  constructor(deps: EventFeedsDeps) {
+    this.#deps = deps;
+  }
+
+  open(): void {
+    this.#partitions = this.#deps.bus.notices.subscribe(patternOf(addresses.partitions), (subject) => this.#onTakeOver(subject));
+    this.#check = setInterval(() => void this.#compare([...this.#feeds.values()]), this.#deps.waits.checkFeedsMs).unref();
+  }
+
+  async close(): Promise<void> {
+    if (this.#check !== null) clearInterval(this.#check);
+    for (const feed of this.#feeds.values()) if (feed.letGo !== null) clearTimeout(feed.letGo);
+    const subscriptions = [this.#partitions, ...[...this.#feeds.values()].map((feed) => feed.subscription)];
+    this.#feeds.clear();
+    this.#kept.clear();
+    await Promise.all(subscriptions.map((subscription) => subscription?.stop()));
+  }
+
+  /** Subscribes before anything is read, so that nothing falls in between. @throws `bus.invalid_subject`, `bus.closed` */
+  read(sessionId: string): FeedReader {
+    const feed = this.#feeds.get(sessionId) ?? this.#begin(sessionId);
+    feed.readers += 1;
+    this.#kept.delete(feed);
+    if (feed.letGo !== null) clearTimeout(feed.letGo);
+    let mine: FeedListener | null = null;
+    const release = () => {
+      if (mine !== null) feed.listeners.delete(mine);
+      feed.readers -= 1;
+      if (feed.readers === 0) this.#keep(feed);
+    };
+    return {
+      get head() {
+        return feed.head;
+      },
+      learn: (head) => this.#learn(feed, head),
+      listen: (listener) => {
+        mine = listener;
+        feed.listeners.add(listener);
+      },
+      release,
+    };
+  }
+
+  /** Tells what somebody who does not follow the session has seen in its log. */
+  learn(sessionId: string, head: number): void {
+    const feed = this.#feeds.get(sessionId);
+    if (feed !== undefined && feed.head !== null) this.#reach(feed, head);
+  }
+
+  #begin(sessionId: string): Feed {
+    const subscription = this.#deps.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), (_subject, body) => this.#onNotice(feed, body));
+    const feed: Feed = { sessionId, subscription, listeners: new Set(), readers: 0, head: null, expected: 0, isFetching: false, letGo: null };
+    this.#feeds.set(sessionId, feed);
+    return feed;
+  }
+
+  #keep(feed: Feed): void {
+    // Nobody has read this log: most likely there is no such session.
+    if (feed.head === null || this.#feeds.get(feed.sessionId) !== feed) {
+      this.#end(feed);
+      return;
+    }
+    this.#kept.add(feed);
+    feed.letGo = setTimeout(() => this.#end(feed), this.#deps.waits.keepFeedMs).unref();
+    const [oldest] = this.#kept;
+    if (this.#kept.size > limits.keptFeeds && oldest !== undefined) this.#end(oldest);
+  }
+
+  #end(feed: Feed): void {
+    if (feed.letGo !== null) clearTimeout(feed.letGo);
+    this.#kept.delete(feed);
+    if (this.#feeds.get(feed.sessionId) === feed) this.#feeds.delete(feed.sessionId);
+    feed.subscription.stop().catch((error) => this.#deps.log.warn({ err: error, session_id: feed.sessionId }, 'a subscription did not end'));
+  }
+
+  #learn(feed: Feed, head: number): void {
+    if (feed.head === null) {
+      feed.head = head;
+      this.#reach(feed, feed.expected);
+    } else this.#reach(feed, head);
+  }
+
+  #onNotice(feed: Feed, body: string): void {
+    const notice = noticeOf(body);
+    if (notice === null) {
+      this.#deps.log.warn({ session_id: feed.sessionId }, 'a notice was not understood');
+      return;
+    }
+    const next = notice.last + 1;
+    // Without a gap before it, and with somebody to tell: the log itself need not be asked.
+    const isNext = feed.head !== null && notice.first <= feed.head && next > feed.head && feed.listeners.size > 0;
+    const events = isNext && notice.events !== null ? eventsOf(notice.events) : null;
+    if (events === null) this.#reach(feed, next);
+    else this.#tell(feed, events, next);
+  }
+
+  /** The log is said to reach up to `head`: what is missing is fetched, if anybody listens. */
+  #reach(feed: Feed, head: number): void {
+    feed.expected = Math.max(feed.expected, head);
+    if (feed.head === null || feed.expected <= feed.head) return;
+    if (feed.listeners.size === 0) feed.head = feed.expected;
+    else if (!feed.isFetching) void this.#fetch(feed);
+  }
+
+  async #fetch(feed: Feed): Promise<void> {
+    feed.isFetching = true;
+    try {
+      while (feed.head !== null && feed.head < feed.expected && feed.listeners.size > 0) {
+        const from = feed.head;
+        const page = await this.#deps.sessionLog.read(feed.sessionId, everything, from, limits.streamPageEvents);
+        // Nothing to be had: the notice spoke of more than there is. The next one, or the next comparison, looks again.
+        if (page === null || page.next <= from) return;
+        this.#tell(feed, page.events, page.next);
+      }
+    } catch (error) {
+      this.#deps.log.warn({ err: error, session_id: feed.sessionId }, 'missed events could not be read yet');
+    } finally {
+      feed.isFetching = false;
+    }
+  }
+
+  /** Events that were told already are left out; a notice may have come while they were being fetched. */
+  #tell(feed: Feed, events: readonly LoggedEvent[], head: number): void {
+    const from = feed.head ?? 0;
+    if (head <= from) return;
+    feed.head = head;
+    const news = events.filter(({ offset }) => offset >= from);
+    for (const listener of [...feed.listeners]) listener(news, head);
+  }
+
+  /** A partition has a new owner, and what the old one did not get to say is lost. Many change hands at once, so one query asks for all. */
+  #onTakeOver(subject: string): void {
+    if (this.#takenOver.size === 0) {
+      setImmediate(() => {
+        const partitions = new Set(this.#takenOver);
+        this.#takenOver.clear();
+        void this.#compare([...this.#feeds.values()].filter(({ sessionId }) => partitions.has(partitionOf(sessionId))));
+      });
+    }
+    this.#takenOver.add(Number(subject.slice(subject.lastIndexOf('.') + 1)));
+  }
+
+  async #compare(feeds: readonly Feed[]): Promise<void> {
+    for (let at = 0; at < feeds.length; at += limits.sessionsPerCheck) {
+      const some = feeds.slice(at, at + limits.sessionsPerCheck);
+      try {
+        const heads = await this.#deps.sessionLog.heads(some.map(({ sessionId }) => sessionId));
+        for (const feed of some) this.#reach(feed, heads.get(feed.sessionId) ?? 0);
+      } catch (error) {
+        this.#deps.log.warn({ err: error, sessions: some.length }, 'the heads of open sessions could not be read yet');
+      }
+    }
+  }
+}
+
+const noticeMessage = z.object({ v: z.literal(1), first: z.number().int().min(0), last: z.number().int().min(0), events: z.array(z.string()).nullable() });
+const eventFace = z.object({ offset: z.number(), id: z.string(), kind: z.string(), source: z.string(), trace_id: z.string() });
+
+function noticeOf(body: string): z.infer<typeof noticeMessage> | null {
+  try {
+    return noticeMessage.parse(JSON.parse(body));
+  } catch {
+    return null;
+  }
+}
+
+/** Null when one of them is not an event: then the log has to be asked. */
+function eventsOf(texts: readonly string[]): LoggedEvent[] | null {
+  try {
+    return texts.map((text) => {
+      const { offset, id, kind, source, trace_id } = eventFace.parse(JSON.parse(text));
+      return { offset, id, kind, source, traceId: trace_id, text };
+    });
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,64 @@
+import type { EventFeeds, FeedReader } from './event-feeds.ts';
+import { type EventFilter, type LoggedEvent, matches, type SessionLog } from './session-log.ts';
+
+export interface PollQuery {
+  filter: EventFilter;
+  minOffset: number;
+  limit: number;
+  /** 0 answers at once with what is there. */
+  waitMs: number;
+}
+
+/**
+ * Waits until the log holds an event that the query asks for: empty when none came in time, or when the signal ended the wait. Null
+ * when there is no such session. A wait costs one query at most, and none when the feed knows that there is nothing to be read yet.
+ */
+export async function longPoll(
+  { feeds, sessionLog }: { feeds: EventFeeds; sessionLog: SessionLog },
+  sessionId: string,
+  { filter, minOffset, limit, waitMs }: PollQuery,
+  signal: AbortSignal,
+): Promise<LoggedEvent[] | null> {
+  // Who asks for what is there now gets it from the database: what this process has heard of may be a moment older.
+  if (waitMs === 0) {
+    const page = await sessionLog.read(sessionId, filter, minOffset, limit);
+    if (page !== null) feeds.learn(sessionId, page.head);
+    return page?.events ?? null;
+  }
+
+  const endsAtMs = performance.now() + waitMs;
+  const reader = feeds.read(sessionId);
+  try {
+    let next = minOffset;
+    while (reader.head === null || next < reader.head) {
+      const page = await sessionLog.read(sessionId, filter, next, limit);
+      if (page === null) return null;
+      reader.learn(page.head);
+      if (page.events.length > 0) return page.events;
+      next = page.next;
+    }
+    const events = await arrival(reader, { filter, minOffset: next }, endsAtMs - performance.now(), signal);
+    return events.slice(0, limit);
+  } finally {
+    reader.release();
+  }
+}
+
+/** The next events that match, as they come. Nothing is awaited between the last look at the feed's head and this. */
+function arrival(reader: FeedReader, { filter, minOffset }: { filter: EventFilter; minOffset: number }, waitMs: number, signal: AbortSignal) {
+  return new Promise<LoggedEvent[]>((resolve) => {
+    const settle = (events: LoggedEvent[]) => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+      resolve(events);
+    };
+    const onAbort = () => settle([]);
+    const timer = setTimeout(onAbort, Math.max(waitMs, 0));
+    reader.listen((events) => {
+      const wanted = events.filter((event) => event.offset >= minOffset && matches(filter, event));
+      if (wanted.length > 0) settle(wanted);
+    });
+    signal.addEventListener('abort', onAbort);
+    if (signal.aborted) onAbort();
+  });
+}

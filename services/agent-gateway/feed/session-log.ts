@@ -1,0 +1,101 @@
+import type { Database, NamedStatement } from '#shared/storage/database.ts';
+import { limits } from '../limits.ts';
+
+/** A stored event: its JSON as it was written, and what readers choose by. */
+export interface LoggedEvent {
+  offset: number;
+  id: string;
+  kind: string;
+  source: string;
+  traceId: string;
+  text: string;
+}
+
+/** What a reader wants to see; null is everything. */
+export interface EventFilter {
+  kinds: readonly string[] | null;
+  source: string | null;
+  traceId: string | null;
+}
+
+export const everything: EventFilter = { kinds: null, source: null, traceId: null };
+
+export function matches({ kinds, source, traceId }: EventFilter, event: LoggedEvent): boolean {
+  return (kinds === null || kinds.includes(event.kind)) && (source === null || source === event.source) && (traceId === null || traceId === event.traceId);
+}
+
+export interface LogPage {
+  events: LoggedEvent[];
+  /** Offset of the next event that the session will get. */
+  head: number;
+  /** Where reading goes on: everything below was looked at. Not under `head` when the page is the last. */
+  next: number;
+}
+
+/** The sessions' logs as the database has them. Texts of events come and go unread. */
+export class SessionLog {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** Events from an offset on, in order, up to `limit` of them or 4 MiB. Null when there is no such session. */
+  async read(sessionId: string, filter: EventFilter, minOffset: number, limit: number): Promise<LogPage | null> {
+    const parameters = [sessionId, minOffset, filter.kinds, filter.source, filter.traceId, limit, limits.pageBytes];
+    const { rows } = await this.#database.query<PageRow>(SELECT_PAGE, parameters);
+    const [first] = rows;
+    if (first === undefined) return null;
+    const events = rows.flatMap(eventOf);
+    const isLast = first.matched === null || (first.matched < limit && events.length === first.matched);
+    const next = isLast ? Math.max(first.head, minOffset) : (events.at(-1)?.offset ?? minOffset) + 1;
+    return { events, head: first.head, next };
+  }
+
+  /** The heads of sessions; those that do not exist are left out. */
+  async heads(sessionIds: readonly string[]): Promise<Map<string, number>> {
+    const { rows } = await this.#database.query<{ id: string; head: number }>(SELECT_HEADS, [sessionIds]);
+    return new Map(rows.map(({ id, head }) => [id, head]));
+  }
+
+  /** The session as the API shows it, as JSON text; null when there is none. */
+  async record(sessionId: string): Promise<string | null> {
+    const { rows } = await this.#database.query<{ record: string }>(SELECT_RECORD, [sessionId]);
+    return rows[0]?.record ?? null;
+  }
+}
+
+interface PageRow {
+  head: number;
+  /** All columns of an event are null in the only row of a page without events. */
+  matched: number | null;
+  off: number | null;
+  id: string;
+  kind: string;
+  source: string;
+  trace_id: string;
+  body: string;
+}
+
+function eventOf({ off, id, kind, source, trace_id, body }: PageRow): LoggedEvent[] {
+  return off === null ? [] : [{ offset: off, id, kind, source, traceId: trace_id, text: body }];
+}
+
+const SELECT_PAGE: NamedStatement = {
+  name: 'agent-gateway-page',
+  // The session's head and its events are of one moment. The first event is always taken, however large it is.
+  text: `select s.head, page.matched, page.off, page.id, page.kind, page.source, page.trace_id, page.body
+    from sessions s left join (
+      select *, count(*) over () as matched, sum(octet_length(body)) over (order by off) - octet_length(body) as bytes_before
+      from (
+        select off, id, kind, source, trace_id, body::text as body from events
+        where session_id = $1 and off >= $2::bigint and ($3::text[] is null or kind = any ($3::text[]))
+          and ($4::text is null or source = $4) and ($5::text is null or trace_id = $5)
+        order by off limit $6::int) wanted
+    ) page on page.bytes_before < $7::bigint
+    where s.id = $1 order by page.off`,
+};
+
+const SELECT_HEADS: NamedStatement = { name: 'agent-gateway-heads', text: 'select id, head from sessions where id = any ($1::text[])' };
+
+const SELECT_RECORD: NamedStatement = { name: 'agent-gateway-record', text: 'select record::text from sessions where id = $1' };

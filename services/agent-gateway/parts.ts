@@ -1,0 +1,61 @@
+import { Answers } from './answers.ts';
+import type { AgentGatewayDeps } from './deps.ts';
+import { EventFeeds } from './feed/event-feeds.ts';
+import { SessionLog } from './feed/session-log.ts';
+import { limits, type Waits, waits } from './limits.ts';
+import { OpenReaders } from './open-readers.ts';
+import { ReadinessGate } from './readiness.ts';
+import { Deltas } from './relay/deltas.ts';
+import { SeenRows } from './seen-rows.ts';
+
+/** What the routes share and what outlives a request. Nothing is subscribed or timed before `open`. */
+export interface Parts {
+  waits: Waits;
+  gate: ReadinessGate;
+  answers: Answers;
+  sessionLog: SessionLog;
+  feeds: EventFeeds;
+  /** Null when replies are shown whole only. */
+  deltas: Deltas | null;
+  polls: OpenReaders;
+  streams: OpenReaders;
+  open(): void;
+  /** Refuses new requests and ends the open long-polls and streams. */
+  drain(): void;
+  close(): Promise<void>;
+}
+
+export function assemble({ config, agent, bus, database, log, waits: shorter }: AgentGatewayDeps): Parts {
+  const times: Waits = { ...waits, ...shorter };
+  const gate = new ReadinessGate({ bus, database, bundleHash: agent.bundleHash, waits: times, log });
+  const answers = new Answers({ bus, seenRows: new SeenRows({ database, log }), waits: times, log });
+  const sessionLog = new SessionLog(database);
+  const feeds = new EventFeeds({ bus, sessionLog, waits: times, log });
+  const deltas = config.streaming ? new Deltas({ bus, feeds, log }) : null;
+  const polls = new OpenReaders('long-polls', limits.openPolls);
+  const streams = new OpenReaders('event streams', limits.openStreams);
+  return {
+    waits: times,
+    gate,
+    answers,
+    sessionLog,
+    feeds,
+    deltas,
+    polls,
+    streams,
+    open() {
+      answers.open();
+      feeds.open();
+      gate.open();
+    },
+    drain() {
+      gate.drain();
+      polls.drain();
+      streams.drain();
+    },
+    async close() {
+      gate.close();
+      await Promise.all([answers.close(), feeds.close()]);
+    },
+  };
+}

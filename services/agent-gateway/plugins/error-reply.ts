@@ -1,0 +1,71 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
+import { errorCatalogue, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { isPassingFault } from '#shared/storage/passing-fault.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+
+/** When the same request may pass. Overload and restarts last seconds, and clients add their own jitter. */
+const RETRY_AFTER_SECONDS = 1;
+
+/**
+ * Turns whatever a route threw into `{error, code, …}`. What the catalogue does not know is a fault of ours: 500, with its text in the
+ * log and not in the reply.
+ *
+ * @param isKnownSession asked before a request of a session is called invalid: that there is no such session comes first. Null when it
+ * can't be told.
+ */
+export function errorReply({ log, isKnownSession }: { log: Log; isKnownSession(sessionId: string): Promise<boolean | null> }) {
+  return async (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    let known = knownError(error);
+    const sessionId = sessionIdOf(request);
+    if (known.code === 'request.invalid' && sessionId !== null && (await isKnownSession(sessionId)) === false) known = noSuchSession();
+    return sendError(known, { request, reply, log });
+  };
+}
+
+export function sendError(error: SwitchyardError, { request, reply, log }: { request: FastifyRequest; reply: FastifyReply; log: Log }): FastifyReply {
+  const { status, agentCode } = errorCatalogue[error.code];
+  const isOurs = status === 500;
+  if (isOurs) log.error({ err: error.cause ?? error, request_id: request.id }, 'a request failed');
+  else if (status > 500) log.warn({ err: error, request_id: request.id }, 'a request could not be served');
+  if (status === 401) reply.header('www-authenticate', 'Bearer');
+  if (status === 429 || status === 503) reply.header('retry-after', String(RETRY_AFTER_SECONDS));
+  const { path } = error.details;
+  return reply.code(status).send({ error: isOurs ? 'internal error' : error.message, code: agentCode, ...(typeof path === 'string' ? { path } : {}) });
+}
+
+export function noSuchSession(): SwitchyardError {
+  return new SwitchyardError('session.not_found', 'there is no such session');
+}
+
+/** @param path JSON Pointer to the field; the message names it too, for people. */
+export function invalidField(path: string, message: string): SwitchyardError {
+  const field = path.slice(1).replaceAll('/', '.');
+  return new SwitchyardError('request.invalid', field === '' ? `the body is not valid: ${message}` : `${field} is not valid: ${message}`, {
+    details: { path },
+  });
+}
+
+function knownError(error: unknown): SwitchyardError {
+  if (error instanceof SwitchyardError) return error;
+  if (hasZodFastifySchemaValidationErrors(error)) {
+    const [issue] = error.validation;
+    return invalidField(issue === undefined || issue.instancePath === '/' ? '' : issue.instancePath, issue?.message ?? 'it has another form');
+  }
+  if (isFastifyError(error)) {
+    if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new SwitchyardError('request.too_large', 'the body is larger than 1 MiB', { cause: error });
+    if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new SwitchyardError('request.invalid', 'send the body as application/json', { cause: error });
+    if (error.statusCode === 400) return new SwitchyardError('request.invalid', 'the body is not valid JSON', { cause: error });
+  }
+  if (isPassingFault(error)) return new SwitchyardError('service.not_ready', 'the server can not reach its stores right now', { cause: error });
+  return new SwitchyardError('internal', 'internal error', { cause: error });
+}
+
+function isFastifyError(error: unknown): error is FastifyError {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' && error.code.startsWith('FST_');
+}
+
+function sessionIdOf({ params }: FastifyRequest): string | null {
+  const isObject = typeof params === 'object' && params !== null;
+  return isObject && 'session_id' in params && typeof params.session_id === 'string' ? params.session_id : null;
+}

@@ -1,0 +1,95 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Cache } from '#shared/storage/cache.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { buildApp } from '../app.ts';
+import { API_KEY, BEARER, type House, newSession, openHouse, read } from '../test-support/house.ts';
+
+let house: House;
+beforeAll(async () => {
+  const database = await openPglite({ folder: null });
+  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+});
+afterAll(() => house.close());
+afterEach(() => {
+  house.owner.silent.notices = false;
+  house.owner.withoutBodies = false;
+  return house.closeApps();
+});
+
+const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
+
+describe('x-polling-backoff', () => {
+  const backoffOf = async (reply: ReturnType<typeof read>) => (await reply).headers['x-polling-backoff'];
+
+  /** A cache whose entries stay until the test moves the clock. */
+  function appWithClock() {
+    let nowMs = 0;
+    const cache: Cache = memoryCache({ clock: { nowMs: () => nowMs } });
+    const app = buildApp({ ...house.deps(), cache });
+    return {
+      app,
+      pass: (ms: number) => {
+        nowMs += ms;
+      },
+    };
+  }
+
+  it('doubles up to 30 for a client that asks again and again without waiting', async () => {
+    const { app } = appWithClock();
+    const sessionId = await newSession(app);
+
+    const seen: unknown[] = [];
+    for (let n = 0; n < 8; n += 1) seen.push(await backoffOf(read(app, sessionId, 'wait_for_data=0')));
+
+    expect(seen).toEqual(['1', '2', '4', '8', '16', '30', '30', '30']);
+    await app.close();
+  });
+
+  it('starts anew for a client that has waited, and for one that got something', async () => {
+    const { app, pass } = appWithClock();
+    const sessionId = await newSession(app);
+    const ask = () => backoffOf(read(app, sessionId, 'wait_for_data=0&min_offset=0&kinds=assistant_message'));
+    expect([await ask(), await ask()]).toEqual(['1', '2']);
+
+    pass(1_001);
+    expect([await ask(), await ask()]).toEqual(['1', '2']);
+
+    await house.owner.append(sessionId, SAY('Hello'));
+    expect(await ask()).toBe('0');
+    expect(await backoffOf(read(app, sessionId, 'wait_for_data=0&min_offset=1'))).toBe('1');
+    await app.close();
+  });
+
+  it('counts each session and each client by itself', async () => {
+    const { app } = appWithClock();
+    const [one, other] = [await newSession(app), await newSession(app)];
+    await read(app, one, 'wait_for_data=0');
+
+    const elsewhere = app.inject({ url: `/sessions/${one}/events?wait_for_data=0`, headers: BEARER, remoteAddress: '192.0.2.7' });
+
+    expect(await backoffOf(elsewhere)).toBe('1');
+    expect(await backoffOf(read(app, other, 'wait_for_data=0'))).toBe('1');
+    expect(await backoffOf(read(app, one, 'wait_for_data=0'))).toBe('2');
+    await app.close();
+  });
+
+  it('is there, at its least, when the cache is away', async () => {
+    const cache: Cache = { ...house.cache, get: () => Promise.reject(new Error('no cache')), delete: () => Promise.reject(new Error('no cache')) };
+    const app = buildApp({ ...house.deps(), cache });
+    const sessionId = await newSession(app);
+
+    expect(await backoffOf(read(app, sessionId, 'wait_for_data=0'))).toBe('1');
+    await house.owner.append(sessionId, SAY('Hello'));
+    expect(await backoffOf(read(app, sessionId, 'wait_for_data=0'))).toBe('0');
+    await app.close();
+  });
+
+  it('comes with a refused key as little as anything else', async () => {
+    const reply = await house.app().inject({ url: '/sessions/ses_1/events', headers: { authorization: `Bearer ${API_KEY}x` } });
+
+    expect(reply.statusCode).toBe(401);
+  });
+});

@@ -1,0 +1,29 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { ReadinessGate } from '../readiness.ts';
+import { unauthorized } from './agent-auth.ts';
+import { invalidField, sendError } from './error-reply.ts';
+import { notReady } from './require-ready.ts';
+
+interface UnroutableDeps {
+  carriesKey(authorization: string | undefined): boolean;
+  gate: ReadinessGate;
+  log: Log;
+}
+
+/** Answers requests whose address the router can't even take apart. No hook runs for them, so the order of refusals is kept here. */
+export function unroutable({ carriesKey, gate, log }: UnroutableDeps) {
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
+    const refusal = async () => {
+      if (!carriesKey(request.headers.authorization)) return unauthorized();
+      const readiness = await gate.admits();
+      if (readiness !== 'ready') return notReady(readiness, reply);
+      if (error.code === 'FST_ERR_MAX_PARAM_LENGTH') return new SwitchyardError('request.not_found', 'there is nothing at this address');
+      return invalidField('/address', 'it is not well-formed');
+    };
+    reply.header('x-request-id', request.id);
+    // Neither can fail: the gate answers even without a database.
+    void refusal().then((found) => sendError(found, { request, reply, log }));
+  };
+}

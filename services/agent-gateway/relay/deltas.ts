@@ -1,0 +1,80 @@
+import type { Bus, Subscription } from '#bus/bus.ts';
+import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { EventFeeds, FeedReader } from '../feed/event-feeds.ts';
+import type { LoggedEvent } from '../feed/session-log.ts';
+import { SessionReplies } from './session-replies.ts';
+
+/** One SSE reader's share of a session's tokens. */
+export interface DeltaReader {
+  /** Tells of an event that was read from the log. */
+  observe(event: LoggedEvent): void;
+  /** Shows what is being made right now, and everything after it. */
+  start(show: (sse: string) => void): void;
+  release(): void;
+}
+
+interface Followed {
+  readonly replies: SessionReplies;
+  readonly readers: Set<(sse: string) => void>;
+  readonly feed: FeedReader;
+  readonly tokens: Subscription;
+  held: number;
+}
+
+/** The tokens of sessions with SSE readers: one subscription a session for as long as there is one. */
+export class Deltas {
+  readonly #deps: { bus: Bus; feeds: EventFeeds; log: Log };
+  readonly #followed = new Map<string, Followed>();
+
+  constructor(deps: { bus: Bus; feeds: EventFeeds; log: Log }) {
+    this.#deps = deps;
+  }
+
+  read(sessionId: string): DeltaReader {
+    const followed = this.#followed.get(sessionId) ?? this.#follow(sessionId);
+    followed.held += 1;
+    let mine: ((sse: string) => void) | null = null;
+    return {
+      observe: (event) => followed.replies.observe(event, false),
+      start: (show) => {
+        mine = (sse) => show(sse);
+        followed.readers.add(mine);
+        for (const snapshot of followed.replies.snapshots()) show(snapshot);
+      },
+      release: () => {
+        if (mine !== null) followed.readers.delete(mine);
+        followed.held -= 1;
+        if (followed.held === 0) this.#leave(sessionId, followed);
+      },
+    };
+  }
+
+  #follow(sessionId: string): Followed {
+    const { bus, feeds } = this.#deps;
+    const readers = new Set<(sse: string) => void>();
+    const replies = new SessionReplies({
+      show: (sse) => {
+        for (const show of [...readers]) show(sse);
+      },
+      replay: (callId) => bus.tokens.replay(subjectOf(addresses.tokens, sessionId, callId)),
+    });
+    const feed = feeds.read(sessionId);
+    // Before any reader listens: a cancelled reply is closed first, and the reader hears of the status after that.
+    feed.listen((events) => {
+      for (const event of events) replies.observe(event, true);
+    });
+    const tokens = bus.tokens.subscribe(patternOf(addresses.tokens, sessionId), (subject, bytes) =>
+      replies.take(subject.slice(subject.lastIndexOf('.') + 1), bytes),
+    );
+    const followed: Followed = { replies, readers, feed, tokens, held: 0 };
+    this.#followed.set(sessionId, followed);
+    return followed;
+  }
+
+  #leave(sessionId: string, { feed, tokens }: Followed): void {
+    this.#followed.delete(sessionId);
+    feed.release();
+    tokens.stop().catch((error) => this.#deps.log.warn({ err: error, session_id: sessionId }, 'a subscription did not end'));
+  }
+}

@@ -1,0 +1,43 @@
+import type { FeedReader } from '../feed/event-feeds.ts';
+import { type EventFilter, type LoggedEvent, type LogPage, matches, type SessionLog } from '../feed/session-log.ts';
+import { limits } from '../limits.ts';
+import type { DeltaReader } from './deltas.ts';
+import type { SseClient } from './sse-client.ts';
+
+export interface RelaySource {
+  sessionLog: SessionLog;
+  sessionId: string;
+  filter: EventFilter;
+  reader: FeedReader;
+  /** Null when the reader gets no tokens. */
+  deltas: DeltaReader | null;
+}
+
+/**
+ * Sends a client the log from an offset on: what is there page by page, as fast as the client takes it, then what comes, as it comes.
+ * @param first the page that begins there, or the offset when the feed knows that there is nothing to be read yet
+ */
+export async function relayEvents({ sessionLog, sessionId, filter, reader, deltas }: RelaySource, client: SseClient, first: LogPage | number): Promise<void> {
+  const send = (event: LoggedEvent) => client.write(`id: ${event.offset}\nevent: ${event.kind}\ndata: ${event.text}\n\n`);
+  let page: LogPage | null = typeof first === 'number' ? { events: [], head: first, next: first } : first;
+  while (page !== null && client.isOpen) {
+    for (const event of page.events) {
+      deltas?.observe(event);
+      send(event);
+      await client.taken();
+    }
+    const { next } = page;
+    if (reader.head !== null && next >= reader.head) {
+      // Nothing is awaited between the look at the head and these two, so nothing falls in between.
+      reader.listen((events) => {
+        for (const event of events) if (event.offset >= next && matches(filter, event)) send(event);
+      });
+      deltas?.start((sse) => client.write(sse));
+      await client.gone;
+      return;
+    }
+    page = await sessionLog.read(sessionId, filter, next, limits.streamPageEvents);
+    if (page !== null) reader.learn(page.head);
+  }
+  client.end('the session is gone');
+}

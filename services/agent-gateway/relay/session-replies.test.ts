@@ -1,0 +1,235 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { bodyFrame, errorFrame, sseFrame } from '#bus/messages/frame.ts';
+import { ulid } from '#shared/ids.ts';
+import type { LoggedEvent } from '../feed/session-log.ts';
+import { limits } from '../limits.ts';
+import { until } from '../test-support/until.ts';
+import { SessionReplies } from './session-replies.ts';
+
+const TURN_AT_MS = Date.UTC(2026, 0, 1);
+const TURN = `trn_${ulid(TURN_AT_MS)}`;
+const CALL = `${TURN}-1`;
+const MESSAGE = CALL.replace('trn_', 'evt_');
+
+let shown: { event: string; data: Record<string, unknown> }[];
+let kept: Uint8Array[];
+let replies: SessionReplies;
+beforeEach(() => {
+  shown = [];
+  kept = [];
+  replies = new SessionReplies({
+    show: (sse) => shown.push(parsed(sse)),
+    replay: async () => kept,
+  });
+});
+
+function parsed(sse: string) {
+  const [, event, data] = /^event: (\w+)\ndata: (.*)\n\n$/.exec(sse) ?? [];
+  return { event: event ?? '', data: JSON.parse(data ?? '{}') as Record<string, unknown> };
+}
+
+function content(seq: number, text: string, { call = CALL, attempt = 1 } = {}): Uint8Array {
+  return sseFrame('content', call, attempt, seq, `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: text } }] })}\n\n`);
+}
+
+function opening({ call = CALL, attempt = 1 } = {}): Uint8Array {
+  return sseFrame('open', call, attempt, 1, 'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n');
+}
+
+function logged(fields: { kind: string; id?: string; status?: string; atMs?: number }): LoggedEvent {
+  const { kind, id = `evt_${ulid()}`, status, atMs = TURN_AT_MS + 1_000 } = fields;
+  const text = JSON.stringify({ kind, id, status, created_at: new Date(atMs).toISOString() });
+  return { offset: 1, id, kind, source: 'ai_agent', traceId: 't', text };
+}
+
+const delta = (seq: number, text: string, message = MESSAGE) => ({ event: 'delta', data: { message_id: message, seq, text } });
+const snapshot = (seq: number, text: string, message = MESSAGE) => ({ event: 'snapshot', data: { message_id: message, seq, text } });
+const cancelled = (seq: number, message = MESSAGE) => ({ event: 'delta', data: { message_id: message, seq, cancelled: true } });
+
+describe('tokens that are not shown', () => {
+  it.each([
+    ['bytes that are no frame', Buffer.from('nonsense')],
+    ['a frame of another call', content(1, 'x', { call: 'trn_other-1' })],
+    ['a whole body', bodyFrame(200, '{}')],
+    ['a failure', errorFrame(CALL, 1, 1, 502, '{}', 'data: {"choices":[{"delta":{"content":"x"}}]}\n\n')],
+    ['data that is no chunk', sseFrame('content', CALL, 1, 1, 'data: {"choices": 7}\n\ndata: [DONE]\n\n')],
+    ['a comment', sseFrame('content', CALL, 1, 1, ': data: nothing\n\n')],
+  ])('shows nothing of %s', (_case, bytes) => {
+    replies.take(CALL, bytes);
+
+    expect(shown).toEqual([]);
+  });
+
+  it('drops what comes after the message is in the log', () => {
+    replies.take(CALL, content(1, 'Hel'));
+    replies.observe(logged({ kind: 'assistant_message', id: MESSAGE }), true);
+    replies.take(CALL, content(2, 'lo'));
+
+    expect(shown).toEqual([delta(1, 'Hel')]);
+    expect(replies.snapshots()).toEqual([]);
+  });
+
+  it('drops everything of a reply whose message was in the log before its first token', () => {
+    replies.observe(logged({ kind: 'assistant_message', id: MESSAGE }), false);
+    replies.take(CALL, content(1, 'Hello'));
+
+    expect(shown).toEqual([]);
+  });
+
+  it.each(['cancelled', 'error', 'ready'])('drops tokens of a turn that has ended as %s, even the first ones', (status) => {
+    replies.observe(logged({ kind: 'status', status }), true);
+    replies.take(CALL, content(1, 'Hello'));
+
+    expect(shown).toEqual([]);
+  });
+
+  it('drops tokens of a call that a later one of the same turn has replaced', () => {
+    replies.take(`${TURN}-2`, content(1, 'new', { call: `${TURN}-2` }));
+    replies.take(CALL, content(1, 'old'));
+
+    expect(shown).toEqual([delta(1, 'new', MESSAGE.replace(/1$/, '2'))]);
+  });
+
+  it('drops repeated frames and those of a worker that was given up', () => {
+    replies.take(CALL, content(1, 'a', { attempt: 2 }));
+    replies.take(CALL, content(1, 'a', { attempt: 2 }));
+    replies.take(CALL, content(2, 'zombie', { attempt: 1 }));
+
+    expect(shown).toEqual([delta(1, 'a')]);
+  });
+
+  it('stops at a text that is too long, and shows nothing of that reply again', () => {
+    replies.take(CALL, content(1, 'x'.repeat(limits.replyCharacters)));
+    replies.take(CALL, content(2, 'y'));
+    replies.take(CALL, content(3, 'z'));
+
+    expect(shown).toHaveLength(1);
+  });
+
+  it('remembers only the latest replies that have ended', () => {
+    const ended = Array.from({ length: limits.endedReplies + 1 }, (_, n) => `trn_${n}-1`);
+    for (const callId of ended) replies.observe(logged({ kind: 'assistant_message', id: callId.replace('trn_', 'evt_') }), true);
+
+    for (const callId of ended) replies.take(callId, content(1, callId, { call: callId }));
+
+    expect(shown).toEqual([delta(1, 'trn_0-1', 'evt_0-1')]);
+  });
+});
+
+describe('a reply in the making', () => {
+  it('is shown piece by piece, numbered from 1', () => {
+    replies.take(CALL, opening());
+    replies.take(CALL, content(2, 'Hel'));
+    replies.take(CALL, content(3, 'lo \u{1f600}\n'));
+    replies.take(CALL, sseFrame('done', CALL, 1, 4, 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'));
+
+    expect(shown).toEqual([delta(1, 'Hel'), delta(2, 'lo \u{1f600}\n')]);
+  });
+
+  it('takes all chunks of a frame together', () => {
+    const chunk = (text: string) => `data: ${JSON.stringify({ choices: [{ delta: { content: text } }] })}\n\n`;
+    replies.take(CALL, sseFrame('content', CALL, 1, 1, `${chunk('a')}${chunk('b')}`));
+
+    expect(shown).toEqual([delta(1, 'ab')]);
+  });
+
+  it('is given to who comes later as the text so far', () => {
+    replies.take(CALL, content(1, 'Hel'));
+    replies.take(CALL, content(2, 'lo'));
+
+    expect(replies.snapshots().map(parsed)).toEqual([snapshot(2, 'Hello')]);
+  });
+
+  it('is replaced when another worker begins it anew', () => {
+    replies.take(CALL, content(1, 'Hello wor'));
+    replies.take(CALL, opening({ attempt: 2 }));
+    replies.take(CALL, content(2, 'Good', { attempt: 2 }));
+    replies.take(CALL, content(3, ' day', { attempt: 2 }));
+
+    expect(shown).toEqual([delta(1, 'Hello wor'), snapshot(2, 'Good'), delta(3, ' day')]);
+  });
+
+  it.each(['cancelled', 'error', 'ready'])('ends with a word to its readers when the turn ends as %s without a message', (status) => {
+    replies.take(CALL, content(1, 'Hel'));
+    replies.observe(logged({ kind: 'status', status }), true);
+    replies.take(CALL, content(2, 'lo'));
+
+    expect(shown).toEqual([delta(1, 'Hel'), cancelled(2)]);
+  });
+
+  it('ends without a word when nothing of it was shown', () => {
+    replies.take(CALL, opening());
+    replies.observe(logged({ kind: 'status', status: 'cancelled' }), true);
+
+    expect(shown).toEqual([]);
+  });
+
+  it('ends when a later call of its turn takes its place', () => {
+    replies.take(CALL, content(1, 'old'));
+    replies.take(`${TURN}-2`, content(1, 'new', { call: `${TURN}-2` }));
+
+    expect(shown).toEqual([delta(1, 'old'), cancelled(2), delta(1, 'new', MESSAGE.replace(/1$/, '2'))]);
+  });
+
+  it('goes on when somebody reads how earlier turns ended', () => {
+    replies.take(CALL, content(1, 'Hel'));
+    replies.observe(logged({ kind: 'status', status: 'ready', atMs: TURN_AT_MS - 1 }), false);
+    replies.observe(logged({ kind: 'status', status: 'typing' }), true);
+    replies.observe(logged({ kind: 'user_message' }), true);
+    replies.take(CALL, content(2, 'lo'));
+
+    expect(shown).toEqual([delta(1, 'Hel'), delta(2, 'lo')]);
+  });
+
+  it('goes on when its tokens have overtaken the end of the turn before', () => {
+    replies.take(CALL, content(1, 'Hel'));
+    replies.observe(logged({ kind: 'status', status: 'cancelled', atMs: TURN_AT_MS }), true);
+    replies.take(CALL, content(2, 'lo'));
+
+    expect(shown).toEqual([delta(1, 'Hel'), delta(2, 'lo')]);
+  });
+});
+
+describe('lost frames', () => {
+  it('are fetched, and the text is shown whole', async () => {
+    kept = [opening(), content(2, 'Hel'), content(3, 'lo'), content(4, ' wor')];
+    replies.take(CALL, content(4, ' wor'));
+    replies.take(CALL, content(5, 'ld'));
+    await until(() => shown.length > 0, 'the text so far');
+    replies.take(CALL, content(6, '!'));
+
+    expect(shown).toEqual([snapshot(1, 'Hello world'), delta(2, '!')]);
+  });
+
+  it('are fetched in the middle of a reply too', async () => {
+    replies.take(CALL, content(1, 'a'));
+    kept = [content(1, 'a'), content(2, 'b'), content(3, 'c')];
+    replies.take(CALL, content(3, 'c'));
+    await until(() => shown.length > 1, 'the text so far');
+
+    expect(shown).toEqual([delta(1, 'a'), snapshot(2, 'abc')]);
+  });
+
+  it('that can not be had end the deltas of their reply, not its message', async () => {
+    replies.take(CALL, content(1, 'a'));
+    replies.take(CALL, content(3, 'c'));
+    await until(() => replies.snapshots().length === 0, 'the end of the deltas');
+    replies.take(CALL, content(4, 'd'));
+
+    expect(shown).toEqual([delta(1, 'a')]);
+  });
+
+  it('are of no interest any more when the turn ends meanwhile', async () => {
+    let give: (frames: Uint8Array[]) => void = () => {};
+    const asked = new Promise<Uint8Array[]>((resolve) => {
+      give = resolve;
+    });
+    const slow = new SessionReplies({ show: (sse) => shown.push(parsed(sse)), replay: () => asked });
+    slow.take(CALL, content(2, 'b'));
+    slow.observe(logged({ kind: 'status', status: 'cancelled' }), true);
+    give([content(1, 'a'), content(2, 'b')]);
+    await asked;
+
+    expect(shown).toEqual([]);
+  });
+});

@@ -1,0 +1,215 @@
+import { z } from 'zod';
+import { type Frame, readFrame } from '#bus/messages/frame.ts';
+import { replyEventId } from '#bus/messages/session.ts';
+import type { LoggedEvent } from '../feed/session-log.ts';
+import { limits } from '../limits.ts';
+import { isVoidedBy, type TurnCall, turnCallOf } from './turn-call.ts';
+
+/** A reply while it is being made. */
+interface Reply {
+  readonly callId: string;
+  readonly messageId: string;
+  readonly call: TurnCall | null;
+  /** Which delivery of the call its text is of: a worker that took over begins anew. */
+  attempt: number;
+  /** Of the next frame in this attempt. */
+  nextFrame: number;
+  text: string;
+  /** Of the last delta that readers were shown, 0 before the first. */
+  seq: number;
+  /** The text that readers were shown is void: the next one they get replaces it. */
+  isReplaced: boolean;
+  /** Frames that came while lost ones before them are being fetched; null when nothing is missing. */
+  held: SequencedFrame[] | null;
+}
+
+type SequencedFrame = Exclude<Frame, { kind: 'body' }>;
+
+interface SessionRepliesDeps {
+  /** Shows an SSE frame to all readers of the session. */
+  show(sse: string): void;
+  /** The frames that the bus still holds of a call. */
+  replay(callId: string): Promise<Uint8Array[]>;
+}
+
+/**
+ * The replies of one session while they are being made: frames of model calls in, deltas for readers out. Tokens may be lost, may come
+ * late and may be of a call that is no longer wanted; the log alone says what becomes of a reply, and nothing is shown of it after that.
+ */
+export class SessionReplies {
+  readonly #deps: SessionRepliesDeps;
+  readonly #replies = new Map<string, Reply>();
+  /** Replies that came to their end, the oldest first. */
+  readonly #ended = new Set<string>();
+  /** Turns that began before this are over, epoch milliseconds. */
+  #overBeforeMs = 0;
+
+  constructor(deps: SessionRepliesDeps) {
+    this.#deps = deps;
+  }
+
+  /** For a reader who has just come: the text so far of what is being made. */
+  snapshots(): string[] {
+    return [...this.#replies.values()].filter(({ text }) => text !== '').map(snapshotOf);
+  }
+
+  take(callId: string, bytes: Uint8Array): void {
+    const reply = this.#replies.get(replyEventId(callId)) ?? this.#begin(callId);
+    const frame = reply && sequenced(callId, bytes);
+    if (reply == null || frame === null) return;
+    if (reply.held === null) this.#apply(reply, frame);
+    else if (reply.held.length < limits.heldFrames) reply.held.push(frame);
+    else this.#end(reply);
+  }
+
+  /**
+   * An event that the log holds: a message ends itself, and a status that ends a turn ends whatever the turn was making.
+   * @param isNew whether it has just been appended. Who reads an old log passes the ends of turns that were over long ago.
+   */
+  observe(event: LoggedEvent, isNew: boolean): void {
+    if (event.kind === 'assistant_message') {
+      const reply = this.#replies.get(event.id);
+      if (reply === undefined) this.#remember(event.id);
+      else this.#end(reply);
+      return;
+    }
+    const endedAtMs = event.kind === 'status' ? endOfTurn(event.text) : null;
+    if (endedAtMs === null) return;
+    this.#overBeforeMs = Math.max(this.#overBeforeMs, endedAtMs);
+    // Tokens of the next turn may have overtaken the end of this one.
+    for (const reply of this.#replies.values()) if (reply.call === null ? isNew : reply.call.turnAtMs < endedAtMs) this.#abandon(reply);
+  }
+
+  /** Null when the call's reply has ended or is not wanted any more. */
+  #begin(callId: string): Reply | null {
+    const messageId = replyEventId(callId);
+    const call = turnCallOf(callId);
+    if (this.#ended.has(messageId) || (call !== null && call.turnAtMs < this.#overBeforeMs)) return null;
+    for (const other of this.#replies.values()) {
+      if (isVoidedBy(call, other.call)) return null;
+      if (isVoidedBy(other.call, call)) this.#abandon(other);
+    }
+    const [oldest] = this.#replies.values();
+    if (this.#replies.size >= limits.repliesPerSession && oldest !== undefined) this.#end(oldest);
+    const reply: Reply = { callId, messageId, call, attempt: 1, nextFrame: 1, text: '', seq: 0, isReplaced: false, held: null };
+    this.#replies.set(messageId, reply);
+    return reply;
+  }
+
+  #apply(reply: Reply, frame: SequencedFrame): void {
+    if (frame.attempt < reply.attempt) return;
+    if (frame.attempt > reply.attempt) {
+      reply.isReplaced ||= reply.seq > 0;
+      Object.assign(reply, { attempt: frame.attempt, nextFrame: 1, text: '' });
+    }
+    if (frame.seq < reply.nextFrame) return;
+    if (frame.seq > reply.nextFrame) {
+      reply.held = [frame];
+      void this.#fill(reply);
+      return;
+    }
+    reply.nextFrame += 1;
+    const piece = textOf(frame);
+    if (piece === '') return;
+    if (reply.text.length + piece.length > limits.replyCharacters) {
+      this.#end(reply);
+      return;
+    }
+    reply.text += piece;
+    reply.seq += 1;
+    this.#deps.show(reply.isReplaced ? snapshotOf(reply) : sseOf('delta', { message_id: reply.messageId, seq: reply.seq, text: piece }));
+    reply.isReplaced = false;
+  }
+
+  /** Frames are missing: this gateway came in the middle, or they were lost. What the bus still holds makes the text whole again. */
+  async #fill(reply: Reply): Promise<void> {
+    const kept = await this.#deps.replay(reply.callId).catch(() => []);
+    if (this.#replies.get(reply.messageId) !== reply || reply.held === null) return;
+    const frames = [...kept.flatMap((bytes) => sequenced(reply.callId, bytes) ?? []), ...reply.held];
+    reply.held = null;
+    const whole = textFrom(frames);
+    // Still not whole. The message will come in one piece; until then the readers keep what they have.
+    if (whole === null || whole.text.length > limits.replyCharacters) {
+      this.#end(reply);
+      return;
+    }
+    const isNews = whole.text !== reply.text || reply.isReplaced;
+    Object.assign(reply, whole);
+    if (!isNews || reply.text === '') return;
+    reply.seq += 1;
+    reply.isReplaced = false;
+    this.#deps.show(snapshotOf(reply));
+  }
+
+  /** There will be no message: readers who were shown some of it are told. */
+  #abandon(reply: Reply): void {
+    if (reply.seq > 0) this.#deps.show(sseOf('delta', { message_id: reply.messageId, seq: reply.seq + 1, cancelled: true }));
+    this.#end(reply);
+  }
+
+  #end(reply: Reply): void {
+    this.#replies.delete(reply.messageId);
+    this.#remember(reply.messageId);
+  }
+
+  #remember(messageId: string): void {
+    this.#ended.add(messageId);
+    const [oldest] = this.#ended;
+    if (this.#ended.size > limits.endedReplies && oldest !== undefined) this.#ended.delete(oldest);
+  }
+}
+
+/** The text of the latest attempt, from its first frame on; null when a frame is missing. */
+function textFrom(frames: readonly SequencedFrame[]): { attempt: number; nextFrame: number; text: string } | null {
+  const attempt = frames.reduce((latest, frame) => Math.max(latest, frame.attempt), 1);
+  const bySeq = new Map(frames.filter((frame) => frame.attempt === attempt).map((frame) => [frame.seq, frame]));
+  let text = '';
+  for (let seq = 1; seq <= bySeq.size; seq += 1) {
+    const frame = bySeq.get(seq);
+    if (frame === undefined) return null;
+    text += textOf(frame);
+  }
+  return { attempt, nextFrame: bySeq.size + 1, text };
+}
+
+function sequenced(callId: string, bytes: Uint8Array): SequencedFrame | null {
+  const frame = readFrame(callId, bytes);
+  return frame === null || frame.kind === 'body' ? null : frame;
+}
+
+const chunk = z.object({ choices: z.array(z.object({ delta: z.object({ content: z.string().nullish() }) })) });
+
+/** What a frame adds to the text: nothing, unless it is one of content. */
+function textOf(frame: SequencedFrame): string {
+  if (frame.kind !== 'content') return '';
+  const lines = Buffer.from(frame.sse.buffer, frame.sse.byteOffset, frame.sse.byteLength).toString('utf8').split('\n');
+  return lines.map((line) => (line.startsWith('data:') ? deltaOf(line.slice('data:'.length)) : '')).join('');
+}
+
+function deltaOf(data: string): string {
+  try {
+    return chunk.parse(JSON.parse(data)).choices[0]?.delta.content ?? '';
+  } catch {
+    return '';
+  }
+}
+
+const endingStatus = z.object({ status: z.enum(['cancelled', 'error', 'ready']), created_at: z.iso.datetime() });
+
+/** When the turn ended, if the status is one that ends it. */
+function endOfTurn(text: string): number | null {
+  try {
+    return Date.parse(endingStatus.parse(JSON.parse(text)).created_at);
+  } catch {
+    return null;
+  }
+}
+
+function snapshotOf({ messageId, seq, text }: Reply): string {
+  return sseOf('snapshot', { message_id: messageId, seq, text });
+}
+
+/** No `id:`: what is not in the log is nothing to resume from. */
+function sseOf(event: 'delta' | 'snapshot', data: object): string {
+  return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+}

@@ -1,0 +1,274 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { BEARER, type House, newSession, openHouse, post } from '../test-support/house.ts';
+import { until } from '../test-support/until.ts';
+
+let house: House;
+beforeAll(async () => {
+  const database = await openPglite({ folder: null });
+  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+});
+afterAll(() => house.close());
+afterEach(() => {
+  house.owner.silent.answers = false;
+  return house.closeApps();
+});
+
+const HELLO = { kind: 'user_message', text: 'Hello' };
+const SHORT = { silenceMs: 20, acceptMs: 60, answerMs: 120 };
+
+function commandsOf(sessionId: string) {
+  return house.owner.commands.filter((command) => command.sessionId === sessionId && command.type === 'message.post');
+}
+
+async function storedEvents(sessionId: string): Promise<number> {
+  const { rows } = await house.database.query<{ count: number }>('select count(*)::int as count from events where session_id = $1', [sessionId]);
+  return rows[0]?.count ?? 0;
+}
+
+describe('refusals', () => {
+  it('answers 404 when the owner knows no such session', async () => {
+    const reply = await post(house.app(), 'ses_unknown', HELLO);
+
+    expect(reply.statusCode).toBe(404);
+    expect(reply.json()).toEqual({ error: 'there is no such session', code: 'not_found' });
+  });
+
+  it('answers 404 without a command when the text can be no id', async () => {
+    const commands = house.owner.commands.length;
+
+    expect((await post(house.app(), 'a.b', HELLO)).statusCode).toBe(404);
+    expect(house.owner.commands).toHaveLength(commands);
+  });
+
+  it('answers 404 rather than 400 when neither session nor body is right', async () => {
+    expect((await post(house.app(), 'ses_unknown', { kind: 'user_message' })).statusCode).toBe(404);
+  });
+
+  it.each([
+    ['an empty text', { kind: 'user_message', text: '' }, '/text'],
+    ['no text', { kind: 'user_message' }, '/text'],
+    ['an empty message', { kind: 'message', message: '' }, '/message'],
+    ['an unknown kind', { kind: 'shout', text: 'Hello' }, '/kind'],
+    ['no kind', { text: 'Hello' }, '/kind'],
+    ['a source that may not post', { kind: 'message', source: 'ai_agent', message: 'Hello' }, '/source'],
+    ['a body that is a text', 'Hello', ''],
+    ['an empty key', { ...HELLO, idempotency_key: '' }, '/idempotency_key'],
+  ])('answers 400 to %s and names it', async (_case, body, path) => {
+    const app = house.app();
+
+    const reply = await post(app, await newSession(app), body);
+
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json()).toMatchObject({ code: 'validation_failed', path });
+  });
+
+  it('answers 400 to a key in the header that is too long', async () => {
+    const app = house.app();
+
+    const reply = await post(app, await newSession(app), HELLO, { 'idempotency-key': 'k'.repeat(257) });
+
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json()).toMatchObject({ path: '/idempotency-key' });
+  });
+
+  it('answers 400 without a body', async () => {
+    const app = house.app();
+
+    const reply = await app.inject({ method: 'POST', url: `/sessions/${await newSession(app)}/events`, headers: BEARER });
+
+    expect(reply.statusCode).toBe(400);
+  });
+});
+
+describe('a message', () => {
+  it('is answered with its event', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+
+    const reply = await post(app, sessionId, { ...HELLO, metadata: { page: 3 } });
+
+    expect(reply.statusCode).toBe(201);
+    expect(reply.json()).toMatchObject({
+      kind: 'user_message',
+      offset: 0,
+      created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      id: expect.stringMatching(/^evt_/),
+      source: 'customer',
+      trace_id: expect.stringMatching(/^[0-9a-f]{32}$/),
+      text: 'Hello',
+      metadata: { page: 3 },
+    });
+  });
+
+  it('keeps every character', async () => {
+    const app = house.app();
+    const text = '\u0000 \ud800 "quoted" \u2028 \u{1f600} \\ end';
+
+    const reply = await post(app, await newSession(app), { kind: 'user_message', text });
+
+    expect(reply.json()).toMatchObject({ text });
+  });
+
+  it.each([
+    ['customer', true],
+    ['customer_ui', true],
+    ['human_agent', false],
+    ['human_agent_on_behalf_of_ai_agent', false],
+    ['system', false],
+  ])('from %s asks for a turn by itself: %s', async (source, triggersTurn) => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+
+    const reply = await post(app, sessionId, { kind: 'message', source, message: 'Hello' });
+
+    expect(reply.statusCode).toBe(201);
+    expect(reply.json()).toMatchObject({ source, text: 'Hello' });
+    expect(commandsOf(sessionId)).toMatchObject([{ source, triggersTurn }]);
+  });
+
+  it('asks for a turn, or does not, when its sender says so', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+
+    await post(app, sessionId, { ...HELLO, trigger_processing: false });
+    await post(app, sessionId, { kind: 'message', source: 'system', message: 'Hello', trigger_processing: true });
+
+    expect(commandsOf(sessionId)).toMatchObject([{ triggersTurn: false }, { triggersTurn: true }]);
+  });
+
+  it('is posted twice when it is sent twice without a key', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+
+    const replies = [await post(app, sessionId, HELLO), await post(app, sessionId, HELLO)];
+
+    expect(replies.map((reply) => reply.statusCode)).toEqual([201, 201]);
+    expect(replies.map((reply) => reply.json().offset)).toEqual([0, 1]);
+  });
+});
+
+describe('an idempotency key', () => {
+  it.each([
+    ['in the header', {}, { 'idempotency-key': 'k' }],
+    ['in the body', { idempotency_key: 'k' }, {}],
+  ])('%s makes a repeat answer with the first event', async (_case, fields, headers) => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+
+    const first = await post(app, sessionId, { ...HELLO, ...fields }, headers);
+    const repeat = await post(app, sessionId, { kind: 'user_message', text: 'Something else', ...fields }, headers);
+
+    expect(first.statusCode).toBe(201);
+    expect(repeat.statusCode).toBe(200);
+    expect(repeat.json()).toEqual(first.json());
+    expect(await storedEvents(sessionId)).toBe(1);
+  });
+
+  it('is one key wherever it stands, and the same at every gateway', async () => {
+    const [one, other] = [house.app(), house.app()];
+    const sessionId = await newSession(one);
+
+    const first = await post(one, sessionId, HELLO, { 'idempotency-key': 'k' });
+    const repeat = await post(other, sessionId, { ...HELLO, idempotency_key: 'k' });
+
+    expect(repeat.statusCode).toBe(200);
+    expect(repeat.json()).toEqual(first.json());
+  });
+
+  it('is the session’s own', async () => {
+    const app = house.app();
+    const sessions = [await newSession(app), await newSession(app)];
+
+    for (const sessionId of sessions) expect((await post(app, sessionId, HELLO, { 'idempotency-key': 'k' })).statusCode).toBe(201);
+  });
+
+  it('lets one of many requests at once be the first', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+
+    const replies = await Promise.all(Array.from({ length: 20 }, () => post(app, sessionId, HELLO, { 'idempotency-key': 'k' })));
+
+    expect(replies.map((reply) => reply.statusCode).sort()).toEqual([...Array(19).fill(200), 201]);
+    expect(new Set(replies.map((reply) => reply.body)).size).toBe(1);
+    expect(await storedEvents(sessionId)).toBe(1);
+  });
+
+  it('is remembered after the command log has forgotten it', async () => {
+    const forgetful = {
+      ...house.bus.commands,
+      append: (p: number, id: string, body: string) => house.bus.commands.append(p, `${id}-${body.length}-${Math.random()}`, body),
+    };
+    const app = house.app({ bus: { ...house.bus, isReady: () => true, commands: { ...forgetful } } });
+    const sessionId = await newSession(app);
+
+    const first = await post(app, sessionId, HELLO, { 'idempotency-key': 'k' });
+    const repeat = await post(app, sessionId, HELLO, { 'idempotency-key': 'k' });
+
+    expect([first.statusCode, repeat.statusCode]).toEqual([201, 200]);
+    expect(repeat.json()).toEqual(first.json());
+  });
+});
+
+describe('an answer that does not come', () => {
+  it('is found in the seen row when it was lost', async () => {
+    const app = house.app({ waits: { silenceMs: 20 } });
+    const sessionId = await newSession(app);
+    house.owner.silent.answers = true;
+
+    const reply = await post(app, sessionId, HELLO);
+
+    expect(reply.statusCode).toBe(201);
+    expect(reply.json()).toMatchObject({ kind: 'user_message', offset: 0 });
+  });
+
+  it('is 202 for a customer’s message, which is in the log later', async () => {
+    const app = house.app({ waits: SHORT });
+    const sessionId = await newSession(app);
+    const release = house.owner.hold();
+
+    const reply = await post(app, sessionId, HELLO, { 'idempotency-key': 'k' });
+    release();
+
+    expect(reply.statusCode).toBe(202);
+    expect(reply.json()).toEqual({ command_id: expect.stringMatching(new RegExp(`^${sessionId}-post-[0-9a-f]{64}$`)) });
+    await until(async () => (await storedEvents(sessionId)) === 1, 'the message in the log');
+    const repeat = await post(app, sessionId, HELLO, { 'idempotency-key': 'k' });
+    expect(repeat.statusCode).toBe(200);
+  });
+
+  it('is 503 for the message of anybody else', async () => {
+    const app = house.app({ waits: SHORT });
+    const sessionId = await newSession(app);
+    const release = house.owner.hold();
+
+    const reply = await post(app, sessionId, { kind: 'message', source: 'human_agent', message: 'Hello' });
+    release();
+
+    expect(reply.statusCode).toBe(503);
+    expect(reply.headers['retry-after']).toBe('1');
+  });
+
+  it('is 404, not 202, for a session that nobody knows', async () => {
+    const release = house.owner.hold();
+
+    const reply = await post(house.app({ waits: SHORT }), 'ses_unknown', HELLO);
+    release();
+
+    expect(reply.statusCode).toBe(404);
+  });
+
+  it('is 503 when the command could not be stored', async () => {
+    const commands = { ...house.bus.commands, append: () => new Promise<never>(() => {}) };
+    const other = house.app();
+    const sessionId = await newSession(other);
+
+    const reply = await post(house.app({ bus: { ...house.bus, commands }, waits: SHORT }), sessionId, HELLO);
+
+    expect(reply.statusCode).toBe(503);
+    expect(reply.json()).toMatchObject({ code: 'not_ready' });
+  });
+});

@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { CommandOf } from '#bus/messages/session.ts';
+import type { Clock } from '#shared/clock.ts';
+import { postEventRequest } from '#shared/contracts/agent/session.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { traceId, ulid } from '#shared/ids.ts';
+import type { Answers } from '../answers.ts';
+import { limits, type Waits } from '../limits.ts';
+import { invalidField, noSuchSession } from '../plugins/error-reply.ts';
+import { traceparentOf } from '../traceparent.ts';
+import { checkedSessionId } from './session-id.ts';
+
+export interface PostEventDeps {
+  agent: { bundleHash: string };
+  answers: Answers;
+  /** Null when it can't be told right now. */
+  isKnownSession(sessionId: string): Promise<boolean | null>;
+  clock: Clock;
+  waits: Waits;
+}
+
+/**
+ * POST /sessions/:session_id/events: 201 with the event, 200 with the first one when the idempotency key repeats. A customer's message
+ * that is durable and has no offset yet: 202 with the id of its command.
+ */
+export function postEvent({ agent, answers, isKnownSession, clock, waits }: PostEventDeps): FastifyPluginAsyncZod {
+  const params = z.object({ session_id: z.string() });
+  return async (app) => {
+    app.post('/sessions/:session_id/events', { schema: { params, body: postEventRequest } }, async (request, reply) => {
+      const sessionId = checkedSessionId(request.params.session_id);
+      const { text, source } = messageOf(request.body);
+      const isCustomers = source === 'customer' || source === 'customer_ui';
+      const key = idempotencyKeyOf(request.headers) ?? request.body.idempotency_key ?? null;
+      const command: CommandOf<'message.post'> = {
+        v: 1,
+        type: 'message.post',
+        sessionId,
+        commandId: commandIdOf(sessionId, key),
+        sentAtMs: clock.nowMs(),
+        answerTo: answers.gatewayId,
+        traceparent: traceparentOf(request.headers),
+        source,
+        text,
+        metadata: request.body.metadata,
+        triggersTurn: request.body.trigger_processing ?? isCustomers,
+        traceId: traceId(),
+        bundleHash: agent.bundleHash,
+      };
+      const outcome = await answers.send(command, isCustomers ? waits.acceptMs : waits.answerMs);
+      if (outcome === null) {
+        if (!isCustomers) throw new SwitchyardError('service.no_answer', 'the event has no place in the log yet; send it again with the same idempotency key');
+        // Its owner will refuse it, however late: to call it accepted would be a lie.
+        if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
+        return reply.code(202).send({ command_id: command.commandId });
+      }
+      if (!outcome.answer.ok) throw new SwitchyardError(outcome.answer.code, outcome.answer.message);
+      // Without a key of the caller's only our own retries can repeat a command, and to the caller those are one request.
+      return reply.code(outcome.repeat && key !== null ? 200 : 201).send(outcome.answer.value.event);
+    });
+  };
+}
+
+/** The two forms of a body, as one. */
+function messageOf(body: z.infer<typeof postEventRequest>): { text: string; source: CommandOf<'message.post'>['source'] } {
+  switch (body.kind) {
+    case 'user_message':
+      return { text: body.text, source: 'customer' };
+    case 'message':
+      return { text: body.message, source: body.source };
+  }
+}
+
+/** The same key in the same session names the same command; a message without a key is always a new one. */
+function commandIdOf(sessionId: string, key: string | null): string {
+  return `${sessionId}-post-${key === null ? ulid() : createHash('sha256').update(key, 'utf8').digest('hex')}`;
+}
+
+/** @throws `request.invalid` */
+function idempotencyKeyOf(headers: IncomingHttpHeaders): string | null {
+  const key = headers['idempotency-key'];
+  if (key === undefined) return null;
+  if (typeof key === 'string' && key.length > 0 && key.length <= limits.idempotencyKeyCharacters) return key;
+  throw invalidField('/idempotency-key', `expected 1 to ${limits.idempotencyKeyCharacters} characters`);
+}

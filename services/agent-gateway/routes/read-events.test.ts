@@ -1,0 +1,218 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { limits } from '../limits.ts';
+import { countedBus } from '../test-support/counted-bus.ts';
+import { type House, newSession, offsetsOf, openHouse, post, read } from '../test-support/house.ts';
+
+let house: House;
+beforeAll(async () => {
+  const database = await openPglite({ folder: null });
+  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+});
+afterAll(() => house.close());
+afterEach(() => {
+  house.owner.silent.notices = false;
+  house.owner.withoutBodies = false;
+  return house.closeApps();
+});
+
+const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
+const STATUS = (status: 'typing' | 'ready') => ({ kind: 'status', status, stage: null, error_detail: null }) as const;
+
+describe('refusals', () => {
+  it.each([
+    ['min_offset=-1', '/min_offset'],
+    ['min_offset=1.5', '/min_offset'],
+    ['min_offset=', '/min_offset'],
+    ['min_offset=0x10', '/min_offset'],
+    ['min_offset=1&min_offset=2', '/min_offset'],
+    ['kinds=shout', '/kinds/0'],
+    ['kinds=', '/kinds/0'],
+    ['source=nobody', '/source'],
+    ['trace_id=', '/trace_id'],
+    ['trace_id=%00', '/trace_id'],
+    ['wait_for_data=61', '/wait_for_data'],
+    ['wait_for_data=soon', '/wait_for_data'],
+    ['limit=0', '/limit'],
+    ['limit=1001', '/limit'],
+  ])('answers 400 to %s and names it', async (query, path) => {
+    const app = house.app();
+
+    const reply = await read(app, await newSession(app), query);
+
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json()).toMatchObject({ code: 'validation_failed', path });
+    expect(reply.headers['x-polling-backoff']).toBe('1');
+  });
+
+  it.each(['wait_for_data=0', 'wait_for_data=60', '', 'limit=0'])('answers 404 at once for a session that nobody knows, with %s', async (query) => {
+    const { bus, listening } = countedBus(house.bus);
+
+    const reply = await read(house.app({ bus }), 'ses_unknown', query);
+
+    expect(reply.statusCode).toBe(404);
+    expect(reply.json()).toEqual({ error: 'there is no such session', code: 'not_found' });
+    expect(reply.headers['x-polling-backoff']).toBe('1');
+    expect(listening('evt.ses_unknown')).toBe(0);
+  });
+});
+
+describe('what is there', () => {
+  it('comes at once, in order, as it was stored', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    const posted = await post(app, sessionId, { kind: 'user_message', text: 'Hi \u0000 \ud800' });
+    const appended = await house.owner.append(sessionId, STATUS('typing'), SAY('Hello'), STATUS('ready'));
+
+    const reply = await read(app, sessionId);
+
+    expect(reply.statusCode).toBe(200);
+    expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(reply.headers['x-polling-backoff']).toBe('0');
+    expect(reply.json()).toEqual([posted.json(), ...appended]);
+  });
+
+  it.each([
+    ['min_offset=2', [2, 3]],
+    ['limit=2', [0, 1]],
+    ['min_offset=1&limit=1', [1]],
+    ['kinds=assistant_message', [2]],
+    ['kinds=user_message,status', [0, 1, 3]],
+    ['source=customer', [0]],
+    ['kinds=status&min_offset=2', [3]],
+    ['min_offset=3&unknown=1', [3]],
+  ])('is chosen by %s', async (query, expected) => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    await post(app, sessionId, { kind: 'user_message', text: 'Hi' });
+    await house.owner.append(sessionId, STATUS('typing'), SAY('Hello'), STATUS('ready'));
+
+    expect(offsetsOf(await read(app, sessionId, query))).toEqual(expected);
+  });
+
+  it('is chosen by trace', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    await house.owner.append(sessionId, { ...SAY('a'), trace_id: 'a'.repeat(32) });
+    await house.owner.append(sessionId, { ...SAY('b'), trace_id: 'b'.repeat(32) });
+
+    expect(offsetsOf(await read(app, sessionId, `trace_id=${'b'.repeat(32)}`))).toEqual([1]);
+  });
+
+  it('is cut where it gets too large, and goes on from there', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    const large = SAY('x'.repeat(limits.pageBytes / 2));
+    await house.owner.append(sessionId, large, large, large, large);
+
+    const offsets: number[] = [];
+    for (let next = 0; next < 4; next = (offsets.at(-1) ?? 0) + 1) offsets.push(...offsetsOf(await read(app, sessionId, `min_offset=${next}&wait_for_data=0`)));
+
+    expect(offsets).toEqual([0, 1, 2, 3]);
+    expect(offsetsOf(await read(app, sessionId, 'wait_for_data=0'))).toEqual([0, 1]);
+  });
+
+  it('includes what the caller has just posted, at every gateway and without any notice', async () => {
+    const [one, other] = [house.app(), house.app()];
+    const sessionId = await newSession(one);
+    await read(other, sessionId, 'wait_for_data=0.001');
+    house.owner.silent.notices = true;
+
+    await post(one, sessionId, { kind: 'user_message', text: 'Hi' });
+
+    for (const app of [one, other]) expect(offsetsOf(await read(app, sessionId, 'wait_for_data=0'))).toEqual([0]);
+  });
+});
+
+describe('a poll that waits', () => {
+  it('is answered with an empty list when nothing came and it named no time', async () => {
+    const app = house.app({ waits: { pollMs: 20 } });
+
+    const reply = await read(app, await newSession(app));
+
+    expect(reply.statusCode).toBe(200);
+    expect(reply.json()).toEqual([]);
+    expect(reply.headers['x-polling-backoff']).toBe('1');
+  });
+
+  it('is answered with 504 when nothing came in the time it named', async () => {
+    const app = house.app();
+
+    const reply = await read(app, await newSession(app), 'wait_for_data=0.02');
+
+    expect(reply.statusCode).toBe(504);
+    expect(reply.json()).toEqual({ error: expect.stringContaining('wait_for_data'), code: 'timeout' });
+    expect(reply.headers['x-polling-backoff']).toBe('1');
+  });
+
+  it('is answered as soon as an event comes', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+
+    const appended = await house.owner.append(sessionId, SAY('Hello'), STATUS('ready'));
+    const reply = await waiting;
+
+    expect(reply.statusCode).toBe(200);
+    expect(reply.json()).toEqual(appended);
+    expect(reply.headers['x-polling-backoff']).toBe('0');
+  });
+
+  it('gets no more than its limit, and the rest with the next poll', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60&limit=1'));
+    await house.owner.append(sessionId, SAY('a'), SAY('b'));
+
+    expect(offsetsOf(await waiting)).toEqual([0]);
+    expect(offsetsOf(await read(app, sessionId, 'wait_for_data=60&min_offset=1'))).toEqual([1]);
+  });
+
+  it('waits for an event that its filter lets through', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    await house.owner.append(sessionId, STATUS('typing'));
+    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60&kinds=assistant_message'));
+
+    await house.owner.append(sessionId, STATUS('typing'));
+    await house.owner.append(sessionId, STATUS('ready'), SAY('Hello'));
+
+    expect(offsetsOf(await waiting)).toEqual([3]);
+  });
+
+  it('waits for the offset that it named, however far ahead', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60&min_offset=2'));
+
+    await house.owner.append(sessionId, SAY('a'));
+    await house.owner.append(sessionId, SAY('b'), SAY('c'), SAY('d'));
+
+    expect(offsetsOf(await waiting)).toEqual([2, 3]);
+  });
+
+  it('misses nothing that is appended while it reads the log', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    for (let offset = 0; offset < 20; offset += 1) {
+      const [reply] = await Promise.all([read(app, sessionId, `wait_for_data=60&min_offset=${offset}`), house.owner.append(sessionId, SAY(`${offset}`))]);
+      expect(offsetsOf(reply)).toEqual([offset]);
+    }
+  });
+
+  it('fetches events that were too large for a notice, once for all who wait', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    house.owner.withoutBodies = true;
+    const { begun: waiting } = await house.afterPages(10, () => Array.from({ length: 10 }, () => read(app, sessionId, 'wait_for_data=60')));
+    house.queries.length = 0;
+
+    await house.owner.append(sessionId, SAY('a'), SAY('b'));
+
+    for (const reply of await Promise.all(waiting)) expect(offsetsOf(reply)).toEqual([0, 1]);
+    expect(house.queries).toEqual(['agent-gateway-page']);
+  });
+});

@@ -1,0 +1,141 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { type ReadEventsQuery, readEventsQuery } from '#shared/contracts/agent/read-events.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { EventFeeds } from '../feed/event-feeds.ts';
+import { longPoll } from '../feed/long-poll.ts';
+import type { EventFilter, LogPage, SessionLog } from '../feed/session-log.ts';
+import { limits, type Waits } from '../limits.ts';
+import type { OpenReaders } from '../open-readers.ts';
+import { invalidField, noSuchSession } from '../plugins/error-reply.ts';
+import { BACKOFF_HEADER, EMPTY_BACKOFF_SECONDS, type PollingBackoff } from '../plugins/polling-backoff.ts';
+import type { Deltas } from '../relay/deltas.ts';
+import { relayEvents } from '../relay/relay-events.ts';
+import { SseClient } from '../relay/sse-client.ts';
+import { checkedSessionId } from './session-id.ts';
+
+export interface ReadEventsDeps {
+  sessionLog: SessionLog;
+  feeds: EventFeeds;
+  /** Null when replies are shown whole only. */
+  deltas: Deltas | null;
+  polls: OpenReaders;
+  streams: OpenReaders;
+  backoff: PollingBackoff;
+  waits: Waits;
+  log: Log;
+}
+
+/** GET /sessions/:session_id/events: a JSON array of events, waited for if need be; with `Accept: text/event-stream` an endless stream. */
+export function readEvents(deps: ReadEventsDeps): FastifyPluginAsyncZod {
+  const params = z.object({ session_id: z.string() });
+  return async (app) => {
+    app.get('/sessions/:session_id/events', { schema: { params, querystring: readEventsQuery }, onSend: withBackoff }, async (request, reply) => {
+      const sessionId = checkedSessionId(request.params.session_id);
+      if (wantsStream(request.headers)) return streamEvents(deps, sessionId, request, reply);
+      return pollEvents(deps, sessionId, request, reply);
+    });
+  };
+}
+
+type EventsRequest = Pick<FastifyRequest, 'headers' | 'ip'> & { query: ReadEventsQuery };
+
+async function pollEvents({ sessionLog, feeds, polls, backoff, waits }: ReadEventsDeps, sessionId: string, request: EventsRequest, reply: FastifyReply) {
+  const { min_offset: minOffset, limit, wait_for_data: waitSeconds } = request.query;
+  const waitMs = waitSeconds === undefined ? waits.pollMs : waitSeconds * 1_000;
+  const ended = new AbortController();
+  const leave = polls.enter(() => ended.abort());
+  const onClose = () => ended.abort();
+  reply.raw.once('close', onClose);
+  try {
+    const events = await longPoll({ feeds, sessionLog }, sessionId, { filter: filterOf(request.query), minOffset, limit, waitMs }, ended.signal);
+    if (events === null) throw noSuchSession();
+    const isEmpty = events.length === 0;
+    if (waitMs === 0) reply.header(BACKOFF_HEADER, String(isEmpty ? await backoff.afterNothing(sessionId, request.ip) : 0));
+    else if (!isEmpty) reply.header(BACKOFF_HEADER, '0');
+    if (waitMs === 0 && !isEmpty) await backoff.afterEvents(sessionId, request.ip);
+    // Who named a time is told that it is over, as clients of other engines expect.
+    if (isEmpty && waitSeconds !== undefined && waitSeconds > 0 && !ended.signal.aborted)
+      throw new SwitchyardError('session.nothing_new', 'no event came in the time given by wait_for_data');
+    return reply.type('application/json; charset=utf-8').send(`[${events.map(({ text }) => text).join(',')}]`);
+  } finally {
+    reply.raw.off('close', onClose);
+    leave();
+  }
+}
+
+async function streamEvents(deps: ReadEventsDeps, sessionId: string, request: EventsRequest, reply: FastifyReply) {
+  const { sessionLog, feeds, streams, waits, log } = deps;
+  const filter = filterOf(request.query);
+  const from = resumePoint(request.headers) ?? request.query.min_offset;
+  const ended = new AbortController();
+  const leave = streams.enter(() => ended.abort());
+  const reader = feeds.read(sessionId);
+  const deltas = showsReplies(filter) ? (deps.deltas?.read(sessionId) ?? null) : null;
+  try {
+    const first = await firstPage(sessionLog, reader, { sessionId, filter, from });
+    if (first === null) throw noSuchSession();
+    reply.hijack();
+    const client = new SseClient(reply.raw, { ...textHeaders(reply), [BACKOFF_HEADER]: '0' }, waits);
+    const onDrain = () => client.end('the server is shutting down; resume with Last-Event-ID');
+    ended.signal.addEventListener('abort', onDrain);
+    if (ended.signal.aborted) onDrain();
+    try {
+      await relayEvents({ sessionLog, sessionId, filter, reader, deltas }, client, first);
+    } catch (error) {
+      // The head is sent, so an error has no other way to be told than the end of the stream. The client resumes.
+      log.warn({ err: error, session_id: sessionId }, 'an event stream was broken off');
+      client.end('the stream was broken off; resume with Last-Event-ID');
+    }
+    return reply;
+  } finally {
+    deltas?.release();
+    reader.release();
+    leave();
+  }
+}
+
+/** The page to begin with, the offset alone when the feed knows that there is nothing to be read yet, null when there is no such session. */
+async function firstPage(
+  sessionLog: SessionLog,
+  reader: { readonly head: number | null; learn(head: number): void },
+  { sessionId, filter, from }: { sessionId: string; filter: EventFilter; from: number },
+): Promise<LogPage | number | null> {
+  if (reader.head !== null && from >= reader.head) return from;
+  const page = await sessionLog.read(sessionId, filter, from, limits.streamPageEvents);
+  if (page !== null) reader.learn(page.head);
+  return page;
+}
+
+function filterOf({ kinds, source, trace_id }: ReadEventsQuery): EventFilter {
+  return { kinds: kinds ?? null, source: source ?? null, traceId: trace_id ?? null };
+}
+
+/** Deltas are replies in the making: who filters those out gets no deltas. They carry no trace, so a filter on one leaves them out. */
+function showsReplies({ kinds, source, traceId }: EventFilter): boolean {
+  return (kinds === null || kinds.includes('assistant_message')) && (source === null || source === 'ai_agent') && traceId === null;
+}
+
+function wantsStream({ accept }: IncomingHttpHeaders): boolean {
+  return (accept ?? '').split(',').some((range) => range.split(';')[0]?.trim().toLowerCase() === 'text/event-stream');
+}
+
+/** The offset behind `Last-Event-ID`; null without the header. @throws `request.invalid` */
+function resumePoint(headers: IncomingHttpHeaders): number | null {
+  const id = headers['last-event-id'];
+  if (id === undefined || id === '') return null;
+  if (typeof id !== 'string' || !/^\d{1,15}$/.test(id)) throw invalidField('/last-event-id', 'expected the offset of the last event');
+  return Number(id) + 1;
+}
+
+function textHeaders(reply: FastifyReply): Record<string, string> {
+  return Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]));
+}
+
+/** Every answer of this route tells when to come again, errors among them. */
+async function withBackoff(_request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  if (!reply.hasHeader(BACKOFF_HEADER)) reply.header(BACKOFF_HEADER, String(EMPTY_BACKOFF_SECONDS));
+}

@@ -1,0 +1,135 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { BEARER, BUNDLE_HASH, type House, newSession, openHouse } from '../test-support/house.ts';
+
+let house: House;
+beforeAll(async () => {
+  const database = await openPglite({ folder: null });
+  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+});
+afterEach(() => house.closeApps());
+afterAll(() => house.close());
+
+function create(body: unknown, query = '') {
+  const headers = { ...BEARER, 'content-type': 'application/json' };
+  return house.app().inject({ method: 'POST', url: `/sessions${query}`, headers, payload: JSON.stringify(body) });
+}
+
+describe('POST /sessions', () => {
+  it.each([
+    ['an empty customer', { customer_id: '' }, '/customer_id'],
+    ['a mode that there is not', { mode: 'off' }, '/mode'],
+    ['metadata that is a list', { metadata: [] }, '/metadata'],
+    ['a body that is a list', [], ''],
+  ])('refuses %s and names it', async (_case, body, path) => {
+    const reply = await create(body);
+
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json()).toMatchObject({ code: 'validation_failed', path });
+  });
+
+  it('refuses a greeting switch that is neither true nor false', async () => {
+    const reply = await create({}, '?allow_greeting=maybe');
+
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json()).toMatchObject({ path: '/allow_greeting' });
+  });
+
+  it('answers 503 when its owner says nothing and stores nothing', async () => {
+    const release = house.owner.hold();
+    try {
+      const reply = await house.app({ waits: { silenceMs: 10, answerMs: 50 } }).inject({ method: 'POST', url: '/sessions', headers: BEARER });
+
+      expect(reply.statusCode).toBe(503);
+      expect(reply.headers['retry-after']).toBe('1');
+      expect(reply.json()).toMatchObject({ code: 'not_ready' });
+    } finally {
+      release();
+    }
+  });
+
+  it('makes a session for a new guest when it is told nothing', async () => {
+    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers: BEARER });
+
+    expect(reply.statusCode).toBe(201);
+    expect(reply.json()).toMatchObject({
+      id: expect.stringMatching(/^ses_[0-9A-Z]{26}$/),
+      customer_id: expect.stringMatching(/^cus_[0-9A-Z]{26}$/),
+      agent_id: 'agent-1',
+      title: null,
+      mode: 'auto',
+      status: 'ready',
+      last_offset: -1,
+      metadata: {},
+      labels: [],
+      ephemeral: false,
+    });
+  });
+
+  it('takes an empty body that is announced as JSON', async () => {
+    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers: { ...BEARER, 'content-type': 'application/json' } });
+
+    expect(reply.statusCode).toBe(201);
+  });
+
+  it('passes on what it is told, and ignores what it does not know', async () => {
+    const reply = await create({ customer_id: 'c 1', title: 'T\u0000', metadata: { plan: 'gold' }, labels: ['vip'], mode: 'manual', colour: 'red' });
+
+    expect(reply.statusCode).toBe(201);
+    expect(reply.json()).toMatchObject({ customer_id: 'c 1', title: 'T\u0000', metadata: { plan: 'gold' }, labels: ['vip'], mode: 'manual' });
+    expect(reply.json()).not.toHaveProperty('colour');
+  });
+
+  it.each([
+    ['true without a word', {}, '', true],
+    ['false in the body', { allow_greeting: false }, '', false],
+    ['false in the query', {}, '?allow_greeting=false', false],
+    ['the query over the body', { allow_greeting: false }, '?allow_greeting=true', true],
+  ])('takes the greeting switch: %s', async (_case, body, query, expected) => {
+    const { id } = (await create(body, query)).json();
+
+    expect(house.owner.commands.find((command) => command.sessionId === id)).toMatchObject({
+      type: 'session.create',
+      commandId: `${id}-create`,
+      allowGreeting: expected,
+      bundleHash: BUNDLE_HASH,
+    });
+  });
+
+  it('carries a well-formed trace context along, and no other', async () => {
+    const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+    const app = house.app();
+    for (const [given, expected] of [
+      [traceparent, traceparent],
+      ['nonsense', null],
+    ] as const) {
+      const { id } = (await app.inject({ method: 'POST', url: '/sessions', headers: { ...BEARER, traceparent: given } })).json();
+
+      expect(house.owner.commands.find((command) => command.sessionId === id)?.traceparent).toBe(expected);
+    }
+  });
+});
+
+describe('GET /sessions/:session_id', () => {
+  it.each(['ses_unknown', 'ses.with.dots', 'x'.repeat(128), 'ses%00', 'ses%20x'])('answers 404 to %s', async (id) => {
+    const reply = await house.app().inject({ url: `/sessions/${id}`, headers: BEARER });
+
+    expect(reply.statusCode).toBe(404);
+    expect(reply.json()).toEqual({ error: 'there is no such session', code: 'not_found' });
+  });
+
+  it('gives the record as it is now', async () => {
+    const app = house.app();
+    const id = await newSession(app);
+    await house.owner.append(id, { kind: 'assistant_message', text: 'Welcome' });
+
+    const reply = await app.inject({ url: `/sessions/${id}`, headers: BEARER });
+
+    expect(reply.statusCode).toBe(200);
+    expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(reply.json()).toMatchObject({ id, last_offset: 0 });
+  });
+});

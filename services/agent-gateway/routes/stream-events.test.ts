@@ -1,0 +1,259 @@
+import { connect } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { sseFrame } from '#bus/messages/frame.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
+import { systemClock } from '#shared/clock.ts';
+import { ulid } from '#shared/ids.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { limits } from '../limits.ts';
+import type { EventClient } from '../test-support/event-source.ts';
+import { gatewaysOf } from '../test-support/gateways.ts';
+import { BEARER, type House, openHouse } from '../test-support/house.ts';
+import { until } from '../test-support/until.ts';
+
+let house: House;
+const { start, newSession, stream, stopAll } = gatewaysOf(() => house);
+beforeAll(async () => {
+  const database = await openPglite({ folder: null });
+  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+});
+afterEach(() => {
+  house.owner.silent.notices = false;
+  return stopAll();
+});
+afterAll(() => house.close());
+
+const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
+const STATUS = (status: 'acknowledged' | 'cancelled' | 'ready') => ({ kind: 'status', status, stage: null, error_detail: null }) as const;
+const idsOf = (client: EventClient) => client.events.filter(({ id }) => id !== undefined).map(({ id }) => Number(id));
+
+describe('an event stream', () => {
+  it('is refused with its proper status before it begins', async () => {
+    const gateway = await start();
+    const sessionId = await newSession(gateway);
+
+    expect((await stream(gateway, 'ses_unknown')).status).toBe(404);
+    expect((await stream(gateway, sessionId, 'min_offset=x')).status).toBe(400);
+    expect((await stream(gateway, sessionId, '', { 'last-event-id': 'x' })).status).toBe(400);
+    expect((await stream(gateway, sessionId, '', { authorization: 'Bearer x' })).status).toBe(401);
+  });
+
+  it('begins at once, before there is any event', async () => {
+    const gateway = await start();
+
+    const client = await stream(gateway, await newSession(gateway));
+
+    expect(client.status).toBe(200);
+    expect(client.headers.get('content-type')).toBe('text/event-stream');
+    expect(client.headers.get('x-accel-buffering')).toBe('no');
+    expect(client.headers.get('cache-control')).toContain('no-cache');
+    expect(client.headers.get('x-polling-backoff')).toBe('0');
+    expect(client.headers.get('x-request-id')).toMatch(/^req_/);
+    await client.waitFor('the comment', () => client.comments.length > 0);
+  });
+
+  it('sends what is there and what comes, each event once, under its offset and kind', async () => {
+    const gateway = await start();
+    const sessionId = await newSession(gateway);
+    const [first] = await house.owner.append(sessionId, SAY('one'));
+    const client = await stream(gateway, sessionId);
+    await client.waitFor('the first event', () => client.events.length === 1);
+
+    const [second, third] = await house.owner.append(sessionId, SAY('two\nlines'), STATUS('ready'));
+    await client.waitFor('all events', () => client.events.length === 3);
+
+    expect(client.events).toEqual([
+      { id: '0', event: 'assistant_message', data: JSON.stringify(first) },
+      { id: '1', event: 'assistant_message', data: JSON.stringify(second) },
+      { id: '2', event: 'status', data: JSON.stringify(third) },
+    ]);
+  });
+
+  it('resumes behind the last event that the client has, whatever the address says', async () => {
+    const gateway = await start();
+    const sessionId = await newSession(gateway);
+    await house.owner.append(sessionId, SAY('0'), SAY('1'), SAY('2'));
+
+    const client = await stream(gateway, sessionId, 'min_offset=0', { 'last-event-id': '1' });
+    await client.waitFor('an event', () => client.events.length > 0);
+    await house.owner.append(sessionId, SAY('3'));
+    await client.waitFor('the next', () => client.events.length > 1);
+
+    expect(idsOf(client)).toEqual([2, 3]);
+  });
+
+  it('sends only what its filter lets through', async () => {
+    const gateway = await start();
+    const sessionId = await newSession(gateway);
+    await house.owner.append(sessionId, STATUS('ready'), SAY('1'));
+    const client = await stream(gateway, sessionId, 'kinds=assistant_message');
+    await client.waitFor('what is there', () => client.events.length === 1);
+
+    await house.owner.append(sessionId, STATUS('ready'), SAY('3'));
+    await client.waitFor('what comes', () => client.events.length === 2);
+
+    expect(idsOf(client)).toEqual([1, 3]);
+  });
+
+  it('brings a long log in order and goes over to what comes', async () => {
+    const gateway = await start();
+    const sessionId = await newSession(gateway);
+    const count = limits.streamPageEvents * 2 + 10;
+    await house.owner.append(sessionId, ...Array.from({ length: count }, (_, n) => SAY(`${n} ${'x'.repeat(2_000)}`)));
+
+    const client = await stream(gateway, sessionId);
+    const appending = house.owner.append(sessionId, SAY('late'));
+    await client.waitFor('all events', () => client.events.length === count + 1);
+    await appending;
+
+    expect(idsOf(client)).toEqual(Array.from({ length: count + 1 }, (_, n) => n));
+  });
+
+  it('misses nothing when a notice was lost and another host takes over', async () => {
+    const gateway = await start();
+    const sessionId = await newSession(gateway);
+    const client = await stream(gateway, sessionId);
+    house.owner.silent.notices = true;
+    await house.owner.append(sessionId, SAY('lost'));
+
+    house.owner.announceTakeOver(sessionId);
+
+    await client.waitFor('the event', () => client.events.length === 1);
+  });
+
+  it('stays alive with comments', async () => {
+    const gateway = await start({ waits: { heartbeatMs: 10 } });
+
+    const client = await stream(gateway, await newSession(gateway));
+
+    await client.waitFor('heartbeats', () => client.comments.filter((comment) => comment === 'heartbeat').length >= 2);
+  });
+
+  it('is dropped when its client reads nothing, and nobody else notices', async () => {
+    const gateway = await start();
+    const sessionId = await newSession(gateway);
+    const reading = await stream(gateway, sessionId);
+    const { hostname, port } = new URL(gateway.url);
+    const socket = connect(Number(port), hostname).on('error', () => {});
+    let isClosed = false;
+    socket.on('close', () => {
+      isClosed = true;
+    });
+    socket.write(`GET /sessions/${sessionId}/events HTTP/1.1\r\nhost: x\r\nauthorization: ${BEARER.authorization}\r\naccept: text/event-stream\r\n\r\n`);
+    await until(() => socket.bytesRead > 0, 'the beginning of the stream');
+    socket.pause();
+
+    // More than the buffers of two kernels and ours can take together.
+    const events = 40;
+    for (let n = 0; n < events; n += 1) {
+      await house.owner.append(sessionId, SAY('x'.repeat(512 * 1_024)));
+      await reading.waitFor('each event', () => reading.events.length === n + 1);
+    }
+    socket.resume();
+
+    await until(() => isClosed, 'the end of the connection');
+    expect(socket.bytesRead).toBeLessThan(events * 512 * 1_024);
+  });
+});
+
+describe('deltas', () => {
+  const call = () => `trn_${ulid()}-1`;
+  const publish = (sessionId: string, callId: string, seq: number, text: string) =>
+    house.bus.tokens.publish(
+      subjectOf(addresses.tokens, sessionId, callId),
+      sseFrame('content', callId, 1, seq, `data: ${JSON.stringify({ choices: [{ delta: { content: text } }] })}\n\n`),
+    );
+  const partsOf = (client: EventClient) =>
+    client.events.filter(({ id }) => id === undefined).map(({ event, data }) => ({ event, data: JSON.parse(data) as Record<string, unknown> }));
+
+  it('do not exist where replies are shown whole', async () => {
+    const gateway = await start({ streaming: false });
+    const sessionId = await newSession(gateway);
+    const client = await stream(gateway, sessionId);
+
+    publish(sessionId, call(), 1, 'Hel');
+    await house.owner.append(sessionId, SAY('Hello'));
+    await client.waitFor('the message', () => client.events.length > 0);
+
+    expect(partsOf(client)).toEqual([]);
+  });
+
+  it('show a reply while it is made, until it is in the log', async () => {
+    const gateway = await start({ streaming: true });
+    const sessionId = await newSession(gateway);
+    const client = await stream(gateway, sessionId);
+    const callId = call();
+    const messageId = callId.replace('trn_', 'evt_');
+
+    publish(sessionId, callId, 1, 'Hel');
+    publish(sessionId, callId, 2, 'lo');
+    await client.waitFor('the deltas', () => client.events.length === 2);
+    await house.owner.append(sessionId, { ...SAY('Hello'), id: messageId }, STATUS('ready'));
+    await client.waitFor('the message', () => client.events.length === 4);
+    publish(sessionId, callId, 3, '!');
+    await house.owner.append(sessionId, SAY('next'));
+    await client.waitFor('the next message', () => client.events.length === 5);
+
+    expect(partsOf(client)).toEqual([
+      { event: 'delta', data: { message_id: messageId, seq: 1, text: 'Hel' } },
+      { event: 'delta', data: { message_id: messageId, seq: 2, text: 'lo' } },
+    ]);
+    expect(idsOf(client)).toEqual([0, 1, 2]);
+  });
+
+  it('end with a word when the reply is cancelled, before the status says so', async () => {
+    const gateway = await start({ streaming: true });
+    const sessionId = await newSession(gateway);
+    const client = await stream(gateway, sessionId);
+    const callId = call();
+    const messageId = callId.replace('trn_', 'evt_');
+    publish(sessionId, callId, 1, 'Hel');
+    await client.waitFor('a delta', () => client.events.length === 1);
+
+    await house.owner.append(sessionId, STATUS('cancelled'), STATUS('ready'));
+    await client.waitFor('the statuses', () => client.events.length === 4);
+
+    expect(client.events.map(({ event }) => event)).toEqual(['delta', 'delta', 'status', 'status']);
+    expect(partsOf(client)[1]?.data).toEqual({ message_id: messageId, seq: 2, cancelled: true });
+  });
+
+  it('begin with the text so far for a reader who comes in the middle', async () => {
+    const gateway = await start({ streaming: true });
+    const sessionId = await newSession(gateway);
+    const callId = call();
+    const messageId = callId.replace('trn_', 'evt_');
+    await house.owner.append(sessionId, STATUS('ready'), STATUS('acknowledged'));
+    publish(sessionId, callId, 1, 'Hel');
+
+    const first = await stream(gateway, sessionId);
+    await first.waitFor('the log', () => idsOf(first).length === 2);
+    publish(sessionId, callId, 2, 'lo');
+    await first.waitFor('the text so far', () => partsOf(first).length === 1);
+    const second = await stream(gateway, sessionId);
+    await second.waitFor('the text so far', () => partsOf(second).length === 1);
+    publish(sessionId, callId, 3, '!');
+    await second.waitFor('a delta', () => partsOf(second).length === 2);
+    await first.waitFor('a delta', () => partsOf(first).length === 2);
+
+    for (const client of [first, second]) {
+      expect(partsOf(client)).toEqual([
+        { event: 'snapshot', data: { message_id: messageId, seq: 1, text: 'Hello' } },
+        { event: 'delta', data: { message_id: messageId, seq: 2, text: '!' } },
+      ]);
+    }
+  });
+
+  it('are left out for a reader who filters messages out', async () => {
+    const gateway = await start({ streaming: true });
+    const sessionId = await newSession(gateway);
+    const client = await stream(gateway, sessionId, 'kinds=status');
+
+    publish(sessionId, call(), 1, 'Hel');
+    await house.owner.append(sessionId, STATUS('ready'));
+    await client.waitFor('the status', () => client.events.length === 1);
+
+    expect(partsOf(client)).toEqual([]);
+  });
+});

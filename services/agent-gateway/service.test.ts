@@ -1,0 +1,140 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { buildApp } from './app.ts';
+import { assemble } from './parts.ts';
+import { closeAtOnce, startAgentGateway } from './service.ts';
+import { gatewaysOf } from './test-support/gateways.ts';
+import { BEARER, type House, openHouse } from './test-support/house.ts';
+import { until } from './test-support/until.ts';
+
+let house: House;
+const { start, newSession, stream, stopAll } = gatewaysOf(() => house);
+beforeAll(async () => {
+  const database = await openPglite({ folder: null });
+  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+});
+afterEach(() => {
+  house.owner.silent.notices = false;
+  return stopAll();
+});
+afterAll(() => house.close());
+
+describe('start', () => {
+  it('refuses a port that is taken and names it', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await until(() => other.listening, 'the other server');
+    const { port } = other.address() as AddressInfo;
+    const deps = house.deps();
+
+    await expect(startAgentGateway({ ...deps, config: { ...deps.config, port } })).rejects.toMatchObject({ code: 'service.port_taken', details: { port } });
+    other.close();
+  });
+
+  it('is ready by itself, on the address that it gives', async () => {
+    const { url } = await start();
+
+    const health = await until(async () => {
+      const reply = await fetch(`${url}/health/ready`);
+      return reply.ok && (await reply.json());
+    }, 'readiness');
+
+    expect(health).toEqual({ status: 'ok', service: 'agent-server' });
+  });
+});
+
+it('frees the places of a poll and of a stream whose clients leave', async () => {
+  const deps = house.deps({ streaming: true, waits: { keepFeedMs: 1 } });
+  const parts = assemble(deps);
+  const app = buildApp(deps, parts);
+  const url = await app.listen({ host: '127.0.0.1', port: 0 });
+  const gateway = { url };
+  const sessionId = await newSession(gateway);
+  const leaving = new AbortController();
+
+  const poll = fetch(`${url}/sessions/${sessionId}/events?wait_for_data=60`, { headers: BEARER, signal: leaving.signal });
+  const client = await stream(gateway, sessionId);
+  await until(() => parts.polls.size === 1 && parts.streams.size === 1, 'both readers');
+  leaving.abort();
+  client.close();
+
+  await expect(poll).rejects.toThrow();
+  await until(() => parts.polls.size === 0 && parts.streams.size === 0, 'both places');
+  await closeAtOnce(app);
+});
+
+describe('stop', () => {
+  it('ends polls with an empty list and streams with a comment, and then refuses connections', async () => {
+    const gateway = await start();
+    const sessionId = await newSession(gateway);
+    const polled = [await newSession(gateway), await newSession(gateway)] as const;
+    const client = await stream(gateway, sessionId);
+    const paths = [`${polled[0]}/events?wait_for_data=60`, `${polled[1]}/events`];
+    const { begun: polls } = await house.afterPages(2, () => paths.map((path) => fetch(`${gateway.url}/sessions/${path}`, { headers: BEARER })));
+
+    await gateway.stop();
+
+    for (const reply of await Promise.all(polls)) {
+      expect(reply.status).toBe(200);
+      expect(await reply.json()).toEqual([]);
+    }
+    await client.waitFor('the end', () => client.isEnded);
+    expect(client.comments.at(-1)).toContain('shutting down');
+    await expect(fetch(`${gateway.url}/health/live`)).rejects.toThrow();
+  });
+
+  it('finishes what is in hand, and refuses what comes meanwhile', async () => {
+    const gateway = await start();
+    const sessionId = await newSession(gateway);
+    const release = house.owner.hold();
+    const inHand = fetch(`${gateway.url}/sessions/${sessionId}/events`, {
+      method: 'POST',
+      headers: { ...BEARER, 'content-type': 'application/json' },
+      body: JSON.stringify({ kind: 'user_message', text: 'Hello' }),
+    });
+    await until(async () => (await storedCommands(sessionId)) === 2, 'the command in the log');
+
+    const stopping = gateway.stop();
+    const ready = await fetch(`${gateway.url}/health/ready`);
+    const live = await fetch(`${gateway.url}/health/live`);
+    const refused = await fetch(`${gateway.url}/sessions/${sessionId}`, { headers: BEARER });
+    const unauthorized = await fetch(`${gateway.url}/sessions/${sessionId}`);
+    release();
+    await stopping;
+
+    expect([ready.status, await ready.json()]).toEqual([503, { status: 'draining' }]);
+    expect(live.status).toBe(200);
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get('connection')).toBe('close');
+    expect(refused.headers.get('retry-after')).toBe('1');
+    expect(unauthorized.status).toBe(401);
+    expect((await inHand).status).toBe(201);
+  });
+
+  it('takes no longer than it may', async () => {
+    const deps = house.deps();
+    const gateway = await startAgentGateway({ ...deps, config: { ...deps.config, drainTimeoutMs: 50 } });
+    const sessionId = await newSession(gateway);
+    const release = house.owner.hold();
+    const inHand = fetch(`${gateway.url}/sessions/${sessionId}/events`, {
+      method: 'POST',
+      headers: { ...BEARER, 'content-type': 'application/json' },
+      body: JSON.stringify({ kind: 'user_message', text: 'Hello' }),
+    });
+    await until(async () => (await storedCommands(sessionId)) === 2, 'the command in the log');
+
+    const [outcome] = await Promise.all([inHand.catch(() => 'cut'), gateway.stop()]);
+    release();
+
+    expect(outcome).toBe('cut');
+  });
+
+  async function storedCommands(sessionId: string): Promise<number> {
+    const { rows } = await house.database.query<{ count: number }>('select count(*)::int as count from bus_log where message_id like $1', [`${sessionId}%`]);
+    return rows[0]?.count ?? 0;
+  }
+});

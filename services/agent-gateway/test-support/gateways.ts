@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { type AgentGateway, startAgentGateway } from '../service.ts';
+import { type EventClient, openEvents } from './event-source.ts';
+import { BEARER, type House } from './house.ts';
+
+const newRecord = z.object({ id: z.string() });
+
+/** Gateways that really listen, their clients, and an end for all of them. */
+export interface Gateways {
+  start(changes?: Parameters<House['deps']>[0]): Promise<AgentGateway>;
+  newSession(gateway: { url: string }): Promise<string>;
+  stream(gateway: { url: string }, sessionId: string, query?: string, headers?: Record<string, string>): Promise<EventClient>;
+  stopAll(): Promise<void>;
+}
+
+export function gatewaysOf(house: () => House): Gateways {
+  const gateways: AgentGateway[] = [];
+  const clients: EventClient[] = [];
+  return {
+    start: async (changes = {}) => {
+      const gateway = await startAgentGateway(house().deps(changes));
+      gateways.push(gateway);
+      return gateway;
+    },
+    newSession: async ({ url }) => {
+      const reply = await fetch(`${url}/sessions`, { method: 'POST', headers: BEARER });
+      return newRecord.parse(await reply.json()).id;
+    },
+    stream: async ({ url }, sessionId, query = '', headers = {}) => {
+      const client = await openEvents(`${url}/sessions/${sessionId}/events?${query}`, { ...BEARER, ...headers });
+      clients.push(client);
+      return client;
+    },
+    stopAll: async () => {
+      for (const client of clients.splice(0)) client.close();
+      await Promise.all(gateways.splice(0).map((gateway) => gateway.stop()));
+    },
+  };
+}

@@ -1,0 +1,116 @@
+import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
+import { z } from 'zod';
+import type { Bus } from '#bus/bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Cache } from '#shared/storage/cache.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { migrate } from '#shared/storage/migrate.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { buildApp } from '../app.ts';
+import type { AgentGatewayDeps } from '../deps.ts';
+import type { Waits } from '../limits.ts';
+import { OwnerDouble } from './owner-double.ts';
+import { until } from './until.ts';
+
+export const API_KEY = 'sk-test-agent';
+export const BEARER = { authorization: `Bearer ${API_KEY}` };
+export const BUNDLE_HASH = 'bundle-1';
+
+/** What stands around a gateway: real embedded drivers, and a double of the partitions' owner. */
+export interface House {
+  bus: Bus;
+  database: Database;
+  cache: Cache;
+  owner: OwnerDouble;
+  /** Statements that went through the gateways' handle, by name, in order. */
+  queries: string[];
+  /** Forgets the statements so far, does something, and waits until the gateways have read so many pages of logs since. */
+  afterPages<Done>(count: number, begin: () => Done): Promise<{ begun: Done }>;
+  deps(changes?: { streaming?: boolean; waits?: Partial<Waits>; bus?: Bus; database?: Database }): AgentGatewayDeps;
+  app(changes?: Parameters<House['deps']>[0]): FastifyInstance;
+  /** Between two tests: a gateway left open would go on asking. */
+  closeApps(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** @param drivers fresh ones, opened by the test; the house closes them */
+export async function openHouse({ database, bus, cache }: { database: Database; bus: Bus; cache: Cache }): Promise<House> {
+  await migrate(database);
+  await database.query('insert into bundles (hash, body) values ($1, $2::json)', [BUNDLE_HASH, '{}']);
+  const owner = new OwnerDouble({ bus, database });
+  owner.start();
+  const queries: string[] = [];
+  const watched: Database = {
+    ...database,
+    transaction: (work) => database.transaction(work),
+    close: () => database.close(),
+    query: (statement, parameters) => {
+      queries.push(typeof statement === 'string' ? statement : statement.name);
+      return database.query(statement, parameters);
+    },
+  };
+  const apps: FastifyInstance[] = [];
+  const deps: House['deps'] = (changes = {}) => ({
+    config: { host: '127.0.0.1', port: 0, streaming: changes.streaming ?? false, drainTimeoutMs: 5_000 },
+    agent: { id: 'agent-1', apiKey: API_KEY, bundleHash: BUNDLE_HASH },
+    bus: changes.bus ?? bus,
+    database: changes.database ?? watched,
+    cache,
+    log: silentLog,
+    clock: systemClock,
+    waits: changes.waits ?? {},
+  });
+  const closeApps = async () => {
+    await Promise.all(apps.splice(0).map((app) => app.close()));
+  };
+  return {
+    bus,
+    database,
+    cache,
+    owner,
+    queries,
+    afterPages: async (count, begin) => {
+      queries.length = 0;
+      // Wrapped, since what was begun may be a promise that is not to be awaited yet.
+      const begun = begin();
+      await until(() => queries.filter((name) => name === 'agent-gateway-page').length >= count, `${count} pages`);
+      return { begun };
+    },
+    deps,
+    app: (changes) => {
+      const app = buildApp(deps(changes));
+      apps.push(app);
+      return app;
+    },
+    closeApps,
+    close: async () => {
+      await closeApps();
+      await owner.stop();
+      await bus.close();
+      await cache.close();
+      await database.close();
+    },
+  };
+}
+
+/** A fresh session, made through the API. */
+export async function newSession(app: FastifyInstance): Promise<string> {
+  const reply = await app.inject({ method: 'POST', url: '/sessions', headers: BEARER });
+  return z.object({ id: z.string() }).parse(reply.json()).id;
+}
+
+export async function post(app: FastifyInstance, sessionId: string, body: unknown, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
+  const payload = JSON.stringify(body);
+  return app.inject({ method: 'POST', url: `/sessions/${sessionId}/events`, headers: { ...BEARER, 'content-type': 'application/json', ...headers }, payload });
+}
+
+export async function read(app: FastifyInstance, sessionId: string, query = '', headers: Record<string, string> = {}): Promise<LightMyRequestResponse> {
+  return app.inject({ method: 'GET', url: `/sessions/${sessionId}/events?${query}`, headers: { ...BEARER, ...headers } });
+}
+
+const texts = z.array(z.object({ offset: z.number(), text: z.string().optional() }));
+
+/** The offsets of the events in an answer. */
+export function offsetsOf(reply: LightMyRequestResponse): number[] {
+  return texts.parse(reply.json()).map(({ offset }) => offset);
+}

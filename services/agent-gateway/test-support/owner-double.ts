@@ -1,0 +1,181 @@
+import type { Bus, Subscription } from '#bus/bus.ts';
+import { type Answer, type AnswerMessage, type CommandOf, type NoticeMessage, type SessionCommand, sessionCommand } from '#bus/messages/session.ts';
+import { PARTITION_COUNT, partitionOf } from '#bus/partition.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
+import type { ConversationEvent, EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
+import type { SessionRecord } from '#shared/contracts/agent/session.ts';
+import { traceId, ulid } from '#shared/ids.ts';
+import type { Database } from '#shared/storage/database.ts';
+
+/** What a test adds to a log by itself. */
+export type Appended = EventContent & { id?: string; source?: EventSource; trace_id?: string; created_at?: string };
+
+/**
+ * Stands in for the owner of all partitions: takes commands in order, stores events, records and seen rows, then answers and notifies.
+ * It runs no turns; a test appends what a turn would. Each of its voices can be silenced, since each may be lost.
+ */
+export class OwnerDouble {
+  /** What is not said. Stored it is all the same. */
+  readonly silent = { answers: false, notices: false };
+  /** Sends notices without the events, as a real owner does when they are large. */
+  withoutBodies = false;
+  /** Every command that arrived, in order. */
+  readonly commands: SessionCommand[] = [];
+  readonly #bus: Bus;
+  readonly #database: Database;
+  readonly #records = new Map<string, SessionRecord>();
+  readonly #readers: Subscription[] = [];
+  #hold: Promise<void> = Promise.resolve();
+
+  constructor({ bus, database }: { bus: Bus; database: Database }) {
+    this.#bus = bus;
+    this.#database = database;
+  }
+
+  start(): void {
+    for (let partition = 0; partition < PARTITION_COUNT; partition += 1) {
+      this.#readers.push(
+        this.#bus.commands.read(partition, 0, async (commands) => {
+          for (const { body } of commands) {
+            await this.#hold;
+            await this.#take(sessionCommand.parse(JSON.parse(body)));
+          }
+        }),
+      );
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#readers.map((reader) => reader.stop()));
+  }
+
+  /** Applies nothing until the returned function is called. */
+  hold(): () => void {
+    let release = () => {};
+    this.#hold = new Promise((resolve) => {
+      release = resolve;
+    });
+    return release;
+  }
+
+  async append(sessionId: string, ...contents: Appended[]): Promise<ConversationEvent[]> {
+    const record = this.#records.get(sessionId);
+    if (record === undefined) throw new Error(`no session ${sessionId}`);
+    const trace = traceId();
+    const events = contents.map(({ id, source, trace_id, created_at, ...content }, place): ConversationEvent => {
+      const about = { id: id ?? `evt_${ulid()}`, source: source ?? 'ai_agent', trace_id: trace_id ?? trace, metadata: {} };
+      return { offset: record.last_offset + 1 + place, created_at: created_at ?? new Date().toISOString(), ...about, ...content };
+    });
+    await this.#store(record, events);
+    this.#notify(sessionId, events);
+    return events;
+  }
+
+  /** What a host says that has taken the session's partition over. */
+  announceTakeOver(sessionId: string): void {
+    this.#bus.notices.publish(subjectOf(addresses.partitions, partitionOf(sessionId)), JSON.stringify({ v: 1, epoch: 2 }));
+  }
+
+  async #take(command: SessionCommand): Promise<void> {
+    this.commands.push(command);
+    const { rows } = await this.#database.query<{ answer: Answer }>('select answer from seen where session_id = $1 and command_id = $2', [
+      command.sessionId,
+      command.commandId,
+    ]);
+    const [seen] = rows;
+    if (seen !== undefined) {
+      this.#answer(command, seen.answer, true);
+      return;
+    }
+    const events: ConversationEvent[] = [];
+    const answer = await this.#apply(command, events);
+    await this.#database.query('insert into seen (session_id, command_id, answer) values ($1, $2, $3::json)', [
+      command.sessionId,
+      command.commandId,
+      JSON.stringify(answer),
+    ]);
+    this.#answer(command, answer, false);
+    if (events.length > 0) this.#notify(command.sessionId, events);
+  }
+
+  async #apply(command: SessionCommand, events: ConversationEvent[]): Promise<Answer> {
+    if (command.type === 'session.create') {
+      const record = recordOf(command);
+      await this.#store(record, []);
+      return { ok: true, value: { session: record } };
+    }
+    const record = this.#records.get(command.sessionId);
+    if (record === undefined || command.type !== 'message.post') return { ok: false, code: 'session.not_found', message: 'there is no such session' };
+    const event: ConversationEvent = {
+      offset: record.last_offset + 1,
+      created_at: new Date().toISOString(),
+      id: `evt_${ulid()}`,
+      source: command.source,
+      trace_id: command.traceId,
+      metadata: command.metadata,
+      kind: 'user_message',
+      text: command.text,
+    };
+    await this.#store(record, [event]);
+    events.push(event);
+    return { ok: true, value: { event } };
+  }
+
+  async #store(record: SessionRecord, events: readonly ConversationEvent[]): Promise<void> {
+    const next = { ...record, last_offset: record.last_offset + events.length };
+    await this.#database.transaction(async (handle) => {
+      await handle.query(
+        `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at)
+         values ($1, $2, $3, 1, '{}'::json, $4::json, now(), now())
+         on conflict (id) do update set head = excluded.head, record = excluded.record`,
+        [record.id, partitionOf(record.id), next.last_offset + 1, JSON.stringify(next)],
+      );
+      for (const event of events) {
+        await handle.query(`insert into events (session_id, off, id, kind, source, trace_id, body, created_at) values ($1, $2, $3, $4, $5, $6, $7::json, $8)`, [
+          record.id,
+          event.offset,
+          event.id,
+          event.kind,
+          event.source,
+          event.trace_id,
+          JSON.stringify(event),
+          event.created_at,
+        ]);
+      }
+    });
+    this.#records.set(record.id, next);
+  }
+
+  #answer({ answerTo, commandId }: SessionCommand, answer: Answer, repeat: boolean): void {
+    if (answerTo === null || this.silent.answers) return;
+    const message: AnswerMessage = { v: 1, commandId, repeat, answer };
+    this.#bus.notices.publish(subjectOf(addresses.answers, answerTo), JSON.stringify(message));
+  }
+
+  #notify(sessionId: string, events: readonly ConversationEvent[]): void {
+    const [first] = events;
+    if (this.silent.notices || first === undefined) return;
+    const texts = this.withoutBodies ? null : events.map((event) => JSON.stringify(event));
+    const message: NoticeMessage = { v: 1, first: first.offset, last: first.offset + events.length - 1, events: texts };
+    this.#bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify(message));
+  }
+}
+
+function recordOf(command: CommandOf<'session.create'>): SessionRecord {
+  const at = new Date().toISOString();
+  return {
+    id: command.sessionId,
+    customer_id: command.customerId,
+    agent_id: command.agentId,
+    title: command.title,
+    mode: command.mode,
+    status: 'ready',
+    created_at: at,
+    updated_at: at,
+    last_offset: -1,
+    consumption_offsets: { client: -1 },
+    metadata: command.metadata,
+    labels: command.labels,
+    ephemeral: false,
+  };
+}

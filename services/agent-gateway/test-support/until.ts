@@ -1,0 +1,10 @@
+/** Looks until the condition holds and gives what it found; null, undefined and false do not hold. @throws when the time is over */
+export async function until<Value>(look: () => Value | Promise<Value>, what: string, timeoutMs = 5_000): Promise<NonNullable<Value>> {
+  const endsAtMs = performance.now() + timeoutMs;
+  for (;;) {
+    const found = await look();
+    if (found !== null && found !== undefined && found !== false) return found;
+    if (performance.now() > endsAtMs) throw new Error(`waited ${timeoutMs} ms in vain for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
