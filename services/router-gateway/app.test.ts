@@ -1,0 +1,290 @@
+import { Readable } from 'node:stream';
+import type { InjectOptions } from 'fastify';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { environment, type FaultyBus, faultyBus, KEY, openTestApp, type TestApp, testConfig } from './test-support/harness.ts';
+import { type ScriptedWorker, startScriptedWorker } from './test-support/scripted-worker.ts';
+
+// Bounds for a machine that is busy with other tests; none of these waits for time to pass.
+vi.setConfig({ testTimeout: 20_000 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
+
+const CHAT = '/api/v1/chat/completions';
+const hello = { messages: [{ role: 'user', content: 'Hello' }] };
+const authorization = `Bearer ${KEY}`;
+
+let database: Database;
+let memoryBus: Bus;
+let testBus: FaultyBus;
+let worker: ScriptedWorker;
+let opened: TestApp;
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  memoryBus = await openMemoryBus({ database, clock: systemClock });
+  testBus = faultyBus(memoryBus);
+  worker = startScriptedWorker(memoryBus);
+}, 60_000);
+
+afterAll(async () => {
+  await worker.stop();
+  await memoryBus.close();
+  await database.close();
+});
+
+beforeEach(() => {
+  opened = openTestApp(testBus.bus);
+});
+
+afterEach(async () => {
+  await opened.close();
+  testBus.faults.ready = true;
+  testBus.faults.loses = () => false;
+  testBus.faults.beforePublish = async () => {};
+});
+
+/** Opens the app anew with other limits or another configuration. */
+async function reopen(options: Parameters<typeof openTestApp>[1]): Promise<void> {
+  await opened.close();
+  opened = openTestApp(testBus.bus, options);
+}
+
+const post = (payload: InjectOptions['payload'], headers: Record<string, string> = {}) =>
+  opened.app.inject({ method: 'POST', url: CHAT, headers: { authorization, ...headers }, ...(payload !== undefined && { payload }) });
+
+/** Answers the next call, so that the request that made it ends. */
+async function answerNext(status = 200, body: unknown = { id: 'x' }) {
+  const held = await worker.next();
+  held.body(status, body);
+  return held.call;
+}
+
+describe('a caller without a valid key', () => {
+  it.each([
+    ['none', {}, 'No API key was given: send it as "Authorization: Bearer <key>"'],
+    ['another scheme', { authorization: 'Basic c2stdGVzdC0x' }, 'The Authorization header is not of the form "Bearer <key>"'],
+    ['no secret', { authorization: 'Bearer ' }, 'The Authorization header is not of the form "Bearer <key>"'],
+    ['two words', { authorization: `Bearer ${KEY} ${KEY}` }, 'The Authorization header is not of the form "Bearer <key>"'],
+    ['an unknown one', { authorization: 'Bearer sk-test-9' }, 'The API key is not valid'],
+    ['the beginning of one', { authorization: `Bearer ${KEY.slice(0, -1)}` }, 'The API key is not valid'],
+    ['a disabled one', { authorization: 'Bearer sk-test-off' }, 'The API key is disabled'],
+  ])('is refused with 401: %s', async (_, headers, message) => {
+    for (const request of [
+      { method: 'POST', url: CHAT, payload: hello },
+      { method: 'GET', url: '/api/v1/models' },
+    ] as const) {
+      const response = await opened.app.inject({ ...request, headers });
+
+      expect(response.statusCode).toBe(401);
+      expect(response.headers['www-authenticate']).toBe('Bearer');
+      expect(response.json()).toEqual({ error: { code: 401, message, type: 'authentication', param: '', metadata: { error_type: 'authentication' } } });
+    }
+  });
+
+  it('is refused before its body is looked at', async () => {
+    const response = await opened.app.inject({ method: 'POST', url: CHAT, headers: { 'content-type': 'application/json' }, payload: '{' });
+
+    expect(response.statusCode).toBe(401);
+  });
+
+  it('may write the scheme in any case', async () => {
+    const response = await opened.app.inject({ method: 'GET', url: '/api/v1/models', headers: { authorization: `bearer ${KEY}` } });
+
+    expect(response.statusCode).toBe(200);
+  });
+});
+
+describe('a request that is refused', () => {
+  it.each([
+    ['malformed JSON', '{"messages": [', 'application/json', 400, 'invalid_request'],
+    ['no body', '', 'application/json', 400, 'invalid_request'],
+    ['another media type', 'messages=1', 'application/x-www-form-urlencoded', 415, 'invalid_request'],
+    ['a prototype in the JSON', '{"__proto__": {"x": 1}, "messages": [{"role": "user", "content": "a"}]}', 'application/json', 400, 'invalid_request'],
+  ])('has a body of the router: %s', async (_, payload, contentType, status, type) => {
+    const response = await post(payload, { 'content-type': contentType });
+
+    expect(response.statusCode).toBe(status);
+    expect(response.headers['content-type']).toMatch(/^application\/json/);
+    expect(response.json()).toEqual({ error: { code: status, message: expect.stringMatching(/./), type, param: '', metadata: { error_type: type } } });
+  });
+
+  it('names the field that the schema refuses', async () => {
+    const response = await post({ messages: [{ role: 'user', content: 'a' }, { role: 'user' }] });
+
+    expect(response.statusCode).toBe(400);
+    expect(response.json().error).toMatchObject({ code: 400, param: 'messages[1].content', message: expect.stringMatching(/^messages\[1\]\.content: /) });
+  });
+
+  it('is too large, whether its size is announced or not', async () => {
+    await reopen({ limits: { bodyBytes: 1_000 } });
+    const large = JSON.stringify({ messages: [{ role: 'user', content: 'a'.repeat(1_000) }] });
+
+    const announced = await post(large, { 'content-type': 'application/json' });
+    const streamed = await post(Readable.from([large]), { 'content-type': 'application/json' });
+
+    for (const response of [announced, streamed]) {
+      expect(response.statusCode).toBe(413);
+      expect(response.json().error).toMatchObject({ code: 413, type: 'payload_too_large', param: '' });
+    }
+  });
+
+  it('is nested too deeply to be handled by whoever reads it later', async () => {
+    const deep = `{"messages":[{"role":"user","content":"a"}],"x":${'['.repeat(50_000)}${']'.repeat(50_000)}}`;
+
+    const response = await post(deep, { 'content-type': 'application/json' });
+
+    expect(response.statusCode).toBe(400);
+    expect(response.json().error.message).toBe('The request is nested more than 200 levels deep');
+  });
+
+  it.each([
+    [{ model: 'acme/huge' }, 'acme/huge is not a valid model ID', 'model'],
+    [{ models: ['a/b', 'c/d'] }, 'a/b is not a valid model ID', 'models'],
+    [{ model: 'e/f', models: ['a/b'] }, 'e/f is not a valid model ID', 'model'],
+  ])('names no known model: %j', async (names, message, param) => {
+    const response = await post({ ...hello, ...names });
+
+    expect(response.statusCode).toBe(400);
+    expect(response.json()).toEqual({ error: { code: 400, message, type: 'invalid_request', param, metadata: { error_type: 'invalid_request' } } });
+    expect(response.headers['x-generation-id']).toBeUndefined();
+  });
+
+  it('has a session id in its header that is too long', async () => {
+    const response = await post(hello, { 'x-session-id': 's'.repeat(129) });
+
+    expect(response.statusCode).toBe(400);
+    expect(response.json().error.param).toBe('x-session-id');
+  });
+
+  it('asks for what is not there, with any method', async () => {
+    for (const method of ['GET', 'POST', 'DELETE'] as const) {
+      const response = await opened.app.inject({ method, url: '/api/v1/nothing?x=1' });
+      expect(response.statusCode).toBe(404);
+      expect(response.json()).toEqual({
+        error: { code: 404, message: 'There is nothing at /api/v1/nothing', type: 'not_found', param: '', metadata: { error_type: 'not_found' } },
+      });
+    }
+  });
+
+  it('uses the wrong method', async () => {
+    const response = await opened.app.inject({ method: 'GET', url: CHAT, headers: { authorization } });
+
+    expect(response.statusCode).toBe(405);
+    expect(response.headers.allow).toBe('POST');
+    expect(response.json().error).toMatchObject({ code: 405, type: 'invalid_request' });
+  });
+
+  it('has an address that is none', async () => {
+    const response = await opened.app.inject({ method: 'GET', url: '/api/v1/%E0%A4%A' });
+
+    expect(response.statusCode).toBe(400);
+    expect(response.json().error).toMatchObject({ code: 400, type: 'invalid_request', param: '' });
+  });
+});
+
+describe('the list of models', () => {
+  const get = (url: string) => opened.app.inject({ method: 'GET', url, headers: { authorization } });
+
+  it('shows each model once, with exact prices per token', async () => {
+    const response = await get('/api/v1/models');
+
+    expect(response.statusCode).toBe(200);
+    expect(response.json()).toMatchObject({ object: 'list', links: { next: null }, total_count: 2 });
+    expect(response.json().data).toEqual([
+      {
+        id: 'acme/large',
+        object: 'model',
+        owned_by: 'acme',
+        canonical_slug: 'acme/large',
+        name: 'Acme Large',
+        created: 0,
+        description: 'The large one',
+        context_length: 16_000,
+        architecture: { modality: 'text->text', input_modalities: ['text'], output_modalities: ['text'], tokenizer: null, instruct_type: null },
+        pricing: { prompt: '0.00000015', completion: '0.0000025', request: '0.01', input_cache_read: '0.000000075' },
+        top_provider: { context_length: 8_000, max_completion_tokens: 1_000, is_moderated: false },
+        per_request_limits: null,
+        supported_parameters: ['stop', 'temperature', 'tools'],
+        default_parameters: null,
+        links: { details: '/api/v1/models/acme/large/endpoints' },
+      },
+      expect.objectContaining({
+        id: 'acme/small',
+        name: 'acme/small',
+        context_length: null,
+        pricing: { prompt: '-1', completion: '-1' },
+        supported_parameters: expect.arrayContaining(['temperature', 'response_format']),
+      }),
+    ]);
+  });
+
+  it('is counted', async () => {
+    expect((await get('/api/v1/models/count')).json()).toEqual({ data: { count: 2 } });
+  });
+});
+
+describe('every answer', () => {
+  it('carries the request id of the caller when it is well formed, else a new one', async () => {
+    const idOf = async (given: string | null) => {
+      const headers = given === null ? {} : { 'x-request-id': given };
+      return (await opened.app.inject({ method: 'GET', url: '/health/live', headers })).headers['x-request-id'];
+    };
+
+    expect(await idOf('req-7.A_b')).toBe('req-7.A_b');
+    expect(await idOf(null)).toMatch(/^req_[0-9A-Z]{26}$/);
+    expect(await idOf('two words')).toMatch(/^req_/);
+    expect(await idOf('x'.repeat(129))).toMatch(/^req_/);
+  });
+
+  it('leaves one line in the log, without the key and without what was said', async () => {
+    const response = post({ messages: [{ role: 'user', content: 'a private matter' }] });
+    const call = await answerNext(200, { text: 'a private answer' });
+    await response;
+
+    await eventually(() => opened.log.lines.filter(({ message }) => message === 'request')).toHaveLength(1);
+    const line = opened.log.lines.find(({ message }) => message === 'request');
+    expect(line?.fields).toMatchObject({ method: 'POST', route: CHAT, status: 200, keyId: 'one', generationId: call.callId });
+    expect(JSON.stringify(opened.log.lines)).not.toMatch(new RegExp(`private|${KEY}`));
+  });
+});
+
+describe('health', () => {
+  it('is ready while the bus can be reached and nothing is being drained, and alive in any case', async () => {
+    const statusOf = async (name: string) => {
+      const response = await opened.app.inject({ method: 'GET', url: `/health/${name}` });
+      return [response.statusCode, response.json().status];
+    };
+
+    expect(await statusOf('ready')).toEqual([200, 'ok']);
+    testBus.faults.ready = false;
+    expect(await statusOf('ready')).toEqual([503, 'bus_unreachable']);
+    testBus.faults.ready = true;
+    opened.admission.close();
+    expect(await statusOf('ready')).toEqual([503, 'draining']);
+    expect(await statusOf('live')).toEqual([200, 'ok']);
+  });
+});
+
+describe('a configuration that can not work', () => {
+  const build = (change: Partial<typeof testConfig>, variables: Record<string, string | undefined> = {}) => {
+    return () => openTestApp(testBus.bus, { config: { ...testConfig, ...change }, variables: { ...environment, ...variables } });
+  };
+
+  it('names the variable of a key that is not set, unless the key is disabled', () => {
+    expect(build({}, { KEY_ONE: undefined })).toThrow("KEY_ONE is not set: the router's key 'one' needs it");
+    expect(build({}, { KEY_OFF: undefined })).not.toThrow();
+  });
+
+  it('refuses two keys with one secret, without telling it', () => {
+    expect(build({}, { KEY_TWO: KEY })).toThrow("the router's keys 'one' and 'two' have the same secret");
+  });
+
+  it('refuses a default model that is not there', () => {
+    expect(build({ default_model: 'no/such' })).toThrow("default_model: 'no/such' is not among the models");
+    expect(build({ default_model: 'large' })).not.toThrow();
+  });
+});

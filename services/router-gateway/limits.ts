@@ -1,0 +1,43 @@
+const KIB = 1_024;
+const MIB = 1_024 * KIB;
+
+/** Every bound of this room, with its reason. Times are milliseconds. Tests pass smaller ones. */
+export const gatewayLimits = {
+  /** The largest request: a few images or an hour of compressed audio as base64, and what the bus takes as one item. */
+  bodyBytes: 32 * MIB,
+  /** Nesting of a request. No schema or message comes near it, and every later reader and writer of the JSON recurses. */
+  bodyDepth: 200,
+  /** Bodies that are being read or handed on at once. Over it a request is told to come back: memory is finite. */
+  bodyBytesInHand: 512 * MIB,
+  /** Calls held at once. Each may hold `unsentBytes` and its socket; over it another replica should serve. */
+  openCalls: 4_096,
+  /** What a refused client is told to wait. */
+  retryAfterMs: 1_000,
+  /** From a request's first byte to its last: 32 MiB over a slow line. */
+  requestMs: 300_000,
+  /** For the bus to take a call. A healthy one needs milliseconds; past it the client should try again. */
+  publishMs: 10_000,
+  /** Until then nothing is sent, so that an error has its proper status; after it proxies begin to think the call is dead. */
+  headerDelayMs: 15_000,
+  /** Frames that show no content wait for one that does; more than this (a long debug chunk) is sent at once. */
+  heldBytes: 256 * KIB,
+  /** A client that has not taken this much is dropped: the bus is never paused for one reader. */
+  unsentBytes: 256 * KIB,
+  /** Frames that arrive while earlier ones are read again. */
+  pendingBytes: 4 * MIB,
+  /** Silence after which what the bus keeps is read again, since live frames may be lost; doubled each time nothing was found. */
+  silenceMs: 6_000,
+  silenceMaxMs: 60_000,
+  /** For the bus to give what it keeps of a call. */
+  replayMs: 5_000,
+  /** Past its deadline a worker says so itself; this long after it the worker is taken for dead. */
+  deadlineGraceMs: 5_000,
+  /** For a client to take the last bytes of its answer. */
+  finishMs: 30_000,
+  /** At a stop: for the last error chunks to leave, after which sockets are cut. */
+  stopFlushMs: 2_000,
+  /** `session_id` in a header; the schema has the same bound for the body. */
+  sessionIdLength: 128,
+} as const;
+
+export type GatewayLimits = { readonly [Name in keyof typeof gatewayLimits]: number };

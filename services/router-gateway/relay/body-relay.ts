@@ -1,0 +1,24 @@
+import { FrameFeed } from './frame-feed.ts';
+import type { OpenRelay } from './relay.ts';
+import { type WholeAnswer, wholeAnswer } from './whole-answer.ts';
+
+/** Waits for the one frame that is the whole answer. Nothing is sent before it, so every outcome has its proper status. */
+export const relayBody: OpenRelay = (deps, call) => {
+  let feed: FrameFeed | null = null;
+  const answer = new Promise<WholeAnswer | null>((resolve, reject) => {
+    feed = new FrameFeed(deps, call, {
+      take: (frame) => {
+        // Frames of a stream say nothing here, but the end of one is an end.
+        if (frame.kind === 'body' || frame.kind === 'error') resolve(wholeAnswer(frame.status, frame.body));
+      },
+      restart: () => {},
+      fail: reject,
+    });
+    call.reply.raw.once('close', () => {
+      feed?.abandon();
+      // Without effect once the answer is known: then 'close' only says that it was sent.
+      resolve(null);
+    });
+  });
+  return { answer, fail: (error) => feed?.fail(error) };
+};

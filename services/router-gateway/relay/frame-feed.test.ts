@@ -1,0 +1,117 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { type Frame, sseFrame } from '#bus/messages/frame.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { type GatewayLimits, gatewayLimits } from '../limits.ts';
+import { faultyBus } from '../test-support/harness.ts';
+import { FrameFeed } from './frame-feed.ts';
+import { openTokenDemux, type TokenDemux } from './token-demux.ts';
+
+let database: Database;
+let bus: Bus;
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  bus = await openMemoryBus({ database, clock: systemClock });
+}, 60_000);
+
+afterAll(async () => {
+  await bus.close();
+  await database.close();
+});
+
+const limits = { ...gatewayLimits, silenceMs: 5, silenceMaxMs: 5 };
+const numbered = (frame: Frame) => (frame.kind === 'body' ? 'body' : `${frame.attempt}.${frame.seq}`);
+
+/** What happens to one frame of the worker that has the call: its live copy may be lost, it may be sent again, and another worker may still be talking. */
+const fate = fc.record({ lost: fc.boolean(), repeated: fc.boolean(), zombie: fc.boolean(), pause: fc.boolean() });
+
+describe('FrameFeed', () => {
+  it('brings every frame once and in order, whatever is lost or repeated on the way', async () => {
+    let runs = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(fate, { minLength: 1, maxLength: 20 }), async (fates) => {
+        runs += 1;
+        const callId = `call-${runs}`;
+        const faulty = faultyBus(bus);
+        const demux = openTokenDemux({ bus: faulty.bus, origin: 'gfeed', log: silentLog });
+        const subject = subjectOf(addresses.tokens, 'gfeed', callId);
+        const taken: string[] = [];
+        const ended = new Promise<string>((resolve) => {
+          new FrameFeed(
+            { bus: faulty.bus, demux, clock: systemClock, log: silentLog, limits },
+            { callId, deadlineAtMs: systemClock.nowMs() + 60_000 },
+            {
+              take: (frame) => {
+                taken.push(numbered(frame));
+                if (frame.kind === 'done') resolve('done');
+              },
+              restart: () => {},
+              fail: (error) => resolve(error.message),
+            },
+          );
+        });
+        // The first frame of the second delivery is never lost: what a zombie says before it would be the call's.
+        bus.tokens.publish(subject, sseFrame('open', callId, 2, 1, 'data: 1\n\n'));
+        const lost = new Set(fates.flatMap((one, place) => (one.lost ? [`.2.${place + 2}\n`] : [])));
+        faulty.faults.loses = (_, frame) => [...lost].some((mark) => Buffer.from(frame).toString().includes(`${callId}${mark}`));
+        for (const [place, { repeated, zombie, pause }] of fates.entries()) {
+          const seq = place + 2;
+          const frame = sseFrame(seq === fates.length + 1 ? 'done' : 'content', callId, 2, seq, `data: ${seq}\n\n`);
+          bus.tokens.publish(subject, frame);
+          if (zombie) bus.tokens.publish(subject, sseFrame('content', callId, 1, seq, 'data: zombie\n\n'));
+          if (repeated) bus.tokens.publish(subject, frame);
+          if (pause) await new Promise((resolve) => setImmediate(resolve));
+        }
+
+        expect(await ended).toBe('done');
+        expect(taken).toEqual(Array.from({ length: fates.length + 1 }, (_, place) => `2.${place + 1}`));
+        await demux.stop();
+      }),
+      { numRuns: 100 },
+    );
+  }, 30_000);
+
+  it('gives up when more arrives than it can keep while frames are read again', async () => {
+    const faulty = faultyBus(bus);
+    faulty.faults.beforeReplay = () => new Promise(() => {});
+    const demux = openTokenDemux({ bus: faulty.bus, origin: 'gfull', log: silentLog });
+    const failed = failureOfCall({ ...gatewayLimits, pendingBytes: 1_000 }, faulty.bus, demux);
+    for (let seq = 2; seq < 50; seq += 1) bus.tokens.publish('tok.gfull.call', sseFrame('content', 'call', 1, seq, `data: ${'x'.repeat(50)}\n\n`));
+
+    expect(await failed).toBe('too many frames came while others were read again');
+    await demux.stop();
+  });
+
+  it.each([
+    ['rejects', () => Promise.reject(new Error('no'))],
+    ['never answers', () => new Promise<void>(() => {})],
+  ])('fails the call when a gap can not be read because the bus %s', async (_, beforeReplay) => {
+    const faulty = faultyBus(bus);
+    faulty.faults.beforeReplay = beforeReplay;
+    const demux = openTokenDemux({ bus: faulty.bus, origin: 'gbroken', log: silentLog });
+    const failed = failureOfCall({ ...gatewayLimits, replayMs: 20 }, faulty.bus, demux);
+    bus.tokens.publish('tok.gbroken.call', sseFrame('content', 'call', 1, 2, 'data: x\n\n'));
+
+    expect(await failed).toBe('A part of the answer was lost on its way');
+    await demux.stop();
+  });
+});
+
+/** What the feed of the call `call` fails with. */
+function failureOfCall(limits: GatewayLimits, from: Bus, demux: TokenDemux): Promise<string> {
+  return new Promise((resolve) => {
+    const call = { callId: 'call', deadlineAtMs: systemClock.nowMs() + 60_000 };
+    new FrameFeed({ bus: from, demux, clock: systemClock, log: silentLog, limits }, call, {
+      take: () => {},
+      restart: () => {},
+      fail: (error) => resolve(error.message),
+    });
+  });
+}

@@ -1,0 +1,366 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { type GatewayLimits, gatewayLimits } from '../limits.ts';
+import { startRouterGateway } from '../service.ts';
+import { environment, type FaultyBus, faultyBus, HOUSE_SECRET, KEY, recordingLog, testConfig } from '../test-support/harness.ts';
+import { post } from '../test-support/http-client.ts';
+import { type HeldCall, type ScriptedWorker, startScriptedWorker } from '../test-support/scripted-worker.ts';
+
+// Bounds for a machine that is busy with other tests; none of these waits for time to pass.
+vi.setConfig({ testTimeout: 20_000 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
+
+const streamed = { model: 'large', messages: [{ role: 'user', content: 'Hello' }], stream: true };
+
+let database: Database;
+let memoryBus: Bus;
+let testBus: FaultyBus;
+let worker: ScriptedWorker;
+let gateway: Awaited<ReturnType<typeof startRouterGateway>>;
+const log = recordingLog();
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  memoryBus = await openMemoryBus({ database, clock: systemClock });
+  testBus = faultyBus(memoryBus);
+  worker = startScriptedWorker(memoryBus);
+}, 60_000);
+
+afterEach(async () => {
+  await gateway.stop();
+  testBus.faults.loses = () => false;
+  testBus.faults.replays = 0;
+});
+
+afterAll(async () => {
+  await worker.stop();
+  await memoryBus.close();
+  await database.close();
+});
+
+/** A gateway, a client that streams, and the call that it made. */
+async function begin(limits: Partial<GatewayLimits> = {}, totalMs = 600_000) {
+  gateway = await startRouterGateway({
+    config: { host: '127.0.0.1', port: 0, drainTimeoutMs: 0 },
+    routerConfig: { ...testConfig, timeouts: { ...testConfig.timeouts, total_ms: totalMs } },
+    environment,
+    houseSecret: HOUSE_SECRET,
+    bus: testBus.bus,
+    log,
+    clock: systemClock,
+    limits: { ...gatewayLimits, ...limits },
+  });
+  const client = post(`${gateway.url}/api/v1/chat/completions`, streamed, { authorization: `Bearer ${KEY}`, 'x-request-id': 'req-1' });
+  return { client, held: await worker.next() };
+}
+
+/** What the client sees of a frame. */
+const seen = ({ call }: HeldCall, seq: number, text: string, attempt = 1) => `id: ${call.callId}.${attempt}.${seq}\ndata: ${text}\n\n`;
+
+/** The error chunk of the gateway itself, which ends a stream. */
+function errorChunkAtTheEndOf(text: string): { id: string; error: { code: number; message: string } } {
+  const last = text.trimEnd().split('\n').at(-1) ?? '';
+  return JSON.parse(last.replace(/^data: /, ''));
+}
+
+describe('before anything was shown', () => {
+  it('an error has its proper status and its body, whatever was held back', async () => {
+    const { client, held } = await begin();
+    held.frame('open', 1, 'role');
+    held.error(2, 429);
+    const answer = await client.answer;
+    await answer.ended;
+
+    expect(answer.status).toBe(429);
+    expect(answer.headers['content-type']).toBe('application/json');
+    expect(answer.headers['x-generation-id']).toBe(held.call.callId);
+    expect(answer.text).toBe('{"status":429}');
+  });
+
+  it('frames without content wait for one with content', async () => {
+    const { client, held } = await begin();
+    let answered = false;
+    const answer = client.answer.finally(() => {
+      answered = true;
+    });
+    let live = 0;
+    testBus.faults.loses = () => {
+      live += 1;
+      return false;
+    };
+    held.frame('open', 1, 'debug');
+    held.frame('open', 2, 'role');
+    await eventually(() => live).toBe(2);
+    expect(answered).toBe(false);
+
+    held.frame('content', 3, 'Hi');
+    const { status, headers } = await answer;
+    await eventually(async () => (await answer).text).toBe(seen(held, 1, 'debug') + seen(held, 2, 'role') + seen(held, 3, 'Hi'));
+
+    expect(status).toBe(200);
+    expect(headers).toMatchObject({
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-cache',
+      'x-accel-buffering': 'no',
+      'x-generation-id': held.call.callId,
+      'x-request-id': 'req-1',
+    });
+    expect(held.call.want).toBe('frames');
+  });
+
+  it('frames without content do not wait when they are large', async () => {
+    const { client, held } = await begin({ heldBytes: 1_000 });
+    held.frame('open', 1, 'd'.repeat(2_000));
+
+    await eventually(async () => (await client.answer).text).toBe(seen(held, 1, 'd'.repeat(2_000)));
+  });
+
+  it('a comment commits the headers after a while, and comes again in every silence; then an error is a chunk', async () => {
+    const { client, held } = await begin({ headerDelayMs: 20 });
+    held.frame('open', 1, 'role');
+    const answer = await client.answer;
+    const processing = ': SWITCHYARD PROCESSING\n\n';
+    await eventually(() => answer.text).toContain(`${seen(held, 1, 'role')}${processing}${processing}`);
+    held.error(2, 502);
+
+    expect(await answer.ended).toBe(true);
+    expect(answer.status).toBe(200);
+    expect(answer.text.endsWith(`id: ${held.call.callId}.1.2\ndata: error 502\n\n`)).toBe(true);
+  });
+
+  it('another delivery of the call takes over, and frames of the former are dropped', async () => {
+    const { client, held } = await begin();
+    held.frame('open', 1, 'role of the first');
+    held.frame('open', 1, 'role of the second', 2);
+    held.frame('content', 2, 'of a worker that lost the call');
+    held.error(3, 500);
+    held.frame('content', 2, 'Hi', 2);
+    held.frame('done', 3, '[DONE]', 2);
+    const answer = await client.answer;
+
+    expect(await answer.ended).toBe(true);
+    expect(answer.text).toBe(seen(held, 1, 'role of the second', 2) + seen(held, 2, 'Hi', 2) + seen(held, 3, '[DONE]', 2));
+  });
+
+  it('a call without any worker ends with 408 after its deadline, and is aborted', async () => {
+    const { client, held } = await begin({ deadlineGraceMs: 10 }, 20);
+    const answer = await client.answer;
+    await answer.ended;
+
+    expect(answer.status).toBe(408);
+    expect(JSON.parse(answer.text).error).toMatchObject({ code: 408, type: 'timeout' });
+    await eventually(() => worker.aborted).toContain(held.call.callId);
+  });
+
+  it('an empty answer is a stream all the same', async () => {
+    const { client, held } = await begin();
+    held.frame('done', 1, '[DONE]');
+    const answer = await client.answer;
+
+    expect(await answer.ended).toBe(true);
+    expect(answer.status).toBe(200);
+    expect(answer.text).toBe(seen(held, 1, '[DONE]'));
+  });
+});
+
+describe('once content was shown', () => {
+  it('an error ends the stream with its chunk and nothing after it', async () => {
+    const { client, held } = await begin();
+    held.frame('content', 1, 'Hi');
+    held.error(2, 502);
+    held.frame('done', 3, '[DONE]');
+    const answer = await client.answer;
+
+    expect(await answer.ended).toBe(true);
+    expect(answer.text).toBe(`${seen(held, 1, 'Hi')}id: ${held.call.callId}.1.2\ndata: error 502\n\n`);
+  });
+
+  it('frames come in order and once, with bytes that nobody parsed', async () => {
+    const { client, held } = await begin();
+    const odd = '{"not json 日本語 \u2028';
+    held.frame('content', 1, odd);
+    held.frame('content', 1, odd);
+    held.frame('content', 2, 'b');
+    held.frame('content', 1, odd);
+    held.frame('done', 3, '[DONE]');
+    held.frame('done', 3, '[DONE]');
+    const answer = await client.answer;
+
+    expect(await answer.ended).toBe(true);
+    expect(answer.text).toBe(seen(held, 1, odd) + seen(held, 2, 'b') + seen(held, 3, '[DONE]'));
+    expect(worker.aborted).not.toContain(held.call.callId);
+    expect(testBus.faults.replays).toBe(0);
+  });
+
+  it('a lost frame is read again, and the stream shows no sign of it', async () => {
+    const { client, held } = await begin();
+    // Two of them at places apart, so that the second gap is found while the first is being closed.
+    testBus.faults.loses = (_, frame) => /^cid: \S+\.1\.[24]\n/.test(Buffer.from(frame).toString());
+    for (let seq = 1; seq <= 5; seq += 1) held.frame('content', seq, `part ${seq}`);
+    held.frame('done', 6, '[DONE]');
+    const answer = await client.answer;
+
+    expect(await answer.ended).toBe(true);
+    expect(answer.text).toBe([1, 2, 3, 4, 5].map((seq) => seen(held, seq, `part ${seq}`)).join('') + seen(held, 6, '[DONE]'));
+    expect(testBus.faults.replays).toBe(1);
+  });
+
+  it('a lost last frame is read again after a silence', async () => {
+    const { client, held } = await begin({ silenceMs: 20 });
+    testBus.faults.loses = (_, frame) => frame[0] === 'd'.charCodeAt(0);
+    held.frame('content', 1, 'Hi');
+    held.frame('done', 2, '[DONE]');
+    const answer = await client.answer;
+
+    expect(await answer.ended).toBe(true);
+    expect(answer.text).toBe(seen(held, 1, 'Hi') + seen(held, 2, '[DONE]'));
+  });
+
+  it('a frame that is lost for good ends the stream with an error chunk, and the worker is told to stop', async () => {
+    const { client, held } = await begin();
+    held.frame('content', 1, 'Hi');
+    held.frame('content', 3, 'there');
+    const answer = await client.answer;
+
+    expect(await answer.ended).toBe(true);
+    expect(answer.text.startsWith(seen(held, 1, 'Hi'))).toBe(true);
+    expect(answer.text).not.toMatch(/there|\[DONE\]/);
+    expect(errorChunkAtTheEndOf(answer.text)).toEqual({
+      id: held.call.callId,
+      object: 'chat.completion.chunk',
+      created: expect.any(Number),
+      model: 'acme/large',
+      provider: 'switchyard',
+      error: { code: 502, message: 'A part of the answer was lost on its way', metadata: { error_type: 'provider_unavailable' } },
+      choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }],
+    });
+    await eventually(() => worker.aborted).toContain(held.call.callId);
+  });
+
+  it('an error behind a lost frame is the end that its worker wrote', async () => {
+    const { client, held } = await begin();
+    held.frame('content', 1, 'Hi');
+    held.error(5, 502);
+    const answer = await client.answer;
+
+    expect(await answer.ended).toBe(true);
+    expect(answer.text).toBe(`${seen(held, 1, 'Hi')}id: ${held.call.callId}.1.5\ndata: error 502\n\n`);
+  });
+
+  it('another delivery of the call ends the stream: what was shown can not be taken back', async () => {
+    const { client, held } = await begin();
+    held.frame('content', 1, 'Hi');
+    held.frame('open', 1, 'role', 2);
+    const answer = await client.answer;
+
+    expect(await answer.ended).toBe(true);
+    expect(errorChunkAtTheEndOf(answer.text).error).toMatchObject({ code: 502 });
+    await eventually(() => worker.aborted).toContain(held.call.callId);
+  });
+
+  it('another delivery may say by itself that the call is lost', async () => {
+    const { client, held } = await begin();
+    held.frame('content', 1, 'Hi');
+    held.error(1, 502, 2);
+    const answer = await client.answer;
+
+    expect(await answer.ended).toBe(true);
+    expect(answer.text).toBe(`${seen(held, 1, 'Hi')}id: ${held.call.callId}.2.1\ndata: error 502\n\n`);
+  });
+
+  it('a stream whose worker died ends with an error chunk after the deadline', async () => {
+    const { client, held } = await begin({ deadlineGraceMs: 10 }, 100);
+    held.frame('content', 1, 'Hi');
+    const answer = await client.answer;
+
+    expect(await answer.ended).toBe(true);
+    expect(errorChunkAtTheEndOf(answer.text).error).toMatchObject({ code: 408, metadata: { error_type: 'timeout' } });
+  });
+
+  it('a body where frames were wanted is a failure of ours, told without detail', async () => {
+    const { client, held } = await begin();
+    held.frame('content', 1, 'Hi');
+    held.body(200, { secret: 'inside' });
+    const answer = await client.answer;
+
+    expect(await answer.ended).toBe(true);
+    expect(errorChunkAtTheEndOf(answer.text).error).toMatchObject({ code: 500, message: 'Internal server error' });
+    expect(answer.text).not.toContain('inside');
+  });
+
+  it('bytes that are no frame are dropped', async () => {
+    const { client, held } = await begin();
+    held.send(Buffer.from('nonsense'));
+    held.send(Buffer.from('cid: another-call.1.1\ndata: x\n\n'));
+    held.frame('content', 1, 'Hi');
+    held.frame('done', 2, '[DONE]');
+    const answer = await client.answer;
+
+    expect(await answer.ended).toBe(true);
+    expect(answer.text).toBe(seen(held, 1, 'Hi') + seen(held, 2, '[DONE]'));
+  });
+});
+
+describe('a client', () => {
+  it('that leaves before anything was shown has its call aborted, once', async () => {
+    const { client, held } = await begin();
+    client.leave();
+    await expect(client.answer).rejects.toThrow();
+
+    await eventually(() => worker.aborted.filter((id) => id === held.call.callId)).toHaveLength(1);
+  });
+
+  it('that leaves amid the stream has its call aborted, and what still comes goes nowhere', async () => {
+    const { client, held } = await begin();
+    held.frame('content', 1, 'Hi');
+    const answer = await client.answer;
+    await eventually(() => answer.text).toContain('Hi');
+    answer.leave();
+    await eventually(() => worker.aborted.filter((id) => id === held.call.callId)).toHaveLength(1);
+
+    held.frame('content', 2, 'still here?');
+    held.frame('done', 3, '[DONE]');
+    expect(await answer.ended).toBe(false);
+    expect(answer.text).toBe(seen(held, 1, 'Hi'));
+  });
+
+  it('that does not read is dropped, and its call aborted', async () => {
+    const { client, held } = await begin({ unsentBytes: 64 * 1_024 });
+    held.frame('content', 1, 'Hi');
+    const answer = await client.answer;
+    answer.stopReading();
+    const part = 'x'.repeat(64 * 1_024);
+    let seq = 1;
+    // The machine's own buffers take some megabytes first.
+    await expect
+      .poll(
+        () => {
+          seq += 1;
+          held.frame('content', seq, part);
+          return worker.aborted;
+        },
+        { timeout: 15_000, interval: 1 },
+      )
+      .toContain(held.call.callId);
+
+    expect(log.lines).toContainEqual(expect.objectContaining({ level: 'warn', message: 'a client that did not read was dropped' }));
+  });
+
+  it('that does not take the end of its stream is cut off in time', async () => {
+    const { client, held } = await begin({ unsentBytes: 512 * 1_024 * 1_024, finishMs: 50 });
+    held.frame('content', 1, 'Hi');
+    const answer = await client.answer;
+    answer.stopReading();
+    held.frame('content', 2, 'x'.repeat(32 * 1_024 * 1_024));
+    held.frame('done', 3, '[DONE]');
+
+    // The line comes when the connection is gone. This client would hold it open for ever.
+    await eventually(() => log.lines.some(({ message, fields }) => message === 'request' && fields.generationId === held.call.callId)).toBe(true);
+    answer.leave();
+    expect(await answer.ended).toBe(false);
+  });
+});

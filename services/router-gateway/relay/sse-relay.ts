@@ -1,0 +1,151 @@
+import type { Frame } from '#bus/messages/frame.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { errorEvent } from './error-event.ts';
+import { type FeedDeps, FrameFeed, type FrameSink } from './frame-feed.ts';
+import type { OpenRelay, RelayedCall } from './relay.ts';
+import { SseSocket } from './sse-socket.ts';
+import { type WholeAnswer, wholeAnswer } from './whole-answer.ts';
+
+const COMMENT = ': SWITCHYARD PROCESSING\n\n';
+
+/** Streams the frames of a call to the client as they come. A client that leaves stops the call. */
+export const relayStream: OpenRelay = (deps, call) => {
+  const sink = new SseSink(deps, call);
+  const feed = new FrameFeed(deps, call, sink);
+  call.reply.raw.once('close', () => {
+    feed.abandon();
+    sink.left();
+  });
+  return { answer: sink.answer, fail: (error) => feed.fail(error) };
+};
+
+/**
+ * Frames of one call → SSE bytes for one client.
+ *
+ *   waiting ──content | done | 15 s──▶ streaming ──done──▶ ended with what the worker sent last, `[DONE]`
+ *      │                                   └──error | failure──▶ ended with an error chunk, and nothing after it
+ *      └──error | failure──▶ ended with a whole answer, which has the proper status
+ *
+ * While waiting, frames without content are held back: any byte would commit the status 200. The client may leave at any moment.
+ */
+class SseSink implements FrameSink {
+  /** As a relay's. */
+  readonly answer: Promise<WholeAnswer | null>;
+  readonly #deps: FeedDeps;
+  readonly #call: RelayedCall;
+  readonly #socket: SseSocket;
+  readonly #comment: NodeJS.Timeout;
+  #settle: { resolve(answer: WholeAnswer | null): void; reject(error: SwitchyardError): void } = { resolve: () => {}, reject: () => {} };
+  #state: 'waiting' | 'streaming' | 'ended' = 'waiting';
+  #held: Uint8Array[] = [];
+  #heldBytes = 0;
+
+  constructor(deps: FeedDeps, call: RelayedCall) {
+    this.#deps = deps;
+    this.#call = call;
+    this.answer = new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject };
+    });
+    const { callId, requestId, reply } = call;
+    this.#socket = new SseSocket(reply.raw, deps.limits, () => deps.log.warn({ callId, requestId }, 'a client that did not read was dropped'));
+    this.#comment = setTimeout(() => this.#write(COMMENT), deps.limits.headerDelayMs);
+  }
+
+  take(frame: Frame): void {
+    switch (frame.kind) {
+      case 'open':
+        if (this.#state === 'waiting') this.#hold(frame.sse);
+        else this.#write(frame.sse);
+        return;
+      case 'content':
+        this.#write(frame.sse);
+        return;
+      case 'done':
+        this.#write(frame.sse);
+        this.#endStream();
+        return;
+      case 'error':
+        if (this.#state === 'waiting') this.#endWhole(wholeAnswer(frame.status, frame.body));
+        this.#write(frame.sse);
+        this.#endStream();
+        return;
+      case 'body':
+        this.fail(new SwitchyardError('internal', 'a call that wanted frames was answered with a body'));
+        return;
+    }
+  }
+
+  restart(): void {
+    this.#held = [];
+    this.#heldBytes = 0;
+  }
+
+  fail(error: SwitchyardError): void {
+    const { callId, model, requestId } = this.#call;
+    if (this.#state === 'waiting') {
+      this.#end();
+      this.#settle.reject(error);
+      return;
+    }
+    // Failures before the headers are logged with the request that they fail.
+    this.#deps.log.warn({ err: error, callId, requestId }, 'a stream was ended with an error');
+    this.#write(errorEvent(callId, model, this.#deps.clock.nowMs(), error));
+    this.#endStream();
+  }
+
+  /** The connection is gone. */
+  left(): void {
+    const { callId, requestId } = this.#call;
+    if (this.#state !== 'ended') this.#deps.log.info({ callId, requestId }, 'a client left before its answer had ended');
+    this.#end();
+    this.#settle.resolve(null);
+  }
+
+  #hold(sse: Uint8Array): void {
+    this.#held.push(sse);
+    this.#heldBytes += sse.byteLength;
+    if (this.#heldBytes > this.#deps.limits.heldBytes) this.#open();
+  }
+
+  /** Commits the status 200. What was held back goes first: a debug chunk is to be the first of all. */
+  #open(): void {
+    const { callId, requestId, reply } = this.#call;
+    this.#state = 'streaming';
+    reply.hijack();
+    this.#socket.open({
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-cache',
+      // Proxies that buffer would turn the stream into a whole.
+      'x-accel-buffering': 'no',
+      'x-generation-id': callId,
+      'x-request-id': requestId,
+    });
+    for (const sse of this.#held) this.#socket.write(sse);
+    this.restart();
+    this.#settle.resolve(null);
+  }
+
+  #write(bytes: Uint8Array | string): void {
+    if (this.#state === 'ended') return;
+    if (this.#state === 'waiting') this.#open();
+    this.#socket.write(bytes);
+    this.#comment.refresh();
+  }
+
+  #endStream(): void {
+    if (this.#state === 'ended') return;
+    this.#end();
+    this.#socket.end();
+  }
+
+  #endWhole(answer: WholeAnswer): void {
+    this.#end();
+    this.#settle.resolve(answer);
+  }
+
+  #end(): void {
+    this.#state = 'ended';
+    clearTimeout(this.#comment);
+    this.restart();
+  }
+}

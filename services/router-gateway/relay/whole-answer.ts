@@ -1,0 +1,29 @@
+import { z } from 'zod';
+import { retryHeaders } from '../plugins/error-reply.ts';
+
+/** A whole answer, written by a worker: the bytes are the client's JSON. */
+export interface WholeAnswer {
+  status: number;
+  headers: Record<string, string>;
+  body: Uint8Array;
+}
+
+/** The part of a worker's error body that decides about headers. */
+const errorFacts = z.object({ error: z.object({ code: z.number(), type: z.string(), metadata: z.record(z.string(), z.unknown()).optional() }) });
+
+/** Adds the headers that belong to the answer: only refusals that may have some are looked into. A status that HTTP does not have becomes 500. */
+export function wholeAnswer(givenStatus: number, body: Uint8Array): WholeAnswer {
+  const status = givenStatus >= 200 && givenStatus <= 599 ? givenStatus : 500;
+  const headers = { 'content-type': 'application/json' };
+  if (status !== 429 && status !== 503) return { status, headers, body };
+  const facts = errorFacts.safeParse(parseJson(body));
+  return { status, headers: facts.success ? { ...headers, ...retryHeaders(facts.data) } : headers, body };
+}
+
+function parseJson(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'));
+  } catch {
+    return null;
+  }
+}

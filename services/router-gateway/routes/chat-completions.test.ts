@@ -1,0 +1,279 @@
+import { Readable } from 'node:stream';
+import type { InjectOptions } from 'fastify';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { type FaultyBus, faultyBus, KEY, openTestApp, type TestApp, testConfig } from '../test-support/harness.ts';
+import { type ScriptedWorker, startScriptedWorker } from '../test-support/scripted-worker.ts';
+
+// Bounds for a machine that is busy with other tests; none of these waits for time to pass.
+vi.setConfig({ testTimeout: 20_000 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
+
+const CHAT = '/api/v1/chat/completions';
+const hello = { messages: [{ role: 'user', content: 'Hello' }] };
+const authorization = `Bearer ${KEY}`;
+
+let database: Database;
+let memoryBus: Bus;
+let testBus: FaultyBus;
+let worker: ScriptedWorker;
+let opened: TestApp;
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  memoryBus = await openMemoryBus({ database, clock: systemClock });
+  testBus = faultyBus(memoryBus);
+  worker = startScriptedWorker(memoryBus);
+}, 60_000);
+
+afterAll(async () => {
+  await worker.stop();
+  await memoryBus.close();
+  await database.close();
+});
+
+beforeEach(() => {
+  opened = openTestApp(testBus.bus);
+});
+
+afterEach(async () => {
+  await opened.close();
+  testBus.faults.ready = true;
+  testBus.faults.loses = () => false;
+  testBus.faults.beforePublish = async () => {};
+});
+
+/** Opens the app anew with other limits or another configuration. */
+async function reopen(options: Parameters<typeof openTestApp>[1]): Promise<void> {
+  await opened.close();
+  opened = openTestApp(testBus.bus, options);
+}
+
+const post = (payload: InjectOptions['payload'], headers: Record<string, string> = {}) =>
+  opened.app.inject({ method: 'POST', url: CHAT, headers: { authorization, ...headers }, ...(payload !== undefined && { payload }) });
+
+/** Answers the next call, so that the request that made it ends. */
+async function answerNext(status = 200, body: unknown = { id: 'x' }) {
+  const held = await worker.next();
+  held.body(status, body);
+  return held.call;
+}
+
+describe('trouble of our own', () => {
+  it('is told without its text, and logged with it', async () => {
+    opened.app.get('/broken', () => {
+      throw new TypeError('secret detail of the inside');
+    });
+    testBus.faults.beforePublish = async () => {
+      throw new RangeError('secret detail of the inside');
+    };
+
+    const unreachable = await post(hello);
+    const broken = await opened.app.inject({ method: 'GET', url: '/broken' });
+
+    expect(unreachable.statusCode).toBe(503);
+    expect(unreachable.body).not.toContain('secret detail');
+    const warned = opened.log.lines.find(({ level }) => level === 'warn');
+    expect(warned?.fields.err).toMatchObject({ code: 'service.not_ready', cause: new RangeError('secret detail of the inside') });
+
+    expect(broken.statusCode).toBe(500);
+    expect(broken.json()).toEqual({ error: { code: 500, message: 'Internal server error', type: 'server', param: '', metadata: { error_type: 'server' } } });
+    expect(opened.log.lines).toContainEqual(expect.objectContaining({ level: 'error', fields: expect.objectContaining({ err: expect.any(TypeError) }) }));
+  });
+
+  it('is a bus that can not be reached: 503, and when to come back', async () => {
+    testBus.faults.ready = false;
+
+    const response = await post(hello);
+
+    expect(response.statusCode).toBe(503);
+    expect(response.headers['retry-after']).toBe('1');
+    expect(response.json().error).toMatchObject({ code: 503, metadata: { retry_after: 1 } });
+  });
+
+  it('is a bus that does not take the call in time: 503, and the call is aborted in case it was taken', async () => {
+    await reopen({ limits: { publishMs: 20 } });
+    testBus.faults.beforePublish = () => new Promise(() => {});
+
+    const response = await post(hello);
+
+    expect(response.statusCode).toBe(503);
+    const callId = response.headers['x-generation-id'];
+    await eventually(() => worker.aborted).toContain(callId);
+  });
+
+  it('is too many calls at once: 503 until one has ended', async () => {
+    await reopen({ limits: { openCalls: 1 } });
+    const first = post(hello);
+    const held = await worker.next();
+
+    const second = await post(hello);
+    held.body(200, {});
+    await first;
+    const third = post(hello);
+    await answerNext();
+
+    expect(second.statusCode).toBe(503);
+    expect(second.headers['retry-after']).toBe('1');
+    expect((await third).statusCode).toBe(200);
+  });
+
+  it('is too many bodies at once, of which one is always taken and a refused one does not count', async () => {
+    await reopen({ limits: { bodyBytesInHand: 10 } });
+    const publishing = holdPublishes();
+    expect((await post({ messages: [] })).statusCode).toBe(400);
+    const first = post(hello);
+    await eventually(() => publishing.reached).toBe(true);
+    expect((await post(hello)).statusCode).toBe(503);
+
+    publishing.goOn();
+    // The first is on the bus and still open, but its body is gone.
+    const held = await worker.next();
+    const third = post(hello);
+    await answerNext();
+    held.body(200, {});
+
+    expect((await first).statusCode).toBe(200);
+    expect((await third).statusCode).toBe(200);
+  });
+
+  it('is a body of unknown size beside others: it may be as large as any', async () => {
+    await reopen({ limits: { bodyBytes: 1_000, bodyBytesInHand: 1_010 } });
+    const publishing = holdPublishes();
+    const first = post(Readable.from([JSON.stringify(hello)]), { 'content-type': 'application/json' });
+    await eventually(() => publishing.reached).toBe(true);
+    expect((await post(hello)).statusCode).toBe(503);
+
+    publishing.goOn();
+    await answerNext();
+    expect((await first).statusCode).toBe(200);
+  });
+});
+
+/** Keeps calls off the bus until it is told to let them, and all later ones, go on. */
+function holdPublishes(): { reached: boolean; goOn(): void } {
+  const publishing = { reached: false, goOn: () => {} };
+  testBus.faults.beforePublish = () =>
+    new Promise((resolve) => {
+      publishing.reached = true;
+      publishing.goOn = () => {
+        testBus.faults.beforePublish = async () => {};
+        resolve();
+      };
+    });
+  return publishing;
+}
+
+describe('a call that wants its answer whole', () => {
+  it('is put on the bus as it came, and answered with what the worker wrote', async () => {
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    const request = { ...hello, model: 'large', temperature: 0.5, future: { kept: true } };
+    const before = Date.now();
+    const response = post(request, { traceparent, 'x-session-id': 'session-1' });
+    const call = await answerNext(200, { id: 'gen', choices: [] });
+
+    expect((await response).statusCode).toBe(200);
+    expect((await response).headers['content-type']).toMatch(/^application\/json/);
+    expect((await response).json()).toEqual({ id: 'gen', choices: [] });
+    expect((await response).headers['x-generation-id']).toBe(call.callId);
+    expect(call).toEqual({
+      v: 1,
+      callId: expect.stringMatching(/^gen-gtest-[0-9A-Z]{26}-[0-9a-f]{20}$/),
+      origin: 'gtest',
+      want: 'body',
+      createdAtMs: expect.any(Number),
+      deadlineAtMs: call.createdAtMs + 600_000,
+      keyId: 'one',
+      traceparent,
+      maxTokens: null,
+      request: { ...request, session_id: 'session-1' },
+      reply: null,
+    });
+    expect(call.createdAtMs).toBeGreaterThanOrEqual(before);
+  });
+
+  it('keeps the session of its body, and drops a trace that is none', async () => {
+    const response = post({ ...hello, session_id: 'of-the-body' }, { 'x-session-id': 'x'.repeat(500), traceparent: 'nonsense' });
+    const call = await answerNext();
+
+    expect((await response).statusCode).toBe(200);
+    expect(call.request.session_id).toBe('of-the-body');
+    expect(call.traceparent).toBeNull();
+  });
+
+  it.each([[{}], [{ models: [] }], [{ model: 'acme/latest' }], [{ model: 'no/such', models: ['nor/this', 'acme/small'] }]])(
+    'may name its models like %j',
+    async (names) => {
+      const response = post({ ...hello, ...names });
+      const call = await answerNext();
+
+      expect((await response).statusCode).toBe(200);
+      expect(call.request).toMatchObject(names);
+    },
+  );
+
+  it.each([
+    [402, { error: { code: 402, message: 'm', type: 'payment_required', param: '' } }, {}],
+    [429, { error: { code: 429, message: 'm', type: 'rate_limit_exceeded', param: '', metadata: { retry_after: 6.2 } } }, { 'retry-after': '7' }],
+    [503, { error: { code: 503, message: 'm', type: 'provider_overloaded', param: '', metadata: { retry_after: 3 } } }, { 'retry-after': '3' }],
+    [503, { error: { code: 503, message: 'm', type: 'not_found', param: '' } }, { 'x-should-retry': 'false' }],
+    [502, { error: { code: 502, message: 'm', type: 'provider_unavailable', param: '', metadata: { retry_after: 3 } } }, {}],
+    [429, 'not an error body', {}],
+  ])('has the status and the headers of its failure: %i %j', async (status, body, headers) => {
+    const response = post(hello);
+    const call = await answerNext(status, body);
+
+    const { headers: sent, statusCode, json } = await response;
+    expect(statusCode).toBe(status);
+    expect(json()).toEqual(body);
+    expect(sent['x-generation-id']).toBe(call.callId);
+    expect({
+      ...(sent['retry-after'] && { 'retry-after': sent['retry-after'] }),
+      ...(sent['x-should-retry'] && { 'x-should-retry': sent['x-should-retry'] }),
+    }).toEqual(headers);
+  });
+
+  it('has a status that HTTP does not know replaced', async () => {
+    const response = post(hello);
+    await answerNext(99);
+
+    expect((await response).statusCode).toBe(500);
+  });
+
+  it('ends with 408 some time after its deadline when no worker answers, and is aborted', async () => {
+    await reopen({ limits: { deadlineGraceMs: 10 }, config: { ...testConfig, timeouts: { ...testConfig.timeouts, total_ms: 20 } } });
+
+    const response = await post(hello);
+    const { call } = await worker.next();
+
+    expect(response.statusCode).toBe(408);
+    expect(response.json().error).toEqual({
+      code: 408,
+      message: 'The request exceeded its time limit',
+      type: 'timeout',
+      param: '',
+      metadata: { error_type: 'timeout' },
+    });
+    await eventually(() => worker.aborted).toContain(call.callId);
+  });
+
+  it('is found again after its one frame was lost', async () => {
+    await reopen({ limits: { silenceMs: 20 } });
+    let lost = 0;
+    testBus.faults.loses = () => {
+      lost += 1;
+      return true;
+    };
+    const response = post(hello);
+    const held = await worker.next();
+    held.body(200, { found: true });
+
+    expect((await response).json()).toEqual({ found: true });
+    testBus.faults.loses = () => false;
+    expect(lost).toBe(1);
+  });
+});

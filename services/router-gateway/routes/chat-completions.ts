@@ -1,0 +1,121 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import type { Bus } from '#bus/bus.ts';
+import type { RouterCall } from '#bus/messages/router.ts';
+import type { Clock } from '#shared/clock.ts';
+import { type ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { mintGenerationId } from '#shared/generation-id.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Admission, AdmittedCall } from '../admission.ts';
+import type { GatewayLimits } from '../limits.ts';
+import type { ModelIndex } from '../model-index.ts';
+import { relayBody } from '../relay/body-relay.ts';
+import { relayStream } from '../relay/sse-relay.ts';
+import { finishWithin } from '../relay/sse-socket.ts';
+import type { TokenDemux } from '../relay/token-demux.ts';
+import type { WholeAnswer } from '../relay/whole-answer.ts';
+import { within } from '../within.ts';
+
+export interface ChatCompletionsDeps {
+  models: ModelIndex;
+  admission: Admission;
+  demux: TokenDemux;
+  bus: Bus;
+  houseSecret: string;
+  /** How long a call may take in all. */
+  totalMs: number;
+  clock: Clock;
+  log: Log;
+  limits: GatewayLimits;
+}
+
+/** W3C trace context; ids of zeros and version ff are no context. */
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** POST /chat/completions: puts the call on the bus and relays what a worker answers, whole or as server-sent events. */
+export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZod {
+  const { admission, bus, clock, demux, houseSecret, limits, models } = deps;
+  return async (app) => {
+    const admitted = new WeakMap<FastifyRequest, AdmittedCall>();
+    // Before the body is read: what would be too much is not even taken in. A body of unknown size may be as large as any.
+    app.addHook('onRequest', async (request, reply) => {
+      const announced = request.headers['content-length'];
+      const call = admission.enter(announced === undefined ? limits.bodyBytes : Math.min(Number(announced), limits.bodyBytes));
+      admitted.set(request, call);
+      reply.raw.once('close', call.leave);
+    });
+
+    app.post('/chat/completions', { schema: { body: chatRequest }, bodyLimit: limits.bodyBytes }, async (request, reply) => {
+      if (deeperThan(limits.bodyDepth, request.body)) throw invalid('', `The request is nested more than ${limits.bodyDepth} levels deep`);
+      const chat = withSession(request.body, request.headers['x-session-id'], limits);
+      const model = models.firstKnown(chat);
+      if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
+
+      const nowMs = clock.nowMs();
+      const callId = mintGenerationId({ houseSecret, origin: demux.origin, keyId: request.keyId, nowMs });
+      const deadlineAtMs = nowMs + deps.totalMs;
+      reply.header('x-generation-id', callId);
+      const call: RouterCall = {
+        v: 1,
+        callId,
+        origin: demux.origin,
+        want: chat.stream === true ? 'frames' : 'body',
+        deadlineAtMs,
+        createdAtMs: nowMs,
+        keyId: request.keyId,
+        traceparent: traceparentOf(request),
+        maxTokens: null,
+        request: chat,
+        reply: null,
+      };
+      // The reader first: a worker may be faster than the answer of the bus.
+      const openRelay = call.want === 'frames' ? relayStream : relayBody;
+      const relay = openRelay(deps, { callId, model, deadlineAtMs, requestId: request.id, reply });
+      publish(deps, call)
+        .catch((error: unknown) => relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be put on the bus', limits, error)))
+        .finally(() => admitted.get(request)?.bodyDone());
+      return sendWhole(reply, await relay.answer, limits);
+    });
+  };
+}
+
+/** Durable once it resolves. A second publish of the same call would change nothing: the call id is the message id. */
+async function publish({ bus, limits }: ChatCompletionsDeps, call: RouterCall): Promise<void> {
+  const published = bus.work.publish('router.call', call.callId, JSON.stringify(call));
+  await within(limits.publishMs, published, () => unavailable('the bus did not take the call in time', limits));
+}
+
+function sendWhole(reply: FastifyReply, answer: WholeAnswer | null, limits: GatewayLimits): FastifyReply | undefined {
+  if (answer === null) {
+    reply.hijack();
+    return undefined;
+  }
+  finishWithin(reply.raw, limits.finishMs);
+  return reply.code(answer.status).headers(answer.headers).send(answer.body);
+}
+
+/** The session of the body wins over that of the header. @throws `request.invalid` when the header's is used and too long */
+function withSession(chat: ChatRequest, header: string | string[] | undefined, { sessionIdLength }: GatewayLimits): ChatRequest {
+  if (chat.session_id !== undefined || typeof header !== 'string') return chat;
+  if (header.length > sessionIdLength) throw invalid('x-session-id', `x-session-id: has more than ${sessionIdLength} characters`);
+  return { ...chat, session_id: header };
+}
+
+function deeperThan(levels: number, value: unknown): boolean {
+  if (value === null || typeof value !== 'object') return false;
+  return levels === 0 || Object.values(value).some((child) => deeperThan(levels - 1, child));
+}
+
+function traceparentOf({ headers }: FastifyRequest): string | null {
+  const given = headers.traceparent;
+  return typeof given === 'string' && TRACEPARENT.test(given) ? given : null;
+}
+
+function invalid(param: string, message: string): SwitchyardError {
+  return new SwitchyardError('request.invalid', message, { details: { param } });
+}
+
+function unavailable(message: string, { retryAfterMs }: GatewayLimits, cause?: unknown): SwitchyardError {
+  return new SwitchyardError('service.not_ready', message, { cause, details: { retryAfterMs } });
+}

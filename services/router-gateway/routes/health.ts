@@ -1,0 +1,20 @@
+import type { FastifyPluginAsync } from 'fastify';
+import type { Bus } from '#bus/bus.ts';
+import type { Admission } from '../admission.ts';
+
+export interface HealthDeps {
+  bus: Bus;
+  admission: Admission;
+}
+
+/** GET /health/live: the process runs. GET /health/ready: 200 when it should get requests, else 503. No key is asked for. */
+export function health({ bus, admission }: HealthDeps): FastifyPluginAsync {
+  return async (app) => {
+    app.get('/health/live', async () => ({ status: 'ok' }));
+    app.get('/health/ready', async (_, reply) => {
+      if (admission.closing) return reply.code(503).send({ status: 'draining' });
+      if (!bus.isReady()) return reply.code(503).send({ status: 'bus_unreachable' });
+      return { status: 'ok' };
+    });
+  };
+}

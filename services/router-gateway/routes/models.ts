@@ -1,0 +1,73 @@
+import type { FastifyPluginAsync } from 'fastify';
+import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
+import type { ModelEntry, ModelList, ModelPricing } from '#shared/contracts/router/model-list.ts';
+import { pricePerToken } from '../price-per-token.ts';
+
+/** The configuration does not say when a model appeared, and clients want a number that stays the same. */
+const CREATED_UNKNOWN = 0;
+/** What an unpriced endpoint shows: `0` would say that it is free. */
+const PRICE_UNKNOWN = '-1';
+
+/** What an endpoint takes that does not list its parameters: every one that a request may hold. */
+const ALL_PARAMETERS = [
+  'frequency_penalty',
+  'logit_bias',
+  'logprobs',
+  'max_completion_tokens',
+  'max_tokens',
+  'parallel_tool_calls',
+  'presence_penalty',
+  'reasoning',
+  'response_format',
+  'seed',
+  'stop',
+  'temperature',
+  'tool_choice',
+  'tools',
+  'top_logprobs',
+  'top_p',
+];
+
+/** GET /models and GET /models/count: what the router's configuration offers. Aliases are names, not models. */
+export function listModels({ models }: Pick<RouterConfig, 'models'>): FastifyPluginAsync {
+  const data = models.map(modelEntry);
+  const list: ModelList = { object: 'list', data, links: { next: null }, total_count: data.length };
+  return async (app) => {
+    app.get('/models', async () => list);
+    app.get('/models/count', async () => ({ data: { count: data.length } }));
+  };
+}
+
+/** Prices and limits are those of the endpoint that is tried first; parameters are those that any endpoint takes. */
+function modelEntry({ id, name, description, endpoints }: ModelConfig): ModelEntry {
+  const [first] = endpoints;
+  const lengths = endpoints.flatMap(({ context_length }) => context_length ?? []);
+  return {
+    id,
+    object: 'model',
+    owned_by: id.split('/', 1)[0] ?? id,
+    canonical_slug: id,
+    name: name ?? id,
+    created: CREATED_UNKNOWN,
+    description,
+    context_length: lengths.length === 0 ? null : Math.max(...lengths),
+    architecture: { modality: 'text->text', input_modalities: ['text'], output_modalities: ['text'], tokenizer: null, instruct_type: null },
+    pricing: pricingOf(first?.prices),
+    top_provider: { context_length: first?.context_length ?? null, max_completion_tokens: first?.max_completion_tokens ?? null, is_moderated: false },
+    per_request_limits: null,
+    supported_parameters: [...new Set(endpoints.flatMap(({ supported_parameters }) => supported_parameters ?? ALL_PARAMETERS))].sort(),
+    default_parameters: null,
+    links: { details: `/api/v1/models/${id}/endpoints` },
+  };
+}
+
+function pricingOf(prices: EndpointConfig['prices']): ModelPricing {
+  if (prices === undefined) return { prompt: PRICE_UNKNOWN, completion: PRICE_UNKNOWN };
+  return {
+    prompt: pricePerToken(prices.prompt),
+    completion: pricePerToken(prices.completion),
+    // The only price that is not per token: USD per call, in the configuration as here.
+    ...(prices.request !== undefined && { request: prices.request }),
+    ...(prices.cached_prompt !== undefined && { input_cache_read: pricePerToken(prices.cached_prompt) }),
+  };
+}

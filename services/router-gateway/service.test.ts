@@ -1,0 +1,269 @@
+import { once } from 'node:events';
+import { Agent, type ClientRequest, request } from 'node:http';
+import { connect } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { type GatewayLimits, gatewayLimits } from './limits.ts';
+import { startRouterGateway } from './service.ts';
+import { environment, HOUSE_SECRET, KEY, testConfig } from './test-support/harness.ts';
+import { post } from './test-support/http-client.ts';
+import { type ScriptedWorker, startScriptedWorker } from './test-support/scripted-worker.ts';
+
+// Bounds for a machine that is busy with other tests; none of these waits for time to pass.
+vi.setConfig({ testTimeout: 20_000 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
+
+const headers = { authorization: `Bearer ${KEY}` };
+const whole = { messages: [{ role: 'user', content: 'Hello' }] };
+const streamed = { ...whole, stream: true };
+
+let database: Database;
+let bus: Bus;
+let worker: ScriptedWorker;
+let gateway: Awaited<ReturnType<typeof startRouterGateway>>;
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  bus = await openMemoryBus({ database, clock: systemClock });
+  worker = startScriptedWorker(bus);
+}, 60_000);
+
+afterEach(() => gateway.stop());
+
+afterAll(async () => {
+  await worker.stop();
+  await bus.close();
+  await database.close();
+});
+
+const depsOf = (port: number, drainTimeoutMs: number, limits: Partial<GatewayLimits> = {}) => ({
+  config: { host: '127.0.0.1', port, drainTimeoutMs },
+  routerConfig: testConfig,
+  environment,
+  houseSecret: HOUSE_SECRET,
+  bus,
+  log: silentLog,
+  clock: systemClock,
+  limits: { ...gatewayLimits, ...limits },
+});
+
+async function start(drainTimeoutMs = 10_000, limits: Partial<GatewayLimits> = {}) {
+  gateway = await startRouterGateway(depsOf(0, drainTimeoutMs, limits));
+  return `${gateway.url}/api/v1/chat/completions`;
+}
+
+const readiness = async () => {
+  const response = await fetch(`${gateway.url}/health/ready`);
+  return [response.status, await response.json()];
+};
+
+/** A request whose head the gateway has read, and whose body never ends. */
+async function beginToPost(url: string): Promise<ClientRequest> {
+  const head = { ...headers, 'content-type': 'application/json', 'content-length': 1_000, expect: '100-continue' };
+  const sent = request(url, { method: 'POST', headers: head });
+  await once(sent, 'continue');
+  sent.write('{"messages": [');
+  return sent;
+}
+
+describe('starting', () => {
+  it('names a port that is taken, and leaves nothing behind', async () => {
+    await start();
+    const port = Number(new URL(gateway.url).port);
+
+    await expect(startRouterGateway(depsOf(port, 0))).rejects.toMatchObject({
+      code: 'service.port_taken',
+      message: `Port ${port} of 127.0.0.1 is taken by another program`,
+      details: { port },
+    });
+    expect(await readiness()).toEqual([200, { status: 'ok' }]);
+  });
+
+  it('fails on a configuration that lacks a secret', async () => {
+    await start();
+
+    await expect(startRouterGateway({ ...depsOf(0, 0), environment: {} })).rejects.toMatchObject({ code: 'config.invalid' });
+  });
+
+  it('gives each gateway ids of its own, which are never numbers', async () => {
+    const origins = new Set<string>();
+    for (let count = 0; count < 3; count += 1) {
+      const client = post(await start(), whole, headers);
+      const held = await worker.next();
+      held.body(200, {});
+      await (await client.answer).ended;
+      await gateway.stop();
+      origins.add(held.call.origin);
+    }
+
+    expect(origins.size).toBe(3);
+    for (const origin of origins) expect(origin).toMatch(/^g[0-9a-f]{12}$/);
+  });
+});
+
+describe('one gateway', () => {
+  it('keeps many calls apart, streamed and whole', async () => {
+    const url = await start();
+    const clients = Array.from({ length: 20 }, (_, place) => post(url, { ...(place % 2 === 0 ? streamed : whole), user: String(place) }, headers));
+    const calls = await Promise.all(clients.map(() => worker.next()));
+    for (const { call, frame, body } of calls) {
+      if (call.want === 'body') body(200, { user: call.request.user });
+      else frame('content', 1, `user ${call.request.user}`);
+    }
+    for (const { call, frame } of calls) if (call.want === 'frames') frame('done', 2, '[DONE]');
+
+    for (const [place, client] of clients.entries()) {
+      const answer = await client.answer;
+      expect(await answer.ended).toBe(true);
+      if (place % 2 === 1) expect(JSON.parse(answer.text)).toEqual({ user: String(place) });
+      else expect(answer.text).toMatch(new RegExp(`^id: .*\\ndata: user ${place}\\n\\nid: .*\\ndata: \\[DONE\\]\\n\\n$`));
+    }
+  });
+
+  it('serves one connection again and again, after streams too', async () => {
+    const url = await start();
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const sockets = new Set<unknown>();
+    for (let count = 0; count < 3; count += 1) {
+      const text = new Promise<string>((resolve, reject) => {
+        const sent = request(url, { method: 'POST', agent, headers: { ...headers, 'content-type': 'application/json' } }, (response) => {
+          sockets.add(response.socket);
+          let received = '';
+          response.setEncoding('utf8').on('data', (piece: string) => {
+            received += piece;
+          });
+          response.on('end', () => resolve(received));
+        });
+        sent.on('error', reject);
+        sent.end(JSON.stringify(streamed));
+      });
+      const held = await worker.next();
+      held.frame('content', 1, 'Hi');
+      held.frame('done', 2, '[DONE]');
+      expect(await text).toContain('[DONE]');
+    }
+    agent.destroy();
+
+    expect(sockets.size).toBe(1);
+  });
+
+  it('aborts the call of a client that leaves while it waits for a whole answer', async () => {
+    const client = post(await start(), whole, headers);
+    const { call } = await worker.next();
+    client.leave();
+
+    await expect(client.answer).rejects.toThrow();
+    await eventually(() => worker.aborted.filter((id) => id === call.callId)).toHaveLength(1);
+  });
+
+  it('logs no trouble of its own when a body breaks off', async () => {
+    const lines: string[] = [];
+    const note = (_: unknown, message: string) => void lines.push(message);
+    gateway = await startRouterGateway({ ...depsOf(0, 0), log: { ...silentLog, info: note, error: note } });
+    const sent = await beginToPost(`${gateway.url}/api/v1/chat/completions`);
+    sent.on('error', () => {});
+    sent.destroy();
+
+    await eventually(() => lines).toEqual(['request']);
+  });
+
+  it('answers what is no HTTP with a body of the router', async () => {
+    await start();
+    const { port } = new URL(gateway.url);
+    const text = await new Promise<string>((resolve, reject) => {
+      let received = '';
+      const socket = connect(Number(port), '127.0.0.1', () => socket.write('NONSENSE\r\n\r\n'));
+      socket.setEncoding('utf8').on('data', (piece: string) => {
+        received += piece;
+      });
+      socket.on('error', reject);
+      socket.on('close', () => resolve(received));
+    });
+
+    expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect(JSON.parse(text.split('\r\n\r\n')[1] ?? '')).toMatchObject({ error: { code: 400, type: 'invalid_request', param: '' } });
+  });
+});
+
+describe('stopping', () => {
+  it('lets calls in hand end, while new ones are told to go elsewhere', async () => {
+    const url = await start();
+    const streaming = post(url, streamed, headers);
+    const first = await worker.next();
+    first.frame('content', 1, 'Hi');
+    const answer = await streaming.answer;
+    const waiting = post(url, whole, headers);
+    const second = await worker.next();
+
+    const stopped = gateway.stop();
+    const refused = await post(url, whole, headers).answer;
+    await refused.ended;
+    expect(refused.status).toBe(503);
+    expect(refused.headers).toMatchObject({ connection: 'close', 'retry-after': '1' });
+    expect(JSON.parse(refused.text).error).toMatchObject({ code: 503, message: 'this gateway is shutting down', type: 'server' });
+    expect(await readiness()).toEqual([503, { status: 'draining' }]);
+
+    first.frame('content', 2, 'there');
+    first.frame('done', 3, '[DONE]');
+    second.body(200, { whole: true });
+    expect(await answer.ended).toBe(true);
+    expect(answer.text).toContain('[DONE]');
+    const other = await waiting.answer;
+    await other.ended;
+    expect(JSON.parse(other.text)).toEqual({ whole: true });
+    await stopped;
+    await expect(fetch(`${gateway.url}/health/live`)).rejects.toThrow();
+  });
+
+  it('ends what does not end in time: a stream with an error chunk, others with 503, and both calls are aborted', async () => {
+    const url = await start(20);
+    const streaming = post(url, streamed, headers);
+    const first = await worker.next();
+    first.frame('content', 1, 'Hi');
+    const answer = await streaming.answer;
+    const waiting = post(url, whole, headers);
+    const second = await worker.next();
+
+    await gateway.stop();
+
+    expect(await answer.ended).toBe(true);
+    const chunk = JSON.parse(answer.text.trimEnd().split('\ndata: ').at(-1) ?? '');
+    expect(chunk).toMatchObject({ id: first.call.callId, error: { code: 503, metadata: { error_type: 'server', retry_after: 1 } } });
+    expect(answer.text).not.toContain('[DONE]');
+    const other = await waiting.answer;
+    await other.ended;
+    expect(other.status).toBe(503);
+    expect(worker.aborted).toEqual(expect.arrayContaining([first.call.callId, second.call.callId]));
+  });
+
+  it('cuts a client that is still sending its request', async () => {
+    const url = await start(20, { stopFlushMs: 20 });
+    const sent = await beginToPost(url);
+    const cut = new Promise<Error>((resolve) => sent.on('error', resolve));
+
+    await gateway.stop();
+
+    expect(await cut).toMatchObject({ code: 'ECONNRESET' });
+  });
+
+  it('cuts a client that does not take even its error, and may be asked for twice', async () => {
+    const url = await start(20, { unsentBytes: 512 * 1_024 * 1_024, stopFlushMs: 50 });
+    const client = post(url, streamed, headers);
+    const held = await worker.next();
+    held.frame('content', 1, 'Hi');
+    const answer = await client.answer;
+    answer.stopReading();
+    held.frame('content', 2, 'x'.repeat(32 * 1_024 * 1_024));
+
+    await Promise.all([gateway.stop(), gateway.stop()]);
+
+    await expect(fetch(`${gateway.url}/health/live`)).rejects.toThrow();
+    answer.leave();
+    expect(await answer.ended).toBe(false);
+  });
+});

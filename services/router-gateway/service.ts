@@ -1,0 +1,105 @@
+import { randomBytes } from 'node:crypto';
+import type { FastifyInstance } from 'fastify';
+import type { Bus } from '#bus/bus.ts';
+import type { Clock } from '#shared/clock.ts';
+import type { RouterConfig } from '#shared/config/router-config.ts';
+import type { Environment } from '#shared/config/secret-ref.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { Admission } from './admission.ts';
+import { buildApp } from './app.ts';
+import { type GatewayLimits, gatewayLimits } from './limits.ts';
+import { openTokenDemux } from './relay/token-demux.ts';
+
+interface RouterGatewayDeps {
+  config: {
+    host: string;
+    /** 0: any that is free. */
+    port: number;
+    /** How long a stop waits for the calls in hand. */
+    drainTimeoutMs: number;
+  };
+  routerConfig: RouterConfig;
+  environment: Environment;
+  houseSecret: string;
+  bus: Bus;
+  log: Log;
+  clock: Clock;
+  limits?: GatewayLimits;
+}
+
+interface RouterGateway {
+  /** Without a path, and with the port that was really taken. */
+  url: string;
+  /** Refuses new calls, lets those in hand end, ends the rest with an error, and closes. The bus stays open. */
+  stop(): Promise<void>;
+}
+
+/** The HTTP front of the model router. @throws `service.port_taken`, `config.invalid` */
+export async function startRouterGateway(deps: RouterGatewayDeps): Promise<RouterGateway> {
+  const { bus, config, limits = gatewayLimits, log } = deps;
+  const admission = new Admission(limits);
+  // Starts with a letter: a token that is a number means a partition elsewhere. Letters and digits only, so that ids can be taken apart.
+  const demux = openTokenDemux({ bus, log, origin: `g${randomBytes(6).toString('hex')}` });
+  let app: FastifyInstance | null = null;
+  try {
+    app = buildApp({ ...deps, demux, admission, limits });
+    const url = await listen(app, config);
+    let stopped: Promise<void> | null = null;
+    const gateway = { app, admission, demux, limits, log, drainTimeoutMs: config.drainTimeoutMs };
+    return {
+      url,
+      stop: () => {
+        stopped ??= stopGateway(gateway);
+        return stopped;
+      },
+    };
+  } catch (error) {
+    await app?.close();
+    await demux.stop();
+    throw error;
+  }
+}
+
+interface Running {
+  app: FastifyInstance;
+  admission: Admission;
+  demux: ReturnType<typeof openTokenDemux>;
+  limits: GatewayLimits;
+  log: Log;
+  drainTimeoutMs: number;
+}
+
+async function stopGateway({ app, admission, demux, limits, log, drainTimeoutMs }: Running): Promise<void> {
+  admission.close();
+  // The port stays open meanwhile: a balancer learns from the readiness that it should go elsewhere.
+  if (!(await admission.empty(drainTimeoutMs))) {
+    log.warn({ drainTimeoutMs }, 'calls are still open: they are ended');
+    demux.endAll(new SwitchyardError('service.not_ready', 'this gateway is shutting down', { details: { retryAfterMs: limits.retryAfterMs } }));
+    await admission.empty(limits.stopFlushMs);
+  }
+  const closed = app.close();
+  const cut = setTimeout(() => app.server.closeAllConnections(), limits.stopFlushMs);
+  await closed;
+  clearTimeout(cut);
+  await demux.stop();
+}
+
+async function listen(app: FastifyInstance, { host, port }: { host: string; port: number }): Promise<string> {
+  try {
+    await app.listen({ host, port });
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
+    throw new SwitchyardError('service.port_taken', `Port ${port} of ${host} is taken by another program`, { cause: error, details: { port } });
+  }
+  const address = app.server.address();
+  const taken = address !== null && typeof address === 'object' ? address.port : port;
+  return `http://${reachable(host)}:${taken}`;
+}
+
+/** A host that a client on this machine can connect to. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return host.includes(':') ? `[${host}]` : host;
+}

@@ -1,0 +1,133 @@
+import type { FastifyInstance } from 'fastify';
+import type { Bus } from '#bus/bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
+import type { Environment } from '#shared/config/secret-ref.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { Admission } from '../admission.ts';
+import { buildApp } from '../app.ts';
+import { type GatewayLimits, gatewayLimits } from '../limits.ts';
+import { openTokenDemux } from '../relay/token-demux.ts';
+
+export const HOUSE_SECRET = 'the secret of a house under test';
+export const KEY = 'sk-test-1';
+export const environment = { KEY_ONE: KEY, KEY_TWO: 'sk-test-2', KEY_OFF: 'sk-test-off' };
+
+/** A configuration with something of everything that the gateway reads. */
+export const testConfig = routerConfig.parse({
+  providers: [{ slug: 'scripted', kind: 'scripted' }],
+  models: [
+    {
+      id: 'acme/large',
+      name: 'Acme Large',
+      description: 'The large one',
+      aliases: ['large', 'acme/latest'],
+      endpoints: [
+        {
+          provider: 'scripted',
+          upstream_model: 'large',
+          prices: { prompt: '0.15', completion: '2.50', cached_prompt: '0.075', request: '0.01' },
+          context_length: 8_000,
+          max_completion_tokens: 1_000,
+          supported_parameters: ['temperature', 'stop'],
+        },
+        { provider: 'scripted', upstream_model: 'large-b', context_length: 16_000, supported_parameters: ['tools'] },
+      ],
+    },
+    { id: 'acme/small', endpoints: [{ provider: 'scripted', upstream_model: 'small' }] },
+  ],
+  keys: [
+    { id: 'one', key: '${KEY_ONE}' },
+    { id: 'two', key: '${KEY_TWO}' },
+    { id: 'off', key: '${KEY_OFF}', disabled: true },
+  ],
+});
+
+/** A real bus that can be made to fail as a network would. What it keeps is never lost. */
+export interface FaultyBus {
+  bus: Bus;
+  faults: {
+    /** Whether a live frame is lost. */
+    loses(subject: string, frame: Uint8Array): boolean;
+    /** Stands for a broker that can't be reached. */
+    ready: boolean;
+    /** Runs before an item is stored; what it throws, `publish` rejects with. */
+    beforePublish(): Promise<void>;
+    /** Runs before kept frames are read; what it throws, `replay` rejects with. */
+    beforeReplay(): Promise<void>;
+    /** How often kept frames were read. */
+    replays: number;
+  };
+}
+
+export function faultyBus(real: Bus): FaultyBus {
+  const faults: FaultyBus['faults'] = { loses: () => false, ready: true, beforePublish: async () => {}, beforeReplay: async () => {}, replays: 0 };
+  const bus: Bus = {
+    ...real,
+    isReady: () => faults.ready && real.isReady(),
+    work: {
+      consume: (...args) => real.work.consume(...args),
+      publish: async (...args) => {
+        await faults.beforePublish();
+        return real.work.publish(...args);
+      },
+    },
+    tokens: {
+      publish: (...args) => real.tokens.publish(...args),
+      subscribe: (pattern, handler) =>
+        real.tokens.subscribe(pattern, (subject, frame) => {
+          if (!faults.loses(subject, frame)) handler(subject, frame);
+        }),
+      replay: async (subject) => {
+        faults.replays += 1;
+        await faults.beforeReplay();
+        return real.tokens.replay(subject);
+      },
+    },
+  };
+  return { bus, faults };
+}
+
+/** Keeps what was logged, for tests that must not see a secret in it. */
+export function recordingLog(): Log & { lines: { level: string; fields: Record<string, unknown>; message: string }[] } {
+  const lines: { level: string; fields: Record<string, unknown>; message: string }[] = [];
+  const at = (level: string) => (fields: Record<string, unknown>, message: string) => void lines.push({ level, fields, message });
+  return { lines, trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+export interface TestApp {
+  app: FastifyInstance;
+  admission: Admission;
+  log: ReturnType<typeof recordingLog>;
+  close(): Promise<void>;
+}
+
+/** The app without a port, on the given bus. Calls have the origin `gtest`. */
+export function openTestApp(bus: Bus, { limits = {}, config = testConfig, variables = environment }: TestAppOptions = {}): TestApp {
+  const log = recordingLog();
+  const all = { ...gatewayLimits, ...limits };
+  const admission = new Admission(all);
+  const demux = openTokenDemux({ bus, origin: 'gtest', log });
+  const app = buildApp({
+    routerConfig: config,
+    environment: variables,
+    houseSecret: HOUSE_SECRET,
+    bus,
+    demux,
+    admission,
+    log,
+    clock: systemClock,
+    limits: all,
+  });
+  const close = async () => {
+    await app.close();
+    await demux.stop();
+  };
+  return { app, admission, log, close };
+}
+
+interface TestAppOptions {
+  limits?: Partial<GatewayLimits>;
+  config?: RouterConfig;
+  variables?: Environment;
+}

@@ -1,0 +1,60 @@
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+
+/** An answer as it arrives. */
+interface ArrivingAnswer {
+  status: number;
+  headers: IncomingMessage['headers'];
+  /** All that has arrived so far. */
+  readonly text: string;
+  /** Resolves when the answer has ended or was cut, to true in the first case. */
+  ended: Promise<boolean>;
+  /** Leaves: closes the connection. */
+  leave(): void;
+  /** Takes nothing more off the socket. */
+  stopReading(): void;
+}
+
+export interface PostedRequest {
+  /** Rejects when the connection closes without an answer. */
+  answer: Promise<ArrivingAnswer>;
+  leave(): void;
+}
+
+/** Posts on a connection of its own, and shows the answer byte by byte. */
+export function post(url: string, body: unknown, headers: Record<string, string>): PostedRequest {
+  const text = JSON.stringify(body);
+  const sent: ClientRequest = request(url, {
+    method: 'POST',
+    agent: false,
+    headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text), ...headers },
+  });
+  const answer = new Promise<ArrivingAnswer>((resolve, reject) => {
+    sent.on('error', reject);
+    sent.on('response', (response) => resolve(arriving(response, () => sent.destroy())));
+  });
+  sent.end(text);
+  return { answer, leave: () => sent.destroy() };
+}
+
+function arriving(response: IncomingMessage, leave: () => void): ArrivingAnswer {
+  let text = '';
+  response.setEncoding('utf8');
+  response.on('data', (piece: string) => {
+    text += piece;
+  });
+  const ended = new Promise<boolean>((resolve) => {
+    response.on('end', () => resolve(response.complete));
+    response.on('error', () => resolve(false));
+    response.on('close', () => resolve(response.complete));
+  });
+  return {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    get text() {
+      return text;
+    },
+    ended,
+    leave,
+    stopReading: () => response.pause(),
+  };
+}

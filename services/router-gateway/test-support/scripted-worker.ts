@@ -1,0 +1,70 @@
+import type { Bus } from '#bus/bus.ts';
+import { bodyFrame, errorFrame, sseFrame } from '#bus/messages/frame.ts';
+import { type RouterCall, routerCall } from '#bus/messages/router.ts';
+import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
+import { within } from '../within.ts';
+
+/** For a call to come out of the bus. */
+const CALL_MS = 10_000;
+
+/** One call in the hands of a test, which plays its worker frame by frame. */
+export interface HeldCall {
+  call: RouterCall;
+  /** Sends bytes of the test's own making. */
+  send(frame: Uint8Array): void;
+  /** Sends `data: <text>` as a frame of a stream. */
+  frame(kind: 'open' | 'content' | 'done', seq: number, text: string, attempt?: number): void;
+  /** Sends the end of a stream that failed: `{"status":…}` as the body, `data: error <status>` as the event. */
+  error(seq: number, status: number, attempt?: number): void;
+  body(status: number, body: unknown): void;
+}
+
+export interface ScriptedWorker {
+  /** The next call that was put on the bus. */
+  next(): Promise<HeldCall>;
+  /** Ids of the calls that were aborted, in order. */
+  readonly aborted: readonly string[];
+  stop(): Promise<void>;
+}
+
+/** Takes calls off the real queue and does nothing with them but what the test says. */
+export function startScriptedWorker(bus: Bus): ScriptedWorker {
+  const calls: HeldCall[] = [];
+  const waiting: ((call: HeldCall) => void)[] = [];
+  const aborted: string[] = [];
+  const subscriptions = [
+    bus.work.consume('router.call', { concurrency: 32, ackWaitMs: 60_000 }, async (item) => {
+      const held = holdCall(bus, routerCall.parse(JSON.parse(item.body)));
+      await item.ack();
+      const taker = waiting.shift();
+      if (taker === undefined) calls.push(held);
+      else taker(held);
+    }),
+    bus.notices.subscribe(patternOf(addresses.control), (subject, body) => {
+      if (body === '{"abort":true}') aborted.push(subject.slice('ctl.'.length));
+    }),
+  ];
+  return {
+    aborted,
+    next: () => {
+      const ready = calls.shift();
+      if (ready !== undefined) return Promise.resolve(ready);
+      return within(CALL_MS, new Promise((resolve) => waiting.push(resolve)), () => new Error('no call was put on the bus'));
+    },
+    stop: async () => {
+      for (const subscription of subscriptions) await subscription.stop();
+    },
+  };
+}
+
+function holdCall(bus: Bus, call: RouterCall): HeldCall {
+  const subject = subjectOf(addresses.tokens, call.origin, call.callId);
+  const send = (frame: Uint8Array) => bus.tokens.publish(subject, frame);
+  return {
+    call,
+    send,
+    frame: (kind, seq, text, attempt = 1) => send(sseFrame(kind, call.callId, attempt, seq, `data: ${text}\n\n`)),
+    error: (seq, status, attempt = 1) => send(errorFrame(call.callId, attempt, seq, status, JSON.stringify({ status }), `data: error ${status}\n\n`)),
+    body: (status, body) => send(bodyFrame(status, JSON.stringify(body))),
+  };
+}
