@@ -1,11 +1,29 @@
 import { defineConfig } from 'vitest/config';
 
+/** Tests that talk to real servers or run the built program; all others need neither and start at once. */
+const needServers = ['tests/e2e/**/*.test.ts', 'tests/chaos/**/*.test.ts', 'bus/nats/**/*.test.ts', 'shared/storage/{postgres,redis}/**/*.test.ts'];
+const neverTests = ['**/node_modules/**', 'dist/**'];
+
 export default defineConfig({
-  // Without this row NODE_ENV=production would test an old dist/ instead of the sources.
-  ssr: { resolve: { conditions: ['development', 'node', 'import', 'module', 'default'] } },
+  // Without this row NODE_ENV=production would test an old dist/ instead of the sources. The workers get these as node's own conditions:
+  // with 'import' among them a require() inside a package, as pg has, is given an ES module and fails.
+  ssr: { resolve: { conditions: ['development', 'node'] } },
   test: {
-    include: ['**/*.test.ts'],
-    exclude: ['dist/**', 'node_modules/**', 'tests/node_modules/**'],
     reporters: ['default', './scripts/closing-line.mjs'],
+    projects: [
+      { extends: true, test: { name: 'units', include: ['**/*.test.ts'], exclude: [...neverTests, ...needServers] } },
+      {
+        extends: true,
+        test: {
+          name: 'servers',
+          include: needServers,
+          exclude: neverTests,
+          globalSetup: './tests/global-setup.ts',
+          // They start processes, and the machine may be busy. Each await inside has a bound of its own.
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+    ],
   },
 });

@@ -1,8 +1,16 @@
 /**
- * A vitest reporter that closes the run with one plain line, `N passed, N failed`, which any CI can read.
- * A skipped test, or a run of no test at all, is an error: silence must never pass for success.
+ * A vitest reporter that closes the run with one plain line, `N passed, N failed`, which any CI can read. A skipped test, a run of no
+ * test at all, or one that broke off before it ended is an error: silence must never pass for success.
  */
 export default class ClosingLine {
+  /** What stands if the run breaks off, as when its servers don't start. */
+  #line = '0 passed, 1 failed';
+
+  onInit() {
+    process.on('exit', () => console.log(this.#line));
+  }
+
+  /** @param {readonly import('vitest/node').TestModule[]} modules @param {readonly unknown[]} unhandledErrors */
   onTestRunEnd(modules, unhandledErrors) {
     let passed = 0;
     let failed = unhandledErrors.length;
@@ -17,6 +25,7 @@ export default class ClosingLine {
       }
     }
     if (skipped > 0 || passed === 0) process.exitCode = 1;
-    process.on('exit', () => console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`));
+    if (passed + failed + skipped === 0) return; // nothing was run: the line above stands
+    this.#line = `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
   }
 }

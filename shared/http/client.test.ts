@@ -3,6 +3,9 @@ import type { AddressInfo, Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type HttpClient, type HttpResponse, openHttpClient } from './client.ts';
 
+/** For what the system does in its own time; a machine may be busy. */
+const WAIT = { timeout: 10_000 };
+
 describe('openHttpClient', () => {
   let server: Server;
   let client: HttpClient;
@@ -28,7 +31,7 @@ describe('openHttpClient', () => {
   afterEach(async () => {
     await client.close();
     await new Promise((resolve) => server.close(resolve));
-    await vi.waitFor(() => expect(open).toBe(0));
+    await vi.waitFor(() => expect(open).toBe(0), WAIT);
   });
 
   const post = (signal: AbortSignal = new AbortController().signal) => client.post('/x', { headers: {}, body: '{}', signal });
@@ -46,7 +49,7 @@ describe('openHttpClient', () => {
     const { socket } = await arrived;
     controller.abort(new Error('left'));
     await expect(posted).rejects.toThrow('left');
-    await vi.waitFor(() => expect(socket?.destroyed).toBe(true));
+    await vi.waitFor(() => expect(socket?.destroyed).toBe(true), WAIT);
   });
 
   it('rejects at once when the signal aborts while the request waits for a connection', async () => {
@@ -71,7 +74,7 @@ describe('openHttpClient', () => {
     expect(Buffer.from((await chunks.next()).value).toString()).toBe('a');
     controller.abort(new Error('left'));
     await expect(chunks.next()).rejects.toThrow('left');
-    await vi.waitFor(() => expect(socket?.destroyed).toBe(true));
+    await vi.waitFor(() => expect(socket?.destroyed).toBe(true), WAIT);
   });
 
   it('keeps the path and the query of the base', async () => {

@@ -12,7 +12,7 @@ export interface HttpClientOptions {
   maxConnections: number;
 }
 
-export interface HttpRequest {
+interface HttpRequest {
   headers: Record<string, string>;
   body: string;
   /** Closes the connection at once, in whatever state the request is. */

@@ -1,9 +1,10 @@
-import type { FinishReason } from '#shared/contracts/router/chat-completion.ts';
+import type { FinishReason, Logprobs } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 
 /** One thing a provider said, whatever its dialect. Names are noun-verb. */
 export type ProviderPart =
-  | { type: 'text-delta'; text: string }
+  /** Never empty, and neither are the other deltas. `logprobs`: only when the request asked and the upstream gave them. */
+  | { type: 'text-delta'; text: string; logprobs?: Logprobs }
   | { type: 'reasoning-delta'; text: string }
   | { type: 'refusal-delta'; text: string }
   /** `index` is our own running number of the tool call in this answer, from 0. */
@@ -42,10 +43,12 @@ export interface ProviderAdapter {
   readonly slug: string;
   /**
    * Calls the model and yields what it says, one batch per network read, so that no token costs a turn of the event loop.
-   * Ends after a `finish` part.
+   * Ends after a `finish` part; `usage` may come before it or after it, and the last one counts.
    * @throws SwitchyardError with a `router.*` code; `details` may hold `status` (upstream's), `raw` (its error as parsed JSON or text),
-   *   `providerCode`, `retryAfterMs`. A stream that ends without `finish` throws `router.provider_unavailable`.
+   *   `providerCode`, `retryAfterMs`, and `connection: 'reset'` when a connection broke before the upstream had said anything. A stream that ends without `finish` throws `router.provider_unavailable`.
    *   When the signal aborts, the upstream connection is closed at once and the signal's reason is thrown.
    */
   stream(call: ProviderCall, signal: AbortSignal): AsyncIterable<readonly ProviderPart[]>;
+  /** The body that `stream` would send, as JSON, for callers that ask to see it. It holds no credential of ours. */
+  upstreamBody(call: Pick<ProviderCall, 'model' | 'request'>): Record<string, unknown>;
 }

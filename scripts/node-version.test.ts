@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+import { nodeSatisfies } from './node-version.mjs';
+
+it('throws on a range it can not read, rather than let every version pass', () => {
+  expect(() => nodeSatisfies('20.20.2', '20.x')).toThrow(/engines\.node '20\.x'/);
+  expect(() => nodeSatisfies('20.20.2', '')).toThrow(/engines\.node/);
+});
+
+it.each([
+  ['18.20.8', '>=20.19', false],
+  ['20.18.3', '>=20.19', false],
+  ['20.19.0', '>=20.19', true],
+  ['20.9.0', '>=20.19', false],
+  ['24.0.0', '>=20.19', true],
+  ['21.7.3', '^20.19.0 || >=22.12.0', false],
+  ['22.11.0', '^20.19.0 || >=22.12.0', false],
+  ['20.19.1', '^20.19.0 || >=22.12.0', true],
+  ['22.12.0', '^20.19.0 || >=22.12.0', true],
+  ['24.1.0-nightly', '^20.19.0 || >=22.12.0', true],
+])('says of Node %s and %s: %s', (version, range, fits) => {
+  expect(nodeSatisfies(version, range)).toBe(fits);
+});

@@ -1,0 +1,180 @@
+import { accessSync, constants, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { withLock } from './exclusive-lock.mjs';
+import { processIdentity } from './process-identity.mjs';
+import { interruptible, runChild, signalGroup } from './run-child.mjs';
+import { isProgram, runScript, ScriptError } from './run-script.mjs';
+import { buildStamp, filesBelow, installStamp, readStamp, rooms, writeStamp } from './stamp.mjs';
+
+const CLONE = fileURLToPath(new URL('..', import.meta.url)).replace(/[\\/]$/, '');
+
+/** Warm or cold, an install that does well is done by then. */
+const SLOW_INSTALL_MS = 30_000;
+
+/** @typedef {{ root: string, signal: AbortSignal, say: (line: string) => void }} Context */
+/** @typedef {{ stamp: () => string, folder: string, line: string, work: (context: Context) => Promise<void> }} Phase */
+
+/**
+ * Brings a clone to the point where it can run: packages installed, sources built. Does nothing, quickly, when that is so already. Two
+ * at once in one clone take turns.
+ *
+ * @param {{ root?: string, build?: boolean, tests?: boolean, say?: (line: string) => void }} [options]
+ *   `build` compiles into dist/; `tests` also installs what only tests use; `say` gets one line per phase that has work to do
+ * @throws {ScriptError | import('./run-child.mjs').Interrupted}
+ */
+export async function prepare({ root = CLONE, build = false, tests = false, say = console.log } = {}) {
+  const phases = [installing(root), ...(tests ? [installingTests(root)] : []), ...(build ? [building(root)] : [])];
+  if (phases.every(isDone)) return;
+  refuseReadOnly(root);
+  await interruptible((signal) =>
+    withLock(
+      join(root, '.prepare.lock'),
+      async () => {
+        endOrphan(root);
+        for (const phase of phases) await carryOut(phase, { root, say, signal });
+      },
+      { signal, onWait: (pid) => say(`Process ${pid} is installing or building here; waiting for it …`) },
+    ),
+  );
+}
+
+/** @param {Phase} phase */
+function isDone({ folder, stamp }) {
+  return readStamp(folder) === stamp();
+}
+
+/** @param {Phase} phase @param {Context} context */
+async function carryOut(phase, context) {
+  if (isDone(phase)) return; // whoever held the lock before us did it
+  const stamp = phase.stamp(); // before the work: what is edited meanwhile must make it stale
+  context.say(phase.line);
+  rmSync(join(phase.folder, '.stamp'), { force: true });
+  await phase.work(context);
+  writeStamp(phase.folder, stamp);
+}
+
+/** @param {string} root @returns {Phase} */
+function installing(root) {
+  return {
+    stamp: () => installStamp(root),
+    folder: join(root, 'node_modules'),
+    line: 'Installing packages (first start only) …',
+    work: (context) => npmCi(root, context),
+  };
+}
+
+/** @param {string} root @returns {Phase} */
+function installingTests(root) {
+  const tests = join(root, 'tests');
+  return {
+    stamp: () => installStamp(tests),
+    folder: join(tests, 'node_modules'),
+    line: 'Installing the clients that tests use (first run only) …',
+    work: (context) => npmCi(tests, context),
+  };
+}
+
+/** @param {string} root @returns {Phase} */
+function building(root) {
+  return { stamp: () => buildStamp(root), folder: join(root, 'dist'), line: 'Building …', work: compile };
+}
+
+/** @param {string} folder @param {Context} context */
+async function npmCi(folder, { root, signal, say }) {
+  const { command, before } = npm();
+  // npm tries an unreachable registry for more than a minute before it says so.
+  const slow = setTimeout(() => say('Still installing: the package registry is slow or out of reach …'), SLOW_INSTALL_MS);
+  const args = [...before, 'ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
+  const { code, output } = await runTool(command, args, { root, cwd: folder, signal }).finally(() => clearTimeout(slow));
+  if (code === 0) return;
+  throw new ScriptError(
+    `Installing packages failed: npm ci in ${folder} ${outcomeOf(code)} (the first start needs to reach the package registry):\n${output.trim()}`,
+  );
+}
+
+/**
+ * The npm that started us, run by the Node that runs us, so that neither needs to be on the PATH. Without one (`node scripts/start.mjs`),
+ * or under another package manager, the npm of the PATH.
+ */
+function npm() {
+  const started = process.env.npm_execpath;
+  if (started !== undefined && /^npm-cli\.c?js$/.test(basename(started)) && existsSync(started)) return { command: process.execPath, before: [started] };
+  return { command: 'npm', before: [] };
+}
+
+/** @param {Context} context */
+async function compile({ root, signal }) {
+  const dist = join(root, 'dist');
+  // tsc deletes nothing: without this a source file that was removed would live on.
+  rmSync(dist, { recursive: true, force: true });
+  mkdirSync(dist);
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const { code, output } = await runTool(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { root, cwd: root, signal });
+  if (code !== 0) throw new ScriptError(`Building failed: tsc ${outcomeOf(code)}:\n${output.trim()}`);
+  // tsc copies no SQL, HTML or JSON.
+  for (const path of rooms.flatMap((room) => filesBelow(root, room))) {
+    if (path.endsWith('.ts')) continue;
+    mkdirSync(dirname(join(dist, path)), { recursive: true });
+    copyFileSync(join(root, path), join(dist, path));
+  }
+}
+
+/**
+ * Runs npm or tsc, and writes down that it does: a start that is killed (-9) leaves its tool running, and the next one must not work in
+ * the same folder beside it.
+ *
+ * @param {string} command
+ * @param {string[]} args
+ * @param {{ root: string, cwd: string, signal: AbortSignal }} options
+ */
+async function runTool(command, args, { root, cwd, signal }) {
+  const record = toolRecord(root);
+  try {
+    return await runChild(command, args, {
+      cwd,
+      env: { ...process.env, NODE_ENV: '' }, // `production` would leave the compiler out
+      signal,
+      onStart: (pid) => writeFileSync(record, JSON.stringify({ pid, identity: processIdentity(pid) })),
+    });
+  } finally {
+    rmSync(record, { force: true });
+  }
+}
+
+/** Ends the tool of a holder that was killed. @param {string} root */
+function endOrphan(root) {
+  let recorded;
+  try {
+    recorded = JSON.parse(readFileSync(toolRecord(root), 'utf8'));
+  } catch {
+    return; // nothing was left behind, or not even the record was finished
+  }
+  if (recorded.identity !== null && processIdentity(recorded.pid) === recorded.identity) signalGroup(recorded.pid, 'SIGKILL');
+}
+
+/** @param {string} root */
+function toolRecord(root) {
+  return join(root, '.prepare.lock.tool');
+}
+
+/** @param {number | null} code */
+function outcomeOf(code) {
+  return code === null ? 'could not be run' : `ended with code ${code}`;
+}
+
+/** @param {string} root */
+function refuseReadOnly(root) {
+  try {
+    accessSync(root, constants.W_OK);
+  } catch {
+    throw new ScriptError(
+      `${root} is not writable by ${userInfo().username}, and packages and the build go there. Make a copy of your own, or change its owner.`,
+    );
+  }
+}
+
+if (isProgram(import.meta.url)) {
+  await runScript(() => prepare({ build: process.argv.includes('--build'), tests: process.argv.includes('--tests') }));
+}

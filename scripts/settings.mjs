@@ -1,0 +1,105 @@
+/**
+ * The settings of `npm start`: environment variables, every one with a default. This table is the one place that tells people about them:
+ * `npm start -- --help` prints it, and tests hold it in step with what the program reads and with the README.
+ *
+ * @type {readonly { title: string, settings: readonly { name: string, default: string, meaning: string }[] }[]}
+ */
+export const settingGroups = [
+  {
+    title: 'Where it listens and keeps its data',
+    settings: [
+      { name: 'ROUTER_PORT', default: '3000', meaning: 'port of the model router; 0 takes any free one' },
+      { name: 'AGENT_PORT', default: '8080', meaning: 'port of the agent server; 0 takes any free one' },
+      { name: 'HOST', default: '127.0.0.1', meaning: 'address that both listen on; 0.0.0.0 opens them to the network' },
+      { name: 'DATA_DIR', default: './data', meaning: 'folder of the database and the generated keys; one process at a time' },
+    ],
+  },
+  {
+    title: 'What it runs',
+    settings: [
+      { name: 'MANIFEST', default: 'examples/acme-support/manifest.yaml', meaning: 'the agent to host' },
+      { name: 'DOCUMENTS', default: '`documents` beside the manifest', meaning: 'folder of the documents that the manifest names' },
+      {
+        name: 'ROUTER_CONFIG',
+        default: 'built in',
+        meaning: 'YAML or JSON file of providers, models and keys, instead of the one made from the settings below',
+      },
+    ],
+  },
+  {
+    title: 'Which model answers',
+    settings: [
+      { name: 'OPENAI_API_KEY', default: 'none', meaning: 'key of the upstream; without it the built-in scripted model answers, offline' },
+      { name: 'OPENAI_BASE_URL', default: 'https://api.openai.com/v1', meaning: 'any upstream that speaks the chat completions API' },
+      {
+        name: 'OPENAI_MODELS',
+        default: 'gpt-5-mini,gpt-5,gpt-4o-mini,gpt-4o',
+        meaning: 'models of the upstream, separated by commas; the first one answers the sample agent',
+      },
+    ],
+  },
+  {
+    title: 'Keys',
+    settings: [
+      { name: 'AGENT_API_KEY', default: 'generated', meaning: 'what callers of the agent server present; generated once, into keys.json in DATA_DIR' },
+      { name: 'ROUTER_API_KEY', default: 'generated', meaning: 'what callers of the model router present; generated likewise' },
+      { name: 'HOUSE_SECRET', default: 'generated', meaning: 'signs the ids that Switchyard mints; generated likewise, never shown' },
+      { name: 'PLATFORM_PUBLIC_KEY', default: 'derived', meaning: "the manifest's platform key; derived from HOUSE_SECRET" },
+      { name: 'PLATFORM_SECRET_KEY', default: 'derived', meaning: 'its secret half; derived from HOUSE_SECRET' },
+    ],
+  },
+  {
+    title: 'How it behaves',
+    settings: [
+      {
+        name: 'STREAMING',
+        default: 'false',
+        meaning: 'true: chat replies of the agent come token by token; false: as whole messages. Streams of the router do not depend on it',
+      },
+      { name: 'COALESCE_MS', default: '150', meaning: 'a message within this many milliseconds of the one before joins its turn; a later one cancels it' },
+      { name: 'TURN_TIMEOUT_SECONDS', default: '180', meaning: 'longest time that one turn of the agent may take' },
+      { name: 'ROUTER_MAX_TOKENS', default: '100000', meaning: "most tokens that one of the agent's model calls may ask for" },
+      {
+        name: 'SHUTDOWN_DRAIN_TIMEOUT_SECONDS',
+        default: '120',
+        meaning: 'how long a stop (Ctrl-C, SIGTERM) waits for what is in flight; a second one, a second later or more, does not wait',
+      },
+      { name: 'LOG_LEVEL', default: 'warn', meaning: 'trace, debug, info, warn, error or silent' },
+    ],
+  },
+];
+
+const WIDTH = 80;
+const INDENT = 6;
+
+/** What `npm start -- --help` prints: plain text, no line wider than 80 columns. */
+export function helpText() {
+  const groups = settingGroups.map(({ title, settings }) => [`${title}:`, ...settings.map(settingText)].join('\n'));
+  return `${usage}\n\n${groups.join('\n\n')}\n`;
+}
+
+const usage = `Usage: npm start              start Switchyard in one process
+       npm start -- --help    print this
+
+Starts the model router and the agent server on an embedded database. Needs Node
+and npm only; the first start installs packages and builds.
+
+Settings are environment variables, as in: ROUTER_PORT=3001 npm start
+Relative paths are taken from the folder of this clone.`;
+
+/** @param {{ name: string, default: string, meaning: string }} setting */
+function settingText({ name, default: value, meaning }) {
+  return [`  ${name} (default: ${value})`, ...wrap(meaning, WIDTH - INDENT).map((line) => ' '.repeat(INDENT) + line)].join('\n');
+}
+
+/** @param {string} text @param {number} width */
+function wrap(text, width) {
+  /** @type {string[]} */
+  const lines = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
+}

@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** The rooms that are compiled. */
+export const rooms = /** @type {const} */ (['services', 'actors', 'bus', 'shared']);
+
+/**
+ * What an installed node_modules/ depends on: the same stamp means the same packages.
+ *
+ * @param {string} folder the one that holds package.json and package-lock.json
+ * @returns {string} hexadecimal
+ */
+export function installStamp(folder) {
+  const hash = createHash('sha256').update(`${process.version} ${process.platform} ${process.arch}\n`);
+  for (const name of ['package-lock.json', 'package.json', '.npmrc']) addFile(hash, name, join(folder, name));
+  return hash.digest('hex');
+}
+
+/**
+ * What dist/ depends on: the compiler and its settings, and every file of the rooms but the tests.
+ *
+ * @param {string} root
+ * @returns {string} hexadecimal
+ */
+export function buildStamp(root) {
+  const hash = createHash('sha256').update(installStamp(root));
+  for (const name of ['tsconfig.json', 'tsconfig.build.json']) addFile(hash, name, join(root, name));
+  for (const room of rooms) {
+    for (const path of filesBelow(root, room)) {
+      if (!path.endsWith('.test.ts')) addFile(hash, path, join(root, path));
+    }
+  }
+  return hash.digest('hex');
+}
+
+/**
+ * @param {string} folder node_modules or dist
+ * @returns {string | null} null when it was never finished
+ */
+export function readStamp(folder) {
+  try {
+    return readFileSync(join(folder, '.stamp'), 'utf8');
+  } catch {
+    return null;
+  }
+}
+
+/** Says that a folder is finished, so it is written last. @param {string} folder @param {string} stamp */
+export function writeStamp(folder, stamp) {
+  writeFileSync(join(folder, '.stamp'), stamp);
+}
+
+/**
+ * Every file below a folder of the clone, in one fixed order. Hidden files are left out: editors put theirs beside what they edit.
+ *
+ * @param {string} root
+ * @param {string} folder relative to the root
+ * @returns {string[]} relative to the root
+ */
+export function filesBelow(root, folder) {
+  return readdirSync(join(root, folder), { withFileTypes: true })
+    .filter(({ name }) => !name.startsWith('.'))
+    .sort((one, other) => (one.name < other.name ? -1 : 1))
+    .flatMap((entry) => {
+      const path = join(folder, entry.name);
+      return entry.isDirectory() ? filesBelow(root, path) : [path];
+    });
+}
+
+/** @param {import('node:crypto').Hash} hash @param {string} name @param {string} path */
+function addFile(hash, name, path) {
+  const content = readFileSync(path);
+  // The length keeps two files from being mistaken for one that holds both.
+  hash.update(`${name} ${content.length}\n`).update(content);
+}

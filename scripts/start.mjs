@@ -1,0 +1,28 @@
+import { chdir } from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { prepare } from './prepare.mjs';
+import { runScript } from './run-script.mjs';
+import { helpText } from './settings.mjs';
+
+const args = process.argv.slice(2);
+const unknown = args.find((arg) => arg !== '--help' && arg !== '-h');
+
+if (unknown !== undefined) {
+  console.error(`npm start doesn't know '${unknown}'. Settings are environment variables: npm start -- --help lists them.`);
+  process.exitCode = 2;
+} else if (args.length > 0) {
+  process.stdout.on('error', () => process.exit()); // `| head` closes it early, and that is fine
+  process.stdout.write(helpText()); // before any install, on any Node
+} else {
+  await runScript(start);
+}
+
+/** The server runs in this very process, so that signals and exit codes are its own. */
+async function start() {
+  chdir(fileURLToPath(new URL('..', import.meta.url))); // where npm starts it, wherever it is started from
+  await prepare({ build: true });
+  process.setSourceMapsEnabled(true);
+  // Only an existing build can be imported, and only from here on is there surely one.
+  const main = new URL('../dist/services/standalone/main.js', import.meta.url);
+  await import(main.href);
+}

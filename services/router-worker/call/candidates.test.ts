@@ -1,0 +1,166 @@
+import { describe, expect, it } from 'vitest';
+import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { type Candidate, candidatesFor, catalogueOf } from './candidates.ts';
+
+type Endpoint = RouterConfig['models'][number]['endpoints'][number];
+
+function configWith(models: Record<string, Partial<Endpoint>[]>, extra: object = {}): RouterConfig {
+  return routerConfig.parse({
+    providers: [
+      { slug: 'east', name: 'East', kind: 'openai-compatible', base_url: 'http://127.0.0.1:1/v1' },
+      { slug: 'west', name: 'West', kind: 'openai-compatible', base_url: 'http://127.0.0.1:2/v1' },
+      { slug: 'house', kind: 'scripted' },
+    ],
+    models: Object.entries(models).map(([id, endpoints]) => ({
+      id,
+      aliases: [`${id}-alias`],
+      endpoints: endpoints.map((endpoint) => ({ provider: 'east', upstream_model: id, ...endpoint })),
+    })),
+    keys: [{ id: 'k', key: '${KEY}' }],
+    ...extra,
+  });
+}
+
+const east = { provider: 'east' };
+const west = { provider: 'west' };
+const house = { provider: 'house' };
+
+function candidates(config: RouterConfig, request: Partial<ChatRequest> = {}, maxTokens: number | null = null): Candidate[] {
+  return candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], ...request }, maxTokens }, catalogueOf(config));
+}
+
+const named = (list: Candidate[]) => list.map(({ model, provider }) => `${model.id}@${provider.slug}`);
+
+function refusal(work: () => unknown): SwitchyardError {
+  try {
+    work();
+  } catch (error) {
+    return error as SwitchyardError;
+  }
+  throw new Error('nothing was refused');
+}
+
+describe('which models a request means', () => {
+  const config = configWith({ 'a/one': [east, west], 'b/two': [west] });
+
+  it('refuses a model that nobody serves', () => {
+    expect(refusal(() => candidates(config, { model: 'x/none' }))).toMatchObject({
+      code: 'router.model_unknown',
+      message: 'x/none is not a valid model ID',
+      details: { param: 'model' },
+    });
+  });
+
+  it('refuses a list of which nobody serves any', () => {
+    expect(refusal(() => candidates(config, { models: ['x/none', 'y/none'] }))).toMatchObject({
+      message: 'x/none is not a valid model ID',
+      details: { param: 'models' },
+    });
+  });
+
+  it('passes over an unknown model among known ones', () => {
+    expect(named(candidates(config, { model: 'x/none', models: ['b/two'] }))).toEqual(['b/two@west']);
+  });
+
+  it('tries the model first, then the list, each once, by id or by alias', () => {
+    expect(named(candidates(config, { model: 'b/two', models: ['a/one-alias', 'b/two-alias', 'a/one'] }))).toEqual(['b/two@west', 'a/one@east', 'a/one@west']);
+  });
+
+  it('asks the default model when none is named: the configured one, or else the first', () => {
+    expect(named(candidates(config))).toEqual(['a/one@east', 'a/one@west']);
+    expect(named(candidates(configWith({ 'a/one': [east], 'b/two': [west] }, { default_model: 'b/two' })))).toEqual(['b/two@west']);
+  });
+
+  it('names the provider as the configuration does, or by its slug', () => {
+    expect(candidates(configWith({ 'a/one': [east, house] })).map(({ provider }) => provider.name)).toEqual(['East', 'house']);
+  });
+});
+
+describe('which endpoints may serve it', () => {
+  it('refuses more tokens than any endpoint gives, and says what left them out', () => {
+    const config = configWith({
+      'a/one': [
+        { ...east, max_completion_tokens: 100 },
+        { ...west, context_length: 200 },
+      ],
+    });
+    expect(refusal(() => candidates(config, { max_tokens: 200 }))).toMatchObject({
+      code: 'router.no_provider',
+      details: { excluded_by: [{ filter: 'context_length', endpoints: ['a/one@east', 'a/one@west'] }] },
+    });
+    expect(named(candidates(config, { max_completion_tokens: 150 }))).toEqual(['a/one@west']);
+  });
+
+  it.each([
+    ['tools', { tools: [{ type: 'function' as const, function: { name: 'f' } }] }],
+    ['response_format', { response_format: { type: 'json_object' as const } }],
+  ])('prefers those that take %s, and drops it when none does', (parameter, request) => {
+    const without = { ...east, supported_parameters: ['temperature'] };
+    const having = { ...west, supported_parameters: [parameter] };
+    expect(named(candidates(configWith({ 'a/one': [without, having] }), request))).toEqual(['a/one@west']);
+    const [only] = candidates(configWith({ 'a/one': [without] }), request);
+    expect(only?.request).not.toHaveProperty(parameter);
+  });
+
+  it('leaves out endpoints that lack a parameter for callers who insist', () => {
+    const config = configWith({ 'a/one': [{ ...east, supported_parameters: ['temperature'] }, west] });
+    expect(named(candidates(config, { seed: 1, provider: { require_parameters: true } }))).toEqual(['a/one@west']);
+    expect(named(candidates(config, { seed: 1 }))).toEqual(['a/one@east', 'a/one@west']);
+  });
+
+  it.each([
+    [{ only: ['west'] }, ['a/one@west']],
+    [{ ignore: ['west'] }, ['a/one@east', 'a/one@house']],
+    [{ order: ['house', 'west'] }, ['a/one@house', 'a/one@west', 'a/one@east']],
+    [{ order: ['west'], allow_fallbacks: false }, ['a/one@west']],
+    [{ allow_fallbacks: false }, ['a/one@east']],
+    [{ data_collection: 'deny' as const }, ['a/one@house']],
+    [{ zdr: true }, ['a/one@house']],
+    [{ max_price: { prompt: '1', completion: 2 } }, ['a/one@east']],
+  ])('obeys the preferences %o', (provider, expected) => {
+    const config = configWith({
+      'a/one': [{ ...east, prices: { prompt: '1', completion: '2' } }, { ...west, prices: { prompt: '1.5', completion: '2' } }, house],
+    });
+    expect(named(candidates(config, { provider }))).toEqual(expected);
+  });
+
+  it('refuses when the caller allows only providers that do not serve the model', () => {
+    const config = configWith({ 'a/one': [east] });
+    for (const provider of [{ only: ['west'] }, { order: ['west'], allow_fallbacks: false }]) {
+      expect(refusal(() => candidates(config, { provider })).details).toEqual({ excluded_by: [{ filter: 'allowed_providers', endpoints: ['a/one@east'] }] });
+    }
+  });
+});
+
+describe('what is sent to an endpoint', () => {
+  const requestTo = (endpoint: Partial<Endpoint>, request: Partial<ChatRequest>, maxTokens: number | null = null) =>
+    candidates(configWith({ 'a/one': [endpoint] }), request, maxTokens)[0]?.request;
+
+  it('is without parameters that it does not take, and without those that serve them', () => {
+    const tools = [{ type: 'function' as const, function: { name: 'f' } }];
+    const request = { temperature: 1, seed: null, tools, tool_choice: 'auto' as const, user: 'u', session_id: 's', top_k: 3, model: 'a/one' };
+    expect(requestTo({ supported_parameters: ['temperature', 'tool_choice'] }, request)).toEqual({
+      messages: [{ role: 'user', content: 'hi' }],
+      temperature: 1,
+      user: 'u',
+      session_id: 's',
+      model: 'a/one',
+    });
+  });
+
+  it.each([
+    ['the ceiling when the caller names no limit', {}, {}, 50, { max_tokens: 50 }],
+    ['the caller’s limit below the ceiling', {}, { max_tokens: 20 }, 50, { max_tokens: 20 }],
+    ['the ceiling below the caller’s limit', {}, { max_tokens: 80 }, 50, { max_tokens: 50 }],
+    ['what the endpoint gives below the ceiling', { max_completion_tokens: 30 }, {}, 50, { max_tokens: 30 }],
+    ['no ceiling that is beyond the endpoint’s context', { context_length: 40 }, {}, 50, {}],
+    ['no limit when nobody sets one', { max_completion_tokens: 30 }, {}, null, {}],
+    ['the name that the caller used', {}, { max_completion_tokens: 20 }, null, { max_completion_tokens: 20 }],
+    ['the name that the endpoint knows', { supported_parameters: ['max_completion_tokens'] }, { max_tokens: 20 }, null, { max_completion_tokens: 20 }],
+    ['no limit to an endpoint that takes none', { supported_parameters: ['seed'] }, { max_tokens: 20 }, null, {}],
+  ])('holds %s', (_, endpoint, request, maxTokens, expected) => {
+    expect(requestTo(endpoint, request, maxTokens)).toEqual({ messages: [{ role: 'user', content: 'hi' }], ...expected });
+  });
+});

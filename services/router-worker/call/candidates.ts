@@ -1,0 +1,95 @@
+import type { RouterCall } from '#bus/messages/router.ts';
+import type { EndpointConfig, ModelConfig, ProviderConfig, RouterConfig } from '#shared/config/router-config.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { type Exclusions, kept, type Offer } from './offer.ts';
+import { requestFor, supportsAll, supportsParameter } from './parameters.ts';
+import { filterOut, inOrderOf } from './preferences.ts';
+
+/** An endpoint that a call may be tried at, and what would be sent there. */
+export interface Candidate {
+  model: ModelConfig;
+  endpoint: EndpointConfig;
+  provider: { slug: string; name: string };
+  request: ChatRequest;
+}
+
+/** The configuration, by name. */
+export interface Catalogue {
+  /** By id and by alias; an id wins over another model's alias. */
+  models: ReadonlyMap<string, ModelConfig>;
+  providers: ReadonlyMap<string, ProviderConfig>;
+  /** Asked when a request names no model. */
+  defaultModel: string;
+}
+
+export function catalogueOf(config: RouterConfig): Catalogue {
+  const models = new Map<string, ModelConfig>();
+  for (const model of config.models) for (const alias of model.aliases) models.set(alias, model);
+  for (const model of config.models) models.set(model.id, model);
+  return {
+    models,
+    providers: new Map(config.providers.map((provider) => [provider.slug, provider])),
+    defaultModel: config.default_model ?? config.models[0]?.id ?? '',
+  };
+}
+
+/**
+ * The endpoints that a call is tried at, best first. A pure function of the request and the configuration; never empty.
+ *
+ * @throws `router.model_unknown` when no model that the request names is known, `router.no_provider` when no endpoint of those that
+ *   are can serve it
+ */
+export function candidatesFor({ request, maxTokens }: Pick<RouterCall, 'request' | 'maxTokens'>, catalogue: Catalogue): Candidate[] {
+  const exclusions: Exclusions = new Map();
+  const fitting = modelsOf(request, catalogue).flatMap((model) => offersOf(model, request, catalogue, exclusions));
+  const offers = inOrderOf(request.provider, fitting, exclusions);
+  if (offers.length === 0) {
+    throw new SwitchyardError('router.no_provider', 'No provider meets the requirements of this request', {
+      details: { excluded_by: [...exclusions].map(([filter, endpoints]) => ({ filter, endpoints })) },
+    });
+  }
+  return offers.map(({ model, endpoint, provider }) => ({
+    model,
+    endpoint,
+    provider: { slug: provider.slug, name: provider.name ?? provider.slug },
+    request: requestFor(endpoint, request, maxTokens),
+  }));
+}
+
+/** `model`, then `models`, each once; unknown ones among known ones are passed over. */
+function modelsOf({ model, models = [] }: ChatRequest, catalogue: Catalogue): ModelConfig[] {
+  const named = [...(model === undefined ? [] : [model]), ...models];
+  if (named.length === 0) named.push(catalogue.defaultModel);
+  const known = new Set(named.flatMap((name) => catalogue.models.get(name) ?? []));
+  if (known.size === 0) {
+    throw new SwitchyardError('router.model_unknown', `${named[0]} is not a valid model ID`, { details: { param: model === undefined ? 'models' : 'model' } });
+  }
+  return [...known];
+}
+
+function offersOf(model: ModelConfig, request: ChatRequest, catalogue: Catalogue, exclusions: Exclusions): Offer[] {
+  const all = model.endpoints.flatMap((endpoint) => {
+    const provider = catalogue.providers.get(endpoint.provider);
+    return provider === undefined ? [] : [{ model, endpoint, provider }];
+  });
+  const fitting = filterOut(request.provider, all, exclusions).filter(
+    (offer) =>
+      kept(offer, fitsTokens(offer.endpoint, request), 'context_length', exclusions) &&
+      kept(offer, request.provider?.require_parameters !== true || supportsAll(offer.endpoint, request), 'require_parameters', exclusions),
+  );
+  // A tool or a format that is dropped changes the answer, so endpoints that take them go first, and alone.
+  return ['tools', 'response_format'].reduce((offers, parameter) => preferring(offers, parameter, request), fitting);
+}
+
+function preferring(offers: Offer[], parameter: string, request: ChatRequest): Offer[] {
+  if (request[parameter] === undefined) return offers;
+  const able = offers.filter(({ endpoint }) => supportsParameter(endpoint, parameter));
+  return able.length > 0 ? able : offers;
+}
+
+/** Whether the tokens that the request asks for can come from there at all. */
+function fitsTokens({ max_completion_tokens: most = Infinity, context_length: context = Infinity }: EndpointConfig, request: ChatRequest): boolean {
+  const asked = request.max_completion_tokens ?? request.max_tokens ?? 0;
+  return asked <= most && asked < context;
+}

@@ -1,0 +1,26 @@
+const MASK = '[redacted]';
+const SECRET_KEY = /^(?:.*[-_])?(?:api[-_]?key|secret|password|authorization|credentials?|access[-_]?token)$/i;
+/** Files and images inside a request: their bytes help nobody who debugs, and are the most private part of it. */
+const DATA_URL = /^data:([\w.+/-]{1,100})[^,]{0,200},/;
+const BASE64 = /^[A-Za-z0-9+/=_-]+$/;
+/** A shorter text of such letters may be a word. */
+const MIN_BASE64_CHARS = 256;
+/** Requests nest a few levels; JSON schemas of tools some more. */
+const MAX_DEPTH = 48;
+
+/** An upstream's body as it is shown to a caller who debugs: whole, but for what looks like a secret or like the bytes of a file. */
+export function echoBody(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string') return echoText(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth >= MAX_DEPTH) return '…';
+  if (Array.isArray(value)) return value.map((item) => echoBody(item, depth + 1));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, field]) => [key, SECRET_KEY.test(key) && typeof field === 'string' ? MASK : echoBody(field, depth + 1)]),
+  );
+}
+
+function echoText(text: string): string {
+  const file = DATA_URL.exec(text);
+  if (file !== null) return `data:${file[1]},${MASK} (${text.length} characters)`;
+  return text.length >= MIN_BASE64_CHARS && BASE64.test(text) ? `${MASK} (${text.length} characters)` : text;
+}

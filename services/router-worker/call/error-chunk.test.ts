@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { errorBodyOf, errorChunkOf, previousErrorOf } from './error-chunk.ts';
+
+const alone = { providerName: 'East', previousErrors: [] };
+
+describe('the body of an error', () => {
+  it('tells nothing of an internal fault', () => {
+    const fault = new TypeError('cannot read /etc/secret');
+    expect(errorBodyOf(fault, alone)).toEqual({
+      error: { code: 500, message: 'Internal server error', type: 'server', param: '', metadata: { error_type: 'server' } },
+    });
+  });
+
+  it('tells the caller that a provider is set up wrongly, and the operator’s affairs to nobody', () => {
+    const error = new SwitchyardError('router.provider_misconfigured', 'East: Incorrect API key provided: sk-…', {
+      details: { status: 401, raw: { message: 'Incorrect API key' }, providerCode: 'invalid_api_key' },
+    });
+    const body = errorBodyOf(error, alone);
+    expect(body).toEqual({
+      error: {
+        code: 502,
+        message: "East can't be used: it is not set up correctly here",
+        type: 'provider_unavailable',
+        param: '',
+        metadata: { error_type: 'provider_unavailable', provider_name: 'East' },
+      },
+    });
+    expect(previousErrorOf(error, 'East', 'a/one').code).toBe('provider_unavailable');
+  });
+
+  it('carries the provider’s name and error, what came before, and how long to wait', () => {
+    const error = new SwitchyardError('router.provider_rate_limited', 'East: slow down', {
+      details: { status: 429, raw: { message: 'slow down' }, providerCode: 'rate_limit_exceeded', retryAfterMs: 1_200 },
+    });
+    const previousErrors = [previousErrorOf(new SwitchyardError('router.provider_unavailable', 'x', { details: { status: 500 } }), 'West', 'a/one')];
+    expect(errorBodyOf(error, { providerName: 'East', previousErrors })).toEqual({
+      error: {
+        code: 429,
+        message: 'East: slow down',
+        type: 'rate_limit_exceeded',
+        param: '',
+        metadata: {
+          error_type: 'rate_limit_exceeded',
+          provider_name: 'East',
+          raw: { message: 'slow down' },
+          provider_code: 'rate_limit_exceeded',
+          retry_after: 2,
+          previous_errors: [{ provider: 'West', model: 'a/one', code: 'provider_unavailable', status: 500 }],
+        },
+      },
+    });
+  });
+
+  it('names no provider when none was asked', () => {
+    const error = new SwitchyardError('router.no_provider', 'nobody', { details: { excluded_by: [{ filter: 'zdr', endpoints: ['a@b'] }] } });
+    expect(errorBodyOf(error, { providerName: null, previousErrors: [] }).error).toMatchObject({
+      code: 503,
+      metadata: { error_type: 'not_found', excluded_by: [{ filter: 'zdr', endpoints: ['a@b'] }] },
+    });
+  });
+});
+
+it('an error chunk holds an integer code, an error_type and one empty choice', () => {
+  const body = errorBodyOf(new SwitchyardError('router.timeout', 'too late'), alone);
+  expect(errorChunkOf(body, { id: 'gen-1', created: 7, model: 'a/one', provider: 'East' })).toEqual({
+    id: 'gen-1',
+    object: 'chat.completion.chunk',
+    created: 7,
+    model: 'a/one',
+    provider: 'East',
+    error: { code: 408, message: 'too late', metadata: { error_type: 'timeout', provider_name: 'East' } },
+    choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }],
+  });
+});

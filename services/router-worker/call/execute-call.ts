@@ -1,0 +1,135 @@
+import { bodyFrame } from '#bus/messages/frame.ts';
+import type { RouterCall } from '#bus/messages/router.ts';
+import type { RouterErrorBody } from '#shared/contracts/router/chat-completion.ts';
+import { type Failure, failureOf, type SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { type Candidate, type Catalogue, candidatesFor } from './candidates.ts';
+import { echoBody } from './echo-body.ts';
+import { errorBodyOf, type PreviousError } from './error-chunk.ts';
+import { type Answer, type CompletionHead, finishReasonOf, toCompletion } from './fold.ts';
+import { type FrameWriter, frameWriter } from './frames.ts';
+import { type CallListener, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
+import { usageOf } from './usage.ts';
+
+/** Stands for a provider in the chunk of an error that no provider made. */
+const HOUSE = 'Switchyard';
+
+/** What an actor learns of its call; the same values make its command. */
+export type CallResult =
+  | {
+      type: 'completed';
+      text: string;
+      model: string;
+      provider: string;
+      finishReason: string;
+      usage: { promptTokens: number; completionTokens: number };
+    }
+  | { type: 'failed'; failure: Failure };
+
+export interface Execution {
+  call: RouterCall;
+  /** The delivery number of the work item. */
+  attempt: number;
+  /** Aborts the call; the reason is a SwitchyardError that says why. */
+  signal: AbortSignal;
+  /** Whether an aborted call may still speak: not when another worker may have it by now. */
+  maySpeak(): boolean;
+  /** Sends a frame to the call's readers. */
+  publish(frame: Uint8Array): void;
+  nowMs: number;
+}
+
+export interface ExecuteDeps extends RunDeps {
+  catalogue: Catalogue;
+}
+
+/**
+ * Makes one call: chooses the candidates, runs it, and sends its frames, the last of which says how it ended. Never throws: whatever
+ * happens is an end of the call.
+ */
+export async function executeCall(execution: Execution, deps: ExecuteDeps): Promise<CallResult> {
+  const { call, signal, maySpeak } = execution;
+  const speaker = speakerFor(execution);
+  let outcome: CallOutcome;
+  try {
+    signal.throwIfAborted();
+    outcome = await runCall(candidatesFor(call, deps.catalogue), speaker.listener, signal, deps);
+  } catch (error) {
+    outcome = { type: 'failed', error, candidate: null, partial: null, previousErrors: [] };
+  }
+  if (!maySpeak()) return { type: 'failed', failure: failureOf(signal.reason) };
+  switch (outcome.type) {
+    case 'completed':
+      return speaker.complete(outcome.candidate, outcome.answer);
+    case 'failed':
+      return speaker.fail(outcome.error, outcome);
+    case 'aborted':
+      return speaker.fail(signal.reason, outcome);
+  }
+}
+
+/** Ends a call that is not made at all: its readers, if it has any, get the error. */
+export function refuseCall(execution: Execution, error: SwitchyardError): CallResult {
+  return speakerFor(execution).fail(error, { candidate: null, partial: null, previousErrors: [] });
+}
+
+/** How a call that failed got there. `candidate` is null when no provider was asked. */
+interface Attempted {
+  candidate: Candidate | null;
+  partial: Answer | null;
+  previousErrors: readonly PreviousError[];
+}
+
+interface Speaker {
+  listener: CallListener;
+  complete(candidate: Candidate, answer: Answer): CallResult;
+  fail(error: unknown, attempted: Attempted): CallResult;
+}
+
+/** Says what happens in the form that the item wants: frames, one body, or nothing. */
+function speakerFor({ call, attempt, publish, nowMs }: Execution): Speaker {
+  const created = Math.floor(nowMs / 1_000);
+  const writer: FrameWriter | null = call.want === 'frames' ? frameWriter({ callId: call.callId, attempt, publish }) : null;
+  const headOf = (candidate: Candidate | null): CompletionHead => ({
+    id: call.callId,
+    created,
+    model: candidate?.model.id ?? call.request.model ?? call.request.models?.[0] ?? '',
+    provider: candidate?.provider.name ?? HOUSE,
+  });
+  writer?.begin(headOf(null));
+  return {
+    listener: {
+      begin(candidate, adapter) {
+        writer?.begin(headOf(candidate));
+        if (call.request.debug?.echo_upstream_body === true)
+          writer?.debug(echoBody(adapter.upstreamBody({ model: candidate.endpoint.upstream_model, request: candidate.request })));
+      },
+      parts: (parts) => writer?.parts(parts),
+    },
+    complete(candidate, answer) {
+      const usage = usageOf(answer, candidate.request, candidate.endpoint.prices);
+      writer?.finish(answer, usage);
+      if (call.want === 'body') publish(bodyFrame(200, JSON.stringify(toCompletion(answer, headOf(candidate), usage))));
+      return {
+        type: 'completed',
+        text: answer.text,
+        model: candidate.model.id,
+        provider: candidate.provider.name,
+        finishReason: finishReasonOf(answer),
+        usage: { promptTokens: usage.prompt_tokens, completionTokens: usage.completion_tokens },
+      };
+    },
+    fail(error, { candidate, partial, previousErrors }) {
+      const body = errorBodyOf(error, { providerName: candidate?.provider.name ?? null, previousErrors });
+      writer?.fail(body);
+      if (call.want === 'body') publish(failedBody(body, headOf(candidate), candidate, partial));
+      return { type: 'failed', failure: { code: failureOf(error).code, message: body.error.message, details: body.error.metadata ?? {} } };
+    },
+  };
+}
+
+/** What was made before the failure is the client's to keep, with the error beside it; with nothing made, the error is the answer. */
+function failedBody(body: RouterErrorBody, head: CompletionHead, candidate: Candidate | null, partial: Answer | null): Uint8Array {
+  if (candidate === null || partial === null) return bodyFrame(body.error.code, JSON.stringify(body));
+  const usage = usageOf(partial, candidate.request, candidate.endpoint.prices, { isBroken: true });
+  return bodyFrame(200, JSON.stringify(toCompletion(partial, head, usage, body.error)));
+}

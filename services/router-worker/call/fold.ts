@@ -1,0 +1,126 @@
+import type {
+  AssistantMessage,
+  ChatCompletion,
+  FinishReason,
+  Logprobs,
+  ReasoningDetail,
+  RouterErrorBody,
+  ToolCall,
+  Usage,
+} from '#shared/contracts/router/chat-completion.ts';
+import type { ProviderPart, ProviderUsage } from '../providers/provider.ts';
+
+/** What a provider has said so far, put together. */
+export interface Answer {
+  text: string;
+  reasoning: string;
+  refusal: string;
+  toolCalls: ToolCall[];
+  logprobs: Logprobs | null;
+  /** Null until it has finished. */
+  finishReason: FinishReason | null;
+  nativeReason: string | null;
+  /** Null when the upstream reports none. */
+  usage: ProviderUsage | null;
+}
+
+export function emptyAnswer(): Answer {
+  return { text: '', reasoning: '', refusal: '', toolCalls: [], logprobs: null, finishReason: null, nativeReason: null, usage: null };
+}
+
+/** Adds a part, in place: an answer grows by thousands of them. @returns the characters of content that it brought, 0 for parts that show nothing */
+export function addPart(answer: Answer, part: ProviderPart): number {
+  switch (part.type) {
+    case 'text-delta':
+      answer.text += part.text;
+      if (part.logprobs !== undefined) answer.logprobs = joined(answer.logprobs, part.logprobs);
+      return part.text.length;
+    case 'reasoning-delta':
+      answer.reasoning += part.text;
+      return part.text.length;
+    case 'refusal-delta':
+      answer.refusal += part.text;
+      return part.text.length;
+    case 'tool-call-start':
+      answer.toolCalls[part.index] = { id: part.id, type: 'function', function: { name: part.name, arguments: '' } };
+      return part.id.length + part.name.length;
+    case 'tool-call-delta': {
+      const call = answer.toolCalls[part.index];
+      if (call !== undefined) call.function.arguments += part.arguments;
+      return part.arguments.length;
+    }
+    case 'usage':
+      answer.usage = part.usage;
+      return 0;
+    case 'finish':
+      answer.finishReason = part.reason;
+      answer.nativeReason = part.nativeReason;
+      return 0;
+  }
+}
+
+/** Why the answer ended, for clients: who was asked to call tools is told so, even where the upstream says that it simply stopped. */
+export function finishReasonOf({ finishReason, toolCalls }: Answer): FinishReason {
+  if (finishReason === null) return 'error';
+  return finishReason === 'stop' && toolCalls.length > 0 ? 'tool_calls' : finishReason;
+}
+
+export interface CompletionHead {
+  id: string;
+  /** Epoch seconds. */
+  created: number;
+  model: string;
+  provider: string;
+}
+
+/** The whole answer. With an error it is what came before the error: the client keeps it, and learns that it is not all. */
+export function toCompletion(answer: Answer, head: CompletionHead, usage: Usage, error?: RouterErrorBody['error']): ChatCompletion {
+  const details = answer.reasoning === '' ? {} : { reasoning_details: [reasoningDetail(answer.reasoning)] };
+  const message: AssistantMessage = {
+    role: 'assistant',
+    content: answer.text === '' && (answer.toolCalls.length > 0 || answer.refusal !== '') ? null : answer.text,
+    refusal: answer.refusal === '' ? null : answer.refusal,
+    ...(answer.reasoning === '' ? {} : { reasoning: answer.reasoning }),
+    ...details,
+    ...(answer.toolCalls.length === 0 ? {} : { tool_calls: answer.toolCalls }),
+  };
+  const finishReason = error === undefined ? finishReasonOf(answer) : 'error';
+  return {
+    id: head.id,
+    object: 'chat.completion',
+    created: head.created,
+    model: head.model,
+    provider: head.provider,
+    system_fingerprint: null,
+    choices: [
+      {
+        index: 0,
+        finish_reason: finishReason,
+        native_finish_reason: answer.nativeReason,
+        logprobs: answer.logprobs,
+        message,
+        ...details,
+        ...(error === undefined ? {} : { error }),
+      },
+    ],
+    usage,
+  };
+}
+
+/** One piece of reasoning in the form that clients send back. `index` is the same for all pieces, so that they merge into one. */
+export function reasoningDetail(text: string): ReasoningDetail {
+  return { type: 'reasoning.text', text, index: 0, format: 'unknown' };
+}
+
+function joined(before: Logprobs | null, next: Logprobs): Logprobs {
+  if (before === null) return { content: next.content && [...next.content], refusal: next.refusal && [...next.refusal] };
+  if (next.content) before.content = append(before.content, next.content);
+  if (next.refusal) before.refusal = append(before.refusal, next.refusal);
+  return before;
+}
+
+function append<Item>(list: Item[] | null, items: readonly Item[]): Item[] {
+  if (list === null) return [...items];
+  list.push(...items);
+  return list;
+}

@@ -1,0 +1,215 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readFrame } from '#bus/messages/frame.ts';
+import type { ProviderPart } from '../providers/provider.ts';
+import { addPart, emptyAnswer, toCompletion } from './fold.ts';
+import { frameWriter } from './frames.ts';
+import { usageOf } from './usage.ts';
+
+const head = { id: 'gen-1', created: 7, model: 'a/one', provider: 'East "1"' };
+const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+
+function opened() {
+  const frames: Uint8Array[] = [];
+  const writer = frameWriter({ callId: 'gen-1', attempt: 2, publish: (frame) => frames.push(frame) });
+  writer.begin(head);
+  return { writer, frames };
+}
+
+/** The events of a frame as a client sees them: parsed, and the end mark as it is. */
+function eventsOf(bytes: Uint8Array): unknown[] {
+  const frame = readFrame('gen-1', bytes);
+  if (frame === null || frame.kind === 'body') throw new Error('not a frame of a stream');
+  const [id, ...lines] = Buffer.from(frame.sse).toString('utf8').split('\n');
+  expect(id).toBe(`id: gen-1.${frame.attempt}.${frame.seq}`);
+  const events = lines.join('\n').split('\n\n');
+  expect(events.pop()).toBe('');
+  return events.map((event) => {
+    expect(event.startsWith('data: ')).toBe(true);
+    const data = event.slice('data: '.length);
+    return data === '[DONE]' ? data : JSON.parse(data);
+  });
+}
+
+const chunk = (delta: object) => ({
+  ...head,
+  object: 'chat.completion.chunk',
+  choices: [{ index: 0, delta, finish_reason: null, native_finish_reason: null, logprobs: null }],
+});
+
+describe('the frames of a call', () => {
+  it('end with the error chunk and nothing behind it, and carry the body for who has sent no header yet', () => {
+    const { writer, frames } = opened();
+    const body = { error: { code: 502, message: 'broke', type: 'provider_unavailable', param: '', metadata: { error_type: 'provider_unavailable' } } };
+    writer.fail(body);
+    const [bytes] = frames;
+    const frame = readFrame('gen-1', bytes ?? new Uint8Array());
+    expect(frame).toMatchObject({ kind: 'error', status: 502, attempt: 2, seq: 1 });
+    expect(frame?.kind === 'error' && JSON.parse(Buffer.from(frame.body).toString('utf8'))).toEqual(body);
+    expect(eventsOf(bytes ?? new Uint8Array())).toEqual([
+      {
+        ...head,
+        object: 'chat.completion.chunk',
+        error: { code: 502, message: 'broke', metadata: { error_type: 'provider_unavailable' } },
+        choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }],
+      },
+    ]);
+  });
+
+  it('say the role once, before the first content, in the same frame', () => {
+    const { writer, frames } = opened();
+    writer.parts([{ type: 'text-delta', text: 'a' }]);
+    writer.parts([{ type: 'text-delta', text: 'b' }]);
+    expect(frames.map((frame) => readFrame('gen-1', frame)?.kind)).toEqual(['content', 'content']);
+    expect(frames.map(eventsOf)).toEqual([[chunk({ role: 'assistant', content: '' }), chunk({ content: 'a' })], [chunk({ content: 'b' })]]);
+  });
+
+  it('hold one chunk for each part of a batch, and only the keys that say something', () => {
+    const { writer, frames } = opened();
+    writer.parts([
+      { type: 'reasoning-delta', text: 'hm' },
+      { type: 'refusal-delta', text: 'no' },
+      { type: 'tool-call-start', index: 0, id: 'call_1', name: 'f' },
+      { type: 'tool-call-delta', index: 0, arguments: '{"a":"\n"}' },
+      { type: 'usage', usage: { promptTokens: 1, completionTokens: 1, cachedTokens: 0, reasoningTokens: 0 } },
+      { type: 'finish', reason: 'stop', nativeReason: 'stop' },
+    ]);
+    expect(frames.flatMap(eventsOf).slice(1)).toEqual([
+      chunk({ reasoning: 'hm', reasoning_details: [{ type: 'reasoning.text', text: 'hm', index: 0, format: 'unknown' }] }),
+      chunk({ refusal: 'no' }),
+      chunk({ tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: '' } }] }),
+      chunk({ tool_calls: [{ index: 0, function: { arguments: '{"a":"\n"}' } }] }),
+    ]);
+  });
+
+  it('publish nothing for a batch that shows nothing', () => {
+    const { writer, frames } = opened();
+    writer.parts([{ type: 'finish', reason: 'stop', nativeReason: 'stop' }]);
+    expect(frames).toEqual([]);
+  });
+
+  it('end with the finish, the usage once, and the end mark', () => {
+    const { writer, frames } = opened();
+    const answer = { ...emptyAnswer(), text: 'a', finishReason: 'stop' as const, nativeReason: 'eos' };
+    writer.parts([{ type: 'text-delta', text: 'a' }]);
+    writer.finish(answer, usage);
+    expect(readFrame('gen-1', frames[1] ?? new Uint8Array())).toMatchObject({ kind: 'done', seq: 2 });
+    expect(eventsOf(frames[1] ?? new Uint8Array())).toEqual([
+      {
+        ...chunk({}),
+        choices: [{ index: 0, delta: { content: '' }, finish_reason: 'stop', native_finish_reason: 'eos', logprobs: null }],
+      },
+      { ...head, object: 'chat.completion.chunk', choices: [], usage },
+      '[DONE]',
+    ]);
+  });
+
+  it('say the role also in an answer without content', () => {
+    const { writer, frames } = opened();
+    writer.finish({ ...emptyAnswer(), finishReason: 'stop' }, usage);
+    expect(frames.flatMap(eventsOf)[0]).toEqual(chunk({ role: 'assistant', content: '' }));
+  });
+
+  it('open with the upstream’s body for who debugs, which shows no content, and name the provider that is asked next', () => {
+    const { writer, frames } = opened();
+    writer.debug({ model: 'm' });
+    writer.begin({ ...head, provider: 'West' });
+    writer.debug({ model: 'm' });
+    expect(frames.map((frame) => readFrame('gen-1', frame)?.kind)).toEqual(['open', 'open']);
+    expect(frames.flatMap(eventsOf)).toEqual([
+      { ...head, object: 'chat.completion.chunk', choices: [], debug: { echo_upstream_body: { model: 'm' } } },
+      { ...head, provider: 'West', object: 'chat.completion.chunk', choices: [], debug: { echo_upstream_body: { model: 'm' } } },
+    ]);
+  });
+
+  it('carry logprobs on the chunk of their text', () => {
+    const { writer, frames } = opened();
+    const logprobs = { content: [{ token: 'a', logprob: -1, bytes: null, top_logprobs: [] }], refusal: null };
+    writer.parts([{ type: 'text-delta', text: 'a', logprobs }]);
+    expect(frames.flatMap(eventsOf)[1]).toMatchObject({ choices: [{ delta: { content: 'a' }, logprobs }] });
+  });
+});
+
+const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 });
+const toolCall = fc.record({ id: fc.stringMatching(/^call_[a-z0-9]{4}$/), name: fc.stringMatching(/^[a-z_]{1,8}$/), pieces: fc.array(text, { maxLength: 3 }) });
+const answerParts = fc
+  .record({
+    said: fc.array(fc.tuple(fc.constantFrom('text-delta', 'reasoning-delta', 'refusal-delta'), text), { maxLength: 10 }),
+    calls: fc.array(toolCall, { maxLength: 3 }),
+    reason: fc.constantFrom('stop', 'length', 'tool_calls', 'content_filter'),
+  })
+  .map(({ said, calls, reason }): ProviderPart[] => [
+    ...said.map(([type, piece]) => ({ type, text: piece }) as ProviderPart),
+    ...calls.flatMap(({ id, name, pieces }, index): ProviderPart[] => [
+      { type: 'tool-call-start', index, id, name },
+      ...pieces.map((piece): ProviderPart => ({ type: 'tool-call-delta', index, arguments: piece })),
+    ]),
+    { type: 'finish', reason, nativeReason: reason },
+  ]);
+
+interface ClientChoice {
+  delta: {
+    content?: string;
+    reasoning?: string;
+    refusal?: string;
+    tool_calls?: { index: number; id?: string; function: { name?: string; arguments: string } }[];
+  };
+  finish_reason: string | null;
+}
+
+/** What a client makes of a stream, as the public SDKs do it. */
+function foldAsClient(events: unknown[]) {
+  const folded = {
+    content: '',
+    reasoning: '',
+    refusal: '',
+    calls: [] as { id?: string; name?: string; arguments: string }[],
+    finishReason: null as string | null,
+  };
+  for (const event of events) {
+    const { choices } = event as { choices: ClientChoice[] };
+    for (const { delta, finish_reason: reason } of choices ?? []) {
+      folded.content += delta.content ?? '';
+      folded.reasoning += delta.reasoning ?? '';
+      folded.refusal += delta.refusal ?? '';
+      for (const { index, id, function: called } of delta.tool_calls ?? []) {
+        folded.calls[index] ??= { arguments: '' };
+        const call = folded.calls[index];
+        if (id !== undefined) call.id = id;
+        if (called.name !== undefined) call.name = called.name;
+        call.arguments += called.arguments;
+      }
+      folded.finishReason ??= reason;
+    }
+  }
+  return folded;
+}
+
+it('a client that folds the stream has what the whole answer says, however the parts were batched', () => {
+  fc.assert(
+    fc.property(answerParts, fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 4 }), (parts, sizes) => {
+      const { writer, frames } = opened();
+      const answer = emptyAnswer();
+      for (let at = 0, turn = 0; at < parts.length; turn += 1) {
+        const batch = parts.slice(at, at + (sizes[turn % sizes.length] ?? 1));
+        for (const part of batch) addPart(answer, part);
+        writer.parts(batch);
+        at += batch.length;
+      }
+      const total = usageOf(answer, { messages: [] }, undefined);
+      writer.finish(answer, total);
+      const events = frames.flatMap(eventsOf);
+      const folded = foldAsClient(events);
+      const [choice] = toCompletion(answer, head, total).choices;
+      const message = choice?.message;
+      expect(folded).toEqual({
+        content: message?.content ?? '',
+        reasoning: message?.reasoning ?? '',
+        refusal: message?.refusal ?? '',
+        calls: (message?.tool_calls ?? []).map(({ id, function: called }) => ({ id, name: called.name, arguments: called.arguments })),
+        finishReason: choice?.finish_reason,
+      });
+      expect(events.filter((event) => typeof event === 'object' && event !== null && 'usage' in event)).toHaveLength(1);
+    }),
+  );
+});

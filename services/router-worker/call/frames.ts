@@ -1,0 +1,113 @@
+import { errorFrame, sseFrame } from '#bus/messages/frame.ts';
+import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
+import type { ProviderPart } from '../providers/provider.ts';
+import { errorChunkOf } from './error-chunk.ts';
+import { type Answer, type CompletionHead, finishReasonOf, reasoningDetail } from './fold.ts';
+
+/** Turns what providers say into the frames of one delivery of a call. Exactly one of `finish` and `fail` is called, last. */
+export interface FrameWriter {
+  /** Another provider is asked. */
+  begin(head: CompletionHead): void;
+  /** The body that goes upstream, for callers who debug. Opens the stream and shows no content. */
+  debug(upstreamBody: unknown): void;
+  /** One frame for a batch, one chunk for each part in it that shows content. */
+  parts(parts: readonly ProviderPart[]): void;
+  finish(answer: Answer, usage: Usage): void;
+  fail(body: RouterErrorBody): void;
+}
+
+export interface FrameTarget {
+  callId: string;
+  /** The delivery number of the work item. */
+  attempt: number;
+  publish(frame: Uint8Array): void;
+}
+
+const DELTA_END = ',"finish_reason":null,"native_finish_reason":null,"logprobs":null}]}\n\n';
+const END_MARK = 'data: [DONE]\n\n';
+
+/**
+ * The hot path: all of a chunk but the delta is the same for the whole answer and made once, so a token costs one `JSON.stringify` of
+ * its text. Keys of a delta that say nothing are left out: null there throws in real clients.
+ */
+export function frameWriter({ callId, attempt, publish }: FrameTarget): FrameWriter {
+  let head: CompletionHead | null = null;
+  let deltaStart = '';
+  let seq = 0;
+  let hasRole = false;
+
+  const next = () => {
+    seq += 1;
+    return seq;
+  };
+  const chunk = (delta: string) => `${deltaStart}${delta}${DELTA_END}`;
+  /** The role is said once, before anything else. */
+  const role = () => {
+    if (hasRole) return '';
+    hasRole = true;
+    return chunk('{"role":"assistant","content":""}');
+  };
+  const begun = (): CompletionHead => {
+    if (head === null) throw new TypeError('a frame was written before its provider was named');
+    return head;
+  };
+
+  return {
+    begin(started) {
+      head = started;
+      deltaStart = `${chunkStart(started)},"choices":[{"index":0,"delta":`;
+    },
+    debug(upstreamBody) {
+      const events = `${chunkStart(begun())},"choices":[],"debug":{"echo_upstream_body":${JSON.stringify(upstreamBody)}}}\n\n`;
+      publish(sseFrame('open', callId, attempt, next(), events));
+    },
+    parts(parts) {
+      let events = '';
+      for (const part of parts) {
+        const delta = deltaOf(part);
+        if (delta === null) continue;
+        events += role();
+        events += part.type === 'text-delta' && part.logprobs !== undefined ? chunkWithLogprobs(deltaStart, delta, part.logprobs) : chunk(delta);
+      }
+      if (events !== '') publish(sseFrame('content', callId, attempt, next(), events));
+    },
+    finish(answer, usage) {
+      const start = chunkStart(begun());
+      const ending = `"finish_reason":"${finishReasonOf(answer)}","native_finish_reason":${JSON.stringify(answer.nativeReason)},"logprobs":null`;
+      const finish = `${deltaStart}{"content":""},${ending}}]}\n\n`;
+      const last = `${start},"choices":[],"usage":${JSON.stringify(usage)}}\n\n`;
+      publish(sseFrame('done', callId, attempt, next(), `${role()}${finish}${last}${END_MARK}`));
+    },
+    fail(body) {
+      const events = `data: ${JSON.stringify(errorChunkOf(body, begun()))}\n\n`;
+      publish(errorFrame(callId, attempt, next(), body.error.code, JSON.stringify(body), events));
+    },
+  };
+}
+
+function chunkStart({ id, created, model, provider }: CompletionHead): string {
+  return `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"provider":${JSON.stringify(provider)}`;
+}
+
+/** The delta of a part as JSON; null for parts that show no content. */
+function deltaOf(part: ProviderPart): string | null {
+  switch (part.type) {
+    case 'text-delta':
+      return `{"content":${JSON.stringify(part.text)}}`;
+    case 'reasoning-delta':
+      return `{"reasoning":${JSON.stringify(part.text)},"reasoning_details":[${JSON.stringify(reasoningDetail(part.text))}]}`;
+    case 'refusal-delta':
+      return `{"refusal":${JSON.stringify(part.text)}}`;
+    case 'tool-call-start':
+      return `{"tool_calls":[{"index":${part.index},"id":${JSON.stringify(part.id)},"type":"function","function":{"name":${JSON.stringify(part.name)},"arguments":""}}]}`;
+    case 'tool-call-delta':
+      return `{"tool_calls":[{"index":${part.index},"function":{"arguments":${JSON.stringify(part.arguments)}}}]}`;
+    case 'usage':
+    case 'finish':
+      return null;
+  }
+}
+
+function chunkWithLogprobs(deltaStart: string, delta: string, logprobs: unknown): string {
+  return `${deltaStart}${delta},"finish_reason":null,"native_finish_reason":null,"logprobs":${JSON.stringify(logprobs)}}]}\n\n`;
+}

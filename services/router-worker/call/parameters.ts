@@ -1,0 +1,68 @@
+import type { EndpointConfig } from '#shared/config/router-config.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+
+/** Fields of a request that say what is asked or how it is served; all others tune the model, and an endpoint may not take them. */
+const NOT_PARAMETERS: ReadonlySet<string> = new Set([
+  'messages',
+  'model',
+  'models',
+  'provider',
+  'plugins',
+  'route',
+  'user',
+  'session_id',
+  'metadata',
+  'stream',
+  'stream_options',
+  'debug',
+  'trace',
+]);
+/** Means nothing without the parameter that it serves. */
+const SERVES: Readonly<Record<string, string>> = { tool_choice: 'tools', parallel_tool_calls: 'tools', top_logprobs: 'logprobs' };
+/** Names of one parameter. */
+const TOKEN_LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
+
+/** Whether an endpoint takes a parameter. One that lists none takes all. */
+export function supportsParameter({ supported_parameters: supported }: EndpointConfig, parameter: string): boolean {
+  if (supported === undefined || supported.includes(parameter)) return true;
+  if (parameter === 'response_format') return supported.includes('structured_outputs');
+  if (parameter === 'reasoning') return supported.includes('reasoning_effort');
+  return isTokenLimit(parameter) && TOKEN_LIMITS.some((name) => supported.includes(name));
+}
+
+export function supportsAll(endpoint: EndpointConfig, request: ChatRequest): boolean {
+  return Object.entries(request).every(
+    ([name, value]) => NOT_PARAMETERS.has(name) || value === null || value === undefined || supportsParameter(endpoint, name),
+  );
+}
+
+/**
+ * The request as an endpoint gets it: without parameters that it doesn't take, and with at most the tokens that the caller asked for,
+ * that the call may bring, and that the endpoint gives.
+ */
+export function requestFor(endpoint: EndpointConfig, request: ChatRequest, maxTokens: number | null): ChatRequest {
+  const isDropped = (name: string) => !NOT_PARAMETERS.has(name) && (!supportsParameter(endpoint, name) || !supportsParameter(endpoint, SERVES[name] ?? name));
+  const rest = Object.entries(request).filter(([name, value]) => value !== null && value !== undefined && !isTokenLimit(name) && !isDropped(name));
+  const limit = tokenLimit(endpoint, request, maxTokens);
+  const field = tokenLimitField(endpoint, request);
+  return { ...Object.fromEntries(rest), messages: request.messages, ...(limit === null || field === null ? {} : { [field]: limit }) };
+}
+
+function tokenLimit({ max_completion_tokens: most, context_length: context }: EndpointConfig, request: ChatRequest, maxTokens: number | null): number | null {
+  const asked = request.max_completion_tokens ?? request.max_tokens ?? null;
+  // A ceiling of ours that no answer could reach is better not sent: some servers refuse a limit larger than their context.
+  const ceiling = maxTokens !== null && context !== undefined && maxTokens >= context ? null : maxTokens;
+  const limits = [asked, ceiling].filter((limit) => limit !== null);
+  return limits.length === 0 ? null : Math.min(...limits, most ?? Number.POSITIVE_INFINITY);
+}
+
+/** The name that the endpoint knows; where it knows both, the caller's. */
+function tokenLimitField({ supported_parameters: supported }: EndpointConfig, request: ChatRequest): (typeof TOKEN_LIMITS)[number] | null {
+  const called = request.max_completion_tokens ? 'max_completion_tokens' : 'max_tokens';
+  if (supported === undefined || supported.includes(called)) return called;
+  return TOKEN_LIMITS.find((name) => supported.includes(name)) ?? null;
+}
+
+function isTokenLimit(name: string): boolean {
+  return TOKEN_LIMITS.some((limit) => limit === name);
+}

@@ -1,0 +1,231 @@
+import { describe, expect, it } from 'vitest';
+import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
+import { type ErrorCode, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { ProviderAdapter, ProviderPart } from '../providers/provider.ts';
+import { candidatesFor, catalogueOf } from './candidates.ts';
+import { type CallOutcome, runCall } from './run-call.ts';
+
+const say = (text: string): ProviderPart => ({ type: 'text-delta', text });
+const finish: ProviderPart = { type: 'finish', reason: 'stop', nativeReason: 'stop' };
+const failing = (code: ErrorCode, details: Record<string, unknown> = {}) => new SwitchyardError(code, `failed: ${code}`, { details });
+const unavailable = () => failing('router.provider_unavailable');
+
+/** What a provider does when it is asked: batches in their order, an error where it breaks, `wait` for a silence that only an abort ends. */
+type Deed = readonly ProviderPart[] | Error | 'wait';
+
+/** @param contexts context lengths of endpoints, by `model@provider` */
+function configOf(endpoints: readonly string[], contexts: Record<string, number> = {}): RouterConfig {
+  const split = endpoints.map((endpoint) => endpoint.split('@') as [string, string]);
+  const models = [...new Set(split.map(([model]) => model))];
+  return routerConfig.parse({
+    providers: [...new Set(split.map(([, provider]) => provider))].map((slug) => ({ slug, kind: 'scripted' })),
+    models: models.map((id) => ({
+      id,
+      endpoints: split
+        .filter(([model]) => model === id)
+        .map(([, provider]) => ({ provider, upstream_model: id, ...(contexts[`${id}@${provider}`] ? { context_length: contexts[`${id}@${provider}`] } : {}) })),
+    })),
+    keys: [{ id: 'k', key: '${KEY}' }],
+  });
+}
+
+interface Run {
+  outcome: CallOutcome;
+  /** `model@provider` in the order of being asked. */
+  asked: string[];
+  shown: string;
+  logged: string[];
+}
+
+/** Runs a call over providers that do as they are told; each deed list is one try. */
+async function run(script: Record<string, Deed[][]>, { abort = new AbortController(), contexts = {}, abortOn = '' } = {}): Promise<Run> {
+  const config = configOf(Object.keys(script), contexts);
+  const tries = copyOf(script);
+  const asked: string[] = [];
+  const logged: string[] = [];
+  let shown = '';
+  const adapterFor = (slug: string): ProviderAdapter => ({
+    slug,
+    upstreamBody: () => ({}),
+    async *stream({ model }, signal) {
+      const place = `${model}@${slug}`;
+      asked.push(place);
+      if (abortOn === place) abort.abort(failing('router.cancelled'));
+      for (const deed of tries[place]?.shift() ?? [unavailable()]) {
+        signal.throwIfAborted();
+        if (deed instanceof Error) throw deed;
+        if (deed === 'wait') await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+        else yield deed;
+      }
+    },
+  });
+  const note = (_: unknown, message: string) => void logged.push(message);
+  const log: Log = { trace: note, debug: note, info: note, warn: note, error: (_, message) => void logged.push(`error: ${message}`) };
+  const models = config.models.map(({ id }) => id);
+  const candidates = candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], models }, maxTokens: null }, catalogueOf(config));
+  const listener = {
+    begin: () => {},
+    parts: (parts: readonly ProviderPart[]) => {
+      for (const part of parts) if (part.type === 'text-delta') shown += part.text;
+      if (abortOn === 'shown') abort.abort(failing('router.cancelled'));
+    },
+  };
+  const adapters = new Map(config.providers.map(({ slug }) => [slug, adapterFor(slug)]));
+  const outcome = await runCall(candidates, listener, abort.signal, { adapters, timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, log });
+  return { outcome, asked, shown, logged };
+}
+
+function copyOf(script: Record<string, Deed[][]>): Record<string, Deed[][]> {
+  return Object.fromEntries(Object.entries(script).map(([place, tries]) => [place, [...tries]]));
+}
+
+const well: Deed[] = [[say('hello')], [finish]];
+
+describe('falling back', () => {
+  it.each(['router.provider_unavailable', 'router.provider_overloaded', 'router.provider_rate_limited', 'router.provider_misconfigured', 'internal'] as const)(
+    'asks the next endpoint after %s, and says nothing of it to the reader',
+    async (code) => {
+      const { outcome, asked, shown } = await run({ 'm/a@east': [[failing(code)]], 'm/a@west': [well] });
+      expect(outcome).toMatchObject({ type: 'completed', candidate: { provider: { slug: 'west' } }, answer: { text: 'hello' } });
+      expect({ asked, shown }).toEqual({ asked: ['m/a@east', 'm/a@west'], shown: 'hello' });
+    },
+  );
+
+  it('asks the next endpoint after an error that is none of ours', async () => {
+    const { outcome, logged } = await run({ 'm/a@east': [[new TypeError('a bug')]], 'm/a@west': [well] });
+    expect(outcome.type).toBe('completed');
+    expect(logged).toContain('error: a provider adapter failed');
+  });
+
+  it.each([
+    ['nothing at all', []],
+    ['only an end of the wrong kind', [[{ type: 'finish' as const, reason: 'error' as const, nativeReason: 'error' }]]],
+    ['usage without an end', [[{ type: 'usage' as const, usage: { promptTokens: 1, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 } }]]],
+  ])('asks the next endpoint after an answer that holds %s', async (_, deeds) => {
+    expect((await run({ 'm/a@east': [deeds], 'm/a@west': [well] })).asked).toEqual(['m/a@east', 'm/a@west']);
+  });
+
+  it.each(['router.provider_refused', 'request.too_large'] as const)('asks nobody else after %s: the request is at fault', async (code) => {
+    const { outcome, asked } = await run({ 'm/a@east': [[failing(code)]], 'm/a@west': [well], 'n/b@west': [well] });
+    expect(outcome).toMatchObject({ type: 'failed', error: { code } });
+    expect(asked).toEqual(['m/a@east']);
+  });
+
+  it('asks only other models after a refusal of the content', async () => {
+    const { asked } = await run({ 'm/a@east': [[failing('router.content_policy')]], 'm/a@west': [well], 'n/b@west': [well] });
+    expect(asked).toEqual(['m/a@east', 'n/b@west']);
+  });
+
+  it('asks only larger contexts, or other models, after a prompt that is too long', async () => {
+    const tooLong: Deed[] = [failing('router.context_length')];
+    const contexts = { 'm/a@east': 1_000, 'm/a@west': 500, 'm/a@north': 2_000, 'n/b@west': 100 };
+    const { asked } = await run({ 'm/a@east': [tooLong], 'm/a@west': [well], 'm/a@north': [tooLong], 'n/b@west': [well] }, { contexts });
+    expect(asked).toEqual(['m/a@east', 'm/a@north', 'n/b@west']);
+  });
+
+  it('asks an upstream once more whose kept connection broke, and only once', async () => {
+    const reset = () => failing('router.provider_unavailable', { connection: 'reset' });
+    expect((await run({ 'm/a@east': [[reset()], well] })).asked).toEqual(['m/a@east', 'm/a@east']);
+    const twice = await run({ 'm/a@east': [[reset()], [reset()], well], 'm/a@west': [well] });
+    expect(twice.asked).toEqual(['m/a@east', 'm/a@east', 'm/a@west']);
+  });
+
+  it('ends with the last error when nobody can answer, and remembers those before', async () => {
+    const limited = failing('router.provider_rate_limited', { status: 429, providerCode: 'slow_down' });
+    const { outcome } = await run({ 'm/a@east': [[limited]], 'm/a@west': [[unavailable()]] });
+    expect(outcome).toMatchObject({
+      type: 'failed',
+      error: { code: 'router.provider_unavailable' },
+      partial: null,
+      previousErrors: [{ provider: 'east', model: 'm/a', code: 'slow_down', status: 429 }],
+    });
+  });
+
+  it('gives up after eight tries', async () => {
+    const providers = Array.from({ length: 12 }, (_, place) => `m/a@p${place}`);
+    const { asked } = await run(Object.fromEntries(providers.map((place) => [place, [[unavailable()]]])));
+    expect(asked).toEqual(providers.slice(0, 8));
+  });
+});
+
+describe('the point of no return', () => {
+  it.each([
+    ['text', say('half')],
+    ['reasoning', { type: 'reasoning-delta' as const, text: 'hm' }],
+    ['a refusal', { type: 'refusal-delta' as const, text: 'no' }],
+    ['a tool call', { type: 'tool-call-start' as const, index: 0, id: 'c', name: 'f' }],
+  ])('is passed with %s: a failure after it is the end', async (_, part) => {
+    const { outcome, asked } = await run({ 'm/a@east': [[[part], unavailable()]], 'm/a@west': [well] });
+    expect(outcome).toMatchObject({ type: 'failed', candidate: { provider: { slug: 'east' } } });
+    expect(outcome.type === 'failed' && outcome.partial).not.toBeNull();
+    expect(asked).toEqual(['m/a@east']);
+  });
+
+  it('is passed for an answer that ends without saying why', async () => {
+    const { outcome, asked } = await run({ 'm/a@east': [[[say('half')]]], 'm/a@west': [well] });
+    expect(outcome).toMatchObject({ type: 'failed', error: { code: 'router.provider_unavailable' }, partial: { text: 'half' } });
+    expect(asked).toEqual(['m/a@east']);
+  });
+
+  it('is not passed by usage', async () => {
+    const usage: ProviderPart = { type: 'usage', usage: { promptTokens: 1, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0 } };
+    const { outcome } = await run({ 'm/a@east': [[[usage], unavailable()]], 'm/a@west': [well] });
+    expect(outcome).toMatchObject({ type: 'completed', answer: { text: 'hello', usage: null } });
+  });
+
+  it('ends an answer that never ends', async () => {
+    const long = say('x'.repeat(9 * 1024 * 1024));
+    const { outcome } = await run({ 'm/a@east': [[[long], [long], [finish]]] });
+    expect(outcome).toMatchObject({ type: 'failed', error: { message: expect.stringContaining('without end') } });
+  });
+});
+
+describe('an abort', () => {
+  it('before the first try asks nobody', async () => {
+    const abort = new AbortController();
+    abort.abort(failing('router.cancelled'));
+    expect(await run({ 'm/a@east': [well] }, { abort })).toMatchObject({ outcome: { type: 'aborted', partial: null }, asked: [] });
+  });
+
+  it('before the first token ends the call', async () => {
+    const { outcome, asked } = await run({ 'm/a@east': [['wait']], 'm/a@west': [well] }, { abortOn: 'm/a@east' });
+    expect(outcome).toMatchObject({ type: 'aborted', partial: null });
+    expect(asked).toEqual(['m/a@east']);
+  });
+
+  it('in the middle ends the call, and keeps what was shown', async () => {
+    const { outcome, shown } = await run({ 'm/a@east': [[[say('half')], 'wait']], 'm/a@west': [well] }, { abortOn: 'shown' });
+    expect(outcome).toMatchObject({ type: 'aborted', partial: { text: 'half' } });
+    expect(shown).toBe('half');
+  });
+
+  it('during a fallback ends the call', async () => {
+    const { outcome, asked } = await run({ 'm/a@east': [[unavailable()]], 'm/a@west': [['wait']], 'm/a@north': [well] }, { abortOn: 'm/a@west' });
+    expect(outcome.type).toBe('aborted');
+    expect(asked).toEqual(['m/a@east', 'm/a@west']);
+  });
+
+  it('hides what an adapter still hands over', async () => {
+    const abort = new AbortController();
+    const stubborn: ProviderAdapter = {
+      slug: 'east',
+      upstreamBody: () => ({}),
+      async *stream() {
+        yield [say('a')];
+        abort.abort(failing('router.cancelled'));
+        yield [say('b')];
+      },
+    };
+    const candidates = candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }] }, maxTokens: null }, catalogueOf(configOf(['m/a@east'])));
+    const shown: (readonly ProviderPart[])[] = [];
+    const quiet = () => {};
+    const deps = {
+      adapters: new Map([['east', stubborn]]),
+      timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 },
+      log: { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet },
+    };
+    const outcome = await runCall(candidates, { begin: quiet, parts: (parts) => void shown.push(parts) }, abort.signal, deps);
+    expect({ type: outcome.type, shown }).toEqual({ type: 'aborted', shown: [[say('a')]] });
+  });
+});

@@ -1,0 +1,118 @@
+import { type Failure, failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { ProviderAdapter, ProviderPart, ProviderTimeouts } from '../providers/provider.ts';
+import type { Candidate } from './candidates.ts';
+import { type PreviousError, previousErrorOf } from './error-chunk.ts';
+import { fallBackAfter } from './fall-back.ts';
+import { type Answer, addPart, emptyAnswer } from './fold.ts';
+
+/** Tries of one call, over all candidates: past it the caller has waited long enough for a no. */
+const MAX_ATTEMPTS = 8;
+/** Of one answer. The longest that models give is a few hundred thousand tokens; what is longer comes from a broken upstream. */
+const MAX_ANSWER_CHARS = 16 * 1024 * 1024;
+
+export interface RunDeps {
+  /** By slug. */
+  adapters: ReadonlyMap<string, ProviderAdapter>;
+  timeouts: ProviderTimeouts;
+  log: Log;
+}
+
+/** Who listens while a call runs. */
+export interface CallListener {
+  /** A candidate is about to be asked. */
+  begin(candidate: Candidate, adapter: ProviderAdapter): void;
+  parts(parts: readonly ProviderPart[]): void;
+}
+
+export type CallOutcome =
+  | { type: 'completed'; candidate: Candidate; answer: Answer }
+  /** `partial` is what was shown before it failed; null when nothing was. */
+  | { type: 'failed'; error: unknown; candidate: Candidate | null; partial: Answer | null; previousErrors: readonly PreviousError[] }
+  /** The signal aborted, and its reason is the error. */
+  | { type: 'aborted'; candidate: Candidate | null; partial: Answer | null; previousErrors: readonly PreviousError[] };
+
+/**
+ * Asks the candidates in turn until one answers. The first content part is the point of no return: a failure before it goes to the next
+ * candidate and nobody notices, a failure after it ends the call, because what was shown can not be taken back.
+ */
+export async function runCall(candidates: readonly Candidate[], listener: CallListener, signal: AbortSignal, deps: RunDeps): Promise<CallOutcome> {
+  const previousErrors: PreviousError[] = [];
+  let outcome: CallOutcome = { type: 'aborted', candidate: null, partial: null, previousErrors };
+  let queue = [...candidates];
+  let hasReset = false;
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+    const [candidate, ...rest] = queue;
+    if (candidate === undefined) break;
+    if (signal.aborted) return { type: 'aborted', candidate, partial: null, previousErrors };
+    const answer = emptyAnswer();
+    const error = await tryCandidate(candidate, answer, listener, signal, deps);
+    if (error === null) return { type: 'completed', candidate, answer };
+    const partial = isShown(answer) ? answer : null;
+    if (signal.aborted) return { type: 'aborted', candidate, partial, previousErrors };
+    const failure = report(error, candidate, attempt, deps.log);
+    outcome = { type: 'failed', error, candidate, partial, previousErrors: [...previousErrors] };
+    if (partial !== null) return outcome;
+    previousErrors.push(previousErrorOf(error, candidate.provider.name, candidate.model.id));
+    // A kept connection that broke before a word was said is nobody's fault: the same upstream is asked once more.
+    const isReset: boolean = failure.details.connection === 'reset' && !hasReset;
+    hasReset ||= isReset;
+    queue = isReset ? queue : remaining(rest, candidate, failure);
+  }
+  return outcome;
+}
+
+/** One try. @returns what went wrong, or null when the answer is whole */
+async function tryCandidate(candidate: Candidate, answer: Answer, listener: CallListener, signal: AbortSignal, deps: RunDeps): Promise<unknown> {
+  const { provider, endpoint, request } = candidate;
+  const adapter = deps.adapters.get(provider.slug);
+  if (adapter === undefined) return new SwitchyardError('config.invalid', `there is no provider ${provider.slug}`);
+  let chars = 0;
+  try {
+    listener.begin(candidate, adapter);
+    for await (const parts of adapter.stream({ model: endpoint.upstream_model, request, timeouts: deps.timeouts }, signal)) {
+      // An adapter may hand over what had already arrived when the caller left; nobody is to see it.
+      if (signal.aborted) return signal.reason;
+      let shown = 0;
+      for (const part of parts) shown += addPart(answer, part);
+      chars += shown;
+      if (chars > MAX_ANSWER_CHARS) throw new SwitchyardError('router.provider_unavailable', `${provider.name} sent an answer without end`);
+      if (shown > 0) listener.parts(parts);
+    }
+  } catch (error) {
+    return error;
+  }
+  if (answer.finishReason === null) return new SwitchyardError('router.provider_unavailable', `${provider.name} closed the stream before it had finished`);
+  if (answer.finishReason === 'error') return new SwitchyardError('router.provider_unavailable', `${provider.name} broke off its answer`);
+  return null;
+}
+
+function isShown({ text, reasoning, refusal, toolCalls }: Answer): boolean {
+  return text !== '' || reasoning !== '' || refusal !== '' || toolCalls.length > 0;
+}
+
+function remaining(rest: readonly Candidate[], failed: Candidate, { code }: Failure): Candidate[] {
+  const fallBack = fallBackAfter(code);
+  const contextOf = ({ endpoint }: Candidate) => endpoint.context_length ?? 0;
+  switch (fallBack) {
+    case 'next-endpoint':
+      return [...rest];
+    case 'larger-context':
+      return rest.filter((candidate) => candidate.model !== failed.model || contextOf(candidate) > contextOf(failed));
+    case 'next-model':
+      return rest.filter((candidate) => candidate.model !== failed.model);
+    case 'stop':
+      return [];
+  }
+}
+
+/** What the upstream quoted of the request stays out of the log: it may be a customer's words. */
+function report(error: unknown, { model, provider }: Candidate, attempt: number, log: Log): Failure {
+  const failure = failureOf(error);
+  const { code, details } = failure;
+  const fields = { code, model: model.id, provider: provider.slug, attempt, status: details.status, reason: details.reason };
+  if (code === 'internal') log.error({ ...fields, err: error }, 'a provider adapter failed');
+  else if (code === 'router.provider_misconfigured') log.error(fields, 'a provider refuses us: its endpoint or its credential is set up wrongly');
+  else log.info(fields, 'an attempt of a router call failed');
+  return failure;
+}

@@ -1,0 +1,68 @@
+import type { EndpointConfig } from '#shared/config/router-config.ts';
+import type { Usage } from '#shared/contracts/router/chat-completion.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { ProviderUsage } from '../providers/provider.ts';
+import type { Answer } from './fold.ts';
+
+/** Prices are decimals with at most nine places, per million tokens: kept as billionths, so that no cent is lost in a float. */
+const PRICE_PLACES = 9;
+const TOKENS_PER_PRICE = 1_000_000n;
+const NANO_USD_PER_USD = 1_000_000_000;
+/** Of most tokenizers, on most texts. */
+const CHARS_PER_TOKEN = 4;
+
+type Prices = NonNullable<EndpointConfig['prices']>;
+
+/**
+ * What an answer used and cost. An upstream that reports nothing is counted for at four characters per token: a guess, but a call that
+ * used nothing would be a worse one. Tokens of an answer that broke are not charged.
+ */
+export function usageOf(answer: Answer, request: ChatRequest, prices: Prices | undefined, { isBroken = false } = {}): Usage {
+  const used = answer.usage ?? counted(answer, request);
+  const cost = prices === undefined ? null : isBroken ? 0n : costNanoUsd(used, prices);
+  return {
+    prompt_tokens: used.promptTokens,
+    completion_tokens: used.completionTokens,
+    total_tokens: used.promptTokens + used.completionTokens,
+    prompt_tokens_details: { cached_tokens: used.cachedTokens },
+    completion_tokens_details: { reasoning_tokens: used.reasoningTokens },
+    ...(cost === null ? {} : { cost: Number(cost) / NANO_USD_PER_USD }),
+  };
+}
+
+/** Billionths of a US dollar, rounded half up once, at the end. Cached tokens are part of the prompt; `request` is per call. */
+export function costNanoUsd({ promptTokens, completionTokens, cachedTokens }: ProviderUsage, prices: Prices): bigint {
+  const cached = Math.min(cachedTokens, promptTokens);
+  const perMillion =
+    BigInt(promptTokens - cached) * toNano(prices.prompt) +
+    BigInt(cached) * toNano(prices.cached_prompt ?? prices.prompt) +
+    BigInt(completionTokens) * toNano(prices.completion) +
+    TOKENS_PER_PRICE * toNano(prices.request ?? '0');
+  return (perMillion + TOKENS_PER_PRICE / 2n) / TOKENS_PER_PRICE;
+}
+
+function toNano(price: string): bigint {
+  const [whole = '0', fraction = ''] = price.split('.');
+  return BigInt(whole + fraction.slice(0, PRICE_PLACES).padEnd(PRICE_PLACES, '0'));
+}
+
+function counted(answer: Answer, request: ChatRequest): ProviderUsage {
+  const said =
+    answer.text.length + answer.refusal.length + answer.toolCalls.reduce((sum, call) => sum + call.function.name.length + call.function.arguments.length, 0);
+  const reasoningTokens = tokensIn(answer.reasoning.length);
+  return {
+    promptTokens: tokensIn(request.messages.reduce((sum, { content }) => sum + charsIn(content), 0)),
+    completionTokens: reasoningTokens + tokensIn(said),
+    cachedTokens: 0,
+    reasoningTokens,
+  };
+}
+
+function charsIn(content: ChatRequest['messages'][number]['content']): number {
+  if (typeof content === 'string') return content.length;
+  return (content ?? []).reduce((sum, item) => sum + (item.type === 'text' ? item.text.length : 0), 0);
+}
+
+function tokensIn(chars: number): number {
+  return Math.ceil(chars / CHARS_PER_TOKEN);
+}

@@ -1,0 +1,112 @@
+import { z } from 'zod';
+import type { Bus, Subscription, WorkItem, WorkKind } from '#bus/bus.ts';
+import { readFrame } from '#bus/messages/frame.ts';
+import { type RouterCall, routerCall } from '#bus/messages/router.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
+import type { Clock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { type CallResult, type ExecuteDeps, type Execution, executeCall, refuseCall } from './call/execute-call.ts';
+import { ACK_WAIT_MS, keepLease } from './lease.ts';
+import { reportResult } from './report-result.ts';
+import type { RunningCall, RunningCalls } from './running-calls.ts';
+
+/** Deliveries after which a call is given up: what has ended five workers would end the sixth. */
+const MAX_DELIVERIES = 5;
+/** Until a worker that knows the version may have come. */
+const UNKNOWN_VERSION_RETRY_MS = 5_000;
+/** After a fault of the bus, or of ours. */
+const FAULT_RETRY_MS = 1_000;
+
+export interface ConsumeDeps extends ExecuteDeps {
+  bus: Bus;
+  clock: Clock;
+  log: Log;
+  running: RunningCalls;
+}
+
+/** Takes calls of one kind from the queue and makes them. */
+export function consumeCalls(kind: WorkKind, concurrency: number, deps: ConsumeDeps): Subscription {
+  return deps.bus.work.consume(kind, { concurrency, ackWaitMs: ACK_WAIT_MS }, async (item) => {
+    try {
+      await handle(item, deps);
+    } catch (error) {
+      deps.log.error({ err: error, call_id: item.messageId, delivery: item.delivery }, 'a router call could not be handled');
+      await item.nak(FAULT_RETRY_MS);
+    }
+  });
+}
+
+async function handle(item: WorkItem, deps: ConsumeDeps): Promise<void> {
+  const body = jsonIn(item.body);
+  if (versionOf(body) !== 1) return versionOf(body) === null ? item.term('not a message of ours') : item.nak(UNKNOWN_VERSION_RETRY_MS);
+  const parsed = routerCall.safeParse(body);
+  if (!parsed.success) return item.term(`not a router call: ${z.prettifyError(parsed.error)}`);
+  const call = parsed.data;
+  const running = deps.running.begin(call.callId, call.deadlineAtMs);
+  const lease = keepLease(item, { onLost: () => running.abandon(), log: deps.log });
+  try {
+    await settle(item, call, running, deps);
+  } finally {
+    lease.stop();
+    running.forget();
+  }
+}
+
+/** Makes the call and settles its item: frames first, then the command, then the ack, so that nothing is lost at any point between. */
+async function settle(item: WorkItem, call: RouterCall, running: RunningCall, deps: ConsumeDeps): Promise<void> {
+  const { bus, clock, log } = deps;
+  const subject = subjectOf(addresses.tokens, call.origin, call.callId);
+  const execution: Execution = {
+    call,
+    attempt: item.delivery,
+    signal: running.signal,
+    maySpeak: () => running.cause() !== 'abandoned',
+    publish: (frame) => bus.tokens.publish(subject, frame),
+    nowMs: clock.nowMs(),
+  };
+  // A second delivery of a client's call is harmless: what readers were shown of the first decides whether it is made again.
+  const shown = item.delivery > 1 && call.reply === null ? await shownBefore(call.callId, await bus.tokens.replay(subject)) : 'nothing';
+  if (shown === 'end') return item.ack();
+  const result = await resultOf(execution, item.delivery, shown, deps);
+  const cause = running.cause();
+  log.debug({ call_id: call.callId, delivery: item.delivery, result: result.type, cause }, 'a router call has ended');
+  if (cause === 'abandoned') return item.nak(0);
+  // Of a call that its actor has aborted nobody wants to hear any more.
+  if (call.reply !== null && cause !== 'cancelled')
+    await reportResult(call, call.reply, result, () => running.cause() === 'abandoned', { commands: bus.commands, clock, log });
+  await item.ack();
+}
+
+async function resultOf(execution: Execution, delivery: number, shown: 'content' | 'nothing', deps: ConsumeDeps): Promise<CallResult> {
+  if (shown === 'content') return refuseCall(execution, new SwitchyardError('router.provider_unavailable', 'the worker died in the middle of the answer'));
+  if (delivery > MAX_DELIVERIES) {
+    return refuseCall(execution, new SwitchyardError('router.provider_unavailable', `the call was given up after ${MAX_DELIVERIES} tries`));
+  }
+  return executeCall(execution, deps);
+}
+
+/** What earlier deliveries have shown of a call, from the frames that are kept. */
+function shownBefore(callId: string, frames: readonly Uint8Array[]): 'nothing' | 'content' | 'end' {
+  let shown: 'nothing' | 'content' = 'nothing';
+  for (const bytes of frames) {
+    const frame = readFrame(callId, bytes);
+    if (frame === null || frame.kind === 'open') continue;
+    if (frame.kind !== 'content') return 'end';
+    shown = 'content';
+  }
+  return shown;
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Null when the body has none. A version that we do not know is left for a worker that does. */
+function versionOf(body: unknown): number | null {
+  return typeof body === 'object' && body !== null && 'v' in body && typeof body.v === 'number' ? body.v : null;
+}

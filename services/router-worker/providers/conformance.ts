@@ -1,0 +1,28 @@
+import { afterEach, beforeEach, describe } from 'vitest';
+import { earlyFailureCases } from './conformance/early-failures.ts';
+import { lateFailureCases } from './conformance/late-failures.ts';
+import { leavingCases } from './conformance/leaving.ts';
+import { oddUpstreamCases } from './conformance/odd-upstreams.ts';
+import { plainAnswerCases } from './conformance/plain-answers.ts';
+import { type ConformanceTarget, openUnderTest } from './conformance/under-test.ts';
+
+/** Longer than any wait inside, each of which says by itself what it waited for. */
+const CASE_TIMEOUT_MS = 45_000;
+
+/** What every adapter must do, against a server on loopback that speaks its upstream's dialect, faults included. */
+export function adapterConformance(name: string, target: ConformanceTarget): void {
+  describe(name, { timeout: CASE_TIMEOUT_MS }, () => {
+    let held: Awaited<ReturnType<typeof openUnderTest>>;
+    const underTest = () => held;
+    beforeEach(async () => {
+      held = await openUnderTest(target);
+    });
+    afterEach(() => held.close());
+
+    earlyFailureCases(underTest);
+    lateFailureCases(underTest);
+    oddUpstreamCases(underTest);
+    plainAnswerCases(underTest);
+    leavingCases(underTest);
+  });
+}

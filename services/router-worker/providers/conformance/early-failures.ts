@@ -1,0 +1,87 @@
+import { describe, expect, it, vi } from 'vitest';
+import { type AdapterUnderTest, API_KEY, HASTY, WAIT } from './under-test.ts';
+
+export function earlyFailureCases(underTest: () => AdapterUnderTest): void {
+  describe('failures before the first token', () => {
+    it('reports an upstream that nobody serves as unavailable', async () => {
+      await underTest().upstream.close();
+      const { failure } = await underTest().run({});
+      expect(failure).toMatchObject({ code: 'router.provider_unavailable' });
+    });
+
+    it('tells a connection that broke before the upstream had said anything', async () => {
+      const { failure } = await underTest().run({ fault: 'hang-up' });
+      expect(failure).toMatchObject({ code: 'router.provider_unavailable', details: { connection: 'reset' } });
+    });
+
+    it('gives up on an upstream that accepts and never answers', async () => {
+      const { failure, parts } = await underTest().run({ fault: 'silent' }, HASTY);
+      expect(failure).toMatchObject({ code: 'router.provider_unavailable', details: { reason: 'timeout' } });
+      expect(parts).toEqual([]);
+      await vi.waitFor(() => expect(underTest().upstream.aborts).toBe(1), WAIT);
+    });
+
+    it('gives up on an upstream that answers headers and no token', async () => {
+      const { failure } = await underTest().run({ fault: 'stall', after: 0 }, HASTY);
+      expect(failure).toMatchObject({ code: 'router.provider_unavailable', details: { reason: 'timeout' } });
+    });
+
+    it.each([
+      [400, {}, 'router.provider_refused'],
+      [422, {}, 'router.provider_refused'],
+      [413, {}, 'request.too_large'],
+      [400, { code: 'context_length_exceeded' }, 'router.context_length'],
+      [400, { code: 'content_policy_violation' }, 'router.content_policy'],
+      [401, { code: 'invalid_api_key' }, 'router.provider_misconfigured'],
+      [402, {}, 'router.provider_misconfigured'],
+      [403, {}, 'router.provider_misconfigured'],
+      [404, { code: 'model_not_found' }, 'router.provider_misconfigured'],
+      [408, {}, 'router.provider_unavailable'],
+      [429, {}, 'router.provider_rate_limited'],
+      [429, { code: 'insufficient_quota' }, 'router.provider_misconfigured'],
+      [500, {}, 'router.provider_unavailable'],
+      [502, {}, 'router.provider_unavailable'],
+      [503, {}, 'router.provider_overloaded'],
+      [529, {}, 'router.provider_overloaded'],
+    ] as const)('tells a %i %o by its kind', async (status, refusal, code) => {
+      const { failure } = await underTest().run({ refuse: { status, ...refusal } });
+      expect(failure).toMatchObject({ code, details: { status } });
+    });
+
+    it.each([
+      ['retry-after', '7', 7_000],
+      ['retry-after-ms', '1500', 1_500],
+      ['retry-after', 'never', undefined],
+    ])('reads %s: %s of a rate limit', async (header, value, retryAfterMs) => {
+      const { failure } = await underTest().run({ refuse: { status: 429, headers: { [header]: value } } });
+      expect(failure?.details.retryAfterMs).toBe(retryAfterMs);
+    });
+
+    it('reads a date in retry-after', async () => {
+      const { failure } = await underTest().run({ refuse: { status: 503, headers: { 'retry-after': new Date(Date.now() + 60_000).toUTCString() } } });
+      expect(failure?.details.retryAfterMs).toBeGreaterThan(50_000);
+      expect(failure?.details.retryAfterMs).toBeLessThanOrEqual(60_000);
+    });
+
+    it('keeps the upstream’s own error, without the credential that it quotes', async () => {
+      const { failure } = await underTest().run({ refuse: { status: 400, message: `no good: ${API_KEY}`, code: 'bad_thing' } });
+      expect(failure).toMatchObject({ details: { providerCode: 'bad_thing', raw: { message: 'no good: [redacted]' } } });
+      expect(JSON.stringify(failure)).not.toContain(API_KEY);
+    });
+
+    it.each([
+      [429, 'router.provider_rate_limited'],
+      ['503', 'router.provider_overloaded'],
+      ['server_error', 'router.provider_unavailable'],
+    ] as const)('reads an error with code %s inside a 200', async (errorCode, code) => {
+      const { failure, parts } = await underTest().run({ fault: 'error-event', after: 0, errorCode });
+      expect(failure).toMatchObject({ code });
+      expect(parts).toEqual([]);
+    });
+
+    it('takes an answer that ends without content and without an end for a failure', async () => {
+      const { failure } = await underTest().run({ fault: 'ends-early', after: 0 });
+      expect(failure).toMatchObject({ code: 'router.provider_unavailable' });
+    });
+  });
+}

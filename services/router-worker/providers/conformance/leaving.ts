@@ -1,0 +1,37 @@
+import { describe, expect, it, vi } from 'vitest';
+import { type AdapterUnderTest, exampleCall, NOBODY_LEAVES, PATIENT, WAIT } from './under-test.ts';
+
+export function leavingCases(underTest: () => AdapterUnderTest): void {
+  describe('a caller who leaves', () => {
+    const leave = new Error('left');
+
+    it('asks nobody when the caller has left already', async () => {
+      const { thrown } = await underTest().run({}, PATIENT, AbortSignal.abort(leave));
+      expect(thrown).toBe(leave);
+      expect(underTest().upstream.requests).toHaveLength(0);
+    });
+
+    it.each([
+      ['before headers', { fault: 'silent' }],
+      ['before the first token', { fault: 'stall', after: 0 }],
+      ['in the middle', { fault: 'stall', after: 1 }],
+    ] as const)('closes the upstream’s connection at once %s, and throws the reason', async (_, scenario) => {
+      const controller = new AbortController();
+      const running = underTest().run(scenario, PATIENT, controller.signal);
+      await vi.waitFor(() => expect(underTest().upstream.requests).toHaveLength(1), WAIT);
+      controller.abort(leave);
+      const { thrown } = await running;
+      expect(thrown).toBe(leave);
+      await vi.waitFor(() => expect(underTest().upstream.aborts).toBe(1), WAIT);
+    });
+
+    it('closes the upstream’s connection when the parts are read no further', async () => {
+      underTest().upstream.answer({ text: ['one ', 'two '], fault: 'stall', after: 1 });
+      for await (const parts of underTest().adapter.stream(exampleCall(), NOBODY_LEAVES)) {
+        expect(parts).toEqual([{ type: 'text-delta', text: 'one ' }]);
+        break;
+      }
+      await vi.waitFor(() => expect(underTest().upstream.aborts).toBe(1), WAIT);
+    });
+  });
+}

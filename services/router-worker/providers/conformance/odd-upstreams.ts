@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import { type AdapterUnderTest, PATIENT } from './under-test.ts';
+
+export function oddUpstreamCases(underTest: () => AdapterUnderTest): void {
+  describe('an upstream that is odd', () => {
+    it('gives the finish once when the upstream says it twice', async () => {
+      const { failure, parts } = await underTest().run({ isFinishedTwice: true });
+      expect(failure).toBeNull();
+      expect(parts.filter((part) => part.type === 'finish')).toHaveLength(1);
+    });
+
+    it('does without usage', async () => {
+      const { failure, text, parts } = await underTest().run({ usage: 'never' });
+      expect({ failure, text }).toEqual({ failure: null, text: 'Hello there' });
+      expect(parts.some((part) => part.type === 'usage')).toBe(false);
+    });
+
+    it('reads usage that comes after the end', async () => {
+      const { failure, parts } = await underTest().run({ usage: 'after-end' });
+      expect(failure).toBeNull();
+      expect(parts.filter((part) => part.type === 'usage')).toHaveLength(1);
+    });
+
+    it('ends without an end mark once the answer has finished', async () => {
+      const { failure, text } = await underTest().run({ hasNoEndMark: true });
+      expect({ failure, text }).toEqual({ failure: null, text: 'Hello there' });
+    });
+
+    it('does not wait for a connection that stays open after the end', async () => {
+      const startedAt = performance.now();
+      const { failure, text } = await underTest().run({ usage: 'never', staysOpen: true });
+      expect({ failure, text }).toEqual({ failure: null, text: 'Hello there' });
+      expect(performance.now() - startedAt).toBeLessThan(PATIENT.idleMs / 2);
+    });
+
+    it('reads an answer that comes whole', async () => {
+      const { failure, text, parts } = await underTest().run({ isWhole: true });
+      expect({ failure, text }).toEqual({ failure: null, text: 'Hello there' });
+      expect(parts.map((part) => part.type)).toEqual(expect.arrayContaining(['finish', 'usage']));
+    });
+
+    it.each([{ newline: '\r\n' }, { pieceBytes: 1 }, { newline: '\r\n', pieceBytes: 1 }, { pieceBytes: 7 }] as const)(
+      'reads the same text from %o',
+      async (framing) => {
+        const { failure, text } = await underTest().run({ text: ['Grüße ', '👩‍👩‍👧 ', '漢字', '\u2028\n"\\'], ...framing });
+        expect({ failure, text }).toEqual({ failure: null, text: 'Grüße 👩‍👩‍👧 漢字\u2028\n"\\' });
+      },
+    );
+
+    it('reads a piece of ten megabytes', async () => {
+      const long = 'x'.repeat(10 * 1024 * 1024);
+      const { failure, text } = await underTest().run({ text: [long] });
+      expect(failure).toBeNull();
+      expect(text === long).toBe(true);
+    });
+  });
+}

@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import { type AdapterUnderTest, API_KEY, exampleCall } from './under-test.ts';
+
+export function plainAnswerCases(underTest: () => AdapterUnderTest): void {
+  describe('an upstream that is well', () => {
+    it('gives text, then one finish, and the usage', async () => {
+      const { failure, text, parts } = await underTest().run({});
+      expect({ failure, text }).toEqual({ failure: null, text: 'Hello there' });
+      expect(parts.filter((part) => part.type !== 'text-delta')).toEqual(
+        expect.arrayContaining([
+          { type: 'finish', reason: 'stop', nativeReason: expect.any(String) },
+          { type: 'usage', usage: { promptTokens: 12, completionTokens: 5, cachedTokens: 3, reasoningTokens: 1 } },
+        ]),
+      );
+    });
+
+    it('gives reasoning apart from text', async () => {
+      const { parts } = await underTest().run({ reasoning: ['hm', 'm'], text: ['yes'] });
+      expect(parts.slice(0, 3)).toEqual([
+        { type: 'reasoning-delta', text: 'hm' },
+        { type: 'reasoning-delta', text: 'm' },
+        { type: 'text-delta', text: 'yes' },
+      ]);
+    });
+
+    it('gives tool calls numbered from 0, each with its arguments as JSON', async () => {
+      const toolCalls = [
+        { id: 'call_a', name: 'look', arguments: ['{"at":', '"a"}'] },
+        { id: 'call_b', name: 'listen', arguments: [] },
+      ];
+      const { failure, parts } = await underTest().run({ text: [], toolCalls, finish: 'tool_calls' });
+      expect(failure).toBeNull();
+      expect(parts.filter((part) => part.type === 'tool-call-start')).toEqual([
+        { type: 'tool-call-start', index: 0, id: 'call_a', name: 'look' },
+        { type: 'tool-call-start', index: 1, id: 'call_b', name: 'listen' },
+      ]);
+      const argumentsOf = (index: number) => parts.map((part) => (part.type === 'tool-call-delta' && part.index === index ? part.arguments : '')).join('');
+      expect([argumentsOf(0), argumentsOf(1)]).toEqual(['{"at":"a"}', '{}']);
+      expect(parts.findLast((part) => part.type === 'finish')).toMatchObject({ reason: 'tool_calls' });
+    });
+
+    it('never gives an empty batch or an empty delta', async () => {
+      const { batches } = await underTest().run({ text: ['', 'a', '', 'b'] });
+      expect(batches.every((batch) => batch.length > 0)).toBe(true);
+      expect(batches.flat().filter((part) => part.type === 'text-delta')).toHaveLength(2);
+    });
+
+    it('uses its connections again', async () => {
+      for (let time = 0; time < 6; time += 1) expect((await underTest().run({})).failure).toBeNull();
+      // A call that follows at once may find the connection of the one before not yet at its end.
+      expect(underTest().upstream.connections).toBeLessThanOrEqual(2);
+    });
+
+    it('sends the credential, and shows a body without it', async () => {
+      await underTest().run({});
+      expect(JSON.stringify(underTest().upstream.requests[0]?.headers)).toContain(API_KEY);
+      expect(underTest().adapter.upstreamBody(exampleCall())).toEqual(underTest().upstream.requests[0]?.body);
+      expect(JSON.stringify(underTest().upstream.requests[0]?.body)).not.toContain(API_KEY);
+    });
+  });
+}

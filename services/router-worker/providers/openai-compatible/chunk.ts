@@ -1,0 +1,66 @@
+import { z } from 'zod';
+
+/**
+ * What we read of an upstream's chunk; the rest is dropped. Vendors leave out, add and misname fields, so nothing is required that we can
+ * do without, and null counts as absent.
+ */
+const count = z.number().min(0).transform(Math.round).nullish();
+
+const usage = z.object({
+  prompt_tokens: z.number().min(0).transform(Math.round),
+  completion_tokens: count,
+  prompt_tokens_details: z.object({ cached_tokens: count }).nullish(),
+  completion_tokens_details: z.object({ reasoning_tokens: count }).nullish(),
+  /** DeepSeek's name for cached tokens. */
+  prompt_cache_hit_tokens: count,
+});
+
+/** Texts, except with vendors that send a list of typed pieces here too. */
+const content = z.union([z.string(), z.array(z.object({ type: z.string().optional(), text: z.string().nullish() }))]).nullish();
+
+const toolCall = z.object({
+  index: z.number().int().min(0).nullish(),
+  id: z.string().nullish(),
+  function: z.object({ name: z.string().nullish(), arguments: z.union([z.string(), z.record(z.string(), z.unknown())]).nullish() }).nullish(),
+});
+
+const tokenLogprob = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.number().int()).nullish() });
+const tokenLogprobs = z.array(tokenLogprob.extend({ top_logprobs: z.array(tokenLogprob).nullish() })).nullish();
+
+const delta = z.object({
+  content,
+  reasoning: z.string().nullish(),
+  /** DeepSeek, Qwen, vLLM and others. */
+  reasoning_content: z.string().nullish(),
+  refusal: z.string().nullish(),
+  tool_calls: z.array(toolCall).nullish(),
+  /** The spelling before there were tools. */
+  function_call: z.object({ name: z.string().nullish(), arguments: z.string().nullish() }).nullish(),
+});
+
+const choice = z.object({
+  index: z.number().int().nullish(),
+  delta: delta.nullish(),
+  /** In the place of `delta` when an upstream answers whole although it was asked to stream. */
+  message: delta.nullish(),
+  finish_reason: z.string().nullish(),
+  logprobs: z.object({ content: tokenLogprobs, refusal: tokenLogprobs }).nullish().catch(null),
+});
+
+export const upstreamChunk = z.object({
+  choices: z.array(choice).nullish(),
+  usage: usage.nullish().catch(null),
+  /** Groq. */
+  x_groq: z
+    .object({ usage: usage.nullish().catch(null) })
+    .nullish()
+    .catch(null),
+  /** Of any shape: an object, a text, or an empty one that means nothing. */
+  error: z.unknown().optional(),
+});
+
+export type UpstreamChunk = z.infer<typeof upstreamChunk>;
+export type UpstreamDelta = z.infer<typeof delta>;
+export type UpstreamToolCall = z.infer<typeof toolCall>;
+export type UpstreamUsage = z.infer<typeof usage>;
+export type UpstreamLogprobs = NonNullable<z.infer<typeof choice>['logprobs']>;

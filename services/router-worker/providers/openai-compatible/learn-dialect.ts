@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import { errorIn } from './to-error.ts';
+import type { Dialect } from './to-request.ts';
+
+/** Parameters without which it would be another request. */
+const ESSENTIAL: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'tools', 'response_format']);
+const UNSUPPORTED = /unsupported|not supported|does not support|unrecogni[sz]ed|unknown|unexpected|not permitted|extra (inputs|fields)|additional propert/i;
+const QUOTED = /['"`]([a-z_]{1,40})['"`]/g;
+
+const refusal = z.object({
+  param: z.string().nullish(),
+  code: z.union([z.string(), z.number()]).nullish().catch(null),
+});
+
+/**
+ * Reads from an upstream's 400 or 422 which parameter of the body the model does not take, and answers how to ask instead: under the
+ * other name of the token limit, or without the parameter. Null when it is refused for another reason, or for a parameter that matters.
+ *
+ * @param text the body of the refusal; servers differ in where they name the parameter, but all quote it
+ */
+export function learnDialect(text: string, body: Record<string, unknown>, dialect: Dialect): Dialect | null {
+  const parsed = refusal.safeParse(errorIn(text));
+  const code = parsed.success ? String(parsed.data.code) : '';
+  if (!UNSUPPORTED.test(text) && !/^un(supported|known)_/.test(code)) return null;
+  const param = parsed.success ? (parsed.data.param?.split('.')[0] ?? null) : null;
+  const quoted = [...text.matchAll(QUOTED)].map((match) => match[1] ?? '');
+  const isParameter = (name: string) => Object.hasOwn(body, name) && !ESSENTIAL.has(name);
+  const parameter = param !== null && Object.hasOwn(body, param) ? param : quoted.find(isParameter);
+  if (parameter === undefined || !isParameter(parameter)) return null;
+  const refused = new Set([...dialect.refused, parameter]);
+  const otherName = parameter === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
+  return parameter === dialect.maxTokensField && !refused.has(otherName) ? { maxTokensField: otherName, refused } : { ...dialect, refused };
+}

@@ -1,0 +1,139 @@
+import { z } from 'zod';
+import { type ErrorCode, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { ErrorEvent } from './to-parts.ts';
+
+/** Of an upstream's own error; the rest of a longer one tells nobody anything. */
+const MAX_RAW_CHARS = 8_192;
+
+/** `{error: {…}}` as OpenAI has it, `{error: "…"}`, or the error's fields at the top. */
+const errorObject = z.looseObject({
+  message: z.string().nullish().catch(null),
+  type: z.string().nullish().catch(null),
+  code: z.union([z.string(), z.number()]).nullish().catch(null),
+});
+type ErrorObject = z.infer<typeof errorObject>;
+
+export interface Refusal {
+  status: number;
+  /** A header's first value; null when there is none. */
+  header(name: string): string | null;
+  text: string;
+  nowMs: number;
+}
+
+/** How an upstream is named in messages, and what must not appear in them. */
+export interface Upstream {
+  name: string;
+  /** The credential that we send: upstreams quote it in their errors. */
+  apiKey: string | null;
+}
+
+/** The error inside an upstream's error body; null when the body is not JSON. */
+export function errorIn(text: string): unknown {
+  try {
+    const body: unknown = JSON.parse(text);
+    return typeof body === 'object' && body !== null && 'error' in body ? body.error : body;
+  } catch {
+    return null;
+  }
+}
+
+/** An answer whose status says that there is none. */
+export function toRefusal(upstream: Upstream, { status, header, text, nowMs }: Refusal): SwitchyardError {
+  const clean = withoutSecret(text, upstream);
+  const error = errorIn(clean);
+  const parsed = describe(error);
+  const code = codeOf(status, parsed);
+  const reason = parsed.message ?? `it answered ${status}`;
+  return new SwitchyardError(code, `${upstream.name}: ${shortened(reason)}`, {
+    details: { status, raw: rawOf(error ?? clean), ...providerCodeOf(parsed), ...retryAfterOf(header, nowMs) },
+  });
+}
+
+/** Anything that went wrong before or while the answer was read. */
+export function toBreak(upstream: Upstream, error: unknown): SwitchyardError {
+  if (error instanceof SwitchyardError) return error;
+  if (error instanceof ErrorEvent) return fromErrorEvent(upstream, error.error);
+  if (error instanceof SyntaxError || error instanceof z.ZodError) {
+    return new SwitchyardError('router.provider_unavailable', `${upstream.name} sent what is not a chat completion`, { cause: error });
+  }
+  const reason = networkReason(error);
+  return new SwitchyardError('router.provider_unavailable', `${upstream.name} broke off (${reason})`, { cause: error, details: { reason } });
+}
+
+/** A request that got no answer at all. */
+export function toUnreachable(upstream: Upstream, error: unknown): SwitchyardError {
+  if (error instanceof SwitchyardError) return error;
+  const reason = networkReason(error);
+  // A kept connection that the upstream closes while we send on it says nothing about its health.
+  const reset = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(reason) ? { connection: 'reset' } : {};
+  return new SwitchyardError('router.provider_unavailable', `${upstream.name} can't be reached (${reason})`, { cause: error, details: { reason, ...reset } });
+}
+
+/** An error in the place of a chunk. Its code is the status that the upstream would have sent, had it known sooner. */
+function fromErrorEvent(upstream: Upstream, event: unknown): SwitchyardError {
+  const clean: unknown = JSON.parse(withoutSecret(JSON.stringify(event), upstream));
+  const parsed = describe(clean);
+  const number = Number(parsed.code);
+  const status = Number.isInteger(number) && number >= 400 && number < 600 ? number : null;
+  return new SwitchyardError(codeOf(status ?? 502, parsed), `${upstream.name}: ${shortened(parsed.message ?? 'it sent an error')}`, {
+    details: { ...(status === null ? {} : { status }), raw: rawOf(clean), ...providerCodeOf(parsed) },
+  });
+}
+
+function codeOf(status: number, { type, code, message }: ErrorObject): ErrorCode {
+  const words = `${type ?? ''} ${code ?? ''}`.toLowerCase();
+  if (status === 400 || status === 413 || status === 422 || status === 403 || status === 502) {
+    if (/context_length|context_window/.test(words) || (status !== 403 && /maximum context length|context window/i.test(message ?? '')))
+      return 'router.context_length';
+    if (/content_policy|content_filter|moderation|responsible_ai/.test(words)) return 'router.content_policy';
+  }
+  if (status === 429) return /insufficient_quota|billing/.test(words) ? 'router.provider_misconfigured' : 'router.provider_rate_limited';
+  if (status === 413) return 'request.too_large';
+  if (status === 400 || status === 422) return 'router.provider_refused';
+  if (status === 503 || status === 529 || /overloaded/.test(words)) return 'router.provider_overloaded';
+  if (status >= 500 || status === 408 || status === 409 || status === 425) return 'router.provider_unavailable';
+  // 401, 402, 403, 404, a redirect …: what we have configured is not what is there.
+  return 'router.provider_misconfigured';
+}
+
+function describe(error: unknown): ErrorObject {
+  if (typeof error === 'string') return { message: error };
+  const parsed = errorObject.safeParse(error);
+  return parsed.success ? parsed.data : {};
+}
+
+function providerCodeOf({ code, type }: ErrorObject): { providerCode?: string } {
+  const value = code ?? type;
+  return value === null || value === undefined ? {} : { providerCode: String(value) };
+}
+
+/** Milliseconds that the upstream wants to be left alone, from `retry-after-ms`, or `retry-after` as seconds or as a date. */
+function retryAfterOf(header: Refusal['header'], nowMs: number): { retryAfterMs?: number } {
+  const milliseconds = Number(header('retry-after-ms') ?? Number.NaN);
+  if (milliseconds >= 0) return { retryAfterMs: Math.round(milliseconds) };
+  const value = header('retry-after');
+  if (value === null) return {};
+  const seconds = Number(value);
+  if (seconds >= 0) return { retryAfterMs: Math.round(seconds * 1_000) };
+  const atMs = Date.parse(value);
+  return Number.isNaN(atMs) ? {} : { retryAfterMs: Math.max(0, atMs - nowMs) };
+}
+
+function withoutSecret(text: string, { apiKey }: Upstream): string {
+  return apiKey === null ? text : text.replaceAll(apiKey, '[redacted]');
+}
+
+function rawOf(error: unknown): unknown {
+  const text = typeof error === 'string' ? error : JSON.stringify(error);
+  return text.length > MAX_RAW_CHARS ? `${text.slice(0, MAX_RAW_CHARS)}…` : error;
+}
+
+function shortened(text: string): string {
+  return text.length > 500 ? `${text.slice(0, 500)}…` : text;
+}
+
+function networkReason(error: unknown): string {
+  if (typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string') return error.code;
+  return error instanceof Error ? error.name : 'unknown';
+}

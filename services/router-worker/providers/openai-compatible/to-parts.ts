@@ -1,0 +1,205 @@
+import { randomInt } from 'node:crypto';
+import type { FinishReason, Logprobs } from '#shared/contracts/router/chat-completion.ts';
+import type { SseEvent } from '#shared/http/read-sse.ts';
+import type { ProviderPart, ProviderUsage } from '../provider.ts';
+import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type UpstreamToolCall, type UpstreamUsage, upstreamChunk } from './chunk.ts';
+
+/** Tool calls of one answer; past it the upstream is broken. */
+const MAX_TOOL_CALLS = 512;
+/** Arguments held back for a call that has no name yet. */
+const MAX_HELD_CHARS = 1024 * 1024;
+const CALL_ID_LENGTH = 24;
+const ALPHANUMERIC = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+
+/** What an upstream's chunk says instead of an answer. */
+export class ErrorEvent extends Error {
+  override readonly name = 'ErrorEvent';
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    super('the stream holds an error');
+    this.error = error;
+  }
+}
+
+interface OpenToolCall {
+  index: number;
+  upstreamIndex: number | null;
+  id: string | null;
+  /** Null until the upstream has named the function; arguments that come before it are held. */
+  name: string | null;
+  held: string;
+  hasArguments: boolean;
+}
+
+/** Turns the events of one answer into parts. It remembers which tool calls are open, and what has been said already. */
+export class PartReader {
+  /** A finish reason came: what breaks after it is of no interest any more. */
+  finished = false;
+  /** `[DONE]` came. */
+  ended = false;
+  hasContent = false;
+  hasUsage = false;
+  /** What was wrong with an event: ErrorEvent, SyntaxError (not JSON) or ZodError (not a chunk). Nothing is read after it. */
+  broken: unknown = null;
+  readonly #toolCalls: OpenToolCall[] = [];
+  #named = 0;
+
+  /** The parts of a batch, up to the event that breaks the answer, if there is one. */
+  readEvents(events: readonly SseEvent[]): ProviderPart[] {
+    const parts: ProviderPart[] = [];
+    try {
+      for (const { data } of events) {
+        if (data === '[DONE]') this.ended = true;
+        else if (data !== '') this.#read(upstreamChunk.parse(JSON.parse(data)), parts);
+      }
+    } catch (error) {
+      this.broken = error;
+    }
+    return parts;
+  }
+
+  /** An answer that came whole, as the text of one JSON body. */
+  readWhole(body: string): ProviderPart[] {
+    const parts = this.readEvents([{ event: null, data: body }]);
+    this.ended = true;
+    return parts;
+  }
+
+  #read(chunk: UpstreamChunk, parts: ProviderPart[]): void {
+    if (isError(chunk.error)) throw new ErrorEvent(chunk.error);
+    // One choice is all we ask for; the first chunk of some upstreams has none.
+    const choice = chunk.choices?.find(({ index }) => (index ?? 0) === 0);
+    const delta = choice?.delta ?? choice?.message;
+    if (delta) this.#readDelta(delta, choice?.logprobs ? toLogprobs(choice.logprobs) : null, parts);
+    const nativeReason = choice?.finish_reason;
+    if (nativeReason && !this.finished) {
+      const reason = toFinishReason(nativeReason);
+      if (reason === 'error') throw new ErrorEvent({ message: `the model stopped with "${nativeReason}"` });
+      this.#closeToolCalls(parts);
+      this.finished = true;
+      parts.push({ type: 'finish', reason, nativeReason });
+    }
+    const usage = chunk.usage ?? chunk.x_groq?.usage;
+    if (usage) {
+      this.hasUsage = true;
+      parts.push({ type: 'usage', usage: toUsage(usage) });
+    }
+  }
+
+  #readDelta(delta: UpstreamDelta, logprobs: Logprobs | null, parts: ProviderPart[]): void {
+    const before = parts.length;
+    const reasoning = delta.reasoning || delta.reasoning_content;
+    if (reasoning) parts.push({ type: 'reasoning-delta', text: reasoning });
+    if (typeof delta.content === 'string') {
+      if (delta.content !== '') parts.push({ type: 'text-delta', text: delta.content, ...(logprobs ? { logprobs } : {}) });
+    } else if (delta.content) {
+      for (const { text } of delta.content) if (text) parts.push({ type: 'text-delta', text });
+    }
+    if (delta.refusal) parts.push({ type: 'refusal-delta', text: delta.refusal });
+    for (const fragment of delta.tool_calls ?? []) this.#readToolCall(fragment, parts);
+    if (delta.function_call) this.#readToolCall({ index: 0, function: delta.function_call }, parts);
+    if (parts.length > before) this.hasContent = true;
+  }
+
+  #readToolCall({ index, id, function: called }: UpstreamToolCall, parts: ProviderPart[]): void {
+    const call = this.#callOf(index ?? null, id || null, called?.name || null);
+    if (call.name === null && called?.name) {
+      call.name = called.name;
+      call.index = this.#named;
+      this.#named += 1;
+      parts.push({ type: 'tool-call-start', index: call.index, id: call.id ?? newCallId(), name: call.name });
+    }
+    const given = called?.arguments ?? '';
+    call.held += typeof given === 'string' ? given : JSON.stringify(given);
+    if (call.held.length > MAX_HELD_CHARS && call.name === null) throw new SyntaxError('the answer holds a tool call without a name');
+    if (call.name === null || call.held === '') return;
+    parts.push({ type: 'tool-call-delta', index: call.index, arguments: call.held });
+    call.hasArguments = true;
+    call.held = '';
+  }
+
+  /**
+   * The call that a fragment belongs to. The index says it, except where vendors leave it out or give every call the same one: then
+   * another id beside a name begins a new call, and a fragment without either goes on with the last.
+   */
+  #callOf(upstreamIndex: number | null, id: string | null, name: string | null): OpenToolCall {
+    const known = upstreamIndex === null ? this.#toolCalls.at(-1) : this.#toolCalls.findLast((call) => call.upstreamIndex === upstreamIndex);
+    const byId = id === null ? undefined : this.#toolCalls.find((call) => call.id === id);
+    if (byId !== undefined) return byId;
+    const begins = known === undefined || (name !== null && known.name !== null && (id === null ? upstreamIndex === null : known.id !== id));
+    if (!begins) {
+      known.id ??= id;
+      return known;
+    }
+    if (this.#toolCalls.length >= MAX_TOOL_CALLS) throw new SyntaxError(`the answer holds more than ${MAX_TOOL_CALLS} tool calls`);
+    const call = { index: 0, upstreamIndex, id, name: null, held: '', hasArguments: false };
+    this.#toolCalls.push(call);
+    return call;
+  }
+
+  /** Arguments are JSON for whoever reads them, also when the upstream sent none. */
+  #closeToolCalls(parts: ProviderPart[]): void {
+    for (const call of this.#toolCalls) {
+      if (call.name !== null && !call.hasArguments) parts.push({ type: 'tool-call-delta', index: call.index, arguments: '{}' });
+    }
+  }
+}
+
+/** `error: null`, `""` and `{}` stand in the healthy chunks of some vendors. */
+function isError(error: unknown): boolean {
+  if (typeof error === 'object' && error !== null) return Object.keys(error).length > 0;
+  return typeof error === 'string' ? error !== '' : false;
+}
+
+function toUsage(usage: UpstreamUsage): ProviderUsage {
+  return {
+    promptTokens: usage.prompt_tokens,
+    completionTokens: usage.completion_tokens ?? 0,
+    cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? usage.prompt_cache_hit_tokens ?? 0,
+    reasoningTokens: usage.completion_tokens_details?.reasoning_tokens ?? 0,
+  };
+}
+
+/** Clients insist on `bytes` and `top_logprobs`, which some vendors leave out. */
+function toLogprobs({ content, refusal }: UpstreamLogprobs): Logprobs | null {
+  const complete = (tokens: NonNullable<typeof content>) =>
+    tokens.map(({ top_logprobs: top, ...token }) => ({ ...withBytes(token), top_logprobs: (top ?? []).map(withBytes) }));
+  if (!content?.length && !refusal?.length) return null;
+  return { content: content ? complete(content) : null, refusal: refusal ? complete(refusal) : null };
+}
+
+function withBytes({ token, logprob, bytes }: { token: string; logprob: number; bytes?: number[] | null | undefined }) {
+  return { token, logprob, bytes: bytes ?? null };
+}
+
+/** The five reasons of the contract. A reason that we have never heard of is an end like any other. */
+function toFinishReason(native: string): FinishReason {
+  switch (native.toLowerCase()) {
+    case 'tool_calls':
+    case 'tool_use':
+    case 'tool_call':
+    case 'function_call':
+      return 'tool_calls';
+    case 'length':
+    case 'max_tokens':
+    case 'model_length':
+      return 'length';
+    case 'content_filter':
+    case 'safety':
+    case 'sensitive':
+    case 'refusal':
+      return 'content_filter';
+    case 'error':
+    case 'insufficient_system_resource':
+      return 'error';
+    default:
+      return 'stop';
+  }
+}
+
+function newCallId(): string {
+  let id = 'call_';
+  for (let place = 0; place < CALL_ID_LENGTH; place += 1) id += ALPHANUMERIC[randomInt(ALPHANUMERIC.length)];
+  return id;
+}

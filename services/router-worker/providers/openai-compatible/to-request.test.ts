@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { learnDialect } from './learn-dialect.ts';
+import { type Dialect, toRequest } from './to-request.ts';
+
+const plain: Dialect = { maxTokensField: 'max_tokens', refused: new Set() };
+const hello: ChatRequest = { messages: [{ role: 'user', content: 'hi' }] };
+const bodyOf = (request: Partial<ChatRequest>, dialect = plain) => toRequest({ model: 'upstream-model', request: { ...hello, ...request } }, dialect);
+
+describe('the request to an OpenAI-compatible upstream', () => {
+  it('drops what only the router understands, and keeps what it doesn’t know itself', () => {
+    const ours = {
+      models: ['a/b'],
+      provider: { order: ['x'] },
+      plugins: [{ id: 'web' }],
+      route: 'fallback' as const,
+      session_id: 's',
+      debug: { echo_upstream_body: true },
+      metadata: { a: 'b' },
+      n: 2,
+    };
+    expect(bodyOf({ ...ours, model: 'a/b', top_k: 7, vendor_thing: { x: 1 }, temperature: 0 })).toEqual({
+      model: 'upstream-model',
+      messages: [{ role: 'user', content: 'hi' }],
+      stream: true,
+      stream_options: { include_usage: true },
+      top_k: 7,
+      vendor_thing: { x: 1 },
+      temperature: 0,
+    });
+  });
+
+  it('streams and asks for usage, whatever the client said', () => {
+    expect(bodyOf({ stream: false, stream_options: { include_usage: false, other: 1 } })).toMatchObject({
+      stream: true,
+      stream_options: { include_usage: true, other: 1 },
+    });
+  });
+
+  it('sends no nulls, but for the content of an assistant that only calls tools', () => {
+    const toolCalls = [{ id: 'a', type: 'function' as const, function: { name: 'f', arguments: '{}' } }];
+    const body = bodyOf({ temperature: null, stop: null, messages: [{ role: 'assistant', tool_calls: toolCalls, refusal: null, reasoning: 'mine' }] });
+    expect(body).not.toHaveProperty('temperature');
+    expect(body).not.toHaveProperty('stop');
+    expect(body.messages).toEqual([{ role: 'assistant', content: null, tool_calls: toolCalls }]);
+  });
+
+  it('says system for developer, and strips cache marks from texts and tools', () => {
+    const mark = { cache_control: { type: 'ephemeral' as const } };
+    const body = bodyOf({
+      messages: [{ role: 'developer', content: [{ type: 'text', text: 'be kind', ...mark }] }],
+      tools: [{ type: 'function', function: { name: 'f' }, ...mark }],
+    });
+    expect(body.messages).toEqual([{ role: 'system', content: [{ type: 'text', text: 'be kind' }] }]);
+    expect(body.tools).toEqual([{ type: 'function', function: { name: 'f' } }]);
+  });
+
+  it('names the token limit as the upstream does, and prefers max_completion_tokens when both are given', () => {
+    expect(bodyOf({ max_tokens: 5, max_completion_tokens: 7 })).toMatchObject({ max_tokens: 7 });
+    const body = bodyOf({ max_tokens: 5 }, { ...plain, maxTokensField: 'max_completion_tokens' });
+    expect(body).toMatchObject({ max_completion_tokens: 5 });
+    expect(body).not.toHaveProperty('max_tokens');
+  });
+
+  it.each([
+    [{ effort: 'high' as const }, 'high'],
+    [{ enabled: true }, 'medium'],
+    [{ enabled: false }, 'none'],
+    [{ max_tokens: 200 }, 'low'],
+    [{ summary: 'auto' as const }, undefined],
+  ])('maps reasoning %o to the effort %s', (reasoning, effort) => {
+    const body = bodyOf({ reasoning, max_tokens: 1_000 });
+    expect(body.reasoning_effort).toBe(effort);
+    expect(body).not.toHaveProperty('reasoning');
+  });
+});
+
+describe('learning from a refusal', () => {
+  const refusal = (error: object) => JSON.stringify({ error });
+
+  it('learns nothing from a refusal for another reason', () => {
+    const body = bodyOf({ temperature: 3 });
+    expect(learnDialect(refusal({ message: "Invalid 'temperature': must be at most 2", param: 'temperature', code: 'invalid_value' }), body, plain)).toBeNull();
+    expect(learnDialect('<html>Bad Request</html>', body, plain)).toBeNull();
+  });
+
+  it('learns nothing when what is refused is essential', () => {
+    const message = 'tools is not supported with this model';
+    expect(learnDialect(refusal({ message, param: 'tools', code: 'unsupported_parameter' }), bodyOf({ tools: [] }), plain)).toBeNull();
+  });
+
+  it('asks under the other name of the token limit, and without it when both are refused', () => {
+    const message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+    const learned = learnDialect(refusal({ message, param: 'max_tokens', code: 'unsupported_parameter' }), bodyOf({ max_tokens: 5 }), plain);
+    expect(learned).toEqual({ maxTokensField: 'max_completion_tokens', refused: new Set(['max_tokens']) });
+    const again = bodyOf({ max_tokens: 5 }, learned ?? plain);
+    const second = learnDialect(
+      refusal({ message: 'Unrecognized request argument: max_completion_tokens', param: 'max_completion_tokens' }),
+      again,
+      learned ?? plain,
+    );
+    expect(bodyOf({ max_tokens: 5 }, second ?? plain)).toEqual(bodyOf({}));
+  });
+
+  it('leaves out a parameter whose value the model does not take', () => {
+    const message = "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.";
+    const learned = learnDialect(refusal({ message, param: 'temperature', code: 'unsupported_value' }), bodyOf({ temperature: 0.2 }), plain);
+    expect(bodyOf({ temperature: 0.2 }, learned ?? plain)).toEqual(bodyOf({}));
+  });
+
+  it('finds the parameter in the lists of servers that check their input field by field', () => {
+    const text = JSON.stringify({ detail: [{ type: 'extra_forbidden', loc: ['body', 'seed'], msg: 'Extra inputs are not permitted', input: 7 }] });
+    expect(learnDialect(text, bodyOf({ seed: 7 }), plain)?.refused).toEqual(new Set(['seed']));
+  });
+});

@@ -1,0 +1,65 @@
+import type { Clock } from '#shared/clock.ts';
+import type { ProviderConfig, RouterConfig } from '#shared/config/router-config.ts';
+import { type Environment, resolveSecret, variableOf } from '#shared/config/secret-ref.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { openAiCompatible } from './openai-compatible/adapter.ts';
+import type { ProviderAdapter } from './provider.ts';
+import { scripted } from './scripted/adapter.ts';
+
+/** Serves models that take `max_completion_tokens` only, and takes it for all of its others too. */
+const OPENAI_HOST = 'api.openai.com';
+
+export interface Providers {
+  /** By slug. */
+  adapters: ReadonlyMap<string, ProviderAdapter>;
+  /** Closes every connection, also those in use. */
+  close(): Promise<void>;
+}
+
+export interface ProvidersDeps {
+  config: RouterConfig;
+  environment: Environment;
+  clock: Clock;
+}
+
+interface Opened {
+  adapter: ProviderAdapter;
+  close(): Promise<void>;
+}
+
+/** Makes an adapter for every provider of the configuration. Connections are opened by the first calls. @throws `config.invalid` naming the variable that is missing */
+export function openProviders({ config, environment, clock }: ProvidersDeps): Providers {
+  // Every credential first: nothing is opened when one is missing.
+  const apiKeys = new Map(config.providers.map((provider) => [provider.slug, apiKeyOf(provider, environment)]));
+  const opened = config.providers.map((provider) =>
+    open(provider, { apiKey: apiKeys.get(provider.slug) ?? null, connectTimeoutMs: config.timeouts.connect_ms, clock }),
+  );
+  return {
+    adapters: new Map(opened.map(({ adapter }) => [adapter.slug, adapter])),
+    close: async () => {
+      await Promise.all(opened.map((provider) => provider.close()));
+    },
+  };
+}
+
+function open(provider: ProviderConfig, settings: { apiKey: string | null; connectTimeoutMs: number; clock: Clock }): Opened {
+  const { slug, name = slug } = provider;
+  switch (provider.kind) {
+    case 'openai-compatible': {
+      const { base_url: baseUrl } = provider;
+      const maxTokensField = new URL(baseUrl).hostname === OPENAI_HOST ? 'max_completion_tokens' : 'max_tokens';
+      const adapter = openAiCompatible({ ...settings, slug, name, baseUrl, maxTokensField });
+      return { adapter, close: () => adapter.close() };
+    }
+    case 'scripted':
+      return { adapter: scripted({ slug, name }), close: async () => {} };
+  }
+}
+
+function apiKeyOf(provider: ProviderConfig, environment: Environment): string | null {
+  if (provider.kind !== 'openai-compatible' || provider.api_key === undefined) return null;
+  const value = resolveSecret(provider.api_key, environment);
+  if (value === null)
+    throw new SwitchyardError('config.invalid', `the provider ${provider.slug} needs the environment variable ${variableOf(provider.api_key)}`);
+  return value;
+}

@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest';
+import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
+import type { ProviderPart } from '../provider.ts';
+import { scripted } from './adapter.ts';
+
+const adapter = scripted({ slug: 'house', name: 'House' });
+const SHORT = { connectMs: 1_000, firstTokenMs: 30, idleMs: 30 };
+
+async function hear(text: string, { signal = new AbortController().signal, model = 'primary' } = {}) {
+  const batches: (readonly ProviderPart[])[] = [];
+  let thrown: unknown = null;
+  try {
+    for await (const parts of adapter.stream({ model, request: { messages: [{ role: 'user', content: text }] }, timeouts: SHORT }, signal)) batches.push(parts);
+  } catch (error) {
+    thrown = error;
+  }
+  const parts = batches.flat();
+  return { batches, parts, thrown, text: parts.map((part) => (part.type === 'text-delta' ? part.text : '')).join('') };
+}
+
+describe('!fail', () => {
+  it.each<[string, ErrorCode, Record<string, unknown>]>([
+    ['connect', 'router.provider_unavailable', { reason: 'ECONNREFUSED' }],
+    ['timeout', 'router.provider_unavailable', { reason: 'timeout' }],
+    ['stall', 'router.provider_unavailable', { reason: 'timeout' }],
+    ['429', 'router.provider_rate_limited', { status: 429 }],
+    ['429 retry-after=7', 'router.provider_rate_limited', { retryAfterMs: 7_000 }],
+    ['500', 'router.provider_unavailable', { status: 500 }],
+    ['529 retry-after=1', 'router.provider_overloaded', { status: 529, retryAfterMs: 1_000 }],
+    ['error-event', 'router.provider_unavailable', {}],
+    ['cut', 'router.provider_unavailable', {}],
+    ['malformed', 'router.provider_unavailable', {}],
+    ['empty', 'router.provider_unavailable', {}],
+  ])('%s fails before anything is said', async (kind, code, details) => {
+    const { thrown, parts } = await hear(`!fail ${kind}`);
+    expect(thrown).toMatchObject({ code, details });
+    expect(parts).toEqual([]);
+  });
+
+  it.each(['stall', 'error-event', 'cut', 'malformed'])('%s after=2 fails after two words', async (kind) => {
+    const { thrown, text } = await hear(`!fail ${kind} after=2 !repeat 2 one two three`);
+    expect(thrown).toMatchObject({ code: 'router.provider_unavailable' });
+    expect(text).toBe('one two');
+  });
+
+  it('refuse is a refusal, and a whole answer', async () => {
+    const { thrown, parts } = await hear('!fail refuse');
+    expect(thrown).toBeNull();
+    expect(parts.map(({ type }) => type)).toEqual(['refusal-delta', 'finish']);
+  });
+
+  it('with on= fails one model only', async () => {
+    expect((await hear('!fail 500 on=primary')).thrown).not.toBeNull();
+    expect((await hear('!fail 500 on=primary', { model: 'spare' })).thrown).toBeNull();
+  });
+
+  it('of an unknown kind is no directive', async () => {
+    const { thrown, text } = await hear('!repeat 2 !fail sometimes');
+    expect(thrown).toBeNull();
+    expect(text).toContain('!fail sometimes');
+  });
+});
+
+describe('an abort', () => {
+  const left = new Error('left');
+
+  it('before the start says nothing', async () => {
+    expect(await hear('hi', { signal: AbortSignal.abort(left) })).toMatchObject({ thrown: left, parts: [] });
+  });
+
+  it.each(['!slow 60000 hi', '!fail timeout hi', '!fail stall after=1 hi'])('during "%s" ends it at once', async (text) => {
+    const controller = new AbortController();
+    const hearing = hear(text, { signal: controller.signal });
+    setImmediate(() => controller.abort(left));
+    expect((await hearing).thrown).toBe(left);
+  });
+});
+
+it('speaks a word at a time, gives other work a turn after each, and ends with finish and usage', async () => {
+  let turns = 0;
+  const count = () => {
+    turns += 1;
+    ticking = setImmediate(count);
+  };
+  let ticking = setImmediate(count);
+  const { batches, text } = await hear('!repeat 5 one two');
+  clearImmediate(ticking);
+  expect(text).toBe('one two one two one two one two one two');
+  expect(batches.slice(0, -2).every((batch) => batch.length === 1)).toBe(true);
+  expect(
+    batches
+      .slice(-2)
+      .flat()
+      .map(({ type }) => type),
+  ).toEqual(['finish', 'usage']);
+  expect(turns).toBeGreaterThanOrEqual(9);
+});
+
+it('gives the arguments of a tool call in pieces', async () => {
+  const tools = [
+    { type: 'function' as const, function: { name: 'look', parameters: { type: 'object', properties: { at: { type: 'string' } }, required: ['at'] } } },
+  ];
+  const request = { messages: [{ role: 'user' as const, content: 'call look {"at":"it"}' }], tools };
+  const parts: ProviderPart[] = [];
+  for await (const batch of adapter.stream({ model: 'm', request, timeouts: SHORT }, new AbortController().signal)) parts.push(...batch);
+  expect(parts.slice(0, -1)).toEqual([
+    { type: 'tool-call-start', index: 0, id: expect.any(String), name: 'look' },
+    { type: 'tool-call-delta', index: 0, arguments: '{"at":' },
+    { type: 'tool-call-delta', index: 0, arguments: '"it"}' },
+    { type: 'finish', reason: 'tool_calls', nativeReason: 'tool_calls' },
+  ]);
+});

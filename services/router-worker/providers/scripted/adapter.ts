@@ -1,0 +1,121 @@
+import { setTimeout as after, setImmediate as nextTurn } from 'node:timers/promises';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { ProviderAdapter, ProviderCall, ProviderPart } from '../provider.ts';
+import { compose, type Script } from './compose.ts';
+import type { Directives } from './directives.ts';
+
+export interface ScriptedOptions {
+  slug: string;
+  /** Display name, for messages. */
+  name: string;
+}
+
+type Failure = NonNullable<Directives['fail']>;
+
+/** A provider without a model and without a network, for trying things out and for tests. What it says is a pure function of the request. */
+export function scripted({ slug, name }: ScriptedOptions): ProviderAdapter {
+  return {
+    slug,
+    async *stream(call, signal) {
+      signal.throwIfAborted();
+      const script = compose(call.request);
+      const { fail } = script.directives;
+      const failure = fail !== null && (fail.onModel === null || fail.onModel === call.model) ? fail : null;
+      if (failure === null) {
+        yield* speak(script, script.words, signal);
+        yield [{ type: 'finish', reason: script.finish, nativeReason: script.finish }];
+        yield [{ type: 'usage', usage: script.usage }];
+      } else yield* misbehave({ name, call, script, failure, signal });
+    },
+    upstreamBody: ({ model, request }) => ({ ...request, model }),
+  };
+}
+
+/** Everything but the end: reasoning, text and tool calls, one word at a time, each in a turn of its own like a network read. */
+async function* speak(
+  { reasoning, toolCalls, directives }: Script,
+  words: readonly string[],
+  signal: AbortSignal,
+): AsyncGenerator<readonly ProviderPart[], void, void> {
+  const parts: ProviderPart[] = [
+    ...reasoning.map((text) => ({ type: 'reasoning-delta' as const, text })),
+    ...words.map((text) => ({ type: 'text-delta' as const, text })),
+  ];
+  for (const part of parts) {
+    await pause(directives.slowMs, signal);
+    yield [part];
+  }
+  for (const [index, { id, name, arguments: text }] of toolCalls.entries()) {
+    await pause(directives.slowMs, signal);
+    yield [{ type: 'tool-call-start', index, id, name }];
+    // In two pieces, as models do.
+    const middle = Math.ceil(text.length / 2);
+    for (const piece of [text.slice(0, middle), text.slice(middle)]) if (piece !== '') yield [{ type: 'tool-call-delta', index, arguments: piece }];
+  }
+}
+
+interface Misbehaviour {
+  name: string;
+  call: ProviderCall;
+  script: Script;
+  failure: Failure;
+  signal: AbortSignal;
+}
+
+/** Fails in the way that was asked for, as a real upstream of that kind would fail. */
+async function* misbehave({ name, call, script, failure, signal }: Misbehaviour): AsyncGenerator<readonly ProviderPart[], void, void> {
+  const { kind, afterWords, retryAfterMs } = failure;
+  const raw = { message: `you asked for it: !fail ${kind}` };
+  const retryAfter = retryAfterMs === null ? {} : { retryAfterMs };
+  const some = () => speak(script, script.words.slice(0, afterWords), signal);
+  switch (kind) {
+    case 'connect':
+      throw new SwitchyardError('router.provider_unavailable', `${name} can't be reached (ECONNREFUSED)`, { details: { reason: 'ECONNREFUSED' } });
+    case '429':
+      throw new SwitchyardError('router.provider_rate_limited', `${name}: too many requests`, { details: { status: 429, raw, ...retryAfter } });
+    case '500':
+      throw new SwitchyardError('router.provider_unavailable', `${name}: it answered 500`, { details: { status: 500, raw } });
+    case '529':
+      throw new SwitchyardError('router.provider_overloaded', `${name}: it is overloaded`, { details: { status: 529, raw, ...retryAfter } });
+    case 'timeout':
+      await silence(name, call.timeouts.firstTokenMs, signal);
+      return;
+    case 'stall':
+      yield* some();
+      await silence(name, afterWords > 0 ? call.timeouts.idleMs : call.timeouts.firstTokenMs, signal);
+      return;
+    case 'error-event':
+      yield* some();
+      throw new SwitchyardError('router.provider_unavailable', `${name}: it sent an error`, { details: { status: 500, raw } });
+    case 'malformed':
+      yield* some();
+      throw new SwitchyardError('router.provider_unavailable', `${name} sent what is not a chat completion`);
+    case 'cut':
+      yield* some();
+      throw cut(name);
+    case 'empty':
+      throw cut(name);
+    case 'refuse':
+      yield [{ type: 'refusal-delta', text: "I'm sorry, I can't help with that." }];
+      yield [{ type: 'finish', reason: 'content_filter', nativeReason: 'refusal' }];
+  }
+}
+
+function cut(name: string): SwitchyardError {
+  return new SwitchyardError('router.provider_unavailable', `${name} closed the stream before it had finished`);
+}
+
+async function silence(name: string, limitMs: number, signal: AbortSignal): Promise<never> {
+  await pause(limitMs, signal);
+  throw new SwitchyardError('router.provider_unavailable', `${name} was silent for ${limitMs} ms`, { details: { reason: 'timeout' } });
+}
+
+/** @throws the signal's reason, at once when it aborts */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await (ms > 0 ? after(ms, undefined, { signal }) : nextTurn());
+  } catch {
+    // Only the signal ends a pause, and its reason is what the caller is owed.
+  }
+  signal.throwIfAborted();
+}

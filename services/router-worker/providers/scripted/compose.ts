@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto';
+import type { FinishReason } from '#shared/contracts/router/chat-completion.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { ProviderUsage } from '../provider.ts';
+import { type Conversation, readConversation, textOf } from './conversation.ts';
+import { type Directives, MAX_WORDS, readDirectives } from './directives.ts';
+import { pickTools, suggestFrom } from './pick-tools.ts';
+import { composeReply, reportResults } from './reply.ts';
+import { sampleOf } from './sample-schema.ts';
+import { contentWords } from './words.ts';
+
+/** Everything that the scripted model is going to say to one request. */
+export interface Script {
+  directives: Directives;
+  /** Words with the space before them: together they are the text. */
+  reasoning: string[];
+  words: string[];
+  toolCalls: { id: string; name: string; arguments: string }[];
+  finish: FinishReason;
+  usage: ProviderUsage;
+}
+
+/** Writes the script: the same request always gives the same one. */
+export function compose(request: ChatRequest): Script {
+  const read = readConversation(request);
+  const { directives, text } = readDirectives(read.last);
+  const conversation = { ...read, last: text };
+  // `!repeat` wants a text of known length: the user's own, when there is one beside the directive.
+  const isEcho = directives.repeat > 1 && text !== '';
+  const picked = isEcho ? [] : pickTools(request, conversation);
+  const toolCalls = picked.map((call, place) => ({ id: callId(request, place), ...call }));
+  const reasoning = wantsReasoning(request) ? wordsOf(thoughtsOn(conversation)) : [];
+  const said: { words: string[]; finish: FinishReason } =
+    toolCalls.length > 0 ? { words: [], finish: 'tool_calls' } : limited(request, answerTo(request, conversation, isEcho), directives.repeat);
+  return { directives, reasoning, toolCalls, ...said, usage: usageOf(request, { reasoning, words: said.words, toolCalls }) };
+}
+
+function answerTo(request: ChatRequest, conversation: Conversation, isEcho: boolean): string {
+  if (isEcho) return conversation.last;
+  const reply = conversation.results.length > 0 ? reportResults(conversation) : composeReply(conversation);
+  const format = request.response_format;
+  if (format?.type === 'json_object') return JSON.stringify({ answer: reply });
+  if (format?.type === 'json_schema') return JSON.stringify(sampleOf(format.json_schema.schema ?? {}, suggestFrom(conversation.last)));
+  return reply;
+}
+
+/** The answer as words, repeated, and cut where the request wants it cut. */
+function limited(request: ChatRequest, answer: string, repeat: number): { words: string[]; finish: FinishReason } {
+  const stops = [request.stop ?? []].flat().filter((stop) => stop !== '');
+  const ends = stops.map((stop) => answer.indexOf(stop)).filter((at) => at >= 0);
+  const isStopped = ends.length > 0;
+  const once = wordsOf(isStopped ? answer.slice(0, Math.min(...ends)) : answer);
+  const limit = Math.min(MAX_WORDS, request.max_completion_tokens ?? request.max_tokens ?? MAX_WORDS);
+  const words = [...once];
+  // A stop sequence ends the answer where it first stands, so nothing is left to repeat.
+  for (let time = 1; time < repeat && !isStopped && words.length <= limit; time += 1)
+    words.push(...once.map((word, place) => (place === 0 ? ` ${word}` : word)));
+  return words.length > limit ? { words: words.slice(0, limit), finish: 'length' } : { words, finish: 'stop' };
+}
+
+function wordsOf(text: string): string[] {
+  return text.match(/\s*\S+\s*$|\s*\S+/g) ?? [];
+}
+
+function wantsReasoning({ reasoning }: ChatRequest): boolean {
+  if (!reasoning || reasoning.enabled === false || reasoning.effort === 'none') return false;
+  return reasoning.enabled === true || Boolean(reasoning.effort ?? reasoning.max_tokens);
+}
+
+function thoughtsOn({ last, results }: Conversation): string {
+  if (results.length > 0) return 'The tools have answered, so I put their results into words.';
+  const words = [...contentWords(last)].slice(0, 5);
+  return words.length === 0 ? 'Nothing was asked, so I say what I can do.' : `I look for what my instructions say about ${words.join(', ')}.`;
+}
+
+/** One word counts as one token. */
+function usageOf(request: ChatRequest, { reasoning, words, toolCalls }: Pick<Script, 'reasoning' | 'words' | 'toolCalls'>): ProviderUsage {
+  const called = toolCalls.reduce((sum, call) => sum + 1 + wordsOf(call.arguments).length, 0);
+  return {
+    promptTokens: request.messages.reduce((sum, message) => sum + wordsOf(textOf(message)).length, 0),
+    completionTokens: reasoning.length + words.length + called,
+    cachedTokens: 0,
+    reasoningTokens: reasoning.length,
+  };
+}
+
+/** An id made of what was asked: it is unique in a conversation, and the same for the same request. */
+function callId(request: ChatRequest, place: number): string {
+  const hash = createHash('sha256').update(JSON.stringify(request.messages)).update(`#${place}`);
+  return `call_${hash.digest('hex').slice(0, 24)}`;
+}

@@ -1,0 +1,71 @@
+import { contentWords, type Sentence } from './words.ts';
+
+/** How much a word of a heading says about a sentence under it. */
+const HEADING_WEIGHT = 0.7;
+/** A rule for the model's own conduct is the last thing to read out to a customer. */
+const CONDUCT_WEIGHT = 0.25;
+/** A sentence is told beside the best one when it matches this share as well. */
+const NEAR_BEST = 0.6;
+const MAX_TOLD = 3;
+const MAX_SUBJECTS = 6;
+
+const CONDUCT =
+  /^(you are|you're|you must|you should|you may|you can|your (?:job|task|role|name|goal)|always|never|do not|don't|answer|reply|respond|be|keep|use|speak|stay|avoid|ask|write|greet|act|remember|follow|refuse|decline|make sure|only|language)\b/i;
+/** Over rules for the model, where each line may look like a statement. */
+const CONDUCT_HEADING = /\b(?:you|your|rules?|style|tone|conduct|behaviou?r|guidelines?|instructions?|hand over|when to|never|always)\b/i;
+/** Over rules that concern nobody but the model. */
+const MANNERS_HEADING = /\b(?:how you|style|tone|manners|format)\b/i;
+/** "If somebody asks for x, tell them that y": y is what they want to hear. */
+const TOLD = /^(?:if|when|whenever)\b.*?,\s*(?:please\s+)?(?:tell|inform|remind|assure|advise)\s+(?:them|him|her|(?:the|a)\s+\w+)\s+(?:that\s+)?(.+)$/i;
+
+/** The sentences that say most about a question, in the order in which they were written. Empty when none shares a word with it. */
+export function recall(question: string, sentences: readonly Sentence[]): string[] {
+  const asked = contentWords(question);
+  const telling = sentences.filter(({ heading }) => heading === null || !MANNERS_HEADING.test(heading));
+  const read = telling.map(({ text, heading }) => ({
+    text,
+    words: contentWords(text),
+    headingWords: contentWords(heading ?? ''),
+    isConduct: CONDUCT.test(text) || (heading !== null && CONDUCT_HEADING.test(heading)),
+  }));
+  const weights = new Map<string, number>();
+  for (const word of asked) {
+    const holders = read.filter(({ words, headingWords }) => words.has(word) || headingWords.has(word)).length;
+    if (holders > 0) weights.set(word, Math.log(1 + read.length / holders));
+  }
+  const scored = read.map(({ text, words, headingWords, isConduct }, place) => {
+    let score = 0;
+    for (const [word, weight] of weights) {
+      if (words.has(word)) score += weight;
+      else if (headingWords.has(word)) score += weight * HEADING_WEIGHT;
+    }
+    return { text, isConduct, place, score: isConduct ? score * CONDUCT_WEIGHT : score };
+  });
+  const best = Math.max(0, ...scored.map(({ score }) => score));
+  return scored
+    .filter(({ score }) => score > 0 && score >= best * NEAR_BEST)
+    .toSorted((left, right) => right.score - left.score)
+    .slice(0, MAX_TOLD)
+    .toSorted((left, right) => left.place - right.place)
+    .map(({ text, isConduct }) => told(text, isConduct));
+}
+
+/** Subjects that the instructions cover, in their own words: headings, or else what their first statements are about. */
+export function subjectsOf(sentences: readonly Sentence[]): string[] {
+  const headings = [...new Set(sentences.flatMap(({ heading }) => (heading === null || CONDUCT_HEADING.test(heading) ? [] : [heading.toLowerCase()])))];
+  if (headings.length > 0) return headings.slice(0, MAX_SUBJECTS);
+  const statements = sentences.filter(({ text }) => !CONDUCT.test(text)).map(({ text }) => told(text, false));
+  const openings = statements.map(
+    (text) => /^[\p{L}\p{N}' -]+?(?= (?:are|is|can|may|must|take|takes|cost|costs|has|have|will|open|opens|ship|ships)\b)/u.exec(text)?.[0] ?? '',
+  );
+  const subjects = openings
+    .map((opening) => opening.replace(/^(the|our|all|every|a|an) /i, '').toLowerCase())
+    .filter((opening) => opening !== '' && opening.length <= 40);
+  return [...new Set(subjects)].filter((subject) => contentWords(subject).size > 0).slice(0, MAX_SUBJECTS);
+}
+
+function told(sentence: string, isConduct: boolean): string {
+  const inner = TOLD.exec(sentence)?.[1];
+  if (inner !== undefined) return `${inner.charAt(0).toUpperCase()}${inner.slice(1)}`;
+  return isConduct ? `My instructions say: "${sentence}"` : sentence;
+}

@@ -1,0 +1,57 @@
+import { setTimeout as after } from 'node:timers/promises';
+import type { CommandLog } from '#bus/bus.ts';
+import type { RouterCall } from '#bus/messages/router.ts';
+import type { CommandOf } from '#bus/messages/session.ts';
+import { partitionOf } from '#bus/partition.ts';
+import type { Clock } from '#shared/clock.ts';
+import { failureOf } from '#shared/errors/switchyard-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { CallResult } from './call/execute-call.ts';
+
+/** Between two tries. A result cost a model call: it is worth waiting until the log takes it. */
+const RETRY_MS = 500;
+/** After this the item goes back to the queue, and with it the call. */
+const MAX_TRIES = 60;
+
+export interface ReportDeps {
+  commands: CommandLog;
+  clock: Clock;
+  log: Log;
+}
+
+/**
+ * Tells the session how its call ended. The command's id is the call's: a second delivery of the item brings the same id, which the log's
+ * window and the session's seen row refuse, so that a turn gets one result however often the call was made.
+ *
+ * @param isAbandoned ends the waiting for a log that takes nothing: another worker may have the call by now
+ * @throws the log's last error
+ */
+export async function reportResult(
+  call: RouterCall,
+  reply: NonNullable<RouterCall['reply']>,
+  result: CallResult,
+  isAbandoned: () => boolean,
+  deps: ReportDeps,
+): Promise<void> {
+  const partition = partitionOf(reply.sessionId);
+  let body = JSON.stringify(commandOf(call, reply, result, deps.clock));
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await deps.commands.append(partition, call.callId, body);
+      return;
+    } catch (error) {
+      if (tries >= MAX_TRIES || isAbandoned()) throw error;
+      const failure = failureOf(error);
+      if (failure.code === 'bus.body_too_large') body = JSON.stringify(commandOf(call, reply, { type: 'failed', failure }, deps.clock));
+      deps.log.warn({ err: error, call_id: call.callId }, 'the result of a router call could not be stored yet');
+      await after(RETRY_MS);
+    }
+  }
+}
+
+function commandOf({ callId, traceparent }: RouterCall, { sessionId, turnId }: NonNullable<RouterCall['reply']>, result: CallResult, clock: Clock) {
+  const header = { v: 1 as const, sessionId, commandId: callId, sentAtMs: clock.nowMs(), answerTo: null, traceparent, turnId, callId };
+  if (result.type === 'failed') return { ...header, type: 'call.failed', failure: result.failure } satisfies CommandOf<'call.failed'>;
+  const { text, model, provider, finishReason, usage } = result;
+  return { ...header, type: 'call.completed', text, model, provider, finishReason, usage } satisfies CommandOf<'call.completed'>;
+}

@@ -1,0 +1,383 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { type Frame, readFrame, sseFrame } from '#bus/messages/frame.ts';
+import type { RouterCall } from '#bus/messages/router.ts';
+import { type SessionCommand, sessionCommand } from '#bus/messages/session.ts';
+import { partitionOf } from '#bus/partition.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
+import { systemClock } from '#shared/clock.ts';
+import { routerConfig } from '#shared/config/router-config.ts';
+import { ulid } from '#shared/ids.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { type RouterWorkerDeps, startRouterWorker } from './service.ts';
+
+const quiet = () => {};
+const log: Log = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };
+const config = routerConfig.parse({
+  providers: [{ slug: 'house', name: 'House', kind: 'scripted' }],
+  models: [
+    {
+      id: 'scripted/assistant',
+      endpoints: [
+        { provider: 'house', upstream_model: 'primary', prices: { prompt: '1', completion: '2' } },
+        { provider: 'house', upstream_model: 'spare', prices: { prompt: '1', completion: '2' } },
+      ],
+    },
+  ],
+  keys: [{ id: 'k', key: '${KEY}' }],
+});
+const WAIT = { timeout: 10_000 };
+const SESSION = 'ses_1';
+
+let database: Database;
+let bus: Bus;
+let worker: { stop(): Promise<void> } | null = null;
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+}, 60_000);
+afterAll(() => database.close());
+beforeEach(async () => {
+  bus = await openMemoryBus({ database, clock: systemClock });
+});
+afterEach(async () => {
+  await worker?.stop();
+  worker = null;
+  await bus.close();
+});
+
+async function start(options: Partial<RouterWorkerDeps> = {}): Promise<void> {
+  worker = await startRouterWorker({ config, environment: {}, bus, log, clock: systemClock, ...options });
+}
+
+function callOf(text: string, fields: Partial<RouterCall> = {}): RouterCall {
+  const nowMs = systemClock.nowMs();
+  return {
+    v: 1,
+    callId: `gen-gw-${ulid()}`,
+    origin: 'gw',
+    want: 'frames',
+    deadlineAtMs: nowMs + 30_000,
+    createdAtMs: nowMs,
+    keyId: 'k',
+    traceparent: null,
+    maxTokens: null,
+    request: { messages: [{ role: 'user', content: text }] },
+    reply: null,
+    ...fields,
+  };
+}
+
+const turnCall = (text: string, fields: Partial<RouterCall> = {}) => callOf(text, { want: 'none', reply: { sessionId: SESSION, turnId: 'trn_1' }, ...fields });
+
+async function publish(call: RouterCall): Promise<void> {
+  await bus.work.publish(call.reply === null ? 'router.call' : 'router.turn', call.callId, JSON.stringify(call));
+}
+
+async function framesOf({ callId, origin }: RouterCall): Promise<Frame[]> {
+  const kept = await bus.tokens.replay(subjectOf(addresses.tokens, origin, callId));
+  return kept.flatMap((bytes) => readFrame(callId, bytes) ?? []);
+}
+
+/** The frames of a call once its last one is there. */
+async function framesUntilEnd(call: RouterCall): Promise<Frame[]> {
+  return vi.waitFor(async () => {
+    const frames = await framesOf(call);
+    if (!['done', 'error', 'body'].includes(frames.at(-1)?.kind ?? '')) throw new Error(`the call has not ended: ${frames.map(({ kind }) => kind)}`);
+    return frames;
+  }, WAIT);
+}
+
+async function bodyOf(call: RouterCall): Promise<{ status: number; body: Record<string, unknown> }> {
+  const [frame, ...more] = await framesUntilEnd(call);
+  if (frame?.kind !== 'body' || more.length > 0) throw new Error(`not one body: ${frame?.kind}`);
+  return { status: frame.status, body: JSON.parse(Buffer.from(frame.body).toString('utf8')) };
+}
+
+function errorOf(frames: readonly Frame[]): { status: number; body: unknown } {
+  const frame = frames.at(-1);
+  if (frame?.kind !== 'error') throw new Error(`the last frame is ${frame?.kind}`);
+  return { status: frame.status, body: JSON.parse(Buffer.from(frame.body).toString('utf8')) };
+}
+
+/** Commands of the session, from all tests of this file. */
+async function commandsOf(callId: string): Promise<SessionCommand[]> {
+  const found: SessionCommand[] = [];
+  const subscription = bus.commands.read(partitionOf(SESSION), 0, async (commands) => {
+    for (const { messageId, body } of commands) if (messageId === callId) found.push(sessionCommand.parse(JSON.parse(body)));
+  });
+  await vi.waitFor(() => expect(found).not.toHaveLength(0), WAIT);
+  await subscription.stop();
+  return found;
+}
+
+/** Takes a call and dies: the item comes back when its lease lapses. */
+async function diesWith(call: RouterCall, before: (subject: string) => void, deaths = 1): Promise<void> {
+  let taken = 0;
+  const subscription = bus.work.consume(call.reply === null ? 'router.call' : 'router.turn', { concurrency: 1, ackWaitMs: 20 }, async (item) => {
+    if (item.messageId !== call.callId || taken >= deaths) return;
+    taken = item.delivery;
+    before(subjectOf(addresses.tokens, call.origin, call.callId));
+  });
+  await publish(call);
+  await vi.waitFor(() => expect(taken).toBe(deaths), WAIT);
+  await subscription.stop();
+}
+
+const abort = ({ callId }: RouterCall) => bus.notices.publish(subjectOf(addresses.control, callId), '{"abort":true}');
+const isGone = async (call: RouterCall) => {
+  const { rows } = await database.query('select 1 as one from bus_work where message_id = $1', [call.callId]);
+  expect(rows).toEqual([]);
+};
+
+describe('a call that fails', () => {
+  it('ends with the error frame when no model of that name is served', async () => {
+    await start();
+    const call = callOf('hi', { request: { messages: [{ role: 'user', content: 'hi' }], model: 'x/none' } });
+    await publish(call);
+    expect(errorOf(await framesUntilEnd(call))).toMatchObject({
+      status: 400,
+      body: { error: { code: 400, message: 'x/none is not a valid model ID', param: 'model' } },
+    });
+  });
+
+  it('ends with the error’s status as a body when nothing was made', async () => {
+    await start();
+    const call = callOf('!fail 429 retry-after=7', { want: 'body' });
+    await publish(call);
+    expect(await bodyOf(call)).toMatchObject({
+      status: 429,
+      body: { error: { code: 429, metadata: { retry_after: 7, provider_name: 'House', previous_errors: [{ status: 429 }] } } },
+    });
+  });
+
+  it('keeps what was made, with the error beside it, when it breaks in the middle', async () => {
+    await start();
+    const call = callOf('!fail cut after=2', { want: 'body' });
+    await publish(call);
+    expect(await bodyOf(call)).toMatchObject({
+      status: 200,
+      body: { choices: [{ finish_reason: 'error', message: { content: 'I am' }, error: { code: 502 } }], usage: { cost: 0 } },
+    });
+  });
+
+  it('falls back to the next endpoint unseen', async () => {
+    await start();
+    const call = callOf('!fail 500 on=primary');
+    await publish(call);
+    const kinds = (await framesUntilEnd(call)).map(({ kind }) => kind);
+    expect(new Set(kinds)).toEqual(new Set(['content', 'done']));
+  });
+
+  it('is not begun past its deadline', async () => {
+    await start();
+    const call = callOf('hi', { deadlineAtMs: systemClock.nowMs() - 1 });
+    await publish(call);
+    const frames = await framesUntilEnd(call);
+    expect(frames).toHaveLength(1);
+    expect(errorOf(frames)).toMatchObject({ status: 408, body: { error: { type: 'timeout' } } });
+  });
+
+  it('ends when its deadline passes while it runs', async () => {
+    await start();
+    const call = callOf('!slow 20 !repeat 1000 a b c', { deadlineAtMs: systemClock.nowMs() + 1_500 });
+    await publish(call);
+    const frames = await framesUntilEnd(call);
+    expect(errorOf(frames).status).toBe(408);
+    expect(frames[0]?.kind).toBe('content');
+    await vi.waitFor(() => isGone(call), WAIT);
+  });
+
+  it('is dropped when it is no router call, and left for others when it is of another version', async () => {
+    const invalid = { ...callOf('hi'), request: {} };
+    const later = { ...callOf('hi'), v: 2 };
+    await bus.work.publish('router.call', invalid.callId, JSON.stringify(invalid));
+    await bus.work.publish('router.call', later.callId, JSON.stringify(later));
+    const after = callOf('hi');
+    await start({ concurrency: { clientCalls: 1, turnCalls: 1 } });
+    await publish(after);
+    await framesUntilEnd(after);
+    await vi.waitFor(() => isGone(callOf('', { callId: invalid.callId })), WAIT);
+    await expect(isGone(callOf('', { callId: later.callId }))).rejects.toThrow();
+  });
+});
+
+describe('a client’s call', () => {
+  it('becomes frames in order, with one end, and its item is gone', async () => {
+    await start();
+    const call = callOf('Hello!');
+    await publish(call);
+    const frames = await framesUntilEnd(call);
+    expect(frames.map((frame) => (frame.kind === 'body' ? null : [frame.attempt, frame.seq]))).toEqual(frames.map((_, place) => [1, place + 1]));
+    expect(frames.slice(0, -1).every(({ kind }) => kind === 'content')).toBe(true);
+    await vi.waitFor(() => isGone(call), WAIT);
+  });
+
+  it('becomes one body when it wants that', async () => {
+    await start();
+    const call = callOf('Hello!', { want: 'body' });
+    await publish(call);
+    expect(await bodyOf(call)).toMatchObject({
+      status: 200,
+      body: { id: call.callId, object: 'chat.completion', model: 'scripted/assistant', provider: 'House', usage: { prompt_tokens: 1 } },
+    });
+  });
+
+  it('opens with the upstream’s body for who debugs, once for each provider that is asked', async () => {
+    await start();
+    const messages = [{ role: 'user' as const, content: '!fail 500 on=primary' }];
+    const call = callOf('', { request: { messages, stream: true, debug: { echo_upstream_body: true } } });
+    await publish(call);
+    const frames = await framesUntilEnd(call);
+    expect(frames.slice(0, 3).map(({ kind }) => kind)).toEqual(['open', 'open', 'content']);
+  });
+
+  it('ends at once when the client has left, and the terminal frame is there all the same', async () => {
+    await start();
+    const call = callOf('!slow 50 !repeat 1000 a b c');
+    await publish(call);
+    await vi.waitFor(async () => expect(await framesOf(call)).not.toHaveLength(0), WAIT);
+    abort(call);
+    expect(errorOf(await framesUntilEnd(call)).status).toBe(408);
+    await vi.waitFor(() => isGone(call), WAIT);
+  });
+
+  it('is never begun when the client left while it waited in the queue', async () => {
+    await start({ concurrency: { clientCalls: 1, turnCalls: 1 } });
+    const [running, waiting] = [callOf('!slow 50 !repeat 1000 a b c'), callOf('hi')];
+    await publish(running);
+    await vi.waitFor(async () => expect(await framesOf(running)).not.toHaveLength(0), WAIT);
+    await publish(waiting);
+    abort(waiting);
+    abort(running);
+    expect((await framesUntilEnd(waiting)).map(({ kind }) => kind)).toEqual(['error']);
+  });
+});
+
+describe('a turn’s call', () => {
+  it('comes back as a command, and shows no frame when it wants none', async () => {
+    await start();
+    const call = turnCall('Hello!', { traceparent: '00-aa-bb-01' });
+    await publish(call);
+    expect(await commandsOf(call.callId)).toEqual([
+      expect.objectContaining({
+        type: 'call.completed',
+        commandId: call.callId,
+        callId: call.callId,
+        sessionId: SESSION,
+        turnId: 'trn_1',
+        traceparent: '00-aa-bb-01',
+        model: 'scripted/assistant',
+        provider: 'House',
+        finishReason: 'stop',
+        text: expect.stringMatching(/^Hello!/),
+        usage: { promptTokens: 1, completionTokens: expect.any(Number) },
+      }),
+    ]);
+    expect(await framesOf(call)).toEqual([]);
+  });
+
+  it('shows its frames first, and then brings its command', async () => {
+    await start();
+    const call = turnCall('Hello!', { want: 'frames', origin: SESSION });
+    await publish(call);
+    await commandsOf(call.callId);
+    expect((await framesOf(call)).at(-1)?.kind).toBe('done');
+  });
+
+  it('fails as a command that names the error', async () => {
+    await start();
+    const call = turnCall('!fail cut after=2');
+    await publish(call);
+    expect(await commandsOf(call.callId)).toEqual([
+      expect.objectContaining({ type: 'call.failed', failure: expect.objectContaining({ code: 'router.provider_unavailable' }) }),
+    ]);
+  });
+
+  it('brings no command when its actor has aborted it', async () => {
+    await start();
+    const [aborted, next] = [turnCall('!slow 50 !repeat 1000 a b c', { want: 'frames' }), turnCall('Hello!')];
+    await publish(aborted);
+    await vi.waitFor(async () => expect(await framesOf(aborted)).not.toHaveLength(0), WAIT);
+    abort(aborted);
+    await vi.waitFor(() => isGone(aborted), WAIT);
+    await publish(next);
+    await commandsOf(next.callId);
+    const { rows } = await database.query('select 1 as one from bus_log where message_id = $1', [aborted.callId]);
+    expect(rows).toEqual([]);
+  });
+});
+
+describe('a call whose worker died', () => {
+  const content = (call: RouterCall) => sseFrame('content', call.callId, 1, 1, 'data: {}\n\n');
+
+  it('is made again for a client who has seen nothing, under the number of its delivery', async () => {
+    const call = callOf('Hello!');
+    await diesWith(call, (subject) => bus.tokens.publish(subject, sseFrame('open', call.callId, 1, 1, 'data: {}\n\n')));
+    await start();
+    const frames = await framesUntilEnd(call);
+    expect(frames.map((frame) => (frame.kind === 'body' ? 0 : frame.attempt)).slice(0, 3)).toEqual([1, 2, 2]);
+    expect(frames.at(-1)?.kind).toBe('done');
+  });
+
+  it('ends with an error for a client who has seen a part of it', async () => {
+    const call = callOf('Hello!');
+    await diesWith(call, (subject) => bus.tokens.publish(subject, content(call)));
+    await start();
+    const frames = await framesUntilEnd(call);
+    expect(frames.map(({ kind }) => kind)).toEqual(['content', 'error']);
+    expect(errorOf(frames)).toMatchObject({ status: 502, body: { error: { message: expect.stringContaining('the worker died') } } });
+  });
+
+  it('is left alone when its end was shown already', async () => {
+    const call = callOf('Hello!');
+    await diesWith(call, (subject) => {
+      bus.tokens.publish(subject, content(call));
+      bus.tokens.publish(subject, sseFrame('done', call.callId, 1, 2, 'data: [DONE]\n\n'));
+    });
+    await start();
+    await vi.waitFor(() => isGone(call), WAIT);
+    expect(await framesOf(call)).toHaveLength(2);
+  });
+
+  it('is made again for an actor, whatever was shown of it', async () => {
+    const call = turnCall('Hello!', { want: 'frames' });
+    await diesWith(call, (subject) => bus.tokens.publish(subject, content(call)));
+    await start();
+    expect(await commandsOf(call.callId)).toEqual([expect.objectContaining({ type: 'call.completed' })]);
+  });
+
+  it('is given up after five deliveries', async () => {
+    const call = turnCall('Hello!');
+    await diesWith(call, () => {}, 5);
+    await start();
+    expect(await commandsOf(call.callId)).toEqual([
+      expect.objectContaining({ type: 'call.failed', failure: expect.objectContaining({ code: 'router.provider_unavailable' }) }),
+    ]);
+  });
+});
+
+describe('stopping', () => {
+  it('waits for calls in progress', async () => {
+    await start();
+    const call = callOf('!slow 20 !repeat 5 a b c');
+    await publish(call);
+    await vi.waitFor(async () => expect(await framesOf(call)).not.toHaveLength(0), WAIT);
+    await worker?.stop();
+    expect((await framesOf(call)).at(-1)?.kind).toBe('done');
+  });
+
+  it('hands calls back that take too long, and another worker makes them', async () => {
+    await start({ drainTimeoutMs: 50 });
+    const call = turnCall('!slow 20 !repeat 10 a b c', { want: 'frames' });
+    await publish(call);
+    await vi.waitFor(async () => expect(await framesOf(call)).not.toHaveLength(0), WAIT);
+    await worker?.stop();
+    expect((await framesOf(call)).every(({ kind }) => kind === 'content')).toBe(true);
+    await start();
+    expect(await commandsOf(call.callId)).toEqual([expect.objectContaining({ type: 'call.completed', text: expect.stringMatching(/^a b c a b c/) })]);
+  });
+});

@@ -1,0 +1,52 @@
+import type { Bus } from '#bus/bus.ts';
+import type { Clock } from '#shared/clock.ts';
+import type { RouterConfig } from '#shared/config/router-config.ts';
+import type { Environment } from '#shared/config/secret-ref.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { catalogueOf } from './call/candidates.ts';
+import { type ConsumeDeps, consumeCalls } from './consume-calls.ts';
+import { openProviders } from './providers/registry.ts';
+import { RunningCalls } from './running-calls.ts';
+
+/** Calls at once. They mostly wait for upstreams; each kind has its own share, so that clients never starve conversations. */
+const DEFAULT_CONCURRENCY = { clientCalls: 512, turnCalls: 256 };
+const DEFAULT_DRAIN_TIMEOUT_MS = 30_000;
+
+export interface RouterWorkerDeps {
+  config: RouterConfig;
+  /** Where the providers' credentials are read from. */
+  environment: Environment;
+  bus: Bus;
+  log: Log;
+  clock: Clock;
+  concurrency?: { clientCalls: number; turnCalls: number };
+  /** How long a stop waits for calls in progress; what is left then goes back to the queue. */
+  drainTimeoutMs?: number;
+}
+
+/** Makes the model calls of clients and of turns. @throws `config.invalid` naming the variable of a credential that is missing */
+export async function startRouterWorker(deps: RouterWorkerDeps): Promise<{ stop(): Promise<void> }> {
+  const { config, environment, bus, log, clock, concurrency = DEFAULT_CONCURRENCY, drainTimeoutMs = DEFAULT_DRAIN_TIMEOUT_MS } = deps;
+  const providers = openProviders({ config, environment, clock });
+  const running = new RunningCalls({ notices: bus.notices, clock });
+  const { connect_ms: connectMs, first_token_ms: firstTokenMs, idle_ms: idleMs } = config.timeouts;
+  const consume: ConsumeDeps = {
+    bus,
+    clock,
+    log,
+    running,
+    adapters: providers.adapters,
+    timeouts: { connectMs, firstTokenMs, idleMs },
+    catalogue: catalogueOf(config),
+  };
+  const consumers = [consumeCalls('router.call', concurrency.clientCalls, consume), consumeCalls('router.turn', concurrency.turnCalls, consume)];
+  return {
+    async stop() {
+      const giveUp = setTimeout(() => running.abandonAll(), drainTimeoutMs);
+      await Promise.all(consumers.map((consumer) => consumer.stop()));
+      clearTimeout(giveUp);
+      await running.stop();
+      await providers.close();
+    },
+  };
+}

@@ -1,0 +1,189 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
+import { type AgentClient, agentClient } from '../helpers/agent-client.ts';
+import { freeFolder } from '../helpers/free-folder.ts';
+import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
+
+let running: Standalone[] = [];
+
+afterEach(async () => {
+  await Promise.all(running.map((house) => house.stop()));
+  running = [];
+});
+
+describe('a conversation with the sample agent', () => {
+  it('goes over three messages by long-poll, each answered from the agent’s own documents', async () => {
+    const { agent } = await start();
+    const session = await agent.createSession({ title: 'a question', metadata: { from: 'a test' } });
+    expect(session).toMatchObject({ title: 'a question', metadata: { from: 'a test' }, last_offset: -1 });
+
+    for (const [round, text] of ['How long is the warranty?', 'And how do I descale the machine?', 'Thank you!'].entries()) {
+      await agent.say(session.id, text);
+      await agent.logUntil(session.id, nthReady(round + 1));
+    }
+    const log = await agent.poll(session.id);
+
+    expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+    expect(wordsOf(log)).toBe(Array(3).fill('user_message acknowledged processing typing assistant_message ready').join(' '));
+    expect(textsOf(log)[0]).toMatch(/2 years|two years|24 months/i);
+    expect(await agent.readSession(session.id)).toMatchObject({ status: 'ready', last_offset: log.length - 1 });
+  });
+
+  it('goes over three messages by SSE, with deltas that add up to the message that follows them', async () => {
+    const { agent } = await start({ STREAMING: 'true' });
+    const { id } = await agent.createSession();
+    let last = '';
+    for (const text of ['How long is the warranty?', 'What does shipping cost?', 'Goodbye!']) {
+      // Attached before the message is posted, as a chat page would be.
+      const following = agent.streamUntil(id, ({ event, data }) => event === 'status' && data.status === 'ready', last === '' ? {} : { 'last-event-id': last });
+      await agent.say(id, text);
+      const frames = await following;
+      last = frames.at(-1)?.id ?? '';
+      const message = frames.find(({ event }) => event === 'assistant_message');
+      const deltas = frames.filter(({ event }) => event === 'delta');
+
+      expect(frames.flatMap(({ event }) => (event === 'delta' ? [] : [event]))).toEqual([
+        'user_message',
+        'status',
+        'status',
+        'status',
+        'assistant_message',
+        'status',
+      ]);
+      expect(deltas.length).toBeGreaterThan(2);
+      expect(deltas.map(({ data }) => data.text).join('')).toBe(message?.data.text);
+      expect(deltas.every(({ id, data }) => id === null && data.message_id === message?.data.id)).toBe(true);
+      expect(deltas.map(({ data }) => data.seq)).toEqual(deltas.map((_, place) => place + 1));
+    }
+  });
+
+  it('sends no deltas unless asked to', async () => {
+    const { agent } = await start();
+    const { id } = await agent.createSession();
+    const following = agent.streamUntil(id, ({ data }) => data.status === 'ready');
+    await agent.say(id, 'How long is the warranty?');
+
+    expect((await following).map(({ event }) => event)).not.toContain('delta');
+  });
+
+  it('cancels the turn for a second message, and answers that', async () => {
+    const { agent } = await start();
+    const { id } = await agent.createSession();
+    await agent.say(id, '!slow 200 How long is the warranty?');
+    await longerThan(COALESCE_MS);
+    await agent.say(id, 'Forget it. How do I descale the machine?');
+    const log = await agent.logUntil(id, nthReady(2));
+
+    expect(wordsOf(log)).toBe(
+      'user_message acknowledged processing typing cancelled ready user_message acknowledged processing typing assistant_message ready',
+    );
+    expect(log[5]?.trace_id).toBe(log[0]?.trace_id);
+  });
+
+  it('answers two messages in one turn that come within the coalescing window', async () => {
+    const { agent } = await start({ COALESCE_MS: '5000' });
+    const { id } = await agent.createSession();
+    await agent.say(id, '!slow 100 How long is the warranty?');
+    await agent.say(id, 'And how do I descale the machine?');
+    const log = await agent.logUntil(id, nthReady(1));
+
+    expect(wordsOf(log)).toBe('user_message acknowledged processing typing user_message assistant_message ready');
+  });
+
+  it('answers a repeated post like the first', async () => {
+    const { agent, url, key } = await start();
+    const { id } = await agent.createSession();
+    const post = () =>
+      fetch(`${url}/sessions/${id}/events`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'idempotency-key': 'once' },
+        body: JSON.stringify({ kind: 'user_message', text: 'hello' }),
+      });
+    const [first, second] = [await post(), await post()];
+
+    expect([first.status, second.status]).toEqual([201, 200]);
+    expect(await second.json()).toEqual(await first.json());
+  });
+
+  it('ends a turn whose model fails as an error, with a code, then ready, and the next message is answered', async () => {
+    const { agent } = await start();
+    const { id } = await agent.createSession();
+    await agent.say(id, '!fail 500');
+    const log = await agent.logUntil(id, nthReady(1));
+    expect(wordsOf(log)).toBe('user_message acknowledged processing typing error ready');
+    expect(log[4]).toMatchObject({ error_detail: expect.stringMatching(/^engine_error: /) });
+
+    await agent.say(id, 'How long is the warranty?');
+    expect(wordsOf(await agent.logUntil(id, nthReady(2)))).toMatch(/assistant_message ready$/);
+  });
+
+  it('keeps the whole log through a kill -9 in the middle of a turn, and goes on', async () => {
+    const dataDir = await freeFolder();
+    const first = await start({ DATA_DIR: dataDir });
+    const { id } = await first.agent.createSession();
+    await first.agent.say(id, 'How long is the warranty?');
+    await first.agent.logUntil(id, nthReady(1));
+    await first.agent.say(id, '!slow 100 How do I descale the machine?');
+    const before = await first.agent.logUntil(id, (event) => event.offset === 9);
+    await first.house.kill();
+
+    const second = await start({ DATA_DIR: dataDir });
+    const log = await second.agent.logUntil(id, nthReady(2));
+    expect(log.slice(0, before.length)).toEqual(before);
+    await second.agent.say(id, 'Thank you!');
+    const whole = await second.agent.logUntil(id, nthReady(3));
+
+    expect(whole.map((event) => event.offset)).toEqual(whole.map((_, place) => place));
+    expect(wordsOf(whole)).toBe(Array(3).fill('user_message acknowledged processing typing assistant_message ready').join(' '));
+  });
+
+  it.each([
+    ['no key', {}],
+    ['another key', { authorization: 'Bearer wrong' }],
+  ])('answers 401 to %s', async (_, headers) => {
+    const { url } = await start();
+    const response = await fetch(`${url}/sessions`, { method: 'POST', headers });
+
+    expect(response.status).toBe(401);
+    expect(await response.json()).toMatchObject({ code: 'unauthorized' });
+  });
+
+  it('is live and ready without a key', async () => {
+    const { url } = await start();
+
+    for (const path of ['/health', '/health/live', '/health/ready']) {
+      const response = await fetch(`${url}${path}`);
+      expect([response.status, await response.json()]).toEqual([200, { status: 'ok', service: 'agent-server' }]);
+    }
+  });
+});
+
+const COALESCE_MS = 150;
+
+async function start(env: Record<string, string> = {}): Promise<{ house: Standalone; agent: AgentClient; url: string; key: string }> {
+  const house = await startStandalone({ env });
+  running.push(house);
+  const key = house.keys.agentKey;
+  return { house, agent: agentClient(house.agentUrl, key), url: house.agentUrl, key };
+}
+
+/** Waits out a window of time, which is what is being tested. */
+function longerThan(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms + 50));
+}
+
+function nthReady(count: number): (event: ConversationEvent) => boolean {
+  const seen = new Set<number>();
+  return (event) => {
+    if (event.kind === 'status' && event.status === 'ready') seen.add(event.offset);
+    return seen.size >= count;
+  };
+}
+
+function wordsOf(log: readonly ConversationEvent[]): string {
+  return log.map((event) => (event.kind === 'status' ? event.status : event.kind)).join(' ');
+}
+
+function textsOf(log: readonly ConversationEvent[]): string[] {
+  return log.flatMap((event) => (event.kind === 'assistant_message' ? [event.text] : []));
+}

@@ -1,0 +1,98 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { agentClient } from '../helpers/agent-client.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
+import { type OpenAiUpstream, openOpenAiUpstream } from '../upstreams/openai-upstream.ts';
+
+const UPSTREAM_KEY = 'sk-upstream-secret-0123456789';
+let upstream: OpenAiUpstream;
+let house: Standalone;
+
+beforeAll(async () => {
+  upstream = await openOpenAiUpstream();
+  house = await startStandalone({
+    env: { OPENAI_API_KEY: UPSTREAM_KEY, OPENAI_BASE_URL: upstream.baseUrl, OPENAI_MODELS: 'small,large', STREAMING: 'true', LOG_LEVEL: 'trace' },
+  });
+});
+
+afterAll(async () => {
+  await house.stop();
+  await upstream.close();
+});
+
+beforeEach(() => {
+  upstream.answer();
+});
+
+afterEach(() => {
+  expect(house.output()).not.toContain(UPSTREAM_KEY);
+});
+
+describe('with a provider of one’s own', () => {
+  it('calls that provider, under its own name of the model and with its key, and says which model answered', async () => {
+    const response = await complete({ model: 'small', messages: [{ role: 'user', content: 'hi' }] });
+    const body = (await response.json()) as { model: string; provider: string };
+    const request = upstream.requests.at(-1);
+
+    expect(body).toMatchObject({ model: 'openai/small', provider: 'OpenAI' });
+    expect(request?.path).toBe('/v1/chat/completions');
+    expect(request?.headers.authorization).toBe(`Bearer ${UPSTREAM_KEY}`);
+    expect(request?.body).toMatchObject({ model: 'small', stream: true });
+  });
+
+  it('lets the sample agent speak through it', async () => {
+    const agent = agentClient(house.agentUrl, house.keys.agentKey);
+    const { id } = await agent.createSession();
+    await agent.say(id, 'hello');
+    const log = await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'ready');
+    const sent = upstream.requests.at(-1)?.body as { messages: { role: string }[] };
+
+    expect(log.find((event) => event.kind === 'assistant_message')).toMatchObject({ metadata: { model: 'openai/small' } });
+    expect(sent.messages.map(({ role }) => role)).toEqual(['system', 'user']);
+  });
+
+  it('stops the upstream when its client leaves in the middle of a stream', async () => {
+    upstream.answer({ text: Array(200).fill('word '), delayMs: 50 });
+    const before = upstream.aborts;
+    const leave = new AbortController();
+    const response = await complete({ stream: true, messages: [{ role: 'user', content: 'hi' }] }, leave.signal);
+    const reader = response.body?.getReader();
+    await reader?.read();
+    leave.abort();
+
+    await eventually(() => upstream.aborts === before + 1);
+  });
+
+  it('stops the upstream when a second message cancels the turn', async () => {
+    const agent = agentClient(house.agentUrl, house.keys.agentKey);
+    const { id } = await agent.createSession();
+    upstream.answer({ text: Array(200).fill('word '), delayMs: 50 }, {});
+    const [before, requests] = [upstream.aborts, upstream.requests.length];
+    await agent.say(id, 'tell me a long story');
+    await eventually(() => upstream.requests.length === requests + 1);
+    // Past the coalescing window, which is what is being waited out.
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await agent.say(id, 'never mind');
+
+    await eventually(() => upstream.aborts === before + 1);
+    const log = await agent.logUntil(id, (event) => event.kind === 'assistant_message');
+    expect(log.some((event) => event.kind === 'status' && event.status === 'cancelled')).toBe(true);
+  });
+
+  it('answers with the upstream’s own limit and its Retry-After', async () => {
+    upstream.answer({ refuse: { status: 429, headers: { 'retry-after': '7' } } });
+    const response = await complete({ messages: [{ role: 'user', content: 'hi' }] });
+
+    expect(response.status).toBe(429);
+    expect(response.headers.get('retry-after')).toBe('7');
+  });
+});
+
+function complete(body: object, signal?: AbortSignal): Promise<Response> {
+  return fetch(`${house.routerUrl}/api/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${house.keys.routerKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    ...(signal === undefined ? {} : { signal }),
+  });
+}

@@ -1,0 +1,161 @@
+import { once } from 'node:events';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { eventually } from '../helpers/eventually.ts';
+import { freeFolder } from '../helpers/free-folder.ts';
+import { openStream } from '../helpers/open-stream.ts';
+import { runProgram } from '../helpers/run-program.ts';
+import { startStandalone } from '../helpers/start-standalone.ts';
+
+const CLEAN = { code: 0, signal: null };
+/** A few seconds of stream: long enough to be in flight when the signal arrives, short enough to be waited for. */
+const SHORT_STREAM = '!slow 100 Hello!';
+/** More than an hour of stream: whoever waits for its end has not stopped at once. */
+const ENDLESS_STREAM = '!slow 1000 !repeat 200 Hello!';
+
+describe('stopping', () => {
+  it('lets a stream end when npm gets a SIGTERM, and exits with 0', async () => {
+    const house = await startStandalone({ command: ['npm', 'start'] });
+    const { text } = await openStream(house, SHORT_STREAM);
+    const stopped = house.stop('SIGTERM');
+
+    expect(await text).toContain('[DONE]');
+    expect(await stopped).toEqual(CLEAN);
+    expect(house.output()).toContain('Stopped.');
+  });
+
+  it('lets a stream end at Ctrl-C in a terminal, and exits with 0', async () => {
+    const house = await startStandalone({ command: inTerminal('npm start') });
+    const { text } = await openStream(house, SHORT_STREAM);
+    house.program.type(CTRL_C);
+
+    expect(await text).toContain('[DONE]');
+    expect(await house.program.exited).toEqual(CLEAN);
+    expect(house.output()).toContain('Stopped.');
+  });
+
+  it.each([
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+  ] as const)('does not wait for a stream at a second %s, a second later', async (signal, code) => {
+    const house = await startStandalone();
+    const { text } = await openStream(house, ENDLESS_STREAM);
+    house.program.signal(signal);
+    await eventually(() => house.output().includes(`${signal}: finishing`));
+    await delay(1_100); // a repeat within a second is the same wish, and that second is what is tested
+    expect(house.program.hasExited()).toBe(false);
+    house.program.signal(signal);
+
+    expect(await house.program.exited).toEqual({ code, signal: null });
+    await expect(text).rejects.toThrow();
+  });
+
+  it('does not wait at a second Ctrl-C in a terminal, a second later', async () => {
+    const house = await startStandalone({ command: inTerminal('npm start') });
+    await openStream(house, ENDLESS_STREAM);
+    house.program.type(CTRL_C);
+    await eventually(() => house.output().includes('SIGINT: finishing'));
+    await delay(1_100);
+    expect(house.program.hasExited()).toBe(false);
+    house.program.type(CTRL_C);
+
+    expect((await house.program.exited).code).toBe(130);
+  });
+});
+
+describe('the data folder', () => {
+  it('is refused to a second start, which names the process that has it', async () => {
+    const first = await startStandalone();
+    const second = startingOn({ DATA_DIR: first.dataDir });
+
+    expect((await second.exited).code).toBe(1);
+    expect(second.output()).toContain(`process ${first.pid}`);
+    expect(second.output()).toContain(first.dataDir);
+    const { text } = await openStream(first, 'Hello!');
+    expect(await text).toContain('[DONE]');
+    expect(await first.stop()).toEqual(CLEAN);
+  });
+
+  it('is free again after kill -9, and holds the same keys', async () => {
+    const first = await startStandalone();
+    await first.kill();
+    expect(existsSync(join(first.dataDir, LOCK_NAME))).toBe(true);
+    const second = await startStandalone({ dataDir: first.dataDir });
+
+    expect(second.keys).toEqual(first.keys);
+    const { text } = await openStream(second, 'Hello!');
+    expect(await text).toContain('[DONE]');
+    expect(await second.stop()).toEqual(CLEAN);
+  });
+
+  it('is free when its lock names a process that is another program by now', async () => {
+    const first = await startStandalone();
+    await first.kill();
+    const lock = join(first.dataDir, LOCK_NAME);
+    const left = JSON.parse(readFileSync(lock, 'utf8'));
+    expect(left.pid).toBe(first.pid);
+    writeFileSync(lock, JSON.stringify({ ...left, pid: process.pid }));
+    const second = await startStandalone({ dataDir: first.dataDir });
+
+    expect(await second.stop()).toEqual(CLEAN);
+  });
+
+  it('gets keys that only its owner can read, once, and the house secret is never shown', async () => {
+    const first = await startStandalone();
+    const path = join(first.dataDir, 'keys.json');
+    const stored = readFileSync(path, 'utf8');
+    await first.stop();
+    const second = await startStandalone({ dataDir: first.dataDir, env: { LOG_LEVEL: 'trace' } });
+    await (await openStream(second, 'Hello!')).text;
+    await second.stop();
+    const { router_key: routerKey, agent_key: agentKey, house_secret: houseSecret } = JSON.parse(stored);
+
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(readFileSync(path, 'utf8')).toBe(stored);
+    for (const key of [routerKey, agentKey, houseSecret]) expect(key).toMatch(/\w{32}/);
+    expect(new Set([routerKey, agentKey, houseSecret]).size).toBe(3);
+    for (const { output } of [first, second]) {
+      expect(output()).toContain(routerKey);
+      expect(output()).toContain(agentKey);
+      expect(output()).not.toContain(houseSecret);
+    }
+  });
+});
+
+describe('a port that is taken', () => {
+  it.each(['ROUTER_PORT', 'AGENT_PORT'])('is named, with %s, the setting that moves it', async (setting) => {
+    const port = await takenPort();
+    const start = startingOn({ DATA_DIR: await freeFolder('data'), [setting]: String(port) });
+
+    expect((await start.exited).code).toBe(1);
+    expect(start.output()).toContain(String(port));
+    expect(start.output()).toContain(setting);
+  });
+});
+
+const CTRL_C = '\x03';
+const LOCK_NAME = 'switchyard.lock';
+
+/** A command line in a terminal of its own, with this program's input as its keyboard. */
+function inTerminal(commandLine: string): string[] {
+  return ['script', '--quiet', '--return', '--command', commandLine, '/dev/null'];
+}
+
+/** A start that is expected to fail. */
+function startingOn(env: Record<string, string>) {
+  return runProgram([process.execPath, 'dist/services/standalone/main.js'], { env: { ROUTER_PORT: '0', AGENT_PORT: '0', ...env } });
+}
+
+/** A port that another program listens on for as long as the test runs. */
+async function takenPort(): Promise<number> {
+  const server: Server = createServer();
+  onTestFinished(() => void server.close());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
+  return address.port;
+}

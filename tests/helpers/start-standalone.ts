@@ -1,0 +1,79 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { eventually } from './eventually.ts';
+import { freeFolder } from './free-folder.ts';
+import { type Exit, type ProgramOptions, type RunningProgram, runProgram } from './run-program.ts';
+
+export interface Standalone {
+  routerUrl: string;
+  agentUrl: string;
+  /** The process that serves, which is not the one that was spawned when npm or a terminal stands between. */
+  pid: number;
+  keys: { routerKey: string; agentKey: string };
+  dataDir: string;
+  /** What was spawned. */
+  program: RunningProgram;
+  output(): string;
+  /** Asks it to end and waits until it has. */
+  stop(signal?: NodeJS.Signals): Promise<Exit>;
+  /** Ends it as a power cut would: kill -9. */
+  kill(): Promise<Exit>;
+}
+
+export interface StandaloneOptions extends ProgramOptions {
+  /** Default: a new one. */
+  dataDir?: string;
+  /** Default: the built program, run directly. */
+  command?: string[];
+}
+
+/** PGlite's first start creates its database, on a machine that other test files keep busy. */
+const READY_TIMEOUT_MS = 45_000;
+
+const readyFile = z.object({ pid: z.number(), routerUrl: z.url(), agentUrl: z.url() });
+const keyFile = z.object({ router_key: z.string(), agent_key: z.string() });
+
+const builtProgram = [process.execPath, 'dist/services/standalone/main.js'];
+
+/**
+ * Starts every service in one process, on free ports and the scripted model, and waits until it is ready. What is still running when the
+ * test file ends is killed.
+ *
+ * @throws with all that it printed when it ends, or is not ready in time
+ */
+export async function startStandalone({ dataDir, command = builtProgram, cwd, env = {} }: StandaloneOptions = {}): Promise<Standalone> {
+  const folder = env.DATA_DIR ?? dataDir ?? join(await freeFolder('data'), 'data');
+  const readyPath = join(await freeFolder('ready'), 'ready.json');
+  const settings = { ROUTER_PORT: '0', AGENT_PORT: '0', SWITCHYARD_READY_FILE: readyPath, ...env, DATA_DIR: folder };
+  const program = runProgram(command, { ...(cwd === undefined ? {} : { cwd }), env: settings });
+
+  const ready = await eventually(
+    async () => {
+      if (program.hasExited()) return { ended: await program.exited };
+      return readyFile.parse(JSON.parse(await readFile(readyPath, 'utf8')));
+    },
+    { timeoutMs: READY_TIMEOUT_MS },
+  ).catch((cause) => {
+    program.signal('SIGKILL');
+    throw new Error(`it was not ready in time; it printed:\n${program.output()}`, { cause });
+  });
+  if ('ended' in ready) throw new Error(`it ended with ${JSON.stringify(ready.ended)} before it was ready; it printed:\n${program.output()}`);
+
+  const stored = keyFile.parse(JSON.parse(await readFile(join(folder, 'keys.json'), 'utf8')));
+  return {
+    ...ready,
+    keys: { routerKey: env.ROUTER_API_KEY ?? stored.router_key, agentKey: env.AGENT_API_KEY ?? stored.agent_key },
+    dataDir: folder,
+    program,
+    output: program.output,
+    stop: (signal = 'SIGTERM') => {
+      program.signal(signal);
+      return program.exited;
+    },
+    kill: () => {
+      process.kill(ready.pid, 'SIGKILL');
+      return program.exited;
+    },
+  };
+}

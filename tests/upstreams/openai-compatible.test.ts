@@ -1,0 +1,61 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { adapterConformance } from '../../services/router-worker/providers/conformance.ts';
+import { openAiCompatible } from '../../services/router-worker/providers/openai-compatible/adapter.ts';
+import { systemClock } from '../../shared/clock.ts';
+import type { ChatRequest } from '../../shared/contracts/router/chat-request.ts';
+import { openOpenAiUpstream } from './openai-upstream.ts';
+
+const openAdapter = ({ baseUrl, apiKey }: { baseUrl: string; apiKey: string }) =>
+  openAiCompatible({ slug: 'loopback', name: 'Loopback', baseUrl, apiKey, connectTimeoutMs: 1_000, maxTokensField: 'max_tokens', clock: systemClock });
+
+adapterConformance('the OpenAI-compatible adapter', { openUpstream: openOpenAiUpstream, openAdapter });
+
+const PICKY = {
+  status: 400,
+  code: 'unsupported_parameter',
+  param: 'max_tokens',
+  message: "Use 'max_completion_tokens' instead: 'max_tokens' is not supported.",
+};
+
+async function openPicky() {
+  const upstream = await openOpenAiUpstream();
+  const adapter = openAdapter({ baseUrl: upstream.baseUrl, apiKey: 'sk-loopback-0123456789' });
+  onTestFinished(async () => {
+    await adapter.close();
+    await upstream.close();
+  });
+  const ask = async (fields: Partial<ChatRequest> = {}) => {
+    const request: ChatRequest = { messages: [{ role: 'user', content: 'hi' }], max_tokens: 5, ...fields };
+    const call = { model: 'picky', request, timeouts: { connectMs: 1_000, firstTokenMs: 20_000, idleMs: 20_000 } };
+    let text = '';
+    for await (const parts of adapter.stream(call, new AbortController().signal)) for (const part of parts) if (part.type === 'text-delta') text += part.text;
+    return text;
+  };
+  return { upstream, ask };
+}
+
+it('asks again in other words when the model refuses a parameter, and remembers it for the next call', async () => {
+  const { upstream, ask } = await openPicky();
+  upstream.answer({ refuse: PICKY }, {});
+  expect([await ask(), await ask()]).toEqual(['Hello there', 'Hello there']);
+  expect(upstream.requests.map(({ body }) => body)).toEqual([
+    expect.objectContaining({ max_tokens: 5 }),
+    expect.objectContaining({ max_completion_tokens: 5 }),
+    expect.objectContaining({ max_completion_tokens: 5 }),
+  ]);
+});
+
+it('passes the refusal on when the caller wants all of its parameters or none', async () => {
+  const { upstream, ask } = await openPicky();
+  upstream.answer({ refuse: PICKY });
+  await expect(ask({ provider: { require_parameters: true } })).rejects.toMatchObject({ code: 'router.provider_refused' });
+  expect(upstream.requests).toHaveLength(1);
+});
+
+it('gives up on a model that refuses one parameter after the other', async () => {
+  const { upstream, ask } = await openPicky();
+  const refusing = (param: string) => ({ refuse: { ...PICKY, param, message: `'${param}' is not supported` } });
+  upstream.answer(refusing('seed'), refusing('top_p'), refusing('temperature'), refusing('stop'), {});
+  await expect(ask({ seed: 1, top_p: 0.5, temperature: 1, stop: 'x' })).rejects.toMatchObject({ code: 'router.provider_refused' });
+  expect(upstream.requests).toHaveLength(4);
+});

@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import type { Bus } from '../../bus/bus.ts';
+import { openMemoryBus } from '../../bus/memory/memory-bus.ts';
+import { type Frame, readFrame } from '../../bus/messages/frame.ts';
+import type { RouterCall } from '../../bus/messages/router.ts';
+import { addresses, subjectOf } from '../../bus/subjects.ts';
+import type { UpstreamScenario } from '../../services/router-worker/providers/conformance/under-test.ts';
+import { startRouterWorker } from '../../services/router-worker/service.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { routerConfig } from '../../shared/config/router-config.ts';
+import type { ChatRequest } from '../../shared/contracts/router/chat-request.ts';
+import { ulid } from '../../shared/ids.ts';
+import type { Database } from '../../shared/storage/database.ts';
+import { openPglite } from '../../shared/storage/pglite/open-pglite.ts';
+import { type OpenAiUpstream, openOpenAiUpstream } from './openai-upstream.ts';
+
+const WAIT = { timeout: 10_000, interval: 5 };
+const quiet = () => {};
+
+let database: Database;
+let bus: Bus;
+let first: OpenAiUpstream;
+let second: OpenAiUpstream;
+let worker: { stop(): Promise<void> };
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  bus = await openMemoryBus({ database, clock: systemClock });
+  first = await openOpenAiUpstream();
+  second = await openOpenAiUpstream();
+  const config = routerConfig.parse({
+    providers: [
+      { slug: 'first', name: 'First', kind: 'openai-compatible', base_url: first.baseUrl, api_key: '${FIRST_KEY}' },
+      { slug: 'second', name: 'Second', kind: 'openai-compatible', base_url: second.baseUrl },
+    ],
+    models: [{ id: 'loop/back', endpoints: ['first', 'second'].map((provider) => ({ provider, upstream_model: `${provider}-model` })) }],
+    keys: [{ id: 'k', key: '${KEY}' }],
+    timeouts: { first_token_ms: 20_000, idle_ms: 20_000 },
+  });
+  const log = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };
+  worker = await startRouterWorker({ config, environment: { FIRST_KEY: 'sk-first-0123456789' }, bus, log, clock: systemClock });
+}, 60_000);
+
+afterAll(async () => {
+  await worker.stop();
+  await bus.close();
+  await database.close();
+  await Promise.all([first.close(), second.close()]);
+});
+
+beforeEach(() => {
+  first.answer({});
+  second.answer({});
+});
+
+async function call(fields: Partial<ChatRequest> = {}, want: RouterCall['want'] = 'frames'): Promise<RouterCall> {
+  const nowMs = systemClock.nowMs();
+  const made: RouterCall = {
+    v: 1,
+    callId: `gen-gw-${ulid()}`,
+    origin: 'gw',
+    want,
+    deadlineAtMs: nowMs + 20_000,
+    createdAtMs: nowMs,
+    keyId: 'k',
+    traceparent: null,
+    maxTokens: null,
+    request: { messages: [{ role: 'user', content: 'hi' }], ...fields },
+    reply: null,
+  };
+  await bus.work.publish('router.call', made.callId, JSON.stringify(made));
+  return made;
+}
+
+async function framesUntil({ callId, origin }: RouterCall, isEnough: (last: Frame | undefined) => boolean): Promise<Frame[]> {
+  return vi.waitFor(async () => {
+    const frames = (await bus.tokens.replay(subjectOf(addresses.tokens, origin, callId))).flatMap((bytes) => readFrame(callId, bytes) ?? []);
+    if (!isEnough(frames.at(-1))) throw new Error(`only ${frames.map(({ kind }) => kind)}`);
+    return frames;
+  }, WAIT);
+}
+const untilEnd = (made: RouterCall) => framesUntil(made, (last) => last !== undefined && last.kind !== 'open' && last.kind !== 'content');
+
+function chunksOf(frames: readonly Frame[]): Record<string, unknown>[] {
+  const sse = frames.map((frame) => (frame.kind === 'body' ? '' : Buffer.from(frame.sse).toString('utf8'))).join('');
+  return [...sse.matchAll(/^data: (\{.*)$/gm)].map((match) => JSON.parse(match[1] ?? ''));
+}
+
+const textOf = (chunks: Record<string, unknown>[]) => chunks.map(({ choices }) => (Array.isArray(choices) ? (choices[0]?.delta?.content ?? '') : '')).join('');
+
+it.each<[string, UpstreamScenario]>([
+  ['is rate limited', { refuse: { status: 429 } }],
+  ['is broken', { refuse: { status: 500 } }],
+  ['hangs up', { fault: 'hang-up' }],
+  ['refuses our key', { refuse: { status: 401 } }],
+  ['sends an error in the place of the first token', { fault: 'error-event' }],
+  ['ends without a word', { fault: 'ends-early' }],
+])('asks the second provider when the first %s', async (_, scenario) => {
+  first.answer(scenario);
+  const chunks = chunksOf(await untilEnd(await call()));
+  expect(textOf(chunks)).toBe('Hello there');
+  expect(new Set(chunks.map(({ provider }) => provider))).toEqual(new Set(['Second']));
+});
+
+it('ends with the error chunk when the provider breaks off in the middle, and asks nobody else', async () => {
+  const asked = second.requests.length;
+  first.answer({ text: ['one ', 'two'], fault: 'cut', after: 1 });
+  const frames = await untilEnd(await call());
+  expect(frames.map(({ kind }) => kind)).toEqual(['content', 'error']);
+  expect(chunksOf(frames).at(-1)).toMatchObject({ provider: 'First', error: { code: 502 }, choices: [{ finish_reason: 'error' }] });
+  expect(second.requests).toHaveLength(asked);
+});
+
+it('closes the provider’s connection at once when the client leaves', async () => {
+  first.answer({ text: ['one ', 'two'], fault: 'stall', after: 1 });
+  const aborts = first.aborts;
+  const made = await call();
+  await framesUntil(made, (last) => last?.kind === 'content');
+  const leftAt = performance.now();
+  bus.notices.publish(subjectOf(addresses.control, made.callId), '{"abort":true}');
+  await vi.waitFor(() => expect(first.aborts).toBe(aborts + 1), WAIT);
+  // 250 ms are promised; a machine that runs everything else beside is given some more.
+  expect(performance.now() - leftAt).toBeLessThan(1_000);
+});
+
+it('shows one upstream body for each provider that is asked, and no credential', async () => {
+  first.answer({ refuse: { status: 500, message: 'sk-first-0123456789 is fine, we are not' } });
+  const made = await call({ debug: { echo_upstream_body: true }, stream: true });
+  const chunks = chunksOf(await untilEnd(made));
+  expect(chunks.filter(({ debug }) => debug !== undefined)).toEqual([
+    expect.objectContaining({ provider: 'First', choices: [], debug: { echo_upstream_body: expect.objectContaining({ model: 'first-model', stream: true }) } }),
+    expect.objectContaining({ provider: 'Second', choices: [], debug: { echo_upstream_body: expect.objectContaining({ model: 'second-model' }) } }),
+  ]);
+  expect(JSON.stringify(chunks)).not.toContain('sk-first');
+});
+
+it('tells a caller at fault what the provider said, and asks nobody else', async () => {
+  const asked = second.requests.length;
+  first.answer({ refuse: { status: 400, message: 'messages must not be like that', code: 'bad_messages' } });
+  const [frame] = await untilEnd(await call({}, 'body'));
+  expect(frame).toMatchObject({ kind: 'body', status: 400 });
+  const body = frame?.kind === 'body' ? JSON.parse(Buffer.from(frame.body).toString('utf8')) : null;
+  expect(body.error).toMatchObject({
+    code: 400,
+    metadata: { provider_name: 'First', provider_code: 'bad_messages', raw: { message: 'messages must not be like that' } },
+  });
+  expect(second.requests).toHaveLength(asked);
+});
