@@ -51,6 +51,11 @@ describe('what the scripted model knows nothing about', () => {
     expect(answerTo('Do you sell kayaks?')).toBe("I'm sorry, but I know nothing about that. You can ask me about shipping and returns.");
   });
 
+  it('is not what it can do', () => {
+    expect(answerTo('Hello! What can you do?', false)).toMatch(/^Hello! .*offer me tools to call/);
+    expect(answerTo('What can you do?', false)).not.toContain('sorry');
+  });
+
   it('is everything when there are no instructions', () => {
     expect(answerTo('What is the capital of France?', false)).toContain('Nobody gave me instructions');
   });

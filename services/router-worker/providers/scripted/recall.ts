@@ -21,7 +21,8 @@ const TOLD = /^(?:if|when|whenever)\b.*?,\s*(?:please\s+)?(?:tell|inform|remind|
 /** The sentences that say most about a question, in the order in which they were written. Empty when none shares a word with it. */
 export function recall(question: string, sentences: readonly Sentence[]): string[] {
   const asked = contentWords(question);
-  const telling = sentences.filter(({ heading }) => heading === null || !MANNERS_HEADING.test(heading));
+  // A single word is the name of what follows it, and says nothing by itself.
+  const telling = sentences.filter(({ text, heading }) => /\s/.test(text.trim()) && (heading === null || !MANNERS_HEADING.test(heading)));
   const read = telling.map(({ text, heading }) => ({
     text,
     words: contentWords(text),

@@ -8,6 +8,7 @@ const GREETING = /^\W*(hi|hello|hey|hiya|howdy|greetings|good (morning|afternoon
 const THANKS = /\b(thanks|thank you|thx|cheers|much appreciated)\b/i;
 const FAREWELL = /^\W*(bye|goodbye|good bye|see you|farewell|good night|that('s| is| was) all)\b/i;
 const ASKS_WHO = /\b(who|what) (are|r) (you|u)\b|\bare you (an? )?(real|human|person|robot|bot|machine|ai|llm|model)\b|\b(which|what) model\b|\byour name\b/i;
+const ASKS_ABILITY = /\bwhat (can|could|do) (you|u) (do|help)|\bhow (can|could) (you|u) help\b|^\W*help\W*$/i;
 const ASKS_MY_NAME = /\b(what('s| is) my name|who am i|do you (know|remember) (my name|me|who i am))\b/i;
 /** "call me later" names nobody, so only there the capital letter decides. */
 const TELLS_NAME = /\b(?:[Mm]y name is|[Mm]y name's|[Ii] am called)\s+(\p{L}[\p{L}'-]*)|\b[Cc]all me\s+(\p{Lu}[\p{L}'-]*)/u;
@@ -44,7 +45,7 @@ export function composeReply(conversation: Conversation): string {
 function answer(question: string, conversation: Conversation): string {
   if (ASKS_MY_NAME.test(question)) return myName(conversation);
   if (ASKS_EARLIER.test(question)) return earlierMessage(question, conversation);
-  if (ASKS_WHO.test(question)) return offer(conversation);
+  if (ASKS_WHO.test(question) || ASKS_ABILITY.test(question)) return offer(conversation);
   if (FAREWELL.test(question)) return 'Goodbye! Come back whenever you like.';
   if (THANKS.test(question) && question.length <= MAX_COURTESY_CHARS && !question.includes('?'))
     return "You're welcome! Is there anything else I can do for you?";
@@ -65,7 +66,7 @@ function offer({ instructions }: Conversation): string {
   const subjects = subjectsOf(instructions.flatMap(sentencesOf));
   if (subjects.length > 0) return `You can ask me about ${listed(subjects)}.`;
   if (instructions.length > 0) return 'Ask me anything that my instructions cover.';
-  return 'Nobody gave me instructions, so ask me about what you have told me here.';
+  return 'Nobody gave me instructions, so tell me something and ask about it later, offer me tools to call, or make me fail on purpose with "!fail cut after=3".';
 }
 
 function myName({ earlier }: Conversation): string {
