@@ -68,9 +68,13 @@ function findProgram(names) {
 /** PostgreSQL's server is never in a PATH: Debian keeps each version in a folder of its own. `PG_BIN` names one outright. */
 function findPostgres() {
   const given = process.env.PG_BIN;
-  const candidates = given !== undefined && given !== '' ? [given] : [...debianFolders(), ...FOLDERS_OF_SERVERS];
+  const isGiven = given !== undefined && given !== '';
+  const candidates = isGiven ? [given] : [...debianFolders(), ...FOLDERS_OF_SERVERS];
   const needed = ['initdb', 'postgres', 'psql'];
-  return candidates.find((folder) => needed.every((name) => existsSync(join(folder, name))) && canRun(join(folder, 'postgres'))) ?? null;
+  const found = candidates.find((folder) => needed.every((name) => existsSync(join(folder, name))) && canRun(join(folder, 'postgres'))) ?? null;
+  // Installing another one would not help who asked for this one.
+  if (found === null && isGiven) throw new ScriptError(`PG_BIN is ${given}, which does not hold ${needed.join(', ')}.`);
+  return found;
 }
 
 /** Highest version first. */

@@ -1,3 +1,4 @@
+import { sep } from 'node:path';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 
 export interface BannerFacts {
@@ -10,6 +11,8 @@ export interface BannerFacts {
   routerKey: string;
   agentKey: string;
   routerConfig: RouterConfig;
+  /** What works but is probably not meant, one sentence each. */
+  warnings: readonly string[];
 }
 
 /** What `npm start` tells the person who typed it: what runs where, with which keys, and one line each to try it. */
@@ -17,7 +20,7 @@ export function banner(facts: BannerFacts): string {
   const { routerUrl, agentUrl, routerKey, agentKey } = facts;
   const json = `-H 'Content-Type: application/json'`;
   const router = `curl -N ${routerUrl}/api/v1/chat/completions -H 'Authorization: Bearer ${routerKey}' ${json} -d '{"stream":true,"messages":[{"role":"user","content":"Hello! What can you do?"}]}'`;
-  const agent = `A=${agentUrl}; K='Authorization: Bearer ${agentKey}'; S=$(curl -s -X POST $A/sessions -H "$K" | grep -o 'ses_[0-9A-Z]*' | head -n 1); curl -s $A/sessions/$S/events -H "$K" ${json} -d '{"kind":"user_message","text":"How long is the warranty?"}' >/dev/null; sleep 1; curl -s "$A/sessions/$S/events?min_offset=0" -H "$K"`;
+  const agent = `A=${agentUrl}; K='Authorization: Bearer ${agentKey}'; S=$(curl -s -X POST $A/sessions -H "$K" | grep -o 'ses_[0-9A-Z]*' | head -n 1); curl -s $A/sessions/$S/events -H "$K" ${json} -d '{"kind":"user_message","text":"How long is the warranty?"}' >/dev/null; curl -s "$A/sessions/$S/events?kinds=assistant_message" -H "$K"`;
   return `
 Switchyard is running. Ctrl-C stops it.
 
@@ -25,16 +28,21 @@ Switchyard is running. Ctrl-C stops it.
                  key ${routerKey}
   Agent server   ${agentUrl}
                  key ${agentKey}
-  Agent          ${facts.agentName} (${facts.manifestPath})
+  Agent          ${facts.agentName} (${nearby(facts.manifestPath)})
   Models         ${modelsLine(facts.routerConfig)}
-  Data           ${facts.dataFolder} (keys in ${facts.keysPath})
-
+  Data           ${nearby(facts.dataFolder)} (keys in ${nearby(facts.keysPath)})
+${facts.warnings.map((warning) => `\n  Note: ${nearby(warning)}\n`).join('')}
 Talk to the router:
 ${router}
 
 Talk to the agent:
 ${agent}
 `;
+}
+
+/** Paths below the folder that the person is in are told from there. */
+function nearby(text: string): string {
+  return text.replace(`${process.cwd()}${sep}`, '');
 }
 
 function modelsLine({ models, providers }: RouterConfig): string {

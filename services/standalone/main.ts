@@ -45,7 +45,6 @@ async function run(config: StandaloneConfig, log: Log, releasers: Releasers): Pr
   const routerConfig =
     config.routerConfigPath === null ? checkRouterConfig(builtInRouter(config), environment) : await loadRouterConfig(config.routerConfigPath, environment);
   const bundle = await loadBundle({ manifestPath: config.manifestPath, documentsPath: config.documentsPath, environment });
-  for (const warning of bundle.warnings) log.warn({}, warning);
 
   const database = await openPglite({ folder: join(config.dataFolder, 'database') });
   releasers.add('database', () => database.close());
@@ -70,6 +69,7 @@ async function run(config: StandaloneConfig, log: Log, releasers: Releasers): Pr
       keysPath: keys.path,
       routerKey: keys.routerKey,
       agentKey: keys.agentKey,
+      warnings: bundle.warnings,
     }),
   );
   if (config.readyFile !== null) await writeReadyFile(config.readyFile, { pid: process.pid, routerUrl, agentUrl });

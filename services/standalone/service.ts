@@ -34,20 +34,24 @@ export async function startStandalone(deps: StandaloneDeps, releasers: Releasers
   const { config, routerConfig, environment, agent, houseSecret, bus, database, cache, clock, log } = deps;
   const { drainTimeoutMs } = config;
 
-  const worker = await startRouterWorker({ config: routerConfig, environment, bus, log, clock });
+  const worker = await startRouterWorker({ config: routerConfig, environment, bus, log, clock, drainTimeoutMs });
   releasers.add('router worker', () => worker.stop());
   const host = await startActorHost({ config, bus, database, clock, log });
   releasers.add('actor host', () => host.stop());
 
   const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs };
   const agentGateway = await namingThePort('AGENT_PORT', startAgentGateway({ config: agentConfig, agent, bus, database, cache, log, clock }));
-  releasers.add('agent gateway', () => agentGateway.stop());
+  const gateways = [agentGateway];
+  // Together, so that the drain of one does not eat up the other's time.
+  releasers.add('gateways', async () => {
+    await Promise.all(gateways.map((gateway) => gateway.stop()));
+  });
   const gatewayConfig = { host: config.host, port: config.routerPort, drainTimeoutMs };
   const routerGateway = await namingThePort(
     'ROUTER_PORT',
     startRouterGateway({ config: gatewayConfig, routerConfig, environment, houseSecret, bus, log, clock }),
   );
-  releasers.add('router gateway', () => routerGateway.stop());
+  gateways.push(routerGateway);
   return { routerUrl: routerGateway.url, agentUrl: agentGateway.url };
 }
 

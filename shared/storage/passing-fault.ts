@@ -21,7 +21,7 @@ export function isPassingFault(error: unknown): boolean {
 
 /** `ECONNRESET` and its kin come from the system; `ERR_…` are Node's words for a program's own faults. */
 function isSystemFault(code: string | null): boolean {
-  return code !== null && code.startsWith('E') && !code.startsWith('ERR_');
+  return code?.startsWith('E') === true && !code.startsWith('ERR_');
 }
 
 function codeOf(error: unknown): string | null {

@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import pg from 'pg';
 import { expect, inject, it, onTestFinished } from 'vitest';
+import { eventually } from '../helpers/eventually.ts';
+import { type RunningProgram, runProgram } from '../helpers/run-program.ts';
 
 /** Connects to the server of a URL, says something, and returns its first answer. */
 async function ask(url: string, bytes: string): Promise<string> {
@@ -41,3 +43,48 @@ it('has a browser', () => {
   expect(stdout).toMatch(/(?:Chromium|Chrome) \d+/);
   expect(status).toBe(0);
 });
+
+it('says so when PG_BIN leads nowhere', async () => {
+  const services = runProgram([process.execPath, 'scripts/test-services.mjs'], { env: { PG_BIN: '/nowhere' } });
+
+  expect(await services.exited).toEqual({ code: 1, signal: null });
+  expect(services.output()).toBe('PG_BIN is /nowhere, which does not hold initdb, postgres, psql.\n');
+});
+
+it('ends its servers with the run, and those of a run that was killed with the next one', async () => {
+  const killed = await startServices();
+  killed.program.signal('SIGKILL');
+  await killed.program.exited;
+  for (const url of killed.urls) expect(await answers(url), url).toBe(true);
+
+  const next = await startServices();
+  for (const url of killed.urls) await eventually(async () => !(await answers(url)));
+  for (const url of next.urls) expect(await answers(url), url).toBe(true);
+
+  next.program.signal('SIGTERM');
+  expect(await next.program.exited).toEqual({ code: 143, signal: null });
+  for (const url of next.urls) await eventually(async () => !(await answers(url)));
+});
+
+/** A set of servers besides the one of this run, as `node scripts/test-services.mjs` starts it. */
+async function startServices(): Promise<{ program: RunningProgram; urls: string[] }> {
+  const program = runProgram([process.execPath, 'scripts/test-services.mjs']);
+  await eventually(() => program.output().includes('Ctrl-C ends them.') || program.hasExited(), { timeoutMs: 60_000 });
+  const urls = program.output().match(/^\w+:\/\/\S+$/gm) ?? [];
+  expect(urls, program.output()).toHaveLength(3);
+  return { program, urls };
+}
+
+/** Whether something listens there. */
+function answers(url: string): Promise<boolean> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    const socket = connect({ host: hostname, port: Number(port) });
+    const finish = (isThere: boolean) => {
+      socket.destroy();
+      resolve(isThere);
+    };
+    socket.once('connect', () => finish(true));
+    socket.once('error', () => finish(false));
+  });
+}

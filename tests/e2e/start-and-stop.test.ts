@@ -139,9 +139,10 @@ describe('a port that is taken', () => {
 const CTRL_C = '\x03';
 const LOCK_NAME = 'switchyard.lock';
 
-/** A command line in a terminal of its own, with this program's input as its keyboard. */
-function inTerminal(commandLine: string): string[] {
-  return ['script', '--quiet', '--return', '--command', commandLine, '/dev/null'];
+/** A command in a terminal of its own, with this program's input as its keyboard. */
+function inTerminal(command: string): string[] {
+  // `exec`: a shell in between would die of Ctrl-C by itself, and its code would be the one we see.
+  return ['script', '--quiet', '--return', '--command', `exec ${command}`, '/dev/null'];
 }
 
 /** A start that is expected to fail. */

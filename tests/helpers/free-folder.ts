@@ -1,14 +1,18 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 
 const made: string[] = [];
 
+const removeAll = () => {
+  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+};
 // Registered when a test file imports this one, so it runs after that file's own hooks.
-afterAll(async () => {
-  for (const folder of made.splice(0)) await rm(folder, { recursive: true, force: true, maxRetries: 5 });
-});
+afterAll(removeAll);
+// A worker that is told to end in the middle of a test runs no hooks.
+process.on('exit', removeAll);
 
 /** A new empty folder below the system's temporary one. It is removed after the last test of the file. */
 export async function freeFolder(name = 'test'): Promise<string> {
