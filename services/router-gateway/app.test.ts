@@ -1,67 +1,20 @@
 import { Readable } from 'node:stream';
-import type { InjectOptions } from 'fastify';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Bus } from '#bus/bus.ts';
+import { describe, expect, it, vi } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
-import type { Database } from '#shared/storage/database.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
-import { environment, type FaultyBus, faultyBus, KEY, openTestApp, type TestApp, testConfig } from './test-support/harness.ts';
-import { type ScriptedWorker, startScriptedWorker } from './test-support/scripted-worker.ts';
+import { environment, KEY, openTestApp, testConfig } from './test-support/harness.ts';
+import { authorization, CHAT, hello, useGateway } from './test-support/use-gateway.ts';
 
 // Bounds for a machine that is busy with other tests; none of these waits for time to pass.
 vi.setConfig({ testTimeout: 20_000 });
 const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
 
-const CHAT = '/api/v1/chat/completions';
-const hello = { messages: [{ role: 'user', content: 'Hello' }] };
-const authorization = `Bearer ${KEY}`;
-
-let database: Database;
-let memoryBus: Bus;
-let testBus: FaultyBus;
-let worker: ScriptedWorker;
-let opened: TestApp;
-
-beforeAll(async () => {
-  database = await openPglite({ folder: null });
-  memoryBus = await openMemoryBus({ database, clock: systemClock });
-  testBus = faultyBus(memoryBus);
-  worker = startScriptedWorker(memoryBus);
-}, 60_000);
-
-afterAll(async () => {
-  await worker.stop();
-  await memoryBus.close();
-  await database.close();
+const gateway = useGateway(async () => {
+  const database = await openPglite({ folder: null });
+  const bus = await openMemoryBus({ database, clock: systemClock });
+  return { bus, close: () => bus.close().then(() => database.close()) };
 });
-
-beforeEach(() => {
-  opened = openTestApp(testBus.bus);
-});
-
-afterEach(async () => {
-  await opened.close();
-  testBus.faults.ready = true;
-  testBus.faults.loses = () => false;
-  testBus.faults.beforePublish = async () => {};
-});
-
-/** Opens the app anew with other limits or another configuration. */
-async function reopen(options: Parameters<typeof openTestApp>[1]): Promise<void> {
-  await opened.close();
-  opened = openTestApp(testBus.bus, options);
-}
-
-const post = (payload: InjectOptions['payload'], headers: Record<string, string> = {}) =>
-  opened.app.inject({ method: 'POST', url: CHAT, headers: { authorization, ...headers }, ...(payload !== undefined && { payload }) });
-
-/** Answers the next call, so that the request that made it ends. */
-async function answerNext(status = 200, body: unknown = { id: 'x' }) {
-  const held = await worker.next();
-  held.body(status, body);
-  return held.call;
-}
 
 describe('a caller without a valid key', () => {
   it.each([
@@ -77,7 +30,7 @@ describe('a caller without a valid key', () => {
       { method: 'POST', url: CHAT, payload: hello },
       { method: 'GET', url: '/api/v1/models' },
     ] as const) {
-      const response = await opened.app.inject({ ...request, headers });
+      const response = await gateway.opened.app.inject({ ...request, headers });
 
       expect(response.statusCode).toBe(401);
       expect(response.headers['www-authenticate']).toBe('Bearer');
@@ -86,13 +39,13 @@ describe('a caller without a valid key', () => {
   });
 
   it('is refused before its body is looked at', async () => {
-    const response = await opened.app.inject({ method: 'POST', url: CHAT, headers: { 'content-type': 'application/json' }, payload: '{' });
+    const response = await gateway.opened.app.inject({ method: 'POST', url: CHAT, headers: { 'content-type': 'application/json' }, payload: '{' });
 
     expect(response.statusCode).toBe(401);
   });
 
   it('may write the scheme in any case', async () => {
-    const response = await opened.app.inject({ method: 'GET', url: '/api/v1/models', headers: { authorization: `bearer ${KEY}` } });
+    const response = await gateway.opened.app.inject({ method: 'GET', url: '/api/v1/models', headers: { authorization: `bearer ${KEY}` } });
 
     expect(response.statusCode).toBe(200);
   });
@@ -105,7 +58,7 @@ describe('a request that is refused', () => {
     ['another media type', 'messages=1', 'application/x-www-form-urlencoded', 415, 'invalid_request'],
     ['a prototype in the JSON', '{"__proto__": {"x": 1}, "messages": [{"role": "user", "content": "a"}]}', 'application/json', 400, 'invalid_request'],
   ])('has a body of the router: %s', async (_, payload, contentType, status, type) => {
-    const response = await post(payload, { 'content-type': contentType });
+    const response = await gateway.post(payload, { 'content-type': contentType });
 
     expect(response.statusCode).toBe(status);
     expect(response.headers['content-type']).toMatch(/^application\/json/);
@@ -113,18 +66,18 @@ describe('a request that is refused', () => {
   });
 
   it('names the field that the schema refuses', async () => {
-    const response = await post({ messages: [{ role: 'user', content: 'a' }, { role: 'user' }] });
+    const response = await gateway.post({ messages: [{ role: 'user', content: 'a' }, { role: 'user' }] });
 
     expect(response.statusCode).toBe(400);
     expect(response.json().error).toMatchObject({ code: 400, param: 'messages[1].content', message: expect.stringMatching(/^messages\[1\]\.content: /) });
   });
 
   it('is too large, whether its size is announced or not', async () => {
-    await reopen({ limits: { bodyBytes: 1_000 } });
+    await gateway.reopen({ limits: { bodyBytes: 1_000 } });
     const large = JSON.stringify({ messages: [{ role: 'user', content: 'a'.repeat(1_000) }] });
 
-    const announced = await post(large, { 'content-type': 'application/json' });
-    const streamed = await post(Readable.from([large]), { 'content-type': 'application/json' });
+    const announced = await gateway.post(large, { 'content-type': 'application/json' });
+    const streamed = await gateway.post(Readable.from([large]), { 'content-type': 'application/json' });
 
     for (const response of [announced, streamed]) {
       expect(response.statusCode).toBe(413);
@@ -135,7 +88,7 @@ describe('a request that is refused', () => {
   it('is nested too deeply to be handled by whoever reads it later', async () => {
     const deep = `{"messages":[{"role":"user","content":"a"}],"x":${'['.repeat(50_000)}${']'.repeat(50_000)}}`;
 
-    const response = await post(deep, { 'content-type': 'application/json' });
+    const response = await gateway.post(deep, { 'content-type': 'application/json' });
 
     expect(response.statusCode).toBe(400);
     expect(response.json().error.message).toBe('The request is nested more than 200 levels deep');
@@ -146,7 +99,7 @@ describe('a request that is refused', () => {
     [{ models: ['a/b', 'c/d'] }, 'a/b is not a valid model ID', 'models'],
     [{ model: 'e/f', models: ['a/b'] }, 'e/f is not a valid model ID', 'model'],
   ])('names no known model: %j', async (names, message, param) => {
-    const response = await post({ ...hello, ...names });
+    const response = await gateway.post({ ...hello, ...names });
 
     expect(response.statusCode).toBe(400);
     expect(response.json()).toEqual({ error: { code: 400, message, type: 'invalid_request', param, metadata: { error_type: 'invalid_request' } } });
@@ -154,7 +107,7 @@ describe('a request that is refused', () => {
   });
 
   it('has a session id in its header that is too long', async () => {
-    const response = await post(hello, { 'x-session-id': 's'.repeat(129) });
+    const response = await gateway.post(hello, { 'x-session-id': 's'.repeat(129) });
 
     expect(response.statusCode).toBe(400);
     expect(response.json().error.param).toBe('x-session-id');
@@ -162,7 +115,7 @@ describe('a request that is refused', () => {
 
   it('asks for what is not there, with any method', async () => {
     for (const method of ['GET', 'POST', 'DELETE'] as const) {
-      const response = await opened.app.inject({ method, url: '/api/v1/nothing?x=1' });
+      const response = await gateway.opened.app.inject({ method, url: '/api/v1/nothing?x=1' });
       expect(response.statusCode).toBe(404);
       expect(response.json()).toEqual({
         error: { code: 404, message: 'There is nothing at /api/v1/nothing', type: 'not_found', param: '', metadata: { error_type: 'not_found' } },
@@ -171,7 +124,7 @@ describe('a request that is refused', () => {
   });
 
   it('uses the wrong method', async () => {
-    const response = await opened.app.inject({ method: 'GET', url: CHAT, headers: { authorization } });
+    const response = await gateway.opened.app.inject({ method: 'GET', url: CHAT, headers: { authorization } });
 
     expect(response.statusCode).toBe(405);
     expect(response.headers.allow).toBe('POST');
@@ -179,7 +132,7 @@ describe('a request that is refused', () => {
   });
 
   it('has an address that is none', async () => {
-    const response = await opened.app.inject({ method: 'GET', url: '/api/v1/%E0%A4%A' });
+    const response = await gateway.opened.app.inject({ method: 'GET', url: '/api/v1/%E0%A4%A' });
 
     expect(response.statusCode).toBe(400);
     expect(response.json().error).toMatchObject({ code: 400, type: 'invalid_request', param: '' });
@@ -187,7 +140,7 @@ describe('a request that is refused', () => {
 });
 
 describe('the list of models', () => {
-  const get = (url: string) => opened.app.inject({ method: 'GET', url, headers: { authorization } });
+  const get = (url: string) => gateway.opened.app.inject({ method: 'GET', url, headers: { authorization } });
 
   it('shows each model once, with exact prices per token', async () => {
     const response = await get('/api/v1/models');
@@ -231,7 +184,7 @@ describe('every answer', () => {
   it('carries the request id of the caller when it is well formed, else a new one', async () => {
     const idOf = async (given: string | null) => {
       const headers = given === null ? {} : { 'x-request-id': given };
-      return (await opened.app.inject({ method: 'GET', url: '/health/live', headers })).headers['x-request-id'];
+      return (await gateway.opened.app.inject({ method: 'GET', url: '/health/live', headers })).headers['x-request-id'];
     };
 
     expect(await idOf('req-7.A_b')).toBe('req-7.A_b');
@@ -241,29 +194,29 @@ describe('every answer', () => {
   });
 
   it('leaves one line in the log, without the key and without what was said', async () => {
-    const response = post({ messages: [{ role: 'user', content: 'a private matter' }] });
-    const call = await answerNext(200, { text: 'a private answer' });
+    const response = gateway.post({ messages: [{ role: 'user', content: 'a private matter' }] });
+    const call = await gateway.answerNext(200, { text: 'a private answer' });
     await response;
 
-    await eventually(() => opened.log.lines.filter(({ message }) => message === 'request')).toHaveLength(1);
-    const line = opened.log.lines.find(({ message }) => message === 'request');
+    await eventually(() => gateway.opened.log.lines.filter(({ message }) => message === 'request')).toHaveLength(1);
+    const line = gateway.opened.log.lines.find(({ message }) => message === 'request');
     expect(line?.fields).toMatchObject({ method: 'POST', route: CHAT, status: 200, keyId: 'one', generationId: call.callId });
-    expect(JSON.stringify(opened.log.lines)).not.toMatch(new RegExp(`private|${KEY}`));
+    expect(JSON.stringify(gateway.opened.log.lines)).not.toMatch(new RegExp(`private|${KEY}`));
   });
 });
 
 describe('health', () => {
   it('is ready while the bus can be reached and nothing is being drained, and alive in any case', async () => {
     const statusOf = async (name: string) => {
-      const response = await opened.app.inject({ method: 'GET', url: `/health/${name}` });
+      const response = await gateway.opened.app.inject({ method: 'GET', url: `/health/${name}` });
       return [response.statusCode, response.json().status];
     };
 
     expect(await statusOf('ready')).toEqual([200, 'ok']);
-    testBus.faults.ready = false;
+    gateway.faults.ready = false;
     expect(await statusOf('ready')).toEqual([503, 'bus_unreachable']);
-    testBus.faults.ready = true;
-    opened.admission.close();
+    gateway.faults.ready = true;
+    gateway.opened.admission.close();
     expect(await statusOf('ready')).toEqual([503, 'draining']);
     expect(await statusOf('live')).toEqual([200, 'ok']);
   });
@@ -271,7 +224,7 @@ describe('health', () => {
 
 describe('a configuration that can not work', () => {
   const build = (change: Partial<typeof testConfig>, variables: Record<string, string | undefined> = {}) => {
-    return () => openTestApp(testBus.bus, { config: { ...testConfig, ...change }, variables: { ...environment, ...variables } });
+    return () => openTestApp(gateway.bus, { config: { ...testConfig, ...change }, variables: { ...environment, ...variables } });
   };
 
   it('names the variable of a key that is not set, unless the key is disabled', () => {

@@ -1,94 +1,49 @@
 import { Readable } from 'node:stream';
-import type { InjectOptions } from 'fastify';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Bus } from '#bus/bus.ts';
+import { describe, expect, it, vi } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
-import type { Database } from '#shared/storage/database.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
-import { type FaultyBus, faultyBus, KEY, openTestApp, type TestApp, testConfig } from '../test-support/harness.ts';
-import { type ScriptedWorker, startScriptedWorker } from '../test-support/scripted-worker.ts';
+import { testConfig } from '../test-support/harness.ts';
+import { hello, useGateway } from '../test-support/use-gateway.ts';
 
 // Bounds for a machine that is busy with other tests; none of these waits for time to pass.
 vi.setConfig({ testTimeout: 20_000 });
 const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
 
-const CHAT = '/api/v1/chat/completions';
-const hello = { messages: [{ role: 'user', content: 'Hello' }] };
-const authorization = `Bearer ${KEY}`;
-
-let database: Database;
-let memoryBus: Bus;
-let testBus: FaultyBus;
-let worker: ScriptedWorker;
-let opened: TestApp;
-
-beforeAll(async () => {
-  database = await openPglite({ folder: null });
-  memoryBus = await openMemoryBus({ database, clock: systemClock });
-  testBus = faultyBus(memoryBus);
-  worker = startScriptedWorker(memoryBus);
-}, 60_000);
-
-afterAll(async () => {
-  await worker.stop();
-  await memoryBus.close();
-  await database.close();
+const gateway = useGateway(async () => {
+  const database = await openPglite({ folder: null });
+  const bus = await openMemoryBus({ database, clock: systemClock });
+  return { bus, close: () => bus.close().then(() => database.close()) };
 });
-
-beforeEach(() => {
-  opened = openTestApp(testBus.bus);
-});
-
-afterEach(async () => {
-  await opened.close();
-  testBus.faults.ready = true;
-  testBus.faults.loses = () => false;
-  testBus.faults.beforePublish = async () => {};
-});
-
-/** Opens the app anew with other limits or another configuration. */
-async function reopen(options: Parameters<typeof openTestApp>[1]): Promise<void> {
-  await opened.close();
-  opened = openTestApp(testBus.bus, options);
-}
-
-const post = (payload: InjectOptions['payload'], headers: Record<string, string> = {}) =>
-  opened.app.inject({ method: 'POST', url: CHAT, headers: { authorization, ...headers }, ...(payload !== undefined && { payload }) });
-
-/** Answers the next call, so that the request that made it ends. */
-async function answerNext(status = 200, body: unknown = { id: 'x' }) {
-  const held = await worker.next();
-  held.body(status, body);
-  return held.call;
-}
 
 describe('trouble of our own', () => {
   it('is told without its text, and logged with it', async () => {
-    opened.app.get('/broken', () => {
+    gateway.opened.app.get('/broken', () => {
       throw new TypeError('secret detail of the inside');
     });
-    testBus.faults.beforePublish = async () => {
+    gateway.faults.beforePublish = async () => {
       throw new RangeError('secret detail of the inside');
     };
 
-    const unreachable = await post(hello);
-    const broken = await opened.app.inject({ method: 'GET', url: '/broken' });
+    const unreachable = await gateway.post(hello);
+    const broken = await gateway.opened.app.inject({ method: 'GET', url: '/broken' });
 
     expect(unreachable.statusCode).toBe(503);
     expect(unreachable.body).not.toContain('secret detail');
-    const warned = opened.log.lines.find(({ level }) => level === 'warn');
+    const warned = gateway.opened.log.lines.find(({ level }) => level === 'warn');
     expect(warned?.fields.err).toMatchObject({ code: 'service.not_ready', cause: new RangeError('secret detail of the inside') });
 
     expect(broken.statusCode).toBe(500);
     expect(broken.json()).toEqual({ error: { code: 500, message: 'Internal server error', type: 'server', param: '', metadata: { error_type: 'server' } } });
-    expect(opened.log.lines).toContainEqual(expect.objectContaining({ level: 'error', fields: expect.objectContaining({ err: expect.any(TypeError) }) }));
+    expect(gateway.opened.log.lines).toContainEqual(
+      expect.objectContaining({ level: 'error', fields: expect.objectContaining({ err: expect.any(TypeError) }) }),
+    );
   });
 
   it('is a bus that can not be reached: 503, and when to come back', async () => {
-    testBus.faults.ready = false;
+    gateway.faults.ready = false;
 
-    const response = await post(hello);
+    const response = await gateway.post(hello);
 
     expect(response.statusCode).toBe(503);
     expect(response.headers['retry-after']).toBe('1');
@@ -96,26 +51,26 @@ describe('trouble of our own', () => {
   });
 
   it('is a bus that does not take the call in time: 503, and the call is aborted in case it was taken', async () => {
-    await reopen({ limits: { publishMs: 20 } });
-    testBus.faults.beforePublish = () => new Promise(() => {});
+    await gateway.reopen({ limits: { publishMs: 20 } });
+    gateway.faults.beforePublish = () => new Promise(() => {});
 
-    const response = await post(hello);
+    const response = await gateway.post(hello);
 
     expect(response.statusCode).toBe(503);
     const callId = response.headers['x-generation-id'];
-    await eventually(() => worker.aborted).toContain(callId);
+    await eventually(() => gateway.worker.aborted).toContain(callId);
   });
 
   it('is too many calls at once: 503 until one has ended', async () => {
-    await reopen({ limits: { openCalls: 1 } });
-    const first = post(hello);
-    const held = await worker.next();
+    await gateway.reopen({ limits: { openCalls: 1 } });
+    const first = gateway.post(hello);
+    const held = await gateway.worker.next();
 
-    const second = await post(hello);
+    const second = await gateway.post(hello);
     held.body(200, {});
     await first;
-    const third = post(hello);
-    await answerNext();
+    const third = gateway.post(hello);
+    await gateway.answerNext();
 
     expect(second.statusCode).toBe(503);
     expect(second.headers['retry-after']).toBe('1');
@@ -123,18 +78,18 @@ describe('trouble of our own', () => {
   });
 
   it('is too many bodies at once, of which one is always taken and a refused one does not count', async () => {
-    await reopen({ limits: { bodyBytesInHand: 10 } });
+    await gateway.reopen({ limits: { bodyBytesInHand: 10 } });
     const publishing = holdPublishes();
-    expect((await post({ messages: [] })).statusCode).toBe(400);
-    const first = post(hello);
+    expect((await gateway.post({ messages: [] })).statusCode).toBe(400);
+    const first = gateway.post(hello);
     await eventually(() => publishing.reached).toBe(true);
-    expect((await post(hello)).statusCode).toBe(503);
+    expect((await gateway.post(hello)).statusCode).toBe(503);
 
     publishing.goOn();
     // The first is on the bus and still open, but its body is gone.
-    const held = await worker.next();
-    const third = post(hello);
-    await answerNext();
+    const held = await gateway.worker.next();
+    const third = gateway.post(hello);
+    await gateway.answerNext();
     held.body(200, {});
 
     expect((await first).statusCode).toBe(200);
@@ -142,14 +97,14 @@ describe('trouble of our own', () => {
   });
 
   it('is a body of unknown size beside others: it may be as large as any', async () => {
-    await reopen({ limits: { bodyBytes: 1_000, bodyBytesInHand: 1_010 } });
+    await gateway.reopen({ limits: { bodyBytes: 1_000, bodyBytesInHand: 1_010 } });
     const publishing = holdPublishes();
-    const first = post(Readable.from([JSON.stringify(hello)]), { 'content-type': 'application/json' });
+    const first = gateway.post(Readable.from([JSON.stringify(hello)]), { 'content-type': 'application/json' });
     await eventually(() => publishing.reached).toBe(true);
-    expect((await post(hello)).statusCode).toBe(503);
+    expect((await gateway.post(hello)).statusCode).toBe(503);
 
     publishing.goOn();
-    await answerNext();
+    await gateway.answerNext();
     expect((await first).statusCode).toBe(200);
   });
 });
@@ -157,11 +112,11 @@ describe('trouble of our own', () => {
 /** Keeps calls off the bus until it is told to let them, and all later ones, go on. */
 function holdPublishes(): { reached: boolean; goOn(): void } {
   const publishing = { reached: false, goOn: () => {} };
-  testBus.faults.beforePublish = () =>
+  gateway.faults.beforePublish = () =>
     new Promise((resolve) => {
       publishing.reached = true;
       publishing.goOn = () => {
-        testBus.faults.beforePublish = async () => {};
+        gateway.faults.beforePublish = async () => {};
         resolve();
       };
     });
@@ -173,8 +128,8 @@ describe('a call that wants its answer whole', () => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     const request = { ...hello, model: 'large', temperature: 0.5, future: { kept: true } };
     const before = Date.now();
-    const response = post(request, { traceparent, 'x-session-id': 'session-1' });
-    const call = await answerNext(200, { id: 'gen', choices: [] });
+    const response = gateway.post(request, { traceparent, 'x-session-id': 'session-1' });
+    const call = await gateway.answerNext(200, { id: 'gen', choices: [] });
 
     expect((await response).statusCode).toBe(200);
     expect((await response).headers['content-type']).toMatch(/^application\/json/);
@@ -197,8 +152,8 @@ describe('a call that wants its answer whole', () => {
   });
 
   it('keeps the session of its body, and drops a trace that is none', async () => {
-    const response = post({ ...hello, session_id: 'of-the-body' }, { 'x-session-id': 'x'.repeat(500), traceparent: 'nonsense' });
-    const call = await answerNext();
+    const response = gateway.post({ ...hello, session_id: 'of-the-body' }, { 'x-session-id': 'x'.repeat(500), traceparent: 'nonsense' });
+    const call = await gateway.answerNext();
 
     expect((await response).statusCode).toBe(200);
     expect(call.request.session_id).toBe('of-the-body');
@@ -208,8 +163,8 @@ describe('a call that wants its answer whole', () => {
   it.each([[{}], [{ models: [] }], [{ model: 'acme/latest' }], [{ model: 'no/such', models: ['nor/this', 'acme/small'] }]])(
     'may name its models like %j',
     async (names) => {
-      const response = post({ ...hello, ...names });
-      const call = await answerNext();
+      const response = gateway.post({ ...hello, ...names });
+      const call = await gateway.answerNext();
 
       expect((await response).statusCode).toBe(200);
       expect(call.request).toMatchObject(names);
@@ -224,8 +179,8 @@ describe('a call that wants its answer whole', () => {
     [502, { error: { code: 502, message: 'm', type: 'provider_unavailable', param: '', metadata: { retry_after: 3 } } }, {}],
     [429, 'not an error body', {}],
   ])('has the status and the headers of its failure: %i %j', async (status, body, headers) => {
-    const response = post(hello);
-    const call = await answerNext(status, body);
+    const response = gateway.post(hello);
+    const call = await gateway.answerNext(status, body);
 
     const { headers: sent, statusCode, json } = await response;
     expect(statusCode).toBe(status);
@@ -238,17 +193,17 @@ describe('a call that wants its answer whole', () => {
   });
 
   it('has a status that HTTP does not know replaced', async () => {
-    const response = post(hello);
-    await answerNext(99);
+    const response = gateway.post(hello);
+    await gateway.answerNext(99);
 
     expect((await response).statusCode).toBe(500);
   });
 
   it('ends with 408 some time after its deadline when no worker answers, and is aborted', async () => {
-    await reopen({ limits: { deadlineGraceMs: 10 }, config: { ...testConfig, timeouts: { ...testConfig.timeouts, total_ms: 20 } } });
+    await gateway.reopen({ limits: { deadlineGraceMs: 10 }, config: { ...testConfig, timeouts: { ...testConfig.timeouts, total_ms: 20 } } });
 
-    const response = await post(hello);
-    const { call } = await worker.next();
+    const response = await gateway.post(hello);
+    const { call } = await gateway.worker.next();
 
     expect(response.statusCode).toBe(408);
     expect(response.json().error).toEqual({
@@ -258,22 +213,22 @@ describe('a call that wants its answer whole', () => {
       param: '',
       metadata: { error_type: 'timeout' },
     });
-    await eventually(() => worker.aborted).toContain(call.callId);
+    await eventually(() => gateway.worker.aborted).toContain(call.callId);
   });
 
   it('is found again after its one frame was lost', async () => {
-    await reopen({ limits: { silenceMs: 20 } });
+    await gateway.reopen({ limits: { silenceMs: 20 } });
     let lost = 0;
-    testBus.faults.loses = () => {
+    gateway.faults.loses = () => {
       lost += 1;
       return true;
     };
-    const response = post(hello);
-    const held = await worker.next();
+    const response = gateway.post(hello);
+    const held = await gateway.worker.next();
     held.body(200, { found: true });
 
     expect((await response).json()).toEqual({ found: true });
-    testBus.faults.loses = () => false;
+    gateway.faults.loses = () => false;
     expect(lost).toBe(1);
   });
 });

@@ -1,0 +1,70 @@
+import type { InjectOptions } from 'fastify';
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { type FaultyBus, faultyBus, KEY, openTestApp, type TestApp } from './harness.ts';
+import { type ScriptedWorker, startScriptedWorker } from './scripted-worker.ts';
+
+export const CHAT = '/api/v1/chat/completions';
+export const hello = { messages: [{ role: 'user', content: 'Hello' }] };
+export const authorization = `Bearer ${KEY}`;
+
+/**
+ * A gateway on a bus of its own, with a worker that does as it is told: one bus for the file, one gateway for each test.
+ * @param openBus drivers are opened by the test: here they may not be imported
+ */
+export function useGateway(openBus: () => Promise<{ bus: Bus; close(): Promise<void> }>) {
+  let served: { bus: Bus; close(): Promise<void> };
+  let testBus: FaultyBus;
+  let worker: ScriptedWorker;
+  let opened: TestApp;
+
+  beforeAll(async () => {
+    served = await openBus();
+    testBus = faultyBus(served.bus);
+    worker = startScriptedWorker(served.bus);
+  }, 60_000);
+
+  afterAll(async () => {
+    await worker.stop();
+    await served.close();
+  });
+
+  beforeEach(() => {
+    opened = openTestApp(testBus.bus);
+  });
+
+  afterEach(async () => {
+    await opened.close();
+    testBus.faults.ready = true;
+    testBus.faults.loses = () => false;
+    testBus.faults.beforePublish = async () => {};
+  });
+
+  return {
+    get opened(): TestApp {
+      return opened;
+    },
+    get bus(): Bus {
+      return testBus.bus;
+    },
+    get faults(): FaultyBus['faults'] {
+      return testBus.faults;
+    },
+    get worker(): ScriptedWorker {
+      return worker;
+    },
+    /** Opens the app anew with other limits or another configuration. */
+    async reopen(options: Parameters<typeof openTestApp>[1]): Promise<void> {
+      await opened.close();
+      opened = openTestApp(testBus.bus, options);
+    },
+    post: (payload: InjectOptions['payload'], headers: Record<string, string> = {}) =>
+      opened.app.inject({ method: 'POST', url: CHAT, headers: { authorization, ...headers }, ...(payload !== undefined && { payload }) }),
+    /** Answers the next call, so that the request that made it ends. */
+    async answerNext(status = 200, body: unknown = { id: 'x' }) {
+      const held = await worker.next();
+      held.body(status, body);
+      return held.call;
+    },
+  };
+}
