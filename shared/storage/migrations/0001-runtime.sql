@@ -58,6 +58,8 @@ create table effects (
   created_at timestamptz not null
 );
 create index effects_id on effects (id);
+-- What a take-over looks for; without it that would read every effect there ever was.
+create index effects_open on effects (p) where state = 'open';
 
 create table outbox (p int not null, id text not null, created_at timestamptz not null);
 create index outbox_p on outbox (p, id);
