@@ -56,6 +56,7 @@ describe('a request that is refused', () => {
     ['malformed JSON', '{"messages": [', 'application/json', 400, 'invalid_request'],
     ['no body', '', 'application/json', 400, 'invalid_request'],
     ['another media type', 'messages=1', 'application/x-www-form-urlencoded', 415, 'invalid_request'],
+    ['a text', JSON.stringify(hello), 'text/plain', 415, 'invalid_request'],
     ['a prototype in the JSON', '{"__proto__": {"x": 1}, "messages": [{"role": "user", "content": "a"}]}', 'application/json', 400, 'invalid_request'],
   ])('has a body of the router: %s', async (_, payload, contentType, status, type) => {
     const response = await gateway.post(payload, { 'content-type': contentType });
@@ -92,6 +93,18 @@ describe('a request that is refused', () => {
 
     expect(response.statusCode).toBe(400);
     expect(response.json().error.message).toBe('The request is nested more than 200 levels deep');
+  });
+
+  it('holds more values than can be judged, or as many, all of them wrong', async () => {
+    const wrong = (values: number) => `{"messages":[{"role":"assistant","tool_calls":[${'0,'.repeat(values - 1)}0]}]}`;
+
+    const tooMany = await gateway.post(wrong(100_000), { 'content-type': 'application/json' });
+    const many = await gateway.post(wrong(99_900), { 'content-type': 'application/json' });
+
+    expect(tooMany.statusCode).toBe(400);
+    expect(tooMany.json().error.message).toBe('The request holds more than 100000 values');
+    expect(many.statusCode).toBe(400);
+    expect(many.json().error.param).toBe('messages[0].tool_calls[0]');
   });
 
   it.each([

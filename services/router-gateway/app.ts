@@ -10,6 +10,7 @@ import { indexModels } from './model-index.ts';
 import { bearerAuth, readKeys } from './plugins/bearer-auth.ts';
 import { answerBrokenRequest, installErrorReplies, sendError } from './plugins/error-reply.ts';
 import { requestIdOf } from './plugins/request-id.ts';
+import { closeWaitingAnswers } from './plugins/waiting-answers.ts';
 import { validateWithZod } from './plugins/zod-validation.ts';
 import type { TokenDemux } from './relay/token-demux.ts';
 import { chatCompletions } from './routes/chat-completions.ts';
@@ -43,9 +44,12 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     frameworkErrors: (error, request, reply) => void sendError(log, error, request, reply),
     clientErrorHandler: answerBrokenRequest,
   });
+  // A text is no request: it would be refused for not being an object.
+  app.removeContentTypeParser('text/plain');
   app.setValidatorCompiler(validateWithZod);
   installErrorReplies(app, log);
   app.decorateRequest('keyId', '');
+  closeWaitingAnswers(app);
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
     const startedAtMs = performance.now();

@@ -7,6 +7,11 @@ export const gatewayLimits = {
   bodyBytes: 32 * MIB,
   /** Nesting of a request. No schema or message comes near it, and every later reader and writer of the JSON recurses. */
   bodyDepth: 200,
+  /**
+   * Texts, numbers, lists and objects of a request: ten thousand messages have some sixty thousand. Each that is wrong costs the validation
+   * a kilobyte, and 120,000 of them overflow its stack.
+   */
+  bodyValues: 100_000,
   /** Bodies that are being read or handed on at once. Over it a request is told to come back: memory is finite. */
   bodyBytesInHand: 512 * MIB,
   /** Calls held at once. Each may hold `unsentBytes` and its socket; over it another replica should serve. */

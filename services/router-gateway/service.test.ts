@@ -161,6 +161,27 @@ describe('one gateway', () => {
     await eventually(() => worker.aborted.filter((id) => id === call.callId)).toHaveLength(1);
   });
 
+  it('aborts every call of a client that leaves, also of requests that wait behind the first one of its connection', async () => {
+    const url = new URL(await start(10_000, { openCalls: 3 }));
+    const request = (body: unknown) => {
+      const text = JSON.stringify(body);
+      const head = [`POST ${url.pathname} HTTP/1.1`, 'host: test', `authorization: ${headers.authorization}`, 'content-type: application/json'];
+      return [...head, `content-length: ${text.length}`, '', text].join('\r\n');
+    };
+    const socket = connect(Number(url.port), url.hostname, () => socket.write([streamed, whole, streamed].map(request).join('')));
+    const held = [await worker.next(), await worker.next(), await worker.next()];
+    for (const { call, frame } of held) if (call.want === 'frames') frame('content', 1, 'Hi');
+    await once(socket, 'data');
+    socket.destroy();
+
+    const ids = held.map(({ call }) => call.callId);
+    await eventually(() => ids.filter((id) => worker.aborted.includes(id))).toEqual(ids);
+    // And there is room for others again.
+    const next = post(url.href, whole, headers);
+    (await worker.next()).body(200, {});
+    expect((await next.answer).status).toBe(200);
+  });
+
   it('logs no trouble of its own when a body breaks off', async () => {
     const lines: string[] = [];
     const note = (_: unknown, message: string) => void lines.push(message);

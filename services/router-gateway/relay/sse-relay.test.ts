@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
@@ -348,6 +349,27 @@ describe('a client', () => {
       .toContain(held.call.callId);
 
     expect(log.lines).toContainEqual(expect.objectContaining({ level: 'warn', message: 'a client that did not read was dropped' }));
+  });
+
+  it('that still takes one large event is not dropped for what comes meanwhile', async () => {
+    const { client, held } = await begin();
+    held.frame('content', 1, 'Hi');
+    const answer = await client.answer;
+    answer.stopReading();
+    // More than the machine's own buffers take.
+    const large = 'x'.repeat(16 * 1_024 * 1_024);
+    held.frame('content', 2, large);
+    for (const seq of [3, 4, 5]) {
+      // Each in a turn of its own, like tokens.
+      await nextTurn();
+      held.frame('content', seq, 'y');
+    }
+    held.frame('done', 6, '[DONE]');
+    answer.readOn();
+
+    expect(await answer.ended).toBe(true);
+    expect(answer.text.length).toBeGreaterThan(large.length);
+    expect(answer.text.endsWith(seen(held, 5, 'y') + seen(held, 6, '[DONE]'))).toBe(true);
   });
 
   it('that does not take the end of its stream is cut off in time', async () => {

@@ -3,13 +3,17 @@ import type { GatewayLimits } from '../limits.ts';
 
 /**
  * Writes SSE bytes to one client. What is written in one turn of the event loop leaves together. A client that leaves too much unread
- * is cut off, since nobody upstream waits for it; it is judged before each turn's first write, so that one large event harms nobody.
+ * is cut off, since nobody upstream waits for it; it is judged before each turn's first write, and an event that alone is too much is
+ * not held against it while it leaves.
  */
 export class SseSocket {
   readonly #raw: ServerResponse;
   readonly #limits: GatewayLimits;
   readonly #onSlow: () => void;
   #corked = false;
+  #turnBytes = 0;
+  /** The largest turn since the client had last taken enough. */
+  #largestTurnBytes = 0;
 
   /** @param onSlow the client did not take what was sent, and its connection has been cut */
   constructor(raw: ServerResponse, limits: GatewayLimits, onSlow: () => void) {
@@ -28,15 +32,17 @@ export class SseSocket {
     const raw = this.#raw;
     if (raw.destroyed || raw.writableEnded) return;
     if (!this.#corked) {
-      if (raw.writableLength > this.#limits.unsentBytes) {
+      if (this.#isTooSlow()) {
         raw.destroy();
         this.#onSlow();
         return;
       }
       this.#corked = true;
+      this.#turnBytes = 0;
       raw.cork();
       setImmediate(() => this.#flush());
     }
+    this.#turnBytes += bytes.length;
     raw.write(bytes);
   }
 
@@ -47,9 +53,17 @@ export class SseSocket {
     finishWithin(this.#raw, this.#limits.finishMs);
   }
 
+  #isTooSlow(): boolean {
+    const { unsentBytes } = this.#limits;
+    const unsent = this.#raw.writableLength;
+    if (unsent <= unsentBytes) this.#largestTurnBytes = 0;
+    return unsent > unsentBytes + this.#largestTurnBytes;
+  }
+
   #flush(): void {
     if (!this.#corked) return;
     this.#corked = false;
+    this.#largestTurnBytes = Math.max(this.#largestTurnBytes, this.#turnBytes);
     this.#raw.uncork();
   }
 }

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import type { FastifyRequest } from 'fastify';
 import { describe, expect, it, vi } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -124,6 +125,17 @@ function holdPublishes(): { reached: boolean; goOn(): void } {
 }
 
 describe('a call that wants its answer whole', () => {
+  it('is not held any more once the bus has it, however long the answer takes', async () => {
+    const requests: FastifyRequest[] = [];
+    gateway.opened.app.addHook('onRequest', async (request) => void requests.push(request));
+    const asked = gateway.post(hello);
+    const held = await gateway.worker.next();
+
+    await eventually(() => requests.map(({ body }) => body)).toEqual([undefined]);
+    held.body(200, {});
+    expect((await asked).statusCode).toBe(200);
+  });
+
   it('is put on the bus as it came, and answered with what the worker wrote', async () => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     const request = { ...hello, model: 'large', temperature: 0.5, future: { kept: true } };

@@ -15,6 +15,7 @@ import { relayStream } from '../relay/sse-relay.ts';
 import { finishWithin } from '../relay/sse-socket.ts';
 import type { TokenDemux } from '../relay/token-demux.ts';
 import type { WholeAnswer } from '../relay/whole-answer.ts';
+import { excessOf } from '../request-bounds.ts';
 import { within } from '../within.ts';
 
 export interface ChatCompletionsDeps {
@@ -45,9 +46,17 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       admitted.set(request, call);
       reply.raw.once('close', call.leave);
     });
+    app.addHook('preValidation', async ({ body }) => {
+      const excess = excessOf(body, limits);
+      if (excess !== null) throw invalid('', excess);
+    });
+    /** The bus has the body, or does not want it. What still held it here would do so for as long as the answer takes. */
+    const letGoOfBody = (request: FastifyRequest) => {
+      request.body = undefined;
+      admitted.get(request)?.bodyDone();
+    };
 
     app.post('/chat/completions', { schema: { body: chatRequest }, bodyLimit: limits.bodyBytes }, async (request, reply) => {
-      if (deeperThan(limits.bodyDepth, request.body)) throw invalid('', `The request is nested more than ${limits.bodyDepth} levels deep`);
       const chat = withSession(request.body, request.headers['x-session-id'], limits);
       const model = models.firstKnown(chat);
       if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
@@ -74,7 +83,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       const relay = openRelay(deps, { callId, model, deadlineAtMs, requestId: request.id, reply });
       publish(deps, call)
         .catch((error: unknown) => relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be put on the bus', limits, error)))
-        .finally(() => admitted.get(request)?.bodyDone());
+        .finally(() => letGoOfBody(request));
       return sendWhole(reply, await relay.answer, limits);
     });
   };
@@ -100,11 +109,6 @@ function withSession(chat: ChatRequest, header: string | string[] | undefined, {
   if (chat.session_id !== undefined || typeof header !== 'string') return chat;
   if (header.length > sessionIdLength) throw invalid('x-session-id', `x-session-id: has more than ${sessionIdLength} characters`);
   return { ...chat, session_id: header };
-}
-
-function deeperThan(levels: number, value: unknown): boolean {
-  if (value === null || typeof value !== 'object') return false;
-  return levels === 0 || Object.values(value).some((child) => deeperThan(levels - 1, child));
 }
 
 function traceparentOf({ headers }: FastifyRequest): string | null {

@@ -12,6 +12,7 @@ interface ArrivingAnswer {
   leave(): void;
   /** Takes nothing more off the socket. */
   stopReading(): void;
+  readOn(): void;
 }
 
 export interface PostedRequest {
@@ -56,5 +57,6 @@ function arriving(response: IncomingMessage, leave: () => void): ArrivingAnswer 
     ended,
     leave,
     stopReading: () => response.pause(),
+    readOn: () => response.resume(),
   };
 }

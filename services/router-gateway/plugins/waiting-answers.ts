@@ -1,0 +1,29 @@
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+
+/**
+ * Lets answers hear that their connection closed while they waited behind an earlier one. Node tells only the answer whose turn it is:
+ * calls that were pipelined behind it would be held, and run upstream, for nobody. To be installed before any other hook, so that the
+ * connection is still open.
+ */
+export function closeWaitingAnswers(app: FastifyInstance): void {
+  /** Answers that are not over, by connection: one listener serves them all. */
+  const open = new WeakMap<Socket, Set<ServerResponse>>();
+
+  const follow = (socket: Socket): Set<ServerResponse> => {
+    const answers = new Set<ServerResponse>();
+    open.set(socket, answers);
+    socket.once('close', () => {
+      // Without a socket: its turn has not come, and never will.
+      for (const answer of answers) if (answer.socket === null) answer.emit('close');
+    });
+    return answers;
+  };
+
+  app.addHook('onRequest', async ({ raw: { socket } }, { raw: answer }) => {
+    const answers = open.get(socket) ?? follow(socket);
+    answers.add(answer);
+    answer.once('close', () => answers.delete(answer));
+  });
+}
