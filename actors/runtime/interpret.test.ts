@@ -35,6 +35,7 @@ describe('a session', () => {
     const answer = world.apply(create());
 
     expect(world.lines).toEqual(['assistant_message Welcome!', 'ready']);
+    expect(world.log[1]?.trace_id).toBe(world.log[0]?.trace_id);
     expect(answer).toMatchObject({ ok: true, value: { session: { last_offset: 1 } } });
   });
 
@@ -283,7 +284,10 @@ class World {
         this.#ids += 1;
         return String(this.#ids);
       },
-      newTraceId: () => 'f'.repeat(32),
+      newTraceId: () => {
+        this.#ids += 1;
+        return String(this.#ids).padStart(32, 'f');
+      },
     };
   }
 

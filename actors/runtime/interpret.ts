@@ -65,6 +65,7 @@ class Application {
   /** The event that the command itself put into the log. */
   #posted: ConversationEvent | null = null;
   #answer: Answer | null = null;
+  #ownTrace: string | null = null;
 
   constructor(partition: number, state: SessionState | null, command: SessionCommand, surroundings: Surroundings) {
     this.#partition = partition;
@@ -225,8 +226,10 @@ class Application {
     return event;
   }
 
+  /** One trace for all that a command brings about by itself. */
   #ownTraceId(): string {
-    return this.#command.type === 'message.post' ? this.#command.traceId : this.#surroundings.newTraceId();
+    this.#ownTrace ??= this.#command.type === 'message.post' ? this.#command.traceId : this.#surroundings.newTraceId();
+    return this.#ownTrace;
   }
 }
 
