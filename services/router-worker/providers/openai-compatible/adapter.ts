@@ -70,7 +70,7 @@ async function* stream(sender: Sender, call: ProviderCall, signal: AbortSignal):
       if (reader.broken !== null) throw reader.broken;
       // Some upstreams send the usage after the end mark. Once all is there, the connection is given back without waiting for its end.
       if (reader.ended && reader.hasUsage) break;
-      if (reader.ended) guard.onlyFor(LATE_USAGE_MS);
+      if (reader.finished || reader.ended) guard.onlyFor(LATE_USAGE_MS);
     }
   } catch (error) {
     if (signal.aborted) throw signal.reason;
@@ -95,17 +95,20 @@ async function* readParts(response: HttpResponse, reader: PartReader): AsyncGene
 
 /** Sends the request, and sends it again, in other words, when the model does not take a parameter. @throws what `ProviderAdapter.stream` says */
 async function send(sender: Sender, call: ProviderCall, { signal }: SilenceGuard): Promise<HttpResponse> {
+  let dialect = dialectOf(sender, call);
   for (let lesson = 0; ; lesson += 1) {
-    const dialect = dialectOf(sender, call);
     const body = toRequest(call, dialect);
     const response = await post(sender, body, signal);
     const { status, header } = response;
-    if (status >= 200 && status < 300) return response;
+    if (status >= 200 && status < 300) {
+      remember(sender, call.model, dialect);
+      return response;
+    }
     const text = await readText(response, MAX_ERROR_BYTES).finally(() => response.destroy());
     const mayLearn = (status === 400 || status === 422) && lesson < MAX_LESSONS && call.request.provider?.require_parameters !== true;
     const learned = mayLearn ? learnDialect(text, body, dialect) : null;
     if (learned === null) throw toRefusal(sender.upstream, { status, header, text, nowMs: sender.clock.nowMs() });
-    remember(sender, call.model, learned);
+    dialect = learned;
   }
 }
 
@@ -125,9 +128,13 @@ function dialectOf({ dialects, initial }: Sender, { model, request }: Pick<Provi
   return request.provider?.require_parameters === true ? { ...dialect, refused: initial.refused } : dialect;
 }
 
-function remember({ dialects }: Sender, model: string, dialect: Dialect): void {
+/**
+ * Keeps under which name a model takes the token limit, once it has answered to it. What else it refused concerns the one request:
+ * another caller's value of the same parameter may be welcome.
+ */
+function remember({ dialects, initial }: Sender, model: string, { maxTokensField }: Dialect): void {
   dialects.delete(model);
-  dialects.set(model, dialect);
+  dialects.set(model, { ...initial, maxTokensField });
   for (const oldest of dialects.keys()) {
     if (dialects.size <= MAX_DIALECTS) break;
     dialects.delete(oldest);

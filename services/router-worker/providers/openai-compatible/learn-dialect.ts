@@ -3,7 +3,7 @@ import { errorIn } from './to-error.ts';
 import type { Dialect } from './to-request.ts';
 
 /** Parameters without which it would be another request. */
-const ESSENTIAL: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'tools', 'response_format']);
+const ESSENTIAL: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'tools', 'tool_choice', 'stop', 'response_format']);
 const UNSUPPORTED = /unsupported|not supported|does not support|unrecogni[sz]ed|unknown|unexpected|not permitted|extra (inputs|fields)|additional propert/i;
 const QUOTED = /['"`]([a-z_]{1,40})['"`]/g;
 
