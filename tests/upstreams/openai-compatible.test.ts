@@ -59,3 +59,31 @@ it('gives up on a model that refuses one parameter after the other', async () =>
   await expect(ask({ seed: 1, top_p: 0.5, temperature: 1, stop: 'x' })).rejects.toMatchObject({ code: 'router.provider_refused' });
   expect(upstream.requests).toHaveLength(4);
 });
+
+it('leaves a parameter that was refused of one caller to the next one', async () => {
+  const { upstream, ask } = await openPicky();
+  upstream.answer({ refuse: { ...PICKY, param: 'temperature', message: "'temperature' is not supported with this model" } }, {});
+  await ask({ temperature: 0.3 });
+  await ask({ temperature: 1 });
+  expect(upstream.requests.map(({ body }) => body)).toEqual([
+    expect.objectContaining({ temperature: 0.3 }),
+    expect.not.objectContaining({ temperature: expect.anything() }),
+    expect.objectContaining({ temperature: 1 }),
+  ]);
+});
+
+it('never drops what would make it another request', async () => {
+  const { upstream, ask } = await openPicky();
+  upstream.answer({ refuse: { ...PICKY, param: 'tool_choice', message: "'tool_choice' is not supported with this model" } });
+  await expect(ask({ tool_choice: 'none' })).rejects.toMatchObject({ code: 'router.provider_refused' });
+  expect(upstream.requests).toHaveLength(1);
+});
+
+it('waits no idle time for a server that has finished and keeps the connection open without an end mark', async () => {
+  const { upstream, ask } = await openPicky();
+  upstream.answer({ hasNoEndMark: true, staysOpen: true });
+  const before = performance.now();
+  expect(await ask()).toBe('Hello there');
+  // A fraction of the 20 s that this call may be silent for.
+  expect(performance.now() - before).toBeLessThan(10_000);
+});
