@@ -46,6 +46,12 @@ describe('the router without a configuration', () => {
     expect(models.map(({ id, aliases }) => [id, aliases])).toEqual([['scripted/assistant', ['switchyard/assistant']]]);
   });
 
+  it('takes names of models that have a slash of their own, as model servers give them', () => {
+    const openAi = { baseUrl: 'http://127.0.0.1:9/v1', models: ['meta-llama/Llama-3.1-8B'] };
+
+    expect(checkRouterConfig(builtInRouter({ openAi }), environment).models[0]?.id).toBe('openai/meta-llama/Llama-3.1-8B');
+  });
+
   it('has the models of the upstream when there is a key for it, the first of them for the sample agent', () => {
     const openAi = { baseUrl: 'http://127.0.0.1:9/v1', models: ['small', 'large'] };
     const { models, providers } = checkRouterConfig(builtInRouter({ openAi }), environment);

@@ -32,7 +32,7 @@ const endpoint = z.strictObject({
 });
 
 const model = z.strictObject({
-  id: z.string().regex(/^[A-Za-z0-9._-]+\/[A-Za-z0-9._:-]+$/, 'must be provider/model'),
+  id: z.string().regex(/^[A-Za-z0-9._-]+\/[A-Za-z0-9._:/-]+$/, 'must be provider/model'),
   name: z.string().min(1).optional(),
   description: z.string().default(''),
   /** Other names that callers may use; the answer names the model by its id. */
