@@ -17,6 +17,16 @@ export interface Bus {
   /** False while the broker can't be reached. */
   isReady(): boolean;
   /**
+   * False once the command log or the work queue is four fifths full. Whoever lets new work in from outside asks first and refuses
+   * it then, so that there is always room for the results of what was let in.
+   */
+  hasRoom(): boolean;
+  /**
+   * The broker was away and is back: notices, answers and tokens may have been lost meanwhile. Handlers must not throw. An embedded
+   * bus is never away.
+   */
+  onReconnect(handler: () => void): Subscription;
+  /**
    * Stops reading, waits for handlers in hand, then closes. Until the last of them has returned they may still append, publish
    * and settle; afterwards notices and tokens are silently lost, and everything else is refused.
    */
@@ -36,20 +46,37 @@ export interface CommandLog {
    */
   append(partition: number, messageId: string, body: string): Promise<{ sequence: number; duplicate: boolean }>;
   /**
-   * Reads a partition in order from behind a sequence (0: from the start), then follows it. The handler gets all that is at
+   * Reads a partition in order from behind a place (sequence 0: from the start), then follows it. The handler gets all that is at
    * hand, at least one and at most `maxBatch`; the next call waits for its promise. There are no acks: the reader keeps its cursor.
    * What a handler throws back is handed again after a pause, whole or without what it had taken before, until it is taken.
    * A command whose body was large and is lost arrives as LOST_BODY (large-bodies.ts).
+   *
+   * Whenever the place is (re)found, at the start and after each reconnect, the command that stands there is looked at. Another one, or
+   * none, means that the log was lost or rolled back and has grown anew: `onRestart` is called, and reading goes on from the log's
+   * first command. What had been taken before may come again then, under lower sequences.
    */
-  read(partition: number, afterSequence: number, handler: (commands: StoredCommand[]) => Promise<void>, options?: { maxBatch?: number }): Subscription;
-  /** The command at a sequence of the log, or null when it was purged or is another partition's. */
-  at(partition: number, sequence: number): Promise<StoredCommand | null>;
+  read(partition: number, after: LogPosition, handler: (commands: StoredCommand[]) => Promise<void>, options?: ReadOptions): Subscription;
+  /** The command at a sequence of the log, of whatever partition, or null when it was purged or has yet to come. */
+  at(sequence: number): Promise<StoredCommand | null>;
   /** The sequence of the partition's newest command that the log still holds, 0 when it holds none. */
   lastOf(partition: number): Promise<number>;
   /** `created` names this log: another value means that it was lost and begun anew, so old cursors mean nothing. */
   state(): Promise<{ created: string; firstSequence: number; lastSequence: number }>;
   /** Drops everything below the sequence, over all partitions. A sequence of 1 or less drops nothing; one past the end drops all. */
   purge(belowSequence: number): Promise<void>;
+}
+
+/** The last command that a reader has taken. Purges keep it for as long as it is the lowest of all cursors. */
+export interface LogPosition {
+  sequence: number;
+  /** Tells the log that the sequence is of from one that has grown anew. Null: only looked at is whether the log reaches so far. */
+  messageId: string | null;
+}
+
+export interface ReadOptions {
+  maxBatch?: number;
+  /** The log is not the one that the place was of. Called before the handler gets its first command of the new one. */
+  onRestart?: () => void;
 }
 
 export interface StoredCommand {
@@ -59,7 +86,7 @@ export interface StoredCommand {
 }
 
 /** The kinds of work, each with its own subject and consumers. */
-export type WorkKind = 'router.turn' | 'router.call';
+export type WorkKind = 'router.turn' | 'router.call' | 'tool' | 'delivery';
 
 /** At least once: an item is given again when its worker died, let its lease lapse or sent it back. Handlers must bear a second delivery. */
 export interface WorkQueue {

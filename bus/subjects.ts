@@ -1,21 +1,26 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
-type Service = 'router-gateway' | 'agent-gateway' | 'actor-host' | 'router-worker' | 'effect-worker';
+/** Who speaks on the bus, each with a user of its own at the broker. `operator` is the command line that replays dead letters. */
+export type BusUser = 'router-gateway' | 'agent-gateway' | 'actor-host' | 'router-worker' | 'effect-worker' | 'operator';
 
 interface Address {
   pattern: string;
-  publish: readonly Service[];
-  read: readonly Service[];
+  publish: readonly BusUser[];
+  read: readonly BusUser[];
 }
 
 /** Every address of the house. Code, the broker's permissions and the compose file are made from this one table. */
 export const addresses = {
   /** `cmd.<partition>`: commands to the owner of a partition, kept in the command log. */
-  commands: { pattern: 'cmd.*', publish: ['agent-gateway', 'actor-host', 'router-worker', 'effect-worker'], read: ['actor-host'] },
+  commands: { pattern: 'cmd.*', publish: ['agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'operator'], read: ['actor-host'] },
   /** A model call that a turn waits for. */
   turnCalls: { pattern: 'work.router.turn', publish: ['actor-host'], read: ['router-worker'] },
   /** A model call that a client of the router waits for. */
   clientCalls: { pattern: 'work.router.call', publish: ['router-gateway'], read: ['router-worker'] },
+  /** Tools of the agent's tool servers: calls and lists. */
+  tools: { pattern: 'work.tool', publish: ['actor-host'], read: ['effect-worker'] },
+  /** Callbacks of settled runs. */
+  deliveries: { pattern: 'work.delivery', publish: ['actor-host', 'operator'], read: ['effect-worker'] },
   /** `tok.<origin>.<call>`: frames of a call towards who shows them. The origin is a gateway's id, or a session's. */
   tokens: { pattern: 'tok.*.*', publish: ['router-worker'], read: ['router-gateway', 'agent-gateway'] },
   /** `evt.<session>`: new events of a session's log. */
