@@ -16,6 +16,8 @@ export const routerCall = z.object({
   /** Epoch milliseconds after which the call is not begun, and ends with `router.timeout` if it runs. */
   deadlineAtMs: z.number(),
   createdAtMs: z.number(),
+  /** Whether the item may have been on the bus before, as after a take-over: its worker looks at the effect's row first. */
+  republished: z.boolean().default(false),
   /** Id of the calling key in the router's configuration. */
   keyId: z.string(),
   /** W3C trace context of the caller; null when it has none. */
@@ -24,6 +26,7 @@ export const routerCall = z.object({
   maxTokens: z.number().int().min(1).nullable(),
   request: chatRequest,
   /** Where the result goes as a command, for calls of actors; null for calls of clients. */
+  // `turnId`: the turn or the run that waits for it.
   reply: z.object({ sessionId: z.string(), turnId: z.string() }).nullable(),
 });
 export type RouterCall = z.infer<typeof routerCall>;

@@ -45,12 +45,21 @@ const postMessage = z.object({
   bundleHash: z.string(),
 });
 
+/** Ends the session for good: its events go, a tombstone stays. */
+const deleteSession = z.object({ ...header, type: z.literal('session.delete') });
+
+/** Begins a run whose row the gateway has written; everything about it stands there. The command's id is the run's. */
+const startRun = z.object({ ...header, type: z.literal('run.start'), runId: z.string() });
+
 const callCompleted = z.object({
   ...header,
   type: z.literal('call.completed'),
+  /** The turn or the run that waits for the call. */
   turnId: z.string(),
   callId: z.string(),
   text: z.string(),
+  /** Functions that the model wants called; `arguments` is its text, which need not be JSON. */
+  toolCalls: z.array(z.object({ id: z.string(), name: z.string(), arguments: z.string() })).default([]),
   model: z.string(),
   provider: z.string(),
   finishReason: z.string(),
@@ -65,9 +74,88 @@ const callFailed = z.object({
   failure: z.object({ code: z.string(), message: z.string(), details: z.record(z.string(), z.unknown()) }),
 });
 
+/** What came of one tool call. Its command's id is the effect's, as with every result. */
+const toolCompleted = z.object({
+  ...header,
+  type: z.literal('tool.completed'),
+  turnId: z.string(),
+  callId: z.string(),
+  outcome: z.discriminatedUnion('type', [
+    /** The tool answered. `isError`: it says itself that it failed, which is the model's to deal with. */
+    z.object({ type: z.literal('result'), data: z.unknown(), metadata, isError: z.boolean() }),
+    /**
+     * It did not. `outcome_unknown`: it may have happened, and is not tried again. `refused`: the arguments break its schema, or the
+     * server says that there is no such tool. `unreachable`, `auth_failed`: the server is of no use to this run.
+     */
+    z.object({
+      type: z.literal('failed'),
+      reason: z.enum(['outcome_unknown', 'refused', 'timeout', 'unreachable', 'auth_failed']),
+      message: z.string(),
+    }),
+  ]),
+});
+
+/** The tools that a run may use, as its servers list them now. */
+const toolsListed = z.object({
+  ...header,
+  type: z.literal('tools.listed'),
+  turnId: z.string(),
+  callId: z.string(),
+  /** By server: the hash under which its list is stored. */
+  lists: z.record(z.string(), z.string()),
+  /** By server: why it has none. */
+  unavailable: z.record(z.string(), z.enum(['unreachable', 'auth_failed'])),
+});
+
+/** One item of a delivery is done with. Its command's id is the effect's. */
+const deliveryReported = z.object({
+  ...header,
+  type: z.literal('delivery.reported'),
+  deliveryId: z.string(),
+  callId: z.string(),
+  /** How often it has been posted by now, as its row counts. */
+  attempts: z.number(),
+  /** `failed`: to be tried again. `exhausted`: it is not, and has become a dead letter. */
+  outcome: z.enum(['delivered', 'failed', 'exhausted']),
+  /** Why, for people; null when it was delivered. */
+  reason: z.string().nullable(),
+  /** The receiver's wish, bounded; null when it has none. */
+  retryAfterMs: z.number().nullable(),
+});
+
+/** The time to post a delivery again has come. */
+const deliveryDue = z.object({ ...header, type: z.literal('delivery.due'), deliveryId: z.string(), round: z.number() });
+
+/** An item that should long have brought its result may be lost with its stream. */
+const effectOverdue = z.object({
+  ...header,
+  type: z.literal('effect.overdue'),
+  callId: z.string(),
+  turnId: z.string(),
+  kind: z.enum(['tool-call', 'tool-list', 'delivery']),
+  /** Of a delivery: which round it was. */
+  round: z.number().nullable(),
+});
+
+const runDeadline = z.object({ ...header, type: z.literal('run.deadline'), turnId: z.string() });
+
 const turnDeadline = z.object({ ...header, type: z.literal('turn.deadline'), turnId: z.string() });
 
-export const sessionCommand = z.discriminatedUnion('type', [createSession, postMessage, callCompleted, callFailed, turnDeadline]);
+export const sessionCommand = z.discriminatedUnion('type', [
+  createSession,
+  deleteSession,
+  postMessage,
+  startRun,
+  callCompleted,
+  callFailed,
+  toolsListed,
+  toolCompleted,
+  deliveryReported,
+  deliveryDue,
+  effectOverdue,
+  turnDeadline,
+  runDeadline,
+]);
 export type SessionCommand = z.infer<typeof sessionCommand>;
 export type CommandOf<Type extends SessionCommand['type']> = Extract<SessionCommand, { type: Type }>;
 
