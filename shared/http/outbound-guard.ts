@@ -30,7 +30,7 @@ export interface OutboundRules {
 const REFUSALS = {
   url_invalid: 'the URL is not an absolute URL with a host',
   url_too_long: `the URL has more than ${MAX_URL_LENGTH} characters`,
-  scheme_not_allowed: 'the URL does not start with https://',
+  scheme_not_allowed: 'the URL is not an https URL',
   userinfo: 'the URL holds a user name or a password',
   host_invalid: 'the host of the URL is not a valid host name',
   host_not_allowed: 'the host of the URL is not on the list of allowed hosts',
