@@ -27,6 +27,8 @@ export const addresses = {
   notices: { pattern: 'evt.*', publish: ['actor-host'], read: ['agent-gateway'] },
   /** `part.<partition>`: the partition has a new owner; readers re-check what they follow. */
   partitions: { pattern: 'part.*', publish: ['actor-host'], read: ['agent-gateway'] },
+  /** `host.<host>`: a host has come, gone, or given partitions back; the others look at once. */
+  hosts: { pattern: 'host.*', publish: ['actor-host'], read: ['actor-host'] },
   /** `ans.<gateway>`: answers to commands that asked for one. */
   answers: { pattern: 'ans.*', publish: ['actor-host'], read: ['agent-gateway'] },
   /** `ctl.<call>`: abort a call. */

@@ -1,22 +1,20 @@
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
+import { fillPlaceholders, type PlaceholderValues } from './fill-placeholders.ts';
 
 /** What the reply is made from. The same input gives the same prompt in any process at any time. */
-export interface ComposeInput {
-  agent: { id: string; name: string };
+export interface ComposeInput extends PlaceholderValues {
   /** The system prompt's text, with its placeholders. */
   systemPrompt: string;
   /** `match_user`, or an instruction that is passed on word for word. */
   language: string;
   /** The conversation so far, in the order of the log. Statuses and other kinds without text are left out by the caller or here. */
   history: readonly ConversationEvent[];
-  /** The instant that `{{now}}` stands for, epoch milliseconds. */
-  nowMs: number;
 }
 
 /** The messages of the model call that makes a reply: the system prompt first, then the conversation. */
 export function composePrompt(input: ComposeInput): ChatMessage[] {
-  const system = `${fillPlaceholders(input)}\n\n${languageRule(input.language)}`;
+  const system = `${fillPlaceholders(input.systemPrompt, input)}\n\n${languageRule(input.language)}`;
   return [{ role: 'system', content: system }, ...input.history.flatMap(toMessage)];
 }
 
@@ -29,10 +27,4 @@ function toMessage(event: ConversationEvent): ChatMessage[] {
 function languageRule(language: string): string {
   if (language === 'match_user') return "Answer in the language of the customer's last message.";
   return `Language: ${language}`;
-}
-
-/** `{{agent.name}}`, `{{agent.id}}` and `{{now}}` are filled in; a placeholder that we do not know stays as it is. */
-function fillPlaceholders({ systemPrompt, agent, nowMs }: ComposeInput): string {
-  const values: Record<string, string> = { 'agent.name': agent.name, 'agent.id': agent.id, now: new Date(nowMs).toISOString() };
-  return systemPrompt.replaceAll(/\{\{\s*([a-z.]+)\s*\}\}/g, (whole, name: string) => (Object.hasOwn(values, name) ? String(values[name]) : whole));
 }

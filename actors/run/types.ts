@@ -1,6 +1,7 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { EventContent } from '#shared/contracts/agent/conversation-event.ts';
 import type { Failure } from '#shared/errors/switchyard-error.ts';
+import type { Violation } from '#shared/json-schema.ts';
 
 /** Why a run failed, as callbacks and readers of the run learn it (`error.code` of the contract). */
 export type RunErrorCode =
@@ -38,10 +39,12 @@ export interface RunInput {
 
 export interface RunContext {
   runId: string;
+  startedAtMs: number;
   deadlineAtMs: number;
   timeoutMs: number;
   maxIterations: number;
   hasFallbackModel: boolean;
+  servers: readonly string[];
   /** Number of the model call that counts, from 1; 0 before the first. */
   iteration: number;
   /** How often the model's answer of this iteration was unusable: 0 first try, 1 the same model again, 2 the fallback model. */
@@ -59,15 +62,8 @@ export interface RunContext {
   batch: { toolCallId: string; toolId: string }[];
   /** Whether the last `emit_output` broke the schema, and where first. */
   invalidOutput: Violation | null;
-}
-
-/** Where and how a value breaks a JSON Schema. */
-export interface Violation {
-  /** JSON Pointer of the value; of the missing property when one is missing. */
-  path: string;
-  schemaPath: string;
-  keyword: string;
-  message: string;
+  /** Why the run failed, or fails as soon as it begins; null as long as nothing is wrong. */
+  failure: RunError | null;
 }
 
 /** A message of the run's transcript, stored as a row and sent to the model as it is (without `result`). */
@@ -92,7 +88,12 @@ export type RunReply =
    * Tools. `messages`: the answer, then a tool message for every call that is refused without being made (unknown function, arguments
    * that are no JSON or break the tool's schema, one too many). `calls`: those to be made. `order`: all of them, as asked for.
    */
-  | { type: 'tools'; messages: StepMessage[]; calls: { toolCallId: string; toolId: string; listHash: string }[]; order: { toolCallId: string; toolId: string }[] }
+  | {
+      type: 'tools';
+      messages: StepMessage[];
+      calls: { toolCallId: string; toolId: string; listHash: string }[];
+      order: { toolCallId: string; toolId: string }[];
+    }
   /** Plain text. `messages`: the answer and the reminder. */
   | { type: 'text'; messages: StepMessage[] }
   /** Nothing that could be used: empty, cut off, filtered. Nothing is staged. */
@@ -103,7 +104,7 @@ export type ToolOutcome = CommandOf<'tool.completed'>['outcome'];
 /** Everything that can happen to a run. Results name their effect, so that a late or repeated one is recognised. */
 export type RunEvent =
   | { type: 'tools.listed'; callId: string; lists: Record<string, string>; unavailable: RunContext['unavailable'] }
-  | { type: 'call.replied'; callId: string; reply: RunReply }
+  | { type: 'call.replied'; callId: string; reply: RunReply; atMs: number }
   | { type: 'call.failed'; callId: string; failure: Failure }
   | { type: 'tool.settled'; callId: string; outcome: ToolOutcome; atMs: number }
   | { type: 'run.deadline'; turnId: string }
@@ -123,7 +124,15 @@ export interface RunActions {
   /** Appends one `tool` event for a whole batch, from the staged results, in this order. */
   toolEvent: { calls: { toolCallId: string; toolId: string }[] };
   effect:
-    | { kind: 'router-call'; id: string; deadlineAtMs: number; /** The transcript up to here, exclusive. */ stepCount: number; useFallbackModel: boolean; lists: Record<string, string> }
+    | {
+        kind: 'router-call';
+        id: string;
+        deadlineAtMs: number;
+        /** The transcript up to here, exclusive. */
+        stepCount: number;
+        useFallbackModel: boolean;
+        lists: Record<string, string>;
+      }
     | { kind: 'tool-list'; id: string; deadlineAtMs: number; servers: readonly string[] }
     /** The arguments stand in the staged message that has the tool call. */
     | { kind: 'tool-call'; id: string; deadlineAtMs: number; toolCallId: string; toolId: string; listHash: string };

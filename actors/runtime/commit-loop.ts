@@ -7,12 +7,13 @@ import { isPassingFault, sqlStateOf } from '#shared/storage/passing-fault.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { CommitPlan } from './commit-plan.ts';
 import { commitParameters, commitStatement } from './commit-statement.ts';
-import type { Surroundings } from './interpret.ts';
 import type { Entry, Mailbox } from './mailbox.ts';
 import type { Outbox } from './outbox.ts';
 import type { PartitionClaim } from './ownership.ts';
 import { nameOf, type Parsed, type PlanInput, parseEntry, planBatch, planBurial, type Repeats, type States, seenKeyOf } from './plan-batch.ts';
+import { type RunFactsReader, readRunFacts } from './run-facts.ts';
 import type { Snapshots } from './snapshots.ts';
+import type { Surroundings } from './surroundings.ts';
 import type { Timers } from './timers.ts';
 
 /** Commands in one statement. Larger batches take longer than they save. */
@@ -28,6 +29,7 @@ export interface CommitLoopDeps {
   snapshots: Snapshots;
   timers: Timers;
   outbox: Outbox;
+  runFacts: RunFactsReader;
   settings: { coalesceMs: number; turnTimeoutMs: number };
   /** The greeting of a bundle, null when it has none. */
   greetingOf(bundleHash: string): Promise<string | null>;
@@ -43,6 +45,8 @@ export class CommitLoop {
   readonly #deps: CommitLoopDeps;
   readonly #mailboxes = new Map<number, Mailbox>();
   #running: Promise<void> | null = null;
+  /** The batch that is being applied and stored. */
+  #inHand: Promise<void> = Promise.resolve();
   #flushRows = false;
   #stopped = false;
   /** Where the next batch begins, so that no partition starves. */
@@ -60,9 +64,12 @@ export class CommitLoop {
     return [...this.#mailboxes.values()];
   }
 
-  get claims(): PartitionClaim[] {
-    return this.mailboxes.map((mailbox) => mailbox.claim);
+  get partitions(): number[] {
+    return [...this.#mailboxes.keys()];
   }
+
+  /** Whether the claim is one under which this host still owns its partition. */
+  isHeld = (claim: PartitionClaim): boolean => this.#mailboxes.get(claim.partition)?.claim === claim;
 
   mailboxOf(partition: number): Mailbox | undefined {
     return this.#mailboxes.get(partition);
@@ -86,6 +93,26 @@ export class CommitLoop {
     this.kick();
   }
 
+  /**
+   * Lets partitions go: nothing new of them is taken up, and what is in hand is stored. What waits still stays in the log and in the
+   * timers' rows, for the next owner.
+   *
+   * @returns the claims as the last commit left them
+   */
+  async letGo(partitions: readonly number[]): Promise<PartitionClaim[]> {
+    const leaving = partitions.flatMap((partition) => this.#mailboxes.get(partition) ?? []);
+    await Promise.all(leaving.map((mailbox) => mailbox.abandon()));
+    await this.#inHand.catch(() => {});
+    const ours = leaving.filter((mailbox) => this.isHeld(mailbox.claim));
+    for (const { claim } of ours) this.#forget(claim.partition);
+    return ours.map((mailbox) => mailbox.claim);
+  }
+
+  /** Drops partitions at once, without a commit: another host may own them by now. */
+  drop(partitions: readonly number[], why: string): void {
+    if (partitions.length > 0) this.#giveUp(partitions, new Error(why));
+  }
+
   /** Applies what is waiting, then does nothing any more. */
   async stop(): Promise<void> {
     await Promise.all(this.mailboxes.map((mailbox) => mailbox.stopReading()));
@@ -106,7 +133,8 @@ export class CommitLoop {
   async #run(): Promise<void> {
     while (this.#hasWork()) {
       this.#flushRows = false;
-      await this.#commit(this.#takeBatch().map(parseEntry));
+      this.#inHand = this.#commit(this.#takeBatch().map(parseEntry));
+      await this.#inHand;
     }
   }
 
@@ -124,6 +152,7 @@ export class CommitLoop {
 
   /** Commits a batch whatever it takes: repeats are filtered, a culprit is isolated, an absent database is waited for. */
   async #commit(batch: Parsed[]): Promise<void> {
+    this.#leaveToNewer(batch);
     const input = await this.#inputOf(batch);
     const repeats: Repeats = new Map();
     let outcome = await this.#execute(planBatch(batch, repeats, input));
@@ -142,23 +171,28 @@ export class CommitLoop {
     this.#deps.log.error({ err: outcome.error, command_id: nameOf(culprit.entry) }, 'a command could not be stored');
     const burial = await this.#execute(planBurial(culprit, outcome.error, input));
     // Not even the dead letter can be stored: to go on would lose the command in silence.
-    if (burial.kind !== 'committed') this.#giveUp([culprit.entry.partition], burial.error);
+    if (burial.kind !== 'committed') this.#giveUp([culprit.entry.claim.partition], burial.error);
+  }
+
+  /**
+   * A command of a newer version is for a newer host: its partition is given up, and taken again after a while if no such host has come.
+   * To bury it would lose it.
+   */
+  #leaveToNewer(batch: readonly Parsed[]): void {
+    for (const { entry, isNewer } of batch) {
+      if (isNewer && this.isHeld(entry.claim)) this.#giveUp([entry.claim.partition], new Error(`${nameOf(entry)} is a command of a newer version`));
+    }
   }
 
   async #inputOf(batch: readonly Parsed[]): Promise<PlanInput> {
     const states = await this.#loadStates(batch);
-    return {
-      states,
-      surroundings: await this.#surroundings(batch),
-      claimOf: (partition) => this.#mailboxes.get(partition)?.claim,
-      log: this.#deps.log,
-    };
+    return { states, surroundings: await this.#surroundings(batch, states), isHeld: this.isHeld, log: this.#deps.log };
   }
 
   async #loadStates(batch: readonly Parsed[]): Promise<States> {
     for (;;) {
       // A partition that is given up below leaves the batch, so this ends.
-      const ids = batch.flatMap(({ entry, command }) => (command === null || !this.#mailboxes.has(entry.partition) ? [] : [command.sessionId]));
+      const ids = batch.flatMap(({ entry, command }) => (command === null || !this.isHeld(entry.claim) ? [] : [command.sessionId]));
       try {
         return await this.#patiently(() => this.#deps.snapshots.load(ids));
       } catch (error) {
@@ -169,19 +203,23 @@ export class CommitLoop {
     }
   }
 
-  async #surroundings(batch: readonly Parsed[]): Promise<Surroundings> {
+  async #surroundings(batch: readonly Parsed[], states: States): Promise<Surroundings> {
     const greetings = new Map<string, string | null>();
     for (const { command } of batch) {
       if (command?.type !== 'session.create' || greetings.has(command.bundleHash)) continue;
       greetings.set(command.bundleHash, await this.#greetingOf(command.bundleHash));
     }
+    const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
+    const about = await this.#patiently(() => readRunFacts(this.#deps.runFacts, commands, states));
     return {
+      ...about,
       atMs: this.#deps.clock.nowMs(),
       coalesceMs: this.#deps.settings.coalesceMs,
       turnTimeoutMs: this.#deps.settings.turnTimeoutMs,
       greetingOf: (bundleHash) => greetings.get(bundleHash) ?? null,
       newId: () => ulid(),
       newTraceId: traceId,
+      chance: Math.random,
     };
   }
 
@@ -202,6 +240,7 @@ export class CommitLoop {
       if (claim !== undefined) plan.touch(claim);
       return claim !== undefined;
     });
+    plan.leaveOut(this.isHeld);
     if (plan.partitions.size === 0) return { kind: 'committed', owned: new Set() };
     const outcome = await this.#store(plan);
     if (outcome.kind === 'committed') this.#settle(plan, outcome.owned);
@@ -209,8 +248,7 @@ export class CommitLoop {
   }
 
   async #store(plan: CommitPlan): Promise<Outcome> {
-    const claims = new Map(this.claims.map((claim) => [claim.partition, claim]));
-    const parameters = commitParameters(plan, claims);
+    const parameters = commitParameters(plan);
     for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
       try {
         const { rows } = await this.#deps.database.query<{ owned: number[] }>(commitStatement, parameters);
@@ -220,20 +258,20 @@ export class CommitLoop {
         if (!isPassingFault(error)) return { kind: 'refused', error };
         this.#deps.log.warn({ err: error }, 'the outcome of a commit is not known');
         await pause(pauseMs);
-        const owned = await this.#patiently(() => this.#readBack(plan, claims));
+        const owned = await this.#patiently(() => this.#readBack(plan));
         if (owned !== null) return { kind: 'committed', owned };
       }
     }
   }
 
   /** After an unknown outcome: the partitions that the lost commit did commit, or null when it left no trace and can be tried again. */
-  async #readBack(plan: CommitPlan, claims: ReadonlyMap<number, PartitionClaim>): Promise<Set<number> | null> {
+  async #readBack(plan: CommitPlan): Promise<Set<number> | null> {
     const { rows } = await this.#deps.database.query<{ p: number; epoch: number; commit_no: number }>(
       'select p, epoch, commit_no from parts where p = any($1::int[])',
       [[...plan.partitions.keys()]],
     );
-    const ours = rows.filter((row) => row.epoch === claims.get(row.p)?.epoch);
-    const committed = ours.filter((row) => row.commit_no === (claims.get(row.p)?.commitNo ?? 0) + 1);
+    const ours = rows.filter((row) => row.epoch === plan.partitions.get(row.p)?.claim.epoch);
+    const committed = ours.filter((row) => row.commit_no === (plan.partitions.get(row.p)?.claim.commitNo ?? 0) + 1);
     if (committed.length === 0 && ours.length > 0) return null;
     return new Set(committed.map((row) => row.p));
   }
@@ -254,25 +292,27 @@ export class CommitLoop {
 
   /** The commit stands: what is in memory follows it, and the world is told. */
   #settle(plan: CommitPlan, owned: ReadonlySet<number>): void {
+    // What was let go, or lost and won anew, while the commit was on its way: its memory is not ours to write any more.
+    const held = new Set<number>();
     const lost: number[] = [];
-    for (const [partition, { cursor, cursorMessageId }] of plan.partitions) {
-      const claim = this.#mailboxes.get(partition)?.claim;
-      if (claim === undefined) continue;
+    for (const [partition, { claim, cursor, cursorMessageId }] of plan.partitions) {
+      if (!this.isHeld(claim)) continue;
       if (!owned.has(partition)) {
         lost.push(partition);
         continue;
       }
+      held.add(partition);
       claim.commitNo += 1;
       claim.cursor = cursor;
       claim.cursorMessageId = cursorMessageId;
     }
-    this.#deps.snapshots.keep([...plan.sessions.values()].filter((state) => owned.has(state.partition)));
+    this.#deps.snapshots.keep([...plan.sessions.values()].filter((state) => held.has(state.partition)));
     for (const timer of plan.timers.values()) {
-      if (!owned.has(timer.partition)) continue;
+      if (!held.has(timer.partition)) continue;
       if (timer.dueAtMs === null) this.#deps.timers.disarm(timer.key);
       else this.#deps.timers.arm(timer);
     }
-    this.#deps.outbox.release(plan, owned);
+    this.#deps.outbox.release(plan, held);
     if (lost.length > 0) this.#giveUp(lost, new Error('another host owns the partition'));
   }
 
@@ -280,13 +320,17 @@ export class CommitLoop {
     this.#deps.log.error({ err: error, partitions }, 'partitions are given up');
     for (const partition of partitions) {
       const mailbox = this.#mailboxes.get(partition);
-      this.#mailboxes.delete(partition);
-      this.#deps.snapshots.forget(partition);
-      this.#deps.timers.forget(partition);
-      this.#deps.outbox.forget(partition);
+      this.#forget(partition);
       // Not awaited: the reader's handler may itself be waiting for this loop to make room.
       mailbox?.abandon().catch((cause: unknown) => this.#deps.log.warn({ err: cause, partition }, 'a reader did not stop'));
     }
+  }
+
+  #forget(partition: number): void {
+    this.#mailboxes.delete(partition);
+    this.#deps.snapshots.forget(partition);
+    this.#deps.timers.forget(partition);
+    this.#deps.outbox.forget(partition);
   }
 
   /** A read that must succeed before anything can go on: tried again for as long as it takes. */

@@ -1,36 +1,54 @@
 import type { Answer } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
+import type { RunError, StepMessage } from '../run/types.ts';
+import type { EffectRow } from './effects.ts';
 import type { PartitionClaim } from './ownership.ts';
 import type { SessionState } from './snapshots.ts';
-
-/** An effect as its row names it: the request is rendered from the inputs whenever it is published, and renders the same each time. */
-export interface EffectRow {
-  partition: number;
-  id: string;
-  sessionId: string;
-  turnId: string;
-  kind: 'router-call';
-  inputs: RouterCallInputs;
-  createdAtMs: number;
-}
-
-export interface RouterCallInputs {
-  /** Which rendering: a change of the prompt's building takes a new number. */
-  template: 'compose@1';
-  bundleHash: string;
-  /** The log up to and including this offset is the conversation. */
-  upToOffset: number;
-  deadlineAtMs: number;
-  traceparent: string | null;
-}
 
 /** What is left to do once the commit has returned; all of it can be made again from the rows. */
 export interface AfterCommit {
   answers: { partition: number; gateway: string; commandId: string; answer: Answer; repeat: boolean }[];
   /** By session: the first and last new offset and the stored texts. */
-  notices: Map<string, { partition: number; first: number; last: number; events: string[] }>;
+  notices: Map<string, { partition: number; first: number; last: number; events: string[]; isDeleted: boolean }>;
   /** Calls whose workers are told to stop. */
   aborts: { partition: number; callId: string }[];
+}
+
+export type EffectState = 'open' | 'done' | 'superseded';
+
+/** How far a run has come, as its row shows it. What is null stays as it was. */
+export interface RunProgress {
+  partition: number;
+  id: string;
+  state: 'running' | 'succeeded' | 'failed';
+  output: Record<string, unknown> | null;
+  error: RunError | null;
+  startedAtMs: number | null;
+  completedAtMs: number | null;
+}
+
+/** A callback: what is posted, and where to. The body's bytes are fixed here, once and for all. */
+export interface DeliveryRow {
+  partition: number;
+  id: string;
+  sessionId: string;
+  runId: string;
+  url: string;
+  hostAllowlist: readonly string[] | null;
+  bundleHash: string;
+  idempotencyKey: string;
+  traceId: string;
+  traceparent: string | null;
+  body: string;
+  createdAtMs: number;
+}
+
+interface DeadLetter {
+  partition: number;
+  id: string;
+  source: 'command' | 'delivery';
+  reason: string;
+  body: string;
 }
 
 /**
@@ -38,38 +56,76 @@ export interface AfterCommit {
  * of the batch did to them replaces what an earlier one did.
  */
 export class CommitPlan {
-  readonly partitions = new Map<number, { cursor: number; cursorMessageId: string | null }>();
+  readonly partitions = new Map<number, { claim: PartitionClaim; cursor: number; cursorMessageId: string | null }>();
   readonly sessions = new Map<string, SessionState>();
-  readonly events: { partition: number; sessionId: string; event: ConversationEvent; text: string }[] = [];
+  readonly deletedSessions = new Map<string, number>();
   readonly seen = new Map<string, { partition: number; sessionId: string; commandId: string; answer: Answer | null }>();
-  readonly effects = new Map<string, EffectRow & { state: 'open' | 'done' | 'superseded' }>();
+  readonly effects = new Map<string, EffectRow & { state: EffectState }>();
   /** Effects of earlier commits that are open no longer. */
   readonly effectStates = new Map<string, { partition: number; state: 'done' | 'superseded' }>();
   readonly outboxDone = new Map<string, number>();
   readonly timers = new Map<string, { partition: number; key: string; dueAtMs: number; command: string } | { partition: number; key: string; dueAtMs: null }>();
-  readonly deadLetters: { partition: number; id: string; reason: string; body: string }[] = [];
+  readonly runs = new Map<string, RunProgress>();
+  readonly deliveries = new Map<string, DeliveryRow>();
+  readonly deliveryStates = new Map<string, { partition: number; state: 'delivered' | 'dead' }>();
+  readonly deadLetters: DeadLetter[] = [];
   readonly after: AfterCommit = { answers: [], notices: new Map(), aborts: [] };
+  #events: { partition: number; sessionId: string; event: ConversationEvent; text: string }[] = [];
+  #steps: { partition: number; sessionId: string; runId: string; seq: number; message: StepMessage }[] = [];
+
+  get events(): readonly { partition: number; sessionId: string; event: ConversationEvent; text: string }[] {
+    return this.#events;
+  }
+
+  get steps(): readonly { partition: number; sessionId: string; runId: string; seq: number; message: StepMessage }[] {
+    return this.#steps;
+  }
 
   /** Takes a partition into the commit; its cursor stays where it is unless `advance` moves it. */
   touch(claim: PartitionClaim): void {
     if (this.partitions.has(claim.partition)) return;
-    this.partitions.set(claim.partition, { cursor: claim.cursor, cursorMessageId: claim.cursorMessageId });
+    this.partitions.set(claim.partition, { claim, cursor: claim.cursor, cursorMessageId: claim.cursorMessageId });
   }
 
-  /** Moves a cursor forward, never back. The message id is null where the partition's own last command lies further back. */
-  advance(partition: number, cursor: number, cursorMessageId: string | null): void {
-    if (cursor > (this.partitions.get(partition)?.cursor ?? 0)) this.partitions.set(partition, { cursor, cursorMessageId });
+  /** Takes partitions out again that have been lost since they came in: the statement would only fence them. */
+  leaveOut(isHeld: (claim: PartitionClaim) => boolean): void {
+    for (const [partition, { claim }] of this.partitions) if (!isHeld(claim)) this.partitions.delete(partition);
+  }
+
+  /** Moves a cursor forward, never back. */
+  advance(claim: PartitionClaim, cursor: number, cursorMessageId: string | null): void {
+    this.touch(claim);
+    if (cursor > (this.partitions.get(claim.partition)?.cursor ?? 0)) this.partitions.set(claim.partition, { claim, cursor, cursorMessageId });
+  }
+
+  /** The log is another one than the cursor was of: what follows counts from its beginning. */
+  restart(claim: PartitionClaim): void {
+    this.partitions.set(claim.partition, { claim, cursor: 0, cursorMessageId: null });
   }
 
   appendEvent(partition: number, sessionId: string, event: ConversationEvent): void {
     const text = JSON.stringify(event);
-    this.events.push({ partition, sessionId, event, text });
+    this.#events.push({ partition, sessionId, event, text });
     const notice = this.after.notices.get(sessionId);
-    if (notice === undefined) this.after.notices.set(sessionId, { partition, first: event.offset, last: event.offset, events: [text] });
-    else {
-      notice.last = event.offset;
-      notice.events.push(text);
+    if (notice === undefined) {
+      this.after.notices.set(sessionId, { partition, first: event.offset, last: event.offset, events: [text], isDeleted: false });
+      return;
     }
+    notice.last = event.offset;
+    notice.events.push(text);
+  }
+
+  stage(partition: number, sessionId: string, runId: string, seq: number, message: StepMessage): void {
+    this.#steps.push({ partition, sessionId, runId, seq, message });
+  }
+
+  /** All rows of the session go, those of this very commit too: they would otherwise come in beside the deletion. */
+  deleteSession(partition: number, sessionId: string): void {
+    this.deletedSessions.set(sessionId, partition);
+    this.#events = this.#events.filter((row) => row.sessionId !== sessionId);
+    this.#steps = this.#steps.filter((row) => row.sessionId !== sessionId);
+    const last = (this.sessions.get(sessionId)?.head ?? 0) - 1;
+    this.after.notices.set(sessionId, { partition, first: last + 1, last, events: [], isDeleted: true });
   }
 
   openEffect(effect: EffectRow): void {
@@ -94,5 +150,11 @@ export class CommitPlan {
 
   disarmTimer(partition: number, key: string): void {
     this.timers.set(key, { partition, key, dueAtMs: null });
+  }
+
+  /** A run that begins and ends in one commit is one row: what the end does not say stays as the beginning said it. */
+  recordRun(progress: RunProgress): void {
+    const earlier = this.runs.get(progress.id);
+    this.runs.set(progress.id, { ...progress, startedAtMs: progress.startedAtMs ?? earlier?.startedAtMs ?? null });
   }
 }

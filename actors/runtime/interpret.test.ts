@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest';
 import type { Answer, CommandOf, SessionCommand } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import { CommitPlan } from './commit-plan.ts';
-import { applyCommand, failTurn, type Surroundings } from './interpret.ts';
+import { applyCommand, failActor } from './interpret.ts';
 import type { SessionState } from './snapshots.ts';
+import type { Surroundings } from './surroundings.ts';
 
 const COALESCE_MS = 150;
 
@@ -288,6 +289,10 @@ class World {
         this.#ids += 1;
         return String(this.#ids).padStart(32, 'f');
       },
+      runOf: () => null,
+      toolsOf: () => null,
+      stagedOf: () => new Map(),
+      chance: () => 0.5,
     };
   }
 
@@ -301,7 +306,7 @@ class World {
   poison(): void {
     if (this.state === null) return;
     const plan = new CommitPlan();
-    failTurn(plan, 1, this.state, post('poison'), this.surroundings());
+    failActor(plan, 1, this.state, post('poison'), this.surroundings());
     this.#store(plan);
   }
 
@@ -316,6 +321,7 @@ class World {
       text,
       model: 'scripted/assistant',
       provider: 'Scripted',
+      toolCalls: [],
       finishReason,
       usage: null,
     };
@@ -355,7 +361,7 @@ class World {
       this.calls.push(effect.id);
       if (effect.state !== 'open') continue;
       this.openCall = effect.id;
-      this.upToOffset = effect.inputs.upToOffset;
+      if (effect.kind === 'router-call') this.upToOffset = effect.inputs.upToOffset;
     }
     for (const { callId } of plan.after.aborts) this.aborted.push(callId);
     for (const timer of plan.timers.values()) {

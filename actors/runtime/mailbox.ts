@@ -2,11 +2,21 @@ import type { CommandLog, StoredCommand, Subscription } from '#bus/bus.ts';
 import type { PartitionClaim } from './ownership.ts';
 import type { DueTimer } from './timers.ts';
 
-/** One thing to apply. `skip` moves the cursor of a partition without commands to where the log ends, so that the log can be purged. */
-export type Entry =
-  | { kind: 'command'; partition: number; stored: StoredCommand }
-  | { kind: 'timer'; partition: number; key: string; command: string }
-  | { kind: 'skip'; partition: number; toSequence: number };
+/**
+ * One thing to apply, under the claim it was read with: when the partition is lost meanwhile, and be it won again, the entry is void.
+ *
+ * `start`: a run that was accepted and whose command was lost. `skip` moves the cursor of a partition without commands to where the log
+ * ends, so that the log can be purged. `restart`: the log is another one than before, and what follows has lower sequences.
+ */
+export type Entry = { claim: PartitionClaim } & (
+  | { kind: 'command'; stored: StoredCommand }
+  | { kind: 'timer'; key: string; command: string }
+  | { kind: 'start'; command: string }
+  | { kind: 'skip'; toSequence: number; messageId: string | null }
+  | { kind: 'restart' }
+);
+
+type EntryContent = Entry extends infer Kind ? (Kind extends Entry ? Omit<Kind, 'claim'> : never) : never;
 
 /** Commands of one partition that wait for the commit in flight. Beyond this the log itself is the queue: it is durable and cheap. */
 const MAX_WAITING = 512;
@@ -28,51 +38,58 @@ export class Mailbox {
   }
 
   follow(log: CommandLog): void {
-    this.#reader = log.read(this.claim.partition, this.claim.cursor, (commands) => this.#take(commands));
+    if (this.#closed) return;
+    const { partition, cursor, cursorMessageId } = this.claim;
+    this.#reader = log.read(partition, { sequence: cursor, messageId: cursorMessageId }, (commands) => this.#take(commands), {
+      onRestart: () => {
+        this.#lastSequence = 0;
+        this.#push({ kind: 'restart' });
+      },
+    });
   }
 
   get waiting(): number {
     return this.#entries.length;
   }
 
-  fire(timer: DueTimer): void {
-    this.#push({ kind: 'timer', ...timer });
+  fire({ key, command }: DueTimer): void {
+    this.#push({ kind: 'timer', key, command });
+  }
+
+  start(command: string): void {
+    this.#push({ kind: 'start', command });
   }
 
   /** Everything of this partition up to the sequence is applied: the cursor may move there. */
-  skipTo(toSequence: number): void {
-    this.#push({ kind: 'skip', partition: this.claim.partition, toSequence });
+  skipTo(toSequence: number, messageId: string | null): void {
+    this.#push({ kind: 'skip', toSequence, messageId });
   }
 
   /** Takes the oldest entries out, at most `count`. */
   take(count: number): Entry[] {
     const taken = this.#entries.splice(0, count);
-    if (this.#entries.length < MAX_WAITING) {
-      this.#roomWaiter?.();
-      this.#roomWaiter = null;
-    }
+    if (this.#entries.length < MAX_WAITING) this.#makeRoom();
     return taken;
   }
 
   /** Stops reading. What waits here can still be taken. */
   async stopReading(): Promise<void> {
-    this.#roomWaiter?.();
-    this.#roomWaiter = null;
+    this.#makeRoom();
     const reader = this.#reader;
     this.#reader = null;
     await reader?.stop();
   }
 
-  /** The partition is another host's now: nothing of it is applied any more. */
+  /** Nothing that waits here is applied any more, and nothing new is taken in: the log has it for the partition's next owner. */
   async abandon(): Promise<void> {
     this.#closed = true;
     this.#entries.length = 0;
     await this.stopReading();
   }
 
-  #push(entry: Entry): void {
+  #push(content: EntryContent): void {
     if (this.#closed) return;
-    this.#entries.push(entry);
+    this.#entries.push({ ...content, claim: this.claim });
     this.#onEntry();
   }
 
@@ -81,12 +98,17 @@ export class Mailbox {
       // A reader that lost its place may begin again a little earlier.
       if (this.#closed || stored.sequence <= this.#lastSequence) continue;
       this.#lastSequence = stored.sequence;
-      this.#entries.push({ kind: 'command', partition: this.claim.partition, stored });
+      this.#entries.push({ kind: 'command', stored, claim: this.claim });
     }
     this.#onEntry();
     if (this.#entries.length < MAX_WAITING || this.#reader === null) return;
     await new Promise<void>((resolve) => {
       this.#roomWaiter = resolve;
     });
+  }
+
+  #makeRoom(): void {
+    this.#roomWaiter?.();
+    this.#roomWaiter = null;
   }
 }

@@ -1,10 +1,11 @@
-import type { Bus } from '#bus/bus.ts';
+import type { Bus, WorkKind } from '#bus/bus.ts';
 import type { AnswerMessage, NoticeMessage } from '#bus/messages/session.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { AfterCommit, CommitPlan, EffectRow, RouterCallInputs } from './commit-plan.ts';
+import type { AfterCommit, CommitPlan } from './commit-plan.ts';
+import type { EffectContent, EffectRow } from './effects.ts';
 
 /** Notices carry the events themselves up to this size; readers fetch larger ones by their offsets. */
 const MAX_NOTICE_BYTES = 32 * 1_024;
@@ -13,6 +14,20 @@ const MAX_PUBLISHING = 32;
 /** First and longest pause before an effect that could not be published is tried again. */
 const RETRY_FIRST_MS = 50;
 const RETRY_LONGEST_MS = 5_000;
+/** Where each kind of effect is worked on. */
+const workKinds = {
+  'router-call': 'router.turn',
+  'run-call': 'router.turn',
+  'tool-list': 'tool',
+  'tool-call': 'tool',
+  delivery: 'delivery',
+} as const satisfies Record<EffectContent['kind'], WorkKind>;
+
+interface Wanted {
+  effect: EffectRow;
+  republished: boolean;
+}
+
 /** A row is deleted this long after its publish was acknowledged, if no other commit took it along before. */
 const DELETE_WITHIN_MS = 500;
 
@@ -20,8 +35,8 @@ export interface OutboxDeps {
   bus: Bus;
   clock: Clock;
   log: Log;
-  /** Makes the work item of an effect from the inputs that its row names. */
-  render(effect: EffectRow): Promise<string>;
+  /** Makes the work item of an effect from the inputs that its row names. `republished`: the item may have been on the bus before. */
+  render(effect: EffectRow, republished: boolean): Promise<string>;
   /** Rows of published effects wait for a commit. */
   onRowsDone(): void;
   /** The item can never be made: the owner is told by a command, so that its turn does not wait for ever. */
@@ -36,7 +51,7 @@ export interface OutboxDeps {
 export class Outbox {
   readonly #deps: OutboxDeps;
   /** Effects that are wanted and not yet known to be published. */
-  readonly #wanted = new Map<string, EffectRow>();
+  readonly #wanted = new Map<string, Wanted>();
   readonly #queue: string[] = [];
   /** Open effects, published or not: what a turn of this host is waiting for. */
   readonly #open = new Map<string, number>();
@@ -59,7 +74,7 @@ export class Outbox {
     const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]);
     for (const row of rows) {
       this.#open.set(row.id, row.p);
-      if (row.unpublished) this.#want(effectOf(row));
+      if (row.unpublished) this.#want(effectOf(row), true);
     }
     this.#pump();
   }
@@ -70,7 +85,7 @@ export class Outbox {
     for (const effect of plan.effects.values()) {
       if (!owned.has(effect.partition) || effect.state !== 'open') continue;
       this.#open.set(effect.id, effect.partition);
-      this.#want(effect);
+      this.#want(effect, false);
     }
     for (const [id, { partition }] of plan.effectStates) {
       if (!owned.has(partition)) continue;
@@ -92,7 +107,7 @@ export class Outbox {
 
   forget(partition: number): void {
     for (const map of [this.#open, this.#published]) for (const [id, p] of map) if (p === partition) map.delete(id);
-    for (const [id, effect] of this.#wanted) if (effect.partition === partition) this.#wanted.delete(id);
+    for (const [id, { effect }] of this.#wanted) if (effect.partition === partition) this.#wanted.delete(id);
   }
 
   /** Publishes nothing new and waits for what is on its way. */
@@ -108,10 +123,10 @@ export class Outbox {
       const message: AnswerMessage = { v: 1, ...rest };
       if (owned.has(partition)) board.publish(subjectOf(addresses.answers, gateway), JSON.stringify(message));
     }
-    for (const [sessionId, { partition, first, last, events }] of notices) {
+    for (const [sessionId, { partition, first, last, events, isDeleted }] of notices) {
       if (!owned.has(partition)) continue;
       const size = events.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-      const message: NoticeMessage = { v: 1, first, last, events: size > MAX_NOTICE_BYTES ? null : events };
+      const message: NoticeMessage = { v: 1, first, last, events: size > MAX_NOTICE_BYTES ? null : events, ...(isDeleted ? { isDeleted } : {}) };
       board.publish(subjectOf(addresses.notices, sessionId), JSON.stringify(message));
     }
     for (const { partition, callId } of aborts) {
@@ -119,8 +134,8 @@ export class Outbox {
     }
   }
 
-  #want(effect: EffectRow): void {
-    this.#wanted.set(effect.id, effect);
+  #want(effect: EffectRow, republished: boolean): void {
+    this.#wanted.set(effect.id, { effect, republished });
     this.#queue.push(effect.id);
   }
 
@@ -139,17 +154,20 @@ export class Outbox {
   async #publish(id: string): Promise<void> {
     const { bus, render, fail, log } = this.#deps;
     for (let pauseMs = RETRY_FIRST_MS; !this.#stopped; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
-      const effect = this.#wanted.get(id);
-      if (effect === undefined) return;
+      const wanted = this.#wanted.get(id);
+      if (wanted === undefined) return;
+      const { effect } = wanted;
       try {
-        const body = await render(effect);
+        const body = await render(effect, wanted.republished);
         // Superseded while it was rendered: nothing was opened, nothing needs to be aborted.
-        if (!this.#wanted.has(id)) return;
-        await bus.work.publish('router.turn', id, body);
+        if (this.#wanted.get(id) !== wanted) return;
+        await bus.work.publish(workKinds[effect.kind], id, body);
         this.#wanted.delete(id);
         if (this.#open.has(id)) this.#markDone(effect);
         return;
       } catch (error) {
+        // Whether it is on the bus by now is not known: if so, its worker should look before it works.
+        wanted.republished = true;
         if (this.#deps.clock.nowMs() >= effect.inputs.deadlineAtMs) {
           this.#wanted.delete(id);
           fail(effect, error);
@@ -176,23 +194,19 @@ interface OpenEffectRow {
   p: number;
   session_id: string;
   turn_id: string;
-  inputs: RouterCallInputs;
+  kind: EffectContent['kind'];
+  inputs: EffectContent['inputs'];
   created_at: Date;
   unpublished: boolean;
 }
 
 function effectOf(row: OpenEffectRow): EffectRow {
-  return {
-    partition: row.p,
-    id: row.id,
-    sessionId: row.session_id,
-    turnId: row.turn_id,
-    kind: 'router-call',
-    inputs: row.inputs,
-    createdAtMs: row.created_at.getTime(),
-  };
+  const { id, p: partition, session_id: sessionId, turn_id: turnId } = row;
+  // The two columns were written together, by a commit of this program.
+  const content = { kind: row.kind, inputs: row.inputs } as EffectContent;
+  return { partition, id, sessionId, turnId, createdAtMs: row.created_at.getTime(), ...content };
 }
 
-const SELECT_OPEN = `select id, p, session_id, turn_id, inputs, created_at,
+const SELECT_OPEN = `select id, p, session_id, turn_id, kind, inputs, created_at,
   exists (select 1 from outbox where outbox.p = effects.p and outbox.id = effects.id) as unpublished
   from effects where state = 'open' and p = any($1::int[]) order by created_at`;

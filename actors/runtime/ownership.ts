@@ -1,6 +1,6 @@
 import { PARTITION_COUNT } from '#bus/partition.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { Database } from '#shared/storage/database.ts';
+import type { Database, Queryable } from '#shared/storage/database.ts';
 
 /** A partition in the hands of this host. The epoch is the fencing token: whoever commits with an older one commits nothing. */
 export interface PartitionClaim {
@@ -10,6 +10,7 @@ export interface PartitionClaim {
   commitNo: number;
   /** Sequence of the last command that is applied. */
   cursor: number;
+  /** Id of the command at the cursor; null when it is not known. */
   cursorMessageId: string | null;
 }
 
@@ -23,44 +24,54 @@ export async function layPartitions(database: Database): Promise<void> {
   await database.query(`insert into parts (p) select generate_series(0, $1::int) on conflict (p) do nothing`, [PARTITION_COUNT - 1]);
 }
 
-/**
- * Takes every partition: each gets a new epoch, so that a former owner that still runs is fenced out at its next commit. The
- * statement waits for a commit in flight and returns the cursor it leaves.
- *
- * @param log the command log as it is now. A log of another creation holds none of the old sequences: reading starts anew, and the
- *   seen keys make that harmless.
- */
-export async function takePartitions(database: Database, { hostId, machineVersion, logCreated }: TakeOptions): Promise<PartitionClaim[]> {
-  const { rows } = await database.query<{ p: number; epoch: number; commit_no: number; cursor: number; cursor_msg: string | null }>(
-    `update parts set epoch = epoch + 1, owner = $1, machine_v = $2,
-       cursor = case when log_created is not distinct from $3 then cursor else 0 end,
-       cursor_msg = case when log_created is not distinct from $3 then cursor_msg end,
-       log_created = $3
-     where machine_v <= $2 returning p, epoch, commit_no, cursor, cursor_msg`,
-    [hostId, machineVersion, logCreated],
-  );
-  if (rows.length < PARTITION_COUNT) {
-    throw new SwitchyardError('storage.schema_refused', 'the store was last written by a newer version of this program');
-  }
-  return rows.map((row) => ({
-    partition: row.p,
-    epoch: row.epoch,
-    commitNo: row.commit_no,
-    cursor: row.cursor,
-    cursorMessageId: row.cursor_msg,
-  }));
-}
-
 interface TakeOptions {
   hostId: string;
   machineVersion: number;
+  /** The command log as it is now. */
   logCreated: string;
+  partitions: readonly number[];
+  /** An owner that was not seen for this long is dead, and its partitions are free. */
+  deadAfterMs: number;
 }
 
-/** Gives the partitions back after the last commit, so that whoever comes next need not wait for us to look dead. */
-export async function releasePartitions(database: Database, claims: readonly PartitionClaim[]): Promise<void> {
-  await database.query(`update parts set owner = null from unnest($1::int[], $2::bigint[]) as i (p, epoch) where parts.p = i.p and parts.epoch = i.epoch`, [
-    claims.map((claim) => claim.partition),
-    claims.map((claim) => claim.epoch),
+/**
+ * Takes those of the partitions that are free, ours already, or a dead host's. Each gets a new epoch, so that a former owner that still
+ * runs is fenced out at its next commit. The statement waits for a commit in flight and returns the cursor it leaves. A log of another
+ * creation holds none of the old sequences: reading starts anew, and the seen keys make that harmless.
+ */
+export async function takePartitions(database: Queryable, options: TakeOptions): Promise<PartitionClaim[]> {
+  const { hostId, machineVersion, logCreated, partitions, deadAfterMs } = options;
+  const { rows } = await database.query<{ p: number; epoch: number; commit_no: number; cursor: number; cursor_msg: string | null }>(TAKE, [
+    hostId,
+    machineVersion,
+    logCreated,
+    partitions,
+    deadAfterMs,
   ]);
+  return rows.map((row) => ({ partition: row.p, epoch: row.epoch, commitNo: row.commit_no, cursor: row.cursor, cursorMessageId: row.cursor_msg }));
+}
+
+// `free` locks the rows in one order, as commits do, so that two hosts never wait for each other in a circle.
+const TAKE = `
+with free as materialized (
+  select parts.p from parts
+  where parts.p = any($4::int[]) and parts.machine_v <= $2
+    and (parts.owner is null or parts.owner = $1 or not exists (
+      select 1 from hosts where hosts.id = parts.owner and hosts.seen_at > clock_timestamp() - make_interval(secs => $5::float8 / 1000)))
+  order by parts.p for update of parts)
+update parts set epoch = parts.epoch + 1, owner = $1, machine_v = $2,
+  cursor = case when log_created is not distinct from $3 then parts.cursor else 0 end,
+  cursor_msg = case when log_created is not distinct from $3 then parts.cursor_msg end,
+  log_created = $3
+from free where parts.p = free.p
+returning parts.p, parts.epoch, parts.commit_no, parts.cursor, parts.cursor_msg`;
+
+/** Gives partitions back after their last commit, so that whoever comes next need not wait for us to look dead. */
+export async function releasePartitions(database: Queryable, claims: readonly PartitionClaim[]): Promise<void> {
+  await database.query(
+    `with ours as materialized (
+       select parts.p from parts join unnest($1::int[], $2::bigint[]) as i (p, epoch) on parts.p = i.p and parts.epoch = i.epoch order by parts.p for update of parts)
+     update parts set owner = null from ours where parts.p = ours.p`,
+    [claims.map((claim) => claim.partition), claims.map((claim) => claim.epoch)],
+  );
 }

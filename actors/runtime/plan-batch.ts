@@ -2,10 +2,11 @@ import type { Answer, SessionCommand } from '#bus/messages/session.ts';
 import { sessionCommand } from '#bus/messages/session.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { CommitPlan } from './commit-plan.ts';
-import { applyCommand, failTurn, type Surroundings } from './interpret.ts';
+import { applyCommand, failActor } from './interpret.ts';
 import type { Entry } from './mailbox.ts';
 import type { PartitionClaim } from './ownership.ts';
 import type { SessionState } from './snapshots.ts';
+import type { Surroundings } from './surroundings.ts';
 
 /** Longest reason that a dead letter keeps. */
 const MAX_REASON_CHARACTERS = 500;
@@ -17,7 +18,12 @@ export interface Parsed {
   entry: Entry;
   command: SessionCommand | null;
   body: string;
+  /** Whether it is of a version that came after this one. */
+  isNewer: boolean;
 }
+
+/** The version of commands that this program knows. */
+const COMMAND_VERSION = 1;
 
 export type States = ReadonlyMap<string, SessionState | null>;
 
@@ -28,19 +34,25 @@ export interface PlanInput {
   /** States before the batch; null for sessions that do not exist. */
   states: States;
   surroundings: Surroundings;
-  claimOf(partition: number): PartitionClaim | undefined;
+  /** Whether the claim is one under which this host still owns its partition. */
+  isHeld(claim: PartitionClaim): boolean;
   log: Log;
 }
 
 export function parseEntry(entry: Entry): Parsed {
-  if (entry.kind === 'skip') return { entry, body: '', command: null };
-  const body = entry.kind === 'timer' ? entry.command : entry.stored.body;
+  if (entry.kind === 'skip' || entry.kind === 'restart') return { entry, body: '', command: null, isNewer: false };
+  const body = entry.kind === 'command' ? entry.stored.body : entry.command;
   try {
-    const parsed = sessionCommand.safeParse(JSON.parse(body));
-    return { entry, body, command: parsed.success ? parsed.data : null };
+    const value: unknown = JSON.parse(body);
+    const parsed = sessionCommand.safeParse(value);
+    return { entry, body, command: parsed.success ? parsed.data : null, isNewer: isNewer(value) };
   } catch {
-    return { entry, body, command: null };
+    return { entry, body, command: null, isNewer: false };
   }
+}
+
+function isNewer(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'v' in value && typeof value.v === 'number' && value.v > COMMAND_VERSION;
 }
 
 export function seenKeyOf({ sessionId, commandId }: { sessionId: string; commandId: string }): string {
@@ -52,7 +64,7 @@ export function planBatch(batch: readonly Parsed[], repeats: Repeats, input: Pla
   const plan = new CommitPlan();
   for (const parsed of batch) {
     const { entry, command } = parsed;
-    if (!passEntry(plan, entry, input) || entry.kind === 'skip') continue;
+    if (!passEntry(plan, entry, input) || entry.kind === 'skip' || entry.kind === 'restart') continue;
     if (command === null) {
       bury(plan, parsed, 'not a command that this version knows');
       continue;
@@ -60,36 +72,49 @@ export function planBatch(batch: readonly Parsed[], repeats: Repeats, input: Pla
     const key = seenKeyOf(command);
     const earlier = repeats.has(key) ? { answer: repeats.get(key) ?? null } : plan.seen.get(key);
     if (earlier === undefined) apply(plan, parsed, command, input);
-    else sayAnswer(plan, entry.partition, command, earlier.answer, true);
+    else sayAnswer(plan, entry.claim.partition, command, earlier.answer, true);
   }
   return plan;
 }
 
-/** The rows for a command that can't be stored: a dead letter, and an end to the turn that may wait for it. */
+/** The rows for a command that can't be stored: a dead letter, and an end to the turn or the run that may wait for it. */
 export function planBurial(culprit: Parsed, error: unknown, input: PlanInput): CommitPlan {
   const plan = new CommitPlan();
   const { entry, command } = culprit;
   if (!passEntry(plan, entry, input)) return plan;
   bury(plan, culprit, reasonOf(error));
   if (command === null) return plan;
-  failTurnOf(plan, entry.partition, command, input);
-  sayAnswer(plan, entry.partition, command, NOT_APPLIED, false);
+  failActorOf(plan, entry.claim.partition, command, input);
+  sayAnswer(plan, entry.claim.partition, command, NOT_APPLIED, false);
   return plan;
 }
 
 /** Moves the cursor past the entry, or takes its timer away, whatever becomes of it. False when its partition is not ours any more. */
-function passEntry(plan: CommitPlan, entry: Entry, { claimOf }: PlanInput): boolean {
-  const claim = claimOf(entry.partition);
-  if (claim === undefined) return false;
+function passEntry(plan: CommitPlan, entry: Entry, { isHeld }: PlanInput): boolean {
+  const { claim } = entry;
+  if (!isHeld(claim)) return false;
   plan.touch(claim);
-  if (entry.kind === 'timer') plan.disarmTimer(entry.partition, entry.key);
-  else if (entry.kind === 'command') plan.advance(entry.partition, entry.stored.sequence, entry.stored.messageId);
-  else plan.advance(entry.partition, entry.toSequence, null);
+  switch (entry.kind) {
+    case 'command':
+      plan.advance(claim, entry.stored.sequence, entry.stored.messageId);
+      break;
+    case 'skip':
+      plan.advance(claim, entry.toSequence, entry.messageId);
+      break;
+    case 'restart':
+      plan.restart(claim);
+      break;
+    case 'timer':
+      plan.disarmTimer(claim.partition, entry.key);
+      break;
+    case 'start':
+      break;
+  }
   return true;
 }
 
 function apply(plan: CommitPlan, parsed: Parsed, command: SessionCommand, input: PlanInput): void {
-  const { partition } = parsed.entry;
+  const { partition } = parsed.entry.claim;
   const { sessionId, commandId } = command;
   let answer: Answer | null;
   try {
@@ -97,20 +122,19 @@ function apply(plan: CommitPlan, parsed: Parsed, command: SessionCommand, input:
   } catch (error) {
     input.log.error({ err: error, session_id: sessionId, command: command.type }, 'a command could not be applied');
     bury(plan, parsed, reasonOf(error));
-    failTurnOf(plan, partition, command, input);
+    failActorOf(plan, partition, command, input);
     answer = NOT_APPLIED;
   }
   plan.seen.set(seenKeyOf(command), { partition, sessionId, commandId, answer });
   sayAnswer(plan, partition, command, answer, false);
 }
 
-function failTurnOf(plan: CommitPlan, partition: number, command: SessionCommand, input: PlanInput): void {
+function failActorOf(plan: CommitPlan, partition: number, command: SessionCommand, input: PlanInput): void {
   const state = stateOf(plan, command.sessionId, input);
-  if (state === null || state.turn === null) return;
   try {
-    failTurn(plan, partition, state, command, input.surroundings);
+    failActor(plan, partition, state, command, input.surroundings);
   } catch (error) {
-    input.log.error({ err: error, session_id: command.sessionId }, 'a turn could not be ended as an error');
+    input.log.error({ err: error, session_id: command.sessionId }, 'a turn or a run could not be ended as an error');
   }
 }
 
@@ -119,15 +143,21 @@ function stateOf(plan: CommitPlan, sessionId: string, { states }: PlanInput): Se
 }
 
 function bury(plan: CommitPlan, { entry, body }: Parsed, reason: string): void {
-  const id = nameOf(entry);
   // No text column takes the character, and a dead letter must never be refused itself.
-  plan.deadLetters.push({ partition: entry.partition, id: withoutNul(id), reason: withoutNul(reason), body: withoutNul(body) });
+  const id = withoutNul(nameOf(entry));
+  plan.deadLetters.push({ partition: entry.claim.partition, id, source: 'command', reason: withoutNul(reason), body: withoutNul(body) });
 }
 
 /** What the command is known by: the message id, or the timer's key. */
 export function nameOf(entry: Entry): string {
-  if (entry.kind === 'skip') return '';
-  return entry.kind === 'timer' ? entry.key : entry.stored.messageId;
+  switch (entry.kind) {
+    case 'command':
+      return entry.stored.messageId;
+    case 'timer':
+      return entry.key;
+    default:
+      return entry.kind;
+  }
 }
 
 function withoutNul(text: string): string {

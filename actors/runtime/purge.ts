@@ -5,6 +5,8 @@ import type { Mailbox } from './mailbox.ts';
 
 /** How often the log is freed of what has been applied. */
 const PURGE_EVERY_MS = 10_000;
+/** The host that owns it purges for all. */
+const PURGING_PARTITION = 0;
 
 export interface PurgeDeps {
   commands: CommandLog;
@@ -21,9 +23,13 @@ export interface PurgeDeps {
  * cursor, and with it the whole log, so its cursor is moved along.
  */
 export function startPurging(deps: PurgeDeps): { stop(): Promise<void> } {
-  let running = Promise.resolve();
+  let running: Promise<void> | null = null;
   const timer = setInterval(() => {
-    running = purge(deps).catch((error: unknown) => deps.log.warn({ err: error }, 'the command log could not be purged; it is tried again'));
+    running ??= round(deps)
+      .catch((error: unknown) => deps.log.warn({ err: error }, 'the command log could not be purged; it is tried again'))
+      .finally(() => {
+        running = null;
+      });
   }, deps.everyMs ?? PURGE_EVERY_MS);
   return {
     stop: async () => {
@@ -33,16 +39,32 @@ export function startPurging(deps: PurgeDeps): { stop(): Promise<void> } {
   };
 }
 
-/** One round. What it moves along now is purged by the next. */
-async function purge({ commands, database, mailboxes }: PurgeDeps): Promise<void> {
-  // The rows, not our memory: partitions of other hosts hold the log too.
-  const { rows } = await database.query<{ lowest: number }>('select min(cursor) as lowest from parts');
-  await commands.purge(rows[0]?.lowest ?? 0);
+/** What it moves along now is purged by the next. */
+async function round(deps: PurgeDeps): Promise<void> {
+  const mailboxes = deps.mailboxes();
+  if (mailboxes.some(({ claim }) => claim.partition === PURGING_PARTITION)) await purge(deps);
+  if (mailboxes.length > 0) await moveIdleCursors(deps.commands, mailboxes);
+}
+
+/** One unfiltered purge for all partitions: the rows say how far it may go, and the command that stands there stays. */
+async function purge({ commands, database }: PurgeDeps): Promise<void> {
+  const { rows } = await database.query<{ cursor: number; cursor_msg: string | null }>('select cursor, cursor_msg from parts order by cursor limit 1');
+  const lowest = rows[0];
+  if (lowest === undefined || lowest.cursor <= 1) return;
+  // A log that was lost or rolled back and has grown anew holds other commands under the sequences of old cursors: unread ones.
+  const standing = await commands.at(lowest.cursor);
+  if (standing === null || standing.messageId !== lowest.cursor_msg) return;
+  await commands.purge(lowest.cursor);
+}
+
+async function moveIdleCursors(commands: CommandLog, mailboxes: readonly Mailbox[]): Promise<void> {
   // Read before the partitions are looked at: a command that is stored later has a higher sequence, so one without commands now has none up to here.
   const { lastSequence } = await commands.state();
-  for (const mailbox of mailboxes()) {
-    const { cursor, partition } = mailbox.claim;
-    if (cursor >= lastSequence) continue;
-    if ((await commands.lastOf(partition)) <= cursor) mailbox.skipTo(lastSequence);
+  const behind = mailboxes.filter(({ claim, waiting }) => claim.cursor < lastSequence && waiting === 0);
+  if (behind.length === 0) return;
+  const last = await commands.at(lastSequence);
+  if (last === null) return;
+  for (const mailbox of behind) {
+    if ((await commands.lastOf(mailbox.claim.partition)) <= mailbox.claim.cursor) mailbox.skipTo(lastSequence, last.messageId);
   }
 }

@@ -1,23 +1,20 @@
+import type { DeliveryWork } from '#bus/messages/delivery.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
+import type { ToolWork } from '#bus/messages/tool.ts';
 import { readBundle } from '#shared/config/bundle-store.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { composePrompt } from '../engine/compose-prompt.ts';
-import type { EffectRow } from './commit-plan.ts';
+import type { EffectOf, EffectRow } from './effects.ts';
+import type { RenderDeps } from './render-deps.ts';
+import { renderRunCall, renderToolCall } from './render-run.ts';
 
 /** The newest messages that a prompt takes in. A longer conversation loses its beginning, never its end. */
 const MAX_HISTORY_MESSAGES = 400;
 /** Bundles kept in memory: one is in use, a few more while a new configuration rolls out. */
 const MAX_BUNDLES = 8;
-
-export interface RenderSettings {
-  /** Whether tokens of a reply are sent to readers while it is made. */
-  streaming: boolean;
-  /** Ceiling on the tokens of one call. */
-  maxTokens: number;
-}
 
 /** Reads bundles by hash, once each: what a hash names never changes. */
 export function bundleReader(database: Database): (hash: string) => Promise<Bundle> {
@@ -37,10 +34,35 @@ export function bundleReader(database: Database): (hash: string) => Promise<Bund
 }
 
 /**
- * Makes the model call of an effect from what its row names: the bundle, and the log up to an offset. It reads nothing that changes
- * later, so a host that takes over renders the same call again.
+ * Makes the work item of an effect from what its row names. It reads nothing that changes later, so a host that takes over renders the
+ * same item again.
+ *
+ * @param republished whether the item may have been on the bus before: its worker then looks at the effect's row first
  */
-export async function renderRouterCall(effect: EffectRow, deps: RenderDeps): Promise<RouterCall> {
+export async function renderEffect(effect: EffectRow, republished: boolean, deps: RenderDeps): Promise<string> {
+  return JSON.stringify(await itemOf(effect, republished, deps));
+}
+
+async function itemOf(effect: EffectRow, republished: boolean, deps: RenderDeps): Promise<RouterCall | ToolWork | DeliveryWork> {
+  const { id: effectId, sessionId, turnId, createdAtMs, inputs } = effect;
+  const { deadlineAtMs, traceparent } = inputs;
+  switch (effect.kind) {
+    case 'router-call':
+      return renderTurnCall(effect, republished, deps);
+    case 'run-call':
+      return renderRunCall(effect, republished, deps);
+    case 'tool-list': {
+      const { bundleHash, servers } = effect.inputs;
+      return { v: 1, type: 'list', effectId, sessionId, turnId, bundleHash, deadlineAtMs, createdAtMs, republished, traceparent, servers: [...servers] };
+    }
+    case 'tool-call':
+      return renderToolCall(effect, republished, deps);
+    case 'delivery':
+      return { v: 1, effectId, deliveryId: effect.inputs.deliveryId, sessionId, deadlineAtMs, createdAtMs, republished, traceparent };
+  }
+}
+
+async function renderTurnCall(effect: EffectOf<'router-call'>, republished: boolean, deps: RenderDeps): Promise<RouterCall> {
   const { inputs, sessionId, turnId, createdAtMs } = effect;
   const { manifest, documents } = (await deps.bundleOf(inputs.bundleHash)).body;
   const { context, llms } = manifest.agent_config;
@@ -62,6 +84,7 @@ export async function renderRouterCall(effect: EffectRow, deps: RenderDeps): Pro
     want: deps.settings.streaming ? 'frames' : 'none',
     deadlineAtMs: inputs.deadlineAtMs,
     createdAtMs,
+    republished,
     keyId: 'llms.api_key',
     traceparent: inputs.traceparent,
     maxTokens: deps.settings.maxTokens,
@@ -73,12 +96,6 @@ export async function renderRouterCall(effect: EffectRow, deps: RenderDeps): Pro
     },
     reply: { sessionId, turnId },
   };
-}
-
-export interface RenderDeps {
-  database: Database;
-  bundleOf(hash: string): Promise<Bundle>;
-  settings: RenderSettings;
 }
 
 const SELECT_HISTORY = {

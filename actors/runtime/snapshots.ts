@@ -1,13 +1,15 @@
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Queryable } from '#shared/storage/database.ts';
+import { RUN_MACHINE_VERSION, runMachine } from '../run/machine.ts';
+import type { RunContext } from '../run/types.ts';
 import { SESSION_MACHINE_VERSION, sessionMachine } from '../session/machine.ts';
 import type { SessionContext } from '../session/types.ts';
 import { TURN_MACHINE_VERSION, turnMachine } from '../turn/machine.ts';
 import type { TurnContext } from '../turn/types.ts';
 
 /** The version of everything in a snapshot. `parts.machine_v` only grows, so no older host ever takes such a partition. */
-export const MACHINE_VERSION = SESSION_MACHINE_VERSION * 1_000 + TURN_MACHINE_VERSION;
+export const MACHINE_VERSION = SESSION_MACHINE_VERSION * 10_000 + TURN_MACHINE_VERSION * 100 + RUN_MACHINE_VERSION;
 
 /** A session as its owner holds it between two commands. Values are never written in place: a new one replaces the old. */
 export interface SessionState {
@@ -19,9 +21,12 @@ export interface SessionState {
   readonly session: MachineState<SessionContext>;
   /** The turn in progress, null when there is none. */
   readonly turn: (MachineState<TurnContext> & TurnFrame) | null;
+  /** The run in progress, null when there is none. A session has a turn or a run, never both. */
+  readonly run: (MachineState<RunContext> & RunFrame) | null;
+  readonly isDeleted: boolean;
 }
 
-interface MachineState<Context> {
+export interface MachineState<Context> {
   readonly value: string;
   readonly context: Context;
 }
@@ -35,25 +40,55 @@ export interface TurnFrame {
   readonly traceparent: string | null;
 }
 
-/** The stored form: JSON, small, without the record, which has a column of its own. */
-export function encodeSnapshot({ session, turn }: SessionState): string {
-  return JSON.stringify({ v: MACHINE_VERSION, session, turn });
+/** What the runtime remembers of a run beside its machine. Everything else stands in the run's row. */
+export interface RunFrame extends TurnFrame {
+  readonly runId: string;
+  readonly startedAtMs: number;
 }
+
+/** The stored form: JSON, small, without the record, which has a column of its own. */
+export function encodeSnapshot({ session, turn, run }: SessionState): string {
+  return JSON.stringify({ v: MACHINE_VERSION, session, turn, run });
+}
+
+type Stored = Pick<SessionState, 'session' | 'turn' | 'run'>;
+
+/** From a version to the next: what a snapshot of an older program lacks. */
+const migrations: ReadonlyMap<number, { to: number; migrate: (stored: Stored) => Stored }> = new Map([
+  [
+    1_001,
+    {
+      to: MACHINE_VERSION,
+      migrate: ({ session, turn }) => ({
+        session: { value: session.value, context: { ...session.context, ephemeral: false, runId: null, queue: [], wanted: null } },
+        turn,
+        run: null,
+      }),
+    },
+  ],
+]);
 
 /**
  * @throws SwitchyardError `storage.schema_refused` when the snapshot was made by machines that this program does not know: a fault of
  *   versions, never of the command at hand
  */
 function decodeSnapshot(row: SessionRow): SessionState {
-  const { v, session, turn } = row.snapshot as { v: number; session: SessionState['session']; turn: SessionState['turn'] };
-  if (v !== MACHINE_VERSION) throw versionFault(row, `version ${v}, known is ${MACHINE_VERSION}`);
+  let { v, ...stored } = row.snapshot as { v: number } & Stored;
+  while (v !== MACHINE_VERSION) {
+    const step = migrations.get(v);
+    if (step === undefined) throw versionFault(row, `version ${v}, known is ${MACHINE_VERSION}`);
+    stored = step.migrate(stored);
+    v = step.to;
+  }
+  const { session, turn, run } = stored;
   try {
     sessionMachine.resolveState(session);
     if (turn !== null) turnMachine.resolveState(turn);
+    if (run !== null) runMachine.resolveState(run as Parameters<typeof runMachine.resolveState>[0]);
   } catch (cause) {
     throw versionFault(row, 'a state that the machines do not have', cause);
   }
-  return { id: row.id, partition: row.p, head: row.head, record: row.record as SessionRecord, session, turn };
+  return { id: row.id, partition: row.p, head: row.head, record: row.record as SessionRecord, session, turn, run, isDeleted: row.is_deleted };
 }
 
 function versionFault({ id, p }: SessionRow, found: string, cause?: unknown): SwitchyardError {
@@ -66,6 +101,7 @@ interface SessionRow {
   head: number;
   snapshot: unknown;
   record: unknown;
+  is_deleted: boolean;
 }
 
 /** Snapshots that a host keeps in memory. Dropping one costs a read, nothing else. */
@@ -115,4 +151,7 @@ export class Snapshots {
   }
 }
 
-const SELECT = { name: 'load-sessions', text: 'select id, p, head, snapshot, record from sessions where id = any($1::text[])' };
+const SELECT = {
+  name: 'load-sessions',
+  text: 'select id, p, head, snapshot, record, deleted_at is not null as is_deleted from sessions where id = any($1::text[])',
+};

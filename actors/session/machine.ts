@@ -1,19 +1,24 @@
-import { assign, setup } from 'xstate';
+import { and, assign, setup } from 'xstate';
 import type { EventSource } from '#shared/contracts/agent/conversation-event.ts';
-import type { SessionActions, SessionContext, SessionEvent } from './types.ts';
+import type { RunError } from '../run/types.ts';
+import type { SessionActions, SessionContext, SessionEvent, TurnStart } from './types.ts';
 
 /** Stored with every snapshot. Grows with each change after which an old snapshot no longer fits. */
-export const SESSION_MACHINE_VERSION = 1;
+export const SESSION_MACHINE_VERSION = 2;
 
 /**
  * One session:
  *
  *   absent ──session.create──▶ idle ──message.post that asks for a turn──▶ responding ──turn.settled──▶ idle
+ *   absent ──run.start, ephemeral──▶ running      idle ──run.start──▶ running ──run.settled──▶ idle
+ *   any    ──session.delete──▶ deleted            what waited meanwhile, a turn first, then runs, begins before idle is reached
  *
  *   responding ──message.post within the coalescing window──▶ responding   the turn takes it in
  *              ──message.post later──▶ responding                          the turn is cancelled, the next begins
+ *              ──run.start──▶ responding                                   the run waits
+ *   running    ──message.post that asks for a turn──▶ running              the turn waits: a run is not cancelled by talk
  *
- * At most one turn runs at any time, so two turns never stand interleaved in the log. Data, not behaviour: see actors/turn.
+ * At most one turn or run works at any time, so two never stand interleaved in the log. Data, not behaviour: see actors/turn.
  */
 export const sessionMachine = setup({
   types: { context: {} as SessionContext, events: {} as SessionEvent },
@@ -26,21 +31,34 @@ export const sessionMachine = setup({
       context.lastMessageAtMs !== null &&
       event.atMs - context.lastMessageAtMs <= event.coalesceMs,
     isCurrentTurn: ({ context, event }) => event.type === 'turn.settled' && event.turnId === context.turnId,
+    isCurrentRun: ({ context, event }) => (event.type === 'run.settled' || event.type === 'run.expired') && event.runId === context.runId,
+    isWaitingRun: ({ context, event }) => event.type === 'run.expired' && context.queue.includes(event.runId),
+    isKnownRun: ({ context, event }) => event.type === 'run.start' && (context.runId === event.runId || context.queue.includes(event.runId)),
+    isOwnRun: ({ event }) => event.type === 'run.start' && event.ephemeral,
     isGreeted: ({ event }) => event.type === 'session.create' && event.command.allowGreeting && event.greeting !== null,
+    hasWaitingRun: ({ context }) => context.queue.length > 0,
+    hasWantedTurn: ({ context }) => context.wanted !== null,
+    isEphemeral: ({ context }) => context.ephemeral,
   },
   actions: {
     // Named here, carried out by actors/runtime/interpret.ts. Never executed in place.
     open: (_, _params: SessionActions['open']) => {},
+    openForRun: (_, _params: SessionActions['openForRun']) => {},
     fact: (_, _params: SessionActions['fact']) => {},
     beginTurn: (_, _params: SessionActions['beginTurn']) => {},
     runTurn: (_, _params: SessionActions['runTurn']) => {},
     tellTurn: (_, _params: SessionActions['tellTurn']) => {},
+    beginRun: (_, _params: SessionActions['beginRun']) => {},
+    tellRun: (_, _params: SessionActions['tellRun']) => {},
+    awaitRun: (_, _params: SessionActions['awaitRun']) => {},
+    failRuns: (_, _params: SessionActions['failRuns']) => {},
+    erase: (_, _params: SessionActions['erase']) => {},
     answer: (_, _params: SessionActions['answer']) => {},
     refuse: (_, _params: SessionActions['refuse']) => {},
   },
 }).createMachine({
   id: 'session',
-  context: { mode: 'auto', turnId: null, lastMessageAtMs: null },
+  context: { mode: 'auto', ephemeral: false, turnId: null, lastMessageAtMs: null, runId: null, queue: [], wanted: null },
   initial: 'absent',
   states: {
     absent: {
@@ -49,12 +67,27 @@ export const sessionMachine = setup({
           { guard: 'isGreeted', target: 'idle', actions: [assign(({ event }) => ({ mode: event.command.mode })), openRecord(), ...greet(), answerSession()] },
           { target: 'idle', actions: [assign(({ event }) => ({ mode: event.command.mode })), openRecord(), answerSession()] },
         ],
-        'message.post': { actions: { type: 'refuse', params: { code: 'session.not_found', message: 'there is no such session' } } },
+        'message.post': { actions: notThere() },
+        'session.delete': { actions: notThere() },
+        'run.start': [
+          {
+            guard: 'isOwnRun',
+            target: 'running',
+            actions: [
+              assign({ ephemeral: true, runId: ({ event }) => event.runId }),
+              { type: 'openForRun', params: ({ event }) => ({ runId: event.runId }) },
+              { type: 'beginRun', params: ({ event }) => ({ runId: event.runId }) },
+            ],
+          },
+          { actions: { type: 'failRuns', params: ({ event }) => ({ runIds: [event.runId], error: gone }) } },
+        ],
       },
     },
     idle: {
       on: {
         'session.create': { actions: alreadyThere() },
+        'session.delete': { target: 'deleted', actions: [erase(), answerNothing()] },
+        'deliveries.settled': { guard: 'isEphemeral', target: 'deleted', actions: erase() },
         'message.post': [
           {
             guard: 'asksForTurn',
@@ -69,11 +102,19 @@ export const sessionMachine = setup({
           },
           { actions: [append('own'), answerEvent()] },
         ],
+        'run.start': {
+          target: 'running',
+          actions: [assign({ runId: ({ event }) => event.runId }), { type: 'beginRun', params: ({ event }) => ({ runId: event.runId }) }],
+        },
       },
     },
     responding: {
       on: {
         'session.create': { actions: alreadyThere() },
+        'session.delete': {
+          target: 'deleted',
+          actions: [{ type: 'tellTurn', params: { event: { type: 'turn.cancel' } } }, failWaiting(), erase(), answerNothing()],
+        },
         'message.post': [
           {
             guard: 'joinsTurn',
@@ -97,8 +138,61 @@ export const sessionMachine = setup({
           },
           { actions: [append('own'), answerEvent()] },
         ],
+        'run.start': [{ guard: 'isKnownRun' }, { actions: [enqueue(), awaitRun()] }],
+        'run.expired': { guard: 'isWaitingRun', actions: [failExpired(), dequeue()] },
         'turn.result': { actions: { type: 'tellTurn', params: ({ event }) => ({ event: event.event }) } },
-        'turn.settled': { guard: 'isCurrentTurn', target: 'idle', actions: assign({ turnId: null }) },
+        'turn.settled': [
+          { guard: and(['isCurrentTurn', 'hasWaitingRun']), target: 'running', actions: [assign({ turnId: null }), ...beginWaitingRun()] },
+          { guard: 'isCurrentTurn', target: 'idle', actions: assign({ turnId: null }) },
+        ],
+      },
+    },
+    running: {
+      on: {
+        'session.create': { actions: alreadyThere() },
+        'session.delete': {
+          target: 'deleted',
+          actions: [{ type: 'tellRun', params: { event: { type: 'run.orphaned' } } }, failWaiting(), erase(), answerNothing()],
+        },
+        'message.post': [
+          {
+            guard: 'asksForTurn',
+            actions: [
+              assign({ wanted: ({ context, event }) => context.wanted ?? turnFor(event), lastMessageAtMs: ({ event }) => event.atMs }),
+              append('wanted'),
+              answerEvent(),
+            ],
+          },
+          { actions: [append('own'), answerEvent()] },
+        ],
+        'run.start': [{ guard: 'isKnownRun' }, { actions: [enqueue(), awaitRun()] }],
+        'run.result': { actions: { type: 'tellRun', params: ({ event }) => ({ event: event.event }) } },
+        'run.expired': [
+          { guard: 'isCurrentRun', actions: { type: 'tellRun', params: ({ event }) => ({ event: event.event }) } },
+          { guard: 'isWaitingRun', actions: [failExpired(), dequeue()] },
+        ],
+        'run.settled': [
+          {
+            guard: and(['isCurrentRun', 'hasWantedTurn']),
+            target: 'responding',
+            actions: [
+              { type: 'beginTurn', params: ({ context }) => context.wanted as TurnStart },
+              assign({ runId: null, turnId: ({ context }) => context.wanted?.turnId ?? null, wanted: null }),
+              { type: 'runTurn', params: {} },
+            ],
+          },
+          { guard: and(['isCurrentRun', 'hasWaitingRun']), actions: beginWaitingRun() },
+          { guard: 'isCurrentRun', target: 'idle', actions: assign({ runId: null }) },
+        ],
+      },
+    },
+    /** Nothing comes after it. What arrives still is refused, or too late. */
+    deleted: {
+      on: {
+        'session.create': { actions: alreadyThere() },
+        'session.delete': { actions: notThere() },
+        'message.post': { actions: notThere() },
+        'run.start': { actions: { type: 'failRuns', params: ({ event }) => ({ runIds: [event.runId], error: gone }) } },
       },
     },
   },
@@ -106,10 +200,16 @@ export const sessionMachine = setup({
 
 type CreateArgs = { event: Extract<SessionEvent, { type: 'session.create' }> };
 type PostArgs = { event: Extract<SessionEvent, { type: 'message.post' }> };
+type StartArgs = { context: SessionContext; event: Extract<SessionEvent, { type: 'run.start' }> };
+type ExpiredArgs = { context: SessionContext; event: Extract<SessionEvent, { type: 'run.expired' }> };
+
+const gone: RunError = { code: 'session_error', message: 'the session is not there any more', details: {} };
+const waitedTooLong: RunError = { code: 'timeout', message: 'the run waited longer for its session than a run may take', details: {} };
 
 function openRecord() {
   return { type: 'open' as const, params: ({ event }: CreateArgs): SessionActions['open'] => ({ command: event.command }) };
 }
+
 /** A greeting is static text: no model is asked, and the first turn stays the customer's. */
 function greet() {
   return [
@@ -133,18 +233,17 @@ function greet() {
     },
   ];
 }
-function begin() {
-  return {
-    type: 'beginTurn' as const,
-    params: ({ event }: PostArgs): SessionActions['beginTurn'] => ({
-      turnId: event.newTurnId,
-      traceId: event.command.traceId,
-      bundleHash: event.command.bundleHash,
-    }),
-  };
+
+function turnFor({ newTurnId, command }: PostArgs['event']): TurnStart {
+  return { turnId: newTurnId, traceId: command.traceId, bundleHash: command.bundleHash, traceparent: command.traceparent };
 }
-/** A message that begins or joins a turn carries the turn's trace, any other its own. */
-function append(trace: 'turn' | 'own') {
+
+function begin() {
+  return { type: 'beginTurn' as const, params: ({ event }: PostArgs): SessionActions['beginTurn'] => turnFor(event) };
+}
+
+/** A message that begins or joins a turn, or asks for one that has to wait, carries the turn's trace; any other its own. */
+function append(trace: SessionActions['fact']['trace']) {
   return {
     type: 'fact' as const,
     params: ({ event: { command } }: PostArgs): SessionActions['fact'] => ({
@@ -155,12 +254,63 @@ function append(trace: 'turn' | 'own') {
     }),
   };
 }
+
+function enqueue() {
+  return assign<SessionContext, StartArgs['event'], undefined, SessionEvent, never>({ queue: ({ context, event }) => [...context.queue, event.runId] });
+}
+
+function awaitRun() {
+  return { type: 'awaitRun' as const, params: ({ event }: StartArgs): SessionActions['awaitRun'] => ({ runId: event.runId }) };
+}
+
+function failExpired() {
+  return { type: 'failRuns' as const, params: ({ event }: ExpiredArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: waitedTooLong }) };
+}
+
+function dequeue() {
+  return assign<SessionContext, ExpiredArgs['event'], undefined, SessionEvent, never>({
+    queue: ({ context, event }) => context.queue.filter((runId) => runId !== event.runId),
+  });
+}
+
+/** The run that has waited longest. */
+function beginWaitingRun() {
+  return [
+    assign<SessionContext, SessionEvent, undefined, SessionEvent, never>({
+      runId: ({ context }) => context.queue[0] ?? null,
+      queue: ({ context }) => context.queue.slice(1),
+    }),
+    { type: 'beginRun' as const, params: ({ context }: { context: SessionContext }): SessionActions['beginRun'] => ({ runId: context.runId ?? '' }) },
+  ] as const;
+}
+
+function failWaiting() {
+  return {
+    type: 'failRuns' as const,
+    params: ({ context }: { context: SessionContext }): SessionActions['failRuns'] => ({ runIds: context.queue, error: gone }),
+  };
+}
+
+function erase() {
+  return { type: 'erase' as const, params: {} };
+}
+
 function answerEvent() {
   return { type: 'answer' as const, params: { with: 'posted-event' } as SessionActions['answer'] };
 }
+
 function answerSession() {
   return { type: 'answer' as const, params: { with: 'session' } as SessionActions['answer'] };
 }
+
+function answerNothing() {
+  return { type: 'answer' as const, params: { with: 'nothing' } as SessionActions['answer'] };
+}
+
+function notThere() {
+  return { type: 'refuse' as const, params: { code: 'session.not_found', message: 'there is no such session' } as SessionActions['refuse'] };
+}
+
 function alreadyThere() {
   return { type: 'refuse' as const, params: { code: 'session.exists', message: 'a session with this id exists already' } as SessionActions['refuse'] };
 }

@@ -1,14 +1,31 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
+import type { RunError, RunEvent } from '../run/types.ts';
 import type { TurnEvent } from '../turn/types.ts';
+
+/** A turn that is to begin: who it is, the trace of all that it appends, the configuration that it ends on. */
+export interface TurnStart {
+  turnId: string;
+  traceId: string;
+  bundleHash: string;
+  traceparent: string | null;
+}
 
 export interface SessionContext {
   mode: 'auto' | 'manual';
+  /** The session was made for one run and goes when that run's last delivery is settled. */
+  ephemeral: boolean;
   /** The turn in progress, null when there is none. */
   turnId: string | null;
   /** When the last message that asked for a turn was applied, epoch milliseconds; null before the first. */
   lastMessageAtMs: number | null;
+  /** The run in progress, null when there is none. */
+  runId: string | null;
+  /** Runs that wait for the session to be free, in the order in which they came. */
+  queue: string[];
+  /** The turn that messages have asked for while a run was in progress, null when none did. */
+  wanted: TurnStart | null;
 }
 
 /**
@@ -17,20 +34,40 @@ export interface SessionContext {
  */
 export type SessionEvent =
   | { type: 'session.create'; command: CommandOf<'session.create'>; greeting: string | null }
+  | { type: 'session.delete' }
   | { type: 'message.post'; command: CommandOf<'message.post'>; atMs: number; coalesceMs: number; newTurnId: string }
+  /** `ephemeral`: the session is the run's own and begins with it. */
+  | { type: 'run.start'; runId: string; ephemeral: boolean }
+  | { type: 'turn.result'; event: TurnEvent }
   | { type: 'turn.settled'; turnId: string }
-  | { type: 'turn.result'; event: TurnEvent };
+  | { type: 'run.result'; event: RunEvent }
+  | { type: 'run.settled'; runId: string }
+  /** A run's time is over; it may be in progress or wait still. */
+  | { type: 'run.expired'; runId: string; event: RunEvent }
+  /** Nothing of the session's is on its way any more. */
+  | { type: 'deliveries.settled' };
 
 /** What a session asks of the runtime, carried out in this order in one commit. */
 export interface SessionActions {
   /** Makes the session's public record. */
   open: { command: CommandOf<'session.create'> };
-  fact: { content: EventContent; source: EventSource; metadata: Record<string, unknown>; trace: 'turn' | 'own' };
+  /** Makes the record of a session that a run has to itself. */
+  openForRun: { runId: string };
+  fact: { content: EventContent; source: EventSource; metadata: Record<string, unknown>; trace: 'turn' | 'own' | 'wanted' };
   /** Begins a turn; what is appended from here on, until another begins, carries its trace. */
-  beginTurn: { turnId: string; traceId: string; bundleHash: string };
-  tellTurn: { event: TurnEvent };
+  beginTurn: TurnStart;
   /** Starts the turn's machine once the message that asked for it stands in the log. */
   runTurn: Record<string, never>;
-  answer: { with: 'session' | 'posted-event' };
+  tellTurn: { event: TurnEvent };
+  /** Starts a run's machine. */
+  beginRun: { runId: string };
+  tellRun: { event: RunEvent };
+  /** The run waits: it is told when its time is over. */
+  awaitRun: { runId: string };
+  /** Runs that end without having begun. */
+  failRuns: { runIds: readonly string[]; error: RunError };
+  /** The session's rows go, but for a tombstone. What it waits for is no longer wanted. */
+  erase: Record<string, never>;
+  answer: { with: 'session' | 'posted-event' | 'nothing' };
   refuse: { code: ErrorCode; message: string };
 }

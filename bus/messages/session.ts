@@ -124,17 +124,16 @@ const deliveryReported = z.object({
 });
 
 /** The time to post a delivery again has come. */
-const deliveryDue = z.object({ ...header, type: z.literal('delivery.due'), deliveryId: z.string(), round: z.number() });
+const deliveryDue = z.object({ ...header, type: z.literal('delivery.due'), deliveryId: z.string() });
 
 /** An item that should long have brought its result may be lost with its stream. */
 const effectOverdue = z.object({
   ...header,
   type: z.literal('effect.overdue'),
   callId: z.string(),
+  /** The turn, the run or the delivery that waits for it. */
   turnId: z.string(),
   kind: z.enum(['tool-call', 'tool-list', 'delivery']),
-  /** Of a delivery: which round it was. */
-  round: z.number().nullable(),
 });
 
 const runDeadline = z.object({ ...header, type: z.literal('run.deadline'), turnId: z.string() });
@@ -178,10 +177,14 @@ export interface AnswerMessage {
   answer: Answer;
 }
 
-/** On `evt.<session>`: the log grew to include offsets first … last. `events` are the stored events as JSON texts, null when they are too large for a notice. */
+/**
+ * On `evt.<session>`: the log grew to include offsets first … last. `events` are the stored events as JSON texts, null when they are too
+ * large for a notice. `isDeleted`: the session is gone and nothing comes any more; there are no events then.
+ */
 export interface NoticeMessage {
   v: 1;
   first: number;
   last: number;
   events: string[] | null;
+  isDeleted?: boolean;
 }

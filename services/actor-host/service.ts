@@ -1,16 +1,17 @@
 import { CommitLoop } from '#actors/runtime/commit-loop.ts';
-import type { EffectRow } from '#actors/runtime/commit-plan.ts';
-import { Mailbox } from '#actors/runtime/mailbox.ts';
+import type { EffectRow } from '#actors/runtime/effects.ts';
+import { Host, type HostTimes, hostTimes } from '#actors/runtime/host.ts';
 import { Outbox } from '#actors/runtime/outbox.ts';
-import { layPartitions, releasePartitions, takePartitions } from '#actors/runtime/ownership.ts';
+import { layPartitions } from '#actors/runtime/ownership.ts';
 import { startPurging } from '#actors/runtime/purge.ts';
-import { bundleReader, type RenderSettings, renderRouterCall } from '#actors/runtime/render-effect.ts';
+import type { RenderSettings } from '#actors/runtime/render-deps.ts';
+import { bundleReader, renderEffect } from '#actors/runtime/render-effect.ts';
+import { RunFactsReader } from '#actors/runtime/run-facts.ts';
 import { MACHINE_VERSION, Snapshots } from '#actors/runtime/snapshots.ts';
 import { Timers } from '#actors/runtime/timers.ts';
 import type { Bus } from '#bus/bus.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
-import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
@@ -25,8 +26,16 @@ export interface ActorHostDeps {
     /** A message within this time of the one before joins its turn. */
     coalesceMs: number;
     turnTimeoutMs: number;
-    /** How long a stop waits for turns in progress; what is left then goes on with the partition's next owner. */
+    /** How long the last host waits for turns in progress when it stops; beside others it hands over at once, since turns are bound to no host. */
     drainTimeoutMs: number;
+    /**
+     * The name among the hosts. By default a new one; a process that nobody else can run beside, as the embedded database ensures, has
+     * always the same, so that its next start need not wait for the last one to look dead.
+     */
+    hostId?: string;
+    /** Other than usual in tests. */
+    times?: Partial<HostTimes>;
+    machineVersion?: number;
     /** How often the command log is freed of what is applied; tests do not wait that long. */
     purgeEveryMs?: number;
   } & RenderSettings;
@@ -37,16 +46,12 @@ export interface ActorHostDeps {
 }
 
 /**
- * Owns the partitions and runs their sessions' actors. At its start it takes over what is there: commands behind the cursors, timers,
- * effects that were stored and not published.
+ * One of the hosts that run the sessions' actors. It owns its share of the partitions; with each that it takes it goes on with what is
+ * there: commands behind the cursor, timers, effects that were stored and not published, runs that were accepted and not started.
  */
 export async function startActorHost({ config, bus, database, clock, log }: ActorHostDeps): Promise<{ stop(): Promise<void> }> {
-  const hostId = `host-${ulid()}`;
+  const hostId = config.hostId ?? `host-${ulid()}`;
   await layPartitions(database);
-  const { created } = await bus.commands.state();
-  const claims = await takePartitions(database, { hostId, machineVersion: MACHINE_VERSION, logCreated: created });
-  const partitions = claims.map((claim) => claim.partition);
-
   const bundleOf = bundleReader(database);
   const timers = new Timers(clock, (due) => {
     for (const timer of due) loop.mailboxOf(timer.partition)?.fire(timer);
@@ -55,7 +60,7 @@ export async function startActorHost({ config, bus, database, clock, log }: Acto
     bus,
     clock,
     log,
-    render: async (effect) => JSON.stringify(await renderRouterCall(effect, { database, bundleOf, settings: config })),
+    render: (effect, republished) => renderEffect(effect, republished, { database, bundleOf, settings: config }),
     onRowsDone: () => loop.flushRows(),
     fail: (effect, error) => {
       log.error({ err: error, effect_id: effect.id, session_id: effect.sessionId }, 'an effect could not be published before its deadline');
@@ -69,15 +74,13 @@ export async function startActorHost({ config, bus, database, clock, log }: Acto
     timers,
     outbox,
     snapshots: new Snapshots(database),
+    runFacts: new RunFactsReader({ database, bundleOf, log }),
     settings: config,
     greetingOf: async (hash) => (await bundleOf(hash)).body.manifest.agent_config.context.greeting ?? null,
   });
-  for (const claim of claims) loop.own(new Mailbox(claim, loop.kick));
-  await timers.load(database, partitions);
-  await outbox.load(database, partitions);
-  // Only now: what a command opens must not be read again as something that was left behind.
-  for (const partition of partitions) loop.mailboxOf(partition)?.follow(bus.commands);
-  for (const { partition, epoch } of claims) bus.notices.publish(subjectOf(addresses.partitions, partition), JSON.stringify({ v: 1, epoch }));
+  const times = { ...hostTimes, ...config.times };
+  const host = new Host({ hostId, machineVersion: config.machineVersion ?? MACHINE_VERSION, database, bus, log, loop, timers, outbox, times });
+  await host.open();
   const purging = startPurging({
     commands: bus.commands,
     database,
@@ -85,24 +88,24 @@ export async function startActorHost({ config, bus, database, clock, log }: Acto
     log,
     ...(config.purgeEveryMs === undefined ? {} : { everyMs: config.purgeEveryMs }),
   });
-  log.info({ host_id: hostId, partitions: claims.length }, 'partitions taken');
 
   return {
     async stop() {
-      // Turns end by themselves while commands still flow; only what is left at the limit moves to another host, or to our next start.
+      // Turns end by themselves while commands still flow; only what is left at the limit waits for the next start.
       const limitAtMs = clock.nowMs() + config.drainTimeoutMs;
-      while (outbox.openEffects > 0 && clock.nowMs() < limitAtMs) await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS));
+      while (!host.hasPeers && outbox.openEffects > 0 && clock.nowMs() < limitAtMs) await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS));
       await purging.stop();
       await outbox.stop();
+      await host.leave();
       await loop.stop();
       timers.stop();
-      await releasePartitions(database, loop.claims);
     },
   };
 }
 
-/** An effect that can never be published comes back as a failed call, so that its turn ends. */
+/** A model call that can never be published comes back as a failed one, so that its turn ends. Of other effects their timers take care. */
 async function reportFailure(bus: Bus, effect: EffectRow, error: unknown, clock: Clock): Promise<void> {
+  if (effect.kind !== 'router-call' && effect.kind !== 'run-call') return;
   const command: CommandOf<'call.failed'> = {
     v: 1,
     type: 'call.failed',

@@ -1,0 +1,126 @@
+import type { ListedTool } from '#bus/messages/tool.ts';
+import type { ChatTool } from '#shared/contracts/router/chat-request.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { compileSchema, nestingViolation, type Violation } from '#shared/json-schema.ts';
+import { cleanText } from './clean-text.ts';
+
+/** The function that ends a run. No tool of a server can have its name. */
+export const EMIT_OUTPUT = 'emit_output';
+
+/** What upstreams take in one request, `emit_output` included. Further tools are left out, those named one by one last. */
+const MAX_FUNCTIONS = 128;
+const MAX_NAME_CHARS = 64;
+/** Of a name's characters, those kept for the tool's own name when both parts are long. */
+const MAX_TOOL_PART_CHARS = 48;
+/** What upstreams take for a description. */
+const MAX_DESCRIPTION_CHARS = 1_024;
+
+export interface RunToolsInput {
+  /** The routine's: `server:tool`, or `server:*` for all of a server. */
+  selectors: readonly string[];
+  /** By server: its tools, and the hash of their list. */
+  lists: Readonly<Record<string, { hash: string; tools: readonly ListedTool[] }>>;
+  outputSchema: Record<string, unknown>;
+}
+
+/** The functions that a run's model may call, and what they stand for. */
+export interface RunTools {
+  /** For the chat request: the tools in the order of their ids, then `emit_output`. The same input gives the same list in any process. */
+  functions: ChatTool[];
+  /** The tool behind a function's name; null for a name that was not given, and for `emit_output`. */
+  toolOf(functionName: string): RunTool | null;
+}
+
+export interface RunTool {
+  /** `server:tool`. */
+  toolId: string;
+  listHash: string;
+  /** Checks arguments against the tool's schema. One that can't be compiled takes any that are not nested too deep. */
+  validate(args: unknown): Violation | null;
+}
+
+/**
+ * Gives each tool that the routine may use a function name of `[A-Za-z0-9_-]{1,64}`: `server__tool`, with a number behind it where two
+ * tools would get the same. Names stay the same as long as the lists do, which a run fixes when it begins.
+ */
+export function runTools({ selectors, lists, outputSchema }: RunToolsInput): RunTools {
+  const selected = selectedTools(selectors, lists);
+  const byName = new Map<string, SelectedTool>();
+  for (const tool of selected) byName.set(freeName(nameOf(tool), byName), tool);
+  return {
+    functions: [...[...byName].map(([name, { listed }]) => functionOf(name, listed)), emitOutput(outputSchema)],
+    toolOf: (name) => byName.get(name) ?? null,
+  };
+}
+
+interface SelectedTool extends RunTool {
+  server: string;
+  listed: ListedTool;
+}
+
+/** Each tool once, in the order of code units of the ids: that of selectors and lists leaves no trace. */
+function selectedTools(selectors: readonly string[], lists: RunToolsInput['lists']): SelectedTool[] {
+  const named = new Set(selectors);
+  const tools = new Map<string, SelectedTool>();
+  for (const [server, { hash, tools: listed }] of Object.entries(lists)) {
+    for (const tool of listed) {
+      const toolId = `${server}:${tool.name}`;
+      const isSelected = named.has(toolId) || named.has(`${server}:*`);
+      if (isSelected && !tools.has(toolId)) tools.set(toolId, { toolId, listHash: hash, validate: validatorOf(tool), server, listed: tool });
+    }
+  }
+  const inOrder = (left: SelectedTool, right: SelectedTool) => (left.toolId < right.toolId ? -1 : 1);
+  const all = [...tools.values()].sort(inOrder);
+  const isNamed = ({ toolId }: SelectedTool) => named.has(toolId);
+  const kept = [...all.filter(isNamed), ...all.filter((tool) => !isNamed(tool))].slice(0, MAX_FUNCTIONS - 1);
+  return kept.sort(inOrder);
+}
+
+/** Compiled when it is first needed: most tools of a list are never called. */
+function validatorOf({ inputSchema }: ListedTool): RunTool['validate'] {
+  return (args) => {
+    try {
+      return compileSchema(inputSchema)(args);
+    } catch (error) {
+      // The server knows its tool better than we do: what it can't take it refuses itself.
+      if (error instanceof SwitchyardError) return nestingViolation(args);
+      throw error;
+    }
+  };
+}
+
+function nameOf({ server, listed }: SelectedTool): string {
+  const tool = plain(listed.name).slice(0, Math.max(MAX_TOOL_PART_CHARS, MAX_NAME_CHARS - 2 - server.length));
+  const name = `${plain(server).slice(0, MAX_NAME_CHARS - 2 - tool.length)}__${tool}`;
+  // Some upstreams want a letter or an underscore at the beginning.
+  return /^[A-Za-z_]/.test(name) ? name : `_${name}`.slice(0, MAX_NAME_CHARS);
+}
+
+function plain(text: string): string {
+  return text.replaceAll(/[^A-Za-z0-9_-]/g, '_');
+}
+
+function freeName(wanted: string, taken: ReadonlyMap<string, unknown>): string {
+  let name = wanted;
+  // Ends at the latest after as many numbers as there are names.
+  for (let number = 2; name === EMIT_OUTPUT || taken.has(name); number += 1) {
+    const ending = `_${number}`;
+    name = wanted.slice(0, MAX_NAME_CHARS - ending.length) + ending;
+  }
+  return name;
+}
+
+function functionOf(name: string, { description, title, inputSchema }: ListedTool): ChatTool {
+  const text = cleanText((description ?? title ?? '').slice(0, MAX_DESCRIPTION_CHARS));
+  return { type: 'function', function: { name, ...(text === '' ? {} : { description: text }), parameters: parametersOf(inputSchema) } };
+}
+
+function emitOutput(outputSchema: Record<string, unknown>): ChatTool {
+  const description = 'Ends the run with its result. Call it once, alone, when the task is done.';
+  return { type: 'function', function: { name: EMIT_OUTPUT, description, parameters: parametersOf(outputSchema) } };
+}
+
+/** Some upstreams refuse parameters that don't say that they are an object, or name no properties. */
+function parametersOf(schema: Record<string, unknown>): Record<string, unknown> {
+  return { type: 'object', properties: {}, ...schema };
+}

@@ -1,0 +1,53 @@
+import type { StepMessage, ToolOutcome } from '../run/types.ts';
+import { cleanJson, cleanText } from './clean-text.ts';
+
+/** What a model is shown of one result. Each later call of the run carries it again. */
+const MAX_RESULT_CHARS = 131_072;
+
+/** What a worker says of a call that it refused: a sentence, with the place of the fault. */
+const MAX_REASON_CHARS = 2_000;
+
+type ToolMessage = Extract<StepMessage, { role: 'tool' }>;
+type FailureReason = Extract<ToolOutcome, { type: 'failed' }>['reason'];
+
+/** For the model, which can't see what happened and has to decide how to go on. */
+const ADVICE: Record<FailureReason, string> = {
+  outcome_unknown: 'The call was made, and nobody knows whether it had an effect. Do not make it again unless that does no harm.',
+  refused: 'The call was not made.',
+  timeout: 'The tool gave no answer in time.',
+  unreachable: 'The tool server can not be reached.',
+  auth_failed: 'The tool server refuses the credentials.',
+};
+
+/** What came of a tool call, as the model is told and as the log keeps it. */
+export function toolMessage(toolCallId: string, outcome: ToolOutcome): ToolMessage {
+  if (outcome.type === 'failed') {
+    const { reason, message } = outcome;
+    const advice = reason === 'refused' && message !== '' ? `${ADVICE.refused} ${message.slice(0, MAX_REASON_CHARS)}` : ADVICE[reason];
+    return {
+      role: 'tool',
+      tool_call_id: toolCallId,
+      content: cleanJson({ error: reason, message: advice }),
+      result: { data: { error: reason }, metadata: { error: message } },
+    };
+  }
+  const { data, metadata, isError } = outcome;
+  const content = isError ? cleanJson({ error: 'tool_failed', result: data }) : typeof data === 'string' ? cleanText(data) : cleanJson(data);
+  return {
+    role: 'tool',
+    tool_call_id: toolCallId,
+    content: bounded(content),
+    result: { data: data ?? null, metadata: isError ? { ...metadata, error: 'the tool says that it failed' } : metadata },
+  };
+}
+
+/** Tells the model why a call was not made. It never left the house, so the log keeps no result of it. */
+export function refusalMessage(toolCallId: string, error: string, message: string): ToolMessage {
+  return { role: 'tool', tool_call_id: toolCallId, content: cleanJson({ error, message }), result: null };
+}
+
+function bounded(content: string): string {
+  if (content.length <= MAX_RESULT_CHARS) return content;
+  // Cleaned once more, for the cut may have gone through a pair.
+  return `${cleanText(content.slice(0, MAX_RESULT_CHARS))}\n[cut off: ${content.length - MAX_RESULT_CHARS} more characters]`;
+}

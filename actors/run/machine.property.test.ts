@@ -1,0 +1,276 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { initialTransition, type SnapshotFrom, transition } from 'xstate';
+import { deadlineKeyOf, effectIdOf, overdueKeyOf, RUN_MACHINE_VERSION, runMachine } from './machine.ts';
+import type { RunActions, RunContext, RunEvent, RunInput, RunReply, StepMessage, ToolOutcome } from './types.ts';
+
+/** What may happen next. Which effect it is about is chosen when it happens: one that is open, or any other. */
+type Happening =
+  | { what: 'listed' | 'replied' | 'failed' | 'settled'; of: number; isStray: boolean; variant: number; calls: number; refused: number }
+  | { what: 'end'; variant: number };
+
+const happening: fc.Arbitrary<Happening> = fc.oneof(
+  {
+    weight: 30,
+    arbitrary: fc.record({
+      what: fc.constantFrom('listed' as const, 'replied' as const, 'replied' as const, 'settled' as const, 'settled' as const, 'failed' as const),
+      of: fc.nat(40),
+      isStray: fc.boolean(),
+      variant: fc.nat(11),
+      calls: fc.nat(4),
+      refused: fc.nat(2),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ what: fc.constant('end' as const), variant: fc.nat(3) }) },
+);
+
+const input: fc.Arbitrary<RunInput> = fc.record({
+  runId: fc.constant('run_1'),
+  atMs: fc.constant(1_000),
+  deadlineAtMs: fc.constantFrom(500, 30_000, 121_000),
+  timeoutMs: fc.constant(120_000),
+  maxIterations: fc.integer({ min: 1, max: 4 }),
+  servers: fc.constantFrom([], [], ['crm'], ['crm', 'erp']),
+  hasFallbackModel: fc.boolean(),
+  refusal: fc.option(fc.constant({ code: 'engine_error' as const, message: 'the configuration has no such routine', details: {} }), { freq: 20 }),
+});
+
+describe('any run', () => {
+  it('keeps every promise, whatever happens in whatever order', () => {
+    fc.assert(
+      fc.property(input, fc.array(happening, { maxLength: 40 }), (given, happenings) => {
+        const run = new Rehearsal(given);
+        for (const one of happenings) run.meet(run.eventOf(one));
+        run.meet({ type: 'run.deadline', turnId: 'run_1' });
+        run.expectSettled();
+        for (const one of happenings) run.expectIgnored(run.eventOf(one));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('reaches both ends and every state on the way, or the promises above would say little', () => {
+    const seen = new Set<string>();
+    fc.assert(
+      fc.property(input, fc.array(happening, { minLength: 10, maxLength: 40 }), (given, happenings) => {
+        const run = new Rehearsal(given);
+        for (const one of happenings) {
+          run.meet(run.eventOf(one));
+          seen.add(run.state);
+        }
+      }),
+      { numRuns: 500 },
+    );
+
+    expect([...seen].sort()).toEqual(['failed', 'listing', 'succeeded', 'thinking', 'tooling']);
+  });
+
+  it('has a version that its snapshots are stored under', () => {
+    expect(RUN_MACHINE_VERSION).toBe(1);
+  });
+});
+
+type Action = { [Type in keyof RunActions]: { type: Type; params: RunActions[Type] } }[keyof RunActions];
+
+/** A run beside a copy that is put away as JSON and taken up again at every step, and the books that a runtime would keep. */
+class Rehearsal {
+  readonly #maxIterations: number;
+  readonly #open = new Map<string, RunActions['effect']['kind']>();
+  readonly #timers = new Set<string>();
+  readonly #transcript: StepMessage[] = [];
+  readonly #settlements: RunActions['settle'][] = [];
+  #facts = '';
+  #effects = 0;
+  #modelCalls = 0;
+  #snapshot: SnapshotFrom<typeof runMachine>;
+
+  constructor(given: RunInput) {
+    this.#maxIterations = given.maxIterations;
+    const [snapshot, actions] = initialTransition(runMachine, given);
+    this.#snapshot = snapshot;
+    this.#carryOut(actions as readonly Action[]);
+  }
+
+  get state(): string {
+    return this.#snapshot.value;
+  }
+
+  meet(event: RunEvent): void {
+    const { context } = this.#snapshot;
+    const [next, actions] = transition(runMachine, this.#snapshot, event);
+    const [copy, copiedActions] = transition(runMachine, restored(this.#snapshot), event);
+    expect({ value: copy.value, status: copy.status, context: copy.context }).toEqual({ value: next.value, status: next.status, context: next.context });
+    expect(copiedActions.map(plain)).toEqual(actions.map(plain));
+    if (actions.length === 0) expect(next.context).toEqual(context);
+    this.#snapshot = next;
+    // As the runtime does: a result that changed something was one waited for.
+    if ('callId' in event && actions.length > 0) expect(this.#open.delete(event.callId)).toBe(true);
+    this.#carryOut(actions as readonly Action[]);
+    expect(next.context.iteration).toBeLessThanOrEqual(this.#maxIterations);
+    expect(this.#modelCalls).toBeLessThanOrEqual(3 * this.#maxIterations);
+    expect(next.context.stepCount).toBe(this.#transcript.length);
+    expect(next.context.effectNo).toBe(this.#effects);
+  }
+
+  expectIgnored(event: RunEvent): void {
+    const [next, actions] = transition(runMachine, restored(this.#snapshot), event);
+    expect(actions).toEqual([]);
+    expect(next.context).toEqual(this.#snapshot.context);
+  }
+
+  expectSettled(): void {
+    expect(this.#snapshot.status).toBe('done');
+    expect(this.#settlements.map(({ state }) => state)).toEqual([this.#snapshot.value]);
+    expect(this.#open).toEqual(new Map());
+    expect(this.#timers).toEqual(new Set());
+    // a acknowledged, p processing, t tools, T the tool event, e error, r ready.
+    expect(this.#facts).toMatch(this.#snapshot.value === 'succeeded' ? /^ap(tT)*r$/ : /^a(p(tT)*t?)?er$/);
+  }
+
+  eventOf(one: Happening): RunEvent {
+    if (one.what === 'end') return endOf(one.variant);
+    const kind = { listed: 'tool-list', replied: 'router-call', failed: 'router-call', settled: 'tool-call' }[one.what];
+    const fitting = [...this.#open].filter(([, opened]) => opened === kind).map(([id]) => id);
+    const callId = (one.isStray && one.of % 3 === 0 ? undefined : fitting[one.of % Math.max(1, fitting.length)]) ?? effectIdOf('run_1', one.of);
+    switch (one.what) {
+      case 'listed':
+        return { type: 'tools.listed', callId, ...listsOf(this.#snapshot.context, one.variant) };
+      case 'failed':
+        return { type: 'call.failed', callId, failure: { code: 'router.timeout', message: '', details: {} } };
+      case 'settled':
+        return { type: 'tool.settled', callId, outcome: outcomeOf(one.variant), atMs: 6_000 };
+      case 'replied':
+        return { type: 'call.replied', callId, reply: replyOf(callId, one), atMs: 5_000 };
+    }
+  }
+
+  #carryOut(actions: readonly Action[]): void {
+    for (const action of actions) {
+      expect(this.#settlements).toEqual([]);
+      this.#carryOutOne(action);
+    }
+  }
+
+  #carryOutOne(action: Action): void {
+    switch (action.type) {
+      case 'started':
+        expect(this.#facts).toBe('');
+        return;
+      case 'fact':
+        this.#facts += letterOf(action.params);
+        return;
+      case 'stage':
+        this.#transcript.push(action.params.message);
+        return;
+      case 'toolEvent':
+        this.#facts += 'T';
+        for (const { toolCallId } of action.params.calls) expect(this.#answersTo(toolCallId)).toBe(1);
+        return;
+      case 'effect':
+        this.#effects += 1;
+        expect(action.params.id).toBe(effectIdOf('run_1', this.#effects));
+        this.#open.set(action.params.id, action.params.kind);
+        if (action.params.kind === 'router-call') this.#checkModelCall(action.params);
+        return;
+      case 'supersede':
+        expect(this.#open.delete(action.params.id)).toBe(true);
+        return;
+      case 'timer':
+        expect(action.params.key).toBe(action.params.command === 'run.deadline' ? deadlineKeyOf('run_1') : overdueKeyOf(action.params.command.callId));
+        this.#timers.add(action.params.key);
+        return;
+      case 'disarm':
+        this.#timers.delete(action.params.key);
+        return;
+      case 'settle':
+        this.#settlements.push(action.params);
+    }
+  }
+
+  /** No upstream takes a conversation in which a call has no answer, or two. */
+  #checkModelCall(effect: Extract<RunActions['effect'], { kind: 'router-call' }>): void {
+    this.#modelCalls += 1;
+    expect(effect.stepCount).toBe(this.#transcript.length);
+    expect([...this.#open.values()]).toEqual(['router-call']);
+    for (const message of this.#transcript) {
+      if (message.role === 'assistant') for (const { id } of message.tool_calls ?? []) expect(this.#answersTo(id)).toBe(1);
+    }
+  }
+
+  #answersTo(toolCallId: string): number {
+    return this.#transcript.filter((message) => message.role === 'tool' && message.tool_call_id === toolCallId).length;
+  }
+}
+
+/** As it comes back from a database. */
+function restored({ value, context }: SnapshotFrom<typeof runMachine>): SnapshotFrom<typeof runMachine> {
+  const stored: { value: typeof value; context: RunContext } = JSON.parse(JSON.stringify({ value, context }));
+  return runMachine.resolveState(stored);
+}
+
+function plain({ type, params }: { type: string; params?: unknown }): { type: string; params: unknown } {
+  return { type, params };
+}
+
+function letterOf({ content }: RunActions['fact']): string {
+  if (content.kind !== 'status') return '?';
+  if (content.status === 'processing') return content.stage === 'tools' ? 't' : content.stage === 'thinking' ? 'p' : '?';
+  if (content.status === 'error') return content.error_detail?.includes(': ') ? 'e' : '?';
+  return { acknowledged: 'a', ready: 'r', typing: '?', cancelled: '?' }[content.status];
+}
+
+function endOf(variant: number): RunEvent {
+  const ends: RunEvent[] = [
+    { type: 'run.deadline', turnId: 'run_1' },
+    { type: 'run.deadline', turnId: 'run_0' },
+    { type: 'run.poisoned' },
+    { type: 'run.orphaned' },
+  ];
+  return ends[variant] ?? { type: 'run.poisoned' };
+}
+
+function listsOf({ servers }: RunContext, variant: number): Pick<Extract<RunEvent, { type: 'tools.listed' }>, 'lists' | 'unavailable'> {
+  const [lost] = variant < 3 ? servers : [];
+  const lists = Object.fromEntries(servers.filter((server) => server !== lost).map((server) => [server, 'h1']));
+  return { lists, unavailable: lost === undefined ? {} : { [lost]: 'unreachable' } };
+}
+
+function outcomeOf(variant: number): ToolOutcome {
+  const reasons = ['outcome_unknown', 'refused', 'timeout', 'unreachable', 'auth_failed'] as const;
+  const reason = reasons[variant];
+  if (reason !== undefined) return { type: 'failed', reason, message: 'as its worker says' };
+  return { type: 'result', data: { found: variant }, metadata: {}, isError: variant % 2 === 0 };
+}
+
+function replyOf(callId: string, { variant, calls, refused }: { variant: number; calls: number; refused: number }): RunReply {
+  if (variant === 0) return { type: 'output', output: { verdict: 'yes' } };
+  if (variant < 3) return { type: 'unusable', finishReason: 'stop' };
+  if (variant < 5)
+    return {
+      type: 'text',
+      messages: [
+        { role: 'assistant', content: 'Well …' },
+        { role: 'user', content: 'Call a function.' },
+      ],
+    };
+  if (variant < 7) {
+    const violation = { path: '', schemaPath: '#/type', keyword: 'type', message: 'must be object' };
+    return { type: 'invalid-output', violation, messages: [asking(`${callId}-0`), answering(`${callId}-0`)] };
+  }
+  const order = Array.from({ length: Math.max(1, calls + refused) }, (_, index) => ({ toolCallId: `${callId}-${index}`, toolId: `crm:tool${index}` }));
+  const ids = order.map(({ toolCallId }) => toolCallId);
+  return {
+    type: 'tools',
+    messages: [asking(...ids), ...ids.slice(calls).map(answering)],
+    calls: order.slice(0, calls).map((call) => ({ ...call, listHash: 'h1' })),
+    order,
+  };
+}
+
+function asking(...ids: string[]): StepMessage {
+  return { role: 'assistant', content: null, tool_calls: ids.map((id) => ({ id, type: 'function', function: { name: 'crm__tool', arguments: '{}' } })) };
+}
+
+function answering(toolCallId: string): StepMessage {
+  return { role: 'tool', tool_call_id: toolCallId, content: '{}', result: null };
+}

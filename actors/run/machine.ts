@@ -1,0 +1,405 @@
+import { assign, setup } from 'xstate';
+import type { SessionStatus } from '#shared/contracts/agent/conversation-event.ts';
+import { toolMessage } from '../engine/tool-message.ts';
+import type { RunActions, RunContext, RunError, RunEvent, RunInput, StepMessage } from './types.ts';
+
+/** Stored with every snapshot. Grows with each change after which an old snapshot no longer fits. */
+export const RUN_MACHINE_VERSION = 1;
+
+/** To list the tools of all servers of a run. */
+const TOOL_LIST_TIMEOUT_MS = 20_000;
+/** For one tool call. */
+const TOOL_CALL_TIMEOUT_MS = 90_000;
+/** After its deadline a worker reports by itself that it gave up. Only when not even that came is the item taken for lost. */
+const OVERDUE_GRACE_MS = 5_000;
+
+const runSetup = setup({
+  types: { input: {} as RunInput, context: {} as RunContext, events: {} as RunEvent },
+  guards: {
+    isRefused: ({ context }) => context.failure !== null,
+    hasServers: ({ context }) => context.servers.length > 0,
+    /** A result of an effect that is no longer awaited changes nothing: late and repeated deliveries are harmless. */
+    isCurrentEffect: ({ context, event }) => 'callId' in event && event.callId === currentEffectOf(context),
+    isEveryServerListed: ({ context, event }) =>
+      event.type === 'tools.listed' && event.callId === currentEffectOf(context) && unlistedServerOf(context, event) === undefined,
+    isOutput: ({ context, event }) => replyTo(context, event)?.type === 'output',
+    isUnusable: ({ context, event }) => replyTo(context, event)?.type === 'unusable',
+    isUnusableForGood: ({ context, event }) => replyTo(context, event)?.type === 'unusable' && context.unusable >= (context.hasFallbackModel ? 2 : 1),
+    isLastIteration: ({ context, event }) => replyTo(context, event) !== null && context.iteration >= context.maxIterations,
+    hasCallsToMake: ({ context, event }) => {
+      const reply = replyTo(context, event);
+      return reply?.type === 'tools' && reply.calls.length > 0;
+    },
+    isPending: ({ context, event }) => pendingCallOf(context, event) !== undefined,
+    isLastPending: ({ context, event }) => pendingCallOf(context, event) !== undefined && context.pending.length === 1,
+    isServerLost: ({ context, event }) => pendingCallOf(context, event) !== undefined && lostServerOf(event) !== null,
+    isThisRun: ({ context, event }) => event.type === 'run.deadline' && event.turnId === context.runId,
+  },
+  actions: {
+    // Named here, carried out by actors/runtime. Never executed in place.
+    started: (_, _params: RunActions['started']) => {},
+    fact: (_, _params: RunActions['fact']) => {},
+    stage: (_, _params: RunActions['stage']) => {},
+    toolEvent: (_, _params: RunActions['toolEvent']) => {},
+    effect: (_, _params: RunActions['effect']) => {},
+    supersede: (_, _params: RunActions['supersede']) => {},
+    timer: (_, _params: RunActions['timer']) => {},
+    disarm: (_, _params: RunActions['disarm']) => {},
+    settle: (_, _params: RunActions['settle']) => {},
+  },
+});
+
+/** Puts the messages of the model's answer into the transcript. */
+const stageReply = runSetup.enqueueActions(({ context, event, enqueue }) => {
+  const reply = replyTo(context, event);
+  const messages: readonly StepMessage[] = reply !== null && 'messages' in reply ? reply.messages : [];
+  for (const message of messages) enqueue({ type: 'stage', params: { message } });
+  enqueue.assign({
+    stepCount: context.stepCount + messages.length,
+    invalidOutput: reply?.type === 'invalid-output' ? reply.violation : context.invalidOutput,
+  });
+});
+
+const askModel = runSetup.enqueueActions(({ context, enqueue }) => {
+  const effectNo = context.effectNo + 1;
+  const { deadlineAtMs, stepCount, lists } = context;
+  enqueue.assign({ effectNo });
+  enqueue({
+    type: 'effect',
+    params: { kind: 'router-call', id: effectIdOf(context.runId, effectNo), deadlineAtMs, stepCount, useFallbackModel: context.unusable === 2, lists },
+  });
+});
+
+const listTools = runSetup.enqueueActions(({ context, enqueue }) => {
+  const effectNo = context.effectNo + 1;
+  const id = effectIdOf(context.runId, effectNo);
+  const deadlineAtMs = Math.min(context.deadlineAtMs, context.startedAtMs + TOOL_LIST_TIMEOUT_MS);
+  enqueue.assign({ effectNo });
+  enqueue({ type: 'effect', params: { kind: 'tool-list', id, deadlineAtMs, servers: context.servers } });
+  enqueue({ type: 'timer', params: overdueTimer(id, deadlineAtMs, 'tool-list') });
+});
+
+/** Asks for all calls of a batch at once, one effect each. */
+const callTools = runSetup.enqueueActions(({ context, event, enqueue }) => {
+  const reply = replyTo(context, event);
+  if (reply?.type !== 'tools' || event.type !== 'call.replied') return;
+  const deadlineAtMs = Math.min(context.deadlineAtMs, event.atMs + TOOL_CALL_TIMEOUT_MS);
+  const pending = reply.calls.map(({ toolCallId, toolId }, index) => ({
+    callId: effectIdOf(context.runId, context.effectNo + 1 + index),
+    toolCallId,
+    toolId,
+  }));
+  for (const [index, { toolCallId, toolId, listHash }] of reply.calls.entries()) {
+    const id = effectIdOf(context.runId, context.effectNo + 1 + index);
+    enqueue({ type: 'effect', params: { kind: 'tool-call', id, deadlineAtMs, toolCallId, toolId, listHash } });
+    enqueue({ type: 'timer', params: overdueTimer(id, deadlineAtMs, 'tool-call') });
+  }
+  enqueue.assign({ effectNo: context.effectNo + pending.length, pending, batch: reply.order });
+});
+
+/** Stages what came of a call, and waits for it no longer. */
+const settleCall = runSetup.enqueueActions(({ context, event, enqueue }) => {
+  const call = pendingCallOf(context, event);
+  if (call === undefined || event.type !== 'tool.settled') return;
+  enqueue({ type: 'disarm', params: { key: overdueKeyOf(call.callId) } });
+  enqueue({ type: 'stage', params: { message: toolMessage(call.toolCallId, event.outcome) } });
+  enqueue.assign({ stepCount: context.stepCount + 1, pending: context.pending.filter(({ callId }) => callId !== call.callId) });
+});
+
+const endBatch = runSetup.enqueueActions(({ context, enqueue }) => {
+  enqueue({ type: 'toolEvent', params: { calls: context.batch } });
+  enqueue.assign({ batch: [] });
+});
+
+const abandonCall = runSetup.enqueueActions(({ context, enqueue }) => {
+  enqueue({ type: 'supersede', params: { id: currentEffectOf(context) } });
+});
+
+const abandonList = runSetup.enqueueActions(({ context, enqueue }) => {
+  const id = currentEffectOf(context);
+  enqueue({ type: 'supersede', params: { id } });
+  enqueue({ type: 'disarm', params: { key: overdueKeyOf(id) } });
+});
+
+const abandonTools = runSetup.enqueueActions(({ context, enqueue }) => {
+  for (const { callId } of context.pending) {
+    enqueue({ type: 'supersede', params: { id: callId } });
+    enqueue({ type: 'disarm', params: { key: overdueKeyOf(callId) } });
+  }
+  enqueue.assign({ pending: [], batch: [] });
+});
+
+const nextIteration = runSetup.assign({ iteration: ({ context }) => context.iteration + 1, unusable: 0 });
+
+/**
+ * One run of an autonomous routine:
+ *
+ *   starting ──▶ listing ──tools.listed──▶ thinking ──emit_output with a valid value──▶ succeeded
+ *       │           (only with tool servers)  │  ▲ └──text, an invalid value, only refused tools──▶ thinking (next iteration)
+ *       ├──────────────────────────────────▶──┘  │ └──nothing usable──▶ thinking (same iteration: once more, then the fallback model)
+ *       │                                tools│  │
+ *       │                                     ▼  │the last of the batch has settled (next iteration)
+ *       │                                   tooling
+ *       └──refused──▶ failed ◀── a tool server lost | call.failed | the last iteration's answer brought no output
+ *                            ◀── run.deadline | run.poisoned | run.orphaned, from wherever it waits
+ *
+ * Each iteration is one model call that counts. Tools that the last one asks for are not called: nobody would read their results. Every
+ * way out supersedes what is open, disarms its timers, appends exactly one `ready`, and settles once. Data, not behaviour: it reads no
+ * clock and does no I/O; the runtime calls `transition()` and stores what the returned actions name in one commit.
+ */
+export const runMachine = runSetup.createMachine({
+  id: 'run',
+  context: ({ input }) => contextOf(input),
+  initial: 'starting',
+  states: {
+    starting: {
+      entry: [
+        { type: 'started', params: {} },
+        { type: 'fact', params: status('acknowledged') },
+      ],
+      always: [
+        { guard: 'isRefused', target: 'failed' },
+        { guard: 'hasServers', target: 'listing', actions: begin() },
+        { target: 'thinking', actions: [...begin(), nextIteration] },
+      ],
+    },
+    listing: {
+      entry: listTools,
+      on: {
+        ...interruptedBy(abandonList),
+        'tools.listed': [
+          {
+            guard: 'isEveryServerListed',
+            target: 'thinking',
+            actions: [{ type: 'disarm', params: currentOverdueKey }, assign({ lists: ({ event }) => event.lists }), nextIteration],
+          },
+          // The routine was written for these tools. Without some of them it would end well on less than it was meant to know, and nobody
+          // is there to notice; a server that is lost a second later, during a call, ends the run as well.
+          {
+            guard: 'isCurrentEffect',
+            target: 'failed',
+            actions: [
+              { type: 'disarm', params: currentOverdueKey },
+              assign(({ context, event }) => ({ unavailable: event.unavailable, failure: unlistedError(context, event) })),
+            ],
+          },
+        ],
+      },
+    },
+    thinking: {
+      entry: askModel,
+      on: {
+        ...interruptedBy(abandonCall),
+        'call.replied': [
+          {
+            guard: 'isOutput',
+            target: 'succeeded',
+            actions: [
+              { type: 'fact', params: status('ready') },
+              { type: 'disarm', params: deadlineKey },
+              { type: 'settle', params: ({ event }) => ({ state: 'succeeded', output: event.reply.type === 'output' ? event.reply.output : {} }) },
+            ],
+          },
+          { guard: 'isUnusableForGood', target: 'failed', actions: assign({ failure: ({ event }) => unusableError(event) }) },
+          { guard: 'isUnusable', target: 'thinking', reenter: true, actions: assign({ unusable: ({ context }) => context.unusable + 1 }) },
+          { guard: 'isLastIteration', target: 'failed', actions: [stageReply, assign({ failure: ({ context }) => capError(context) })] },
+          {
+            guard: 'hasCallsToMake',
+            target: 'tooling',
+            actions: [stageReply, { type: 'fact', params: status('processing', { stage: 'tools' }) }, callTools],
+          },
+          { guard: 'isCurrentEffect', target: 'thinking', reenter: true, actions: [stageReply, nextIteration] },
+        ],
+        'call.failed': {
+          guard: 'isCurrentEffect',
+          target: 'failed',
+          actions: assign({ failure: ({ event }) => engineError(`the model call failed (${event.failure.code})`) }),
+        },
+      },
+    },
+    tooling: {
+      on: {
+        ...interruptedBy(abandonTools),
+        'tool.settled': [
+          {
+            guard: 'isServerLost',
+            target: 'failed',
+            actions: [assign({ failure: ({ context, event }) => lostServerError(context, event) }), settleCall, abandonTools],
+          },
+          { guard: 'isLastPending', target: 'thinking', actions: [settleCall, endBatch, nextIteration] },
+          { guard: 'isPending', actions: settleCall },
+        ],
+      },
+    },
+    succeeded: { type: 'final' },
+    failed: {
+      type: 'final',
+      entry: [
+        { type: 'fact', params: ({ context }) => status('error', { detail: detailOf(failureOf(context)) }) },
+        { type: 'fact', params: status('ready') },
+        { type: 'disarm', params: deadlineKey },
+        { type: 'settle', params: ({ context }) => ({ state: 'failed', error: failureOf(context) }) },
+      ],
+    },
+  },
+});
+
+/** Id of an effect of a run, of its work item, and of the command that brings its result. `effectNo` counts from 1. */
+export function effectIdOf(runId: string, effectNo: number): string {
+  return `${runId}-${effectNo}`;
+}
+
+/** Key of the timer that ends a run in time. */
+export function deadlineKeyOf(runId: string): string {
+  return `${runId}-deadline`;
+}
+
+/** Key of the timer that says of an effect that it should long have brought its result. */
+export function overdueKeyOf(effectId: string): string {
+  return `${effectId}-overdue`;
+}
+
+type Args<Type extends RunEvent['type'] = RunEvent['type']> = { context: RunContext; event: Extract<RunEvent, { type: Type }> };
+
+function contextOf(input: RunInput): RunContext {
+  const { runId, atMs, deadlineAtMs, timeoutMs, maxIterations, servers, hasFallbackModel, refusal } = input;
+  return {
+    runId,
+    startedAtMs: atMs,
+    deadlineAtMs,
+    timeoutMs,
+    maxIterations,
+    hasFallbackModel,
+    servers,
+    iteration: 0,
+    unusable: 0,
+    effectNo: 0,
+    stepCount: 0,
+    lists: {},
+    unavailable: {},
+    pending: [],
+    batch: [],
+    invalidOutput: null,
+    failure: refusal ?? (deadlineAtMs <= atMs ? timeoutError(timeoutMs) : null),
+  };
+}
+
+function begin() {
+  return [
+    { type: 'fact' as const, params: status('processing', { stage: 'thinking' }) },
+    {
+      type: 'timer' as const,
+      params: ({ context }: { context: RunContext }): RunActions['timer'] => ({
+        key: deadlineKeyOf(context.runId),
+        atMs: context.deadlineAtMs,
+        command: 'run.deadline',
+      }),
+    },
+  ];
+}
+
+/** What ends a run from outside, wherever it waits. `abandon` gives up what it waits for there. */
+function interruptedBy<Abandon>(abandon: Abandon) {
+  const failAs = (failure: RunError) => runSetup.assign({ failure });
+  return {
+    'run.deadline': {
+      guard: 'isThisRun' as const,
+      target: 'failed' as const,
+      actions: [abandon, runSetup.assign({ failure: ({ context }) => timeoutError(context.timeoutMs) })] as const,
+    },
+    'run.poisoned': { target: 'failed' as const, actions: [abandon, failAs(engineError('a command of this run could not be applied'))] as const },
+    'run.orphaned': {
+      target: 'failed' as const,
+      actions: [abandon, failAs({ code: 'session_error', message: 'the session of this run was deleted', details: {} })] as const,
+    },
+  };
+}
+
+function currentEffectOf({ runId, effectNo }: RunContext): string {
+  return effectIdOf(runId, effectNo);
+}
+
+function currentOverdueKey({ context }: { context: RunContext }): RunActions['disarm'] {
+  return { key: overdueKeyOf(currentEffectOf(context)) };
+}
+
+function deadlineKey({ context }: { context: RunContext }): RunActions['disarm'] {
+  return { key: deadlineKeyOf(context.runId) };
+}
+
+function overdueTimer(callId: string, deadlineAtMs: number, kind: 'tool-call' | 'tool-list'): RunActions['timer'] {
+  return { key: overdueKeyOf(callId), atMs: deadlineAtMs + OVERDUE_GRACE_MS, command: { type: 'effect.overdue', callId, kind } };
+}
+
+/** The answer to the model call that is awaited, null for any other event. */
+function replyTo(context: RunContext, event: RunEvent) {
+  return event.type === 'call.replied' && event.callId === currentEffectOf(context) ? event.reply : null;
+}
+
+function pendingCallOf({ pending }: RunContext, event: RunEvent) {
+  return event.type === 'tool.settled' ? pending.find(({ callId }) => callId === event.callId) : undefined;
+}
+
+function unlistedServerOf({ servers }: RunContext, { lists }: Args<'tools.listed'>['event']): string | undefined {
+  return servers.find((server) => !Object.hasOwn(lists, server));
+}
+
+type LossReason = RunContext['unavailable'][string];
+
+function lostServerOf(event: RunEvent): LossReason | null {
+  if (event.type !== 'tool.settled' || event.outcome.type !== 'failed') return null;
+  const { reason } = event.outcome;
+  return reason === 'unreachable' || reason === 'auth_failed' ? reason : null;
+}
+
+const LOSSES: Record<LossReason, string> = { unreachable: 'can not be reached', auth_failed: "refuses the agent's credentials" };
+
+function unlistedError(context: RunContext, event: Args<'tools.listed'>['event']): RunError {
+  const server = unlistedServerOf(context, event) ?? '';
+  const reason = event.unavailable[server] ?? 'unreachable';
+  return { code: 'tool_error', message: `the tool server ${server} ${LOSSES[reason]}`, details: { tool_id: `${server}:*`, reason } };
+}
+
+function lostServerError(context: RunContext, event: RunEvent): RunError {
+  const toolId = pendingCallOf(context, event)?.toolId ?? '';
+  const reason = lostServerOf(event) ?? 'unreachable';
+  return { code: 'tool_error', message: `the server of the tool ${toolId} ${LOSSES[reason]}`, details: { tool_id: toolId, reason } };
+}
+
+function unusableError(event: Args<'call.replied'>['event']): RunError {
+  const finishReason = event.reply.type === 'unusable' ? event.reply.finishReason : '';
+  return engineError(`the model gave no usable answer (${finishReason})`);
+}
+
+/** The iterations are used up. A model that did emit, but never what was asked for, failed at that. */
+function capError({ invalidOutput, maxIterations }: RunContext): RunError {
+  if (invalidOutput === null) {
+    const message = `the model was called ${maxIterations} times without calling emit_output`;
+    return { code: 'max_engine_iterations_reached', message, details: {} };
+  }
+  const { path, schemaPath, keyword, message } = invalidOutput;
+  return { code: 'output_validation_failed', message: `the output ${message}`, details: { path, schema_path: schemaPath, keyword } };
+}
+
+function timeoutError(timeoutMs: number): RunError {
+  const seconds = timeoutMs / 1_000;
+  return { code: 'timeout', message: `the run took longer than ${seconds} seconds`, details: { timeout_seconds: seconds } };
+}
+
+/** The runtime adds the trace id. */
+function engineError(message: string): RunError {
+  return { code: 'engine_error', message, details: {} };
+}
+
+function failureOf({ failure }: RunContext): RunError {
+  return failure ?? engineError('the run failed');
+}
+
+function status(value: SessionStatus, { stage = null, detail = null }: { stage?: string | null; detail?: string | null } = {}): RunActions['fact'] {
+  return { content: { kind: 'status', status: value, stage, error_detail: detail }, id: null, metadata: {} };
+}
+
+/** A stable code and a safe sentence; what really went wrong stands in the logs. */
+function detailOf({ code, message }: RunError): string {
+  return `${code}: ${message}`;
+}

@@ -1,0 +1,111 @@
+import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
+import type { RunProgress } from './commit-plan.ts';
+import type { Draft } from './draft.ts';
+import type { RunFacts } from './surroundings.ts';
+
+/** A round that has not been begun by then is not begun any more; its timer makes another. Longer than a worker's queue is on a bad day. */
+const ROUND_MS = 120_000;
+/** What a round that was begun at the last moment may still take. */
+const ROUND_GRACE_MS = 30_000;
+/** After the first failure, doubled after each. */
+const BACK_OFF_FIRST_MS = 1_000;
+const BACK_OFF_LONGEST_MS = 60_000;
+/** Of the pause, up or down, so that what failed together does not come back together. */
+const JITTER = 0.2;
+const SCHEMA_VERSION = 1;
+
+type DeliveryCommand = CommandOf<'delivery.reported' | 'delivery.due'> | (CommandOf<'effect.overdue'> & { kind: 'delivery' });
+
+/** Deliveries go on whatever becomes of their session, and dead ones can be replayed after it: its machine is not asked. */
+export function isDeliveryCommand(command: SessionCommand): command is DeliveryCommand {
+  return command.type === 'delivery.reported' || command.type === 'delivery.due' || (command.type === 'effect.overdue' && command.kind === 'delivery');
+}
+
+/** @returns whether the delivery is settled by it */
+export function settleDelivery(draft: Draft, command: DeliveryCommand): boolean {
+  switch (command.type) {
+    case 'delivery.reported':
+      return settleReport(draft, command);
+    case 'delivery.due':
+      openRound(draft, command.deliveryId);
+      return false;
+    case 'effect.overdue':
+      // The item was lost with its stream, or its worker with its report: attempts are counted in the row, so another round is no attempt too many.
+      draft.closeEffect(command.callId, 'superseded');
+      openRound(draft, command.turnId);
+      return false;
+  }
+}
+
+function settleReport(draft: Draft, { callId, deliveryId, outcome, attempts, reason, retryAfterMs }: CommandOf<'delivery.reported'>): boolean {
+  const { partition } = draft;
+  draft.closeEffect(callId, 'done');
+  draft.disarm(overdueKeyOf(callId));
+  if (outcome === 'failed') {
+    draft.arm(`${callId}-due`, draft.atMs + pauseMs(draft, attempts, retryAfterMs), { type: 'delivery.due', deliveryId });
+    return false;
+  }
+  const state = outcome === 'delivered' ? 'delivered' : 'dead';
+  draft.write((plan) => {
+    plan.deliveryStates.set(deliveryId, { partition, state });
+    if (state === 'dead') plan.deadLetters.push({ partition, id: deliveryId, source: 'delivery', reason: reason ?? 'it failed too often', body: '' });
+  });
+  return true;
+}
+
+function pauseMs(draft: Draft, attempts: number, retryAfterMs: number | null): number {
+  const backOff = Math.min(BACK_OFF_FIRST_MS * 2 ** Math.max(0, attempts - 1), BACK_OFF_LONGEST_MS);
+  const spread = backOff * (1 + JITTER * (2 * draft.surroundings.chance() - 1));
+  return Math.round(Math.max(spread, retryAfterMs ?? 0));
+}
+
+/** Asks a worker to post the delivery once more. */
+function openRound(draft: Draft, deliveryId: string): void {
+  const id = `${deliveryId}-${draft.surroundings.newId()}`;
+  const deadlineAtMs = draft.atMs + ROUND_MS;
+  draft.openEffect(id, deliveryId, { kind: 'delivery', inputs: { deliveryId, deadlineAtMs, traceparent: draft.command.traceparent } });
+  draft.arm(overdueKeyOf(id), deadlineAtMs + ROUND_GRACE_MS, { type: 'effect.overdue', callId: id, turnId: deliveryId, kind: 'delivery' });
+}
+
+function overdueKeyOf(effectId: string): string {
+  return `${effectId}-overdue`;
+}
+
+/** Fixes what the caller of a settled run is told, and asks for it to be told. */
+export function callBack(draft: Draft, facts: RunFacts, { state, output, error, startedAtMs, completedAtMs }: RunProgress): void {
+  if (facts.callbackUrl === null) return;
+  const { partition, atMs: createdAtMs } = draft;
+  const idempotencyKey = draft.surroundings.newId();
+  const payload = {
+    schema_version: SCHEMA_VERSION,
+    run_id: facts.id,
+    routine_id: facts.routineId,
+    status: state,
+    output,
+    error,
+    session_id: facts.sessionId,
+    trace_id: facts.traceId,
+    started_at: new Date(startedAtMs ?? facts.createdAtMs).toISOString(),
+    completed_at: new Date(completedAtMs ?? createdAtMs).toISOString(),
+    metadata: facts.metadata ?? {},
+    idempotency_key: idempotencyKey,
+    origin_service: 'agent-server',
+  };
+  const deliveryId = `${facts.id}-callback`;
+  const row = {
+    partition,
+    id: deliveryId,
+    sessionId: facts.sessionId,
+    runId: facts.id,
+    url: facts.callbackUrl,
+    hostAllowlist: facts.routine?.callback_url_allowlist ?? null,
+    bundleHash: facts.bundleHash,
+    idempotencyKey,
+    traceId: facts.traceId,
+    traceparent: facts.traceparent,
+    body: JSON.stringify(payload),
+    createdAtMs,
+  };
+  draft.write((plan) => plan.deliveries.set(deliveryId, row));
+  openRound(draft, deliveryId);
+}

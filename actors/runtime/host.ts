@@ -1,0 +1,176 @@
+import type { Bus, Subscription } from '#bus/bus.ts';
+import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
+import type { Database } from '#shared/storage/database.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { CommitLoop } from './commit-loop.ts';
+import { beat, signOff } from './heartbeat.ts';
+import { Mailbox } from './mailbox.ts';
+import type { Outbox } from './outbox.ts';
+import { releasePartitions, takePartitions } from './ownership.ts';
+import { type LiveHost, partitionsOf } from './rendezvous.ts';
+import { lostStarts, START_LOOK_MS } from './run-starts.ts';
+import type { Timers } from './timers.ts';
+
+/** How hosts tell that one of them is gone. The epoch is what keeps the log right; these only say how soon others take over. */
+export interface HostTimes {
+  /** Between two heartbeats. */
+  beatMs: number;
+  /** Without a heartbeat for this long a host counts as dead, by the database's clock. */
+  deadAfterMs: number;
+  /** A host that could not write its heartbeat for this long drops its partitions by itself, before others take them. */
+  dropAfterMs: number;
+}
+
+export const hostTimes: HostTimes = { beatMs: 1_000, deadAfterMs: 5_000, dropAfterMs: 4_000 };
+
+export interface HostDeps {
+  hostId: string;
+  machineVersion: number;
+  database: Database;
+  bus: Bus;
+  log: Log;
+  loop: CommitLoop;
+  timers: Timers;
+  outbox: Outbox;
+  times: HostTimes;
+}
+
+/**
+ * This host among the others: says that it lives, takes the partitions that are its share, and gives back those that are not. A round
+ * is made every second, and at once when another host says that it has come, gone or given something back.
+ */
+export class Host {
+  readonly #deps: HostDeps;
+  #rounds: Promise<void> | null = null;
+  #again = false;
+  #leaving = false;
+  #ticks: NodeJS.Timeout | null = null;
+  #watch: NodeJS.Timeout | null = null;
+  #subscription: Subscription | null = null;
+  #lastBeatAtMs = performance.now();
+  #lastStartsAtMs = performance.now();
+  #others: LiveHost[] = [];
+
+  constructor(deps: HostDeps) {
+    this.#deps = deps;
+  }
+
+  /** Takes its share. @throws what the first round throws */
+  async open(): Promise<void> {
+    const { bus, times } = this.#deps;
+    this.#subscription = bus.notices.subscribe(patternOf(addresses.hosts), () => this.#wake());
+    await this.#round();
+    this.#announce();
+    this.#ticks = setInterval(() => this.#wake(), times.beatMs);
+    // On its own: a round that waits for the database must not keep us from dropping what it can't prove to be ours.
+    this.#watch = setInterval(() => this.#dropUnproven(), times.beatMs / 4);
+  }
+
+  /** Whether another host could go on with what this one leaves. */
+  get hasPeers(): boolean {
+    return this.#others.some((other) => other.machineVersion >= this.#deps.machineVersion);
+  }
+
+  /** Gives everything back. Nothing is taken any more. */
+  async leave(): Promise<void> {
+    const { database, hostId, log, loop } = this.#deps;
+    this.#leaving = true;
+    for (const timer of [this.#ticks, this.#watch]) if (timer !== null) clearInterval(timer);
+    await this.#subscription?.stop();
+    await this.#rounds;
+    const claims = await loop.letGo(loop.partitions);
+    try {
+      await signOff(database, hostId);
+      await releasePartitions(database, claims);
+      this.#announce();
+    } catch (error) {
+      log.warn({ err: error }, 'the partitions could not be given back; others take them once this host looks dead');
+    }
+  }
+
+  #wake(): void {
+    if (this.#leaving) return;
+    if (this.#rounds !== null) {
+      this.#again = true;
+      return;
+    }
+    this.#rounds = this.#round()
+      .catch((error: unknown) => this.#deps.log.warn({ err: error }, 'a round among the hosts failed; the next goes on'))
+      .finally(() => {
+        this.#rounds = null;
+        if (!this.#again) return;
+        this.#again = false;
+        this.#wake();
+      });
+  }
+
+  async #round(): Promise<void> {
+    const { database, hostId, machineVersion, loop, times } = this.#deps;
+    const begunAtMs = performance.now();
+    const hosts = await beat(database, { hostId, machineVersion, deadAfterMs: times.deadAfterMs });
+    this.#lastBeatAtMs = begunAtMs;
+    this.#others = hosts.filter((host) => host.id !== hostId);
+    if (this.#leaving) return;
+    const share = partitionsOf(hostId, hosts);
+    const held = new Set(loop.partitions);
+    await this.#giveBack([...held].filter((partition) => !share.has(partition)));
+    await this.#take([...share].filter((partition) => !held.has(partition)));
+    await this.#startLost();
+  }
+
+  async #giveBack(partitions: readonly number[]): Promise<void> {
+    if (partitions.length === 0) return;
+    const claims = await this.#deps.loop.letGo(partitions);
+    await releasePartitions(this.#deps.database, claims);
+    this.#deps.log.info({ partitions }, 'partitions given back');
+    this.#announce();
+  }
+
+  /** Takes what is free of its share; what another host still holds comes when that host has given it back. */
+  async #take(partitions: readonly number[]): Promise<void> {
+    if (partitions.length === 0) return;
+    const { bus, database, hostId, machineVersion, log, loop, outbox, timers, times } = this.#deps;
+    const { created } = await bus.commands.state();
+    const claims = await takePartitions(database, { hostId, machineVersion, logCreated: created, partitions, deadAfterMs: times.deadAfterMs });
+    if (claims.length === 0) return;
+    const taken = claims.map((claim) => claim.partition);
+    const mailboxes = claims.map((claim) => new Mailbox(claim, loop.kick));
+    for (const mailbox of mailboxes) loop.own(mailbox);
+    try {
+      await timers.load(database, taken);
+      await outbox.load(database, taken);
+      await this.#start(taken, true);
+    } catch (error) {
+      loop.drop(taken, 'what its former owner left could not be read');
+      throw error;
+    }
+    // Only now: what a command opens must not be read again as something that was left behind.
+    for (const mailbox of mailboxes) mailbox.follow(bus.commands);
+    for (const { partition, epoch } of claims) bus.notices.publish(subjectOf(addresses.partitions, partition), JSON.stringify({ v: 1, epoch }));
+    log.info({ host_id: hostId, partitions: taken }, 'partitions taken');
+  }
+
+  async #startLost(): Promise<void> {
+    if (performance.now() - this.#lastStartsAtMs < START_LOOK_MS) return;
+    this.#lastStartsAtMs = performance.now();
+    await this.#start(this.#deps.loop.partitions, false);
+  }
+
+  async #start(partitions: readonly number[], evenFresh: boolean): Promise<void> {
+    if (partitions.length === 0) return;
+    const starts = await lostStarts(this.#deps.database, partitions, { evenFresh });
+    for (const { partition, command } of starts) this.#deps.loop.mailboxOf(partition)?.start(command);
+  }
+
+  /** A host that was paused, or can't reach the database, is about to be taken for dead: it stops on its own, and starts afresh. */
+  #dropUnproven(): void {
+    const silentMs = performance.now() - this.#lastBeatAtMs;
+    if (silentMs < this.#deps.times.dropAfterMs) return;
+    this.#deps.loop.drop(this.#deps.loop.partitions, `no heartbeat could be written for ${Math.round(silentMs)} ms`);
+  }
+
+  /** The others look at once. Who misses it looks within a second. */
+  #announce(): void {
+    this.#deps.bus.notices.publish(subjectOf(addresses.hosts, this.#deps.hostId), '{"v":1}');
+  }
+}

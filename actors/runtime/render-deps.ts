@@ -1,0 +1,15 @@
+import type { Bundle } from '#shared/config/load-bundle.ts';
+import type { Database } from '#shared/storage/database.ts';
+
+export interface RenderSettings {
+  /** Whether tokens of a reply are sent to readers while it is made. */
+  streaming: boolean;
+  /** Ceiling on the tokens of one call. */
+  maxTokens: number;
+}
+
+export interface RenderDeps {
+  database: Database;
+  bundleOf(hash: string): Promise<Bundle>;
+  settings: RenderSettings;
+}

@@ -1,0 +1,212 @@
+import { describe, expect, it } from 'vitest';
+import { partitionOf } from '#bus/partition.ts';
+import { completed, create, post } from './commands.ts';
+import { eventually, type House } from './house.ts';
+
+/** What one host does with the commands of its sessions, whatever it stands on. */
+export function commandCases(open: () => Promise<House>): void {
+  describe('the actor host', () => {
+    it('stores what follows from a command in one commit, answers, tells readers and publishes the call', async () => {
+      const house = await open();
+      await house.host();
+      const next = house.nextCall();
+      await house.send(create('ses_a'));
+      await house.send(post('ses_a', 'How long is the warranty?'));
+
+      const call = await next;
+      expect(call).toMatchObject({ origin: 'ses_a', want: 'none', reply: { sessionId: 'ses_a' }, request: { model: 'switchyard/assistant' } });
+      expect(call.request.messages.map((message) => message.role)).toEqual(['system', 'user']);
+      expect(call.request.messages[1]?.content).toBe('How long is the warranty?');
+      expect(house.answers.map(({ answer }) => answer.ok)).toEqual([true, true]);
+      expect(house.notices.at(-1)).toMatchObject({ first: 0, last: 3 });
+
+      await house.send(completed('ses_a', call.callId, 'Two years.'));
+      await eventually(async () => (await house.log('ses_a')).length === 6);
+      expect((await house.log('ses_a')).map((event) => event.offset)).toEqual([0, 1, 2, 3, 4, 5]);
+      expect(await house.count('effects', `state = 'done'`)).toBe(1);
+      expect(await house.count('timers')).toBe(0);
+      await eventually(async () => (await house.count('outbox')) === 0);
+    });
+
+    it('answers a command that was applied before like the first time, and changes nothing', async () => {
+      const house = await open();
+      await house.host();
+      await house.send(create('ses_a'));
+      const command = { ...post('ses_a', 'once'), triggersTurn: false };
+      await house.send(command, 'first');
+      await eventually(() => house.answers.length === 2);
+      await house.send(command, 'long after the window of the bus');
+      await eventually(() => house.answers.length === 3);
+
+      expect(house.answers[2]).toEqual({ ...house.answers[1], repeat: true });
+      expect(await house.log('ses_a')).toHaveLength(1);
+    });
+
+    it('applies a command once that comes twice in one batch', async () => {
+      const house = await open();
+      const command = { ...post('ses_a', 'once'), triggersTurn: false };
+      await house.send(create('ses_a'));
+      await house.send(command, 'first');
+      await house.send(command, 'second');
+      await house.host();
+      await eventually(() => house.answers.length === 3);
+
+      expect(house.answers.map(({ repeat }) => repeat)).toEqual([false, false, true]);
+      expect(await house.log('ses_a')).toHaveLength(1);
+    });
+
+    it('gives up a partition that another host has taken, stores nothing there, and serves the others', async () => {
+      const house = await open();
+      await house.host();
+      await house.send(create('ses_a'));
+      await house.send(create('ses_b'));
+      await eventually(() => house.answers.length === 2);
+      await house.rows('update parts set epoch = epoch + 1 where p = $1', [partitionOf('ses_a')]);
+      await house.send({ ...post('ses_a', 'for the new owner'), triggersTurn: false });
+      await house.send({ ...post('ses_b', 'hello'), triggersTurn: false });
+      await eventually(() => house.answers.length === 3);
+
+      expect(await house.log('ses_b')).toHaveLength(1);
+      // Whoever takes the partition next, here the same host in its next round, finds the command behind the cursor.
+      await eventually(async () => (await house.log('ses_a')).length === 1);
+      expect(await house.rows('select epoch from parts where p = $1', [partitionOf('ses_a')])).toEqual([{ epoch: 3 }]);
+    });
+
+    it('isolates a command that can not be stored: a dead letter, an answer, and its neighbours go on', async () => {
+      const house = await open();
+      await house.send(create('ses_a'));
+      // Not a W3C trace id: a text column refuses the character.
+      await house.send({ ...post('ses_a', 'poison'), triggersTurn: false, traceId: '\0' });
+      await house.send({ ...post('ses_a', 'fine'), triggersTurn: false });
+      await house.host();
+      await eventually(() => house.answers.length === 3);
+
+      expect((await house.log('ses_a')).map((event) => 'text' in event && event.text)).toEqual(['fine']);
+      expect(house.answers.map(({ answer }) => answer.ok)).toEqual([true, false, true]);
+      expect(await house.count('dead_letters')).toBe(1);
+    });
+
+    it('buries what is not a command and goes on behind it', async () => {
+      const house = await open();
+      await house.bus.commands.append(partitionOf('ses_a'), 'nonsense', 'not json');
+      await house.send(create('ses_a'));
+      await house.host();
+      await eventually(() => house.answers.length === 1);
+
+      expect(await house.rows('select id, source, body from dead_letters')).toEqual([{ id: 'nonsense', source: 'command', body: 'not json' }]);
+    });
+
+    it('gives up a partition whose snapshots are of a newer version, and loses no command of it', async () => {
+      const house = await open();
+      const host = await house.host();
+      await house.send(create('ses_a'));
+      await eventually(() => house.answers.length === 1);
+      await host.stop();
+      await house.rows(`update sessions set snapshot = '{"v":999999,"session":{},"turn":null}'`);
+      const cursorOf = () => house.rows('select cursor from parts where p = $1', [partitionOf('ses_a')]);
+      const before = await cursorOf();
+      await house.host();
+      await house.send(post('ses_a', 'later'));
+      await house.send(create('ses_b'));
+      await eventually(() => house.answers.length === 2);
+
+      expect(await cursorOf()).toEqual(before);
+      expect(await house.count('dead_letters')).toBe(0);
+    });
+
+    it('does not apply a commit twice whose acknowledgement was lost', async () => {
+      const house = await open();
+      const host = await house.host();
+      await house.send(create('ses_a'));
+      await eventually(() => house.answers.length === 1);
+      host.faults.push('after');
+      await house.send({ ...post('ses_a', 'once'), triggersTurn: false });
+      await eventually(() => house.answers.length === 2);
+      await house.send({ ...post('ses_a', 'twice'), triggersTurn: false });
+      await eventually(() => house.answers.length === 3);
+
+      expect((await house.log('ses_a')).map((event) => event.offset)).toEqual([0, 1]);
+    });
+
+    it('tries a commit again that never reached the database', async () => {
+      const house = await open();
+      const host = await house.host();
+      host.faults.push('before', 'before');
+      await house.send(create('ses_a'));
+      await eventually(() => house.answers.length === 1);
+
+      expect(house.answers[0]).toMatchObject({ repeat: false, answer: { ok: true } });
+    });
+
+    it('lets a deadline fire after a take-over', async () => {
+      const house = await open();
+      const host = await house.host({ turnTimeoutMs: 300 });
+      await house.send(create('ses_a'));
+      await house.send(post('ses_a', 'hello'));
+      await eventually(() => house.answers.length === 2);
+      await host.stop();
+      await house.host();
+      await eventually(async () => (await house.log('ses_a')).length === 6);
+
+      expect((await house.log('ses_a')).slice(4)).toMatchObject([{ status: 'error' }, { status: 'ready' }]);
+      expect(await house.count('timers')).toBe(0);
+    });
+
+    it('waits at its stop for the turn in progress', async () => {
+      const house = await open();
+      const host = await house.host({ drainTimeoutMs: 5_000 });
+      const next = house.nextCall();
+      await house.send(create('ses_a'));
+      await house.send(post('ses_a', 'hello'));
+      const { callId } = await next;
+      const stopped = host.stop();
+      await house.send(completed('ses_a', callId, 'Hello!'));
+      await stopped;
+
+      expect((await house.log('ses_a')).at(-1)).toMatchObject({ status: 'ready' });
+      expect(await house.rows('select distinct owner from parts')).toEqual([{ owner: null }]);
+    });
+
+    it('frees the command log of what is applied, and never of what is not', async () => {
+      const house = await open();
+      const host = await house.host({ purgeEveryMs: 20 });
+      for (const id of ['ses_a', 'ses_b', 'ses_c']) await house.send(create(id));
+      await eventually(() => house.answers.length === 3);
+      const { lastSequence } = await house.bus.commands.state();
+      await eventually(async () => (await house.bus.commands.state()).firstSequence >= lastSequence);
+      await host.stop();
+
+      // Nobody applies these, and another host's rounds may pass over them as often as they like.
+      await house.send({ ...post('ses_a', 'one'), triggersTurn: false });
+      await house.send({ ...post('ses_b', 'two'), triggersTurn: false });
+      await house.host({ purgeEveryMs: 20 });
+      await eventually(() => house.answers.length === 5);
+      expect(await house.log('ses_a')).toHaveLength(1);
+      expect(await house.log('ses_b')).toHaveLength(1);
+    });
+
+    it('refuses a store that was laid out for another number of partitions', async () => {
+      const house = await open();
+      await house.rows(`insert into meta (key, value) values ('partition_count', '16') on conflict (key) do update set value = '16'`);
+
+      await expect(house.host()).rejects.toMatchObject({ code: 'storage.schema_refused' });
+    });
+
+    it('keeps hundreds of sessions apart: dense offsets, one ready a turn, no message lost', async () => {
+      const house = await open();
+      await house.host();
+      house.answerAllCalls();
+      const ids = Array.from({ length: 200 }, (_, place) => `ses_${place}`);
+      await Promise.all(ids.map((id) => house.send(create(id))));
+      for (let round = 0; round < 3; round += 1) await Promise.all(ids.map((id) => house.send(post(id, `message ${round}`))));
+      await eventually(async () => (await house.count('effects', `state = 'open'`)) === 0 && house.answers.length === 800, 20_000);
+
+      for (const id of ids) {
+        const log = await house.log(id);
+        expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+        expect(log.filter((event) => event.kind === 'user_message')).toHaveLength(3);
+        expect(log.at(-1)).toMatchObject({ status: 'ready' });
+      }
+    }, 60_000);
+  });
+}

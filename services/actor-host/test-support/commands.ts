@@ -1,0 +1,115 @@
+import type { CommandOf } from '#bus/messages/session.ts';
+import { bundleBody, hashOf } from '#shared/config/bundle-body.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
+
+const HEADER = { v: 1 as const, sentAtMs: 0, answerTo: 'gw1', traceparent: null };
+
+const PROMPT = { id: 'support', version: 1, type: 'text', text: 'You are {{agent.name}}.', created_at: '2026-01-01T00:00:00Z' };
+
+/** An agent with two routines: one that needs only the model, and one that uses the tools of a server. */
+export const testBundle: Bundle = (() => {
+  const body = bundleBody.parse({
+    manifest: {
+      name: 'Support',
+      id: 'support',
+      version: '1',
+      agent_config: {
+        runtime: { api_key: '${AGENT_API_KEY}' },
+        platform: { public_key: '${PLATFORM_PUBLIC_KEY}', secret_key: '${PLATFORM_SECRET_KEY}' },
+        llms: { default: 'switchyard/assistant', api_key: '${ROUTER_API_KEY}' },
+        context: { system_prompt: { id: 'support', version: 1 }, language: 'match_user' },
+        mcps: [{ id: 'shop', hostname: 'http://127.0.0.1', port: 1 }],
+      },
+    },
+    documents: {
+      prompts: [PROMPT],
+      routines: [routine('triage', []), routine('refund', ['shop:*'])],
+      policies: [],
+      glossaries: [],
+      macros: [],
+      variable_sets: [],
+    },
+  });
+  return { hash: hashOf(body), body };
+})();
+
+function routine(id: string, tools: string[]) {
+  return {
+    id,
+    version: 1,
+    kind: 'autonomous',
+    title: id,
+    created_at: '2026-01-01T00:00:00Z',
+    tools,
+    instructions: 'Decide.',
+    input_schema: { type: 'object', required: ['claim'], properties: { claim: { type: 'string' } } },
+    output_schema: { type: 'object', required: ['verdict'], properties: { verdict: { type: 'string' } } },
+  };
+}
+
+export function create(sessionId: string): CommandOf<'session.create'> {
+  return {
+    ...HEADER,
+    type: 'session.create',
+    sessionId,
+    commandId: `${sessionId}-create`,
+    customerId: 'cus_1',
+    agentId: 'acme-support',
+    title: null,
+    mode: 'auto',
+    metadata: {},
+    labels: [],
+    allowGreeting: true,
+    bundleHash: testBundle.hash,
+  };
+}
+
+let posts = 0;
+export function post(sessionId: string, text: string): CommandOf<'message.post'> {
+  posts += 1;
+  return {
+    ...HEADER,
+    type: 'message.post',
+    sessionId,
+    commandId: `cmd_${posts}`,
+    source: 'customer',
+    text,
+    metadata: {},
+    triggersTurn: true,
+    traceId: String(posts).padStart(32, '0'),
+    bundleHash: testBundle.hash,
+  };
+}
+
+export function remove(sessionId: string): CommandOf<'session.delete'> {
+  return { ...HEADER, type: 'session.delete', sessionId, commandId: `${sessionId}-delete` };
+}
+
+export function completed(sessionId: string, callId: string, text: string): CommandOf<'call.completed'> {
+  const turnId = callId.slice(0, callId.lastIndexOf('-'));
+  return {
+    ...HEADER,
+    answerTo: null,
+    type: 'call.completed',
+    sessionId,
+    commandId: callId,
+    turnId,
+    callId,
+    text,
+    toolCalls: [],
+    model: 'scripted/assistant',
+    provider: 'Scripted',
+    finishReason: 'stop',
+    usage: null,
+  };
+}
+
+/** A model's answer that calls functions. */
+export function calledTools(sessionId: string, callId: string, calls: { id: string; name: string; arguments: object }[]): CommandOf<'call.completed'> {
+  const toolCalls = calls.map((call) => ({ ...call, arguments: JSON.stringify(call.arguments) }));
+  return { ...completed(sessionId, callId, ''), toolCalls, finishReason: 'tool_calls' };
+}
+
+export function start(sessionId: string, runId: string): CommandOf<'run.start'> {
+  return { ...HEADER, answerTo: null, type: 'run.start', sessionId, commandId: runId, runId };
+}

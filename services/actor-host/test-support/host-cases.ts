@@ -1,0 +1,283 @@
+import { describe, expect, it } from 'vitest';
+import { MACHINE_VERSION } from '#actors/runtime/snapshots.ts';
+import { PARTITION_COUNT, partitionOf } from '#bus/partition.ts';
+import { addresses, patternOf } from '#bus/subjects.ts';
+import { completed, create, post, remove } from './commands.ts';
+import { eventually, type House, quickTimes } from './house.ts';
+
+/** What several hosts do together: who owns what, and what becomes of it when one of them comes, goes, dies or stands still. */
+export function hostCases(open: () => Promise<House>): void {
+  const ownersIn = async (house: House) => {
+    const rows = await house.rows<{ owner: string | null; n: number }>('select owner, count(*) as n from parts group by owner');
+    return new Map(rows.map((row) => [row.owner, row.n]));
+  };
+  const ownerOf = async (house: House, sessionId: string) =>
+    (await house.rows<{ owner: string | null }>('select owner from parts where p = $1', [partitionOf(sessionId)]))[0]?.owner ?? null;
+  /** Whether the partitions are spread over exactly these hosts. */
+  const areSharedBy = async (house: House, ...hosts: { id: string }[]) => {
+    const owners = await ownersIn(house);
+    return owners.size === hosts.length && hosts.every(({ id }) => owners.has(id));
+  };
+  const expectDense = async (house: House, sessionId: string) => {
+    const log = await house.log(sessionId);
+    expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+    return log;
+  };
+  /** A session whose partition one of the hosts owns. */
+  const sessionOf = async (house: House, host: { id: string }) => {
+    for (let n = 0; ; n += 1) if ((await ownerOf(house, `ses_${n}`)) === host.id) return `ses_${n}`;
+  };
+
+  describe('hosts together', () => {
+    it('DESIGN 4: hosts share the partitions, and a host that joins gets its share without anybody waiting', async () => {
+      const house = await open();
+      const first = await house.host();
+      expect((await ownersIn(house)).get(first.id)).toBe(PARTITION_COUNT);
+      const second = await house.host();
+      await eventually(() => areSharedBy(house, first, second));
+      const third = await house.host();
+      await eventually(() => areSharedBy(house, first, second, third));
+    });
+
+    it('DESIGN 4: a host that leaves sets the owner null after its last commit, and its partitions are served at once', async () => {
+      const house = await open();
+      const [first, second] = [await house.host({ times: { beatMs: 60_000 } }), await house.host({ times: { beatMs: 60_000 } })];
+      await eventually(() => areSharedBy(house, first, second));
+      const sessionId = await sessionOf(house, second);
+      await house.send(create(sessionId));
+      await eventually(() => house.answers.length === 1);
+      // With a minute between two rounds only the notice of who left can bring the others to look.
+      await second.stop();
+      await house.send({ ...post(sessionId, 'still there?'), triggersTurn: false });
+      await eventually(() => house.answers.length === 2);
+
+      expect(await ownerOf(house, sessionId)).toBe(first.id);
+      expect(await house.rows('select id from hosts')).toEqual([{ id: first.id }]);
+      await expectDense(house, sessionId);
+    });
+
+    it('DESIGN 4: a dead host is replaced when its heartbeat is five seconds old, and what it had taken in is not lost', async () => {
+      const house = await open();
+      const [first, second] = [await house.host(), await house.host()];
+      await eventually(() => areSharedBy(house, first, second));
+      const sessionId = await sessionOf(house, second);
+      await house.send(create(sessionId));
+      await eventually(() => house.answers.length === 1);
+      second.die();
+      await house.send({ ...post(sessionId, 'anybody?'), triggersTurn: false });
+      await eventually(async () => (await house.log(sessionId)).length === 1);
+
+      expect(await ownerOf(house, sessionId)).toBe(first.id);
+      expect((await ownersIn(house)).get(first.id)).toBe(PARTITION_COUNT);
+    });
+
+    it('DESIGN 4: a partition whose owner is alive is not taken', async () => {
+      const house = await open();
+      await (await house.host()).stop();
+      await house.rows(`update parts set owner = 'stubborn' where p < 8`);
+      await house.rows(`insert into hosts (id, machine_v, seen_at) values ('stubborn', 1, now() + interval '1 hour')`);
+      const host = await house.host();
+      expect(await ownersIn(house)).toEqual(
+        new Map([
+          ['stubborn', 8],
+          [host.id, PARTITION_COUNT - 8],
+        ]),
+      );
+      await house.rows(`update hosts set seen_at = now() - interval '1 minute' where id = 'stubborn'`);
+      await eventually(() => areSharedBy(house, host));
+    });
+
+    it('DESIGN 4: the epoch fences a host that slept while another took over: nothing that it still writes arrives', async () => {
+      const house = await open();
+      const sleeper = await house.host();
+      await house.send(create('ses_a'));
+      await eventually(() => house.answers.length === 1);
+      sleeper.pause();
+      await house.send({ ...post('ses_a', 'one'), triggersTurn: false });
+      const survivor = await house.host();
+      await eventually(async () => (await house.log('ses_a')).length === 1);
+      await house.send({ ...post('ses_a', 'two'), triggersTurn: false });
+      await eventually(async () => (await house.log('ses_a')).length === 2);
+      // Its commit of the first message arrives now, after both are stored.
+      sleeper.wake();
+      await eventually(() => areSharedBy(house, sleeper, survivor));
+      await house.send({ ...post('ses_a', 'three'), triggersTurn: false });
+      await eventually(async () => (await house.log('ses_a')).length === 3);
+
+      expect((await expectDense(house, 'ses_a')).map((event) => 'text' in event && event.text)).toEqual(['one', 'two', 'three']);
+    });
+
+    it('DESIGN 4: a host that could not write its heartbeat drops its partitions by itself', async () => {
+      const house = await open();
+      const host = await house.host();
+      await house.send(create('ses_a'));
+      await eventually(() => house.answers.length === 1);
+      host.pause();
+      await new Promise((resolve) => setTimeout(resolve, quickTimes.dropAfterMs + 2 * quickTimes.beatMs));
+      await house.send({ ...post('ses_a', 'while it slept'), triggersTurn: false });
+      host.wake();
+      await eventually(() => house.answers.length === 2);
+      // It took its partitions anew: under the old epoch it would have gone on without asking.
+      expect(await house.rows('select epoch from parts where p = $1', [partitionOf('ses_a')])).toEqual([{ epoch: 2 }]);
+    });
+
+    it('DESIGN 4: no host takes a partition above its own version, and a newer one gets all', async () => {
+      const house = await open();
+      const old = await house.host();
+      const newer = await house.host({ machineVersion: MACHINE_VERSION + 1 });
+      await eventually(() => areSharedBy(house, newer));
+      expect(await house.rows('select distinct machine_v from parts')).toEqual([{ machine_v: MACHINE_VERSION + 1 }]);
+      await newer.stop();
+      // The old one is alone now, and may not touch what the newer one has written.
+      await house.send(create('ses_a'));
+      const another = await house.host({ machineVersion: MACHINE_VERSION + 1 });
+      await eventually(() => house.answers.length === 1);
+      expect(await areSharedBy(house, another)).toBe(true);
+      expect((await ownersIn(house)).has(old.id)).toBe(false);
+    });
+
+    it('DESIGN 3: a command of a newer version is left to a newer host, and neither applied nor buried', async () => {
+      const house = await open();
+      await house.host();
+      await house.send(create('ses_a'));
+      await eventually(() => house.answers.length === 1);
+      await house.bus.commands.append(partitionOf('ses_a'), 'from-the-future', JSON.stringify({ v: 2, type: 'session.sing', sessionId: 'ses_a' }));
+      const epochOf = async () => (await house.rows<{ epoch: number }>('select epoch from parts where p = $1', [partitionOf('ses_a')]))[0]?.epoch ?? 0;
+      const before = await epochOf();
+      // It is given up and tried again, round after round, and the other partitions are served meanwhile.
+      await eventually(async () => (await epochOf()) >= before + 2);
+      const neighbour = partitionOf('ses_b') === partitionOf('ses_a') ? 'ses_c' : 'ses_b';
+      await house.send(create(neighbour));
+      await eventually(() => house.answers.length === 2);
+      expect(await house.count('dead_letters')).toBe(0);
+    });
+
+    it('DESIGN 4: a take-over publishes again what the outbox holds, under the same id, marked, and announces the partition', async () => {
+      const house = await open();
+      const first = await house.host();
+      const next = house.nextCall();
+      await house.send(create('ses_a'));
+      await house.send(post('ses_a', 'hello'));
+      const { item, ...call } = await next;
+      // As if that host had died between its commit and the publish.
+      await house.rows('insert into outbox (p, id, created_at) values ($1, $2, now())', [partitionOf('ses_a'), call.callId]);
+      await first.stop();
+      await house.loseBus();
+      const announced: string[] = [];
+      house.bus.notices.subscribe(patternOf(addresses.partitions), (subject, body) => announced.push(`${subject} ${body}`));
+      const again = house.nextCall();
+      await house.host();
+
+      const { item: secondItem, ...secondCall } = await again;
+      expect(secondItem.messageId).toBe(item.messageId);
+      expect(secondCall).toEqual({ ...call, republished: true });
+      expect(announced).toContain(`part.${partitionOf('ses_a')} ${JSON.stringify({ v: 1, epoch: 2 })}`);
+      expect(announced).toHaveLength(PARTITION_COUNT);
+    });
+
+    it('DESIGN 4: the message at the cursor tells a log that was lost: what the new one holds is applied, though its sequences are lower', async () => {
+      const house = await open();
+      const host = await house.host();
+      for (let n = 0; n < 20; n += 1) await house.send({ ...post('ses_a', String(n)), triggersTurn: false });
+      await house.send(create('ses_a'));
+      await eventually(() => house.answers.length === 21);
+      await host.stop();
+      await house.loseBus();
+      await house.send({ ...post('ses_a', 'on the new log'), triggersTurn: false });
+      await house.host();
+      await eventually(async () => (await house.log('ses_a')).length === 1);
+    });
+
+    it('DESIGN 4: one host purges for all, below the lowest cursor of any', async () => {
+      const house = await open();
+      const [first, second] = [await house.host({ purgeEveryMs: 30 }), await house.host({ purgeEveryMs: 30 })];
+      await eventually(() => areSharedBy(house, first, second));
+      for (let n = 0; n < 10; n += 1) await house.send(create(`ses_${n}`));
+      await eventually(() => house.answers.length === 10);
+      const { lastSequence } = await house.bus.commands.state();
+      // Idle partitions of both hosts move along, or the log could not be freed up to its end.
+      await eventually(async () => (await house.bus.commands.state()).firstSequence === lastSequence);
+      expect(await house.bus.commands.at(lastSequence)).not.toBeNull();
+      expect(await house.count('parts', `cursor_msg is null`)).toBe(0);
+    });
+
+    it('DESIGN 4: timers of a partition without commands fire', async () => {
+      const house = await open();
+      await house.host({ turnTimeoutMs: 200 });
+      await house.send(create('ses_a'));
+      await house.send(post('ses_a', 'hello'));
+      await eventually(async () => (await house.log('ses_a')).at(-1)?.kind === 'status' && (await house.log('ses_a')).length === 6);
+      expect((await house.log('ses_a')).slice(4)).toMatchObject([{ status: 'error' }, { status: 'ready' }]);
+    });
+
+    it('DESIGN 4: a deleted session leaves a tombstone: later commands are refused, late results change nothing', async () => {
+      const house = await open();
+      await house.host();
+      const next = house.nextCall();
+      await house.send(create('ses_a'));
+      await house.send(post('ses_a', 'hello'));
+      const { callId } = await next;
+      await house.send(remove('ses_a'));
+      await eventually(() => house.answers.length === 3);
+      expect(house.answers[2]?.answer).toEqual({ ok: true, value: {} });
+      expect(await house.log('ses_a')).toEqual([]);
+      expect(house.notices.at(-1)).toMatchObject({ isDeleted: true });
+      await house.send(completed('ses_a', callId, 'too late'));
+      await house.send(post('ses_a', 'anybody?'));
+      await house.send({ ...create('ses_a'), commandId: 'again' });
+      await house.send({ ...remove('ses_a'), commandId: 'once more' });
+      await eventually(() => house.answers.length === 6);
+
+      expect(house.answers.slice(3).map(({ answer }) => !answer.ok && answer.code)).toEqual(['session.not_found', 'session.exists', 'session.not_found']);
+      expect(await house.log('ses_a')).toEqual([]);
+      expect(await house.count('sessions', 'deleted_at is not null')).toBe(1);
+      expect(await house.count('timers')).toBe(0);
+      expect(await house.count('effects', `state = 'open'`)).toBe(0);
+    });
+
+    it('DESIGN 5: an effect names its inputs and holds no text of the conversation', async () => {
+      const house = await open();
+      await house.host();
+      const next = house.nextCall();
+      await house.send(create('ses_a'));
+      await house.send(post('ses_a', 'a sentence that is stored once'));
+      const call = await next;
+      expect(JSON.stringify(call.request)).toContain('a sentence that is stored once');
+      expect(JSON.stringify(await house.rows('select * from effects'))).not.toContain('a sentence');
+      expect(JSON.stringify(await house.rows('select * from outbox'))).not.toContain('a sentence');
+    });
+
+    it('keeps sessions whole while hosts join, leave, die and sleep under load', async () => {
+      const house = await open();
+      house.answerAllCalls();
+      const ids = Array.from({ length: 60 }, (_, place) => `ses_${place}`);
+      const first = await house.host();
+      await Promise.all(ids.map((id) => house.send(create(id))));
+      const second = await house.host();
+      const send = (round: number) => Promise.all(ids.map((id) => house.send(post(id, `message ${round}`))));
+      await send(0);
+      const third = await house.host();
+      await send(1);
+      first.die();
+      await send(2);
+      second.pause();
+      await send(3);
+      await house.host();
+      await third.stop();
+      await send(4);
+      second.wake();
+      await eventually(
+        async () => (await house.count('effects', `state = 'open'`)) === 0 && (await house.count('events', `kind = 'user_message'`)) === ids.length * 5,
+        30_000,
+      );
+      for (const id of ids) {
+        const log = await expectDense(house, id);
+        expect(log.flatMap((event) => (event.kind === 'user_message' ? [event.text] : []))).toEqual([0, 1, 2, 3, 4].map((round) => `message ${round}`));
+        const trace = new Map<string, number>();
+        for (const event of log) if (event.kind === 'status' && event.status === 'ready') trace.set(event.trace_id, (trace.get(event.trace_id) ?? 0) + 1);
+        expect([...trace.values()].every((count) => count === 1)).toBe(true);
+        expect(log.at(-1)).toMatchObject({ status: 'ready' });
+      }
+    }, 60_000);
+  });
+}

@@ -1,0 +1,267 @@
+import type { Bus, WorkItem } from '#bus/bus.ts';
+import { type RouterCall, routerCall } from '#bus/messages/router.ts';
+import type { AnswerMessage, NoticeMessage, SessionCommand } from '#bus/messages/session.ts';
+import { partitionOf } from '#bus/partition.ts';
+import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
+import { systemClock } from '#shared/clock.ts';
+import { storeBundle } from '#shared/config/bundle-store.ts';
+import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
+import { ulid } from '#shared/ids.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { type ActorHostDeps, startActorHost } from '../service.ts';
+import { completed, start, testBundle } from './commands.ts';
+
+/** What hosts stand on: embedded drivers, or real servers. Each host gets handles of its own where the driver has such. */
+export interface Stores {
+  openDatabase(): Promise<Database>;
+  openBus(): Promise<Bus>;
+  /** The command log and the work queue as if they had never been. */
+  loseBus(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What happens to the next commits: the connection breaks before or after the statement was carried out. */
+type CommitFault = 'before' | 'after';
+
+export interface HostUnderTest {
+  id: string;
+  faults: CommitFault[];
+  stop(): Promise<void>;
+  /** As kill -9 looks to the others: it says nothing any more, and whatever it still wants to write does not arrive. */
+  die(): void;
+  /** As SIGSTOP looks to the others: its statements wait until it is woken, and then arrive. */
+  pause(): void;
+  wake(): void;
+}
+
+export interface House {
+  bus: Bus;
+  database: Database;
+  answers: AnswerMessage[];
+  notices: NoticeMessage[];
+  host(config?: Partial<ActorHostDeps['config']>): Promise<HostUnderTest>;
+  send(command: SessionCommand, messageId?: string): Promise<{ sequence: number }>;
+  /** The next model call of a turn or a run that is published, taken off the queue. */
+  nextCall(): Promise<RouterCall & { item: WorkItem }>;
+  answerAllCalls(): void;
+  /** Writes the row of a run as a gateway does. */
+  acceptRun(run: Partial<RunRow> & { id: string }): Promise<void>;
+  startRun(run: Partial<RunRow> & { id: string }): Promise<void>;
+  log(sessionId: string): Promise<ConversationEvent[]>;
+  rows<Row extends object>(sql: string, parameters?: unknown[]): Promise<Row[]>;
+  count(table: string, where?: string): Promise<number>;
+  /** The broker's store is lost; whoever starts from here on is on the new one, the house itself too. */
+  loseBus(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface RunRow {
+  id: string;
+  sessionId: string;
+  ephemeral: boolean;
+  routineId: string;
+  input: unknown;
+  metadata: Record<string, unknown> | null;
+  callbackUrl: string | null;
+  timeoutMs: number;
+  expiresInMs: number;
+}
+
+/** Quick enough for tests, slow enough for a busy machine. */
+export const quickTimes = { beatMs: 100, deadAfterMs: 1_000, dropAfterMs: 800 };
+
+export async function openHouse(stores: Stores): Promise<House> {
+  const database = await stores.openDatabase();
+  await storeBundle(database, testBundle);
+  let bus = await stores.openBus();
+  const answers: AnswerMessage[] = [];
+  const notices: NoticeMessage[] = [];
+  const hosts: HostUnderTest[] = [];
+  const listen = () => {
+    bus.notices.subscribe(subjectOf(addresses.answers, 'gw1'), (_, body) => answers.push(JSON.parse(body) as AnswerMessage));
+    bus.notices.subscribe(patternOf(addresses.notices), (_, body) => notices.push(JSON.parse(body) as NoticeMessage));
+  };
+  listen();
+
+  const house: House = {
+    get bus() {
+      return bus;
+    },
+    database,
+    answers,
+    notices,
+    async host(config = {}) {
+      const host = await startHost(stores, config);
+      hosts.push(host);
+      return host;
+    },
+    send: (command, messageId = command.commandId) => bus.commands.append(partitionOf(command.sessionId), messageId, JSON.stringify(command)),
+    nextCall: () =>
+      new Promise((resolve) => {
+        const reader = bus.work.consume('router.turn', { concurrency: 1, ackWaitMs: 30_000 }, async (item) => {
+          await item.ack();
+          resolve({ ...routerCall.parse(JSON.parse(item.body)), item });
+          reader.stop().catch(() => {});
+        });
+      }),
+    answerAllCalls: () => {
+      bus.work.consume('router.turn', { concurrency: 50, ackWaitMs: 30_000 }, async (item) => {
+        const call = routerCall.parse(JSON.parse(item.body));
+        await house.send(completed(call.origin, call.callId, 'a reply'));
+        await item.ack();
+      });
+    },
+    acceptRun: (run) => acceptRun(database, run),
+    async startRun(run) {
+      await acceptRun(database, run);
+      await house.send(start(run.sessionId ?? 'ses_run', run.id));
+    },
+    log: async (sessionId) =>
+      (await database.query<{ body: ConversationEvent }>('select body from events where session_id = $1 order by off', [sessionId])).rows.map(
+        (row) => row.body,
+      ),
+    rows: async <Row extends object>(sql: string, parameters: unknown[] = []) => (await database.query<Row>(sql, parameters)).rows,
+    count: async (table, where = 'true') => (await database.query<{ n: number }>(`select count(*) as n from ${table} where ${where}`)).rows[0]?.n ?? -1,
+    async loseBus() {
+      await stores.loseBus();
+      bus = await stores.openBus();
+      listen();
+    },
+    async close() {
+      await Promise.all(hosts.map((host) => host.stop()));
+      await bus.close();
+      await stores.close();
+    },
+  };
+  return house;
+}
+
+async function startHost(stores: Stores, config: Partial<ActorHostDeps['config']>): Promise<HostUnderTest> {
+  const id = config.hostId ?? `host-${ulid()}`;
+  const faults: CommitFault[] = [];
+  const link = new FaultyLink(faults);
+  const host = await startActorHost({
+    config: {
+      coalesceMs: 150,
+      turnTimeoutMs: 60_000,
+      drainTimeoutMs: 0,
+      streaming: false,
+      maxTokens: 1_000,
+      purgeEveryMs: 60_000,
+      times: quickTimes,
+      ...config,
+      hostId: id,
+    },
+    bus: await stores.openBus(),
+    database: link.over(await stores.openDatabase()),
+    clock: systemClock,
+    log: silentLog,
+  });
+  let stopped: Promise<void> | null = null;
+  return {
+    id,
+    faults,
+    stop: () => {
+      link.mend();
+      link.wake();
+      stopped ??= host.stop();
+      return stopped;
+    },
+    die: () => link.cut(),
+    pause: () => link.pause(),
+    wake: () => link.wake(),
+  };
+}
+
+/** The way to the database of one host, which can be cut, held up, and lose single commits. */
+class FaultyLink {
+  readonly #faults: CommitFault[];
+  #isCut = false;
+  #held: { released: Promise<void>; release(): void } | null = null;
+
+  constructor(faults: CommitFault[]) {
+    this.#faults = faults;
+  }
+
+  cut(): void {
+    this.#isCut = true;
+  }
+
+  mend(): void {
+    this.#isCut = false;
+  }
+
+  pause(): void {
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    this.#held = { released, release };
+  }
+
+  wake(): void {
+    this.#held?.release();
+    this.#held = null;
+  }
+
+  over(database: Database): Database {
+    return {
+      transaction: async (work) => {
+        await this.#pass();
+        return database.transaction(work);
+      },
+      close: () => database.close(),
+      query: async (statement, parameters) => {
+        await this.#pass();
+        const fault = typeof statement !== 'string' && statement.name === 'commit' ? this.#faults.shift() : undefined;
+        if (fault === 'before') throw lost();
+        const result = await database.query<never>(statement, parameters);
+        if (fault === 'after') throw lost();
+        return result;
+      },
+    };
+  }
+
+  async #pass(): Promise<void> {
+    await this.#held?.released;
+    if (this.#isCut) throw lost();
+  }
+}
+
+function lost(): Error {
+  return Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
+}
+
+async function acceptRun(database: Database, run: Partial<RunRow> & { id: string }): Promise<void> {
+  const { id, sessionId = 'ses_run', ephemeral = true, routineId = 'triage', input = { claim: 'broken' } } = run;
+  const { metadata = { order: 7 }, callbackUrl = 'https://example.com/callback', timeoutMs = 60_000, expiresInMs = 120_000 } = run;
+  await database.query(
+    `insert into runs (id, p, session_id, customer_id, ephemeral, routine_id, idempotency_key, bundle_hash, state, input, metadata, callback_url,
+       trace_id, timeout_ms, expires_at, created_at)
+     values ($1, $2, $3, 'cus_run', $4, $5, $1, $6, 'accepted', $7, $8, $9, $10, $11, $12, $13)`,
+    [
+      id,
+      partitionOf(sessionId),
+      sessionId,
+      ephemeral,
+      routineId,
+      testBundle.hash,
+      JSON.stringify(input),
+      metadata === null ? null : JSON.stringify(metadata),
+      callbackUrl,
+      'f'.repeat(32),
+      timeoutMs,
+      new Date(Date.now() + expiresInMs),
+      new Date(),
+    ],
+  );
+}
+
+export async function eventually(condition: () => boolean | Promise<boolean>, timeoutMs = 10_000): Promise<void> {
+  const limitAtMs = Date.now() + timeoutMs;
+  while (!(await condition())) {
+    if (Date.now() > limitAtMs) throw new Error(`not within ${timeoutMs} ms: ${condition}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}

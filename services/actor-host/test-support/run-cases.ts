@@ -1,0 +1,320 @@
+import { describe, expect, it } from 'vitest';
+import type { WorkKind } from '#bus/bus.ts';
+import { deliveryWork } from '#bus/messages/delivery.ts';
+import type { CommandOf } from '#bus/messages/session.ts';
+import { toolWork } from '#bus/messages/tool.ts';
+import { calledTools, create, post, remove, start } from './commands.ts';
+import { eventually, type House } from './house.ts';
+
+const HEADER = { v: 1 as const, sentAtMs: 0, answerTo: null, traceparent: null };
+const VERDICT = [{ id: 'call_1', name: 'emit_output', arguments: { verdict: 'refund' } }];
+
+/** What a host does with runs: from their acceptance to their callbacks, whatever it stands on. */
+export function runCases(open: () => Promise<House>): void {
+  const runOf = async (house: House, id = 'run_1') => (await house.rows<Record<string, unknown>>('select * from runs where id = $1', [id]))[0] ?? {};
+  const callbackOf = async (house: House, id = 'run_1') => {
+    const [row] = await house.rows<{ body: string }>('select body from deliveries where run_id = $1', [id]);
+    return row === undefined ? null : (JSON.parse(row.body) as Record<string, unknown>);
+  };
+  /** The next item of a kind, taken off its queue. */
+  const nextItem = (house: House, kind: WorkKind): Promise<unknown> =>
+    new Promise((resolve) => {
+      const reader = house.bus.work.consume(kind, { concurrency: 1, ackWaitMs: 30_000 }, async (item) => {
+        await item.ack();
+        resolve(JSON.parse(item.body));
+        reader.stop().catch(() => {});
+      });
+    });
+  const nextDelivery = async (house: House) => deliveryWork.parse(await nextItem(house, 'delivery'));
+  const nextTool = async (house: House) => toolWork.parse(await nextItem(house, 'tool'));
+  const report = (effectId: string, outcome: 'delivered' | 'failed' | 'exhausted', attempts: number): CommandOf<'delivery.reported'> => ({
+    ...HEADER,
+    type: 'delivery.reported',
+    sessionId: 'ses_run',
+    commandId: effectId,
+    deliveryId: 'run_1-callback',
+    callId: effectId,
+    attempts,
+    outcome,
+    reason: outcome === 'delivered' ? null : 'the receiver answered 503',
+    retryAfterMs: 50,
+  });
+  const isSettled =
+    (house: House, id = 'run_1') =>
+    async () =>
+      ['succeeded', 'failed'].includes(String((await runOf(house, id)).state));
+  const statusesOf = async (house: House, sessionId: string) =>
+    (await house.log(sessionId)).map((event) => (event.kind === 'status' ? `${event.status}${event.stage === null ? '' : `/${event.stage}`}` : event.kind));
+
+  describe('runs', () => {
+    it('goes from acceptance to a settled run: statuses under its trace, the row, one callback with the payload of the contract', async () => {
+      const house = await open();
+      await house.host();
+      const next = house.nextCall();
+      await house.startRun({ id: 'run_1' });
+      const call = await next;
+      expect(call).toMatchObject({ callId: 'run_1-1', want: 'none', reply: { sessionId: 'ses_run', turnId: 'run_1' }, request: { tool_choice: 'required' } });
+      expect(JSON.stringify(call.request.messages)).toContain('broken');
+      expect(await runOf(house)).toMatchObject({ state: 'running', completed_at: null });
+      const delivery = nextDelivery(house);
+      await house.send(calledTools('ses_run', call.callId, VERDICT));
+      const item = await delivery;
+
+      const run = await runOf(house);
+      expect(run).toMatchObject({ state: 'succeeded', output: { verdict: 'refund' }, error: null });
+      expect(await statusesOf(house, 'ses_run')).toEqual(['acknowledged', 'processing/thinking', 'ready']);
+      expect(new Set((await house.log('ses_run')).map((event) => event.trace_id))).toEqual(new Set(['f'.repeat(32)]));
+      expect(await callbackOf(house)).toEqual({
+        schema_version: 1,
+        run_id: 'run_1',
+        routine_id: 'triage',
+        status: 'succeeded',
+        output: { verdict: 'refund' },
+        error: null,
+        session_id: 'ses_run',
+        trace_id: 'f'.repeat(32),
+        started_at: (run['started_at'] as Date).toISOString(),
+        completed_at: (run['completed_at'] as Date).toISOString(),
+        metadata: { order: 7 },
+        idempotency_key: expect.any(String),
+        origin_service: 'agent-server',
+      });
+      expect(item).toMatchObject({ deliveryId: 'run_1-callback', sessionId: 'ses_run', republished: false });
+    });
+
+    it('deletes the ephemeral session by the command that reports the callback settled, and keeps the run', async () => {
+      const house = await open();
+      await house.host();
+      const [next, delivery] = [house.nextCall(), nextDelivery(house)];
+      await house.startRun({ id: 'run_1' });
+      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+      const { effectId } = await delivery;
+      expect(await house.count('sessions', 'deleted_at is null')).toBe(1);
+      await house.send(report(effectId, 'delivered', 1));
+      await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 1);
+
+      expect(await house.rows('select state from deliveries')).toEqual([{ state: 'delivered' }]);
+      expect(await house.log('ses_run')).toEqual([]);
+      expect(await house.count('steps')).toBe(0);
+      expect(await house.count('timers')).toBe(0);
+      expect(await runOf(house)).toMatchObject({ state: 'succeeded' });
+    });
+
+    it('DESIGN 5: a callback is one row; after a failure its back-off is a timer, and it becomes a dead letter at the end', async () => {
+      const house = await open();
+      await house.host();
+      const [next, first] = [house.nextCall(), nextDelivery(house)];
+      await house.startRun({ id: 'run_1' });
+      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+      const before = await first;
+      const second = nextDelivery(house);
+      await house.send(report(before.effectId, 'failed', 1));
+      const again = await second;
+      expect(again.effectId).not.toBe(before.effectId);
+      expect(again.deliveryId).toBe(before.deliveryId);
+      expect(await house.count('deliveries')).toBe(1);
+      await house.send(report(again.effectId, 'exhausted', 5));
+      await eventually(async () => (await house.count('dead_letters')) === 1);
+
+      expect(await house.rows('select id, source, reason from dead_letters')).toEqual([
+        { id: 'run_1-callback', source: 'delivery', reason: 'the receiver answered 503' },
+      ]);
+      expect(await house.rows('select state from deliveries')).toEqual([{ state: 'dead' }]);
+      expect(await house.count('sessions', 'deleted_at is not null')).toBe(1);
+    });
+
+    it('DESIGN 6 rule 5: a delivery whose item was lost with its stream is published again by its timer', async () => {
+      const house = await open();
+      await house.host();
+      const [next, first] = [house.nextCall(), nextDelivery(house)];
+      await house.startRun({ id: 'run_1' });
+      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+      const lost = await first;
+      const [timer] = await house.rows<{ p: number; command: CommandOf<'effect.overdue'> }>('select p, command from timers');
+      expect(timer?.command).toMatchObject({ type: 'effect.overdue', callId: lost.effectId, kind: 'delivery' });
+      const second = nextDelivery(house);
+      // As the timer would bring it two and a half minutes later.
+      await house.send(timer?.command as CommandOf<'effect.overdue'>);
+      const again = await second;
+      expect(again).toMatchObject({ deliveryId: lost.deliveryId });
+      expect(await house.rows('select state from effects where id = $1', [lost.effectId])).toEqual([{ state: 'superseded' }]);
+    });
+
+    it('runs tools in parallel, puts the batch into the log as one event, and shows the model what came of it', async () => {
+      const house = await open();
+      await house.host();
+      const tools = [{ name: 'find', title: null, description: null, inputSchema: { type: 'object' }, repeatable: true }];
+      await house.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
+      const list = nextTool(house);
+      await house.startRun({ id: 'run_1', routineId: 'refund' });
+      const listing = await list;
+      expect(listing).toMatchObject({ type: 'list', servers: ['shop'] });
+      const next = house.nextCall();
+      const base = { ...HEADER, sessionId: 'ses_run', turnId: 'run_1' };
+      await house.send({ ...base, type: 'tools.listed', commandId: listing.effectId, callId: listing.effectId, lists: { shop: 'h1' }, unavailable: {} });
+      const call = await next;
+      const functions = (call.request.tools ?? []) as { function: { name: string } }[];
+      expect(functions.map((tool) => tool.function.name)).toEqual(['shop__find', 'emit_output']);
+
+      const items: ReturnType<typeof toolWork.parse>[] = [];
+      const worker = house.bus.work.consume('tool', { concurrency: 2, ackWaitMs: 30_000 }, async (item) => {
+        await item.ack();
+        items.push(toolWork.parse(JSON.parse(item.body)));
+      });
+      const asked = ['A', 'B'].map((order, place) => ({ id: `c${place}`, name: 'shop__find', arguments: { order } }));
+      await house.send(calledTools('ses_run', call.callId, asked));
+      await eventually(() => items.length === 2);
+      await worker.stop();
+      const second = house.nextCall();
+      // In the other order than they were asked for.
+      for (const item of [...items].reverse()) {
+        if (item.type !== 'call') throw new Error('not a call');
+        const outcome = { type: 'result' as const, data: { found: item.arguments['order'] }, metadata: {}, isError: false };
+        await house.send({ ...base, type: 'tool.completed', commandId: item.effectId, callId: item.effectId, outcome });
+      }
+      const { request } = await second;
+      expect(JSON.stringify(request.messages.slice(2))).toMatch(/assistant.*found.*found/);
+      const event = (await house.log('ses_run')).find(({ kind }) => kind === 'tool');
+      expect(event).toMatchObject({
+        tool_calls: [
+          { tool_id: 'shop:find', arguments: { order: 'A' }, result: { data: { found: 'A' } } },
+          { tool_id: 'shop:find', arguments: { order: 'B' }, result: { data: { found: 'B' } } },
+        ],
+      });
+    });
+
+    it('goes on after its host has died, at the last recorded result, without a second model call', async () => {
+      const house = await open();
+      const first = await house.host();
+      const next = house.nextCall();
+      await house.startRun({ id: 'run_1' });
+      const { callId } = await next;
+      first.die();
+      await house.send(calledTools('ses_run', callId, VERDICT));
+      await house.host();
+      await eventually(isSettled(house));
+      expect(await runOf(house)).toMatchObject({ state: 'succeeded' });
+      expect(await house.count('effects', `kind = 'run-call'`)).toBe(1);
+    });
+
+    it('DESIGN 5: rows that are accepted and whose command never came are started by the owner, at take-over and later', async () => {
+      const house = await open();
+      await house.acceptRun({ id: 'run_1' });
+      const next = house.nextCall();
+      await house.host();
+      expect((await next).callId).toBe('run_1-1');
+      await house.acceptRun({ id: 'run_2', sessionId: 'ses_late' });
+      await house.rows(`update runs set created_at = created_at - interval '6 seconds' where id = 'run_2'`);
+      const late = house.nextCall();
+      expect((await late).callId).toBe('run_2-1');
+    }, 20_000);
+
+    it('starts a run once, however often its command comes', async () => {
+      const house = await open();
+      await house.host();
+      await house.startRun({ id: 'run_1' });
+      await house.send(start('ses_run', 'run_1'), 'long after the window of the bus');
+      await house.send({ ...start('ses_run', 'run_1'), commandId: 'another' }, 'another');
+      await eventually(async () => (await house.count('seen')) === 2);
+      expect(await house.count('effects')).toBe(1);
+      expect(await statusesOf(house, 'ses_run')).toEqual(['acknowledged', 'processing/thinking']);
+    });
+
+    it('serialises with a turn of the same session: the run waits for the turn, a message for the run', async () => {
+      const house = await open();
+      await house.host();
+      const turnCall = house.nextCall();
+      await house.send(create('ses_run'));
+      await house.send(post('ses_run', 'first'));
+      const { callId } = await turnCall;
+      await house.startRun({ id: 'run_1', ephemeral: false });
+      const runCall = house.nextCall();
+      await house.send({ ...calledTools('ses_run', callId, []), text: 'a reply', finishReason: 'stop' });
+      const run = await runCall;
+      expect(run.callId).toBe('run_1-1');
+      await house.send(post('ses_run', 'meanwhile'));
+      await house.send(post('ses_run', 'and more'));
+      const lastCall = house.nextCall();
+      await house.send(calledTools('ses_run', run.callId, VERDICT));
+      const last = await lastCall;
+      expect(last.request.messages.slice(-2).map((message) => message.content)).toEqual(['meanwhile', 'and more']);
+      await house.send({ ...calledTools('ses_run', last.callId, []), text: 'the end', finishReason: 'stop' });
+      await eventually(async () => (await statusesOf(house, 'ses_run')).filter((line) => line === 'ready').length === 3);
+
+      expect(await statusesOf(house, 'ses_run')).toEqual([
+        ...['user_message', 'acknowledged', 'processing/matching', 'typing', 'assistant_message', 'ready'],
+        ...['acknowledged', 'processing/thinking', 'user_message', 'user_message', 'ready'],
+        ...['acknowledged', 'processing/matching', 'typing', 'assistant_message', 'ready'],
+      ]);
+      expect(await house.count('sessions', 'deleted_at is null')).toBe(1);
+    });
+
+    it('settles a run that waits for its session when its time is over', async () => {
+      const house = await open();
+      await house.host();
+      await house.send(create('ses_run'));
+      await house.startRun({ id: 'run_1', ephemeral: false });
+      await house.startRun({ id: 'run_2', ephemeral: false, expiresInMs: 300 });
+      await eventually(isSettled(house, 'run_2'));
+      expect(await runOf(house, 'run_2')).toMatchObject({ state: 'failed', error: { code: 'timeout', details: { timeout_seconds: 60 } } });
+      expect(await callbackOf(house, 'run_2')).toMatchObject({ status: 'failed', output: null, error: { code: 'timeout' } });
+      expect(await runOf(house)).toMatchObject({ state: 'running' });
+    });
+
+    it.each([
+      ['a run that takes too long', { timeoutMs: 200 }, 'timeout'],
+      ['an input that breaks the schema by the time it starts', { input: { claim: 7 } }, 'input_validation_failed'],
+      ['a routine that the configuration does not have', { routineId: 'unheard-of' }, 'engine_error'],
+      ['a session that is not there', { ephemeral: false, sessionId: 'ses_unknown' }, 'session_error'],
+      ['a run that is started after its time', { expiresInMs: -1 }, 'timeout'],
+    ])('fails %s', async (_, run, code) => {
+      const house = await open();
+      await house.host();
+      await house.startRun({ id: 'run_1', ...run });
+      await eventually(isSettled(house));
+      expect(await runOf(house)).toMatchObject({ state: 'failed', output: null, error: { code } });
+      expect(await callbackOf(house)).toMatchObject({ status: 'failed', error: { code } });
+      expect(await house.count('dead_letters')).toBe(0);
+    });
+
+    it('fails a run whose session is deleted under it, with those that wait behind it, and calls back for each', async () => {
+      const house = await open();
+      await house.host();
+      await house.send(create('ses_run'));
+      await house.startRun({ id: 'run_1', ephemeral: false });
+      await house.startRun({ id: 'run_2', ephemeral: false });
+      await house.send(remove('ses_run'));
+      await eventually(isSettled(house, 'run_2'));
+      for (const id of ['run_1', 'run_2']) {
+        expect(await runOf(house, id)).toMatchObject({ state: 'failed', error: { code: 'session_error' } });
+        expect(await callbackOf(house, id)).toMatchObject({ status: 'failed', run_id: id });
+      }
+    });
+
+    it('calls nobody back for a run without an address, and deletes its session when it is settled', async () => {
+      const house = await open();
+      await house.host();
+      const next = house.nextCall();
+      await house.startRun({ id: 'run_1', callbackUrl: null });
+      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+      await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 1);
+      expect(await house.count('deliveries')).toBe(0);
+      expect(await runOf(house)).toMatchObject({ state: 'succeeded' });
+    });
+
+    it('does what is left of a delivery for a session that is gone, as a replay needs it', async () => {
+      const house = await open();
+      await house.host();
+      const [next, delivery] = [house.nextCall(), nextDelivery(house)];
+      await house.startRun({ id: 'run_1' });
+      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+      await house.send(report((await delivery).effectId, 'exhausted', 5));
+      await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 1);
+      await house.rows(`update deliveries set state = 'open', attempts = 0`);
+      const again = nextDelivery(house);
+      await house.send(report('run_1-callback-replay-1', 'failed', 1));
+      await house.send(report((await again).effectId, 'delivered', 2));
+      await eventually(async () => (await house.rows<{ state: string }>('select state from deliveries'))[0]?.state === 'delivered');
+    });
+  });
+}
