@@ -51,6 +51,15 @@ describe('trouble of our own', () => {
     expect(response.json().error).toMatchObject({ code: 503, metadata: { retry_after: 1 } });
   });
 
+  it('DESIGN 4: is a bus that is four fifths full: 503, so that the results of what was let in find room', async () => {
+    gateway.faults.crowded = true;
+
+    const response = await gateway.post(hello);
+
+    expect(response.statusCode).toBe(503);
+    expect(response.headers['retry-after']).toBe('1');
+  });
+
   it('is a bus that does not take the call in time: 503, and the call is aborted in case it was taken', async () => {
     await gateway.reopen({ limits: { publishMs: 20 } });
     gateway.faults.beforePublish = () => new Promise(() => {});

@@ -60,6 +60,8 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       const chat = withSession(request.body, request.headers['x-session-id'], limits);
       const model = models.firstKnown(chat);
       if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
+      // The rest of the room is for the results of what was let in before.
+      if (!bus.hasRoom()) throw unavailable('too much work waits already', limits);
 
       const nowMs = clock.nowMs();
       const callId = mintGenerationId({ houseSecret, origin: demux.origin, keyId: request.keyId, nowMs });
@@ -72,6 +74,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
         want: chat.stream === true ? 'frames' : 'body',
         deadlineAtMs,
         createdAtMs: nowMs,
+        republished: false,
         keyId: request.keyId,
         traceparent: traceparentOf(request),
         maxTokens: null,

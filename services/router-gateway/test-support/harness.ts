@@ -51,6 +51,8 @@ export interface FaultyBus {
     loses(subject: string, frame: Uint8Array): boolean;
     /** Stands for a broker that can't be reached. */
     ready: boolean;
+    /** Stands for a log or a queue that is four fifths full. */
+    crowded: boolean;
     /** Runs before an item is stored; what it throws, `publish` rejects with. */
     beforePublish(): Promise<void>;
     /** Runs before kept frames are read; what it throws, `replay` rejects with. */
@@ -61,10 +63,18 @@ export interface FaultyBus {
 }
 
 export function faultyBus(real: Bus): FaultyBus {
-  const faults: FaultyBus['faults'] = { loses: () => false, ready: true, beforePublish: async () => {}, beforeReplay: async () => {}, replays: 0 };
+  const faults: FaultyBus['faults'] = {
+    loses: () => false,
+    ready: true,
+    crowded: false,
+    beforePublish: async () => {},
+    beforeReplay: async () => {},
+    replays: 0,
+  };
   const bus: Bus = {
     ...real,
     isReady: () => faults.ready && real.isReady(),
+    hasRoom: () => !faults.crowded && real.hasRoom(),
     work: {
       consume: (...args) => real.work.consume(...args),
       publish: async (...args) => {

@@ -36,6 +36,7 @@ export function useGateway(openBus: () => Promise<{ bus: Bus; close(): Promise<v
   afterEach(async () => {
     await opened.close();
     testBus.faults.ready = true;
+    testBus.faults.crowded = false;
     testBus.faults.loses = () => false;
     testBus.faults.beforePublish = async () => {};
   });

@@ -1,0 +1,27 @@
+import { resolve } from 'node:path';
+import { natsConfigOf, natsSettings } from '#shared/config/nats-settings.ts';
+import { processConfigOf, processSettings } from '#shared/config/process-config.ts';
+import type { Environment } from '#shared/config/secret-ref.ts';
+import { publicPort, readSettings, settings } from '#shared/config/settings.ts';
+
+const shape = {
+  ...processSettings,
+  ...natsSettings,
+  HOST: settings.HOST,
+  PORT: publicPort(3_000),
+  HOUSE_SECRET: settings.HOUSE_SECRET,
+  ROUTER_CONFIG: settings.ROUTER_CONFIG,
+};
+
+/** Reads the environment once. @throws `config.invalid` listing every bad variable */
+export function parseConfig(environment: Environment) {
+  const data = readSettings(shape, environment);
+  return {
+    ...processConfigOf(data),
+    nats: natsConfigOf('router-gateway', data),
+    host: data.HOST,
+    port: data.PORT,
+    houseSecret: data.HOUSE_SECRET,
+    routerConfigPath: resolve(data.ROUTER_CONFIG),
+  } as const;
+}
