@@ -1,7 +1,13 @@
 import { defineConfig } from 'vitest/config';
 
 /** Tests that talk to real servers or run the built program; all others need neither and start at once. */
-const needServers = ['tests/e2e/**/*.test.ts', 'tests/chaos/**/*.test.ts', 'bus/nats/**/*.test.ts', 'shared/storage/{postgres,redis}/**/*.test.ts'];
+const needServers = [
+  'tests/e2e/**/*.test.ts',
+  'tests/chaos/**/*.test.ts',
+  'bus/nats/**/*.test.ts',
+  'shared/storage/{postgres,redis}/**/*.test.ts',
+  'services/**/*.servers.test.ts',
+];
 const neverTests = ['**/node_modules/**', 'dist/**'];
 
 export default defineConfig({

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Bus, StoredCommand, WorkItem } from './bus.ts';
+import { START } from './conformance/under-test.ts';
 import { carryLargeBodies } from './large-bodies.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -8,13 +9,16 @@ const MEBIBYTE = 1024 * 1024;
 function innerBus() {
   const blobs = new Map<string, Uint8Array>();
   const appended: string[] = [];
-  const held: { read?: (commands: StoredCommand[]) => Promise<void>; consume?: (item: WorkItem) => Promise<void>; blobsFail: boolean } = { blobsFail: false };
+  const held: { read?: (commands: StoredCommand[]) => Promise<void>; restart?: () => void; consume?: (item: WorkItem) => Promise<void>; blobsFail: boolean } = {
+    blobsFail: false,
+  };
   const subscription = { stop: async () => {} };
   const bus: Bus = {
     commands: {
       append: async (_partition, _messageId, body) => ({ sequence: appended.push(body), duplicate: false }),
-      read: (_partition, _afterSequence, handler) => {
+      read: (_partition, _after, handler, options) => {
         held.read = handler;
+        if (options?.onRestart !== undefined) held.restart = options.onRestart;
         return subscription;
       },
       at: async () => null,
@@ -42,6 +46,8 @@ function innerBus() {
       },
     },
     isReady: () => true,
+    hasRoom: () => false,
+    onReconnect: () => subscription,
     close: async () => {},
   };
   return { bus, blobs, appended, held };
@@ -97,7 +103,7 @@ describe('carryLargeBodies', () => {
     for (const body of [large, 'small', large]) await carrying.commands.append(1, 'm', body);
     const taken: number[][] = [];
     let calls = 0;
-    carrying.commands.read(1, 0, async (commands) => {
+    carrying.commands.read(1, START, async (commands) => {
       calls += 1;
       if (calls === 2) throw new Error('the commit failed');
       taken.push(commands.map(({ sequence }) => sequence));
@@ -109,12 +115,25 @@ describe('carryLargeBodies', () => {
     expect(calls).toBe(3);
   });
 
+  it('hands over the commands of a log that has begun anew, though their sequences are lower, and passes the news on', async () => {
+    const { bus, held } = innerBus();
+    const taken: string[] = [];
+    const note = async (commands: StoredCommand[]) => {
+      for (const { sequence, body } of commands) taken.push(`${sequence} ${body}`);
+    };
+    carryLargeBodies(bus).commands.read(1, { sequence: 7, messageId: 'm7' }, note, { onRestart: () => taken.push('restart') });
+    held.restart?.();
+    await held.read?.(stored(['text:blob:a', 'b']));
+
+    expect(taken).toEqual(['restart', '1 blob:a', '2 b']);
+  });
+
   it('throws a batch back when a blob cannot be read just now', async () => {
     const { bus, appended, held } = innerBus();
     const carrying = carryLargeBodies(bus);
     await carrying.commands.append(1, 'm', 'x'.repeat(MEBIBYTE));
     const lengths: number[] = [];
-    carrying.commands.read(1, 0, async (commands) => {
+    carrying.commands.read(1, START, async (commands) => {
       for (const { body } of commands) lengths.push(body.length);
     });
     held.blobsFail = true;

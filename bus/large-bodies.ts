@@ -1,5 +1,5 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { Bus, CommandLog, StoredCommand, WorkItem, WorkQueue } from './bus.ts';
+import type { Bus, CommandLog, ReadOptions, StoredCommand, WorkItem, WorkQueue } from './bus.ts';
 
 /** The largest body of a command or an item of work, in UTF-8 bytes. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
@@ -36,6 +36,8 @@ export function carryLargeBodies(inner: Bus): Bus {
     tokens: inner.tokens,
     blobs: inner.blobs,
     isReady: () => inner.isReady(),
+    hasRoom: () => inner.hasRoom(),
+    onReconnect: (handler) => inner.onReconnect(handler),
     close: () => inner.close(),
   };
 }
@@ -51,9 +53,17 @@ function commandsOver(bus: Bus): CommandLog {
       // Not awaited when there is no need: small commands keep the order in which they were appended.
       return bus.commands.append(partition, messageId, typeof packed === 'string' ? packed : await packed);
     },
-    read(partition, afterSequence, handler, options) {
+    read(partition, after, handler, options = {}) {
       // When the handler fails half-way through a batch, the whole batch comes again. What it had taken already is left out.
-      let taken = afterSequence;
+      let taken = after.sequence;
+      const counting: ReadOptions = {
+        ...options,
+        onRestart: () => {
+          // The log has begun anew: its sequences mean something else now.
+          taken = 0;
+          options.onRestart?.();
+        },
+      };
       const handOver = async (commands: StoredCommand[]) => {
         if (commands.length === 0) return;
         await handler(commands);
@@ -61,7 +71,7 @@ function commandsOver(bus: Bus): CommandLog {
       };
       return bus.commands.read(
         partition,
-        afterSequence,
+        after,
         async (stored) => {
           if (!stored.some(({ body }) => isMarked(body))) return handOver(stored.filter(({ sequence }) => sequence > taken));
           let batch: StoredCommand[] = [];
@@ -78,11 +88,11 @@ function commandsOver(bus: Bus): CommandLog {
           }
           await handOver(batch);
         },
-        options,
+        counting,
       );
     },
-    async at(partition, sequence) {
-      const command = await bus.commands.at(partition, sequence);
+    async at(sequence) {
+      const command = await bus.commands.at(sequence);
       return command === null ? null : restore(command);
     },
     lastOf: (partition) => bus.commands.lastOf(partition),

@@ -49,6 +49,22 @@ export const settingGroups = [
     ],
   },
   {
+    title: 'Whom it calls back',
+    settings: [
+      {
+        name: 'REQUIRE_CALLBACK_ALLOWLIST',
+        default: 'false',
+        meaning: "true: runs of a routine without a list of allowed hosts can't have a callback. Callbacks carry the agent's key",
+      },
+      {
+        name: 'OUTBOUND_ALLOW_HOSTS',
+        default: 'none',
+        meaning: 'exact host:port pairs, separated by commas, that may be called back by http and at private addresses',
+      },
+      { name: 'PUBLIC_BASE_URL', default: 'none', meaning: 'where this deployment is reached from outside' },
+    ],
+  },
+  {
     title: 'How it behaves',
     settings: [
       {
@@ -59,12 +75,21 @@ export const settingGroups = [
       { name: 'COALESCE_MS', default: '150', meaning: 'a message within this many milliseconds of the one before joins its turn; a later one cancels it' },
       { name: 'TURN_TIMEOUT_SECONDS', default: '180', meaning: 'longest time that one turn of the agent may take' },
       { name: 'ROUTER_MAX_TOKENS', default: '100000', meaning: "most tokens that one of the agent's model calls may ask for" },
+      { name: 'AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS', default: '120', meaning: 'how long a run may take whose routine does not say' },
+      { name: 'AUTONOMOUS_MAX_TIMEOUT_SECONDS', default: '600', meaning: 'the most that a routine may say' },
+      { name: 'AUTONOMOUS_CALLBACK_MAX_RETRIES', default: '5', meaning: 'attempts of one callback in all, with pauses that grow' },
       {
         name: 'SHUTDOWN_DRAIN_TIMEOUT_SECONDS',
         default: '120',
         meaning: 'how long a stop (Ctrl-C, SIGTERM) waits for what is in flight; a second one, a second later or more, does not wait',
       },
       { name: 'LOG_LEVEL', default: 'warn', meaning: 'trace, debug, info, warn, error or silent' },
+      {
+        name: 'MANAGEMENT_PORT',
+        default: 'none',
+        meaning: 'port of `/live` and `/ready` for those who run it, apart from the public ones; 0 takes any free one',
+      },
+      { name: 'MANAGEMENT_HOST', default: '127.0.0.1', meaning: 'address that it listens on' },
     ],
   },
 ];

@@ -22,13 +22,14 @@ const MAX_OUTPUT_CHARS = 16 * 1024;
  * A folder for one run's servers, and the promise that they end: with {@link closeRun}, with this process however it ends, or, if it was
  * killed, when the next run opens.
  *
+ * @param {{ leaveSignals?: boolean }} [options] `leaveSignals`: who opens the run listens to signals itself, and closes it then
  * @returns {Promise<TestRun>}
  */
-export async function openRun() {
+export async function openRun({ leaveSignals = false } = {}) {
   await endLeftovers();
   /** @type {TestRun} */
   const run = { folder: mkdtempSync(join(tmpdir(), FOLDER_PREFIX)), servers: [], release: () => {} };
-  run.release = endWithThisProcess(run);
+  run.release = endWithThisProcess(run, leaveSignals);
   record(run);
   return run;
 }
@@ -48,13 +49,20 @@ export function makeFolder(run, name) {
 }
 
 /**
- * @param {TestRun} run
- * @param {{ program: string, args: string[], owner?: { uid: number, gid: number } | null, stopWith?: NodeJS.Signals, killWith?: NodeJS.Signals }} what
- * @returns {Server}
+ * @typedef {object} Launch
+ * @property {string} program
+ * @property {string[]} args
+ * @property {string} [cwd] default: the root of the file system
+ * @property {NodeJS.ProcessEnv} [env] default: nothing of the user's
+ * @property {{ uid: number, gid: number } | null} [owner] default: ourselves
+ * @property {NodeJS.Signals} [stopWith]
+ * @property {NodeJS.Signals} [killWith]
  */
-export function launch(run, { program, args, owner = null, stopWith = 'SIGTERM', killWith = 'SIGKILL' }) {
+
+/** @param {TestRun} run @param {Launch} what @returns {Server} */
+export function launch(run, { program, args, cwd = '/', env = serverEnvironment(), owner = null, stopWith = 'SIGTERM', killWith = 'SIGKILL' }) {
   // A group of its own: Ctrl-C in a terminal reaches the tests first, and they decide when their servers end.
-  const child = spawn(program, args, { ...owner, cwd: '/', env: serverEnvironment(), stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  const child = spawn(program, args, { ...owner, cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   const server = { child, stopWith, killWith, output: collect(child) };
   run.servers.push(server);
   record(run);
@@ -67,7 +75,7 @@ export function hasEnded({ pid, exitCode, signalCode }) {
 }
 
 /** Nothing of the user's: PGHOST, a locale that is not installed or a proxy would change what the servers do. */
-function serverEnvironment() {
+export function serverEnvironment() {
   return { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC', PGCONNECT_TIMEOUT: '5' };
 }
 
@@ -100,14 +108,16 @@ async function stopServer({ child, stopWith }) {
  * Ends the servers when this process ends without having stopped them: at its exit, or by a signal that would end it.
  *
  * @param {TestRun} run
+ * @param {boolean} leaveSignals
  * @returns {() => void} takes the hooks away again
  */
-function endWithThisProcess(run) {
+function endWithThisProcess(run, leaveSignals) {
   const endNow = () => {
     for (const { child, killWith } of run.servers) if (!hasEnded(child)) signalGroup(child.pid, killWith);
     removeFolder(run.folder);
   };
-  const handlers = Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }).map(([name, code]) => ({ name, exit: () => process.exit(code) }));
+  const signals = leaveSignals ? {} : { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
+  const handlers = Object.entries(signals).map(([name, code]) => ({ name, exit: () => process.exit(code) }));
   process.on('exit', endNow);
   for (const { name, exit } of handlers) process.on(name, exit);
   return () => {

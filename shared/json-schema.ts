@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { canonicalJson } from './config/canonical-json.ts';
 import { SwitchyardError } from './errors/switchyard-error.ts';
-import { patternProblem } from './pattern-safety.ts';
+import { judgePattern } from './pattern-safety.ts';
 
 /** Where and how a value breaks a JSON Schema. */
 export interface Violation {
@@ -23,10 +23,13 @@ export type Validate = (value: unknown) => Violation | null;
 const MAX_VALUE_DEPTH = 64;
 /** A schema may describe as deep a value, and holds values itself. */
 const MAX_SCHEMA_DEPTH = 2 * MAX_VALUE_DEPTH;
-/** A schema's JSON. Compiling takes about 10 ms per 64 KiB. */
-const MAX_SCHEMA_CHARS = 262_144;
-/** Even an expression that is safe to match may need time with the square of the text's length. A longer text does not match. */
-const MAX_PATTERN_TEXT_CHARS = 16_384;
+/** A schema's JSON. One that is all branches takes a second per 64 KiB to compile. */
+const MAX_SCHEMA_CHARS = 131_072;
+/**
+ * An expression that is no danger may still need time with the square of the text's length, or its cube. A longer text does not match;
+ * for expressions whose time is known to grow with the text alone there is no limit.
+ */
+const MAX_SLOW_PATTERN_TEXT_CHARS = 4_096;
 /** A violation's path names properties of the value, which may be of any length. */
 const MAX_PATH_CHARS = 1_024;
 /** Compiled schemas that are kept: those of the routines and the tools in use. */
@@ -146,9 +149,10 @@ function safeRegExp(schema: Record<string, unknown>) {
   const engine = (pattern: string, flags: string) => {
     const expression = expressionOf(pattern, flags);
     if (expression === null) throw invalid(pathToPattern(schema, pattern), 'must be a regular expression');
-    const problem = patternProblem(pattern);
+    const { problem, isLinear } = judgePattern(pattern);
     if (problem !== null) throw invalid(pathToPattern(schema, pattern), problem);
-    return { test: (text: string) => text.length <= MAX_PATTERN_TEXT_CHARS && expression.test(text), toString: () => expression.toString() };
+    const test = (text: string) => (isLinear || text.length <= MAX_SLOW_PATTERN_TEXT_CHARS) && expression.test(text);
+    return { test, toString: () => expression.toString() };
   };
   // Ajv asks for the code of the engine, for validators that are written to files. Ours are not.
   return Object.assign(engine, { code: 'new RegExp' });

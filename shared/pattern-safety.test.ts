@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { patternProblem } from './pattern-safety.ts';
+import { judgePattern } from './pattern-safety.ts';
 
-describe('patternProblem', () => {
+describe('judgePattern', () => {
   it.each([
     '^(a+)+$',
     '(a*)*b',
@@ -18,17 +18,17 @@ describe('patternProblem', () => {
     '^(.|\\n)*$',
   ])('refuses %s, which a text can be matched against in too many ways', (pattern) => {
     expect(() => new RegExp(pattern, 'u')).not.toThrow();
-    expect(patternProblem(pattern)).toMatch(/several ways/);
+    expect(judgePattern(pattern).problem).toMatch(/several ways/);
   });
 
   it('refuses references back to a group', () => {
-    expect(patternProblem('^(["\']).*\\1$')).toMatch(/refer back/);
-    expect(patternProblem('^(?<quote>["\']).*\\k<quote>$')).toMatch(/refer back/);
+    expect(judgePattern('^(["\']).*\\1$').problem).toMatch(/refer back/);
+    expect(judgePattern('^(?<quote>["\']).*\\k<quote>$').problem).toMatch(/refer back/);
   });
 
   it('refuses what is too large to be looked through', () => {
-    expect(patternProblem(`^${'[a-z]x'.repeat(1_001)}$`)).toMatch(/longer than 2000/);
-    expect(patternProblem(`^(?:${Array.from({ length: 500 }, (_, i) => `.${i}`).join('|')})*$`)).toMatch(/too involved|several ways/);
+    expect(judgePattern(`^${'[a-z]x'.repeat(1_001)}$`).problem).toMatch(/longer than 2000/);
+    expect(judgePattern(`^(?:${Array.from({ length: 500 }, (_, i) => `.${i}`).join('|')})*$`).problem).toMatch(/too involved|several ways/);
   });
 
   it.each([
@@ -42,7 +42,7 @@ describe('patternProblem', () => {
     '^\\s*\\S+\\s*$',
     '^.*foo.*$',
     '^[^\\s,]+(?:\\s*,\\s*[^\\s,]+)*$',
-    '^https?://[^/]+(/[^/?#]*)*(\\?[^#]*)?$',
+    '^https?://[^/?#]+(/[^/?#]*)*(\\?[^#]*)?$',
     '^(?!.*\\.\\.)[a-z.]{1,64}$',
     '^[\\]\\-a-c]*$',
     '^(?:ab|cd)*?$',
@@ -51,6 +51,24 @@ describe('patternProblem', () => {
     '',
   ])('lets %s pass', (pattern) => {
     expect(() => new RegExp(pattern, 'u')).not.toThrow();
-    expect(patternProblem(pattern)).toBeNull();
+    expect(judgePattern(pattern).problem).toBeNull();
   });
+
+  it('refuses groups without end', () => {
+    expect(judgePattern(`${'('.repeat(10_000)}a${')'.repeat(10_000)}`).problem).toMatch(/so deep/);
+  });
+
+  it.each(['^[A-Za-z0-9+/]+={0,2}$', '^[a-z]+(-[a-z]+)*$', '^https?://[^/?#]+(/[^/?#]*)*(\\?[^#]*)?$', '^a|^b+$', '^$'])(
+    'knows that %s is matched in one go',
+    (pattern) => {
+      expect(judgePattern(pattern)).toEqual({ problem: null, isLinear: true });
+    },
+  );
+
+  it.each(['[0-9]+x', '^//[^/]+(/[^/?]*)*(\\?[^#]*)?$', '^.*a.*b$', '^\\s*\\s*$', '^(?=.*a).+$', '^a|b', '(?:^a)+', '^\\d+\\w+$', `^${'.*'.repeat(20)}$`])(
+    'takes %s for a slow one',
+    (pattern) => {
+      expect(judgePattern(pattern)).toEqual({ problem: null, isLinear: false });
+    },
+  );
 });

@@ -1,252 +1,50 @@
+import { type Expression, type Range, readPattern } from './read-pattern.ts';
+
 /** Characters of a pattern, counted with repetitions written out. A pattern of more can't be checked in a bounded time. */
 const MAX_POSITIONS = 2_000;
 /** Pairs of places that are looked at before a pattern counts as too involved: some tens of milliseconds. */
 const MAX_PAIRS = 200_000;
+/** The same for three places, after which a pattern is taken for a slow one. */
+const MAX_TRIPLES = 100_000;
 /** `x{n}` is written out up to this length, and counts as `x+` beyond. */
 const MAX_WRITTEN_OUT = 200;
 
+export interface Judgement {
+  /** The rest of a sentence whose subject is the pattern; null when nothing is wrong with it. */
+  problem: string | null;
+  /** Whether matching is known to take no longer than in proportion to the text. Else it may take the square of that, or more. */
+  isLinear: boolean;
+}
+
 /**
- * What is wrong with a regular expression that texts from outside are to be checked against: some take time that doubles with each
- * character of the text, like `(a+)+$`. Repetitions within repetitions are fine where only one way leads through them, as in
- * `^[a-z]+(-[a-z]+)*$`.
+ * Judges a regular expression that texts from outside are to be checked against. With some the time doubles with each character of the
+ * text, like `(a+)+$`. Repetitions within repetitions are fine where only one way leads through them, as in `^[a-z]+(-[a-z]+)*$`.
  *
  * The expression is read as an automaton with one state for each of its characters. It is harmful when a state leads back to itself by
- * the same text in two ways: then each round through it doubles the ways to be tried.
+ * the same text in two ways: then each round through it doubles the ways to be tried. It is slow when a text can go round in one state
+ * and then in another, with the passage at any place: then there are as many ways as places.
  *
  * @param pattern a valid expression under the flag `u`
- * @returns the rest of a sentence whose subject is the pattern; null when nothing is wrong with it
  */
-export function patternProblem(pattern: string): string | null {
-  const reader = new PatternReader(pattern);
-  const expressions = [reader.read(), ...reader.lookarounds];
-  if (reader.refersBack) return 'must not refer back to a group, which can take very long to match';
-  for (const expression of expressions) {
+export function judgePattern(pattern: string): Judgement {
+  const read = readPattern(pattern);
+  if (read === null) return harmful('must not nest groups so deep');
+  if (read.refersBack) return harmful('must not refer back to a group, which can take very long to match');
+  let isLinear = read.isAnchored && read.lookarounds.length === 0;
+  for (const expression of [read.whole, ...read.lookarounds]) {
     const automaton = automatonOf(expression);
-    if (automaton === null) return `must not be longer than ${MAX_POSITIONS} characters with its repetitions`;
+    if (automaton === null) return harmful(`must not be longer than ${MAX_POSITIONS} characters with its repetitions`);
     const verdict = verdictOn(automaton);
-    if (verdict === 'ambiguous') return 'must not nest repetitions that can share a text in several ways, like (a+)+, which can take very long to match';
-    if (verdict === 'unknown') return 'is too involved to tell how long it takes to match';
+    if (verdict === 'ambiguous')
+      return harmful('must not nest repetitions that can share a text in several ways, like (a+)+, which can take very long to match');
+    if (verdict === 'unknown') return harmful('is too involved to tell how long it takes to match');
+    isLinear &&= !hasPassages(automaton);
   }
-  return null;
+  return { problem: null, isLinear };
 }
 
-/** Code points from one to another, both included. */
-type Range = readonly [from: number, to: number];
-
-type Expression =
-  | { type: 'character'; set: readonly Range[] }
-  | { type: 'sequence'; parts: Expression[] }
-  | { type: 'choice'; options: Expression[] }
-  | { type: 'repeat'; body: Expression; min: number; max: number };
-
-const EMPTY: Expression = { type: 'sequence', parts: [] };
-const ANY: readonly Range[] = [[0, 0x10ffff]];
-const CLASSES: Readonly<Record<string, readonly Range[]>> = {
-  d: [[0x30, 0x39]],
-  w: [
-    [0x30, 0x39],
-    [0x41, 0x5a],
-    [0x5f, 0x5f],
-    [0x61, 0x7a],
-  ],
-  s: [
-    [0x09, 0x0d],
-    [0x20, 0x20],
-    [0xa0, 0xa0],
-    [0x1680, 0x1680],
-    [0x2000, 0x200a],
-    [0x2028, 0x2029],
-    [0x202f, 0x202f],
-    [0x205f, 0x205f],
-    [0x3000, 0x3000],
-    [0xfeff, 0xfeff],
-  ],
-};
-const CONTROLS: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13, 0: 0 };
-
-/** Reads what `new RegExp(pattern, 'u')` takes. Names, captures and laziness are left out: they change no text's ways through it. */
-class PatternReader {
-  /** The insides of lookarounds, which are matched on their own. */
-  readonly lookarounds: Expression[] = [];
-  refersBack = false;
-  readonly #characters: string[];
-  #place = 0;
-
-  constructor(pattern: string) {
-    this.#characters = [...pattern];
-  }
-
-  read(): Expression {
-    const options = [this.#sequence()];
-    while (this.#take('|')) options.push(this.#sequence());
-    return options.length === 1 ? (options[0] ?? EMPTY) : { type: 'choice', options };
-  }
-
-  #sequence(): Expression {
-    const parts: Expression[] = [];
-    while (this.#place < this.#characters.length && this.#next() !== '|' && this.#next() !== ')') parts.push(this.#repeated(this.#atom()));
-    return { type: 'sequence', parts };
-  }
-
-  #repeated(body: Expression): Expression {
-    const bounds = this.#bounds();
-    if (bounds === null) return body;
-    this.#take('?');
-    return { type: 'repeat', body, ...bounds };
-  }
-
-  #bounds(): { min: number; max: number } | null {
-    if (this.#take('*')) return { min: 0, max: Number.POSITIVE_INFINITY };
-    if (this.#take('+')) return { min: 1, max: Number.POSITIVE_INFINITY };
-    if (this.#take('?')) return { min: 0, max: 1 };
-    if (!this.#take('{')) return null;
-    const [min = '', max] = this.#upTo('}').split(',');
-    return { min: Number(min), max: max === undefined ? Number(min) : max === '' ? Number.POSITIVE_INFINITY : Number(max) };
-  }
-
-  #atom(): Expression {
-    const character = this.#read();
-    if (character === '^' || character === '$') return EMPTY;
-    if (character === '.') return { type: 'character', set: ANY };
-    if (character === '[') return { type: 'character', set: this.#class() };
-    if (character === '(') return this.#group();
-    if (character === '\\') return this.#escaped();
-    return literal(codeOf(character));
-  }
-
-  #group(): Expression {
-    let isLookaround = false;
-    if (this.#take('?')) {
-      if (!this.#take(':')) {
-        const isBehind = this.#take('<');
-        isLookaround = this.#take('=') || this.#take('!');
-        if (isBehind && !isLookaround) this.#upTo('>');
-      }
-    }
-    const body = this.read();
-    this.#take(')');
-    if (!isLookaround) return body;
-    this.lookarounds.push(body);
-    return EMPTY;
-  }
-
-  #escaped(): Expression {
-    const character = this.#next();
-    if (character === 'b' || character === 'B') {
-      this.#place += 1;
-      return EMPTY;
-    }
-    if (character === 'k' || /[1-9]/.test(character)) {
-      this.refersBack = true;
-      this.#place += 1;
-      return EMPTY;
-    }
-    return { type: 'character', set: this.#escapedSet() };
-  }
-
-  /** After a backslash, in a class or outside. */
-  #escapedSet(): readonly Range[] {
-    const character = this.#read();
-    const known = CLASSES[character] ?? null;
-    if (known !== null) return known;
-    const negated = CLASSES[character.toLowerCase()] ?? null;
-    if (negated !== null) return complementOf(negated);
-    if (character === 'p' || character === 'P') {
-      // Which characters have a property is not looked up: taken for any, a pattern is refused rather too often than too seldom.
-      this.#upTo('}');
-      return ANY;
-    }
-    if (character === 'c') return single(codeOf(this.#read()) % 32);
-    if (character === 'x') return single(Number.parseInt(this.#read() + this.#read(), 16));
-    if (character === 'u') return single(this.#unicodeEscape());
-    return single(CONTROLS[character] ?? codeOf(character));
-  }
-
-  #unicodeEscape(): number {
-    if (this.#take('{')) return Number.parseInt(this.#upTo('}'), 16);
-    const unit = Number.parseInt(this.#digits(4), 16);
-    const isPair = unit >= 0xd800 && unit <= 0xdbff && this.#characters.slice(this.#place, this.#place + 2).join('') === '\\u';
-    if (!isPair) return unit;
-    this.#place += 2;
-    return 0x10000 + ((unit - 0xd800) << 10) + (Number.parseInt(this.#digits(4), 16) - 0xdc00);
-  }
-
-  #class(): readonly Range[] {
-    const isNegated = this.#take('^');
-    const ranges: Range[] = [];
-    while (this.#place < this.#characters.length && !this.#take(']')) {
-      const from = this.#classMember();
-      const start = from.length === 1 && from[0]?.[0] === from[0]?.[1] ? from[0]?.[0] : undefined;
-      const isRange = start !== undefined && this.#next() === '-' && this.#characters[this.#place + 1] !== ']';
-      if (!isRange) {
-        ranges.push(...from);
-        continue;
-      }
-      this.#place += 1;
-      ranges.push([start, this.#classMember()[0]?.[1] ?? start]);
-    }
-    return isNegated ? complementOf(ranges) : ranges;
-  }
-
-  #classMember(): readonly Range[] {
-    const character = this.#read();
-    if (character !== '\\') return single(codeOf(character));
-    if (this.#take('b')) return single(8);
-    return this.#escapedSet();
-  }
-
-  #digits(count: number): string {
-    let text = '';
-    for (let place = 0; place < count; place += 1) text += this.#read();
-    return text;
-  }
-
-  #next(): string {
-    return this.#characters[this.#place] ?? '';
-  }
-
-  #read(): string {
-    const character = this.#next();
-    this.#place += 1;
-    return character;
-  }
-
-  #take(character: string): boolean {
-    if (this.#next() !== character) return false;
-    this.#place += 1;
-    return true;
-  }
-
-  /** What stands before the next such character, which is passed over. */
-  #upTo(end: string): string {
-    let text = '';
-    while (this.#place < this.#characters.length && this.#next() !== end) text += this.#read();
-    this.#place += 1;
-    return text;
-  }
-}
-
-function codeOf(character: string): number {
-  return character.codePointAt(0) ?? 0;
-}
-
-function literal(code: number): Expression {
-  return { type: 'character', set: single(code) };
-}
-
-function single(code: number): readonly Range[] {
-  return [[code, code]];
-}
-
-function complementOf(ranges: readonly Range[]): readonly Range[] {
-  const gaps: Range[] = [];
-  let start = 0;
-  for (const [from, to] of [...ranges].sort((left, right) => left[0] - right[0])) {
-    if (from > start) gaps.push([start, from - 1]);
-    start = Math.max(start, to + 1);
-  }
-  if (start <= 0x10ffff) gaps.push([start, 0x10ffff]);
-  return gaps;
+function harmful(problem: string): Judgement {
+  return { problem, isLinear: false };
 }
 
 interface Automaton {
@@ -370,6 +168,59 @@ function verdictOn({ sets, follow, isDoubled }: Automaton): 'fine' | 'ambiguous'
     waiting.push(...next);
   }
   return leadsBack(successors, count) ? 'ambiguous' : 'fine';
+}
+
+/**
+ * Whether some text leads from one state back to it, from there to another, and from that one back to it. Three places are followed at
+ * once: from the first, the first and the second to the first, the second and the second. Also true when that can't be told in time.
+ */
+function hasPassages({ sets, follow }: Automaton): boolean {
+  const loops = sets.map((_, state) => state).filter((state) => isOnCircle(state, follow));
+  let triplesLeft = MAX_TRIPLES;
+  for (const from of loops) {
+    for (const to of loops) {
+      if (from === to) continue;
+      const seen = new Set<string>();
+      const waiting: [number, number, number][] = [[from, from, to]];
+      for (let places = waiting.pop(); places !== undefined; places = waiting.pop()) {
+        for (const next of nextTriples(places, sets, follow)) {
+          triplesLeft -= 1;
+          if (triplesLeft === 0 || (next[0] === from && next[1] === to && next[2] === to)) return true;
+          const key = next.join();
+          if (!seen.has(key)) waiting.push(next);
+          seen.add(key);
+        }
+      }
+    }
+  }
+  return false;
+}
+
+function* nextTriples(
+  [first, second, third]: [number, number, number],
+  sets: Automaton['sets'],
+  follow: Automaton['follow'],
+): Generator<[number, number, number]> {
+  for (const one of follow[first] ?? []) {
+    for (const two of follow[second] ?? []) {
+      if (one !== two && !meet(sets[one] ?? [], sets[two] ?? [])) continue;
+      for (const three of follow[third] ?? []) {
+        if (meet(sets[one] ?? [], sets[three] ?? []) && meet(sets[two] ?? [], sets[three] ?? [])) yield [one, two, three];
+      }
+    }
+  }
+}
+
+function isOnCircle(state: number, follow: Automaton['follow']): boolean {
+  const seen = new Set<number>();
+  for (const next of follow[state] ?? [])
+    search(
+      next,
+      (node) => [...(follow[node] ?? [])],
+      seen,
+      () => {},
+    );
+  return seen.has(state);
 }
 
 function leadsBack(successors: ReadonlyMap<number, readonly number[]>, count: number): boolean {

@@ -6,7 +6,6 @@ import { startTestServices } from '../scripts/test-services.mjs';
 declare module 'vitest' {
   /** What `inject()` gives to tests that need it. */
   export interface ProvidedContext {
-    natsUrl: string;
     redisUrl: string;
     /** Of the database `postgres`, as its superuser and without a password. */
     postgresUrl: string;
@@ -22,7 +21,6 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   // For a test of the built program alone, which needs none of them.
   if (process.env.SWITCHYARD_TEST_SERVICES === '0') return undefined;
   const { stop, ...services } = await startTestServices();
-  project.provide('natsUrl', services.natsUrl);
   project.provide('redisUrl', services.redisUrl);
   project.provide('postgresUrl', services.postgresUrl);
   project.provide('chromiumPath', services.chromiumPath);

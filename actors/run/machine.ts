@@ -1,6 +1,7 @@
 import { assign, setup } from 'xstate';
 import type { SessionStatus } from '#shared/contracts/agent/conversation-event.ts';
 import { toolMessage } from '../engine/tool-message.ts';
+import { capError, engineError, type LossReason, sentenceOf, sessionError, timeoutError, toolError } from './failures.ts';
 import type { RunActions, RunContext, RunError, RunEvent, RunInput, StepMessage } from './types.ts';
 
 /** Stored with every snapshot. Grows with each change after which an old snapshot no longer fits. */
@@ -235,7 +236,7 @@ export const runMachine = runSetup.createMachine({
     failed: {
       type: 'final',
       entry: [
-        { type: 'fact', params: ({ context }) => status('error', { detail: detailOf(failureOf(context)) }) },
+        { type: 'fact', params: ({ context }) => status('error', { detail: sentenceOf(failureOf(context)) }) },
         { type: 'fact', params: status('ready') },
         { type: 'disarm', params: deadlineKey },
         { type: 'settle', params: ({ context }) => ({ state: 'failed', error: failureOf(context) }) },
@@ -310,7 +311,7 @@ function interruptedBy<Abandon>(abandon: Abandon) {
     'run.poisoned': { target: 'failed' as const, actions: [abandon, failAs(engineError('a command of this run could not be applied'))] as const },
     'run.orphaned': {
       target: 'failed' as const,
-      actions: [abandon, failAs({ code: 'session_error', message: 'the session of this run was deleted', details: {} })] as const,
+      actions: [abandon, failAs(sessionError('the session of this run was deleted'))] as const,
     },
   };
 }
@@ -344,51 +345,27 @@ function unlistedServerOf({ servers }: RunContext, { lists }: Args<'tools.listed
   return servers.find((server) => !Object.hasOwn(lists, server));
 }
 
-type LossReason = RunContext['unavailable'][string];
-
 function lostServerOf(event: RunEvent): LossReason | null {
   if (event.type !== 'tool.settled' || event.outcome.type !== 'failed') return null;
   const { reason } = event.outcome;
   return reason === 'unreachable' || reason === 'auth_failed' ? reason : null;
 }
 
-const LOSSES: Record<LossReason, string> = { unreachable: 'can not be reached', auth_failed: "refuses the agent's credentials" };
-
 function unlistedError(context: RunContext, event: Args<'tools.listed'>['event']): RunError {
   const server = unlistedServerOf(context, event) ?? '';
   const reason = event.unavailable[server] ?? 'unreachable';
-  return { code: 'tool_error', message: `the tool server ${server} ${LOSSES[reason]}`, details: { tool_id: `${server}:*`, reason } };
+  return toolError(`the tool server ${server}`, `${server}:*`, reason);
 }
 
 function lostServerError(context: RunContext, event: RunEvent): RunError {
   const toolId = pendingCallOf(context, event)?.toolId ?? '';
   const reason = lostServerOf(event) ?? 'unreachable';
-  return { code: 'tool_error', message: `the server of the tool ${toolId} ${LOSSES[reason]}`, details: { tool_id: toolId, reason } };
+  return toolError(`the server of the tool ${toolId}`, toolId, reason);
 }
 
 function unusableError(event: Args<'call.replied'>['event']): RunError {
   const finishReason = event.reply.type === 'unusable' ? event.reply.finishReason : '';
   return engineError(`the model gave no usable answer (${finishReason})`);
-}
-
-/** The iterations are used up. A model that did emit, but never what was asked for, failed at that. */
-function capError({ invalidOutput, maxIterations }: RunContext): RunError {
-  if (invalidOutput === null) {
-    const message = `the model was called ${maxIterations} times without calling emit_output`;
-    return { code: 'max_engine_iterations_reached', message, details: {} };
-  }
-  const { path, schemaPath, keyword, message } = invalidOutput;
-  return { code: 'output_validation_failed', message: `the output ${message}`, details: { path, schema_path: schemaPath, keyword } };
-}
-
-function timeoutError(timeoutMs: number): RunError {
-  const seconds = timeoutMs / 1_000;
-  return { code: 'timeout', message: `the run took longer than ${seconds} seconds`, details: { timeout_seconds: seconds } };
-}
-
-/** The runtime adds the trace id. */
-function engineError(message: string): RunError {
-  return { code: 'engine_error', message, details: {} };
 }
 
 function failureOf({ failure }: RunContext): RunError {
@@ -397,9 +374,4 @@ function failureOf({ failure }: RunContext): RunError {
 
 function status(value: SessionStatus, { stage = null, detail = null }: { stage?: string | null; detail?: string | null } = {}): RunActions['fact'] {
   return { content: { kind: 'status', status: value, stage, error_detail: detail }, id: null, metadata: {} };
-}
-
-/** A stable code and a safe sentence; what really went wrong stands in the logs. */
-function detailOf({ code, message }: RunError): string {
-  return `${code}: ${message}`;
 }

@@ -4,7 +4,7 @@ import type { Failure } from '#shared/errors/switchyard-error.ts';
 import type { Violation } from '#shared/json-schema.ts';
 
 /** Why a run failed, as callbacks and readers of the run learn it (`error.code` of the contract). */
-export type RunErrorCode =
+type RunErrorCode =
   | 'timeout'
   | 'engine_error'
   | 'tool_error'

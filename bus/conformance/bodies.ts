@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Bus } from '../bus.ts';
-import { Arrivals, type UnderTest } from './under-test.ts';
+import { Arrivals, START, type UnderTest } from './under-test.ts';
 
 /** Bodies that a driver could get wrong, by what is odd about them. */
 const ODD_BODIES: Record<string, string> = {
@@ -30,12 +30,12 @@ function digestOf(text: string): string {
 
 async function throughCommands(bus: Bus, bodies: string[]): Promise<string[]> {
   const arrivals = new Arrivals<string>();
-  bus.commands.read(1, 0, async (commands) => {
+  bus.commands.read(1, START, async (commands) => {
     for (const { body } of commands) arrivals.add(body);
   });
   for (const [place, body] of bodies.entries()) {
     const { sequence } = await bus.commands.append(1, `m${place}`, body);
-    const found = await bus.commands.at(1, sequence);
+    const found = await bus.commands.at(sequence);
     expect(digestOf(found?.body ?? 'nothing')).toBe(digestOf(body));
   }
   return arrivals.atLeast(bodies.length);

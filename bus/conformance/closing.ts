@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Bus, WorkItem } from '../bus.ts';
-import { Arrivals, gate, type UnderTest } from './under-test.ts';
+import { Arrivals, gate, START, type UnderTest } from './under-test.ts';
 
 const CLOSED = { code: 'bus.closed' };
 
@@ -18,7 +18,7 @@ export function closingCases(underTest: UnderTest): void {
         await item.ack();
         outcomes.push('work done');
       });
-      bus.commands.read(2, 0, async () => {
+      bus.commands.read(2, START, async () => {
         begun.add('command');
         await go.opened;
         outcomes.push('command done');
@@ -45,14 +45,14 @@ export function closingCases(underTest: UnderTest): void {
 
     it.each<[string, (bus: Bus) => Promise<unknown>]>([
       ['an append', (bus) => bus.commands.append(1, 'm1', 'a')],
-      ['a look at a command', (bus) => bus.commands.at(1, 1)],
+      ['a look at a command', (bus) => bus.commands.at(1)],
       ['a look at the state', (bus) => bus.commands.state()],
       ['a purge', (bus) => bus.commands.purge(5)],
       ['work', (bus) => bus.work.publish('router.call', 'w1', 'a')],
       ['a replay', (bus) => bus.tokens.replay('tok.a.b')],
       ['a new blob', (bus) => bus.blobs.put(Buffer.from('a'))],
       ['a look at a blob', (bus) => bus.blobs.get('a')],
-      ['a reader of commands', async (bus) => bus.commands.read(1, 0, async () => {})],
+      ['a reader of commands', async (bus) => bus.commands.read(1, START, async () => {})],
       ['a consumer', async (bus) => bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 1_000 }, async () => {})],
       ['a listener to notices', async (bus) => bus.notices.subscribe('a.b', () => {})],
       ['a listener to tokens', async (bus) => bus.tokens.subscribe('a.b', () => {})],

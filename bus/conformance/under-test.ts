@@ -1,12 +1,22 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Bus } from '../bus.ts';
+import type { Bus, LogPosition } from '../bus.ts';
+
+/**
+ * What a case needs of its bus. `ordinary`: windows and limits that no case reaches; `brief`: windows that a case can wait out;
+ * `small`: a command log and a work queue that a case can fill.
+ */
+export type BusKind = 'ordinary' | 'brief' | 'small';
 
 export interface BusUnderTest {
   bus: Bus;
-  /** Opens the same store once more, as the next process would. The case has closed the bus before it. */
-  reopen?(): Promise<Bus>;
-  /** Moves the driver's clock forward. */
-  advance?(ms: number): void;
+  /** How long things are remembered or kept. */
+  windows: { dedupeMs: number; replayMs: number; blobMs: number };
+  /** What the command log holds, and the work queue, each for itself. */
+  capacityBytes: number;
+  /** Lets so much time pass for the driver: a clock is set forward, or it is waited for. */
+  pass(ms: number): Promise<void>;
+  /** Opens the same store once more, as the next process would. The case has closed the bus before it, or has left it as if its process had died. */
+  reopen(): Promise<Bus>;
   /** Closes whatever is open still and frees the store. */
   close(): Promise<void>;
 }
@@ -18,17 +28,8 @@ export type UnderTest = () => BusUnderTest;
 export const PATIENCE_MS = 20_000;
 const LOOK_EVERY_MS = 5;
 
-/** Opens the store again. @throws when the harness can't */
-export function reopened(underTest: BusUnderTest): Promise<Bus> {
-  if (underTest.reopen === undefined) throw new Error("the harness has no reopen: name it in the suite's `without`");
-  return underTest.reopen();
-}
-
-/** Moves the clock. @throws when the harness can't */
-export function advance(underTest: BusUnderTest, ms: number): void {
-  if (underTest.advance === undefined) throw new Error("the harness has no advance: name it in the suite's `without`");
-  underTest.advance(ms);
-}
+/** The place before all commands. */
+export const START: LogPosition = { sequence: 0, messageId: null };
 
 /** Things that arrive one by one, and the wait for a number of them. */
 export class Arrivals<Item> {

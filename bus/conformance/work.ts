@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Bus, WorkItem } from '../bus.ts';
-import { Arrivals, advance, gate, reopened, type UnderTest } from './under-test.ts';
+import { Arrivals, eventually, gate, type UnderTest } from './under-test.ts';
 
 /** Longer than any case takes: a lease that must not lapse. */
 const LONG_MS = 60_000;
@@ -8,9 +8,9 @@ const LONG_MS = 60_000;
 const SHORT_MS = 400;
 
 /** Consumes calls into a list and acks each. */
-function consumeAll(bus: Bus): Arrivals<WorkItem> {
+function consumeAll(bus: Bus, ackWaitMs = LONG_MS): Arrivals<WorkItem> {
   const arrivals = new Arrivals<WorkItem>();
-  bus.work.consume('router.call', { concurrency: 8, ackWaitMs: LONG_MS }, async (item) => {
+  bus.work.consume('router.call', { concurrency: 8, ackWaitMs }, async (item) => {
     await item.ack();
     arrivals.add(item);
   });
@@ -138,6 +138,26 @@ export function workCases(underTest: UnderTest): void {
       done.open();
     });
 
+    it('does not let a worker that lost its lease send back what another one has', async () => {
+      const { bus } = underTest();
+      const arrivals = new Arrivals<WorkItem>();
+      const done = gate();
+      bus.work.consume('router.call', { concurrency: 2, ackWaitMs: SHORT_MS }, async (item) => {
+        arrivals.add(item);
+        if (item.body === 'next') await item.ack();
+        else if (item.delivery === 1) await done.opened;
+      });
+      await bus.work.publish('router.call', 'w1', 'a');
+      const [first, second] = await arrivals.atLeast(2);
+      await first?.nak(0);
+      await second?.ack();
+      await bus.work.publish('router.call', 'next', 'next');
+      await arrivals.atLeast(3);
+      done.open();
+
+      expect(deliveriesOf(arrivals.items)).toEqual(['a 1', 'a 2', 'next 1']);
+    });
+
     it('takes an ack that comes after the lease was lost', async () => {
       const { bus } = underTest();
       const arrivals = new Arrivals<WorkItem>();
@@ -240,7 +260,7 @@ export function workReopenCases(underTest: UnderTest): void {
       await done.atLeast(1);
       await bus.work.publish('router.turn', 'left', 'left');
       await bus.close();
-      const again = await reopened(underTest());
+      const again = await underTest().reopen();
       const turns = new Arrivals<string>();
       again.work.consume('router.turn', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
         await item.ack();
@@ -260,32 +280,57 @@ export function workReopenCases(underTest: UnderTest): void {
       await bus.work.publish('router.call', 'w1', 'a');
       await begun.opened;
       await bus.close();
-      const again = await reopened(underTest());
-      const [item] = await consumeAll(again).atLeast(1);
+      const again = await underTest().reopen();
+      const [item] = await consumeAll(again, SHORT_MS).atLeast(1);
 
       expect(item).toMatchObject({ messageId: 'w1', body: 'a' });
       expect(item?.delivery).toBeGreaterThanOrEqual(2);
+    });
+
+    it('delivers what a worker had in hand that died, marked, and what it had not taken', async () => {
+      const { bus } = underTest();
+      const begun = gate();
+      const never = gate();
+      bus.work.consume('router.call', { concurrency: 1, ackWaitMs: SHORT_MS }, async () => {
+        begun.open();
+        await never.opened;
+      });
+      await bus.work.publish('router.call', 'in hand', 'in hand');
+      await begun.opened;
+      await bus.work.publish('router.call', 'waiting', 'waiting');
+      const successor = await underTest().reopen();
+      const items = await consumeAll(successor, SHORT_MS).atLeast(2);
+      never.open();
+
+      expect(items.find(({ messageId }) => messageId === 'in hand')?.delivery).toBeGreaterThanOrEqual(2);
+      expect(items.map(({ messageId }) => messageId).sort()).toEqual(['in hand', 'waiting']);
     });
 
     it('still knows a message id', async () => {
       const { bus } = underTest();
       await bus.work.publish('router.call', 'w1', 'a');
       await bus.close();
-      const again = await reopened(underTest());
+      const again = await underTest().reopen();
 
       expect(await again.work.publish('router.call', 'w1', 'a')).toEqual({ duplicate: true });
     });
   });
 }
 
-export function workClockCases(underTest: UnderTest): void {
-  describe('work: two minutes later', () => {
-    it('stores a message id again', async () => {
-      const held = underTest();
-      await held.bus.work.publish('router.call', 'w1', 'a');
-      advance(held, 121_000);
+export function workWindowCases(underTest: UnderTest): void {
+  describe('work: later', () => {
+    it('stores a message id again once the window is over, and not before', async () => {
+      const { bus, windows, pass } = underTest();
+      await bus.work.publish('router.call', 'w1', 'a');
+      await pass(windows.dedupeMs / 2);
+      expect(await bus.work.publish('router.call', 'w1', 'a')).toEqual({ duplicate: true });
+      await pass(windows.dedupeMs);
+      await eventually(
+        () => bus.work.publish('router.call', 'w1', 'a'),
+        ({ duplicate }) => !duplicate,
+      );
 
-      expect(await held.bus.work.publish('router.call', 'w1', 'a')).toEqual({ duplicate: false });
+      expect(deliveriesOf(await consumeAll(bus).atLeast(2))).toEqual(['a 1', 'a 1']);
     });
   });
 }

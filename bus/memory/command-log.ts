@@ -1,12 +1,13 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
-import type { CommandLog, StoredCommand, Subscription } from '../bus.ts';
+import type { CommandLog, LogPosition, ReadOptions, StoredCommand, Subscription } from '../bus.ts';
 import { PARTITION_COUNT } from '../partition.ts';
 import { CommandReader } from './command-reader.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
 import { GroupCommit } from './group-commit.ts';
+import { isRoomy } from './limits.ts';
 import { fromStoredText, toStoredText } from './stored-text.ts';
-import type { Closable, PartDeps } from './types.ts';
+import type { Closable, PartDeps, Roomy } from './types.ts';
 import { vacuumer } from './vacuum.ts';
 
 /** Commands that a handler gets at once when it doesn't say. As many as one commit of an actor host takes. */
@@ -14,8 +15,6 @@ const DEFAULT_MAX_BATCH = 128;
 /** What a reader fetches from the table at once; the database works on our event loop, so each read is kept short. */
 const PAGE_ROWS = 256;
 const PAGE_BYTES = 4 * 1024 * 1024;
-/** Unpurged commands on disk. Past it new ones are refused: somebody has stopped reading. */
-const MAX_LOG_BYTES = 1024 * 1024 * 1024;
 /** Sequences that one statement of a purge covers. */
 const PURGE_STEP = 5_000;
 
@@ -42,14 +41,14 @@ interface LogState {
 }
 
 /** The command log as one table. Readers in this process get new commands from memory, in the turn in which their commit is known. */
-export async function openCommandLog(deps: PartDeps): Promise<CommandLog & Closable> {
+export async function openCommandLog(deps: PartDeps): Promise<CommandLog & Roomy & Closable> {
   const state = await loadState(deps);
   const log = new MemoryCommandLog(deps, state);
   await log.recall();
   return log;
 }
 
-class MemoryCommandLog implements CommandLog, Closable {
+class MemoryCommandLog implements CommandLog, Roomy, Closable {
   readonly #deps: PartDeps;
   readonly #state: LogState;
   /** The last sequence given out. Those of a statement that failed are not used again. */
@@ -88,7 +87,7 @@ class MemoryCommandLog implements CommandLog, Closable {
       return { sequence: earlier.sequence, duplicate: true };
     }
     this.#commit.assertRoom();
-    if (this.#state.sizeBytes > MAX_LOG_BYTES) throw new SwitchyardError('bus.full', 'the command log is full');
+    if (this.#state.sizeBytes > this.#deps.limits.logBytes) throw new SwitchyardError('bus.full', 'the command log is full');
     this.#assigned += 1;
     const sequence = this.#assigned;
     const command = { sequence, messageId, body };
@@ -107,9 +106,9 @@ class MemoryCommandLog implements CommandLog, Closable {
 
   read(
     partition: number,
-    afterSequence: number,
+    after: LogPosition,
     handler: (commands: StoredCommand[]) => Promise<void>,
-    { maxBatch = DEFAULT_MAX_BATCH }: { maxBatch?: number } = {},
+    { maxBatch = DEFAULT_MAX_BATCH, onRestart = () => {} }: ReadOptions = {},
   ): Subscription {
     if (this.#closing !== 'no') throw closed();
     assertPartition(partition);
@@ -117,9 +116,11 @@ class MemoryCommandLog implements CommandLog, Closable {
     this.#readers.set(partition, readers);
     const reader = new CommandReader({
       partition,
-      afterSequence,
+      after,
       maxBatch,
       handler,
+      onRestart,
+      holds: (place) => this.#holds(place),
       lastOfPartition: () => this.#state.lastOf.get(partition) ?? 0,
       readPage: (after, limit) => this.#readPage(partition, after, Math.min(limit, PAGE_ROWS)),
       log: this.#deps.log,
@@ -133,13 +134,9 @@ class MemoryCommandLog implements CommandLog, Closable {
     };
   }
 
-  async at(partition: number, sequence: number): Promise<StoredCommand | null> {
+  async at(sequence: number): Promise<StoredCommand | null> {
     this.#assertOpen();
-    const { rows } = await this.#deps.database.query<CommandRow>(
-      { name: 'bus_log_at', text: 'select sequence, message_id, body from bus_log where sequence = $1 and p = $2' },
-      [sequence, partition],
-    );
-    return rows[0] === undefined ? null : toCommand(rows[0]);
+    return this.#find(sequence);
   }
 
   async lastOf(partition: number): Promise<number> {
@@ -176,6 +173,10 @@ class MemoryCommandLog implements CommandLog, Closable {
     }
   }
 
+  hasRoom(): boolean {
+    return isRoomy(this.#state.sizeBytes, this.#deps.limits.logBytes);
+  }
+
   async stopReaders(): Promise<void> {
     if (this.#closing === 'no') this.#closing = 'readers';
     const readers = [...this.#readers.values()].flatMap((set) => [...set]);
@@ -210,6 +211,21 @@ class MemoryCommandLog implements CommandLog, Closable {
       this.#state.sizeBytes += sizeBytes;
       for (const reader of this.#readers.get(partition) ?? []) reader.offer(command, previous);
     }
+  }
+
+  async #find(sequence: number): Promise<StoredCommand | null> {
+    const { rows } = await this.#deps.database.query<CommandRow>(
+      { name: 'bus_log_at', text: 'select sequence, message_id, body from bus_log where sequence = $1' },
+      [sequence],
+    );
+    return rows[0] === undefined ? null : toCommand(rows[0]);
+  }
+
+  /** Whether a place is of this log: its command stands there, or, without an id to compare, the log reaches so far. */
+  async #holds({ sequence, messageId }: LogPosition): Promise<boolean> {
+    if (sequence === 0) return true;
+    if (messageId === null) return sequence <= this.#state.last;
+    return (await this.#find(sequence))?.messageId === messageId;
   }
 
   async #readPage(partition: number, afterSequence: number, limit: number): Promise<StoredCommand[]> {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
 import type { StoredCommand } from '../bus.ts';
-import { Arrivals, gate } from '../conformance/under-test.ts';
+import { Arrivals, gate, START } from '../conformance/under-test.ts';
 import { CommandReader } from './command-reader.ts';
 
 function command(sequence: number): StoredCommand {
@@ -17,6 +17,8 @@ function partition() {
   const table: StoredCommand[] = [];
   const pages = new Arrivals<{ after: number; answer(): void }>();
   const arrivals = new Arrivals<number>();
+  const restarts: string[] = [];
+  let held = true;
   let last = 0;
   const readers: CommandReader[] = [];
   const announce = (sequence: number) => {
@@ -35,10 +37,18 @@ function partition() {
       for (const sequence of sequences) announce(sequence);
     },
     purge: () => table.splice(0),
-    read: (handler: (commands: StoredCommand[]) => Promise<void> = async () => {}) => {
+    /** How often the reader was told that its place is of another log. */
+    restarts,
+    /** Whether the place that a reader begins at is of this log. */
+    setHeld: (isHeld: boolean) => {
+      held = isHeld;
+    },
+    read: (handler: (commands: StoredCommand[]) => Promise<void> = async () => {}, after = START) => {
       const reader = new CommandReader({
         partition: 1,
-        afterSequence: 0,
+        after,
+        onRestart: () => restarts.push('restart'),
+        holds: async () => held,
         maxBatch: 128,
         handler: async (commands) => {
           await handler(commands);
@@ -138,6 +148,19 @@ describe('CommandReader', () => {
 
     expect(await arrivals.atLeast(1_101)).toEqual(Array.from({ length: 1_101 }, (_, place) => place + 1));
     expect(pages.items.map(({ after }) => after)).toEqual([1_025]);
+  });
+
+  it('begins at the first command when its place is of another log, and says so once', async () => {
+    const { commit, read, pages, arrivals, restarts, setHeld } = partition();
+    setHeld(false);
+    commit(1, 2);
+    readers.push(read(async () => {}, { sequence: 900, messageId: 'm900' }));
+    commit(3);
+    (await pages.atLeast(1))[0]?.answer();
+
+    expect(await arrivals.atLeast(3)).toEqual([1, 2, 3]);
+    expect(pages.items.map(({ after }) => after)).toEqual([0]);
+    expect(restarts).toEqual(['restart']);
   });
 
   it('stops during the pause after a failure', async () => {

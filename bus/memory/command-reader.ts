@@ -1,5 +1,5 @@
 import type { Log } from '#shared/telemetry/log.ts';
-import type { StoredCommand, Subscription } from '../bus.ts';
+import type { LogPosition, StoredCommand, Subscription } from '../bus.ts';
 
 /** What a reader holds in memory while its handler is busy. Past either limit it reads on from the table when it gets there. */
 const MAX_QUEUED_COMMANDS = 1_024;
@@ -10,10 +10,13 @@ const LONGEST_PAUSE_MS = 2_000;
 
 export interface CommandReaderOptions {
   partition: number;
-  /** The sequence to read on from behind. */
-  afterSequence: number;
+  /** The place to read on from behind. */
+  after: LogPosition;
   maxBatch: number;
   handler: (commands: StoredCommand[]) => Promise<void>;
+  onRestart: () => void;
+  /** Whether a place is of this log. Asked once, at the start: a table does not change under its reader. */
+  holds(place: LogPosition): Promise<boolean>;
   /** The last command of the partition that is committed, 0 when there is none. */
   lastOfPartition(): number;
   /** Commands of the partition behind a sequence, in order, from the table; empty only when there are none. */
@@ -44,7 +47,7 @@ export class CommandReader implements Subscription {
 
   constructor(options: CommandReaderOptions) {
     this.#options = options;
-    this.#reached = options.afterSequence;
+    this.#reached = options.after.sequence;
     this.#ended = this.#run();
   }
 
@@ -66,11 +69,21 @@ export class CommandReader implements Subscription {
   }
 
   async #run(): Promise<void> {
+    await this.#retrying('the place in the log could not be looked at', () => this.#findPlace());
     while (!this.#stop.signal.aborted) {
       const batch = this.#queue.length > 0 ? this.#fromQueue() : await this.#fromTable();
       if (batch.length > 0) await this.#retrying('the handler of a partition failed', () => this.#options.handler(batch));
       else if (this.#queue.length === 0 && this.#reached >= this.#options.lastOfPartition()) await this.#woken();
     }
+  }
+
+  async #findPlace(): Promise<void> {
+    if (await this.#options.holds(this.#options.after)) return;
+    // What was offered meanwhile is in the table, too, and comes in its turn.
+    this.#queue = [];
+    this.#queuedCharacters = 0;
+    this.#reached = 0;
+    this.#options.onRestart();
   }
 
   #fromQueue(): StoredCommand[] {

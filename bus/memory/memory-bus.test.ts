@@ -5,7 +5,7 @@ import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import type { Bus, StoredCommand, WorkItem } from '../bus.ts';
 import type { BusUnderTest } from '../conformance/under-test.ts';
-import { Arrivals, gate } from '../conformance/under-test.ts';
+import { Arrivals, gate, START } from '../conformance/under-test.ts';
 import { busConformance } from '../conformance.ts';
 import { LOST_BODY } from '../large-bodies.ts';
 import { openMemoryBus } from './memory-bus.ts';
@@ -36,19 +36,23 @@ async function emptyStore(): Promise<void> {
   for (const table of TABLES) await database.query(`drop table if exists ${table}`);
 }
 
-busConformance('memory bus', async (): Promise<BusUnderTest> => {
+const SMALL_BYTES = 1024 * 1024;
+
+busConformance('memory', async (kind): Promise<BusUnderTest> => {
   await emptyStore();
   const clock = movableClock();
   const opened: Bus[] = [];
   const open = async () => {
-    const bus = await openMemoryBus({ database, clock });
+    const bus = await openMemoryBus({ database, clock, ...(kind === 'small' ? { limits: { logBytes: SMALL_BYTES, workBytes: SMALL_BYTES } } : {}) });
     opened.push(bus);
     return bus;
   };
   return {
     bus: await open(),
+    windows: { dedupeMs: 120_000, replayMs: 120_000, blobMs: 24 * 3_600_000 },
+    capacityBytes: SMALL_BYTES,
+    pass: async (ms) => clock.advance(ms),
     reopen: open,
-    advance: clock.advance,
     close: async () => {
       for (const bus of opened) await bus.close();
     },
@@ -107,7 +111,7 @@ describe('memory bus: on its own', () => {
       again.add(item);
     });
     const commands = new Arrivals<StoredCommand>();
-    next.commands.read(1, 0, async (batch) => batch.forEach(commands.add));
+    next.commands.read(1, START, async (batch) => batch.forEach(commands.add));
 
     expect((await again.atLeast(2)).map(({ body, delivery }) => `${body} ${delivery}`)).toEqual(['in hand 2', 'waiting 2']);
     expect((await commands.atLeast(1)).map(({ body }) => body)).toEqual(['a']);
@@ -139,7 +143,7 @@ describe('memory bus: on its own', () => {
     expect(answers.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     fails = false;
     const arrivals = new Arrivals<StoredCommand>();
-    bus.commands.read(1, 0, async (batch) => batch.forEach(arrivals.add));
+    bus.commands.read(1, START, async (batch) => batch.forEach(arrivals.add));
     const { duplicate } = await bus.commands.append(1, 'm1', 'a');
 
     expect(duplicate).toBe(false);
@@ -151,7 +155,7 @@ describe('memory bus: on its own', () => {
     const bus = await open(failing(/from bus_log where p/, () => failures < 2 && ++failures > 0));
     await bus.commands.append(1, 'm1', 'a');
     const arrivals = new Arrivals<StoredCommand>();
-    bus.commands.read(1, 0, async (batch) => batch.forEach(arrivals.add));
+    bus.commands.read(1, START, async (batch) => batch.forEach(arrivals.add));
 
     expect((await arrivals.atLeast(1)).map(({ body }) => body)).toEqual(['a']);
     expect(complaints).toContain('a page of commands could not be read');
@@ -206,7 +210,7 @@ describe('memory bus: on its own', () => {
     await bus.commands.append(1, 'small', 'small');
     await database.query('delete from bus_blobs');
     const arrivals = new Arrivals<StoredCommand>();
-    bus.commands.read(1, 0, async (batch) => batch.forEach(arrivals.add));
+    bus.commands.read(1, START, async (batch) => batch.forEach(arrivals.add));
 
     expect((await arrivals.atLeast(2)).map(({ messageId, body }) => [messageId, body])).toEqual([
       ['large', LOST_BODY],
@@ -274,7 +278,7 @@ describe('memory bus: on its own', () => {
     const arrivals = new Arrivals<string>();
     const note = (what: string) => arrivals.add(`${what} in ${context.getStore() ?? 'none'}`);
     context.run('the subscriber', () => {
-      bus.commands.read(1, 0, async () => note('command'));
+      bus.commands.read(1, START, async () => note('command'));
       bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async () => note('work'));
     });
     bus.notices.subscribe('evt.*', () => note('notice'));

@@ -6,6 +6,7 @@ import type { Bus } from '../bus.ts';
 import { carryLargeBodies } from '../large-bodies.ts';
 import { openBlobStore } from './blob-store.ts';
 import { openCommandLog } from './command-log.ts';
+import { DEFAULT_LIMITS, type MemoryBusLimits } from './limits.ts';
 import { openNoticeBoard } from './notice-board.ts';
 import { openTokenStream } from './token-stream.ts';
 import type { PartDeps } from './types.ts';
@@ -16,6 +17,7 @@ export interface MemoryBusOptions {
   database: Database;
   clock: Clock;
   log?: Log;
+  limits?: Partial<MemoryBusLimits>;
 }
 
 /** The layout of the tables below. A store that a newer version has written is refused. */
@@ -45,9 +47,9 @@ const LAYOUT = [
  *
  * @throws `storage.schema_refused` when a newer version has laid out the tables
  */
-export async function openMemoryBus({ database, clock, log = silentLog }: MemoryBusOptions): Promise<Bus> {
+export async function openMemoryBus({ database, clock, log = silentLog, limits = {} }: MemoryBusOptions): Promise<Bus> {
   await prepareTables(database);
-  const deps: PartDeps = { database, clock, log };
+  const deps: PartDeps = { database, clock, log, limits: { ...DEFAULT_LIMITS, ...limits } };
   const commands = await openCommandLog(deps);
   const work = await openWorkQueue(deps);
   const notices = openNoticeBoard(deps);
@@ -69,6 +71,9 @@ export async function openMemoryBus({ database, clock, log = silentLog }: Memory
     tokens,
     blobs,
     isReady: () => closing === null,
+    hasRoom: () => commands.hasRoom() && work.hasRoom(),
+    // It is never away, so it never comes back.
+    onReconnect: () => ({ stop: async () => {} }),
     close: () => {
       closing ??= close();
       return closing;

@@ -3,14 +3,14 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
 import { DeadlineTimer } from './deadline-timer.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
-import type { Closable, PartDeps } from './types.ts';
+import { isRoomy } from './limits.ts';
+import type { Closable, PartDeps, Roomy } from './types.ts';
 import { type WorkRow, WorkStore } from './work-store.ts';
 
 /** An item this old is dropped undelivered: every item has a deadline that is long past by then. */
 const MAX_AGE_MS = 24 * 3_600_000;
-/** What may be stored at once. Past it new items are refused: whoever admits calls answers 503. */
+/** What may be stored at once, whatever its size: each item has an entry in memory. Past it new ones are refused. */
 const MAX_ITEMS = 100_000;
-const MAX_STORED_BYTES = 512 * 1024 * 1024;
 /** Bodies kept in memory beside their rows, so that a delivery needs no statement. Others are read when their turn comes. */
 const MAX_HELD_BYTES = 32 * 1024 * 1024;
 
@@ -38,13 +38,13 @@ interface KindQueue {
 }
 
 /** The work queue: a table that outlives the process, and the leases in memory, because only this process delivers from it. */
-export async function openWorkQueue(deps: PartDeps): Promise<WorkQueue & Closable> {
+export async function openWorkQueue(deps: PartDeps): Promise<WorkQueue & Roomy & Closable> {
   const store = new WorkStore(deps);
   const rows = await store.takeOver(deps.clock.nowMs() - MAX_AGE_MS);
   return new MemoryWorkQueue(deps, store, rows);
 }
 
-class MemoryWorkQueue implements WorkQueue, Closable {
+class MemoryWorkQueue implements WorkQueue, Roomy, Closable {
   readonly #deps: PartDeps;
   readonly #store: WorkStore;
   readonly #kinds = new Map<string, KindQueue>();
@@ -79,7 +79,7 @@ class MemoryWorkQueue implements WorkQueue, Closable {
       return { duplicate: true };
     }
     this.#store.assertRoom();
-    if (this.#items >= MAX_ITEMS || this.#storedBytes >= MAX_STORED_BYTES) throw new SwitchyardError('bus.full', 'the work queue is full');
+    if (this.#items >= MAX_ITEMS || this.#storedBytes >= this.#deps.limits.workBytes) throw new SwitchyardError('bus.full', 'the work queue is full');
     this.#lastId += 1;
     const row: WorkRow = { id: this.#lastId, kind, messageId, sizeBytes: Buffer.byteLength(body), publishedAtMs: this.#deps.clock.nowMs(), delivery: 1 };
     const entry = this.#admit(row, body);
@@ -112,6 +112,10 @@ class MemoryWorkQueue implements WorkQueue, Closable {
         await Promise.all(consumer.inHand);
       },
     };
+  }
+
+  hasRoom(): boolean {
+    return isRoomy(this.#items, MAX_ITEMS) && isRoomy(this.#storedBytes, this.#deps.limits.workBytes);
   }
 
   async stopReaders(): Promise<void> {

@@ -9,6 +9,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { answerSchema } from './answer.ts';
 import { limits, type Waits } from './limits.ts';
 import type { SeenRows } from './seen-rows.ts';
+import { within } from './within.ts';
 
 const answerMessage = z.object({ v: z.literal(1), commandId: z.string(), repeat: z.boolean(), answer: answerSchema });
 
@@ -68,22 +69,27 @@ export class Answers {
     }
   }
 
-  /** Listens, and reads the seen row after each silence. */
+  /** Listens, and reads the seen row after each silence, and once more when the time is over. */
   async #outcome({ sessionId, commandId }: SessionCommand, said: Promise<Said>, { waitMs, lookAtOnce }: { waitMs: number; lookAtOnce: boolean }) {
     const { seenRows, waits } = this.#deps;
+    const endsAtMs = performance.now() + waitMs;
+    /** A look that takes long is waited for again, rather than repeated. */
+    let looking: Promise<Said | null> | null = null;
     const look = async (): Promise<Said | null> => {
       const answer = await seenRows.read(sessionId, commandId);
+      looking = null;
       return answer && { answer, repeat: false };
     };
-    let leftMs = waitMs;
-    for (let looking = lookAtOnce; ; looking = true) {
-      const stepMs = Math.min(waits.silenceMs, Math.max(leftMs, 1));
-      const found = looking ? await within(Promise.race([said, look()]), stepMs) : null;
-      if (found !== null) return found;
-      if (leftMs <= 0) return null;
-      const heard = await within(said, stepMs);
+    for (let looks = lookAtOnce; ; looks = true) {
+      const isLast = looks && performance.now() >= endsAtMs;
+      if (looks) {
+        looking ??= look();
+        const found = await within(Promise.race([said, looking]), isLast ? waits.lastLookMs : Math.min(waits.silenceMs, endsAtMs - performance.now()));
+        if (found !== null) return found;
+      }
+      if (isLast) return null;
+      const heard = await within(said, Math.max(0, Math.min(waits.silenceMs, endsAtMs - performance.now())));
       if (heard !== null) return heard;
-      leftMs -= stepMs;
     }
   }
 
@@ -108,21 +114,6 @@ export class Answers {
     waiters?.delete(resolve);
     if (waiters?.size === 0) this.#waiters.delete(commandId);
     this.#waiting -= 1;
-  }
-}
-
-/** The value, or null when it takes longer. */
-async function within<Value>(promise: Promise<Value>, ms: number): Promise<Value | null> {
-  let timer: NodeJS.Timeout | undefined;
-  try {
-    return await Promise.race([
-      promise,
-      new Promise<null>((resolve) => {
-        timer = setTimeout(() => resolve(null), ms);
-      }),
-    ]);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

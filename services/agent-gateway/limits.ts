@@ -9,6 +9,8 @@ export const limits = {
   /** Longest id in a path: as long as a token of a subject may be. */
   idCharacters: 128,
   idempotencyKeyCharacters: 256,
+  /** Requests of one connection that have no complete answer yet. Clients have one; more are pipelined, and each may be a page of events. */
+  requestsPerConnection: 100,
   /** Requests that wait for the answer to their command. Each is a closure and a timer; past this the owners are far behind. */
   waitingCommands: 10_000,
   /** Seen rows asked for in one statement. */
@@ -25,6 +27,8 @@ export const limits = {
   keptFeeds: 10_000,
   /** Sessions whose heads are compared in one statement. */
   sessionsPerCheck: 5_000,
+  /** A large event goes to a client that catches up in pieces of this size, so that one that is slow is told from one that has stopped. */
+  ssePieceBytes: 64 * 1_024,
   /** What a client may leave unread in our memory before it is dropped; it can resume. */
   unsentBytes: 256 * 1_024,
   /** Replies in the making that are followed in one session. A turn makes one at a time. */
@@ -41,10 +45,14 @@ export const limits = {
 export const waits = {
   /** Silence after which the seen row is read instead of waiting for an answer that may be lost. */
   silenceMs: 1_000,
+  /** The look at the seen row when all waiting is over: a database that is slower than that has not been heard in time. */
+  lastLookMs: 500,
   /** A customer's message that is durable and has no place in the log by then is answered with 202. */
   acceptMs: 5_000,
   /** Anything else without an answer by then is answered with 503. */
   answerMs: 10_000,
+  /** A trigger waits this long for its start command to be stored: its row is its acceptance, and the owner finds that by itself. */
+  publishMs: 2_000,
   /** How long a long-poll waits that does not say. */
   pollMs: 20_000,
   /** How long a feed is kept without a reader. */
@@ -57,7 +65,7 @@ export const waits = {
   stalledMs: 10_000,
   /** A database that does not answer the readiness query by then is not ready. */
   readinessMs: 2_000,
-  /** How often a gateway that is still starting looks whether it is ready. */
+  /** How often a gateway that is still starting, or has lost its database, looks whether it is ready. */
   bootCheckMs: 250,
 } as const;
 

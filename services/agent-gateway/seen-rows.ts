@@ -1,5 +1,5 @@
 import type { Answer } from '#bus/messages/session.ts';
-import type { Database, NamedStatement } from '#shared/storage/database.ts';
+import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { answerSchema } from './answer.ts';
 import { limits } from './limits.ts';
@@ -15,12 +15,12 @@ interface Wanted {
  * whose answers were lost cost a handful of reads.
  */
 export class SeenRows {
-  readonly #database: Database;
+  readonly #database: Queryable;
   readonly #log: Log;
   #wanted: Wanted[] = [];
   #reading = false;
 
-  constructor({ database, log }: { database: Database; log: Log }) {
+  constructor({ database, log }: { database: Queryable; log: Log }) {
     this.#database = database;
     this.#log = log;
   }

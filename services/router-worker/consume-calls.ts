@@ -4,7 +4,10 @@ import { readFrame } from '#bus/messages/frame.ts';
 import { type RouterCall, routerCall } from '#bus/messages/router.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
+import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { patiently } from '#shared/storage/patiently.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type CallResult, type ExecuteDeps, type Execution, executeCall, refuseCall } from './call/execute-call.ts';
 import { ACK_WAIT_MS, keepLease } from './lease.ts';
@@ -20,6 +23,7 @@ const FAULT_RETRY_MS = 1_000;
 
 export interface ConsumeDeps extends ExecuteDeps {
   bus: Bus;
+  database: Database;
   clock: Clock;
   log: Log;
   running: RunningCalls;
@@ -55,7 +59,12 @@ async function handle(item: WorkItem, deps: ConsumeDeps): Promise<void> {
 
 /** Makes the call and settles its item: frames first, then the command, then the ack, so that nothing is lost at any point between. */
 async function settle(item: WorkItem, call: RouterCall, running: RunningCall, deps: ConsumeDeps): Promise<void> {
-  const { bus, clock, log } = deps;
+  const { bus, database, clock, log } = deps;
+  if (call.reply !== null && mayBeDoneAlready(item, call.republished, clock.nowMs())) {
+    // A second delivery of an actor's call is harmless: the row says whether its result came already, or is not wanted any more.
+    const isOpen = await patiently(() => isEffectOpen(database, call.callId), running.signal);
+    if (isOpen !== true) return item.ack();
+  }
   const subject = subjectOf(addresses.tokens, call.origin, call.callId);
   const execution: Execution = {
     call,

@@ -10,6 +10,7 @@ import { systemClock } from '#shared/clock.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
+import { migrate } from '#shared/storage/migrate.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type RouterWorkerDeps, startRouterWorker } from './service.ts';
@@ -38,6 +39,7 @@ let worker: { stop(): Promise<void> } | null = null;
 
 beforeAll(async () => {
   database = await openPglite({ folder: null });
+  await migrate(database);
 }, 60_000);
 afterAll(() => database.close());
 beforeEach(async () => {
@@ -50,7 +52,7 @@ afterEach(async () => {
 });
 
 async function start(options: Partial<RouterWorkerDeps> = {}): Promise<void> {
-  worker = await startRouterWorker({ config, environment: {}, bus, log, clock: systemClock, ...options });
+  worker = await startRouterWorker({ config, environment: {}, bus, database, log, clock: systemClock, ...options });
 }
 
 function callOf(text: string, fields: Partial<RouterCall> = {}): RouterCall {
@@ -62,6 +64,7 @@ function callOf(text: string, fields: Partial<RouterCall> = {}): RouterCall {
     want: 'frames',
     deadlineAtMs: nowMs + 30_000,
     createdAtMs: nowMs,
+    republished: false,
     keyId: 'k',
     traceparent: null,
     maxTokens: null,
@@ -106,12 +109,20 @@ function errorOf(frames: readonly Frame[]): { status: number; body: unknown } {
 /** Commands of the session, from all tests of this file. */
 async function commandsOf(callId: string): Promise<SessionCommand[]> {
   const found: SessionCommand[] = [];
-  const subscription = bus.commands.read(partitionOf(SESSION), 0, async (commands) => {
+  const subscription = bus.commands.read(partitionOf(SESSION), { sequence: 0, messageId: null }, async (commands) => {
     for (const { messageId, body } of commands) if (messageId === callId) found.push(sessionCommand.parse(JSON.parse(body)));
   });
   await vi.waitFor(() => expect(found).not.toHaveLength(0), WAIT);
   await subscription.stop();
   return found;
+}
+
+/** The row of an actor's call, as its owner has it. */
+async function effectOf({ callId }: RouterCall, state: 'open' | 'done' | 'superseded'): Promise<void> {
+  await database.query(
+    `insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at) values ($1, $2, $3, 'trn_1', 'router-call', $4, '{}', now())`,
+    [callId, partitionOf(SESSION), SESSION, state],
+  );
 }
 
 /** Takes a call and dies: the item comes back when its lease lapses. */
@@ -273,11 +284,67 @@ describe('a turn’s call', () => {
         model: 'scripted/assistant',
         provider: 'House',
         finishReason: 'stop',
+        toolCalls: [],
         text: expect.stringMatching(/^Hello!/),
         usage: { promptTokens: 1, completionTokens: expect.any(Number) },
       }),
     ]);
     expect(await framesOf(call)).toEqual([]);
+  });
+
+  it('brings the functions that the model wants called, with their arguments as they came', async () => {
+    await start();
+    const parameters = { type: 'object', properties: { city: { type: 'string', enum: ['Oslo'] } }, required: ['city'] };
+    const tools = [{ type: 'function' as const, function: { name: 'get_weather', parameters } }];
+    const call = turnCall('', { request: { messages: [{ role: 'user', content: 'What is the weather?' }], tools, tool_choice: 'required' } });
+    await publish(call);
+    const [command] = await commandsOf(call.callId);
+    if (command?.type !== 'call.completed') throw new Error(`the call has not completed: ${command?.type}`);
+    expect(command).toMatchObject({ finishReason: 'tool_calls', toolCalls: [{ id: expect.any(String), name: 'get_weather' }] });
+    expect(JSON.parse(command.toolCalls[0]?.arguments ?? '')).toEqual({ city: 'Oslo' });
+  });
+
+  it.each(['done', 'superseded'] as const)('is not made again after a take-over when its effect is %s', async (state) => {
+    await start({ concurrency: { clientCalls: 1, turnCalls: 1 } });
+    const [closed, next] = [turnCall('Hello!', { republished: true }), turnCall('Hello!')];
+    await effectOf(closed, state);
+    await publish(closed);
+    await publish(next);
+    await commandsOf(next.callId);
+    await vi.waitFor(() => isGone(closed), WAIT);
+    const { rows } = await database.query('select 1 as one from bus_log where message_id = $1', [closed.callId]);
+    expect(rows).toEqual([]);
+  });
+
+  it('asks no row at its first delivery, and is made again after a take-over when its effect is open', async () => {
+    const asked: string[] = [];
+    const watched: Database = {
+      query: (statement, parameters) => {
+        asked.push(typeof statement === 'string' ? statement : statement.name);
+        return database.query(statement, parameters);
+      },
+      transaction: (work) => database.transaction(work),
+      close: () => database.close(),
+    };
+    await start({ database: watched });
+    const [first, again] = [turnCall('Hello!'), turnCall('Hello!', { republished: true })];
+    await publish(first);
+    await commandsOf(first.callId);
+    expect(asked).toEqual([]);
+    await effectOf(again, 'open');
+    await publish(again);
+    expect(await commandsOf(again.callId)).toEqual([expect.objectContaining({ type: 'call.completed' })]);
+    expect(asked).toEqual(['effect_state']);
+  });
+
+  it('is not made again when it has waited for over a minute and its effect is closed', async () => {
+    const call = turnCall('Hello!');
+    await effectOf(call, 'superseded');
+    await publish(call);
+    await start({ clock: { nowMs: () => systemClock.nowMs() + 61_000 } });
+    await vi.waitFor(() => isGone(call), WAIT);
+    const { rows } = await database.query('select 1 as one from bus_log where message_id = $1', [call.callId]);
+    expect(rows).toEqual([]);
   });
 
   it('shows its frames first, and then brings its command', async () => {
@@ -345,6 +412,7 @@ describe('a call whose worker died', () => {
 
   it('is made again for an actor, whatever was shown of it', async () => {
     const call = turnCall('Hello!', { want: 'frames' });
+    await effectOf(call, 'open');
     await diesWith(call, (subject) => bus.tokens.publish(subject, content(call)));
     await start();
     expect(await commandsOf(call.callId)).toEqual([expect.objectContaining({ type: 'call.completed' })]);
@@ -352,6 +420,7 @@ describe('a call whose worker died', () => {
 
   it('is given up after five deliveries', async () => {
     const call = turnCall('Hello!');
+    await effectOf(call, 'open');
     await diesWith(call, () => {}, 5);
     await start();
     expect(await commandsOf(call.callId)).toEqual([
@@ -373,6 +442,7 @@ describe('stopping', () => {
   it('hands calls back that take too long, and another worker makes them', async () => {
     await start({ drainTimeoutMs: 50 });
     const call = turnCall('!slow 20 !repeat 10 a b c', { want: 'frames' });
+    await effectOf(call, 'open');
     await publish(call);
     await vi.waitFor(async () => expect(await framesOf(call)).not.toHaveLength(0), WAIT);
     await worker?.stop();

@@ -2,6 +2,7 @@ import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
+import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { catalogueOf } from './call/candidates.ts';
 import { type ConsumeDeps, consumeCalls } from './consume-calls.ts';
@@ -17,6 +18,8 @@ export interface RouterWorkerDeps {
   /** Where the providers' credentials are read from. */
   environment: Environment;
   bus: Bus;
+  /** Holds the state of actors' calls, which is looked at before one is made again. */
+  database: Database;
   log: Log;
   clock: Clock;
   concurrency?: { clientCalls: number; turnCalls: number };
@@ -26,12 +29,13 @@ export interface RouterWorkerDeps {
 
 /** Makes the model calls of clients and of turns. @throws `config.invalid` naming the variable of a credential that is missing */
 export async function startRouterWorker(deps: RouterWorkerDeps): Promise<{ stop(): Promise<void> }> {
-  const { config, environment, bus, log, clock, concurrency = DEFAULT_CONCURRENCY, drainTimeoutMs = DEFAULT_DRAIN_TIMEOUT_MS } = deps;
+  const { config, environment, bus, database, log, clock, concurrency = DEFAULT_CONCURRENCY, drainTimeoutMs = DEFAULT_DRAIN_TIMEOUT_MS } = deps;
   const providers = openProviders({ config, environment, clock });
   const running = new RunningCalls({ notices: bus.notices, clock });
   const { connect_ms: connectMs, first_token_ms: firstTokenMs, idle_ms: idleMs } = config.timeouts;
   const consume: ConsumeDeps = {
     bus,
+    database,
     clock,
     log,
     running,

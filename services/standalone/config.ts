@@ -2,6 +2,7 @@ import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 const seconds = z.coerce.number().int().min(1).max(86_400);
@@ -22,8 +23,16 @@ const schema = z.object({
   COALESCE_MS: z.coerce.number().int().min(0).max(60_000).default(150),
   TURN_TIMEOUT_SECONDS: seconds.default(180),
   ROUTER_MAX_TOKENS: z.coerce.number().int().min(1).default(100_000),
+  AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS: seconds.default(120),
+  AUTONOMOUS_MAX_TIMEOUT_SECONDS: seconds.default(600),
+  AUTONOMOUS_CALLBACK_MAX_RETRIES: z.coerce.number().int().min(1).max(100).default(5),
+  REQUIRE_CALLBACK_ALLOWLIST: z.stringbool().default(false),
+  OUTBOUND_ALLOW_HOSTS: z.string().optional(),
+  PUBLIC_BASE_URL: z.url({ protocol: /^https?$/ }).optional(),
   SHUTDOWN_DRAIN_TIMEOUT_SECONDS: seconds.default(120),
   LOG_LEVEL: z.string().default('warn'),
+  MANAGEMENT_PORT: port.optional(),
+  MANAGEMENT_HOST: z.string().default('127.0.0.1'),
   /** For programs that start this one: a file that is written, with the addresses, once everything is ready. */
   SWITCHYARD_READY_FILE: z.string().optional(),
 });
@@ -48,8 +57,16 @@ export function parseConfig(environment: Environment) {
     coalesceMs: data.COALESCE_MS,
     turnTimeoutMs: data.TURN_TIMEOUT_SECONDS * 1_000,
     maxTokens: data.ROUTER_MAX_TOKENS,
+    defaultRunTimeoutMs: data.AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS * 1_000,
+    maxRunTimeoutMs: data.AUTONOMOUS_MAX_TIMEOUT_SECONDS * 1_000,
+    maxDeliveryAttempts: data.AUTONOMOUS_CALLBACK_MAX_RETRIES,
+    requireCallbackAllowlist: data.REQUIRE_CALLBACK_ALLOWLIST,
+    outboundAllowHosts: parseAllowHosts(data.OUTBOUND_ALLOW_HOSTS),
+    publicBaseUrl: data.PUBLIC_BASE_URL ?? null,
     drainTimeoutMs: data.SHUTDOWN_DRAIN_TIMEOUT_SECONDS * 1_000,
     logLevel: data.LOG_LEVEL,
+    /** Null: there is no listener for those who run it. */
+    management: data.MANAGEMENT_PORT === undefined ? null : { host: data.MANAGEMENT_HOST, port: data.MANAGEMENT_PORT },
     readyFile: data.SWITCHYARD_READY_FILE ?? null,
   } as const;
 }

@@ -17,15 +17,23 @@ export interface Keys {
   houseSecret: string;
 }
 
+/** Keys for a house that keeps nothing, such as a cluster of tests. Those given by the environment win. */
+export function newKeys(environment: Environment): Omit<Keys, 'path'> {
+  return givenOr(freshKeys(), environment);
+}
+
 /** The keys of this data folder: made at the first start, the same ever after. Those given by the environment win and are not written down. */
 export async function loadKeys(dataFolder: string, environment: Environment): Promise<Keys> {
   const path = join(dataFolder, 'keys.json');
   const stored = (await readKeys(path)) ?? (await makeKeys(path));
+  return { path, ...givenOr(stored, environment) };
+}
+
+function givenOr(made: KeyFile, environment: Environment): Omit<Keys, 'path'> {
   return {
-    path,
-    routerKey: environment['ROUTER_API_KEY'] || stored.router_key,
-    agentKey: environment['AGENT_API_KEY'] || stored.agent_key,
-    houseSecret: environment['HOUSE_SECRET'] || stored.house_secret,
+    routerKey: environment['ROUTER_API_KEY'] || made.router_key,
+    agentKey: environment['AGENT_API_KEY'] || made.agent_key,
+    houseSecret: environment['HOUSE_SECRET'] || made.house_secret,
   };
 }
 
@@ -33,7 +41,7 @@ export async function loadKeys(dataFolder: string, environment: Environment): Pr
  * The environment that documents resolve their references in: the process's own, and where that is silent the generated keys. The
  * platform's pair is derived, since the platform of a standalone house is the house itself.
  */
-export function withKeys(environment: Environment, keys: Keys): Environment {
+export function withKeys(environment: Environment, keys: Omit<Keys, 'path'>): Environment {
   const derived = (purpose: string) => createHmac('sha256', keys.houseSecret).update(purpose).digest('hex');
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''));
   return {
@@ -63,9 +71,13 @@ async function readKeys(path: string): Promise<KeyFile | null> {
   }
 }
 
-async function makeKeys(path: string): Promise<KeyFile> {
+function freshKeys(): KeyFile {
   const secret = () => randomBytes(32).toString('hex');
-  const keys: KeyFile = { router_key: `sk-sy-v1-${secret()}`, agent_key: `sk-sy-agent-v1-${secret()}`, house_secret: secret() };
+  return { router_key: `sk-sy-v1-${secret()}`, agent_key: `sk-sy-agent-v1-${secret()}`, house_secret: secret() };
+}
+
+async function makeKeys(path: string): Promise<KeyFile> {
+  const keys = freshKeys();
   const unfinished = `${path}.${process.pid}`;
   await writeFile(unfinished, `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600, flush: true });
   await rename(unfinished, path);

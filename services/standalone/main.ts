@@ -1,4 +1,3 @@
-import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -6,6 +5,12 @@ import { storeBundle } from '#shared/config/bundle-store.ts';
 import { agentApiKey, loadBundle } from '#shared/config/load-bundle.ts';
 import { checkRouterConfig, loadRouterConfig } from '#shared/config/load-router-config.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { openGuardedPoster } from '#shared/http/guarded-post.ts';
+import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
+import { exitOnFault } from '#shared/lifecycle/exit-on-fault.ts';
+import { openManagementListener } from '#shared/lifecycle/management-listener.ts';
+import { Readiness } from '#shared/lifecycle/readiness.ts';
+import { writeReadyFile } from '#shared/lifecycle/ready-file.ts';
 import { Releasers } from '#shared/lifecycle/releasers.ts';
 import { stopSignal } from '#shared/lifecycle/stop-signal.ts';
 import { holdDataFolder } from '#shared/storage/data-folder.ts';
@@ -26,10 +31,12 @@ const RELEASE_MARGIN_MS = 10_000;
 async function main(): Promise<void> {
   const config = parseConfig(process.env);
   const log = createLog({ level: config.logLevel, service: 'standalone' });
+  exitOnFault(log);
   const releasers = new Releasers(log);
   try {
-    await run(config, log, releasers);
+    const readiness = await run(config, log, releasers);
     const signal = await stopSignal();
+    readiness.drain();
     console.log(`\n${signal}: finishing what is in hand …`);
   } finally {
     await releasers.releaseAll({ timeoutMs: config.drainTimeoutMs + RELEASE_MARGIN_MS });
@@ -37,9 +44,12 @@ async function main(): Promise<void> {
   console.log('Stopped.');
 }
 
-async function run(config: StandaloneConfig, log: Log, releasers: Releasers): Promise<void> {
+async function run(config: StandaloneConfig, log: Log, releasers: Releasers): Promise<Readiness> {
   const folder = await holdDataFolder(config.dataFolder);
   releasers.add('data folder', () => folder.release());
+  const readiness = new Readiness({ log });
+  const management = config.management === null ? null : await openManagementListener({ ...config.management, readiness });
+  releasers.add('management listener', () => management?.stop());
   const keys = await loadKeys(config.dataFolder, process.env);
   const environment = withKeys(process.env, keys);
   const routerConfig =
@@ -54,10 +64,13 @@ async function run(config: StandaloneConfig, log: Log, releasers: Releasers): Pr
   releasers.add('bus', () => bus.close());
   const cache = memoryCache({ clock: systemClock });
   releasers.add('cache', () => cache.close());
+  const poster = openGuardedPoster({ rules: { allowHosts: config.outboundAllowHosts } });
+  releasers.add('guarded poster', () => poster.close());
 
   const agent = { id: bundle.body.manifest.id, apiKey: agentApiKey(bundle, environment), bundleHash: bundle.hash };
-  const deps = { config, routerConfig, environment, agent, houseSecret: keys.houseSecret, database, bus, cache, clock: systemClock, log };
+  const deps = { config, routerConfig, environment, agent, houseSecret: keys.houseSecret, database, bus, cache, poster, clock: systemClock, log };
   const { routerUrl, agentUrl } = await startStandalone(deps, releasers);
+  readiness.booted([busCheck(bus), databaseCheck(database)]);
   console.log(
     banner({
       routerUrl,
@@ -72,13 +85,9 @@ async function run(config: StandaloneConfig, log: Log, releasers: Releasers): Pr
       warnings: bundle.warnings,
     }),
   );
-  if (config.readyFile !== null) await writeReadyFile(config.readyFile, { pid: process.pid, routerUrl, agentUrl });
-}
-
-/** Renamed into place, so that who waits for it never reads half of it. */
-async function writeReadyFile(path: string, facts: object): Promise<void> {
-  await writeFile(`${path}.unfinished`, JSON.stringify(facts));
-  await rename(`${path}.unfinished`, path);
+  const managementUrl = management === null ? {} : { managementUrl: management.url };
+  if (config.readyFile !== null) await writeReadyFile(config.readyFile, { pid: process.pid, routerUrl, agentUrl, ...managementUrl });
+  return readiness;
 }
 
 try {

@@ -1,17 +1,22 @@
 import type { Bus } from '#bus/bus.ts';
 import { startActorHost } from '#services/actor-host/service.ts';
 import { startAgentGateway } from '#services/agent-gateway/service.ts';
+import { startEffectWorker } from '#services/effect-worker/service.ts';
 import { startRouterGateway } from '#services/router-gateway/service.ts';
 import { startRouterWorker } from '#services/router-worker/service.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { Releasers } from '#shared/lifecycle/releasers.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { StandaloneConfig } from './config.ts';
+
+/** Nobody else can run on the data folder, so whoever starts on it is the same host as before and need not wait for that one to look dead. */
+const HOST_ID = 'standalone';
 
 export interface StandaloneDeps {
   config: StandaloneConfig;
@@ -22,6 +27,7 @@ export interface StandaloneDeps {
   bus: Bus;
   database: Database;
   cache: Cache;
+  poster: GuardedPoster;
   clock: Clock;
   log: Log;
 }
@@ -31,12 +37,16 @@ export interface StandaloneDeps {
  * the doors close first, turns end while their workers are still there, and the workers go last.
  */
 export async function startStandalone(deps: StandaloneDeps, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
-  const { config, routerConfig, environment, agent, houseSecret, bus, database, cache, clock, log } = deps;
+  const { config, routerConfig, environment, agent, houseSecret, bus, database, cache, poster, clock, log } = deps;
   const { drainTimeoutMs } = config;
 
-  const worker = await startRouterWorker({ config: routerConfig, environment, bus, log, clock, drainTimeoutMs });
+  const worker = await startRouterWorker({ config: routerConfig, environment, bus, database, log, clock, drainTimeoutMs });
   releasers.add('router worker', () => worker.stop());
-  const host = await startActorHost({ config, bus, database, clock, log });
+  const { maxDeliveryAttempts } = config;
+  const effectConfig = { kinds: ['tool', 'delivery'] as const, maxDeliveryAttempts, drainTimeoutMs };
+  const effectWorker = await startEffectWorker({ config: effectConfig, environment, bus, database, poster, clock, log });
+  releasers.add('effect worker', () => effectWorker.stop());
+  const host = await startActorHost({ config: { ...config, hostId: HOST_ID }, bus, database, clock, log });
   releasers.add('actor host', () => host.stop());
 
   const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs };

@@ -8,30 +8,40 @@ import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
  * Every credential of a manifest, below `agent_config`; `*` is each entry of a list. What a required one opens can't be done without,
  * so a missing variable stops the start. What an optional one opens is asked without a key. Secrets of webhooks are read at each delivery.
  */
-const CREDENTIALS: readonly { path: readonly string[]; when: 'required' | 'optional' | 'per delivery' }[] = [
-  { path: ['runtime', 'api_key'], when: 'required' },
-  { path: ['platform', 'public_key'], when: 'required' },
-  { path: ['platform', 'secret_key'], when: 'required' },
-  { path: ['llms', 'api_key'], when: 'required' },
-  { path: ['search', 'password'], when: 'required' },
-  { path: ['database', 'password'], when: 'required' },
-  { path: ['mcps', '*', 'api_key'], when: 'optional' },
-  { path: ['search', 'api_key'], when: 'optional' },
-  { path: ['traces', 'backend', 'api_key'], when: 'optional' },
-  { path: ['webhooks', '*', 'secret_env'], when: 'per delivery' },
-];
+const CREDENTIALS = {
+  'runtime.api_key': 'required',
+  'platform.public_key': 'required',
+  'platform.secret_key': 'required',
+  'llms.api_key': 'required',
+  'search.password': 'required',
+  'database.password': 'required',
+  'mcps.*.api_key': 'optional',
+  'search.api_key': 'optional',
+  'traces.backend.api_key': 'optional',
+  'webhooks.*.secret_env': 'per delivery',
+} as const satisfies Record<string, 'required' | 'optional' | 'per delivery'>;
+
+/** A credential by its place below `agent_config`. */
+export type Credential = keyof typeof CREDENTIALS;
+
+const ALL = Object.keys(CREDENTIALS).filter((name): name is Credential => name in CREDENTIALS);
 
 const CONSEQUENCES = {
   optional: 'requests go out without a key',
   'per delivery': 'deliveries are refused until it is',
 };
 
-/** Looks at the manifest as it was read, so that errors in other places hide nothing. @returns one line for each variable that is not set, without the file */
-export function checkCredentials(manifest: unknown, environment: Environment): { problems: string[]; warnings: string[] } {
+/**
+ * Looks at the manifest as it was read, so that errors in other places hide nothing.
+ * @param used those that this process has a use for; the variables of the others need not be set here
+ * @returns one line for each variable that is not set, without the file
+ */
+export function checkCredentials(manifest: unknown, environment: Environment, used: readonly Credential[] = ALL): { problems: string[]; warnings: string[] } {
   const problems: string[] = [];
   const warnings: string[] = [];
-  for (const { path, when } of CREDENTIALS) {
-    for (const place of placesAt(manifest, ['agent_config', ...path])) {
+  for (const name of used) {
+    const when = CREDENTIALS[name];
+    for (const place of placesAt(manifest, ['agent_config', ...name.split('.')])) {
       const missing = missingVariable(place.value, environment);
       if (missing === null) continue;
       const line = `${formatPath(place.path)}: the environment variable ${missing} is not set`;

@@ -1,9 +1,10 @@
 import { manifest as manifestSchema } from '../contracts/manifest/manifest.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { type BundleBody, type Documents, hashOf } from './bundle-body.ts';
-import { checkCredentials, checkRoutineWebhooks } from './check-credentials.ts';
+import { type Credential, checkCredentials, checkRoutineWebhooks } from './check-credentials.ts';
 import { checkReferences } from './check-references.ts';
 import { checkRelationships } from './check-relationships.ts';
+import { checkSchemas } from './check-schemas.ts';
 import { outlineOf } from './manifest-outline.ts';
 import { type Named, type NamedDocuments, namedDocuments, type Report } from './named-documents.ts';
 import { check, configInvalid, sentenceOf } from './problems.ts';
@@ -28,16 +29,18 @@ interface LoadBundleOptions {
   /** The folder with the documents, one folder in it for each kind. */
   documentsPath: string;
   environment: Environment;
+  /** Those that this process has a use for; absent: all, webhooks' secrets of routines included. */
+  credentials?: readonly Credential[];
 }
 
 /**
  * Reads the manifest and the documents that it names, and checks them against each other and against the environment.
  * @throws `config.invalid` listing everything that is wrong, one line each, in the manifest and in every file of the documents folder
  */
-export async function loadBundle({ manifestPath, documentsPath, environment }: LoadBundleOptions): Promise<LoadedBundle> {
+export async function loadBundle({ manifestPath, documentsPath, environment, credentials: used }: LoadBundleOptions): Promise<LoadedBundle> {
   const { value, problems: unreadable } = await readDocumentFile(manifestPath);
   const { value: manifest, problems: wrong } = unreadable.length > 0 ? { value: null, problems: [] } : check(manifestSchema, value);
-  const credentials = checkCredentials(value, environment);
+  const credentials = checkCredentials(value, environment, used);
   const read = await readDocuments(documentsPath);
   const inManifest = (line: string) => `${manifestPath}: ${line}`;
   const problems = [...[...unreadable, ...wrong.map(sentenceOf), ...credentials.problems].map(inManifest), ...read.problems];
@@ -49,10 +52,12 @@ export async function loadBundle({ manifestPath, documentsPath, environment }: L
   if (outline !== null && named !== null) {
     checkReferences(outline, named, manifestPath, report);
     checkRelationships(outline, named, manifestPath, report);
+    checkSchemas(named, report);
   }
   if (manifest === null || named === null || problems.length > 0) throw configInvalid("the agent's configuration", problems);
   const body = { manifest, documents: documentsOf(named) };
-  const warnings = [...credentials.warnings.map(inManifest), ...read.warnings, ...checkRoutineWebhooks(named, environment), ...openCallbacks(named)];
+  const webhooks = used === undefined ? checkRoutineWebhooks(named, environment) : [];
+  const warnings = [...credentials.warnings.map(inManifest), ...read.warnings, ...webhooks, ...openCallbacks(named)];
   return { hash: hashOf(body), body, warnings };
 }
 

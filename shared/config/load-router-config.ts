@@ -6,19 +6,24 @@ import { type RouterConfig, routerConfig } from './router-config.ts';
 import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
 import { tolerantList, tolerantObject, tolerantText } from './tolerant.ts';
 
+interface RouterConfigUse {
+  /** Whose variables must be set here: a gateway needs those of callers' keys, a worker those of providers. */
+  secrets: 'keys' | 'providers' | 'all';
+}
+
 /** Reads the router's configuration from a YAML or JSON file. @throws `config.invalid` listing everything that is wrong with it */
-export async function loadRouterConfig(path: string, environment: Environment): Promise<RouterConfig> {
+export async function loadRouterConfig(path: string, environment: Environment, use: RouterConfigUse = { secrets: 'all' }): Promise<RouterConfig> {
   const { value, problems } = await readDocumentFile(path);
   if (problems.length > 0) throw configInvalid(path, problems);
-  return checked(value, environment, path);
+  return checked(value, environment, path, use);
 }
 
 /** The same checks for a configuration that was made in code. @throws `config.invalid` listing everything that is wrong with it */
 export function checkRouterConfig(value: unknown, environment: Environment): RouterConfig {
-  return checked(value, environment, "the router's configuration");
+  return checked(value, environment, "the router's configuration", { secrets: 'all' });
 }
 
-function checked(value: unknown, environment: Environment, subject: string): RouterConfig {
+function checked(value: unknown, environment: Environment, subject: string, { secrets }: RouterConfigUse): RouterConfig {
   const { value: config, problems } = check(routerConfig, value);
   const lines = problems.map(sentenceOf);
   const report: Report = (path, message) => lines.push(`${formatPath(path)}: ${message}`);
@@ -27,7 +32,8 @@ function checked(value: unknown, environment: Environment, subject: string): Rou
   if (outline !== null) {
     checkNames(outline, report);
     checkKnownProviders(outline, report);
-    checkSecrets(outline, environment, report);
+    if (secrets !== 'keys') checkProviderSecrets(outline, environment, report);
+    if (secrets !== 'providers') checkKeySecrets(outline, environment, report);
   }
   if (config === null || lines.length > 0) throw configInvalid(subject, lines);
   return config;
@@ -82,11 +88,14 @@ function checkKnownProviders({ providers, models }: Outline, report: Report): vo
   });
 }
 
-function checkSecrets({ providers, keys }: Outline, environment: Environment, report: Report): void {
-  const owners = new Map<string, PropertyKey[]>();
+function checkProviderSecrets({ providers }: Outline, environment: Environment, report: Report): void {
   providers?.forEach((provider, index) => {
     secretAt(provider?.api_key, ['providers', index, 'api_key'], environment, report);
   });
+}
+
+function checkKeySecrets({ keys }: Outline, environment: Environment, report: Report): void {
+  const owners = new Map<string, PropertyKey[]>();
   keys?.forEach((key, index) => {
     const path = ['keys', index, 'key'];
     const secret = secretAt(key?.key, path, environment, report);

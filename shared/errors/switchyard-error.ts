@@ -44,6 +44,7 @@ export const errorCatalogue = {
   'session.not_found': { status: 404, retryable: false, routerType: 'not_found', agentCode: 'not_found' },
   'session.nothing_new': { status: 504, retryable: true, routerType: 'timeout', agentCode: 'timeout' },
   'session.exists': { status: 409, retryable: false, routerType: 'invalid_request', agentCode: 'conflict' },
+  'run.session_unusable': { status: 500, retryable: false, routerType: 'server', agentCode: 'session_error' },
   'run.not_found': { status: 404, retryable: false, routerType: 'not_found', agentCode: 'not_found' },
   'routine.not_found': { status: 404, retryable: false, routerType: 'not_found', agentCode: 'not_found' },
   'turn.timeout': { status: 500, retryable: true, routerType: 'timeout', agentCode: 'internal' },

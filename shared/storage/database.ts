@@ -12,8 +12,17 @@ export interface NamedStatement {
 }
 
 export interface Queryable {
-  /** Runs one statement. Parameters are `$1`… in the text. @throws the driver's error, with the SQLSTATE in `code`. */
+  /**
+   * Runs one statement. Parameters are `$1`… in the text.
+   * @throws the server's error, with the SQLSTATE in `code`; `service.unreachable` when there was no connection, or when it was lost
+   * before the answer, which leaves open whether the statement was carried out; `service.not_ready` when too many wait already
+   */
   query<Row extends object>(statement: string | NamedStatement, parameters?: readonly unknown[]): Promise<QueryResult<Row>>;
+}
+
+export interface TransactionOptions {
+  /** How long one statement of the transaction may take, in place of the driver's own limit: for migrations, which may rebuild a table. */
+  statementTimeoutMs?: number;
 }
 
 /** The house's book of truth: PostgreSQL, through its own wire types. SQL is written for PostgreSQL 15. */
@@ -25,7 +34,7 @@ export interface Database extends Queryable {
    * connection, anything else would wait for itself for ever. So every driver throws `storage.wrong_handle` there, and also for a
    * handle that is used after its transaction.
    */
-  transaction<Result>(work: (handle: Queryable) => Promise<Result>): Promise<Result>;
+  transaction<Result>(work: (handle: Queryable) => Promise<Result>, options?: TransactionOptions): Promise<Result>;
   /** Refuses what comes from now on with `storage.closed`, finishes what is in hand, then closes. */
   close(): Promise<void>;
 }

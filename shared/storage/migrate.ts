@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import type { Database, Queryable } from './database.ts';
+import { isPassingFault, sqlStateOf } from './passing-fault.ts';
 
 /** `0007-name.sql`. The number orders the files and is never used twice. */
 const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/;
@@ -9,8 +11,18 @@ const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/;
 /** The same in every process that migrates a database of ours; any number, as long as it never changes. */
 const LOCK_KEY = 5_317_204_011;
 
-/** How long to wait for another process that migrates, or for a table that it has locked. */
+/** How long to wait for another process that migrates, or for tables that others use. */
 const LOCK_TIMEOUT_MS = 60_000;
+
+/**
+ * How long to stand in line for a table at once. Everybody else's statements on that table line up behind us, and give up after two
+ * seconds: so we leave the line before them, and come back.
+ */
+const TABLE_LOCK_TIMEOUT_MS = 1_000;
+const TABLE_PAUSE_MS = 500;
+
+/** Longest time of one statement, in place of the database's own limit, which is made for indexed ones: rebuilding a large table takes minutes. */
+const STATEMENT_TIMEOUT_MS = 600_000;
 
 /** PostgreSQL: `lock_not_available`. */
 const LOCK_NOT_AVAILABLE = '55P03';
@@ -29,18 +41,50 @@ interface Migration {
  * @param folder where the files are; by default `migrations/` beside this file, in the sources as in `dist/`
  * @returns the names of the files applied by this call, in order
  * @throws `storage.schema_refused` when a file that was applied has changed or is gone, when a number is missing, when the database is
- * newer than the files, or when a file fails; `service.not_ready` when another process held the lock too long
+ * newer than the files, or when a file fails; `service.not_ready`, naming who, when another process held the lock for `lockTimeoutMs`,
+ * or when others held the tables for as long
  */
-export async function migrate(database: Database, folder: URL = new URL('./migrations/', import.meta.url)): Promise<string[]> {
+export async function migrate(
+  database: Database,
+  folder: URL = new URL('./migrations/', import.meta.url),
+  { lockTimeoutMs = LOCK_TIMEOUT_MS }: { lockTimeoutMs?: number } = {},
+): Promise<string[]> {
   const migrations = await readMigrations(folder);
   const applied: string[] = [];
   // One more round than there are files: the last finds nothing to do.
   for (let round = 0; round <= migrations.length; round += 1) {
-    const name = await database.transaction((handle) => applyNext(handle, migrations));
+    const name = await applyPatiently(database, migrations, lockTimeoutMs);
     if (name === null) break;
     applied.push(name);
   }
   return applied;
+}
+
+/** @returns the file applied, or null when there is none left */
+async function applyPatiently(database: Database, migrations: readonly Migration[], lockTimeoutMs: number): Promise<string | null> {
+  const untilMs = Date.now() + lockTimeoutMs;
+  for (;;) {
+    const outcome = await database
+      .transaction((handle) => applyNext(handle, migrations, lockTimeoutMs), { statementTimeoutMs: STATEMENT_TIMEOUT_MS })
+      .catch((error: unknown) => {
+        if (error instanceof Busy) return error;
+        throw error;
+      });
+    if (!(outcome instanceof Busy)) return outcome;
+    if (Date.now() >= untilMs) throw await waitedTooLong(database, outcome, lockTimeoutMs);
+    await delay(TABLE_PAUSE_MS);
+  }
+}
+
+/** A lock was not had in time; nothing was changed. */
+class Busy extends Error {
+  /** The file that waited for its tables; null when it was not our turn to migrate at all. */
+  readonly file: string | null;
+
+  constructor(file: string | null, cause: unknown) {
+    super('a lock was not had in time', { cause });
+    this.file = file;
+  }
 }
 
 async function readMigrations(folder: URL): Promise<Migration[]> {
@@ -56,9 +100,11 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
   return migrations;
 }
 
-/** @returns the file applied, or null when there is none left */
-async function applyNext(handle: Queryable, migrations: readonly Migration[]): Promise<string | null> {
-  await lock(handle);
+/** @returns the file applied, or null when there is none left @throws Busy */
+async function applyNext(handle: Queryable, migrations: readonly Migration[], lockTimeoutMs: number): Promise<string | null> {
+  await limitLocks(handle, lockTimeoutMs);
+  await handle.query('select pg_advisory_xact_lock($1)', [LOCK_KEY]).catch(busyOr(null));
+  await limitLocks(handle, TABLE_LOCK_TIMEOUT_MS);
   await handle.query(`create table if not exists schema_migrations (
     number int primary key, name text not null, checksum text not null, applied_at timestamptz not null default now())`);
   const { rows } = await handle.query<Omit<Migration, 'text'>>('select number, name, checksum from schema_migrations order by number');
@@ -67,23 +113,46 @@ async function applyNext(handle: Queryable, migrations: readonly Migration[]): P
   });
   const next = migrations[rows.length];
   if (next === undefined) return null;
-  try {
-    await handle.query(next.text);
-  } catch (cause) {
-    throw new SwitchyardError('storage.schema_refused', `migration ${next.name} failed, and nothing of it was kept`, { cause });
-  }
+  await handle.query(next.text).catch(busyOr(next.name)).catch(failedOr(next.name));
   await handle.query('insert into schema_migrations (number, name, checksum) values ($1, $2, $3)', [next.number, next.name, next.checksum]);
   return next.name;
 }
 
-async function lock(handle: Queryable): Promise<void> {
-  await handle.query("select set_config('lock_timeout', $1, true)", [`${LOCK_TIMEOUT_MS}ms`]);
-  try {
-    await handle.query('select pg_advisory_xact_lock($1)', [LOCK_KEY]);
-  } catch (cause) {
-    if (!(cause instanceof Error && 'code' in cause && cause.code === LOCK_NOT_AVAILABLE)) throw cause;
-    throw new SwitchyardError('service.not_ready', `another process has been migrating the database for over ${LOCK_TIMEOUT_MS / 1_000} s`, { cause });
-  }
+async function limitLocks(handle: Queryable, timeoutMs: number): Promise<void> {
+  await handle.query("select set_config('lock_timeout', $1, true)", [`${timeoutMs}ms`]);
+}
+
+function busyOr(file: string | null): (cause: unknown) => never {
+  return (cause) => {
+    throw sqlStateOf(cause) === LOCK_NOT_AVAILABLE ? new Busy(file, cause) : cause;
+  };
+}
+
+/** A file is at fault for what the server refuses, and not for a connection that was lost. */
+function failedOr(name: string): (cause: unknown) => never {
+  return (cause) => {
+    if (cause instanceof Busy || isPassingFault(cause)) throw cause;
+    throw new SwitchyardError('storage.schema_refused', `migration ${name} failed, and nothing of it was kept`, { cause });
+  };
+}
+
+async function waitedTooLong(database: Database, { file, cause }: Busy, lockTimeoutMs: number): Promise<SwitchyardError> {
+  const seconds = lockTimeoutMs / 1_000;
+  if (file !== null) return new SwitchyardError('service.not_ready', `migration ${file} could not have its tables to itself for ${seconds} s`, { cause });
+  const holder = await findHolder(database);
+  const who = holder === null ? 'another process' : `${holder.name} (from ${holder.address ?? 'this machine'}, session ${holder.session})`;
+  return new SwitchyardError('service.not_ready', `${who} has been migrating the database for over ${seconds} s`, { cause, details: { holder } });
+}
+
+/** Who migrates right now: PostgreSQL shows the key of an advisory lock in two halves. Null: nobody any more. */
+async function findHolder(database: Database): Promise<{ name: string; address: string | null; session: number } | null> {
+  const { rows } = await database.query<{ name: string; address: string | null; session: number }>(
+    `select application_name as name, host(client_addr) as address, pid as session from pg_stat_activity where pid in (
+      select pid from pg_locks where locktype = 'advisory' and granted and objsubid = 1 and classid = $1 and objid = $2
+      and database = (select oid from pg_database where datname = current_database()))`,
+    [Math.floor(LOCK_KEY / 2 ** 32), LOCK_KEY % 2 ** 32],
+  );
+  return rows[0] ?? null;
 }
 
 function checkPast(row: Omit<Migration, 'text'>, expected: number, migrations: readonly Migration[]): void {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import pg from 'pg';
 import { expect, inject, it, onTestFinished } from 'vitest';
+import { startNatsServer } from '../../scripts/test-services.mjs';
 import { eventually } from '../helpers/eventually.ts';
 import { type RunningProgram, runProgram } from '../helpers/run-program.ts';
 
@@ -18,7 +19,9 @@ async function ask(url: string, bytes: string): Promise<string> {
 }
 
 it('has a NATS server with JetStream', async () => {
-  const [verb = '', ...info] = (await ask(inject('natsUrl'), '')).split(' ');
+  const server = await startNatsServer();
+  onTestFinished(() => server.close());
+  const [verb = '', ...info] = (await ask(server.url, '')).split(' ');
 
   expect(verb).toBe('INFO');
   expect(JSON.parse(info.join(' '))).toMatchObject({ jetstream: true, version: expect.stringMatching(/^\d+\.\d+/) });

@@ -71,7 +71,7 @@ export function runProgram([command = '', ...args]: string[], { cwd = root, env 
 }
 
 /** The environment of this process without what the test runner put there and without Switchyard's settings, whatever the developer has set. */
-function plainEnvironment(): NodeJS.ProcessEnv {
+export function plainEnvironment(): NodeJS.ProcessEnv {
   const ours = new Set(settingGroups.flatMap((group) => group.settings.map(({ name }) => name)));
   const foreign = ({ name }: { name: string }) => ours.has(name) || /^(?:NODE_ENV|NODE_OPTIONS|TEST|VITEST.*|npm_.*)$/.test(name);
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign({ name })));

@@ -38,7 +38,7 @@ beforeAll(async () => {
     timeouts: { first_token_ms: 20_000, idle_ms: 20_000 },
   });
   const log = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };
-  worker = await startRouterWorker({ config, environment: { FIRST_KEY: 'sk-first-0123456789' }, bus, log, clock: systemClock });
+  worker = await startRouterWorker({ config, environment: { FIRST_KEY: 'sk-first-0123456789' }, bus, database, log, clock: systemClock });
 }, 60_000);
 
 afterAll(async () => {
@@ -62,6 +62,7 @@ async function call(fields: Partial<ChatRequest> = {}, want: RouterCall['want'] 
     want,
     deadlineAtMs: nowMs + 20_000,
     createdAtMs: nowMs,
+    republished: false,
     keyId: 'k',
     traceparent: null,
     maxTokens: null,

@@ -1,13 +1,17 @@
-import { z } from 'zod';
 import type { Bus, Subscription } from '#bus/bus.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { limits, type Waits } from '../limits.ts';
+import { noticeOf } from './notice.ts';
 import { everything, type LoggedEvent, type SessionLog } from './session-log.ts';
 
-/** Called with news in the order of the log: the events from where the last call ended up to, and without, `head`. */
-type FeedListener = (events: readonly LoggedEvent[], head: number) => void;
+export interface FeedListener {
+  /** News in the order of the log: the events from where the last call ended up to, and without, `head`. */
+  onEvents(events: readonly LoggedEvent[], head: number): void;
+  /** The session was deleted: nothing comes any more. Called once at most. */
+  onGone(): void;
+}
 
 /** One reader's hold on a session's feed. */
 export interface FeedReader {
@@ -28,6 +32,7 @@ interface Feed {
   head: number | null;
   /** The log is said to reach at least this far. */
   expected: number;
+  isGone: boolean;
   isFetching: boolean;
   letGo: NodeJS.Timeout | null;
 }
@@ -41,16 +46,18 @@ interface EventFeedsDeps {
 
 /**
  * Follows the logs of sessions that somebody reads: one subscription a session, however many readers it has, kept for a while after
- * the last of them so that the next poll needs no query. Notices may be lost; who follows a partition's change of owner, and compares
- * heads with the database now and then, misses nothing for long.
+ * the last of them so that the next poll needs no query. Notices may be lost; who follows a partition's change of owner, looks when the
+ * bus is back, and compares heads with the database now and then, misses nothing for long.
  */
 export class EventFeeds {
   readonly #deps: EventFeedsDeps;
   readonly #feeds = new Map<string, Feed>();
   /** Feeds without readers, the one that has waited longest first. */
   readonly #kept = new Set<Feed>();
-  readonly #takenOver = new Set<number>();
-  #partitions: Subscription | null = null;
+  /** Feeds whose heads are to be compared with the database. */
+  readonly #doubted = new Set<Feed>();
+  #isComparing = false;
+  #around: Subscription[] = [];
   #check: NodeJS.Timeout | null = null;
 
   constructor(deps: EventFeedsDeps) {
@@ -58,17 +65,22 @@ export class EventFeeds {
   }
 
   open(): void {
-    this.#partitions = this.#deps.bus.notices.subscribe(patternOf(addresses.partitions), (subject) => this.#onTakeOver(subject));
-    this.#check = setInterval(() => void this.#compare([...this.#feeds.values()]), this.#deps.waits.checkFeedsMs).unref();
+    const { bus, waits } = this.#deps;
+    this.#around = [
+      bus.notices.subscribe(patternOf(addresses.partitions), (subject) => this.#onTakeOver(subject)),
+      bus.onReconnect(() => this.compareAll()),
+    ];
+    this.#check = setInterval(() => this.compareAll(), waits.checkFeedsMs).unref();
   }
 
   async close(): Promise<void> {
     if (this.#check !== null) clearInterval(this.#check);
     for (const feed of this.#feeds.values()) if (feed.letGo !== null) clearTimeout(feed.letGo);
-    const subscriptions = [this.#partitions, ...[...this.#feeds.values()].map((feed) => feed.subscription)];
+    const subscriptions = [...this.#around, ...[...this.#feeds.values()].map((feed) => feed.subscription)];
     this.#feeds.clear();
     this.#kept.clear();
-    await Promise.all(subscriptions.map((subscription) => subscription?.stop()));
+    this.#doubted.clear();
+    await Promise.all(subscriptions.map((subscription) => subscription.stop()));
   }
 
   /** Subscribes before anything is read, so that nothing falls in between. @throws `bus.invalid_subject`, `bus.closed` */
@@ -89,6 +101,10 @@ export class EventFeeds {
       },
       learn: (head) => this.#learn(feed, head),
       listen: (listener) => {
+        if (feed.isGone) {
+          listener.onGone();
+          return;
+        }
         mine = listener;
         feed.listeners.add(listener);
       },
@@ -102,9 +118,24 @@ export class EventFeeds {
     if (feed !== undefined && feed.head !== null) this.#reach(feed, head);
   }
 
+  /** Notices may have been lost, whosever they were: looks at all sessions that are followed. */
+  compareAll(): void {
+    this.#compare(this.#feeds.values());
+  }
+
   #begin(sessionId: string): Feed {
     const subscription = this.#deps.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), (_subject, body) => this.#onNotice(feed, body));
-    const feed: Feed = { sessionId, subscription, listeners: new Set(), readers: 0, head: null, expected: 0, isFetching: false, letGo: null };
+    const feed: Feed = {
+      sessionId,
+      subscription,
+      listeners: new Set(),
+      readers: 0,
+      head: null,
+      expected: 0,
+      isGone: false,
+      isFetching: false,
+      letGo: null,
+    };
     this.#feeds.set(sessionId, feed);
     return feed;
   }
@@ -124,6 +155,7 @@ export class EventFeeds {
   #end(feed: Feed): void {
     if (feed.letGo !== null) clearTimeout(feed.letGo);
     this.#kept.delete(feed);
+    this.#doubted.delete(feed);
     if (this.#feeds.get(feed.sessionId) === feed) this.#feeds.delete(feed.sessionId);
     feed.subscription.stop().catch((error) => this.#deps.log.warn({ err: error, session_id: feed.sessionId }, 'a subscription did not end'));
   }
@@ -141,12 +173,27 @@ export class EventFeeds {
       this.#deps.log.warn({ session_id: feed.sessionId }, 'a notice was not understood');
       return;
     }
+    if (notice.isDeleted) {
+      this.#lose(feed);
+      return;
+    }
     const next = notice.last + 1;
     // Without a gap before it, and with somebody to tell: the log itself need not be asked.
     const isNext = feed.head !== null && notice.first <= feed.head && next > feed.head && feed.listeners.size > 0;
-    const events = isNext && notice.events !== null ? eventsOf(notice.events) : null;
+    const events = isNext ? notice.events : null;
     if (events === null) this.#reach(feed, next);
     else this.#tell(feed, events, next);
+  }
+
+  /** The session is no more. Whoever asks from now on learns that from the database. */
+  #lose(feed: Feed): void {
+    if (feed.isGone) return;
+    feed.isGone = true;
+    if (this.#feeds.get(feed.sessionId) === feed) this.#feeds.delete(feed.sessionId);
+    const listeners = [...feed.listeners];
+    feed.listeners.clear();
+    for (const listener of listeners) listener.onGone();
+    if (this.#kept.has(feed)) this.#end(feed);
   }
 
   /** The log is said to reach up to `head`: what is missing is fetched, if anybody listens. */
@@ -163,8 +210,15 @@ export class EventFeeds {
       while (feed.head !== null && feed.head < feed.expected && feed.listeners.size > 0) {
         const from = feed.head;
         const page = await this.#deps.sessionLog.read(feed.sessionId, everything, from, limits.streamPageEvents);
+        if (page === null) {
+          this.#lose(feed);
+          return;
+        }
         // Nothing to be had: the notice spoke of more than there is. The next one, or the next comparison, looks again.
-        if (page === null || page.next <= from) return;
+        if (page.next <= from) {
+          feed.expected = feed.head;
+          return;
+        }
         this.#tell(feed, page.events, page.next);
       }
     } catch (error) {
@@ -180,53 +234,44 @@ export class EventFeeds {
     if (head <= from) return;
     feed.head = head;
     const news = events.filter(({ offset }) => offset >= from);
-    for (const listener of [...feed.listeners]) listener(news, head);
+    for (const listener of [...feed.listeners]) listener.onEvents(news, head);
   }
 
-  /** A partition has a new owner, and what the old one did not get to say is lost. Many change hands at once, so one query asks for all. */
+  /** A partition has a new owner, and what the old one did not get to say is lost. */
   #onTakeOver(subject: string): void {
-    if (this.#takenOver.size === 0) {
-      setImmediate(() => {
-        const partitions = new Set(this.#takenOver);
-        this.#takenOver.clear();
-        void this.#compare([...this.#feeds.values()].filter(({ sessionId }) => partitions.has(partitionOf(sessionId))));
-      });
-    }
-    this.#takenOver.add(Number(subject.slice(subject.lastIndexOf('.') + 1)));
+    const partition = Number(subject.slice(subject.lastIndexOf('.') + 1));
+    this.#compare([...this.#feeds.values()].filter(({ sessionId }) => partitionOf(sessionId) === partition));
   }
 
-  async #compare(feeds: readonly Feed[]): Promise<void> {
-    for (let at = 0; at < feeds.length; at += limits.sessionsPerCheck) {
-      const some = feeds.slice(at, at + limits.sessionsPerCheck);
-      try {
-        const heads = await this.#deps.sessionLog.heads(some.map(({ sessionId }) => sessionId));
-        for (const feed of some) this.#reach(feed, heads.get(feed.sessionId) ?? 0);
-      } catch (error) {
-        this.#deps.log.warn({ err: error, sessions: some.length }, 'the heads of open sessions could not be read yet');
+  /** Partitions change hands in numbers, so what is asked for in one turn of the event loop goes into one query. */
+  #compare(feeds: Iterable<Feed>): void {
+    for (const feed of feeds) this.#doubted.add(feed);
+    if (this.#isComparing || this.#doubted.size === 0) return;
+    this.#isComparing = true;
+    setImmediate(() => void this.#compareDoubted());
+  }
+
+  async #compareDoubted(): Promise<void> {
+    while (this.#doubted.size > 0) {
+      const some = [...this.#doubted].slice(0, limits.sessionsPerCheck);
+      for (const feed of some) this.#doubted.delete(feed);
+      await this.#compareSome(some);
+    }
+    this.#isComparing = false;
+  }
+
+  async #compareSome(feeds: readonly Feed[]): Promise<void> {
+    // One whose first read is under way learns from that whether there is such a session.
+    const known = new Set(feeds.filter(({ head }) => head !== null));
+    try {
+      const heads = await this.#deps.sessionLog.heads(feeds.map(({ sessionId }) => sessionId));
+      for (const feed of feeds) {
+        const head = heads.get(feed.sessionId);
+        if (head !== undefined) this.#reach(feed, head);
+        else if (known.has(feed)) this.#lose(feed);
       }
+    } catch (error) {
+      this.#deps.log.warn({ err: error, sessions: feeds.length }, 'the heads of open sessions could not be read yet');
     }
-  }
-}
-
-const noticeMessage = z.object({ v: z.literal(1), first: z.number().int().min(0), last: z.number().int().min(0), events: z.array(z.string()).nullable() });
-const eventFace = z.object({ offset: z.number(), id: z.string(), kind: z.string(), source: z.string(), trace_id: z.string() });
-
-function noticeOf(body: string): z.infer<typeof noticeMessage> | null {
-  try {
-    return noticeMessage.parse(JSON.parse(body));
-  } catch {
-    return null;
-  }
-}
-
-/** Null when one of them is not an event: then the log has to be asked. */
-function eventsOf(texts: readonly string[]): LoggedEvent[] | null {
-  try {
-    return texts.map((text) => {
-      const { offset, id, kind, source, trace_id } = eventFace.parse(JSON.parse(text));
-      return { offset, id, kind, source, traceId: trace_id, text };
-    });
-  } catch {
-    return null;
   }
 }

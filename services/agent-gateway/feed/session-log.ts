@@ -1,4 +1,4 @@
-import type { Database, NamedStatement } from '#shared/storage/database.ts';
+import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
 import { limits } from '../limits.ts';
 
 /** A stored event: its JSON as it was written, and what readers choose by. */
@@ -32,11 +32,11 @@ export interface LogPage {
   next: number;
 }
 
-/** The sessions' logs as the database has them. Texts of events come and go unread. */
+/** The sessions' logs as the database has them. Texts of events come and go unread. A deleted session is none, though its row stays. */
 export class SessionLog {
-  readonly #database: Database;
+  readonly #database: Queryable;
 
-  constructor(database: Database) {
+  constructor(database: Queryable) {
     this.#database = database;
   }
 
@@ -93,9 +93,12 @@ const SELECT_PAGE: NamedStatement = {
           and ($4::text is null or source = $4) and ($5::text is null or trace_id = $5)
         order by off limit $6::int) wanted
     ) page on page.bytes_before < $7::bigint
-    where s.id = $1 order by page.off`,
+    where s.id = $1 and s.deleted_at is null order by page.off`,
 };
 
-const SELECT_HEADS: NamedStatement = { name: 'agent-gateway-heads', text: 'select id, head from sessions where id = any ($1::text[])' };
+const SELECT_HEADS: NamedStatement = {
+  name: 'agent-gateway-heads',
+  text: 'select id, head from sessions where id = any ($1::text[]) and deleted_at is null',
+};
 
-const SELECT_RECORD: NamedStatement = { name: 'agent-gateway-record', text: 'select record::text from sessions where id = $1' };
+const SELECT_RECORD: NamedStatement = { name: 'agent-gateway-record', text: 'select record::text from sessions where id = $1 and deleted_at is null' };

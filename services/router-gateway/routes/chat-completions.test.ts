@@ -163,6 +163,7 @@ describe('a call that wants its answer whole', () => {
       want: 'body',
       createdAtMs: expect.any(Number),
       deadlineAtMs: call.createdAtMs + 600_000,
+      republished: false,
       keyId: 'one',
       traceparent,
       maxTokens: null,

@@ -18,6 +18,8 @@ export type CallResult =
   | {
       type: 'completed';
       text: string;
+      /** Functions that the model wants called; `arguments` is its text, which need not be JSON. */
+      toolCalls: { id: string; name: string; arguments: string }[];
       model: string;
       provider: string;
       finishReason: string;
@@ -112,6 +114,8 @@ function speakerFor({ call, attempt, publish, nowMs }: Execution): Speaker {
       return {
         type: 'completed',
         text: answer.text,
+        // flatMap passes over the places that an upstream has left empty.
+        toolCalls: answer.toolCalls.flatMap(({ id, function: { name, arguments: text } }) => [{ id, name, arguments: text }]),
         model: candidate.model.id,
         provider: candidate.provider.name,
         finishReason: finishReasonOf(answer),

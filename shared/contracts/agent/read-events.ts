@@ -1,15 +1,10 @@
 import { z } from 'zod';
 import type { ConversationEvent, EventSource } from './conversation-event.ts';
+import { wholeNumber } from './whole-number.ts';
 
 const kinds = ['user_message', 'preamble', 'assistant_message', 'status', 'tool'] as const satisfies readonly ConversationEvent['kind'][];
 
 const sources = ['customer', 'customer_ui', 'ai_agent', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system'] as const satisfies readonly EventSource[];
-
-/** Digits and nothing else: `Number()` alone would also take an empty text, spaces and hexadecimals. */
-const wholeNumber = z
-  .string()
-  .regex(/^\d{1,15}$/, 'expected a whole number')
-  .transform(Number);
 
 /** Query of GET /sessions/{id}/events. What is absent does not filter. Unknown fields are ignored. */
 export const readEventsQuery = z.object({

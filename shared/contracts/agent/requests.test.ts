@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { readEventsQuery } from './read-events.ts';
+import { listRunsQuery, triggerRequest } from './run.ts';
 import { createSessionRequest, postEventRequest } from './session.ts';
 
 const corpus = new URL('../../../tests/corpus/agent/', import.meta.url);
@@ -15,6 +16,8 @@ describe.each([
   ['create-session', createSessionRequest],
   ['post-event', postEventRequest],
   ['read-events', readEventsQuery],
+  ['trigger', triggerRequest],
+  ['list-runs', listRunsQuery],
 ])('%s', (name, schema) => {
   it.each(casesOf('invalid', name))('refuses $case at $path', ({ path, request }) => {
     const parsed = schema.safeParse(request);
@@ -35,4 +38,8 @@ it('reads numbers and lists out of a query', () => {
   const query = { min_offset: '007', kinds: 'status, tool', wait_for_data: '2.5', limit: '10' };
 
   expect(readEventsQuery.parse(query)).toEqual({ min_offset: 7, kinds: ['status', 'tool'], wait_for_data: 2.5, limit: 10 });
+});
+
+it('fills in what a trigger does not say', () => {
+  expect(triggerRequest.parse({ callback_url: 'https://example.com/' })).toEqual({ input: {}, callback_url: 'https://example.com/' });
 });

@@ -4,7 +4,11 @@ const metadata = z.record(z.string(), z.unknown());
 
 /** Body of POST /sessions. Unknown fields are ignored. */
 export const createSessionRequest = z.object({
-  customer_id: z.string().min(1).max(128).optional(),
+  customer_id: z
+    .string()
+    // It becomes a key in the database, whose texts have no NUL, and a word in logs.
+    .regex(/^[^\p{Cc}]{1,128}$/u, 'expected 1 to 128 characters, none of them a control character')
+    .optional(),
   title: z.string().max(500).nullish(),
   metadata: metadata.default({}),
   labels: z.array(z.string().max(128)).max(100).default([]),

@@ -20,9 +20,37 @@ export function valueCases(name: string, cache: () => Cache, advance: (ms: numbe
     expect((await cache().get(longKey)) === longValue).toBe(true);
   });
 
+  it(`${name}: holds keys and values at the limits, in any script`, async () => {
+    for (const letter of ['v', 'ü', '漢', '\u0000', '"', '\ud800']) {
+      const key = letter.repeat(cacheLimits.keyCharacters);
+      const value = letter.repeat(cacheLimits.valueCharacters);
+      await cache().set(key, value, LONG_MS);
+      expect((await cache().get(key)) === value).toBe(true);
+      expect(await cache().get(key.slice(1))).toBeNull();
+    }
+  });
+
   it(`${name}: refuses a time to live that is no number`, async () => {
-    await expect(cache().set('key', 'value', Number.NaN)).rejects.toThrow(RangeError);
-    await expect(cache().set('key', 'value', Number.POSITIVE_INFINITY)).rejects.toThrow(RangeError);
+    for (const ttlMs of [Number.NaN, Number.POSITIVE_INFINITY]) {
+      await expect(cache().set('value', 'value', ttlMs)).rejects.toThrow(RangeError);
+      await expect(cache().increment('counter', 1, ttlMs)).rejects.toThrow(RangeError);
+      await expect(cache().takeSlot('slots', 'me', 1, ttlMs)).rejects.toThrow(RangeError);
+    }
+    expect(await cache().get('value')).toBeNull();
+    expect(await cache().get('counter')).toBeNull();
+    expect(await cache().takeSlot('slots', 'you', 1, LONG_MS)).toBe(true);
+  });
+
+  it(`${name}: takes a time to live of centuries, or of a fraction of a millisecond`, async () => {
+    await cache().set('value', 'kept', 1e18);
+    await cache().increment('counter', 1, 1e18);
+    await cache().takeSlot('slots', 'me', 1, 1e18);
+    await cache().set('fraction', 'kept', LONG_MS + 0.5);
+
+    expect(await cache().get('value')).toBe('kept');
+    expect(await cache().increment('counter', 1, LONG_MS)).toBe(2);
+    expect(await cache().takeSlot('slots', 'you', 1, LONG_MS)).toBe(false);
+    expect(await cache().get('fraction')).toBe('kept');
   });
 
   it(`${name}: refuses everything after it was closed`, async () => {
@@ -55,7 +83,7 @@ export function valueCases(name: string, cache: () => Cache, advance: (ms: numbe
   });
 
   it(`${name}: returns any text as it was set, and nothing after its deletion`, async () => {
-    for (const value of ['', 'Zürich 🦊\n\u0000', '12']) {
+    for (const value of ['', 'Zürich 🦊\n\u0000', '12', '-3', '="quoted"', '"', 'a\ud800b\udfff', '\udc00\ud800']) {
       await cache().set('key: with spaces, ü and *', value, LONG_MS);
       expect(await cache().get('key: with spaces, ü and *')).toBe(value);
     }
@@ -63,9 +91,48 @@ export function valueCases(name: string, cache: () => Cache, advance: (ms: numbe
     await cache().delete('key: with spaces, ü and *');
     expect(await cache().get('key: with spaces, ü and *')).toBeNull();
   });
+
+  it(`${name}: tells keys apart that differ in anything at all`, async () => {
+    const keys = ['', 'a', 'A', ' a', 'a ', '"a"', '=a', 'a\u0000', '\ud800', '\ud801', '\ufffd', '"\\ud800"', 'e\u0301', 'é'];
+    for (const [index, key] of keys.entries()) await cache().set(key, `value ${index}`, LONG_MS);
+
+    expect(await Promise.all(keys.map((key) => cache().get(key)))).toEqual(keys.map((_, index) => `value ${index}`));
+  });
+
+  it(`${name}: refuses to use an entry as another kind than it is, and leaves it as it was`, async () => {
+    await cache().set('value', '1', LONG_MS);
+    await cache().increment('counter', 1, LONG_MS);
+    await cache().takeSlot('slots', 'me', 1, LONG_MS);
+
+    await expect(cache().get('slots')).rejects.toThrow(TypeError);
+    for (const key of ['value', 'slots']) await expect(cache().increment(key, 1, LONG_MS)).rejects.toThrow(TypeError);
+    for (const key of ['value', 'counter']) {
+      await expect(cache().takeSlot(key, 'me', 1, LONG_MS)).rejects.toThrow(TypeError);
+      await expect(cache().releaseSlot(key, 'me')).rejects.toThrow(TypeError);
+    }
+    expect(await cache().get('value')).toBe('1');
+    expect(await cache().increment('counter', 1, LONG_MS)).toBe(2);
+    expect(await cache().takeSlot('slots', 'you', 1, LONG_MS)).toBe(false);
+  });
+
+  it(`${name}: lets a set take a key over from any other kind`, async () => {
+    await cache().increment('counter', 1, LONG_MS);
+    await cache().takeSlot('slots', 'me', 1, LONG_MS);
+
+    for (const key of ['counter', 'slots']) {
+      await cache().set(key, 'value', LONG_MS);
+      expect(await cache().get(key)).toBe('value');
+    }
+  });
 }
 
 export function counterCases(name: string, cache: () => Cache, advance: (ms: number) => Promise<void>): void {
+  it(`${name}: refuses to add what is no whole number, or more than a number can hold`, async () => {
+    for (const by of [0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) await expect(cache().increment('hits', by, LONG_MS)).rejects.toThrow(RangeError);
+    expect(await cache().get('hits')).toBeNull();
+    expect(await cache().increment('hits', Number.MAX_SAFE_INTEGER, LONG_MS)).toBe(Number.MAX_SAFE_INTEGER);
+  });
+
   it(`${name}: starts a counter's time to live with its first addition only`, async () => {
     expect(await cache().increment('hits', 2, 500)).toBe(2);
     expect(await cache().increment('hits', 3, LONG_MS)).toBe(5);
@@ -136,6 +203,13 @@ export function slotCases(name: string, cache: () => Cache, advance: (ms: number
 
     await cache().delete('one');
     expect(await cache().takeSlot('one', 'you', 1, LONG_MS)).toBe(true);
+  });
+
+  it(`${name}: gives a slot back to be taken by others as often as they like`, async () => {
+    for (let round = 0; round < 20; round += 1) {
+      expect(await cache().takeSlot('calls', `holder ${round} \ud800`, 1, LONG_MS)).toBe(true);
+      await cache().releaseSlot('calls', `holder ${round} \ud800`);
+    }
   });
 
   it(`${name}: gives no slot at all under a limit of none`, async () => {

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import type { Database, NamedStatement } from '../database.ts';
 
 const LARGE_TIMEOUT_MS = 30_000;
+const MIB = 1_024 * 1_024;
 
 /** Single statements: errors, names, counts, batches, sizes. */
 export function statementCases(name: string, database: () => Database): void {
@@ -25,6 +26,18 @@ export function statementCases(name: string, database: () => Database): void {
     await database().query(insert, [2]);
 
     expect((await database().query('select id from named_ids order by id')).rows).toEqual([{ id: 1 }, { id: 2 }]);
+  });
+
+  it(`${name}: runs a named statement after a migration changed the columns that it returns`, async () => {
+    const read: NamedStatement = { name: 'conformance-changed', text: 'select * from changed' };
+    await database().query('create table changed (id int); insert into changed values (1)');
+    // At once, so that a pool prepares it on all of its connections.
+    await Promise.all(Array.from({ length: 20 }, () => database().query(read)));
+
+    await database().query("alter table changed add column note text not null default 'new'");
+
+    const answers = await Promise.all(Array.from({ length: 20 }, () => database().query(read)));
+    expect(answers.map(({ rows }) => rows)).toEqual(answers.map(() => [{ id: 1, note: 'new' }]));
   });
 
   it(`${name}: refuses a second text under the name of a statement`, async () => {
@@ -92,7 +105,7 @@ export function statementCases(name: string, database: () => Database): void {
   it(
     `${name}: stores and returns a text of 30 MiB`,
     async () => {
-      const text = '0123456789abcdef'.repeat((30 * 1_024 * 1_024) / 16);
+      const text = textOf(30 * MIB);
       await database().query('create table large (value text not null)');
       await database().query('insert into large values ($1)', [text]);
 
@@ -102,4 +115,30 @@ export function statementCases(name: string, database: () => Database): void {
     },
     LARGE_TIMEOUT_MS,
   );
+
+  for (const [size, sizeBytes, count] of [
+    ['600 KiB', 600 * 1_024, 3],
+    ['30 MiB', 30 * MIB, 1],
+  ] as const) {
+    it(
+      `${name}: stores and returns json bodies of ${size}, with NUL and lone surrogates, as a commit does`,
+      async () => {
+        const bodies = Array.from({ length: count }, (_, index) => ({ index, text: `${textOf(sizeBytes)}a\u0000b\ud800` }));
+        const table = `large_json_${sizeBytes}`;
+        await database().query(`create table ${table} (body json not null)`);
+
+        await database().query(`insert into ${table} select body::json from unnest($1::text[]) as i (body)`, [bodies.map((body) => JSON.stringify(body))]);
+
+        const { rows } = await database().query<{ body: (typeof bodies)[number] }>(`select body from ${table}`);
+        const found = [...rows].sort((one, other) => one.body.index - other.body.index);
+        expect(found.map(({ body }, index) => body.text === bodies[index]?.text)).toEqual(bodies.map(() => true));
+        await database().query(`drop table ${table}`);
+      },
+      LARGE_TIMEOUT_MS,
+    );
+  }
+}
+
+function textOf(characters: number): string {
+  return '0123456789abcdef'.repeat(characters / 16);
 }

@@ -99,6 +99,16 @@ export function transactionCases(name: string, database: () => Database): void {
     expect(await idsOf('committed')).toEqual([1]);
   });
 
+  it(`${name}: lets the statements of one transaction take longer, and of no other`, async () => {
+    const limitOf = (handle: Pick<Database, 'query'>) => handle.query<{ value: string }>("select current_setting('statement_timeout') as value");
+    const usual = await limitOf(database());
+
+    const longer = await database().transaction((handle) => limitOf(handle), { statementTimeoutMs: 90_000 });
+
+    expect(longer.rows).toEqual([{ value: '90s' }]);
+    expect(await database().transaction((handle) => limitOf(handle))).toEqual(usual);
+  });
+
   it(`${name}: keeps what a savepoint rescued`, async () => {
     await database().query('create table rescued (id int primary key)');
 

@@ -60,16 +60,6 @@ it('keeps to its limit and its order through many random entries', async () => {
   expect(held.sort()).toEqual([...expected.keys()].sort());
 });
 
-it('refuses to use an entry as another kind than it is', async () => {
-  const cache = memoryCache({ clock: fakeClock() });
-  await cache.set('value', '1', 1_000);
-  await cache.takeSlot('slots', 'me', 1, 1_000);
-
-  await expect(cache.increment('value', 1, 1_000)).rejects.toThrow(TypeError);
-  await expect(cache.takeSlot('value', 'me', 1, 1_000)).rejects.toThrow(TypeError);
-  await expect(cache.get('slots')).rejects.toThrow(TypeError);
-});
-
 function soonest(entries: Map<string, number>): string {
   const [first] = [...entries].sort(([, a], [, b]) => a - b);
   return first?.[0] ?? '';

@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.ts';
 import { SwitchyardError } from '../../errors/switchyard-error.ts';
-import { type Cache, cacheLimits } from '../cache.ts';
+import type { Cache } from '../cache.ts';
+import { checkAddend, checkKey, checkValue, lifeMsOf } from '../cache-arguments.ts';
 import { ExpiryQueue } from './expiry-queue.ts';
 
 /** Entries kept at once: some tens of MB when every value is as small as it should be. The next one ousts what would expire first. */
@@ -48,8 +49,8 @@ class MemoryCache implements Cache {
 
   async set(key: string, value: string, ttlMs: number): Promise<void> {
     const nowMs = this.#enter(key);
-    if (value.length > cacheLimits.valueCharacters) throw new RangeError(`a value of ${value.length} characters is too long for a cache`);
-    this.#put(key, { content: { kind: 'value', text: value }, expiresAtMs: nowMs + lifeMs(ttlMs) });
+    checkValue(value);
+    this.#put(key, { content: { kind: 'value', text: value }, expiresAtMs: nowMs + lifeMsOf(ttlMs) });
   }
 
   async delete(key: string): Promise<void> {
@@ -59,9 +60,11 @@ class MemoryCache implements Cache {
 
   async increment(key: string, by: number, ttlMs: number): Promise<number> {
     const nowMs = this.#enter(key);
+    checkAddend(by);
+    const lifeMs = lifeMsOf(ttlMs);
     const found = this.#find(key, nowMs);
     if (found === null) {
-      this.#put(key, { content: { kind: 'counter', sum: by }, expiresAtMs: nowMs + lifeMs(ttlMs) });
+      this.#put(key, { content: { kind: 'counter', sum: by }, expiresAtMs: nowMs + lifeMs });
       return by;
     }
     if (found.content.kind !== 'counter') throw wrongKind(key, found.content.kind);
@@ -71,10 +74,11 @@ class MemoryCache implements Cache {
 
   async takeSlot(key: string, holder: string, limit: number, ttlMs: number): Promise<boolean> {
     const nowMs = this.#enter(key);
+    const lifeMs = lifeMsOf(ttlMs);
     const untilMs = this.#slots(key, nowMs) ?? new Map<string, number>();
     for (const [other, otherUntilMs] of untilMs) if (otherUntilMs <= nowMs) untilMs.delete(other);
     if (!untilMs.has(holder) && untilMs.size >= limit) return false;
-    untilMs.set(holder, nowMs + lifeMs(ttlMs));
+    untilMs.set(holder, nowMs + lifeMs);
     // The entry lives as long as its last slot.
     this.#put(key, { content: { kind: 'slots', untilMs }, expiresAtMs: Math.max(...untilMs.values()) });
     return true;
@@ -95,7 +99,7 @@ class MemoryCache implements Cache {
   /** What every call begins with. @returns the time, read once a call */
   #enter(key: string): number {
     if (this.#closed) throw new SwitchyardError('storage.closed', 'the cache is closed');
-    if (key.length > cacheLimits.keyCharacters) throw new RangeError(`a key of ${key.length} characters is too long for a cache`);
+    checkKey(key);
     const nowMs = this.#clock.nowMs();
     for (let swept = 0; swept < SWEPT_PER_CALL; swept += 1) {
       const first = this.#queue.first();
@@ -138,11 +142,6 @@ class MemoryCache implements Cache {
   #rebuildQueue(): void {
     this.#queue.keepOnly([...this.#entries].map(([key, { expiresAtMs }]) => ({ key, expiresAtMs })));
   }
-}
-
-function lifeMs(ttlMs: number): number {
-  if (!Number.isFinite(ttlMs)) throw new RangeError(`${ttlMs} is no time to live`);
-  return Math.max(1, ttlMs);
 }
 
 function wrongKind(key: string, kind: Content['kind']): TypeError {

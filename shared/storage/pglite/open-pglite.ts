@@ -19,8 +19,12 @@ import { poolDatabase } from '../postgres/pool-database.ts';
 export async function openPglite({ folder }: { folder: string | null }): Promise<Database> {
   const pglite = folder === null ? await PGlite.create() : await openFolder(folder);
   // The one connection stays: an idle limit would only close and open it again.
-  const pool = new pg.Pool({ ...createPgConfig(pglite), max: 1, idleTimeoutMillis: 0, types: columnTypes });
-  return poolDatabase(pool, { afterEnd: () => pglite.close() });
+  const config = createPgConfig(pglite);
+  const pool = new pg.Pool({ ...config, max: 1, idleTimeoutMillis: 0, types: columnTypes });
+  const forgetStatements = () => {
+    config.connection.parsedStatements = {};
+  };
+  return poolDatabase(pool, { afterEnd: () => pglite.close(), forgetStatements });
 }
 
 /**

@@ -1,7 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { QueryResult as PgResult, Pool, PoolClient } from 'pg';
+import type { Pool } from 'pg';
 import { SwitchyardError } from '../../errors/switchyard-error.ts';
-import type { Database, NamedStatement, Queryable, QueryResult } from '../database.ts';
+import type { Database, NamedStatement, Queryable, QueryResult, TransactionOptions } from '../database.ts';
+import { isStalePlan } from '../passing-fault.ts';
+import { Connection } from './connection.ts';
 
 /** Statements and transactions that may be in hand at once, waiting ones included. More means that the database does not keep up. */
 const MAX_IN_HAND = 10_000;
@@ -11,7 +13,16 @@ export interface PoolDatabaseOptions {
   afterEnd?: () => Promise<void>;
   /** Operations that are accepted at once; one more is refused with `service.not_ready`. */
   maxInHand?: number;
+  /** How long a statement may go without an answer before its connection counts as dead. Without it: for ever, as suits an engine in our own process. */
+  answerLimitMs?: number;
+  /** For an engine whose one session outlives all connections: empties the adapter's list of prepared statements, once the engine has forgotten them. */
+  forgetStatements?: () => void;
+  /** Told why whenever no connection could be had. */
+  onUnreachable?: (cause: Error) => void;
 }
+
+/** Time for the answer to travel, on top of what the server may take to give it. */
+export const TRAVEL_MS = 5_000;
 
 /**
  * The database behind a pool of `pg`, whatever server or embedded engine the pool leads to. The pool is made with
@@ -28,17 +39,13 @@ interface Scope {
   ended: boolean;
 }
 
-/** A connection while one operation uses it. */
-interface Lease {
-  client: PoolClient;
-  /** Why the connection can't be used again; null while it can. */
-  broken: Error | null;
-}
-
 class PoolDatabase implements Database {
   readonly #pool: Pool;
   readonly #afterEnd: () => Promise<void>;
   readonly #maxInHand: number;
+  readonly #answerLimitMs: number | null;
+  readonly #forgetStatements: (() => void) | null;
+  readonly #onUnreachable: (cause: Error) => void;
   readonly #scopes = new AsyncLocalStorage<Scope>();
   #inHand = 0;
   #whenIdle: (() => void) | null = null;
@@ -48,18 +55,39 @@ class PoolDatabase implements Database {
     this.#pool = pool;
     this.#afterEnd = options.afterEnd ?? (async () => {});
     this.#maxInHand = options.maxInHand ?? MAX_IN_HAND;
+    this.#answerLimitMs = options.answerLimitMs ?? null;
+    this.#forgetStatements = options.forgetStatements ?? null;
+    this.#onUnreachable = options.onUnreachable ?? (() => {});
   }
 
   async query<Row extends object>(statement: string | NamedStatement, parameters: readonly unknown[] = []): Promise<QueryResult<Row>> {
-    return this.#lease(({ client }) => send<Row>(client, statement, parameters));
+    // Each connection may hold an outdated plan of the statement, and loses it by being refused: so at most one round for each, and the last.
+    for (let roundsLeft = this.#pool.options.max; ; roundsLeft -= 1) {
+      try {
+        const { rows, rowCount } = await this.#lease((connection) => this.#sendOrForget<Row>(connection, statement, parameters));
+        return { rows, rowCount };
+      } catch (error) {
+        if (!isStalePlan(error) || roundsLeft <= 0) throw error;
+      }
+    }
   }
 
-  async transaction<Result>(work: (handle: Queryable) => Promise<Result>): Promise<Result> {
-    return this.#lease(async (lease) => {
+  async #sendOrForget<Row extends object>(connection: Connection, statement: string | NamedStatement, parameters: readonly unknown[]) {
+    try {
+      return await connection.send<Row>(statement, parameters);
+    } catch (error) {
+      if (isStalePlan(error) && this.#forgetStatements !== null) await connection.forgetStatements(this.#forgetStatements);
+      throw error;
+    }
+  }
+
+  async transaction<Result>(work: (handle: Queryable) => Promise<Result>, options: TransactionOptions = {}): Promise<Result> {
+    return this.#lease(async (connection) => {
       const scope: Scope = { ended: false };
-      const handle = new TransactionHandle(lease.client, scope);
-      await lease.client.query('begin');
+      const handle = new TransactionHandle(connection, scope);
+      await connection.send('begin');
       try {
+        if (options.statementTimeoutMs !== undefined) await allowStatements(connection, options.statementTimeoutMs);
         const result = await this.#scopes.run(scope, async () => work(handle));
         scope.ended = true;
         await handle.commit();
@@ -67,7 +95,7 @@ class PoolDatabase implements Database {
       } catch (error) {
         scope.ended = true;
         await handle.settled();
-        await rollback(lease);
+        await rollback(connection);
         throw error;
       }
     });
@@ -79,28 +107,35 @@ class PoolDatabase implements Database {
     return this.#closing;
   }
 
-  async #lease<Result>(use: (lease: Lease) => Promise<Result>): Promise<Result> {
+  async #lease<Result>(use: (connection: Connection) => Promise<Result>): Promise<Result> {
     this.#refuseInsideTransaction();
     if (this.#closing !== null) throw new SwitchyardError('storage.closed', 'the database is closed');
     if (this.#inHand >= this.#maxInHand) throw new SwitchyardError('service.not_ready', `${this.#inHand} statements wait for the database already`);
     this.#inHand += 1;
     try {
-      const lease: Lease = { client: await this.#pool.connect(), broken: null };
-      // The pool listens to idle connections only; a connection that breaks in our hands would otherwise end the process.
-      const onError = (error: Error) => {
-        lease.broken = error;
-      };
-      lease.client.on('error', onError);
+      const connection = await this.#connect();
       try {
-        return await use(lease);
+        return await use(connection);
       } finally {
-        lease.client.removeListener('error', onError);
-        lease.client.release(lease.broken ?? undefined);
+        connection.release();
       }
     } finally {
       this.#inHand -= 1;
       if (this.#inHand === 0) this.#whenIdle?.();
     }
+  }
+
+  #connect(): Promise<Connection> {
+    return new Promise((resolve, reject) => {
+      // By callback: a promise would leave a moment in which nobody listens to the client.
+      this.#pool.connect((error, client) => {
+        if (client !== undefined) return resolve(new Connection(client, this.#answerLimitMs));
+        const cause = error ?? new Error('the pool gave neither a connection nor a reason');
+        this.#onUnreachable(cause);
+        // Whatever the reason, even a wrong password: the statement was never sent, and is none the worse for it.
+        reject(new SwitchyardError('service.unreachable', 'no connection to the database could be had', { cause }));
+      });
+    });
   }
 
   #refuseInsideTransaction(): void {
@@ -125,24 +160,25 @@ class PoolDatabase implements Database {
 }
 
 class TransactionHandle implements Queryable {
-  readonly #client: PoolClient;
+  readonly #connection: Connection;
   readonly #scope: Scope;
   /** One statement at a time: `pg` refuses to queue more on a connection. */
   #last: Promise<unknown> = Promise.resolve();
   #firstFailure: unknown = null;
 
-  constructor(client: PoolClient, scope: Scope) {
-    this.#client = client;
+  constructor(connection: Connection, scope: Scope) {
+    this.#connection = connection;
     this.#scope = scope;
   }
 
   async query<Row extends object>(statement: string | NamedStatement, parameters: readonly unknown[] = []): Promise<QueryResult<Row>> {
     if (this.#scope.ended) throw new SwitchyardError('storage.wrong_handle', 'this transaction has ended, and its handle with it');
-    const result = this.#last.then(() => send<Row>(this.#client, statement, parameters));
+    const result = this.#last.then(() => this.#connection.send<Row>(statement, parameters));
     this.#last = result.catch((error: unknown) => {
       this.#firstFailure ??= error;
     });
-    return result;
+    const { rows, rowCount } = await result;
+    return { rows, rowCount };
   }
 
   /** Waits for the statements that the work sent and did not await. */
@@ -153,39 +189,23 @@ class TransactionHandle implements Queryable {
   /** @throws the first failed statement's error, when it made the server roll back in place of committing although the work went on. */
   async commit(): Promise<void> {
     await this.settled();
-    const { command } = await this.#client.query('commit');
+    const { command } = await this.#connection.send('commit');
     if (command === 'ROLLBACK') throw this.#firstFailure;
   }
 }
 
-async function rollback(lease: Lease): Promise<void> {
+/** For the transaction at hand alone, on the server as on our side of the line. */
+async function allowStatements(connection: Connection, timeoutMs: number): Promise<void> {
+  await connection.send("select set_config('statement_timeout', $1, true)", [`${timeoutMs}ms`]);
+  connection.limitAnswers(timeoutMs + TRAVEL_MS);
+}
+
+async function rollback(connection: Connection): Promise<void> {
+  if (connection.isBroken) return; // the server rolls back by itself
   try {
-    await lease.client.query('rollback');
+    await connection.send('rollback');
   } catch (error) {
-    // The caller learns why the work failed. A connection in an unknown state is thrown away, and the server rolls back by itself.
-    lease.broken ??= error instanceof Error ? error : new Error('a transaction could not be rolled back', { cause: error });
+    // The caller learns why the work failed. A connection in an unknown state is thrown away.
+    connection.giveUp(error);
   }
-}
-
-async function send<Row extends object>(client: PoolClient, statement: string | NamedStatement, parameters: readonly unknown[]): Promise<QueryResult<Row>> {
-  const values = parameters.map(toWire);
-  const config = typeof statement === 'string' ? { text: statement, values } : { name: statement.name, text: statement.text, values };
-  const answer: PgResult | PgResult[] = await client.query(config);
-  // A text of several statements, as migrations are, gives a result for each.
-  const result = Array.isArray(answer) ? answer.at(-1) : answer;
-  return { rows: result?.rows ?? [], rowCount: result?.rowCount ?? 0 };
-}
-
-/**
- * Objects become JSON here and not inside `pg`: an object that can't be written, say a circular one, would fail there between parse and
- * bind, and leave behind a named statement that the client believes in and the server has dropped.
- */
-function toWire(value: unknown): unknown {
-  if (!isObject(value) || value instanceof Date || ArrayBuffer.isView(value)) return value;
-  if (Array.isArray(value)) return value.some(isObject) ? value.map(toWire) : value;
-  return JSON.stringify(value);
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }

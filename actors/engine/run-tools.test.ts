@@ -1,0 +1,123 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ListedTool } from '#bus/messages/tool.ts';
+import { runTools } from './run-tools.ts';
+
+const outputSchema = { type: 'object', properties: { verdict: { type: 'string' } }, required: ['verdict'] };
+
+function listed(name: string, rest: Partial<ListedTool> = {}): ListedTool {
+  return { name, title: null, description: null, inputSchema: { type: 'object' }, repeatable: false, ...rest };
+}
+
+function toolsOf(selectors: string[], lists: Record<string, ListedTool[]>) {
+  const hashed = Object.fromEntries(Object.entries(lists).map(([server, tools]) => [server, { hash: `hash-${server}`, tools }]));
+  return runTools({ selectors, lists: hashed, outputSchema });
+}
+
+function namesIn({ functions }: ReturnType<typeof runTools>): string[] {
+  return functions.map((one) => one.function.name);
+}
+
+describe('runTools', () => {
+  it('gives no tool that the routine does not name', () => {
+    const tools = toolsOf(['crm:find', 'erp:*'], { crm: [listed('find'), listed('delete')], erp: [listed('stock')], mail: [listed('send')] });
+
+    expect(namesIn(tools)).toEqual(['crm__find', 'erp__stock', 'emit_output']);
+    expect(tools.toolOf('crm__delete')).toBeNull();
+    expect(tools.toolOf('toString')).toBeNull();
+  });
+
+  it('never lets a tool of a server pass for the end of the run', () => {
+    const tools = toolsOf(['*:*', ':emit_output', 'emit:output', 'crm:*'], {
+      '': [listed('emit_output')],
+      emit: [listed('output')],
+      crm: [listed('emit_output')],
+    });
+
+    expect(namesIn(tools).filter((name) => name === 'emit_output')).toHaveLength(1);
+    expect(tools.toolOf('emit_output')).toBeNull();
+    expect(tools.functions.at(-1)?.function).toMatchObject({ name: 'emit_output', parameters: outputSchema });
+  });
+
+  it('knows the tool and its list by the name it gave', () => {
+    const tool = toolsOf(['crm:*'], { crm: [listed('find.by name')] }).toolOf('crm__find_by_name');
+
+    expect(tool).toMatchObject({ toolId: 'crm:find.by name', listHash: 'hash-crm' });
+  });
+
+  it('tells apart tools whose names are the same once they are written plainly', () => {
+    const tools = toolsOf(['a:*', 'a__b:*'], { a: [listed('b.c'), listed('b c'), listed('b__c')], a__b: [listed('c')] });
+
+    expect(tools.functions.map(({ function: { name } }) => [name, tools.toolOf(name)?.toolId])).toEqual([
+      ['a__b_c', 'a:b c'],
+      ['a__b_c_2', 'a:b.c'],
+      ['a__b__c', 'a:b__c'],
+      ['a__b__c_2', 'a__b:c'],
+      ['emit_output', undefined],
+    ]);
+  });
+
+  it('gives the same names in the same order, however selectors and lists are ordered', () => {
+    const lists = { crm: [listed('find'), listed('add')], erp: [listed('x.y'), listed('x y')] };
+    const turned = { erp: [...lists.erp].reverse(), crm: [...lists.crm].reverse() };
+
+    expect(JSON.stringify(toolsOf(['erp:*', 'crm:*'], turned).functions)).toBe(JSON.stringify(toolsOf(['crm:*', 'erp:*'], lists).functions));
+  });
+
+  it('gives every tool a name of its own that every upstream takes', () => {
+    const part = fc.oneof(
+      fc.string({ unit: fc.constantFrom('a', 'B', '_', '-', '7', '.', 'é', ' ') }),
+      fc.string({ minLength: 60, maxLength: 130, unit: fc.constantFrom('a', '.') }),
+    );
+    fc.assert(
+      fc.property(fc.dictionary(part, fc.array(part, { maxLength: 8 })), (servers) => {
+        const lists = Object.fromEntries(Object.entries(servers).map(([server, tools]) => [server, tools.map((name) => listed(name))]));
+        const ids = new Set(Object.entries(servers).flatMap(([server, tools]) => tools.map((name) => `${server}:${name}`)));
+        const tools = toolsOf(
+          Object.keys(servers).map((server) => `${server}:*`),
+          lists,
+        );
+
+        expect(namesIn(tools).every((name) => /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/.test(name))).toBe(true);
+        expect(new Set(namesIn(tools)).size).toBe(ids.size + 1);
+        expect(new Set(namesIn(tools).map((name) => tools.toolOf(name)?.toolId ?? null))).toEqual(new Set([...ids, null]));
+      }),
+    );
+  });
+
+  it('leaves out tools beyond what a request may hold, those of a whole server first', () => {
+    const many = Array.from({ length: 200 }, (_, index) => listed(`tool${index}`));
+
+    const tools = toolsOf(['crm:*', 'zoo:feed'], { crm: many, zoo: [listed('feed')] });
+
+    expect(tools.functions).toHaveLength(128);
+    expect(namesIn(tools).slice(-2)).toEqual(['zoo__feed', 'emit_output']);
+  });
+
+  it('checks arguments against the tool’s schema', () => {
+    const inputSchema = { type: 'object', properties: { sku: { type: 'string' } }, required: ['sku'] };
+    const tool = toolsOf(['crm:find'], { crm: [listed('find', { inputSchema })] }).toolOf('crm__find');
+
+    expect(tool?.validate({})).toMatchObject({ path: '/sku', keyword: 'required' });
+    expect(tool?.validate({ sku: 'a' })).toBeNull();
+  });
+
+  it('takes any arguments for a schema that can not be compiled, but none that are nested without end', () => {
+    const tool = toolsOf(['crm:find'], { crm: [listed('find', { inputSchema: { $ref: 'https://schemas.example/x' } })] }).toolOf('crm__find');
+    const deep: unknown = JSON.parse(`${'{"a":'.repeat(100)}1${'}'.repeat(100)}`);
+
+    expect(tool?.validate({ anything: 1 })).toBeNull();
+    expect(tool?.validate(deep)?.keyword).toBe('maxDepth');
+  });
+
+  it('says what upstreams insist on, and passes descriptions on, clean and cut', () => {
+    const lists = { crm: [listed('a', { inputSchema: {}, description: `${'x'.repeat(2_000)}` }), listed('b', { title: 'Be\u202e' }), listed('c')] };
+
+    const [a, b, c] = toolsOf(['crm:*'], lists).functions;
+
+    expect(a?.function.parameters).toEqual({ type: 'object', properties: {} });
+    expect(a?.function.description).toHaveLength(1_024);
+    expect(b?.function.description).toBe('Be');
+    expect(c?.function).not.toHaveProperty('description');
+  });
+});

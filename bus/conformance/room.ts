@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import type { Bus } from '../bus.ts';
+import { eventually, type UnderTest } from './under-test.ts';
+
+const FULL = { code: 'bus.full' };
+/** So many bodies of this share fill nine tenths, or more than everything. */
+const SHARE = 0.1;
+
+/** Stores bodies of a tenth of the capacity. */
+async function store(count: number, from: number, one: (messageId: string) => Promise<unknown>): Promise<void> {
+  for (let place = from; place < from + count; place += 1) await one(`m${place}`);
+}
+
+async function hasRoom(bus: Bus, expected: boolean): Promise<void> {
+  await eventually(
+    async () => bus.hasRoom(),
+    (found) => found === expected,
+  );
+}
+
+export function roomCases(underTest: UnderTest): void {
+  describe('room', () => {
+    it('is there until the command log is four fifths full; a full one refuses, and a purge makes room again', async () => {
+      const { bus, capacityBytes } = underTest();
+      const body = 'x'.repeat(Math.floor(SHARE * capacityBytes));
+      const append = (messageId: string) => bus.commands.append(1, messageId, body);
+      await store(6, 0, append);
+      await hasRoom(bus, true);
+      await store(3, 6, append);
+      await hasRoom(bus, false);
+      await expect(store(4, 9, append)).rejects.toMatchObject(FULL);
+
+      await bus.commands.purge((await bus.commands.state()).lastSequence + 1);
+      await hasRoom(bus, true);
+      expect(await append('after')).toMatchObject({ duplicate: false });
+    });
+
+    it('is there until the work queue is four fifths full; a full one refuses, and work that is done makes room again', async () => {
+      const { bus, capacityBytes } = underTest();
+      const body = 'x'.repeat(Math.floor(SHARE * capacityBytes));
+      const publish = (messageId: string) => bus.work.publish('tool', messageId, body);
+      await store(6, 0, publish);
+      await hasRoom(bus, true);
+      await store(3, 6, publish);
+      await hasRoom(bus, false);
+      await expect(store(4, 9, publish)).rejects.toMatchObject(FULL);
+
+      bus.work.consume('tool', { concurrency: 4, ackWaitMs: 60_000 }, (item) => item.ack());
+      await hasRoom(bus, true);
+      expect(await publish('after')).toEqual({ duplicate: false });
+    });
+  });
+}

@@ -1,0 +1,79 @@
+import { headers } from '@nats-io/transport-node';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { ulid } from '#shared/ids.ts';
+import type { BlobStore } from '../bus.ts';
+import { MAX_BODY_BYTES } from '../large-bodies.ts';
+import type { NatsLink } from './link.ts';
+import { streams } from './streams.ts';
+
+/** One message. Brokers slow down with larger ones. */
+const PART_BYTES = 256 * 1024;
+/** Parts of one blob on their way at once. */
+const WINDOW_PARTS = 4;
+/** In how many parts the blob was cut. */
+const PARTS_HEADER = 'Switchyard-Parts';
+/** An id becomes part of a subject. What does not look like one of ours was never put. */
+const BLOB_ID = /^[0-9A-Z]{26}$/;
+
+/** Blobs as messages `blob.<id>.<part>`, which the broker forgets when they are old. */
+export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => number): BlobStore {
+  async function putPart(id: string, part: number, parts: number, bytes: Uint8Array): Promise<void> {
+    const subject = `blob.${id}.${part}`;
+    const marked = headers();
+    marked.set(PARTS_HEADER, String(parts));
+    await link.persistently('store a part of a blob', budgetMs, (timeout) =>
+      link.stream.publish(subject, bytes, { msgID: `${id}.${part}`, headers: marked, timeout }),
+    );
+  }
+
+  /** A replica that lags behind may not have it yet, so only the stream itself is believed when it says that there is nothing. */
+  async function getPart(id: string, part: number): Promise<{ bytes: Uint8Array; parts: number } | null> {
+    const query = { last_by_subj: `blob.${id}.${part}` };
+    const { manager } = link;
+    const found = await link.persistently(
+      'fetch a part of a blob',
+      budgetMs,
+      async () => (await manager.direct.getMessage(streams.blobs.name, query)) ?? (await manager.streams.getMessage(streams.blobs.name, query)),
+    );
+    return found === null ? null : { bytes: found.data, parts: Number(found.header.get(PARTS_HEADER)) };
+  }
+
+  return {
+    async put(bytes) {
+      link.assertOpen();
+      if (bytes.byteLength > MAX_BODY_BYTES) throw new SwitchyardError('bus.body_too_large', `a blob holds at most ${MAX_BODY_BYTES} bytes`);
+      const id = ulid(nowMs());
+      const parts = Math.max(1, Math.ceil(bytes.byteLength / PART_BYTES));
+      // The first part goes in last: `get` begins with it, so a blob that was never finished does not exist.
+      await inWindows(parts - 1, (place) => putPart(id, place + 1, parts, bytes.subarray((place + 1) * PART_BYTES, (place + 2) * PART_BYTES)));
+      await putPart(id, 0, parts, bytes.subarray(0, PART_BYTES));
+      return id;
+    },
+    async get(id) {
+      link.assertOpen();
+      if (!BLOB_ID.test(id)) return null;
+      const first = await getPart(id, 0);
+      if (first === null) return null;
+      const pieces: Uint8Array[] = [first.bytes];
+      let isWhole = true;
+      await inWindows(first.parts - 1, async (place) => {
+        const piece = isWhole ? await getPart(id, place + 1) : null;
+        if (piece === null) isWhole = false;
+        else pieces[place + 1] = piece.bytes;
+      });
+      return isWhole ? Buffer.concat(pieces) : null;
+    },
+  };
+}
+
+/** Does something for each of the places 0 to count − 1, a few at a time. */
+async function inWindows(count: number, action: (place: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  const walk = async () => {
+    for (let place = next; place < count; place = next) {
+      next += 1;
+      await action(place);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(WINDOW_PARTS, count) }, walk));
+}

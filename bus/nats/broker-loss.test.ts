@@ -1,0 +1,391 @@
+import { cpSync, rmSync } from 'node:fs';
+import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
+import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
+import type { Bus, LogPosition, StoredCommand, WorkItem } from '../bus.ts';
+import { Arrivals, eventually, gate, START } from '../conformance/under-test.ts';
+import { openNatsBus } from './nats-bus.ts';
+import type { NatsSettings } from './settings.ts';
+
+let server: NatsServer;
+let broker: NatsConnection;
+let manager: JetStreamManager;
+const opened: Bus[] = [];
+
+beforeAll(async () => {
+  server = await startNatsServer();
+  broker = await connect({ servers: server.url, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
+  manager = await jetstreamManager(broker);
+});
+
+beforeEach(async () => {
+  await brokerIsBack();
+  for await (const { config } of manager.streams.list()) await manager.streams.delete(config.name);
+});
+
+afterEach(async () => {
+  for (const bus of opened.splice(0)) await bus.close();
+});
+
+afterAll(async () => {
+  await broker?.close();
+  await server?.close();
+});
+
+async function openBus(settings: Partial<NatsSettings> = {}, url = server.url): Promise<Bus> {
+  const bus = await openNatsBus({ servers: url, user: null, password: null, log: silentLog, settings });
+  opened.push(bus);
+  return bus;
+}
+
+async function isReady(bus: Bus, expected: boolean): Promise<void> {
+  await eventually(
+    async () => bus.isReady(),
+    (found) => found === expected,
+  );
+}
+
+async function restart(how: 'stop' | 'kill'): Promise<void> {
+  await server[how]();
+  await server.start();
+  await brokerIsBack();
+}
+
+/** This file's own connection has to come back, too, before anything can be asked of it. */
+async function brokerIsBack(): Promise<void> {
+  await eventually(
+    () =>
+      broker.flush().then(
+        () => true,
+        () => false,
+      ),
+    (isBack) => isBack,
+  );
+}
+
+/** Reads a partition. What is handed over, and when the log turned out to be another one, comes into one list. */
+function follow(bus: Bus, partition: number, place: LogPosition = START): Arrivals<string> {
+  const arrivals = new Arrivals<string>();
+  const note = async (commands: StoredCommand[]) => {
+    for (const { body } of commands) arrivals.add(body);
+  };
+  bus.commands.read(partition, place, note, { onRestart: () => arrivals.add('restart') });
+  return arrivals;
+}
+
+async function appendAll(bus: Bus, partition: number, bodies: string[]): Promise<number> {
+  let last = 0;
+  for (const body of bodies) last = (await bus.commands.append(partition, `id-${body}`, body)).sequence;
+  return last;
+}
+
+describe('a broker that is killed under load', () => {
+  const PARTITIONS = [3, 4, 63];
+
+  it('loses nothing that it had acknowledged, and everybody goes on by themselves', async () => {
+    const [sender, receiver] = [await openBus(), await openBus()];
+    const acknowledged = new Set<string>();
+    const read = new Set<string>();
+    const restarts: string[] = [];
+    const worked = new Set<string>();
+    let returns = 0;
+    receiver.onReconnect(() => {
+      returns += 1;
+    });
+    const takenOf = PARTITIONS.map((partition) => {
+      const taken: StoredCommand[] = [];
+      const take = async (batch: StoredCommand[]) => {
+        taken.push(...batch);
+        for (const { messageId } of batch) read.add(messageId);
+      };
+      receiver.commands.read(partition, START, take, { onRestart: () => restarts.push(`partition ${partition}`) });
+      return taken;
+    });
+    receiver.work.consume('tool', { concurrency: 16, ackWaitMs: 2_000 }, async (item) => {
+      worked.add(item.messageId);
+      await item.ack();
+    });
+
+    let isOver = false;
+    const senders = Array.from({ length: 12 }, async (_, lane) => {
+      for (let place = 0; !isOver; place += 1) {
+        const id = `${lane}-${place}`;
+        if (lane % 2 === 0) await sender.commands.append(PARTITIONS[lane % 3] ?? 0, id, 'x'.repeat(200));
+        else await sender.work.publish('tool', id, 'x');
+        acknowledged.add(id);
+      }
+    });
+    for (let kill = 1; kill <= 3; kill += 1) {
+      const before = acknowledged.size;
+      await restart('kill');
+      await eventually(
+        async () => ({ returns, stored: acknowledged.size }),
+        (now) => now.returns >= kill && now.stored > before + 1_000,
+      );
+    }
+    isOver = true;
+    await Promise.all(senders);
+
+    await eventually(
+      async () => [...acknowledged].filter((id) => !worked.has(id) && !read.has(id)).length,
+      (missing) => missing === 0,
+    );
+    for (const taken of takenOf) {
+      const sequences = taken.map(({ sequence }) => sequence);
+      expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b));
+      expect(new Set(taken.map(({ messageId }) => messageId)).size).toBe(taken.length);
+    }
+    expect(restarts).toEqual([]);
+  });
+
+  it('keeps frames again once it is back, though its memory is gone', async () => {
+    const bus = await openBus();
+    bus.tokens.publish('tok.gw1.call1', Buffer.from('before'));
+    const kept = () => bus.tokens.replay('tok.gw1.call1').then((frames) => frames.map((frame) => Buffer.from(frame).toString()).join());
+    await eventually(kept, (frames) => frames === 'before');
+    const live = new Arrivals<string>();
+    bus.tokens.subscribe('tok.gw1.*', (_, frame) => live.add(Buffer.from(frame).toString()));
+    const returned = gate();
+    bus.onReconnect(returned.open);
+    await restart('kill');
+    await returned.opened;
+    bus.tokens.publish('tok.gw1.call1', Buffer.from('after'));
+
+    expect(await eventually(kept, (frames) => frames !== '')).toBe('after');
+    expect(await live.atLeast(1)).toEqual(['after']);
+  });
+});
+
+describe('a broker that is away', () => {
+  it('is not ready, takes what was appended when it is back in time, and refuses what it could not store in time', async () => {
+    const bus = await openBus({ storeBudgetMs: 1_000 });
+    const patient = await openBus();
+    await server.kill();
+    await isReady(bus, false);
+    const kept = patient.commands.append(1, 'id-kept', 'kept');
+    await expect(bus.commands.append(1, 'id-refused', 'refused')).rejects.toMatchObject({ code: 'service.unreachable' });
+    bus.notices.publish('evt.s1', 'lost without a word');
+    bus.tokens.publish('tok.a.b', Buffer.from('lost without a word'));
+    await server.start();
+
+    expect(await kept).toMatchObject({ duplicate: false });
+    await isReady(bus, true);
+    expect(await follow(bus, 1).atLeast(1)).toEqual(['kept']);
+  });
+
+  it('lets only so much wait for its return', async () => {
+    const bus = await openBus({ storeBudgetMs: 500 });
+    await server.kill();
+    await isReady(bus, false);
+    const body = 'x'.repeat(500 * 1024);
+    const outcomes = await Promise.allSettled(Array.from({ length: 140 }, (_, place) => bus.commands.append(1, `m${place}`, body)));
+    const codes = outcomes.map((outcome) => (outcome.status === 'rejected' ? outcome.reason.code : 'stored'));
+    await server.start();
+
+    expect(codes.filter((code) => code === 'service.unreachable')).toHaveLength(131);
+    expect(codes.filter((code) => code === 'bus.full')).toHaveLength(9);
+  });
+
+  it('does not keep a bus from closing', async () => {
+    const bus = await openBus();
+    follow(bus, 1);
+    bus.work.consume('tool', { concurrency: 4, ackWaitMs: 60_000 }, async () => {});
+    await bus.commands.append(1, 'm1', 'a');
+    await server.kill();
+    await isReady(bus, false);
+    const begunAt = performance.now();
+    await bus.close();
+    const tookMs = performance.now() - begunAt;
+    await server.start();
+
+    expect(tookMs).toBeLessThan(1_000);
+  });
+
+  it('takes leases with it: who is still at it is told so when its lease is over', async () => {
+    const bus = await openBus();
+    const begun = new Arrivals<WorkItem>();
+    const done = gate();
+    bus.work.consume('tool', { concurrency: 1, ackWaitMs: 1_500 }, async (item) => {
+      begun.add(item);
+      await done.opened;
+    });
+    await bus.work.publish('tool', 'w1', 'a');
+    const [item] = await begun.atLeast(1);
+    await item?.working();
+    await server.kill();
+    const begunAt = performance.now();
+    await expect(item?.working()).rejects.toMatchObject({ code: 'bus.lease_lost' });
+    expect(performance.now() - begunAt).toBeLessThan(3_000);
+    await server.start();
+    done.open();
+  });
+
+  it('takes an ack when it is back, and the item is done', async () => {
+    const bus = await openBus();
+    const begun = new Arrivals<WorkItem>();
+    const done = gate();
+    bus.work.consume('tool', { concurrency: 1, ackWaitMs: 60_000 }, async (item) => {
+      begun.add(item);
+      if (item.body === 'a') {
+        await done.opened;
+        await item.ack();
+      }
+    });
+    await bus.work.publish('tool', 'w1', 'a');
+    await begun.atLeast(1);
+    await server.stop();
+    await isReady(bus, false);
+    done.open();
+    await server.start();
+    await brokerIsBack();
+    await bus.work.publish('tool', 'w2', 'b');
+    await begun.atLeast(2);
+
+    expect(begun.items.map(({ body, delivery }) => `${body} ${delivery}`)).toEqual(['a 1', 'b 1']);
+    await eventually(
+      async () => (await manager.streams.info('WORK')).state.messages,
+      (messages) => messages === 1,
+    );
+  });
+});
+
+describe('a log that is rolled back under a live reader', () => {
+  /** Three commands, a copy of the store, two more that the reader takes; then the store is put back as it was at the copy. */
+  async function rolledBack(bus: Bus, { before }: { before: () => Promise<void> }): Promise<Arrivals<string>> {
+    await appendAll(bus, 1, ['a', 'b', 'c']);
+    const read = follow(bus, 1);
+    await read.atLeast(3);
+    await server.stop();
+    const copy = `${server.folder}-copy`;
+    rmSync(copy, { recursive: true, force: true });
+    cpSync(server.folder, copy, { recursive: true });
+    await server.start();
+    await appendAll(bus, 1, ['d', 'e']);
+    await read.atLeast(5);
+    await server.stop();
+    rmSync(server.folder, { recursive: true });
+    cpSync(copy, server.folder, { recursive: true });
+    await before();
+    await server.start();
+    return read;
+  }
+
+  it('is noticed while it is shorter than what was read', async () => {
+    const bus = await openBus();
+    const read = await rolledBack(bus, { before: async () => {} });
+    await read.atLeast(9);
+    await appendAll(bus, 1, ['f']);
+
+    expect(await read.atLeast(10)).toEqual(['a', 'b', 'c', 'd', 'e', 'restart', 'a', 'b', 'c', 'f']);
+  });
+
+  it('is noticed when it has regrown past what was read, and nothing of the new log is left out', async () => {
+    const bus = await openBus();
+    const read = await rolledBack(bus, {
+      before: async () => {
+        // On another port, so that the reader sees nothing of the regrowth.
+        const elsewhere = await startNatsServer({ folder: server.folder });
+        const other = await openBus({}, elsewhere.url);
+        await appendAll(other, 1, ['p', 'q', 'r', 's']);
+        await other.close();
+        await elsewhere.stop();
+        await elsewhere.close();
+      },
+    });
+
+    expect(await read.atLeast(13)).toEqual(['a', 'b', 'c', 'd', 'e', 'restart', 'a', 'b', 'c', 'p', 'q', 'r', 's']);
+  });
+
+  it('is noticed when the stream is deleted, without any loss of the connection', async () => {
+    const bus = await openBus();
+    await appendAll(bus, 1, ['a', 'b', 'c']);
+    const { created } = await bus.commands.state();
+    const read = follow(bus, 1);
+    await read.atLeast(3);
+    await manager.streams.delete('CMD');
+    await appendAll(bus, 1, ['d']);
+
+    expect(await read.atLeast(5)).toEqual(['a', 'b', 'c', 'restart', 'd']);
+    expect((await bus.commands.state()).created).not.toBe(created);
+  });
+});
+
+describe('a reader', () => {
+  it('goes on when its place was purged in good order and the broker restarts', async () => {
+    const bus = await openBus();
+    const read = follow(bus, 1);
+    await appendAll(bus, 1, ['a']);
+    await read.atLeast(1);
+    // Its owner has moved its cursor on to the end of the log, which is a command of another partition.
+    const end = await appendAll(bus, 2, ['elsewhere']);
+    await bus.commands.at(end);
+    await bus.commands.purge(end);
+    await restart('stop');
+    await appendAll(bus, 1, ['b']);
+
+    expect(await read.atLeast(2)).toEqual(['a', 'b']);
+  });
+
+  it('goes on when the broker has lost its consumer', async () => {
+    const bus = await openBus();
+    const read = follow(bus, 1);
+    await appendAll(bus, 1, ['a']);
+    await read.atLeast(1);
+    for await (const { name } of manager.consumers.list('CMD')) await manager.consumers.delete('CMD', name);
+    await appendAll(bus, 1, ['b']);
+
+    expect(await read.atLeast(2)).toEqual(['a', 'b']);
+  });
+
+  it.each([
+    { what: 'many', count: 4_000, sizeBytes: 1, leastLeft: 2_500 },
+    { what: 'large', count: 40, sizeBytes: 400 * 1024, leastLeft: 25 },
+  ])('fetches no more than it may hold while its handler is busy: $what commands', async ({ count, sizeBytes, leastLeft }) => {
+    const bus = await openBus();
+    const [begun, go] = [gate(), gate()];
+    const arrivals = new Arrivals<number>();
+    bus.commands.read(1, START, async (commands) => {
+      begun.open();
+      await go.opened;
+      for (const { sequence } of commands) arrivals.add(sequence);
+    });
+    await Promise.all(Array.from({ length: count }, (_, place) => bus.commands.append(1, `m${place}`, 'x'.repeat(sizeBytes))));
+    await begun.opened;
+    const left: number[] = [];
+    for await (const { num_pending: pending } of manager.consumers.list('CMD')) left.push(pending);
+    expect(left).toHaveLength(1);
+    expect(left[0]).toBeGreaterThan(leastLeft);
+    go.open();
+
+    expect(await arrivals.atLeast(count)).toEqual(Array.from({ length: count }, (_, place) => place + 1));
+  });
+
+  it('leaves no consumer behind when it stops', async () => {
+    const bus = await openBus();
+    const reader = bus.commands.read(1, START, async () => {});
+    const count = async () => (await manager.streams.info('CMD')).state.consumer_count;
+    await eventually(count, (consumers) => consumers === 1);
+    await reader.stop();
+
+    expect(await eventually(count, (consumers) => consumers === 0)).toBe(0);
+  });
+});
+
+describe('work', () => {
+  it('is taken up again when the broker has lost the consumer of its kind', async () => {
+    const bus = await openBus();
+    const arrivals = new Arrivals<string>();
+    bus.work.consume('delivery', { concurrency: 2, ackWaitMs: 60_000 }, async (item) => {
+      await item.ack();
+      arrivals.add(item.body);
+    });
+    await bus.work.publish('delivery', 'w1', 'a');
+    await arrivals.atLeast(1);
+    await manager.consumers.delete('WORK', 'delivery');
+    await bus.work.publish('delivery', 'w2', 'b');
+
+    expect(await arrivals.atLeast(2)).toEqual(['a', 'b']);
+  });
+});

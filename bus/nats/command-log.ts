@@ -1,0 +1,140 @@
+import { AsyncResource } from 'node:async_hooks';
+import type { StreamInfo } from '@nats-io/jetstream';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { CommandLog, LogPosition, ReadOptions, StoredCommand, Subscription } from '../bus.ts';
+import { PARTITION_COUNT } from '../partition.ts';
+import { addresses, subjectOf } from '../subjects.ts';
+import { CommandFeed } from './command-feed.ts';
+import { CommandReader } from './command-reader.ts';
+import type { NatsLink } from './link.ts';
+import { LogWitness } from './log-witness.ts';
+import type { StoredPublish } from './stored-publish.ts';
+import { streams } from './streams.ts';
+import type { Closable } from './types.ts';
+import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
+
+/** Commands that a handler gets at once when it doesn't say. As many as one commit of an actor host takes. */
+const DEFAULT_MAX_BATCH = 128;
+
+export interface CommandLogDeps {
+  link: NatsLink;
+  publish: StoredPublish;
+  budgetMs: number;
+  log: Log;
+}
+
+/** The command log as a stream. Its readers hold a consumer each at the broker, without acks: their place is the caller's to keep. */
+export class NatsCommandLog implements CommandLog, Closable {
+  readonly #deps: CommandLogDeps;
+  readonly #witness = new LogWitness();
+  readonly #readers = new Set<CommandReader>();
+  #stopping = false;
+
+  constructor(deps: CommandLogDeps) {
+    this.#deps = deps;
+  }
+
+  async append(partition: number, messageId: string, body: string): Promise<{ sequence: number; duplicate: boolean }> {
+    const stored = await this.#deps.publish(subjectOfPartition(partition), messageId, body);
+    if (!stored.duplicate) this.#witness.note(stored.sequence, messageId);
+    return stored;
+  }
+
+  read(
+    partition: number,
+    after: LogPosition,
+    handler: (commands: StoredCommand[]) => Promise<void>,
+    { maxBatch = DEFAULT_MAX_BATCH, onRestart = () => {} }: ReadOptions = {},
+  ): Subscription {
+    if (this.#stopping) throw new SwitchyardError('bus.closed', 'the bus is closed');
+    const subject = subjectOfPartition(partition);
+    const { link, budgetMs, log } = this.#deps;
+    const reader = new CommandReader({
+      partition,
+      after,
+      maxBatch,
+      // Bound: commands arrive in the context of a connection, and the handler runs in that of its reader.
+      handler: AsyncResource.bind(handler),
+      onRestart,
+      findPlace: (place, foundAt, until) => this.#findPlace(place, foundAt, until),
+      openFeed: (sequence, session) => CommandFeed.open({ link, subject, after: sequence, session, budgetMs, log }),
+      note: ({ sequence, messageId }) => this.#witness.note(sequence, messageId),
+      log,
+    });
+    this.#readers.add(reader);
+    return {
+      stop: async () => {
+        await reader.stop();
+        this.#readers.delete(reader);
+      },
+    };
+  }
+
+  async at(sequence: number): Promise<StoredCommand | null> {
+    const found = await this.#get({ seq: sequence });
+    if (found !== null) this.#witness.note(found.sequence, found.messageId);
+    return found;
+  }
+
+  async lastOf(partition: number): Promise<number> {
+    return (await this.#get({ last_by_subj: subjectOfPartition(partition) }))?.sequence ?? 0;
+  }
+
+  async state(): Promise<{ created: string; firstSequence: number; lastSequence: number }> {
+    const { created, state } = await this.#info();
+    // Of a log that never held anything the broker says that it begins at 0.
+    return { created, firstSequence: state.messages === 0 ? state.last_seq + 1 : state.first_seq, lastSequence: state.last_seq };
+  }
+
+  /** Never asks the broker to purge below 1: version 2.9 takes that as "everything". Nor beyond the end: that would skip sequences. */
+  async purge(belowSequence: number): Promise<void> {
+    const { link, budgetMs } = this.#deps;
+    const { firstSequence, lastSequence } = await this.state();
+    const below = Math.min(Math.floor(belowSequence), lastSequence + 1);
+    if (below <= 1 || below <= firstSequence) return;
+    await link.persistently('purge the command log', budgetMs, () => link.manager.streams.purge(streams.commands.name, { seq: below }));
+  }
+
+  async stopReaders(): Promise<void> {
+    this.#stopping = true;
+    await Promise.all([...this.#readers].map((reader) => reader.stop()));
+  }
+
+  async #findPlace(place: LogPosition, foundAt: number, until: AbortSignal): Promise<{ isHere: boolean; foundAt: number; session: AbortSignal }> {
+    const session = await this.#deps.link.up(until);
+    const finding = this.#witness.nextFinding();
+    const isHere = await this.#holds(place, foundAt);
+    if (!isHere) this.#witness.restarted();
+    return { isHere, foundAt: finding, session };
+  }
+
+  async #holds(place: LogPosition, foundAt: number): Promise<boolean> {
+    if (place.sequence === 0) return true;
+    if (place.messageId === null) return place.sequence <= (await this.#info()).state.last_seq;
+    const found = await this.#get({ seq: place.sequence });
+    if (found !== null) return found.messageId === place.messageId;
+    return this.#witness.vouchesFor(place, foundAt, (sequence) => this.#get({ seq: sequence }));
+  }
+
+  /** Asked of the stream itself, not by direct get: any replica answers that, and one that lags would make commands seem lost. */
+  async #get(query: { seq: number } | { last_by_subj: string }): Promise<StoredCommand | null> {
+    const { link, budgetMs } = this.#deps;
+    if ('seq' in query && query.seq < 1) return null;
+    const found = await link.persistently('look up a command', budgetMs, () => link.manager.streams.getMessage(streams.commands.name, query));
+    if (found === null) return null;
+    return { sequence: found.seq, messageId: fromWireId(found.header.get(MESSAGE_ID_HEADER)), body: found.string() };
+  }
+
+  #info(): Promise<StreamInfo> {
+    const { link, budgetMs } = this.#deps;
+    return link.persistently('describe the command log', budgetMs, () => link.manager.streams.info(streams.commands.name));
+  }
+}
+
+function subjectOfPartition(partition: number): string {
+  if (!Number.isInteger(partition) || partition < 0 || partition >= PARTITION_COUNT) {
+    throw new SwitchyardError('bus.invalid_subject', `there is no partition ${partition}`);
+  }
+  return subjectOf(addresses.commands, partition);
+}

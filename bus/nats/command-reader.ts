@@ -1,0 +1,112 @@
+import type { Log } from '#shared/telemetry/log.ts';
+import type { LogPosition, StoredCommand, Subscription } from '../bus.ts';
+import type { CommandFeed } from './command-feed.ts';
+import { pauseFor } from './pause.ts';
+
+/** Pause before a batch that was thrown back is handed again, or the place is looked for again, doubled each time up to the longest. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 2_000;
+
+export interface CommandReaderOptions {
+  partition: number;
+  after: LogPosition;
+  maxBatch: number;
+  handler: (commands: StoredCommand[]) => Promise<void>;
+  onRestart: () => void;
+  /** Waits for the broker, then says whether the place is of the log as it is now. `foundAt` is what an earlier look returned, 0 at first. */
+  findPlace(place: LogPosition, foundAt: number, until: AbortSignal): Promise<{ isHere: boolean; foundAt: number; session: AbortSignal }>;
+  openFeed(after: number, session: AbortSignal): Promise<CommandFeed>;
+  /** A command was taken. */
+  note(command: StoredCommand): void;
+  log: Log;
+}
+
+/**
+ * Follows one partition:   finding ──the place is here, or the log begins anew──▶ following ──the feed breaks──▶ finding
+ *
+ * The place is the last command that the handler has taken. What was fetched but not taken when a feed breaks is dropped, because
+ * the log may be another one by the time that the next is open.
+ */
+export class CommandReader implements Subscription {
+  readonly #options: CommandReaderOptions;
+  readonly #stop = new AbortController();
+  readonly #ended: Promise<void>;
+  #place: LogPosition;
+  #foundAt = 0;
+  #feed: CommandFeed | null = null;
+
+  constructor(options: CommandReaderOptions) {
+    this.#options = options;
+    this.#place = options.after;
+    this.#ended = this.#run();
+  }
+
+  stop(): Promise<void> {
+    this.#stop.abort();
+    void this.#feed?.close();
+    return this.#ended;
+  }
+
+  async #run(): Promise<void> {
+    let pauseMs = FIRST_PAUSE_MS;
+    while (!this.#isStopped) {
+      try {
+        this.#feed = await this.#find();
+        pauseMs = FIRST_PAUSE_MS;
+        await this.#follow(this.#feed);
+      } catch (error) {
+        if (this.#isStopped) break;
+        const { partition, log } = this.#options;
+        log.warn({ err: error, partition, sequence: this.#place.sequence, pauseMs }, 'a partition can not be read yet');
+        await pauseFor(pauseMs, this.#stop.signal);
+        pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+      } finally {
+        await this.#feed?.close();
+        this.#feed = null;
+      }
+    }
+  }
+
+  async #find(): Promise<CommandFeed> {
+    const { partition, findPlace, openFeed, onRestart, log } = this.#options;
+    const { isHere, foundAt, session } = await findPlace(this.#place, this.#foundAt, this.#stop.signal);
+    this.#foundAt = foundAt;
+    if (!isHere) {
+      log.warn({ partition, sequence: this.#place.sequence }, 'the command log is not the one that was read: reading begins at its first command');
+      onRestart();
+      this.#place = { sequence: 0, messageId: null };
+    }
+    return openFeed(this.#place.sequence, session);
+  }
+
+  async #follow(feed: CommandFeed): Promise<void> {
+    while (!this.#isStopped && !feed.isBroken) {
+      const batch = feed.take(this.#options.maxBatch);
+      if (batch.length > 0) await this.#hand(batch, feed);
+      else await feed.arrival();
+    }
+  }
+
+  /** Hands a batch until it is taken. A feed that breaks meanwhile ends that, too: the batch may be of a log that is gone. */
+  async #hand(batch: StoredCommand[], feed: CommandFeed): Promise<void> {
+    for (let pauseMs = FIRST_PAUSE_MS; !this.#isStopped && !feed.isBroken; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+      try {
+        await this.#options.handler(batch);
+        const last = batch.at(-1);
+        if (last !== undefined) {
+          this.#place = { sequence: last.sequence, messageId: last.messageId };
+          this.#options.note(last);
+        }
+        return;
+      } catch (error) {
+        const { partition, log } = this.#options;
+        log.error({ err: error, partition, sequence: batch[0]?.sequence, pauseMs }, 'the handler of a partition failed');
+        await pauseFor(pauseMs, this.#stop.signal);
+      }
+    }
+  }
+
+  get #isStopped(): boolean {
+    return this.#stop.signal.aborted;
+  }
+}

@@ -1,0 +1,42 @@
+import type { Msg, NatsConnection } from '@nats-io/transport-node';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Subscription } from '../bus.ts';
+
+/** Subscriptions without memory on one connection, which renews them by itself when it comes back. Nothing is queued here: a message is handed over as it is read. */
+export class CoreSubscriptions {
+  readonly #connection: NatsConnection;
+  readonly #log: Log;
+  #closed = false;
+
+  constructor(connection: NatsConnection, log: Log) {
+    this.#connection = connection;
+    this.#log = log;
+  }
+
+  subscribe(pattern: string, handler: (message: Msg) => void): Subscription {
+    if (this.#closed) throw new SwitchyardError('bus.closed', 'the bus is closed');
+    let stopped = false;
+    // What is thrown would end the connection's reading for good.
+    const callback = (error: Error | null, message: Msg) => {
+      if (stopped || this.#closed) return;
+      try {
+        if (error === null) handler(message);
+        else this.#log.error({ err: error, pattern }, 'a subscription has ended');
+      } catch (fault) {
+        this.#log.error({ err: fault, subject: message.subject, pattern }, 'a handler of notices or tokens threw');
+      }
+    };
+    const subscription = this.#connection.subscribe(pattern, { callback });
+    return {
+      stop: async () => {
+        if (!stopped && !this.#connection.isClosed()) subscription.unsubscribe();
+        stopped = true;
+      },
+    };
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+}

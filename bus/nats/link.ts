@@ -1,0 +1,306 @@
+import { setMaxListeners } from 'node:events';
+import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream';
+import type { NatsConnection, Status } from '@nats-io/transport-node';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Subscription } from '../bus.ts';
+import { verdictOn } from './broker-errors.ts';
+import { type Account, addressesOf, dial, inboxPrefixOf } from './dial.ts';
+import { pauseFor } from './pause.ts';
+
+/** One answer of the broker's API. It works on one request at a time, and a stream that is being recovered takes a while. */
+const API_TIMEOUT_MS = 5_000;
+/** Pause before the streams are declared again, or something is stored again, doubled each time up to the longest. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
+/** What goes out at the end is written to the socket; a broker that takes longer than this won't take it. */
+const FLUSH_PATIENCE_MS = 2_000;
+
+export interface LinkOptions extends Account {
+  connectBudgetMs: number;
+  log: Log;
+  /** Declares what this process uses. Called after each connect and before anybody else may use it. */
+  declare(manager: JetStreamManager): Promise<void>;
+}
+
+/**
+ * The two connections of a process, and whether they can be used:
+ *
+ *   opening ──declared──▶ up ──main connection lost──▶ down ──connected──▶ declaring ──declared──▶ up
+ *
+ * Each time that it is up has an AbortSignal, aborted at its end: what holds anything at the broker (consumers, pulls) ends with
+ * it and begins anew in the next. Tokens have a connection of their own, so that a stalled reader of theirs holds up nothing else;
+ * it takes care of itself.
+ */
+export class NatsLink {
+  readonly main: NatsConnection;
+  readonly tokens: NatsConnection;
+  readonly manager: JetStreamManager;
+  readonly stream: JetStreamClient;
+  readonly address: string;
+  readonly inboxPrefix: string;
+  readonly #options: LinkOptions;
+  /** Ends with the time that the main connection is up; null while it is not. */
+  #up: AbortController | null = null;
+  #tokensUp = true;
+  #wasAway = false;
+  /** Counts connection losses: a recovery that was overtaken by the next loss changes nothing. */
+  #round = 0;
+  #closing = false;
+  #closed = false;
+  #redeclaring: Promise<void> | null = null;
+  readonly #waiting = new Set<() => void>();
+  readonly #pending = new Set<(reason: unknown) => void>();
+  readonly #running = new Set<Promise<unknown>>();
+  readonly #listeners = new Set<() => void>();
+
+  /** @throws `service.unreachable` */
+  static async open(options: LinkOptions): Promise<NatsLink> {
+    const untilMs = performance.now() + options.connectBudgetMs;
+    const name = options.user ?? 'switchyard';
+    const opening = await Promise.allSettled([dial(options, name, options.connectBudgetMs), dial(options, `${name} tokens`, options.connectBudgetMs)]);
+    const [main, tokens] = opening;
+    const connections = opening.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    try {
+      if (main.status === 'rejected') throw main.reason;
+      if (tokens.status === 'rejected') throw tokens.reason;
+      const link = new NatsLink(options, main.value, tokens.value, await jetstreamManager(main.value, { checkAPI: false, timeout: API_TIMEOUT_MS }));
+      await link.#begin(untilMs);
+      return link;
+    } catch (error) {
+      await Promise.all(connections.map((connection) => connection.close()));
+      throw error;
+    }
+  }
+
+  private constructor(options: LinkOptions, main: NatsConnection, tokens: NatsConnection, manager: JetStreamManager) {
+    this.#options = options;
+    this.main = main;
+    this.tokens = tokens;
+    this.manager = manager;
+    this.stream = jetstream(main, { timeout: API_TIMEOUT_MS });
+    this.address = addressesOf(options.servers).join(', ');
+    this.inboxPrefix = inboxPrefixOf(options.user);
+  }
+
+  /** Whether both connections can be used. */
+  get isReady(): boolean {
+    return this.#up !== null && this.#tokensUp;
+  }
+
+  get isUp(): boolean {
+    return this.#up !== null;
+  }
+
+  get areTokensUp(): boolean {
+    return this.#tokensUp && !this.#closed;
+  }
+
+  /** Resolves once the main connection is up, with the signal that ends with it. @throws `bus.closed`, or the reason of `until` when it aborts first */
+  async up(until: AbortSignal): Promise<AbortSignal> {
+    while (this.#up === null) {
+      if (this.#closed) throw closed();
+      until.throwIfAborted();
+      await new Promise<void>((resolve) => {
+        const wake = () => {
+          this.#waiting.delete(wake);
+          until.removeEventListener('abort', wake);
+          resolve();
+        };
+        this.#waiting.add(wake);
+        until.addEventListener('abort', wake);
+      });
+    }
+    return this.#up.signal;
+  }
+
+  /**
+   * Does something that may be done twice, until it succeeds, the budget is used up or the broker says that it never will.
+   * The first try begins in the caller's own turn, so that calls keep their order.
+   * @throws `bus.closed`, `bus.full`, `service.unreachable`, or what the broker refused it with
+   */
+  persistently<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>): Promise<Result> {
+    if (this.#closing) return Promise.reject(closed());
+    const running = this.#persist(what, budgetMs, action).finally(() => this.#running.delete(running));
+    this.#running.add(running);
+    return running;
+  }
+
+  onReconnect(handler: () => void): Subscription {
+    const listener = () => handler();
+    this.#listeners.add(listener);
+    return {
+      stop: async () => {
+        this.#listeners.delete(listener);
+      },
+    };
+  }
+
+  /** @throws `bus.closed` */
+  assertOpen(): void {
+    if (this.#closing) throw closed();
+  }
+
+  /** Refuses what comes, waits for what is under way and for what was published, and closes. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    await Promise.allSettled(this.#running);
+    this.#closed = true;
+    if (this.isReady) await Promise.race([Promise.allSettled([this.main.flush(), this.tokens.flush()]), pauseFor(FLUSH_PATIENCE_MS)]);
+    this.#goDown();
+    for (const wake of this.#waiting) wake();
+    await Promise.all([this.main.close(), this.tokens.close()]);
+  }
+
+  async #begin(untilMs: number): Promise<void> {
+    void this.#watch(this.main, (type) => (type === 'disconnect' ? this.#onLost() : this.#onFound()));
+    void this.#watch(this.tokens, (type) => {
+      this.#tokensUp = type === 'reconnect';
+      if (this.#tokensUp) this.#announce();
+      else this.#wasAway = true;
+    });
+    for (;;) {
+      const trouble = await Promise.race([this.#declare().catch((error: unknown) => error), pauseFor(untilMs - performance.now()).then(() => 'late')]);
+      // Lost again already: the watch above is at it.
+      if (trouble === undefined && this.#round === 0) this.#goUp();
+      if (trouble === undefined) return;
+      const isLate = trouble === 'late' || performance.now() + FIRST_PAUSE_MS > untilMs;
+      if (isLate || verdictOn(trouble) === 'never' || verdictOn(trouble) === 'full') {
+        throw new SwitchyardError('service.unreachable', `NATS at ${this.address} is there, but the streams could not be declared`, { cause: trouble });
+      }
+      await pauseFor(FIRST_PAUSE_MS);
+    }
+  }
+
+  /** Never rejects: it runs for as long as the connection. */
+  async #watch(connection: NatsConnection, onChange: (type: 'disconnect' | 'reconnect') => void): Promise<void> {
+    let connected = true;
+    for await (const status of connection.status()) {
+      if (status.type === 'disconnect' || status.type === 'reconnect') {
+        const isConnected = status.type === 'reconnect';
+        // A connection that is refused anew at each try says each time that it is lost.
+        if (isConnected === connected || this.#closed) continue;
+        connected = isConnected;
+        this.#options.log.warn({ address: this.address }, isConnected ? 'NATS is back' : 'the connection to NATS is lost');
+        onChange(status.type);
+      } else this.#report(status);
+    }
+    if (this.#closed) return;
+    // It should reconnect for ever. Not ready is what whoever runs this process must see.
+    this.#options.log.error({ address: this.address }, 'a connection to NATS has ended for good');
+    onChange('disconnect');
+  }
+
+  #report(status: Status): void {
+    if (status.type === 'error') this.#options.log.error({ err: status.error, address: this.address }, 'NATS reported an error');
+    else if (status.type === 'slowConsumer' || status.type === 'staleConnection' || status.type === 'ldm') {
+      this.#options.log.warn({ address: this.address, status: status.type }, 'NATS reported trouble with a connection');
+    }
+  }
+
+  #onLost(): void {
+    this.#round += 1;
+    this.#wasAway = true;
+    this.#goDown();
+  }
+
+  #onFound(): void {
+    void this.#recover(this.#round);
+  }
+
+  /** Memory streams are gone when the broker was restarted, so everything is declared before anything is used. Never rejects. */
+  async #recover(round: number): Promise<void> {
+    for (let pauseMs = FIRST_PAUSE_MS; round === this.#round && !this.#closed; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+      try {
+        await this.#declare();
+        if (round === this.#round && !this.#closed) this.#goUp();
+        return;
+      } catch (error) {
+        if (round !== this.#round || this.#closed) return;
+        this.#options.log.warn({ err: error, address: this.address, pauseMs }, 'the streams could not be declared yet');
+        await pauseFor(pauseMs);
+      }
+    }
+  }
+
+  #declare(): Promise<void> {
+    return this.#options.declare(this.manager);
+  }
+
+  #goUp(): void {
+    this.#up = new AbortController();
+    setMaxListeners(0, this.#up.signal); // as many as there are readers
+    for (const wake of this.#waiting) wake();
+    this.#announce();
+  }
+
+  #goDown(): void {
+    this.#up?.abort(new SwitchyardError('service.unreachable', 'the connection to NATS is lost'));
+    this.#up = null;
+    for (const reject of this.#pending) reject(new SwitchyardError('service.unreachable', 'the connection to NATS was lost meanwhile'));
+    this.#pending.clear();
+  }
+
+  #announce(): void {
+    if (!this.#wasAway || !this.isReady) return;
+    this.#wasAway = false;
+    for (const listener of this.#listeners) {
+      try {
+        listener();
+      } catch (error) {
+        this.#options.log.error({ err: error }, 'a handler of reconnects threw');
+      }
+    }
+  }
+
+  async #persist<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>): Promise<Result> {
+    const untilMs = performance.now() + budgetMs;
+    let last: unknown = new SwitchyardError('service.unreachable', 'there is no connection');
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+      const leftMs = untilMs - performance.now();
+      if (this.#up === null && leftMs > 0) await this.up(AbortSignal.timeout(Math.ceil(leftMs))).catch(() => {});
+      if (this.#up === null || leftMs <= 0) throw new SwitchyardError('service.unreachable', `NATS at ${this.address} did not ${what}`, { cause: last });
+      try {
+        return await this.#whileUp(action(Math.max(1, Math.min(API_TIMEOUT_MS, Math.ceil(leftMs)))));
+      } catch (error) {
+        const verdict = verdictOn(error);
+        if (verdict === 'full') throw new SwitchyardError('bus.full', `NATS has no room to ${what}`, { cause: error });
+        if (verdict === 'never') throw error;
+        last = error;
+        if (verdict === 'missing') await this.#redeclare();
+        await pauseFor(Math.max(0, Math.min(pauseMs, untilMs - performance.now())));
+      }
+    }
+  }
+
+  /** An answer that can't come any more is not waited for. */
+  #whileUp<Result>(answer: Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#pending.add(reject);
+      answer.then(
+        (result) => {
+          this.#pending.delete(reject);
+          resolve(result);
+        },
+        (error) => {
+          this.#pending.delete(reject);
+          reject(error);
+        },
+      );
+    });
+  }
+
+  /** A stream was deleted under us. One at a time, whoever notices. Never rejects. */
+  #redeclare(): Promise<void> {
+    this.#redeclaring ??= this.#declare()
+      .catch((error) => this.#options.log.warn({ err: error, address: this.address }, 'a stream is missing and could not be declared'))
+      .finally(() => {
+        this.#redeclaring = null;
+      });
+    return this.#redeclaring;
+  }
+}
+
+function closed(): SwitchyardError {
+  return new SwitchyardError('bus.closed', 'the bus is closed');
+}

@@ -1,0 +1,60 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { afterAll, beforeAll } from 'vitest';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
+import type { Bus } from '../bus.ts';
+import type { BusKind, BusUnderTest } from '../conformance/under-test.ts';
+import { busConformance } from '../conformance.ts';
+import { openNatsBus } from './nats-bus.ts';
+import { defaultSettings, type NatsSettings } from './settings.ts';
+
+const SMALL_BYTES = 1024 * 1024;
+
+/** Windows that are waited out for real, long enough for a busy machine to look before they end. */
+const settingsOf: Record<BusKind, Partial<NatsSettings>> = {
+  ordinary: {},
+  brief: { dedupeMs: 2_000, tokenMaxAgeMs: 3_000, blobMaxAgeMs: 2_000 },
+  small: { commandMaxBytes: SMALL_BYTES, workMaxBytes: SMALL_BYTES },
+};
+
+let server: NatsServer;
+let broker: NatsConnection;
+
+beforeAll(async () => {
+  server = await startNatsServer();
+  broker = await connect({ servers: server.url });
+});
+
+afterAll(async () => {
+  await broker?.close();
+  await server?.close();
+});
+
+async function emptyStore(): Promise<void> {
+  const { streams } = await jetstreamManager(broker);
+  for await (const { config } of streams.list()) await streams.delete(config.name);
+}
+
+busConformance('nats', async (kind): Promise<BusUnderTest> => {
+  await emptyStore();
+  const settings = settingsOf[kind];
+  const { dedupeMs, tokenMaxAgeMs, blobMaxAgeMs } = { ...defaultSettings, ...settings };
+  const opened: Bus[] = [];
+  const open = async () => {
+    const bus = await openNatsBus({ servers: server.url, user: null, password: null, log: silentLog, settings });
+    opened.push(bus);
+    return bus;
+  };
+  return {
+    bus: await open(),
+    windows: { dedupeMs, replayMs: tokenMaxAgeMs, blobMs: blobMaxAgeMs },
+    capacityBytes: SMALL_BYTES,
+    pass: (ms) => pause(ms),
+    reopen: open,
+    close: async () => {
+      for (const bus of opened) await bus.close();
+    },
+  };
+});

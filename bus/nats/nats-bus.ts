@@ -1,0 +1,77 @@
+import { type Clock, systemClock } from '#shared/clock.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Bus } from '../bus.ts';
+import { carryLargeBodies } from '../large-bodies.ts';
+import type { BusUser } from '../subjects.ts';
+import { natsBlobStore } from './blob-store.ts';
+import { NatsCommandLog } from './command-log.ts';
+import { declareStreams } from './declare-streams.ts';
+import { NatsLink } from './link.ts';
+import { natsNoticeBoard } from './notice-board.ts';
+import { RoomGauge } from './room-gauge.ts';
+import { defaultSettings, type NatsSettings } from './settings.ts';
+import { storedPublisher } from './stored-publish.ts';
+import { declarationsFor } from './streams.ts';
+import { natsTokenStream } from './token-stream.ts';
+import { natsWorkQueue } from './work-queue.ts';
+
+export interface NatsBusOptions {
+  /** `nats://host:port`, or several with commas between them; `tls://` where the broker wants it. Without credentials. */
+  servers: string;
+  /** Who this process is at the broker. It declares and uses only what is its own. Null: no authentication, and everything is declared. */
+  user: BusUser | null;
+  password: string | null;
+  log: Log;
+  clock?: Clock;
+  settings?: Partial<NatsSettings>;
+}
+
+/**
+ * The bus over a NATS server with JetStream, 2.9.10 or newer. Declares the streams that its user uses, at the start and whenever the
+ * broker comes back, and reconnects for ever. Commands and work are stored once the broker has said so, on its disk unless that loses
+ * power between two of its syncs.
+ *
+ * @throws `service.unreachable` when the broker can't be reached within the budget, refuses the credentials, or has no JetStream;
+ *   `config.invalid` for an address that holds credentials
+ */
+export async function openNatsBus({ servers, user, password, log, clock = systemClock, settings = {} }: NatsBusOptions): Promise<Bus> {
+  const limits: NatsSettings = { ...defaultSettings, ...settings };
+  const { connectBudgetMs, storeBudgetMs: budgetMs } = limits;
+  const declarations = declarationsFor(user, limits);
+  const link = await NatsLink.open({ servers, user, password, connectBudgetMs, log, declare: (manager) => declareStreams(manager, declarations) });
+  const room = new RoomGauge(
+    link,
+    declarations.map(({ name }) => name),
+  );
+  await room.look();
+  const publish = storedPublisher(link, budgetMs, () => room.markFull());
+  const commands = new NatsCommandLog({ link, publish, budgetMs, log });
+  const work = natsWorkQueue({ link, publish, budgetMs, log });
+  const notices = natsNoticeBoard(link, log);
+  const tokens = natsTokenStream(link, budgetMs, log);
+  const blobs = natsBlobStore(link, budgetMs, () => clock.nowMs());
+  let closing: Promise<void> | null = null;
+
+  async function close(): Promise<void> {
+    // Handlers in hand may still append, publish and ack, so nothing is refused before the last of them has returned.
+    await Promise.all([commands.stopReaders(), work.stopReaders()]);
+    notices.close();
+    tokens.close();
+    await link.close();
+  }
+
+  return carryLargeBodies({
+    commands,
+    work,
+    notices,
+    tokens,
+    blobs,
+    isReady: () => closing === null && link.isReady,
+    hasRoom: () => room.hasRoom(),
+    onReconnect: (handler) => link.onReconnect(handler),
+    close: () => {
+      closing ??= close();
+      return closing;
+    },
+  });
+}

@@ -1,0 +1,144 @@
+import { afterEach, expect, it } from 'vitest';
+import { type Log, silentLog } from '#shared/telemetry/log.ts';
+import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
+import type { Bus } from '../bus.ts';
+import { Arrivals, eventually, START } from '../conformance/under-test.ts';
+import type { BusUser } from '../subjects.ts';
+import { openNatsBus } from './nats-bus.ts';
+
+const opened: Bus[] = [];
+const servers: NatsServer[] = [];
+afterEach(async () => {
+  for (const bus of opened.splice(0)) await bus.close();
+  for (const server of servers.splice(0)) await server.close();
+});
+
+async function serverWith(config?: string): Promise<NatsServer> {
+  const server = await startNatsServer(config === undefined ? {} : { config });
+  servers.push(server);
+  return server;
+}
+
+async function open(url: string, user: BusUser | null = null, password: string | null = null, log: Log = silentLog): Promise<Bus> {
+  const bus = await openNatsBus({ servers: url, user, password, log, settings: { connectBudgetMs: 1_500 } });
+  opened.push(bus);
+  return bus;
+}
+
+const TWO_USERS = `authorization { users: [
+  { user: router-worker, password: right }
+  { user: operator, password: right, permissions: { publish: { deny: ["evt.>"] }, subscribe: { deny: ["ctl.>"] } } }
+] }`;
+
+it('names the address when nobody is there, within its budget', async () => {
+  const server = await serverWith();
+  await server.stop();
+  const begunAt = performance.now();
+
+  await expect(open(server.url)).rejects.toMatchObject({ code: 'service.unreachable', message: expect.stringContaining(server.url) });
+  expect(performance.now() - begunAt).toBeLessThan(3_000);
+});
+
+it('waits for a broker that is about to come', async () => {
+  const server = await serverWith();
+  await server.stop();
+  const opening = open(server.url);
+  await server.start();
+
+  expect((await opening).isReady()).toBe(true);
+});
+
+it('names the user, and never the password, when the broker refuses them, and does so at once', async () => {
+  const server = await serverWith(TWO_USERS);
+  const begunAt = performance.now();
+  const error: unknown = await open(server.url, 'router-worker', 'a wrong secret').catch((reason) => reason);
+
+  expect(error).toMatchObject({ code: 'service.unreachable', message: expect.stringMatching(/refused the user 'router-worker'/) });
+  expect(String(error)).not.toContain('a wrong secret');
+  expect(performance.now() - begunAt).toBeLessThan(1_400);
+});
+
+it('says so when the broker has no JetStream for us', async () => {
+  const server = await serverWith('accounts { house { users: [{ user: operator, password: right }] } }');
+
+  await expect(open(server.url, 'operator', 'right')).rejects.toMatchObject({ code: 'service.unreachable', message: expect.stringContaining('streams') });
+});
+
+it('refuses an address that holds credentials, without repeating them', async () => {
+  const error: unknown = await open('nats://somebody:secret@127.0.0.1:4222').catch((reason) => reason);
+
+  expect(error).toMatchObject({ code: 'config.invalid' });
+  expect(String(error)).not.toContain('secret');
+});
+
+it('declares the streams of its user alone', async () => {
+  const server = await serverWith();
+  const gateway = await openNatsBus({ servers: server.url, user: 'router-gateway', password: '', log: silentLog });
+  opened.push(gateway);
+
+  await gateway.work.publish('router.call', 'w1', 'a');
+  expect(await gateway.tokens.replay('tok.a.b')).toEqual([]);
+  const host = await open(server.url, 'actor-host', '');
+  expect((await host.commands.state()).lastSequence).toBe(0);
+});
+
+it('changes streams that were declared with other limits, and keeps what they hold', async () => {
+  const server = await serverWith();
+  const before = await openNatsBus({ servers: server.url, user: null, password: null, log: silentLog, settings: { commandMaxBytes: 1_000_000 } });
+  opened.push(before);
+  await before.commands.append(1, 'm1', 'a');
+  const after = await openNatsBus({ servers: server.url, user: null, password: null, log: silentLog, settings: { commandMaxBytes: 2_000_000 } });
+  opened.push(after);
+  const body = 'x'.repeat(400_000);
+
+  for (const place of [1, 2, 3]) await after.commands.append(1, `large${place}`, body);
+  expect(await after.commands.at(1)).toMatchObject({ messageId: 'm1' });
+});
+
+it('lets processes that start at once declare the same streams', async () => {
+  const server = await serverWith();
+  const buses = await Promise.all(Array.from({ length: 6 }, () => open(server.url)));
+
+  await Promise.all(buses.map((bus, place) => bus.commands.append(1, `m${place}`, 'a')));
+  expect((await buses[0]?.commands.state())?.lastSequence).toBe(6);
+});
+
+it('writes what the broker does not allow into the log, and goes on', async () => {
+  const server = await serverWith(TWO_USERS);
+  const complaints = new Arrivals<string>();
+  const log: Log = { ...silentLog, error: ({ err }) => complaints.add(String(err)) };
+  const bus = await open(server.url, 'operator', 'right', log);
+  bus.notices.publish('evt.s1', 'not for an operator');
+  bus.notices.subscribe('ctl.*', () => {});
+  await complaints.atLeast(2);
+
+  expect(complaints.items.join()).toMatch(/evt\.s1/);
+  expect(await bus.commands.append(1, 'm1', 'a')).toEqual({ sequence: 1, duplicate: false });
+});
+
+it('brings two processes together: commands, large bodies, notices, tokens', async () => {
+  const server = await serverWith();
+  const [one, other] = [await open(server.url), await open(server.url)];
+  const [bodies, notices, frames] = [new Arrivals<string>(), new Arrivals<string>(), new Arrivals<string>()];
+  other.commands.read(1, START, async (commands) => {
+    for (const { body } of commands) bodies.add(body);
+  });
+  other.notices.subscribe('evt.*', (subject, body) => notices.add(`${subject} ${body}`));
+  other.tokens.subscribe('tok.gw1.*', (_, frame) => frames.add(Buffer.from(frame).toString()));
+  const large = '\u{1f600}'.repeat(200 * 1024);
+  await one.commands.append(1, 'm1', large);
+  // A subscription reaches the broker a moment after it was asked for, and what was published before is lost.
+  await eventually(
+    async () => {
+      one.notices.publish('evt.s1', 'news');
+      one.tokens.publish('tok.gw1.call1', Buffer.from('frame'));
+      return notices.items.length > 0 && frames.items.length > 0;
+    },
+    (both) => both,
+  );
+
+  expect((await bodies.atLeast(1))[0] === large).toBe(true);
+  expect(notices.items[0]).toBe('evt.s1 news');
+  expect(frames.items[0]).toBe('frame');
+  expect((await other.tokens.replay('tok.gw1.call1')).length).toBeGreaterThan(0);
+});

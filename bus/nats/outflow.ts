@@ -1,0 +1,56 @@
+import type { NatsConnection } from '@nats-io/transport-node';
+import type { Log } from '#shared/telemetry/log.ts';
+
+/** What may be on its way to the broker without its having answered. Past it more is lost, as it may be: the broker or the network is stuck. */
+const MAX_UNCONFIRMED_BYTES = 32 * 1024 * 1024;
+/** So often the broker is asked to answer. */
+const CONFIRM_EVERY_BYTES = 1024 * 1024;
+/** The largest message of any kind. */
+const MAX_MESSAGE_BYTES = 512 * 1024;
+
+/** Publishes without an answer, and without filling this process's memory when nobody takes it. */
+export class Outflow {
+  readonly #connection: NatsConnection;
+  readonly #isUp: () => boolean;
+  readonly #log: Log;
+  #unconfirmedBytes = 0;
+  #sinceBytes = 0;
+  #lost = 0;
+
+  constructor(connection: NatsConnection, isUp: () => boolean, log: Log) {
+    this.#connection = connection;
+    this.#isUp = isUp;
+    this.#log = log;
+  }
+
+  publish(subject: string, bytes: Uint8Array): void {
+    if (!this.#isUp()) return;
+    if (bytes.byteLength > MAX_MESSAGE_BYTES) {
+      this.#log.error({ subject, sizeBytes: bytes.byteLength, limit: MAX_MESSAGE_BYTES }, 'a message is lost: it is too large');
+    } else if (this.#unconfirmedBytes > MAX_UNCONFIRMED_BYTES) this.#lose(subject);
+    else this.#send(subject, bytes);
+  }
+
+  #send(subject: string, bytes: Uint8Array): void {
+    this.#connection.publish(subject, bytes);
+    this.#unconfirmedBytes += bytes.byteLength;
+    this.#sinceBytes += bytes.byteLength;
+    if (this.#sinceBytes >= CONFIRM_EVERY_BYTES) this.#confirm();
+  }
+
+  #confirm(): void {
+    const bytes = this.#sinceBytes;
+    this.#sinceBytes = 0;
+    const confirmed = () => {
+      this.#unconfirmedBytes -= bytes;
+      this.#lost = 0;
+    };
+    // Rejected when the connection is lost, and what was on its way with it.
+    this.#connection.flush().then(confirmed, confirmed);
+  }
+
+  #lose(subject: string): void {
+    this.#lost += 1;
+    if (this.#lost === 1) this.#log.warn({ subject, limit: MAX_UNCONFIRMED_BYTES }, 'messages are lost: the broker does not take them');
+  }
+}

@@ -1,0 +1,13 @@
+/** Waits, at most until the signal aborts, and keeps no process alive. Never rejects. */
+export function pauseFor(ms: number, until?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      until?.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms).unref();
+    if (until?.aborted) end();
+    else until?.addEventListener('abort', end);
+  });
+}

@@ -1,0 +1,273 @@
+import { connect, type NatsConnection } from '@nats-io/transport-node';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type Log, silentLog } from '#shared/telemetry/log.ts';
+import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
+import type { Bus, WorkItem, WorkKind } from '../bus.ts';
+import { Arrivals, eventually, START } from '../conformance/under-test.ts';
+import { addresses, type BusUser, patternOf, subjectOf } from '../subjects.ts';
+import { inboxPrefixOf } from './dial.ts';
+import { openNatsBus } from './nats-bus.ts';
+import { busUsers } from './permissions.ts';
+import { natsServerConfig, passwordVariableOf } from './server-config.ts';
+
+const PARTITION = 7;
+/** Over what one message holds. */
+const LARGE = 'x'.repeat(600 * 1024);
+const LEASE_MS = 5_000;
+const DROPPED = 'dropped by the test';
+/** The broker's code for a consumer whose filter is not the one in the subject of the request. */
+const FILTER_MISMATCH = 10131;
+
+const passwordOf = (user: BusUser) => `password-of-${user}`;
+
+let server: NatsServer;
+const opened: { close(): Promise<void> }[] = [];
+const complaints: string[] = [];
+
+function complain(fields: Record<string, unknown>, message: string): void {
+  // Dropping an item is a fault worth a line in the log, and here it is wanted.
+  if (fields.reason !== DROPPED) complaints.push(`${message}: ${fields.err instanceof Error ? fields.err.message : ''}`);
+}
+
+/** A new one for each group: what one group has published, another must not find. */
+async function startServer(): Promise<void> {
+  // As the server itself puts them in, from its environment.
+  const config = busUsers.reduce((text, user) => text.replaceAll(`$${passwordVariableOf(user)}`, JSON.stringify(passwordOf(user))), natsServerConfig());
+  server = await startNatsServer({ config });
+}
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((one) => one.close()));
+  // What the broker refuses to a driver is in its log, if nowhere else.
+  expect(complaints.splice(0)).toEqual([]);
+});
+
+/** The driver as this user. */
+async function open(user: BusUser): Promise<Bus> {
+  const log: Log = { ...silentLog, warn: complain, error: complain };
+  const bus = await openNatsBus({ servers: server.url, user, password: passwordOf(user), log });
+  opened.push(bus);
+  return bus;
+}
+
+/** A bare connection as this user: what somebody has who has taken over its process. */
+async function enter(user: BusUser): Promise<NatsConnection> {
+  const connection = await connect({ servers: server.url, user, pass: passwordOf(user), inboxPrefix: inboxPrefixOf(user) });
+  opened.push(connection);
+  return connection;
+}
+
+/** What the broker refuses to this connection from now on. */
+function refusalsOf(connection: NatsConnection): string[] {
+  const refused: string[] = [];
+  void (async () => {
+    for await (const status of connection.status()) {
+      if (status.type === 'error') refused.push(status.error.message);
+    }
+  })();
+  return refused;
+}
+
+/** Whether the broker lets the user publish there. What it lets through reaches nobody. */
+async function mayPublish(user: BusUser, subject: string): Promise<boolean> {
+  const connection = await enter(user);
+  const refused = refusalsOf(connection);
+  connection.publish(subject, '{}');
+  await connection.flush();
+  // It answers in order: a refusal comes before the answer to the second flush.
+  await connection.flush();
+  return refused.length === 0;
+}
+
+async function maySubscribe(user: BusUser, pattern: string): Promise<boolean> {
+  const connection = await enter(user);
+  let refused = false;
+  connection.subscribe(pattern, {
+    callback: (error) => {
+      refused ||= error !== null;
+    },
+  });
+  await connection.flush();
+  await connection.flush();
+  return !refused;
+}
+
+/** A wildcard stands for any token. */
+const filled = (pattern: string) => pattern.replaceAll('*', 'x1').replaceAll('>', 'x1');
+
+describe('nobody', () => {
+  beforeAll(startServer);
+  afterAll(() => server.close());
+
+  it('comes in without a password, or with that of another service', async () => {
+    await expect(openNatsBus({ servers: server.url, user: null, password: null, log: silentLog })).rejects.toMatchObject({ code: 'service.unreachable' });
+    const mistaken = openNatsBus({ servers: server.url, user: 'actor-host', password: passwordOf('router-worker'), log: silentLog });
+    await expect(mistaken).rejects.toMatchObject({ code: 'service.unreachable' });
+  });
+
+  it.each(busUsers)('%s may delete or seal a stream, see what there is, or listen to the broker itself', async (user) => {
+    for (const stream of ['CMD', 'WORK', 'TOK', 'BLOB']) {
+      expect(await mayPublish(user, `$JS.API.STREAM.DELETE.${stream}`), stream).toBe(false);
+      expect(await mayPublish(user, `$JS.API.STREAM.MSG.DELETE.${stream}`), stream).toBe(false);
+      expect(await mayPublish(user, `$JS.API.STREAM.SNAPSHOT.${stream}`), stream).toBe(false);
+      if (stream !== 'CMD' || user !== 'actor-host') expect(await mayPublish(user, `$JS.API.STREAM.PURGE.${stream}`), stream).toBe(false);
+    }
+    for (const subject of ['$JS.API.STREAM.LIST', '$JS.API.STREAM.NAMES', '$JS.API.STREAM.CREATE.OTHER']) expect(await mayPublish(user, subject)).toBe(false);
+    for (const pattern of ['>', '$SYS.>', '$JS.>', '_INBOX.>', 'cmd.*', 'work.>', 'blob.>']) expect(await maySubscribe(user, pattern), pattern).toBe(false);
+  });
+
+  it.each(busUsers)('%s reads what was meant for another, or answers in its place', async (user) => {
+    for (const other of busUsers.filter((one) => one !== user)) {
+      expect(await maySubscribe(user, `${inboxPrefixOf(other)}.>`), other).toBe(false);
+      expect(await mayPublish(user, `${inboxPrefixOf(other)}.x1`), other).toBe(false);
+    }
+  });
+
+  it.each(busUsers)('%s publishes or reads anything that the table does not give it', async (user) => {
+    for (const address of Object.values(addresses)) {
+      const users: { publish: readonly BusUser[]; read: readonly BusUser[] } = address;
+      expect(await mayPublish(user, filled(address.pattern)), `publish ${address.pattern}`).toBe(users.publish.includes(user));
+      // Commands and work are stored: their readers have consumers, and nobody listens.
+      const isStored = /^(?:cmd|work)\./.test(address.pattern);
+      expect(await maySubscribe(user, address.pattern), `read ${address.pattern}`).toBe(!isStored && users.read.includes(user));
+    }
+  });
+
+  it.each<[BusUser, string, string]>([
+    ['router-gateway', 'commands', '$JS.API.CONSUMER.CREATE.CMD.spy.cmd.*'],
+    ['agent-gateway', 'commands', '$JS.API.CONSUMER.CREATE.CMD.spy.cmd.*'],
+    ['router-worker', 'commands', '$JS.API.STREAM.MSG.GET.CMD'],
+    ['effect-worker', 'model calls', '$JS.API.CONSUMER.MSG.NEXT.WORK.router-call'],
+    ['router-worker', 'tool calls', '$JS.API.CONSUMER.CREATE.WORK.tool.work.tool'],
+    ['router-worker', 'any work by a consumer of its own', '$JS.API.CONSUMER.CREATE.WORK.spy.work.>'],
+    ['actor-host', 'tool calls', '$JS.API.CONSUMER.MSG.NEXT.WORK.tool'],
+    ['agent-gateway', 'large bodies', '$JS.API.DIRECT.GET.BLOB.blob.x1.0'],
+    ['effect-worker', 'acks of model calls', '$JS.ACK.WORK.router-turn.1.1.1.1.0'],
+    ['operator', 'commands', '$JS.API.CONSUMER.MSG.NEXT.CMD.spy'],
+  ])('%s gets at %s by the broker’s own interface', async (user, _, subject) => {
+    expect(await mayPublish(user, subject)).toBe(false);
+  });
+
+  it('widens a consumer that it may have: the filter in the subject is the one that counts', async () => {
+    const worker = await enter('router-worker');
+    await open('router-worker');
+    const request = {
+      stream_name: 'WORK',
+      config: { name: 'router-turn', durable_name: 'router-turn', filter_subject: 'work.>', ack_policy: 'explicit', deliver_policy: 'all' },
+    };
+    const answer = await worker.request('$JS.API.CONSUMER.CREATE.WORK.router-turn.work.router.turn', JSON.stringify(request));
+
+    expect(answer.json()).toMatchObject({ error: { err_code: FILTER_MISMATCH } });
+  });
+});
+
+describe('the driver works for', () => {
+  beforeAll(startServer);
+  afterAll(() => server.close());
+
+  it.each(busUsers)('%s, which declares what it uses', async (user) => {
+    const bus = await open(user);
+
+    expect(bus.isReady()).toBe(true);
+    expect(bus.hasRoom()).toBe(true);
+  });
+
+  it.each<BusUser>(['agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'operator'])(
+    'commands of %s, large ones too, to the actor host',
+    async (user) => {
+      const [sender, host] = [await open(user), await open('actor-host')];
+      const arrivals = new Arrivals<{ messageId: string; body: string }>();
+      const { sequence: before } = await host.commands.append(PARTITION, `before-${user}`, 'before');
+      const reading = host.commands.read(PARTITION, { sequence: before, messageId: `before-${user}` }, async (commands) => commands.forEach(arrivals.add));
+      const { sequence } = await sender.commands.append(PARTITION, `small-${user}`, 'small');
+      await sender.commands.append(PARTITION, `large-${user}`, LARGE);
+
+      expect((await arrivals.atLeast(2)).map(({ messageId, body }) => [messageId, body.length])).toEqual([
+        [`small-${user}`, 5],
+        [`large-${user}`, LARGE.length],
+      ]);
+      await reading.stop();
+      expect(await host.commands.at(sequence)).toMatchObject({ messageId: `small-${user}` });
+      expect(await host.commands.lastOf(PARTITION)).toBe(sequence + 1);
+    },
+  );
+
+  it('the actor host, which purges what is read and begins at the start of a log', async () => {
+    const host = await open('actor-host');
+    const { sequence } = await host.commands.append(PARTITION, 'last', 'last');
+    await host.commands.purge(sequence);
+    const arrivals = new Arrivals<{ messageId: string }>();
+    const reading = host.commands.read(PARTITION, START, async (commands) => commands.forEach(arrivals.add));
+
+    expect((await host.commands.state()).firstSequence).toBe(sequence);
+    expect((await arrivals.atLeast(1))[0]).toMatchObject({ messageId: 'last' });
+    await reading.stop();
+  });
+
+  it.each<[WorkKind, BusUser, BusUser]>([
+    ['router.turn', 'actor-host', 'router-worker'],
+    ['router.call', 'router-gateway', 'router-worker'],
+    ['tool', 'actor-host', 'effect-worker'],
+    ['delivery', 'actor-host', 'effect-worker'],
+    ['delivery', 'operator', 'effect-worker'],
+  ])('work of the kind %s from %s to %s: prolonged, given back, done, dropped', async (kind, from, to) => {
+    const [sender, worker] = [await open(from), await open(to)];
+    const arrivals = new Arrivals<string>();
+    const consuming = worker.work.consume(kind, { concurrency: 8, ackWaitMs: LEASE_MS }, async (item: WorkItem) => {
+      await item.working();
+      if (item.body === 'drop') await item.term(DROPPED);
+      else if (item.delivery === 1) await item.nak(0);
+      else await item.ack();
+      arrivals.add(`${item.body.slice(0, 5)} ${item.delivery}`);
+    });
+    await sender.work.publish(kind, `${kind}-${from}-small`, 'small');
+    await sender.work.publish(kind, `${kind}-${from}-large`, LARGE);
+    await sender.work.publish(kind, `${kind}-${from}-drop`, 'drop');
+
+    expect([...(await arrivals.atLeast(5))].sort()).toEqual(['drop 1', 'small 1', 'small 2', 'xxxxx 1', 'xxxxx 2']);
+    await consuming.stop();
+  });
+
+  it.each<BusUser>(['router-gateway', 'agent-gateway'])('tokens of the router worker to %s, live and read back', async (user) => {
+    const [worker, reader] = [await open('router-worker'), await open(user)];
+    const arrivals = new Arrivals<string>();
+    const listening = reader.tokens.subscribe(patternOf(addresses.tokens, 'origin'), (_, frame) => arrivals.add(Buffer.from(frame).toString()));
+    const subject = subjectOf(addresses.tokens, 'origin', `call-${user}`);
+    // A subscription is not confirmed: what is published before it is there passes it by.
+    await eventually(
+      async () => {
+        worker.tokens.publish(subject, Buffer.from('frame'));
+        return arrivals.items.length;
+      },
+      (count) => count > 0,
+    );
+
+    expect(arrivals.items[0]).toBe('frame');
+    const kept = await eventually(
+      () => reader.tokens.replay(subject),
+      (frames) => frames.length > 0,
+    );
+    expect(Buffer.from(kept[0] ?? []).toString()).toBe('frame');
+    await listening.stop();
+  });
+
+  it.each(
+    (['notices', 'partitions', 'hosts', 'answers', 'control'] as const).flatMap((name) => {
+      const { pattern, publish, read }: { pattern: string; publish: readonly BusUser[]; read: readonly BusUser[] } = addresses[name];
+      return publish.flatMap((from) => read.map((to) => [pattern, from, to] as const));
+    }),
+  )('%s from %s to %s', async (pattern, from, to) => {
+    const [sender, reader] = [await open(from), await open(to)];
+    const arrivals = new Arrivals<string>();
+    const listening = reader.notices.subscribe(pattern, (subject) => arrivals.add(subject));
+    await eventually(
+      async () => {
+        sender.notices.publish(filled(pattern), '{}');
+        return arrivals.items.length;
+      },
+      (count) => count > 0,
+    );
+
+    expect(arrivals.items[0]).toBe(filled(pattern));
+    await listening.stop();
+  });
+});

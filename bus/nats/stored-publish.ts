@@ -1,0 +1,39 @@
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { NatsLink } from './link.ts';
+import { toWireId } from './wire-id.ts';
+
+/** What may wait for the broker's word at once; at its 20,000 messages a second this is one second of work. More is refused. */
+const MAX_WAITING = 20_000;
+const MAX_WAITING_BYTES = 64 * 1024 * 1024;
+
+/** Publishes into a stream. The promise resolves once the broker has stored the message, or has found that it had it already. */
+export type StoredPublish = (subject: string, messageId: string, body: string) => Promise<{ sequence: number; duplicate: boolean }>;
+
+/**
+ * Every try carries the same message id, so that a message whose answer was lost is stored once all the same. Of messages that are
+ * published while others are tried again, the order is not kept.
+ */
+export function storedPublisher(link: NatsLink, budgetMs: number, onFull: () => void): StoredPublish {
+  let waiting = 0;
+  let waitingBytes = 0;
+  return async (subject, messageId, body) => {
+    link.assertOpen();
+    const bytes = Buffer.from(body);
+    if (waiting >= MAX_WAITING || waitingBytes + bytes.byteLength > MAX_WAITING_BYTES) {
+      throw new SwitchyardError('bus.full', 'too much waits to be stored', { details: { waiting } });
+    }
+    waiting += 1;
+    waitingBytes += bytes.byteLength;
+    try {
+      const msgID = toWireId(messageId);
+      const { seq, duplicate } = await link.persistently('store a message', budgetMs, (timeout) => link.stream.publish(subject, bytes, { msgID, timeout }));
+      return { sequence: seq, duplicate };
+    } catch (error) {
+      if (error instanceof SwitchyardError && error.code === 'bus.full') onFull();
+      throw error;
+    } finally {
+      waiting -= 1;
+      waitingBytes -= bytes.byteLength;
+    }
+  };
+}

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { addresses, type BusUser } from '../subjects.ts';
+import { defaultSettings } from './settings.ts';
+import { declarationsFor, streams, workConsumers } from './streams.ts';
+
+function namesFor(user: BusUser | null): string[] {
+  return declarationsFor(user, defaultSettings).map(({ name }) => name);
+}
+
+describe('streams', () => {
+  it('are declared by who uses them', () => {
+    expect(namesFor(null)).toEqual(['CMD', 'WORK', 'TOK', 'BLOB']);
+    expect(namesFor('router-gateway')).toEqual(['WORK', 'TOK', 'BLOB']);
+    expect(namesFor('agent-gateway')).toEqual(['CMD', 'TOK', 'BLOB']);
+    expect(namesFor('actor-host')).toEqual(['CMD', 'WORK', 'BLOB']);
+    expect(namesFor('router-worker')).toEqual(['CMD', 'WORK', 'TOK', 'BLOB']);
+    expect(namesFor('effect-worker')).toEqual(['CMD', 'WORK', 'BLOB']);
+    expect(namesFor('operator')).toEqual(['CMD', 'WORK', 'BLOB']);
+  });
+
+  it('capture every kind of work, each with a consumer of its own', () => {
+    const work = Object.values(addresses).filter(({ pattern }) => pattern.startsWith('work.'));
+
+    expect(
+      Object.values(workConsumers)
+        .map(({ subject }) => subject)
+        .sort(),
+    ).toEqual(work.map(({ pattern }) => pattern).sort());
+    expect(new Set(Object.values(workConsumers).map(({ name }) => name)).size).toBe(work.length);
+    expect(streams.work.subjects).toEqual(['work.>']);
+  });
+
+  it('fit a disk of 10 GB together, and refuse instead of dropping what is owed', () => {
+    const onDisk = declarationsFor(null, defaultSettings).filter(({ storage }) => storage === 'file');
+
+    expect(onDisk.reduce((sum, { max_bytes: bytes }) => sum + bytes, 0)).toBeLessThan(7e9);
+    expect(onDisk.map(({ discard }) => discard)).toEqual(['new', 'new', 'new']);
+  });
+});

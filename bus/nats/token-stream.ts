@@ -1,0 +1,97 @@
+import { createInbox, type Msg } from '@nats-io/transport-node';
+import { ulid } from '#shared/ids.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { TokenStream } from '../bus.ts';
+import { isStreamMissing } from './broker-errors.ts';
+import { CoreSubscriptions } from './core-subscriptions.ts';
+import { parseDelivery } from './delivery-subject.ts';
+import type { NatsLink } from './link.ts';
+import { Outflow } from './outflow.ts';
+import { nanosOf, streams } from './streams.ts';
+
+/** What is asked for at once when a call is read back. */
+const REPLAY_FRAMES = 1_000;
+/** What a call read back may hold. An answer of a model is a fraction of it; past it the rest is left out, as if it were lost. */
+const MAX_REPLAY_BYTES = 64 * 1024 * 1024;
+/** A reader of the past is done in milliseconds; what it leaves behind at the broker when it dies goes after this. */
+const INACTIVE_MS = 30_000;
+
+/**
+ * Tokens on a connection of their own: plain messages, live to whoever listens, and captured by a memory stream on their way through the
+ * broker. Reading back is a matter of the main connection.
+ */
+export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): TokenStream & { close(): void } {
+  const outflow = new Outflow(link.tokens, () => link.areTokensUp, log);
+  const subscriptions = new CoreSubscriptions(link.tokens, log);
+
+  async function replay(subject: string, timeoutMs: number): Promise<Uint8Array[]> {
+    const consumer = `t-${ulid()}`;
+    const { num_pending: kept } = await link.manager.consumers.add(streams.tokens.name, {
+      name: consumer,
+      filter_subject: subject,
+      deliver_policy: 'all',
+      ack_policy: 'none',
+      max_deliver: 1,
+      mem_storage: true,
+      num_replicas: 1,
+      inactive_threshold: nanosOf(INACTIVE_MS),
+    });
+    try {
+      return kept === 0 ? [] : await readAll(consumer, timeoutMs);
+    } finally {
+      link.manager.consumers.delete(streams.tokens.name, consumer).catch(() => {}); // else it goes by itself
+    }
+  }
+
+  /** All that the consumer has. @throws when the broker does not deliver it in time */
+  async function readAll(consumer: string, timeoutMs: number): Promise<Uint8Array[]> {
+    const frames: Uint8Array[] = [];
+    const inbox = createInbox(link.inboxPrefix);
+    const ask = () => {
+      link.main.publish(`$JS.API.CONSUMER.MSG.NEXT.${streams.tokens.name}.${consumer}`, JSON.stringify({ batch: REPLAY_FRAMES, no_wait: true }), {
+        reply: inbox,
+      });
+    };
+    let bytes = 0;
+    let end = () => {};
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const timer = setTimeout(() => reject(new Error('a call was not read back in time')), timeoutMs).unref();
+        const callback = (error: Error | null, message: Msg) => {
+          if (error !== null) return reject(error);
+          const info = parseDelivery(message.reply ?? '');
+          // A status: there is nothing more, because the rest has just aged out.
+          if (info === null) return resolve();
+          frames.push(message.data);
+          bytes += message.data.byteLength;
+          if (info.pending === 0 || bytes > MAX_REPLAY_BYTES) resolve();
+          else if (frames.length % REPLAY_FRAMES === 0) ask();
+        };
+        const subscription = link.main.subscribe(inbox, { callback });
+        end = () => {
+          clearTimeout(timer);
+          subscription.unsubscribe();
+        };
+        ask();
+      });
+      return frames;
+    } finally {
+      end();
+    }
+  }
+
+  return {
+    publish: (subject, frame) => outflow.publish(subject, frame),
+    subscribe: (pattern, handler) => subscriptions.subscribe(pattern, (message) => handler(message.subject, message.data)),
+    replay: (subject) =>
+      link.persistently('read a call back', budgetMs, async (timeoutMs) => {
+        try {
+          return await replay(subject, timeoutMs);
+        } catch (error) {
+          if (isStreamMissing(error)) return [];
+          throw error;
+        }
+      }),
+    close: () => subscriptions.close(),
+  };
+}

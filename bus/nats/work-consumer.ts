@@ -1,0 +1,156 @@
+import { AsyncResource } from 'node:async_hooks';
+import type { Msg } from '@nats-io/transport-node';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { ConsumeOptions, Subscription, WorkItem, WorkKind } from '../bus.ts';
+import { parseDelivery } from './delivery-subject.ts';
+import type { NatsLink } from './link.ts';
+import { pauseFor } from './pause.ts';
+import { Pull } from './pull.ts';
+import { nanosOf, streams, workConsumers } from './streams.ts';
+import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
+import { workItem } from './work-item.ts';
+
+/** Items that all workers of a kind may hold at once; past it the broker gives out no more until some are done. */
+const MAX_IN_HAND = 10_000;
+/** Requests that the broker keeps for all workers of a kind. Each keeps a few. */
+const MAX_WAITING_PULLS = 5_000;
+/** Pause before a consumer is looked for again, doubled each time up to the longest. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 2_000;
+
+export interface WorkConsumerOptions extends ConsumeOptions {
+  link: NatsLink;
+  kind: WorkKind;
+  handler: (item: WorkItem) => Promise<void>;
+  budgetMs: number;
+  log: Log;
+}
+
+/**
+ * Pulls items of one kind while it has free slots. What was asked for and what is in hand never add up to more than the concurrency;
+ * it asks anew once less than half of the free slots are asked for, so that a busy worker does not ask for each item.
+ */
+export class WorkConsumer implements Subscription {
+  readonly #options: WorkConsumerOptions;
+  readonly #handler: (item: WorkItem) => Promise<void>;
+  readonly #stop = new AbortController();
+  readonly #inHand = new Set<Promise<void>>();
+  readonly #ended: Promise<void>;
+  #pull: Pull | null = null;
+
+  constructor(options: WorkConsumerOptions) {
+    this.#options = options;
+    // Bound: items arrive in the context of a connection, and the handler runs in that of its consumer.
+    this.#handler = AsyncResource.bind(options.handler);
+    this.#ended = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#ended;
+    await Promise.all(this.#inHand);
+  }
+
+  /** Never rejects. Ends when it is stopped, and then the broker sends nothing more. */
+  async #run(): Promise<void> {
+    let pauseMs = FIRST_PAUSE_MS;
+    while (!this.#stop.signal.aborted) {
+      try {
+        await this.#pullUntilBroken();
+        pauseMs = FIRST_PAUSE_MS;
+      } catch (error) {
+        if (this.#stop.signal.aborted) return;
+        this.#options.log.warn({ err: error, kind: this.#options.kind, pauseMs }, 'work can not be consumed yet');
+        await pauseFor(pauseMs, this.#stop.signal);
+        pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+      }
+    }
+  }
+
+  async #pullUntilBroken(): Promise<void> {
+    const { link, kind, log } = this.#options;
+    const session = await link.up(this.#stop.signal);
+    await this.#declare();
+    const { signal: stopped } = this.#stop;
+    await new Promise<void>((resolve) => {
+      if (session.aborted || stopped.aborted) return resolve();
+      const end = () => {
+        stopped.removeEventListener('abort', end);
+        resolve();
+      };
+      stopped.addEventListener('abort', end);
+      this.#pull = new Pull({
+        link,
+        stream: streams.work.name,
+        consumer: workConsumers[kind].name,
+        log,
+        session,
+        onMessage: (message) => this.#onMessage(message),
+        onExpired: () => this.#ask(),
+        onBroken: end,
+      });
+      this.#ask();
+    });
+    const pull = this.#pull;
+    this.#pull = null;
+    await pull?.drain();
+  }
+
+  /** Made by whoever comes first, and brought in line with what this worker wants by whoever comes last. */
+  async #declare(): Promise<void> {
+    const { link, kind, ackWaitMs, budgetMs } = this.#options;
+    const { name, subject } = workConsumers[kind];
+    await link.persistently('declare a consumer of work', budgetMs, () =>
+      link.manager.consumers.add(streams.work.name, {
+        name,
+        durable_name: name,
+        filter_subject: subject,
+        deliver_policy: 'all',
+        ack_policy: 'explicit',
+        ack_wait: nanosOf(ackWaitMs),
+        max_deliver: -1,
+        max_ack_pending: MAX_IN_HAND,
+        max_waiting: MAX_WAITING_PULLS,
+      }),
+    );
+  }
+
+  #ask(): void {
+    const free = this.#options.concurrency - this.#inHand.size;
+    const asked = this.#pull?.asked ?? 0;
+    if (!this.#stop.signal.aborted && asked < free / 2) this.#pull?.ask(free - asked);
+  }
+
+  #onMessage(message: Msg): void {
+    const { link, kind, ackWaitMs, budgetMs, concurrency, log } = this.#options;
+    const { reply = '' } = message;
+    const info = parseDelivery(reply);
+    if (info === null) log.error({ kind, reply }, 'a work item came in a form that is not known');
+    // It came while this worker stopped, or for a request that was given up: somebody else may have it at once.
+    else if (this.#stop.signal.aborted || this.#inHand.size >= concurrency) link.main.publish(reply, '-NAK');
+    else {
+      const messageId = fromWireId(message.headers?.get(MESSAGE_ID_HEADER) ?? '');
+      const { delivery, storedAtMs } = info;
+      this.#begin(workItem({ link, kind, messageId, body: message.string(), delivery, storedAtMs, reply, ackWaitMs, budgetMs, log }));
+    }
+  }
+
+  #begin(item: WorkItem): void {
+    const handled: Promise<void> = this.#handle(item).then(() => {
+      this.#inHand.delete(handled);
+      this.#ask();
+    });
+    this.#inHand.add(handled);
+  }
+
+  /** Never rejects. */
+  async #handle(item: WorkItem): Promise<void> {
+    try {
+      await this.#handler(item);
+    } catch (error) {
+      const { kind, log } = this.#options;
+      const { messageId, delivery } = item;
+      log.error({ err: error, kind, messageId, delivery }, 'a work handler failed: the item is delivered again when its lease lapses');
+    }
+  }
+}

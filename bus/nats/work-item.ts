@@ -1,0 +1,76 @@
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { WorkItem, WorkKind } from '../bus.ts';
+import type { NatsLink } from './link.ts';
+
+export interface WorkItemOptions {
+  link: NatsLink;
+  kind: WorkKind;
+  messageId: string;
+  body: string;
+  delivery: number;
+  storedAtMs: number;
+  /** Where the broker wants to hear about this delivery. */
+  reply: string;
+  ackWaitMs: number;
+  budgetMs: number;
+  log: Log;
+}
+
+/**
+ * What a handler holds. The broker does not say when a lease lapses, so the lease is counted here, on the process's own steady clock,
+ * and is only ever prolonged by what the broker has confirmed. It answers everything that it is told about a delivery, also when it
+ * means nothing any more; an ack counts for the item, whichever delivery it belongs to, until the broker has forgotten that.
+ */
+export function workItem(options: WorkItemOptions): WorkItem {
+  const { link, kind, messageId, body, delivery, storedAtMs, reply, ackWaitMs, budgetMs, log } = options;
+  let leaseEndsAt = performance.now() + ackWaitMs;
+  let settled = false;
+  const isHeld = () => performance.now() < leaseEndsAt;
+  const tell = (what: string, word: string, forMs: number) =>
+    link.persistently(what, forMs, async (timeout) => {
+      await link.main.request(reply, word, { timeout });
+    });
+  const once = async (settle: () => Promise<void>) => {
+    link.assertOpen();
+    if (settled) return;
+    settled = true;
+    try {
+      await settle();
+    } catch (error) {
+      // The broker was not reached: the handler may try again.
+      settled = false;
+      throw error;
+    }
+  };
+  return {
+    messageId,
+    body,
+    delivery,
+    publishedAtMs: storedAtMs,
+    ack: () => once(() => tell('take an ack', '+ACK', budgetMs)),
+    nak: (delayMs) =>
+      once(async () => {
+        if (isHeld()) await tell('take an item back', delayMs > 0 ? `-NAK {"delay": ${Math.ceil(delayMs * 1_000_000)}}` : '-NAK', budgetMs);
+      }),
+    term: (reason) =>
+      once(() => {
+        log.error({ kind, messageId, delivery, reason }, 'a work item was dropped by its handler');
+        return tell('drop an item', '+TERM', budgetMs);
+      }),
+    working: async () => {
+      link.assertOpen();
+      const lost = () => new SwitchyardError('bus.lease_lost', `the lease of work item ${messageId} is lost`);
+      if (settled || !isHeld()) throw lost();
+      const saidAt = performance.now();
+      try {
+        await tell('prolong a lease', '+WPI', leaseEndsAt - saidAt);
+      } catch (error) {
+        if (isHeld()) throw error;
+        throw lost();
+      }
+      if (!isHeld()) throw lost();
+      leaseEndsAt = Math.max(leaseEndsAt, saidAt + ackWaitMs);
+    },
+  };
+}

@@ -1,0 +1,163 @@
+import { chdir } from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { prepare } from './prepare.mjs';
+import { runScript } from './run-script.mjs';
+import { roles, startCluster } from './start-cluster.mjs';
+
+/** @typedef {import('./start-cluster.mjs').Role} Role */
+/** @typedef {import('./start-cluster.mjs').ClusterProcess} ClusterProcess */
+
+/** More processes of one role than this do not fit a machine that somebody works at. */
+const MAX_PER_ROLE = 16;
+/** A Ctrl-C under npm arrives twice; whoever asks again later than this does not want to wait. */
+const REPEAT_MS = 1_000;
+
+const usage = `Usage: npm run cluster                                start a cluster on this machine
+       npm run cluster -- --actor-host 3 --router-worker 2
+       npm run cluster -- --help                      print this
+
+Starts a NATS server, a PostgreSQL and a Redis on free ports and in a temporary
+folder, and on them every service as processes of its own, one of each unless told
+otherwise: ${roles.slice(0, 3).join(', ')}, ${roles.slice(3).join(', ')}.
+Everything is gone when it ends; a process that is killed is reported and not
+started again.
+
+stdout has one line of JSON per process, then one that says that all are ready.
+stderr has the keys, and what the processes print, each line with its process.
+
+Settings are environment variables, as for npm start (npm start -- --help). Those of
+ports and addresses have no effect.`;
+
+/** Processes that end from then on were asked to. */
+let isStopping = false;
+
+const counts = countsFrom(process.argv.slice(2));
+if (counts === 'help') process.stdout.write(`${usage}\n`);
+else if (typeof counts === 'string') {
+  console.error(`${counts}\n\n${usage}`);
+  process.exitCode = 2;
+} else await runScript(() => cluster(counts));
+
+/** @param {Record<Role, number>} wanted */
+async function cluster(wanted) {
+  chdir(fileURLToPath(new URL('..', import.meta.url)));
+  await prepare({ build: true, say: console.error });
+  const { keys, ...parts } = await partsFromBuild();
+  const signalled = stopSignal();
+  const starting = startCluster({
+    ...parts,
+    counts: wanted,
+    leaveSignals: true,
+    onLine: (line, { role, index }) => void process.stderr.write(`${role}-${index} | ${line}\n`),
+    onProcess: report,
+  });
+  const early = await Promise.race([starting, signalled]);
+  const started = await starting;
+  if (typeof early !== 'string') {
+    const urlsOf = (/** @type {Role} */ role) => started.processes.flatMap((one) => (one.role === role && one.url !== null ? [one.url] : []));
+    const { nats, postgres, redis } = started.stores;
+    const urls = { routerUrls: urlsOf('router-gateway'), agentUrls: urlsOf('agent-gateway') };
+    const stores = { natsUrl: nats.url, databaseUrl: postgres.url, redisUrl: redis.url };
+    say({ event: 'ready', ...urls, ...stores, routerKey: keys.routerKey, agentKey: keys.agentKey });
+    console.error(banner(urls, keys));
+  }
+  const signal = await signalled;
+  console.error(`\n${signal}: finishing what is in hand …`);
+  isStopping = true;
+  await started.stop();
+  console.error('Stopped.');
+}
+
+/** @param {ClusterProcess} started */
+function report({ role, index, pid, url, managementUrl, exited }) {
+  say({ event: 'process', role, index, pid, ...(url === null ? {} : { url }), managementUrl });
+  exited.then(
+    (exit) => {
+      say({ event: 'exit', role, index, pid, ...exit });
+      if (!isStopping) console.error(`${role}-${index} (process ${pid}) ended with ${exit.signal ?? exit.code}; it is not started again.`);
+    },
+    () => {},
+  );
+}
+
+/** @param {object} event */
+function say(event) {
+  process.stdout.write(`${JSON.stringify(event)}\n`);
+}
+
+/**
+ * What the built program knows and this script does not: how keys are made, the router's configuration without a file, the users of the
+ * broker. Only an existing build can be imported, and only now is there surely one.
+ */
+async function partsFromBuild() {
+  /** @param {string} path */
+  const built = (path) => import(new URL(`../dist/${path}.js`, import.meta.url).href);
+  /** @type {typeof import('../services/standalone/config.ts')} */
+  const { parseConfig } = await built('services/standalone/config');
+  /** @type {typeof import('../services/standalone/keys.ts')} */
+  const { newKeys, withKeys } = await built('services/standalone/keys');
+  /** @type {typeof import('../services/standalone/built-in-router.ts')} */
+  const { builtInRouter } = await built('services/standalone/built-in-router');
+  /** @type {typeof import('../bus/nats/server-config.ts')} */
+  const { natsServerConfig } = await built('bus/nats/server-config');
+  const config = parseConfig(process.env);
+  const keys = newKeys(process.env);
+  return {
+    keys,
+    natsConfig: natsServerConfig(),
+    environment: { ...withKeys(process.env, keys), HOUSE_SECRET: keys.houseSecret, MANIFEST: config.manifestPath },
+    ...(config.routerConfigPath === null ? { routerConfig: builtInRouter(config) } : {}),
+  };
+}
+
+/** @param {{ routerUrls: string[], agentUrls: string[] }} urls @param {{ routerKey: string, agentKey: string }} keys */
+function banner({ routerUrls, agentUrls }, { routerKey, agentKey }) {
+  return `
+The cluster is running. Ctrl-C stops it.
+
+  Model router   ${routerUrls.map((url) => `${url}/api/v1`).join('\n                 ')}
+                 key ${routerKey}
+  Agent server   ${agentUrls.join('\n                 ')}
+                 key ${agentKey}
+`;
+}
+
+/** @returns {Promise<string>} the name of the first signal; a later one ends everything at once */
+function stopSignal() {
+  return new Promise((resolve) => {
+    let firstAtMs = 0;
+    for (const [name, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 })) {
+      process.on(name, () => {
+        if (firstAtMs === 0) {
+          firstAtMs = performance.now();
+          resolve(name);
+        } else if (performance.now() - firstAtMs >= REPEAT_MS) process.exit(code);
+      });
+    }
+  });
+}
+
+/** @param {string[]} args @returns {Record<Role, number> | string} `help`, or what is wrong with them */
+function countsFrom(args) {
+  const count = { type: /** @type {const} */ ('string'), default: '1' };
+  const options = {
+    'router-gateway': count,
+    'agent-gateway': count,
+    'actor-host': count,
+    'router-worker': count,
+    'effect-worker': count,
+    help: { type: /** @type {const} */ ('boolean'), short: 'h', default: false },
+  };
+  let values;
+  try {
+    ({ values } = parseArgs({ args, options }));
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  if (values.help) return 'help';
+  const numbers = roles.map((role) => Number(values[role]));
+  const wrong = numbers.findIndex((number) => !Number.isInteger(number) || number < 0 || number > MAX_PER_ROLE);
+  if (wrong >= 0) return `--${roles[wrong]} takes a number from 0 to ${MAX_PER_ROLE}.`;
+  return /** @type {Record<Role, number>} */ (Object.fromEntries(roles.map((role, place) => [role, numbers[place]])));
+}

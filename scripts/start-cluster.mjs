@@ -1,0 +1,183 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { ensurePrograms } from './programs.mjs';
+import { ScriptError } from './run-script.mjs';
+import { openNats, openPostgres, openRedis } from './stores.mjs';
+import { closeRun, hasEnded, launch, makeFolder, openRun } from './test-run.mjs';
+
+/** In the order in which they are stopped: the doors first, then those who still have turns in hand, and last those who do their work. */
+export const roles = /** @type {const} */ (['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker']);
+
+/** @typedef {typeof roles[number]} Role */
+/** @typedef {import('./test-run.mjs').TestRun} TestRun */
+/** @typedef {import('./stores.mjs').Store} Store */
+
+/**
+ * @typedef {object} ClusterProcess
+ * @property {Role} role
+ * @property {number} index from 1, within the role
+ * @property {number} pid
+ * @property {string | null} url of its public port; null for one that has none
+ * @property {string} managementUrl
+ * @property {() => string} output what it has printed last, both streams
+ * @property {(name: NodeJS.Signals) => void} signal
+ * @property {Promise<{ code: number | null, signal: NodeJS.Signals | null }>} exited
+ * @property {() => boolean} hasExited
+ */
+
+/**
+ * @typedef {object} Cluster
+ * @property {ClusterProcess[]} processes all that were ever started, those that have ended included
+ * @property {{ nats: Store, postgres: Store, redis: Store }} stores
+ * @property {(role: Role, env?: Record<string, string>) => Promise<ClusterProcess>} add starts one more process of a role
+ * @property {(role: Role) => Record<string, string | undefined>} environmentOf what a process of a role is started with
+ * @property {() => Promise<void>} stop ends the processes in order, then the stores, and removes all that they have written
+ * @property {() => Promise<void>} kill the same, without asking anybody
+ */
+
+/**
+ * @typedef {object} ClusterOptions
+ * @property {Partial<Record<Role, number>>} counts how many of each role
+ * @property {Record<string, string | undefined>} environment of every process, with the keys and the agent's and the router's files in it
+ * @property {string} natsConfig with `$NATS_PASSWORD_<SERVICE>` for the passwords
+ * @property {unknown} [routerConfig] instead of a file that ROUTER_CONFIG names
+ * @property {boolean} [leaveSignals] whoever starts it listens to signals itself
+ * @property {(line: string, of: { role: Role, index: number }) => void} [onLine] each line that a process prints
+ * @property {(started: ClusterProcess) => void} [onProcess] each that is ready
+ */
+
+const CLONE = fileURLToPath(new URL('..', import.meta.url));
+/** A process gives up by itself within 10 s; this is for a machine that is too busy to let it. */
+const READY_PATIENCE_MS = 30_000;
+const LOOK_AGAIN_MS = 20;
+/** On top of the time for a drain: what it takes to close everything. */
+const STOP_MARGIN_MS = 15_000;
+const DEFAULT_DRAIN_SECONDS = 120;
+
+/**
+ * Starts a NATS server, a PostgreSQL and a Redis on free ports and in folders of their own, and every service as processes of its own on
+ * them, all at once. Needs a build in dist/.
+ *
+ * @param {ClusterOptions} options
+ * @returns {Promise<Cluster>} once every process is ready
+ * @throws {ScriptError} with what the first process printed that did not become ready; nothing is left running then
+ */
+export async function startCluster(options) {
+  const { counts, environment, natsConfig, leaveSignals = false } = options;
+  const programs = await ensurePrograms(['nats', 'redis', 'postgresBin'], { purpose: 'A cluster runs on the real servers', say: () => {} });
+  const run = await openRun({ leaveSignals });
+  /** @type {ClusterProcess[]} */
+  const processes = [];
+  const stop = async () => {
+    await stopProcesses(processes, Number(environment.SHUTDOWN_DRAIN_TIMEOUT_SECONDS || DEFAULT_DRAIN_SECONDS));
+    await closeRun(run);
+  };
+  const kill = async () => {
+    for (const one of processes) one.signal('SIGKILL');
+    await closeRun(run);
+  };
+  try {
+    // They begin with a letter, since the server would take a text of digits for a number.
+    const passwords = new Map([...roles, 'operator'].map((user) => [user, `p${randomBytes(16).toString('hex')}`]));
+    const natsEnv = Object.fromEntries([...passwords].map(([user, password]) => [`NATS_PASSWORD_${user.toUpperCase().replaceAll('-', '_')}`, password]));
+    const [nats, postgres, redis] = await Promise.all([
+      openNats(run, { program: programs.nats, config: natsConfig, env: natsEnv }),
+      openPostgres(run, { bin: programs.postgresBin }),
+      openRedis(run, { program: programs.redis }),
+    ]);
+    const routerConfig = options.routerConfig === undefined ? {} : { ROUTER_CONFIG: writeRouterConfig(run, options.routerConfig) };
+    const ready = makeFolder(run, 'ready');
+    /** @type {Cluster['environmentOf']} */
+    const environmentOf = (role) => ({
+      ...environment,
+      ...routerConfig,
+      NATS_URL: nats.url,
+      NATS_PASSWORD: passwords.get(role),
+      DATABASE_URL: postgres.url,
+      REDIS_URL: redis.url,
+      HOST: '127.0.0.1',
+      PORT: '0',
+      MANAGEMENT_HOST: '127.0.0.1',
+      MANAGEMENT_PORT: '0',
+    });
+    /** How many of each role were ever started. @type {Map<Role, number>} */
+    const started = new Map();
+    /** @type {Cluster['add']} */
+    const add = async (role, env = {}) => {
+      const index = (started.get(role) ?? 0) + 1;
+      started.set(role, index);
+      const own = { SWITCHYARD_READY_FILE: join(ready, `${role}-${index}`), ...env };
+      const one = await startProcess(run, { role, index, env: { ...environmentOf(role), ...own }, onLine: options.onLine });
+      processes.push(one);
+      options.onProcess?.(one);
+      return one;
+    };
+    // All at once, as an orchestrator would: none may rely on another being there before it.
+    await Promise.all(roles.flatMap((role) => Array.from({ length: counts[role] ?? 1 }, () => add(role))));
+    return { processes, stores: { nats, postgres, redis }, add, environmentOf, stop, kill };
+  } catch (error) {
+    await kill();
+    throw error;
+  }
+}
+
+/** @param {TestRun} run @param {unknown} config */
+function writeRouterConfig(run, config) {
+  const path = join(makeFolder(run, 'router'), 'router.json');
+  writeFileSync(path, JSON.stringify(config));
+  return path;
+}
+
+/**
+ * @param {TestRun} run
+ * @param {{ role: Role, index: number, env: NodeJS.ProcessEnv, onLine: ClusterOptions['onLine'] }} what
+ * @returns {Promise<ClusterProcess>}
+ */
+async function startProcess(run, { role, index, env, onLine }) {
+  const args = ['--enable-source-maps', join('dist', 'services', role, 'main.js')];
+  const { child, output } = launch(run, { program: process.execPath, args, cwd: CLONE, env });
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream !== null && onLine !== undefined) createInterface({ input: stream }).on('line', (line) => onLine(line, { role, index }));
+  }
+  const exited = once(child, 'close').then(([code, signal]) => ({ code, signal }));
+  const readyPath = env.SWITCHYARD_READY_FILE ?? '';
+  const untilMs = Date.now() + READY_PATIENCE_MS;
+  for (;;) {
+    const facts = readFacts(readyPath);
+    if (facts !== null) {
+      const { pid, url = null, managementUrl } = facts;
+      return { role, index, pid, url, managementUrl, output, exited, signal: (name) => void child.kill(name), hasExited: () => hasEnded(child) };
+    }
+    if (hasEnded(child)) {
+      const { code, signal } = await exited;
+      throw new ScriptError(`${role}-${index} ended with ${signal ?? code} before it was ready; it printed:\n${output()}`);
+    }
+    if (Date.now() > untilMs) throw new ScriptError(`${role}-${index} was not ready within ${READY_PATIENCE_MS / 1_000} s; it printed:\n${output()}`);
+    await delay(LOOK_AGAIN_MS);
+  }
+}
+
+/** @param {string} path @returns {{ pid: number, url?: string, managementUrl: string } | null} null: not yet written */
+function readFacts(path) {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch {
+    return null;
+  }
+}
+
+/** Role after role, so that whoever finishes something still has whom it needs. @param {ClusterProcess[]} processes @param {number} drainSeconds */
+async function stopProcesses(processes, drainSeconds) {
+  for (const role of roles) {
+    const living = processes.filter((one) => one.role === role && !one.hasExited());
+    for (const one of living) one.signal('SIGTERM');
+    const patience = setTimeout(() => living.forEach((one) => void one.signal('SIGKILL')), drainSeconds * 1_000 + STOP_MARGIN_MS);
+    await Promise.all(living.map((one) => one.exited));
+    clearTimeout(patience);
+  }
+}

@@ -1,0 +1,36 @@
+import { agentPathsOf } from '#shared/config/agent-paths.ts';
+import { natsConfigOf, natsSettings } from '#shared/config/nats-settings.ts';
+import { processConfigOf, processSettings } from '#shared/config/process-config.ts';
+import type { Environment } from '#shared/config/secret-ref.ts';
+import { readSettings, settings } from '#shared/config/settings.ts';
+
+const shape = {
+  ...processSettings,
+  ...natsSettings,
+  DATABASE_URL: settings.DATABASE_URL,
+  HOUSE_SECRET: settings.HOUSE_SECRET,
+  MANIFEST: settings.MANIFEST,
+  DOCUMENTS: settings.DOCUMENTS,
+  STREAMING: settings.STREAMING,
+  COALESCE_MS: settings.COALESCE_MS,
+  TURN_TIMEOUT_SECONDS: settings.TURN_TIMEOUT_SECONDS,
+  ROUTER_MAX_TOKENS: settings.ROUTER_MAX_TOKENS,
+  AUTONOMOUS_CALLBACK_MAX_RETRIES: settings.AUTONOMOUS_CALLBACK_MAX_RETRIES,
+};
+
+/** Reads the environment once. @throws `config.invalid` listing every bad variable */
+export function parseConfig(environment: Environment) {
+  const data = readSettings(shape, environment);
+  return {
+    ...processConfigOf(data),
+    ...agentPathsOf(data),
+    nats: natsConfigOf('actor-host', data),
+    databaseUrl: data.DATABASE_URL,
+    houseSecret: data.HOUSE_SECRET,
+    streaming: data.STREAMING,
+    coalesceMs: data.COALESCE_MS,
+    turnTimeoutMs: data.TURN_TIMEOUT_SECONDS * 1_000,
+    maxTokens: data.ROUTER_MAX_TOKENS,
+    maxDeliveryAttempts: data.AUTONOMOUS_CALLBACK_MAX_RETRIES,
+  } as const;
+}

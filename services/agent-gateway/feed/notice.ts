@@ -1,0 +1,44 @@
+import { z } from 'zod';
+import type { NoticeMessage } from '#bus/messages/session.ts';
+import type { LoggedEvent } from './session-log.ts';
+
+/** What an owner says of a session's log, read for its readers. */
+export interface Notice {
+  first: number;
+  last: number;
+  /** Null when they are too large for a notice, or when one of them is no event: then the log has to be asked. */
+  events: LoggedEvent[] | null;
+  isDeleted: boolean;
+}
+
+const message = z.object({
+  v: z.literal(1),
+  first: z.number().int().min(0),
+  // Before the first one where there are no events, as in the notice of a deletion.
+  last: z.number().int().min(-1),
+  events: z.array(z.string()).nullable(),
+  isDeleted: z.boolean().default(false),
+}) satisfies z.ZodType<NoticeMessage>;
+
+const eventFace = z.object({ offset: z.number(), id: z.string(), kind: z.string(), source: z.string(), trace_id: z.string() });
+
+/** Null when it is none that this version knows. */
+export function noticeOf(body: string): Notice | null {
+  try {
+    const { first, last, events, isDeleted } = message.parse(JSON.parse(body));
+    return { first, last, events: events === null ? null : eventsOf(events), isDeleted };
+  } catch {
+    return null;
+  }
+}
+
+function eventsOf(texts: readonly string[]): LoggedEvent[] | null {
+  try {
+    return texts.map((text) => {
+      const { offset, id, kind, source, trace_id } = eventFace.parse(JSON.parse(text));
+      return { offset, id, kind, source, traceId: trace_id, text };
+    });
+  } catch {
+    return null;
+  }
+}

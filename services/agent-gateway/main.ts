@@ -1,0 +1,39 @@
+import { openNatsBus } from '#bus/nats/nats-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { storeBundle } from '#shared/config/bundle-store.ts';
+import { agentApiKey, loadBundle } from '#shared/config/load-bundle.ts';
+import { addressOf } from '#shared/lifecycle/boot.ts';
+import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
+import { firstAnswer } from '#shared/lifecycle/first-answer.ts';
+import { runProcess } from '#shared/lifecycle/run-process.ts';
+import { migrate } from '#shared/storage/migrate.ts';
+import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
+import { openRedis } from '#shared/storage/redis/open-redis.ts';
+import { parseConfig } from './config.ts';
+import { startAgentGateway } from './service.ts';
+
+await runProcess({
+  name: 'agent-gateway',
+  parseConfig,
+  async start({ config, environment, log, step, releasers }) {
+    const bundle = await loadBundle({ manifestPath: config.manifestPath, documentsPath: config.documentsPath, environment });
+    for (const warning of bundle.warnings) log.warn({}, warning);
+    const agent = { id: bundle.body.manifest.id, apiKey: agentApiKey(bundle, environment), bundleHash: bundle.hash };
+
+    const postgres = `PostgreSQL at ${addressOf(config.databaseUrl)}`;
+    const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'agent-gateway', log }));
+    releasers.add('database', () => database.close());
+    await step(`bringing the schema of ${postgres} up to date`, () => migrate(database));
+    await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
+    const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
+    releasers.add('bus', () => bus.close());
+    const redis = `Redis at ${addressOf(config.redisUrl)}`;
+    const cache = await step(`connecting to ${redis}`, () => openRedis({ url: config.redisUrl, log }));
+    releasers.add('cache', () => cache.close());
+    await step(`waiting for ${redis}`, () => firstAnswer(() => cache.get('readiness')));
+
+    const gateway = await step('opening the port', () => startAgentGateway({ config, agent, bus, database, cache, log, clock: systemClock }));
+    releasers.add('agent gateway', () => gateway.stop());
+    return { url: gateway.url, checks: [busCheck(bus), databaseCheck(database), cacheCheck(cache)] };
+  },
+});

@@ -1,0 +1,46 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { listRunsQuery } from '#shared/contracts/agent/run.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { invalidField } from '../plugins/error-reply.ts';
+import type { RunPlace, RunRows } from '../run-rows.ts';
+
+/**
+ * What has become of runs, for those whom a callback did not reach. GET /runs/:run_id: 200 with the run. GET /runs: 200 with
+ * `{items, has_more, next_cursor}`, the newest first.
+ */
+export function runs({ runRows }: { runRows: RunRows }): FastifyPluginAsyncZod {
+  const params = z.object({ run_id: z.string() });
+  return async (app) => {
+    app.get('/runs/:run_id', { schema: { params } }, async (request) => {
+      const { run_id: runId } = request.params;
+      const run = RUN_ID.test(runId) ? await runRows.byId(runId) : null;
+      if (run === null) throw new SwitchyardError('run.not_found', 'there is no such run');
+      return run;
+    });
+
+    app.get('/runs', { schema: { querystring: listRunsQuery } }, async (request) => {
+      const { routine_id, status, limit, cursor } = request.query;
+      const after = cursor === undefined ? null : placeOf(cursor);
+      const { runs: items, next } = await runRows.list({ routineId: routine_id ?? null, status: status ?? null }, after, limit);
+      return { items, has_more: next !== null, next_cursor: next === null ? null : cursorOf(next) };
+    });
+  };
+}
+
+/** A text that can't be the id of a run is that of none, and goes into no query. */
+const RUN_ID = /^[A-Za-z0-9_-]{1,128}$/;
+
+/** Opaque to callers: nothing but this file reads it. */
+const CURSOR = /^(\d{1,16}) ([A-Za-z0-9_-]{1,128})$/;
+
+function cursorOf({ createdAtMicros, runId }: RunPlace): string {
+  return Buffer.from(`${createdAtMicros} ${runId}`, 'utf8').toString('base64url');
+}
+
+/** @throws `request.invalid` */
+function placeOf(cursor: string): RunPlace {
+  const [, createdAtMicros, runId] = CURSOR.exec(Buffer.from(cursor, 'base64url').toString('utf8')) ?? [];
+  if (createdAtMicros === undefined || runId === undefined) throw invalidField('/cursor', 'expected the next_cursor of an earlier page');
+  return { createdAtMicros: Number(createdAtMicros), runId };
+}

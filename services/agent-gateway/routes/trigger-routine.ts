@@ -1,0 +1,169 @@
+import { createHash } from 'node:crypto';
+import type { FastifyReply } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Bus } from '#bus/bus.ts';
+import type { CommandOf } from '#bus/messages/session.ts';
+import { partitionOf } from '#bus/partition.ts';
+import type { Clock } from '#shared/clock.ts';
+import { type RunEnvelope, type TriggerRequest, triggerRequest } from '#shared/contracts/agent/run.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { traceId, ulid } from '#shared/ids.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { SessionLog } from '../feed/session-log.ts';
+import type { Waits } from '../limits.ts';
+import type { TriggerableRoutine } from '../routines.ts';
+import type { NewRun, RunRows } from '../run-rows.ts';
+import { traceparentOf } from '../traceparent.ts';
+import { within } from '../within.ts';
+import { isSessionId } from './session-id.ts';
+
+export interface TriggerRoutineDeps {
+  routines: ReadonlyMap<string, TriggerableRoutine>;
+  /** @throws `outbound.refused` for an address that results may not be sent to */
+  checkCallbackUrl(url: string, hostAllowlist: readonly string[] | null): void;
+  runRows: RunRows;
+  sessionLog: SessionLog;
+  bus: Bus;
+  /** A run is settled this long after its acceptance, whatever it waited for. */
+  maxTimeoutMs: number;
+  bundleHash: string;
+  clock: Clock;
+  waits: Waits;
+  log: Log;
+}
+
+/**
+ * POST /routines/:routine_id/trigger: 202 with the run once its row is written, 409 with the earlier one when the idempotency key repeats.
+ * Order of refusals: routine (404), form of the body (400), key (409), callback address (400), input (400), session (500).
+ */
+export function triggerRoutine(deps: TriggerRoutineDeps): FastifyPluginAsyncZod {
+  const { routines, runRows } = deps;
+  const params = z.object({ routine_id: z.string() });
+  const routineOf = (routineId: string): TriggerableRoutine => {
+    const routine = routines.get(routineId);
+    if (routine === undefined) throw new SwitchyardError('routine.not_found', 'there is no autonomous routine with this id');
+    return routine;
+  };
+
+  return async (app) => {
+    const options = {
+      schema: { params, body: triggerRequest },
+      config: { bringsWork: true },
+      // Before the body is read: that there is no such routine comes first.
+      onRequest: async ({ params: given }: { params: unknown }) => {
+        routineOf(params.parse(given).routine_id);
+      },
+    };
+    app.post('/routines/:routine_id/trigger', options, async (request, reply) => {
+      const routine = routineOf(request.params.routine_id);
+      const { idempotency_key: givenKey } = request.body;
+      const key = givenKey == null ? null : storedKeyOf(givenKey);
+      const prior = key === null ? null : await runRows.byKey(routine.id, key);
+      // Before the other checks: a repeat is answered like the first, whatever has become of its callback address since.
+      if (prior !== null) return conflict(reply, prior);
+      checkTrigger(deps, routine, request.body);
+
+      const run = await newRun(deps, routine, { request: request.body, key, traceparent: traceparentOf(request.headers) });
+      const isWritten = await runRows.accept(run);
+      if (!isWritten) return conflict(reply, await winnerOf(runRows, run));
+      await publishStart(deps, run);
+      return reply.code(202).send(envelopeOf(run));
+    });
+  };
+}
+
+function checkTrigger({ checkCallbackUrl }: TriggerRoutineDeps, routine: TriggerableRoutine, { callback_url, input }: TriggerRequest): void {
+  try {
+    checkCallbackUrl(callback_url, routine.callbackUrlAllowlist);
+  } catch (error) {
+    if (!(error instanceof SwitchyardError) || error.code !== 'outbound.refused') throw error;
+    const details = { ...error.details, path: '/callback_url' };
+    throw new SwitchyardError('outbound.refused', `callback_url is not allowed: ${error.message}`, { cause: error, details });
+  }
+  const violation = routine.violationOf(input);
+  if (violation === null) return;
+  const { path, schemaPath, keyword, message } = violation;
+  const details = { path, schema_path: schemaPath, keyword };
+  throw new SwitchyardError('request.invalid', `the input does not fit the routine's input_schema: ${path === '' ? 'it' : path} ${message}`, { details });
+}
+
+interface Triggered {
+  request: TriggerRequest;
+  /** As it is stored; null when the caller gave none. */
+  key: string | null;
+  traceparent: string | null;
+}
+
+async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { request, key, traceparent }: Triggered): Promise<NewRun> {
+  const { clock, sessionLog } = deps;
+  const place = ulid();
+  const id = `run_${place}`;
+  const wanted = request.session_id ?? null;
+  // A session of the run's own bears its name: whoever makes it twice makes the same.
+  const session = wanted === null ? { id: `ses_${place}`, customerId: `cus_${place}` } : { id: wanted, customerId: await customerOf(sessionLog, wanted) };
+  const createdAtMs = clock.nowMs();
+  return {
+    id,
+    partition: partitionOf(session.id),
+    sessionId: session.id,
+    customerId: session.customerId,
+    ephemeral: wanted === null,
+    routineId: routine.id,
+    // The run's own id is nobody else's key.
+    idempotencyKey: key ?? id,
+    bundleHash: deps.bundleHash,
+    input: request.input,
+    metadata: request.metadata ?? null,
+    callbackUrl: request.callback_url,
+    traceId: traceparent === null ? traceId() : traceparent.slice(3, 35),
+    traceparent,
+    timeoutMs: routine.timeoutMs,
+    createdAtMs,
+    expiresAtMs: createdAtMs + deps.maxTimeoutMs,
+  };
+}
+
+const customerFace = z.object({ customer_id: z.string() });
+
+/** @throws `run.session_unusable` for a session that is not there, which the contract files under 500 */
+async function customerOf(sessionLog: SessionLog, sessionId: string): Promise<string> {
+  const record = isSessionId(sessionId) ? await sessionLog.record(sessionId) : null;
+  if (record === null) throw new SwitchyardError('run.session_unusable', 'there is no session with this session_id');
+  return customerFace.parse(JSON.parse(record)).customer_id;
+}
+
+/** The row that was there first. Rows go after weeks, so it is still there, but for a clock that ran wild. */
+async function winnerOf(runRows: RunRows, { routineId, idempotencyKey }: NewRun): Promise<RunEnvelope> {
+  const winner = await runRows.byKey(routineId, idempotencyKey);
+  if (winner === null) throw new SwitchyardError('service.no_answer', 'the run with this idempotency_key has just gone; trigger it again');
+  return winner;
+}
+
+function conflict(reply: FastifyReply, prior: RunEnvelope): FastifyReply {
+  return reply.code(409).send({ error: 'the routine was triggered with this idempotency_key before', code: 'conflict', ...prior });
+}
+
+/**
+ * Tells the owner of the session's partition. The row is the acceptance: if this fails, the owner finds the row by itself, and if both
+ * reach it the run starts once, since its id is the command's.
+ */
+async function publishStart({ bus, waits, log }: TriggerRoutineDeps, run: NewRun): Promise<void> {
+  const { id, partition, sessionId, traceparent, createdAtMs: sentAtMs } = run;
+  const command: CommandOf<'run.start'> = { v: 1, type: 'run.start', sessionId, commandId: id, sentAtMs, answerTo: null, traceparent, runId: id };
+  try {
+    const stored = await within(bus.commands.append(partition, id, JSON.stringify(command)), waits.publishMs);
+    if (stored === null) log.warn({ run_id: id }, 'the start of a run is not stored yet; its owner will look for it');
+  } catch (error) {
+    log.warn({ err: error, run_id: id }, 'the start of a run could not be stored; its owner will look for it');
+  }
+}
+
+function envelopeOf({ id, routineId, sessionId, createdAtMs }: NewRun): RunEnvelope {
+  return { run_id: id, routine_id: routineId, status: 'accepted', session_id: sessionId, created_at: new Date(createdAtMs).toISOString() };
+}
+
+/** Keys are any text: hashed, they fit a column whatever they hold, and are never taken for a run's id or a key of another kind. */
+function storedKeyOf(key: string): string {
+  return `key:${createHash('sha256').update(key, 'utf8').digest('hex')}`;
+}

@@ -1,0 +1,36 @@
+import type { Bundle } from '#shared/config/load-bundle.ts';
+import { compileSchema, type Validate } from '#shared/json-schema.ts';
+
+/** What a trigger needs to know of a routine. */
+export interface TriggerableRoutine {
+  id: string;
+  /** Null when the input is as the routine wants it. */
+  violationOf: Validate;
+  /** Hosts that results may be sent to; null and an empty list both mean any. */
+  callbackUrlAllowlist: readonly string[] | null;
+  timeoutMs: number;
+}
+
+interface RunTimes {
+  /** For routines that name no time. */
+  defaultTimeoutMs: number;
+  /** However much one names. */
+  maxTimeoutMs: number;
+}
+
+/** The routines that can be triggered, by id: autonomous and enabled. @throws `config.invalid` when an input schema is none */
+export function triggerableRoutines({ body }: Bundle, { defaultTimeoutMs, maxTimeoutMs }: RunTimes): ReadonlyMap<string, TriggerableRoutine> {
+  const found = new Map<string, TriggerableRoutine>();
+  for (const routine of body.documents.routines) {
+    // Of several versions the first one counts, as it does for the run itself.
+    if (routine.kind !== 'autonomous' || !routine.enabled || found.has(routine.id)) continue;
+    const wantedMs = routine.timeout_seconds === null ? defaultTimeoutMs : routine.timeout_seconds * 1_000;
+    found.set(routine.id, {
+      id: routine.id,
+      violationOf: compileSchema(routine.input_schema),
+      callbackUrlAllowlist: routine.callback_url_allowlist,
+      timeoutMs: Math.max(1, Math.round(Math.min(wantedMs, maxTimeoutMs))),
+    });
+  }
+  return found;
+}

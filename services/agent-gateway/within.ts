@@ -1,0 +1,14 @@
+/** The value, or null when it takes longer. A rejection that comes later still is nobody's concern any more. */
+export async function within<Value>(promise: Promise<Value>, ms: number): Promise<Value | null> {
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    return await Promise.race([
+      promise,
+      new Promise<null>((resolve) => {
+        timer = setTimeout(() => resolve(null), ms);
+      }),
+    ]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,59 @@
+import { parseArgs } from 'node:util';
+import { z } from 'zod';
+import { agentPathsOf } from '#shared/config/agent-paths.ts';
+import { natsConfigOf, natsSettings } from '#shared/config/nats-settings.ts';
+import { processConfigOf, processSettings } from '#shared/config/process-config.ts';
+import type { Environment } from '#shared/config/secret-ref.ts';
+import { readSettings, settings } from '#shared/config/settings.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
+
+const KINDS = ['tool', 'delivery'] as const;
+
+/** What an effect worker can be for. */
+type EffectKind = (typeof KINDS)[number];
+
+const shape = {
+  ...processSettings,
+  ...natsSettings,
+  DATABASE_URL: settings.DATABASE_URL,
+  MANIFEST: settings.MANIFEST,
+  DOCUMENTS: settings.DOCUMENTS,
+  AUTONOMOUS_CALLBACK_MAX_RETRIES: settings.AUTONOMOUS_CALLBACK_MAX_RETRIES,
+  OUTBOUND_ALLOW_HOSTS: settings.OUTBOUND_ALLOW_HOSTS,
+  EFFECT_KINDS: z.string().default(KINDS.join(',')),
+};
+
+/** Reads the environment and the command line once; `--kinds` wins over EFFECT_KINDS. @throws `config.invalid` listing every bad variable */
+export function parseConfig(environment: Environment, args: readonly string[]) {
+  const data = readSettings(shape, environment);
+  return {
+    ...processConfigOf(data),
+    ...agentPathsOf(data),
+    nats: natsConfigOf('effect-worker', data),
+    databaseUrl: data.DATABASE_URL,
+    maxDeliveryAttempts: data.AUTONOMOUS_CALLBACK_MAX_RETRIES,
+    outboundAllowHosts: parseAllowHosts(data.OUTBOUND_ALLOW_HOSTS),
+    kinds: kindsOf(kindsArgument(args) ?? data.EFFECT_KINDS),
+  } as const;
+}
+
+function kindsArgument(args: readonly string[]): string | undefined {
+  try {
+    return parseArgs({ args: [...args], options: { kinds: { type: 'string' } } }).values.kinds;
+  } catch (cause) {
+    throw new SwitchyardError('config.invalid', `effect-worker takes --kinds ${KINDS.join(',')} and nothing else`, { cause });
+  }
+}
+
+function kindsOf(text: string): EffectKind[] {
+  const names = text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+  const kinds = KINDS.filter((kind) => names.includes(kind));
+  if (kinds.length === 0 || kinds.length < new Set(names).size) {
+    throw new SwitchyardError('config.invalid', `the kinds of an effect worker (--kinds, EFFECT_KINDS) must be one or more of ${KINDS.join(', ')}`);
+  }
+  return kinds;
+}

@@ -1,0 +1,129 @@
+import { z } from 'zod';
+import type { Bus, Subscription, WorkItem } from '#bus/bus.ts';
+import type { Clock } from '#shared/clock.ts';
+import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { patiently } from '#shared/storage/patiently.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { reasonOf } from './dead-letter.ts';
+import { keepLease, type LeaseTimes } from './lease.ts';
+import { type Report, reportResult } from './report-result.ts';
+import type { RunningItem, RunningItems } from './running-items.ts';
+
+/** Failures after which an item is given up: what has ended five workers would end the sixth. */
+const MAX_DELIVERIES = 5;
+/** Until a worker that knows the version may have come. */
+const UNKNOWN_VERSION_RETRY_MS = 5_000;
+/** After the first failure of an item, doubled after each. */
+const FAULT_RETRY_MS = 1_000;
+
+/** What all items of this worker have in common. */
+export interface EffectWork {
+  effectId: string;
+  sessionId: string;
+  deadlineAtMs: number;
+  republished: boolean;
+  traceparent: string | null;
+}
+
+/** One delivery of an item. */
+export interface Run extends RunningItem {
+  /** Whether another worker may have begun the item before. */
+  mayBeBegun: boolean;
+}
+
+/** How items of one kind are done. Null in place of a report: nobody has to learn anything. */
+export interface ItemKind<Work extends EffectWork> {
+  name: 'tool' | 'delivery';
+  schema: z.ZodType<Work>;
+  /** Whether an item whose effect has no row is nobody's. Not so for deliveries: what an operator replays never had one. */
+  needsEffectRow: boolean;
+  perform(work: Work, run: Run): Promise<Report | null>;
+  /** The item came when its time was over, and is not begun. */
+  skip(work: Work, run: Run): Promise<Report | null>;
+  /** The item has failed too often. */
+  giveUp(work: Work, reason: string, body: string, run: Run): Promise<Report | null>;
+}
+
+export interface ConsumeDeps {
+  bus: Bus;
+  database: Database;
+  clock: Clock;
+  log: Log;
+  running: RunningItems;
+  lease: LeaseTimes;
+}
+
+/** Takes items of one kind from the queue and does them. */
+export function consumeItems<Work extends EffectWork>(kind: ItemKind<Work>, concurrency: number, deps: ConsumeDeps): Subscription {
+  return deps.bus.work.consume(kind.name, { concurrency, ackWaitMs: deps.lease.ackWaitMs }, (item) => take(item, kind, deps));
+}
+
+async function take<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Work>, deps: ConsumeDeps): Promise<void> {
+  const body = jsonIn(item.body);
+  if (versionOf(body) !== 1) return versionOf(body) === null ? item.term('not a message of ours') : item.nak(UNKNOWN_VERSION_RETRY_MS);
+  const parsed = kind.schema.safeParse(body);
+  if (!parsed.success) return item.term(`not an item of this kind: ${z.prettifyError(parsed.error)}`);
+  const work = parsed.data;
+  const running = deps.running.begin(work.deadlineAtMs);
+  const mayBeBegun = mayBeDoneAlready(item, work.republished, deps.clock.nowMs());
+  const run: Run = { ...running, mayBeBegun };
+  const lease = keepLease(item, { ...deps.lease, onLost: () => running.abandon(), log: deps.log });
+  try {
+    await settle(item, work, run, kind, deps);
+  } catch (error) {
+    await fail(item, work, run, error, kind, deps);
+  } finally {
+    lease.stop();
+    running.forget();
+  }
+}
+
+/** Does the work and settles its item: the command first, then the ack, so that nothing is lost between the two. */
+async function settle<Work extends EffectWork>(item: WorkItem, work: Work, run: Run, kind: ItemKind<Work>, deps: ConsumeDeps): Promise<void> {
+  if (run.mayBeBegun) {
+    // A second delivery is harmless: the row says whether its result came already, or is not wanted any more.
+    const isOpen = await patiently(() => isEffectOpen(deps.database, work.effectId), run.abandoned);
+    if (isOpen === false || (isOpen === null && kind.needsEffectRow)) return item.ack();
+  }
+  const report = await outcomeOf(item, work, run, kind, deps);
+  // What is done is reported even if the lease was lost meanwhile: of two results of an item the log takes the first.
+  if (report !== null) await reportResult(work, report, run.abandoned, { commands: deps.bus.commands, clock: deps.clock, log: deps.log });
+  await item.ack();
+}
+
+function outcomeOf<Work extends EffectWork>(item: WorkItem, work: Work, run: Run, kind: ItemKind<Work>, { clock }: ConsumeDeps): Promise<Report | null> {
+  if (work.deadlineAtMs <= clock.nowMs()) return kind.skip(work, run);
+  if (item.delivery > MAX_DELIVERIES) return kind.giveUp(work, `its worker died ${MAX_DELIVERIES} times`, item.body, run);
+  return kind.perform(work, run);
+}
+
+/** Sends a failed item back for another try, or gives it up after the last. Whatever fails here leaves the item to its lease. */
+async function fail<Work extends EffectWork>(
+  item: WorkItem,
+  work: Work,
+  run: Run,
+  error: unknown,
+  kind: ItemKind<Work>,
+  { bus, clock, log }: ConsumeDeps,
+): Promise<void> {
+  if (run.abandoned.aborted) return item.nak(0);
+  log.error({ err: error, effect_id: work.effectId, delivery: item.delivery }, 'a work item has failed');
+  if (item.delivery < MAX_DELIVERIES) return item.nak(FAULT_RETRY_MS * 2 ** (item.delivery - 1));
+  const report = await kind.giveUp(work, reasonOf(error), item.body, run);
+  if (report !== null) await reportResult(work, report, run.abandoned, { commands: bus.commands, clock, log });
+  await item.ack();
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Null when the body has none. A version that we do not know is left for a worker that does. */
+function versionOf(body: unknown): number | null {
+  return typeof body === 'object' && body !== null && 'v' in body && typeof body.v === 'number' ? body.v : null;
+}

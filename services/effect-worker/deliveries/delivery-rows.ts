@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
+
+/** What is posted, fixed since the run was settled. */
+export interface StoredDelivery {
+  runId: string;
+  url: string;
+  hostAllowlist: readonly string[] | null;
+  bundleHash: string;
+  body: string;
+  traceparent: string | null;
+  attempts: number;
+  state: 'open' | 'delivered' | 'dead';
+}
+
+const READ: NamedStatement = {
+  name: 'effect_worker_delivery',
+  text: 'select run_id, url, host_allowlist, bundle_hash, body, traceparent, attempts, state from deliveries where id = $1 limit 1',
+};
+/** The condition makes the limit hold however many workers have an item of the delivery. */
+const COUNT: NamedStatement = {
+  name: 'effect_worker_attempt',
+  text: `update deliveries set attempts = attempts + 1 where id = $1 and state = 'open' and attempts < $2 returning attempts`,
+};
+
+const row = z.object({
+  run_id: z.string(),
+  url: z.string(),
+  host_allowlist: z.array(z.string()).nullable(),
+  bundle_hash: z.string(),
+  body: z.string(),
+  traceparent: z.string().nullable(),
+  attempts: z.number(),
+  state: z.enum(['open', 'delivered', 'dead']),
+});
+
+/** Null when there is no such delivery any more. */
+export async function readDelivery(database: Queryable, deliveryId: string): Promise<StoredDelivery | null> {
+  const { rows } = await database.query(READ, [deliveryId]);
+  if (rows[0] === undefined) return null;
+  const { run_id: runId, host_allowlist: hostAllowlist, bundle_hash: bundleHash, ...rest } = row.parse(rows[0]);
+  return { runId, hostAllowlist, bundleHash, ...rest };
+}
+
+/** Counts an attempt that is about to be made. @returns its number; null when the delivery is settled or its attempts are used up */
+export async function countAttempt(database: Queryable, deliveryId: string, maxAttempts: number): Promise<number | null> {
+  const { rows } = await database.query<{ attempts: number }>(COUNT, [deliveryId, maxAttempts]);
+  return rows[0]?.attempts ?? null;
+}

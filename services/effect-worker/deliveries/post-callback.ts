@@ -1,0 +1,47 @@
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { GuardedPoster } from '#shared/http/guarded-post.ts';
+import type { StoredDelivery } from './delivery-rows.ts';
+
+export interface PostOptions {
+  /** The agent's key, which the receiver verifies. */
+  apiKey: string;
+  attempt: number;
+  traceparent: string | null;
+  timeoutMs: number;
+  signal: AbortSignal;
+}
+
+/** What came of one attempt. `reason` is for people and holds nothing that the receiver said. */
+export type Attempt = { delivered: true } | { delivered: false; reason: string; retryAfterMs: number | null };
+
+/**
+ * Posts a callback once. Only 2xx is a success: a redirect is not followed, and an address that is refused counts like a receiver that
+ * does not answer, since it may be another one at the next attempt.
+ * @throws the signal's reason after an abort
+ */
+export async function postCallback(poster: Pick<GuardedPoster, 'post'>, delivery: StoredDelivery, options: PostOptions): Promise<Attempt> {
+  const { apiKey, attempt, traceparent, timeoutMs, signal } = options;
+  const headers = {
+    authorization: `Bearer ${apiKey}`,
+    'content-type': 'application/json',
+    'x-run-id': delivery.runId,
+    'x-switchyard-attempt': String(attempt),
+    ...(traceparent === null ? {} : { traceparent }),
+  };
+  const body = Buffer.from(delivery.body, 'utf8');
+  try {
+    const { status, retryAfterMs } = await poster.post({ url: delivery.url, hostAllowlist: delivery.hostAllowlist, headers, body, timeoutMs, signal });
+    if (status >= 200 && status < 300) return { delivered: true };
+    return { delivered: false, reason: `the receiver answered ${status}`, retryAfterMs };
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return { delivered: false, reason: reasonOf(error), retryAfterMs: null };
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof SwitchyardError)) return 'the request failed';
+  if (error.code === 'outbound.refused') return `the address was refused: ${error.message}`;
+  const why = error.details['reason'];
+  return typeof why === 'string' ? `the receiver can't be reached (${why})` : "the receiver can't be reached";
+}

@@ -1,0 +1,406 @@
+import type { ServerResponse } from 'node:http';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Bus, WorkItem } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { migrate } from '#shared/storage/migrate.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openHandMadeServer, type ToolServerDouble } from './test-support/tool-server-doubles.ts';
+import { callItem, deliveryItem, listItem, SESSION, WAIT, WorkHouse } from './test-support/work-house.ts';
+
+let database: Database;
+/** How far the clock of the bus and of the workers is ahead. */
+let aheadMs = 0;
+const clock = { nowMs: () => systemClock.nowMs() + aheadMs };
+let bus: Bus;
+let house: WorkHouse;
+let server: ToolServerDouble;
+let bundleHash: string;
+/** The answer to a call; undefined leaves it open. */
+let onCall: (response: ServerResponse) => unknown;
+/** What was posted, by attempt. */
+let posts: string[];
+const poster = {
+  post: async ({ headers }: { headers: Record<string, string> }) => {
+    posts.push(headers['x-switchyard-attempt'] ?? '');
+    return { status: 200, retryAfterMs: null };
+  },
+};
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  await migrate(database);
+}, 60_000);
+afterAll(() => database.close());
+
+beforeEach(async () => {
+  aheadMs = 0;
+  posts = [];
+  onCall = () => ({ content: [{ type: 'text', text: 'done' }] });
+  bus = await openMemoryBus({ database, clock });
+  house = await WorkHouse.open({ database, bus });
+  server = await openHandMadeServer((message, response) => {
+    if (message.method === 'tools/list') return { tools: [{ name: 'a', inputSchema: { type: 'object' } }] };
+    return message.method === 'tools/call' ? onCall(response) : undefined;
+  });
+  bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
+});
+afterEach(async () => {
+  await house.close();
+  await server.close();
+  await bus.close();
+  await database.query('delete from bundles');
+});
+
+const start = (deps: Parameters<WorkHouse['start']>[1] = {}, config: Parameters<WorkHouse['start']>[0] = {}) => house.start(config, { poster, clock, ...deps });
+const callsMade = () => server.messages('tools/call').length;
+
+async function call(fields: Parameters<typeof callItem>[3] = {}, { repeatable = false } = {}) {
+  return callItem(bundleHash, await house.toolList([{ name: 'a', repeatable }]), 'shop:a', fields);
+}
+
+const delivery = async (fields: Parameters<typeof deliveryItem>[1] = {}) =>
+  deliveryItem(await house.delivery({ url: 'https://receiver.example/', bundleHash }), fields);
+
+/** The same bus, but for what the workers take from it. */
+function busThat(change: (item: WorkItem) => Partial<WorkItem>, commands: Bus['commands'] = bus.commands): Bus {
+  return {
+    ...bus,
+    commands,
+    work: {
+      publish: (kind, messageId, body) => bus.work.publish(kind, messageId, body),
+      consume: (kind, options, handler) => bus.work.consume(kind, { ...options, ackWaitMs: 60_000 }, (item) => handler({ ...item, ...change(item) })),
+    },
+  };
+}
+
+async function deadLetters() {
+  const { rows } = await database.query<{ id: string; source: string; reason: string; body: string }>('select id, source, reason, body from dead_letters');
+  return rows;
+}
+
+describe('the rules of work', () => {
+  it('DESIGN 6 rule 1: an item whose outbox row outlived its publish comes again as republished, and is not done twice', async () => {
+    await start();
+    const item = await call();
+    await house.effect(item.effectId, 'open');
+    await house.publish('tool', item);
+    await house.reportOf('tool.completed', item.effectId);
+    await house.gone(item.effectId);
+    await database.query(`update effects set state = 'done' where id = $1`, [item.effectId]);
+    await house.close();
+    await bus.close();
+    // As after the restart of a broker: it does not know any more that it had this item.
+    bus = await openMemoryBus({ database, clock });
+    house = await WorkHouse.open({ database, bus });
+    await start();
+    await house.publish('tool', { ...item, republished: true });
+
+    await house.gone(item.effectId);
+    expect(callsMade()).toBe(1);
+  });
+
+  it('DESIGN 6 rule 2: a first delivery reads nothing of its effect', async () => {
+    await start();
+    const [tool, callback] = [await call(), await delivery()];
+    await house.publish('tool', tool);
+    await house.publish('delivery', callback);
+    await house.reportOf('tool.completed', tool.effectId);
+    await house.reportOf('delivery.reported', callback.effectId);
+    expect(house.queries).not.toContain('effect_state');
+  });
+
+  it.each(['done', 'superseded'] as const)('DESIGN 6 rule 2: an item that comes again is acked when its effect is %s', async (state) => {
+    const [again, republished, old, posted] = [await call(), await call({ republished: true }), await call(), await delivery()];
+    for (const { effectId } of [again, republished, old, posted]) await house.effect(effectId, state);
+    await house.dieWith('tool', again);
+    await house.dieWith('delivery', posted);
+    await house.publish('tool', republished);
+    await house.publish('tool', old);
+    aheadMs = 61_000;
+    await start();
+
+    for (const { effectId } of [again, republished, old, posted]) await house.gone(effectId);
+    expect({ calls: callsMade(), posts, commands: house.commands }).toEqual({ calls: 0, posts: [], commands: [] });
+    expect(house.queries.filter((name) => name === 'effect_state')).toHaveLength(4);
+  });
+
+  it('DESIGN 6 rule 2: an item that comes again is done when its effect is open, and a tool is not called when it has none', async () => {
+    const [open, nobodys] = [await call({ republished: true }), await call({ republished: true })];
+    await house.effect(open.effectId, 'open');
+    await start();
+    await house.publish('tool', nobodys);
+    await house.publish('tool', open);
+
+    expect((await house.reportOf('tool.completed', open.effectId)).outcome).toMatchObject({ type: 'result', data: 'done' });
+    await house.gone(nobodys.effectId);
+    expect(callsMade()).toBe(1);
+  });
+
+  it('DESIGN 6 rule 3: a call that must not happen twice is claimed right before its request', async () => {
+    let claimed: unknown[] = [];
+    const item = await call();
+    onCall = (response) => {
+      const looking = database.query('select 1 as one from claims where effect_id = $1', [item.effectId]);
+      void looking.then(({ rows }) => {
+        claimed = rows;
+        response.destroy();
+      });
+    };
+    await start();
+    await house.publish('tool', item);
+    await house.reportOf('tool.completed', item.effectId);
+    expect(claimed).toHaveLength(1);
+  });
+
+  it('DESIGN 6 rule 3: a claim that exists makes the outcome unknown, and nothing is asked', async () => {
+    const item = await call();
+    await house.effect(item.effectId, 'open');
+    await database.query('insert into claims (effect_id) values ($1)', [item.effectId]);
+    await house.dieWith('tool', item);
+    await start();
+
+    expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
+    expect(callsMade()).toBe(0);
+  });
+
+  it('DESIGN 6 rule 3: a call that bears it is made again without a claim', async () => {
+    const item = await call({}, { repeatable: true });
+    await house.effect(item.effectId, 'open');
+    await house.dieWith('tool', item);
+    await start();
+
+    expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result', data: 'done' });
+    expect((await database.query('select 1 as one from claims where effect_id = $1', [item.effectId])).rows).toEqual([]);
+  });
+
+  it('DESIGN 6 rule 4: an item whose lease can not be extended is aborted before another worker may have it', async () => {
+    let tookMs = 0;
+    const item = await call();
+    await house.effect(item.effectId, 'open');
+    onCall = (response) => {
+      const sinceMs = performance.now();
+      response.on('close', () => {
+        tookMs = performance.now() - sinceMs;
+      });
+    };
+    const away = busThat(() => ({ working: () => Promise.reject(new Error('the broker is away')) }));
+    await start({ bus: away }, { lease: { ackWaitMs: 500, extendEveryMs: 100 } });
+    await house.publish('tool', item);
+
+    expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
+    await vi.waitFor(() => expect(tookMs).toBeGreaterThan(0), WAIT);
+    expect(tookMs).toBeLessThan(500);
+    expect(callsMade()).toBe(1);
+  });
+
+  it('DESIGN 6 rule 5: what is past its deadline is not begun', async () => {
+    const past = { deadlineAtMs: clock.nowMs() - 1 };
+    const list = listItem(bundleHash, ['shop'], past);
+    const [tool, callback] = [await call(past), await delivery(past)];
+    const begun = await call({ ...past, republished: true });
+    await house.effect(begun.effectId, 'open');
+    await database.query('insert into claims (effect_id) values ($1)', [begun.effectId]);
+    await start();
+    for (const item of [tool, begun, list]) await house.publish('tool', item);
+    await house.publish('delivery', callback);
+
+    expect((await house.reportOf('tool.completed', tool.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'timeout' });
+    expect((await house.reportOf('tool.completed', begun.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
+    expect(await house.reportOf('tools.listed', list.effectId)).toMatchObject({ lists: {}, unavailable: { shop: 'unreachable' } });
+    await house.gone(callback.effectId);
+    expect({ calls: callsMade(), posts, attempts: await house.attemptsOf(callback.deliveryId) }).toEqual({ calls: 0, posts: [], attempts: 0 });
+    expect(house.commands.filter(({ type }) => type === 'delivery.reported')).toEqual([]);
+  });
+
+  it('DESIGN 6 rule 6: what the queue has held for a day is dropped', async () => {
+    const callback = await delivery({ deadlineAtMs: clock.nowMs() + 48 * 3_600_000 });
+    await house.publish('delivery', callback);
+    aheadMs = 24 * 3_600_000 + 1_000;
+    await start();
+    await house.gone(callback.effectId);
+    expect(posts).toEqual([]);
+  });
+
+  it('DESIGN 6 rule 6: a result waits for room in the log, and its item is acked only then', async () => {
+    const item = await call();
+    let refusals = 0;
+    const acks: string[] = [];
+    const commands: Bus['commands'] = {
+      ...bus.commands,
+      append: async (partition, messageId, body) => {
+        acks.push('append');
+        if (refusals < 2) {
+          refusals += 1;
+          throw new SwitchyardError('bus.full', 'the command log is full');
+        }
+        return bus.commands.append(partition, messageId, body);
+      },
+    };
+    const noting = async (ack: () => Promise<void>) => {
+      acks.push('ack');
+      await ack();
+    };
+    await start({ bus: busThat(({ ack }) => ({ ack: () => noting(ack) }), commands) });
+    await house.publish('tool', item);
+
+    await house.reportOf('tool.completed', item.effectId);
+    await house.gone(item.effectId);
+    expect(acks).toEqual(['append', 'append', 'append', 'ack']);
+    expect(callsMade()).toBe(1);
+  });
+
+  it('DESIGN 6 rule 7: attempts are counted in the row, and never by the queue', async () => {
+    const callback = await delivery();
+    await house.effect(callback.effectId, 'open');
+    await house.dieWith('delivery', callback, 3);
+    await start();
+
+    expect(await house.reportOf('delivery.reported', callback.effectId)).toMatchObject({ outcome: 'delivered', attempts: 1 });
+    expect(posts).toEqual(['1']);
+  });
+
+  it('DESIGN 6 rule 7: a worker that dies with the last attempt leaves the delivery exhausted, and not one attempt more is made', async () => {
+    const deliveryId = await house.delivery({ url: 'https://receiver.example/', bundleHash, attempts: 5 });
+    const item = deliveryItem(deliveryId);
+    await house.effect(item.effectId, 'open');
+    await house.dieWith('delivery', item);
+    await start();
+
+    expect(await house.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'exhausted', attempts: 5 });
+    expect(posts).toEqual([]);
+    expect(await house.attemptsOf(deliveryId)).toBe(5);
+  });
+});
+
+describe('an item that fails five times', () => {
+  afterEach(() => database.query('delete from dead_letters'));
+
+  it('of a tool becomes a failure to its owner and a dead letter, whatever its workers died of', async () => {
+    const [item, list] = [await call(), listItem(bundleHash, ['shop'])];
+    for (const { effectId } of [item, list]) await house.effect(effectId, 'open');
+    await house.dieWith('tool', item, 5);
+    await house.dieWith('tool', list, 5);
+    await start();
+
+    expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
+    expect(await house.reportOf('tools.listed', list.effectId)).toMatchObject({ unavailable: { shop: 'unreachable' } });
+    const letters = await deadLetters();
+    expect(letters.map(({ id }) => id).sort()).toEqual([item.effectId, list.effectId].sort());
+    expect(letters.every(({ source }) => source === 'tool')).toBe(true);
+    expect(JSON.parse(letters.find(({ id }) => id === item.effectId)?.body ?? '')).toMatchObject({ type: 'call', toolId: 'shop:a' });
+    expect(callsMade()).toBe(0);
+  });
+
+  it('says why it failed the last time', async () => {
+    const item = { ...(await call()), bundleHash: 'unknown' };
+    await house.effect(item.effectId, 'open');
+    await house.dieWith('tool', item, 4);
+    await start();
+
+    await house.reportOf('tool.completed', item.effectId);
+    expect(await deadLetters()).toMatchObject([{ id: item.effectId, reason: 'no configuration unknown is stored' }]);
+  });
+
+  it('of a delivery is reported as exhausted; its dead letter comes with the owner’s commit', async () => {
+    const callback = await delivery();
+    await house.effect(callback.effectId, 'open');
+    await house.dieWith('delivery', callback, 5);
+    await start();
+
+    expect(await house.reportOf('delivery.reported', callback.effectId)).toMatchObject({
+      outcome: 'exhausted',
+      attempts: 0,
+      reason: 'its worker died 5 times',
+    });
+    expect(await deadLetters()).toEqual([]);
+    expect(posts).toEqual([]);
+  });
+});
+
+describe('a message', () => {
+  it('of another version is left for a worker that knows it, and what is none of ours is dropped', async () => {
+    const [later, strange, next] = [{ ...(await call()), v: 2 }, { ...(await call()), turnId: 7 }, await call()];
+    await start({}, { concurrency: { tool: 1, delivery: 1 } });
+    for (const item of [later, strange, next]) await house.publish('tool', item);
+
+    await house.reportOf('tool.completed', next.effectId);
+    await house.gone(strange.effectId);
+    const { rows } = await database.query('select 1 as one from bus_work where message_id = $1', [later.effectId]);
+    expect(rows).toHaveLength(1);
+    expect(house.commands).toHaveLength(1);
+  });
+});
+
+describe('a database that is away', () => {
+  it('is waited for, and uses up no delivery', async () => {
+    let failures = 0;
+    const away: Database = {
+      query: (statement, parameters) => {
+        if (typeof statement !== 'string' && statement.name === 'effect_worker_claim' && failures < 2) {
+          failures += 1;
+          return Promise.reject(new SwitchyardError('service.unreachable', 'no connection'));
+        }
+        return database.query(statement, parameters);
+      },
+      transaction: (work) => database.transaction(work),
+      close: () => database.close(),
+    };
+    await start({ database: away });
+    const item = await call();
+    await house.publish('tool', item);
+
+    expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result' });
+    expect({ failures, calls: callsMade() }).toEqual({ failures: 2, calls: 1 });
+    expect(house.lines.join()).not.toContain('a work item has failed');
+  });
+});
+
+describe('stopping', () => {
+  it('waits for what is in hand', async () => {
+    let answer: ServerResponse | undefined;
+    onCall = (response) => {
+      answer = response;
+    };
+    const worker = await start();
+    const item = await call();
+    await house.publish('tool', item);
+    await vi.waitFor(() => expect(answer).toBeDefined(), WAIT);
+    const stopped = worker.stop();
+    const id = server.messages('tools/call')[0]?.id;
+    answer
+      ?.writeHead(200, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'late' }] } }));
+    await stopped;
+
+    expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result', data: 'late' });
+  });
+
+  it('hands back what takes too long, and another worker does it', async () => {
+    onCall = () => undefined;
+    const worker = await start({}, { drainTimeoutMs: 50 });
+    const item = await call({}, { repeatable: true });
+    await house.effect(item.effectId, 'open');
+    await house.publish('tool', item);
+    await vi.waitFor(() => expect(callsMade()).toBe(1), WAIT);
+    await worker.stop();
+    expect(house.commands).toEqual([]);
+
+    onCall = () => ({ content: [] });
+    await start();
+    expect(await house.reportOf('tool.completed', item.effectId)).toMatchObject({ sessionId: SESSION, outcome: { type: 'result' } });
+  });
+
+  it('does only what it was told to', async () => {
+    await start({}, { kinds: ['tool'] });
+    const [tool, callback] = [await call(), await delivery()];
+    await house.publish('delivery', callback);
+    await house.publish('tool', tool);
+    await house.reportOf('tool.completed', tool.effectId);
+    expect(posts).toEqual([]);
+    await start({}, { kinds: ['delivery'] });
+    expect(await house.reportOf('delivery.reported', callback.effectId)).toMatchObject({ outcome: 'delivered' });
+  });
+});

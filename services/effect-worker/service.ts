@@ -1,0 +1,88 @@
+import type { Bus, Subscription } from '#bus/bus.ts';
+import type { Clock } from '#shared/clock.ts';
+import { agentApiKey } from '#shared/config/load-bundle.ts';
+import type { Environment } from '#shared/config/secret-ref.ts';
+import type { GuardedPoster } from '#shared/http/guarded-post.ts';
+import type { Database } from '#shared/storage/database.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { Bundles } from './bundles.ts';
+import { type ConsumeDeps, consumeItems } from './consume-items.ts';
+import { deliveryItems } from './deliveries/deliver.ts';
+import { DEFAULT_LEASE, type LeaseTimes } from './lease.ts';
+import { RunningItems } from './running-items.ts';
+import { discoverTools } from './tools/discover-tools.ts';
+import { toolItems } from './tools/tool-items.ts';
+import { ToolLists } from './tools/tool-lists.ts';
+import { ToolServers } from './tools/tool-servers.ts';
+
+/** Items at once. They mostly wait for servers; each kind has its own share, so that slow tools never hold callbacks up. */
+const DEFAULT_CONCURRENCY = { tool: 128, delivery: 64 };
+const DEFAULT_TIMEOUTS = { toolCallMs: 60_000, longestToolCallMs: 300_000, deliveryMs: 10_000 };
+
+export interface EffectWorkerConfig {
+  /** What this process does. */
+  kinds: readonly ('tool' | 'delivery')[];
+  /** Attempts of one delivery in all. */
+  maxDeliveryAttempts: number;
+  /** How long a stop waits for items in hand; what is left then goes back to the queue. */
+  drainTimeoutMs: number;
+  concurrency?: { tool: number; delivery: number };
+  lease?: LeaseTimes;
+  /** Of a tool call without a sign of progress, of one with, and of one attempt of a delivery. */
+  timeouts?: Partial<typeof DEFAULT_TIMEOUTS>;
+}
+
+export interface EffectWorkerDeps {
+  config: EffectWorkerConfig;
+  /** Where the keys are read from that configurations name. */
+  environment: Environment;
+  bus: Bus;
+  database: Database;
+  /** Belongs to the caller, who closes it after the worker has stopped. */
+  poster: Pick<GuardedPoster, 'post'>;
+  clock: Clock;
+  log: Log;
+}
+
+/**
+ * Does what actors wait for outside the house, model calls excepted: calls of tools, and deliveries of callbacks.
+ * @throws `config.invalid` naming the variable when the agent's key, which callbacks carry, is not set
+ */
+export async function startEffectWorker(deps: EffectWorkerDeps): Promise<{ stop(): Promise<void> }> {
+  const { config, environment, bus, database, poster, clock, log } = deps;
+  const { kinds, maxDeliveryAttempts: maxAttempts, concurrency = DEFAULT_CONCURRENCY, lease = DEFAULT_LEASE } = config;
+  const timeouts = { ...DEFAULT_TIMEOUTS, ...config.timeouts };
+  const bundles = new Bundles(database);
+  const running = new RunningItems({ clock });
+  const consume: ConsumeDeps = { bus, database, clock, log, running, lease };
+  const stops: (() => Promise<void>)[] = [];
+  const consumers: Subscription[] = [];
+
+  if (kinds.includes('delivery')) {
+    const newest = await bundles.newest();
+    // Better now than at the first callback. Without a configuration there is nobody to call back yet.
+    if (newest !== null) agentApiKey(newest, environment);
+    const items = deliveryItems({ database, bundles, environment, poster, maxAttempts, timeoutMs: timeouts.deliveryMs, log });
+    consumers.push(consumeItems(items, concurrency.delivery, consume));
+  }
+  if (kinds.includes('tool')) {
+    const servers = new ToolServers({ environment, clock });
+    const lists = new ToolLists({ database, servers, clock, log });
+    const discovery = discoverTools({ bundles, lists, log });
+    const { toolCallMs: timeoutMs, longestToolCallMs: longestMs } = timeouts;
+    const items = toolItems({ database, bundles, servers, lists, timeoutMs, longestMs, clock, log });
+    consumers.push(consumeItems(items, concurrency.tool, consume));
+    stops.push(async () => {
+      await Promise.all([discovery.stop(), lists.stop()]);
+      await servers.close();
+    });
+  }
+  return {
+    async stop() {
+      const giveUp = setTimeout(() => running.abandonAll(), config.drainTimeoutMs);
+      await Promise.all(consumers.map((consumer) => consumer.stop()));
+      clearTimeout(giveUp);
+      await Promise.all(stops.map((stop) => stop()));
+    },
+  };
+}

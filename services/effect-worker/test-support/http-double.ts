@@ -1,0 +1,50 @@
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface Heard {
+  method: string;
+  url: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+export interface HttpDouble {
+  port: number;
+  /** What was asked, in order. */
+  heard: Heard[];
+  close(): Promise<void>;
+}
+
+/** An HTTP server on this machine whose answers are the test's. */
+export async function openHttpDouble(answer: (heard: Heard, response: ServerResponse, request: IncomingMessage) => void | Promise<void>): Promise<HttpDouble> {
+  const heard: Heard[] = [];
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const one = { method: request.method ?? '', url: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks) };
+    heard.push(one);
+    await answer(one, response, request);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: portOf(server.address()),
+    heard,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** A port of this machine on which nobody listens. */
+export async function freePort(): Promise<number> {
+  const server = await openHttpDouble(() => {});
+  await server.close();
+  return server.port;
+}
+
+function portOf(address: string | AddressInfo | null): number {
+  if (typeof address !== 'object' || address === null) throw new TypeError('not a TCP address');
+  return address.port;
+}

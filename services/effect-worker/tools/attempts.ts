@@ -1,0 +1,81 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Clock } from '#shared/clock.ts';
+import { ToolFailure } from './tool-failure.ts';
+
+/** Tries of one request in all, whatever they end with. */
+const MAX_TRIES = 4;
+/** After a server that was not there, one after the other: a restart behind a load balancer, not an outage. */
+const UNREACHABLE_PAUSES_MS = [250, 1_000];
+/** After a server that asked for it without saying how long. */
+const BUSY_PAUSES_MS = [1_000, 2_000];
+/** Before something is asked for a second time that may have been done already. */
+const AGAIN_PAUSE_MS = 250;
+/** JSON-RPC: the server met an error of its own. */
+const INTERNAL_ERROR = -32_603;
+
+export interface AttemptOptions {
+  /** Whether the request may be carried out twice. */
+  repeatable: boolean;
+  /** Ends the tries. */
+  signal: AbortSignal;
+  deadlineAtMs: number;
+  clock: Clock;
+}
+
+/**
+ * Makes a request until it has an answer, or a failure that another try would not change. What was certainly not carried out is tried
+ * again; of what may have been, only requests that bear it.
+ * @throws ToolFailure of the last try; `stopped` when the signal came between two
+ */
+export async function withAttempts<Result>({ repeatable, signal, deadlineAtMs, clock }: AttemptOptions, attempt: () => Promise<Result>): Promise<Result> {
+  const earlier: ToolFailure[] = [];
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof ToolFailure)) throw error;
+      const pauseMs = pauseAfter(error, earlier, repeatable);
+      if (pauseMs === null || signal.aborted || clock.nowMs() + pauseMs >= deadlineAtMs) throw error;
+      earlier.push(error);
+      await pause(pauseMs, undefined, { signal }).catch(() => {
+        throw new ToolFailure('stopped', 'the call was given up', { sent: error.sent });
+      });
+    }
+  }
+}
+
+/** Whoever waits for a connection that others wait for, too, need not wait for its end. @throws ToolFailure `stopped` when the signal comes first */
+export function orStopped<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    // A request under way ends by the same signal, and knows whether it was sent: it comes first when there is one.
+    const onAbort = () => setImmediate(() => reject(new ToolFailure('stopped', 'the call was given up')));
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}
+
+/** How long to wait before the next try; null when there is none. */
+function pauseAfter(failure: ToolFailure, earlier: readonly ToolFailure[], repeatable: boolean): number | null {
+  if (!failure.retryable || earlier.length + 1 >= MAX_TRIES) return null;
+  const before = earlier.filter(({ kind }) => kind === failure.kind).length;
+  switch (failure.kind) {
+    case 'unreachable':
+      return UNREACHABLE_PAUSES_MS[before] ?? null;
+    case 'busy': {
+      const pauseMs = BUSY_PAUSES_MS[before];
+      return pauseMs === undefined ? null : (failure.retryAfterMs ?? pauseMs);
+    }
+    case 'session_lost':
+      return before === 0 ? 0 : null;
+    case 'lost':
+      return repeatable && before === 0 ? AGAIN_PAUSE_MS : null;
+    case 'error':
+      return repeatable && before === 0 && failure.rpcCode === INTERNAL_ERROR ? AGAIN_PAUSE_MS : null;
+    case 'auth_failed':
+    case 'timeout':
+    case 'unreadable':
+    case 'stopped':
+      return null;
+  }
+}

@@ -1,0 +1,296 @@
+import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { z } from 'zod';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { migrate } from '#shared/storage/migrate.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import type { EffectWorkerConfig } from '../service.ts';
+import { freePort, openHttpDouble } from '../test-support/http-double.ts';
+import {
+  answerError,
+  type Misbehave,
+  openHandMadeServer,
+  openSdkToolServer,
+  type SdkToolServer,
+  type ToolServerDouble,
+} from '../test-support/tool-server-doubles.ts';
+import { callItem, TOOL_KEY, WAIT, WorkHouse } from '../test-support/work-house.ts';
+
+let database: Database;
+let bus: Bus;
+let house: WorkHouse;
+const doubles: { close(): Promise<void> }[] = [];
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  await migrate(database);
+}, 60_000);
+afterAll(() => database.close());
+
+beforeEach(async () => {
+  bus = await openMemoryBus({ database, clock: systemClock });
+  house = await WorkHouse.open({ database, bus });
+});
+afterEach(async () => {
+  await house.close();
+  await Promise.all(doubles.splice(0).map((double) => double.close()));
+  await bus.close();
+  await database.query('delete from bundles');
+});
+
+async function sdkServer(register: (server: McpServer) => void): Promise<SdkToolServer> {
+  const server = await openSdkToolServer(register);
+  doubles.push(server);
+  return server;
+}
+
+async function handMade(misbehave: Misbehave): Promise<ToolServerDouble> {
+  const server = await openHandMadeServer(misbehave);
+  doubles.push(server);
+  return server;
+}
+
+/** Calls one tool of one server and gives what its owner is told. */
+async function call(
+  port: number,
+  options: { repeatable?: boolean; arguments?: Record<string, unknown>; config?: Partial<EffectWorkerConfig>; hasKey?: boolean; deadlineInMs?: number } = {},
+) {
+  const { repeatable = false, arguments: args = {}, config = {}, hasKey = false, deadlineInMs = 30_000 } = options;
+  const bundleHash = await house.bundle([{ id: 'shop', port, hasKey }]);
+  const listHash = await house.toolList([{ name: 'a', repeatable }]);
+  await house.start({ kinds: ['tool'], ...config });
+  const item = callItem(bundleHash, listHash, 'shop:a', { arguments: args, deadlineAtMs: systemClock.nowMs() + deadlineInMs });
+  await house.publish('tool', item);
+  return { ...(await house.reportOf('tool.completed', item.effectId)), effectId: item.effectId };
+}
+
+const textOf = (text: string) => ({ content: [{ type: 'text' as const, text }] });
+const calls =
+  (misbehave: Misbehave): Misbehave =>
+  (message, response, heard) =>
+    message.method === 'tools/call' ? misbehave(message, response, heard) : undefined;
+
+describe('a call that certainly was not carried out', () => {
+  it('has failed as unreachable when nobody listens, after three tries', async () => {
+    const { outcome } = await call(await freePort());
+    expect(outcome).toEqual({ type: 'failed', reason: 'unreachable', message: "the tool server can't be reached" });
+  });
+
+  it.each([401, 403])('has failed as auth_failed when the server answers %s, without a storm of tries', async (status) => {
+    const server = await openHttpDouble((_, response) => void response.writeHead(status).end('who are you?'));
+    doubles.push(server);
+    const { outcome } = await call(server.port, { hasKey: true });
+    expect(outcome).toMatchObject({ type: 'failed', reason: 'auth_failed' });
+    // One by the call; the discovery at the start may have been another.
+    expect(server.heard.length).toBeLessThanOrEqual(2);
+    expect(house.lines.join()).not.toContain(TOOL_KEY);
+    expect(JSON.stringify(house.commands)).not.toContain('who are you');
+  });
+
+  it.each([
+    ['there is no such tool', -32_601],
+    ['it does not take the arguments', -32_602],
+  ])('is refused when the server says that %s', async (_, code) => {
+    const server = await handMade(calls((message, response) => answerError(response, message, code, 'no, thanks')));
+    const { outcome } = await call(server.port);
+    expect(outcome).toEqual({ type: 'failed', reason: 'refused', message: 'no, thanks' });
+  });
+
+  it('is refused when the configuration names no such server', async () => {
+    const bundleHash = await house.bundle([]);
+    await house.start({ kinds: ['tool'] });
+    const item = callItem(bundleHash, await house.toolList([]), 'shop:a');
+    await house.publish('tool', item);
+    expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'refused' });
+  });
+
+  it('never follows a redirect to another host', async () => {
+    const elsewhere = await handMade(calls(() => textOf('from elsewhere')));
+    const server = await openHttpDouble((_, response) => void response.writeHead(307, { location: `http://127.0.0.1:${elsewhere.port}/mcp` }).end());
+    doubles.push(server);
+    const { outcome } = await call(server.port);
+    expect(outcome).toMatchObject({ type: 'failed', reason: 'unreachable' });
+    expect(elsewhere.heard).toEqual([]);
+  });
+
+  it('waits as long as a busy server asks, and passes then', async () => {
+    let turnedAway = 0;
+    const server = await handMade(
+      calls((_message, response) => {
+        if (turnedAway > 0) return textOf('at last');
+        turnedAway += 1;
+        return void response.writeHead(503, { 'retry-after': '0' }).end();
+      }),
+    );
+    const { outcome } = await call(server.port);
+    expect(outcome).toMatchObject({ type: 'result', data: 'at last' });
+  });
+
+  it('has failed as timeout when its time is over before a slot is free', async () => {
+    const server = await handMade(calls(() => undefined));
+    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
+    const listHash = await house.toolList([{ name: 'a' }]);
+    await house.start({ kinds: ['tool'], timeouts: { toolCallMs: 2_000 } });
+    const first = Array.from({ length: 16 }, () => callItem(bundleHash, listHash, 'shop:a'));
+    for (const item of first) await house.publish('tool', item);
+    await vi.waitFor(() => expect(server.messages('tools/call')).toHaveLength(16), WAIT);
+    const late = callItem(bundleHash, listHash, 'shop:a', { deadlineAtMs: systemClock.nowMs() + 300 });
+    await house.publish('tool', late);
+
+    expect((await house.reportOf('tool.completed', late.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'timeout' });
+    expect(server.messages('tools/call')).toHaveLength(16);
+    await Promise.all(first.map(({ effectId }) => house.reportOf('tool.completed', effectId)));
+  });
+});
+
+describe('a call that may have been carried out', () => {
+  const cutOff: Misbehave = calls((_message, response) => void response.destroy());
+
+  it('has an unknown outcome, and is not made again, when the connection is lost', async () => {
+    const server = await handMade(cutOff);
+    const { outcome } = await call(server.port);
+    expect(outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
+    expect(server.messages('tools/call')).toHaveLength(1);
+  });
+
+  it('is made once more, when it bears that', async () => {
+    const server = await handMade(cutOff);
+    const { outcome } = await call(server.port, { repeatable: true });
+    expect(outcome).toMatchObject({ type: 'failed', reason: 'unreachable' });
+    expect(server.messages('tools/call')).toHaveLength(2);
+  });
+
+  it('has an unknown outcome when the stream of its answer ends without it', async () => {
+    const server = await handMade(calls((_message, response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(': nothing\n\n')));
+    const { outcome } = await call(server.port);
+    expect(outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
+  });
+
+  it('has an unknown outcome when it takes too long, and the server is told that nobody waits', async () => {
+    const server = await handMade(calls(() => undefined));
+    const { outcome } = await call(server.port, { config: { timeouts: { toolCallMs: 100 } } });
+    expect(outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
+    await vi.waitFor(() => expect(server.messages('notifications/cancelled')).toHaveLength(1), WAIT);
+  });
+
+  it('has timed out when it takes too long and changes nothing', async () => {
+    const server = await handMade(calls(() => undefined));
+    const { outcome } = await call(server.port, { repeatable: true, config: { timeouts: { toolCallMs: 100 } } });
+    expect(outcome).toMatchObject({ type: 'failed', reason: 'timeout' });
+  });
+
+  it('ends with its item’s time, whatever a tool is given otherwise', async () => {
+    const server = await handMade(calls(() => undefined));
+    const { outcome } = await call(server.port, { deadlineInMs: 400 });
+    expect(outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
+  });
+});
+
+describe('an answer', () => {
+  it('that is an error of the tool is the model’s to deal with', async () => {
+    const server = await sdkServer((mcp) => mcp.registerTool('a', { inputSchema: { city: z.string() } }, () => ({ ...textOf('no such city'), isError: true })));
+    const { outcome } = await call(server.port, { arguments: { city: 'Atlantis' } });
+    expect(outcome).toEqual({ type: 'result', data: 'no such city', metadata: {}, isError: true });
+  });
+
+  it('that breaks the protocol is an error that the model learns of', async () => {
+    const server = await handMade(calls((_message, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('{"half":')));
+    const { outcome } = await call(server.port);
+    expect(outcome).toMatchObject({ type: 'result', isError: true });
+  });
+
+  it('of another error of the server is the model’s, and is asked for once more where that costs nothing', async () => {
+    const server = await handMade(calls((message, response) => answerError(response, message, -32_603, 'out of luck')));
+    const { outcome } = await call(server.port, { repeatable: true });
+    expect(outcome).toEqual({ type: 'result', data: { error: 'out of luck' }, metadata: {}, isError: true });
+    expect(server.messages('tools/call')).toHaveLength(2);
+  });
+
+  it('is what the tool gave, with the arguments as they were sent and our key', async () => {
+    let received: unknown;
+    const server = await sdkServer((mcp) =>
+      mcp.registerTool('a', { inputSchema: { city: z.string(), days: z.number() }, outputSchema: { sky: z.string() } }, (args) => {
+        received = args;
+        return { structuredContent: { sky: 'blue' }, ...textOf('{"sky":"blue"}'), _meta: { source: 'station 7' } };
+      }),
+    );
+    const { outcome } = await call(server.port, { arguments: { city: 'Oslo', days: 3 }, hasKey: true });
+    expect(outcome).toEqual({ type: 'result', data: { sky: 'blue' }, metadata: { source: 'station 7' }, isError: false });
+    expect(received).toEqual({ city: 'Oslo', days: 3 });
+    expect(server.heard.every(({ headers }) => headers.authorization === `Bearer ${TOOL_KEY}`)).toBe(true);
+    expect(house.lines.join()).not.toContain(TOOL_KEY);
+  });
+
+  it('may take longer than a tool is given, as long as there is progress', async () => {
+    const server = await sdkServer((mcp) =>
+      mcp.registerTool('a', {}, async ({ _meta, sendNotification }) => {
+        const progressToken = _meta?.progressToken ?? 0;
+        for (let progress = 1; progress <= 6; progress += 1) {
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          await sendNotification({ method: 'notifications/progress', params: { progressToken, progress } });
+        }
+        return textOf('done');
+      }),
+    );
+    const { outcome } = await call(server.port, { config: { timeouts: { toolCallMs: 400 } } });
+    expect(outcome).toMatchObject({ type: 'result', data: 'done' });
+  });
+});
+
+describe('a session', () => {
+  it('is shared by all calls, and opened anew when the server has lost it', async () => {
+    const server = await sdkServer((mcp) => mcp.registerTool('a', {}, () => textOf('here')));
+    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
+    const listHash = await house.toolList([{ name: 'a' }]);
+    await house.start({ kinds: ['tool'] });
+    const ask = async () => {
+      const item = callItem(bundleHash, listHash, 'shop:a');
+      await house.publish('tool', item);
+      return (await house.reportOf('tool.completed', item.effectId)).outcome;
+    };
+    await Promise.all([ask(), ask(), ask()]);
+    expect(server.messages('initialize')).toHaveLength(1);
+
+    await server.forgetSessions();
+    expect(await ask()).toMatchObject({ type: 'result', data: 'here' });
+    expect(server.messages('initialize')).toHaveLength(2);
+  });
+
+  it('that is lost again and again does not keep a call for ever', async () => {
+    let made = 0;
+    const server = await handMade(
+      calls((_message, response) => {
+        made += 1;
+        return void response.writeHead(404).end();
+      }),
+    );
+    const { outcome } = await call(server.port);
+    expect(outcome).toMatchObject({ type: 'failed', reason: 'unreachable' });
+    expect(made).toBe(2);
+  });
+});
+
+describe('a server that is away', () => {
+  it('is left alone after five failures in a row', async () => {
+    let asked = 0;
+    const server = await openHttpDouble((_, response) => {
+      asked += 1;
+      response.destroy();
+    });
+    doubles.push(server);
+    const bundleHash = await house.bundle([]);
+    const away = await house.bundle([{ id: 'shop', port: server.port }]);
+    await database.query(`update bundles set created_at = now() + interval '1 hour' where hash = $1`, [bundleHash]);
+    await house.start({ kinds: ['tool'] });
+    const listHash = await house.toolList([{ name: 'a', repeatable: true }]);
+    for (let round = 0; round < 3; round += 1) {
+      const item = callItem(away, listHash, 'shop:a');
+      await house.publish('tool', item);
+      expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'unreachable' });
+    }
+    expect(asked).toBe(5);
+  });
+});

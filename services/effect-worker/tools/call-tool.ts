@@ -1,0 +1,123 @@
+import type { ToolWork } from '#bus/messages/tool.ts';
+import type { Clock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { patiently } from '#shared/storage/patiently.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Bundles } from '../bundles.ts';
+import type { Run } from '../consume-items.ts';
+import { orStopped, withAttempts } from './attempts.ts';
+import { claimCall } from './claims.ts';
+import { callAnswer, errorResult, resultOf, type ToolOutcome } from './result-data.ts';
+import { ToolFailure } from './tool-failure.ts';
+import type { ToolLists } from './tool-lists.ts';
+import type { ToolServer } from './tool-server.ts';
+import type { ToolServers } from './tool-servers.ts';
+
+/** JSON-RPC: there is no such tool, or it does not take these arguments. */
+const METHOD_NOT_FOUND = -32_601;
+const INVALID_PARAMS = -32_602;
+
+type ToolCall = Extract<ToolWork, { type: 'call' }>;
+
+export interface CallToolDeps {
+  database: Database;
+  bundles: Bundles;
+  servers: ToolServers;
+  lists: ToolLists;
+  /** For one call without a sign of progress. */
+  timeoutMs: number;
+  /** However much progress there is. */
+  longestMs: number;
+  clock: Clock;
+  log: Log;
+}
+
+/** Thrown inside the tries of a call that another worker has claimed. */
+class Claimed extends Error {}
+
+/** Calls a tool, once if it does not bear more. Everything that can come of it is an outcome; only an item that was given up throws. */
+export async function callTool(work: ToolCall, run: Run, deps: CallToolDeps): Promise<ToolOutcome> {
+  const { database, bundles, servers, lists, log } = deps;
+  const { serverId, toolName } = partsOf(work.toolId);
+  const bundle = await patiently(() => bundles.read(work.bundleHash), run.signal);
+  const server = servers.of(bundle, serverId);
+  if (server === null) return failed('refused', `there is no tool server "${serverId}"`);
+  const repeatable = await patiently(() => lists.isRepeatable(work.listHash, toolName), run.signal);
+  // Held by this delivery: its own tries go through.
+  let isClaimed = repeatable;
+  const claim = async () => {
+    if (isClaimed) return;
+    if (!(await patiently(() => claimCall(database, work.effectId), run.signal))) throw new Claimed();
+    isClaimed = true;
+  };
+  try {
+    return await request(work, toolName, server, repeatable, claim, run, deps);
+  } catch (error) {
+    run.abandoned.throwIfAborted();
+    if (error instanceof Claimed) return outcomeUnknown();
+    if (!(error instanceof ToolFailure)) throw error;
+    log.warn({ effect_id: work.effectId, tool: work.toolId, failure: error.kind, status: error.status, err: error }, 'a tool call has failed');
+    if (error.rpcCode === METHOD_NOT_FOUND || error.rpcCode === INVALID_PARAMS) server.isListStale = true;
+    return outcomeOf(error, repeatable);
+  }
+}
+
+async function request(
+  work: ToolCall,
+  toolName: string,
+  server: ToolServer,
+  repeatable: boolean,
+  claim: () => Promise<void>,
+  run: Run,
+  { timeoutMs, longestMs, clock }: CallToolDeps,
+): Promise<ToolOutcome> {
+  const { signal } = run;
+  const meta = work.traceparent === null ? {} : { _meta: { traceparent: work.traceparent } };
+  const params = { name: toolName, arguments: work.arguments, ...meta };
+  const attempt = () =>
+    server.connected(async (connection) => {
+      await claim();
+      return resultOf(await connection.request('tools/call', params, callAnswer, { signal, timeoutMs, longestMs }));
+    });
+  const attempts = { repeatable, signal, deadlineAtMs: work.deadlineAtMs, clock };
+  return withAttempts(attempts, () => orStopped(signal, server.slots.holding(signal, attempt)));
+}
+
+/** What a failure means to whoever waits for the call. */
+function outcomeOf(failure: ToolFailure, repeatable: boolean): ToolOutcome {
+  const mayHaveHappened = failure.sent && !repeatable;
+  switch (failure.kind) {
+    case 'auth_failed':
+      return failed('auth_failed', failure.message);
+    case 'unreachable':
+    case 'busy':
+      return failed('unreachable', failure.message);
+    case 'session_lost':
+      return failed(failure.status === 400 ? 'refused' : 'unreachable', failure.message);
+    case 'lost':
+      return mayHaveHappened ? outcomeUnknown() : failed('unreachable', failure.message);
+    case 'timeout':
+    case 'stopped':
+      return mayHaveHappened ? outcomeUnknown() : failed('timeout', 'the tool did not answer in time');
+    case 'error': {
+      const isRefusal = failure.rpcCode === METHOD_NOT_FOUND || failure.rpcCode === INVALID_PARAMS;
+      return isRefusal ? failed('refused', failure.message) : errorResult(failure.message);
+    }
+    case 'unreadable':
+      return errorResult(failure.message);
+  }
+}
+
+export function outcomeUnknown(): ToolOutcome {
+  return failed('outcome_unknown', 'it is not known whether the call was carried out; it was not tried again');
+}
+
+export function failed(reason: Extract<ToolOutcome, { type: 'failed' }>['reason'], message: string): ToolOutcome {
+  return { type: 'failed', reason, message };
+}
+
+/** `server:tool`; a tool's own name may hold further colons. */
+function partsOf(toolId: string): { serverId: string; toolName: string } {
+  const colon = toolId.indexOf(':');
+  return colon < 0 ? { serverId: '', toolName: toolId } : { serverId: toolId.slice(0, colon), toolName: toolId.slice(colon + 1) };
+}

@@ -1,0 +1,74 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { z } from 'zod';
+import { ToolFailure } from './tool-failure.ts';
+import { handshakeFailureOf, toolFailureOf } from './tool-failure-of.ts';
+import { type RequestLimits, watchRequest } from './watch-request.ts';
+import type { WatchedFetch } from './watched-fetch.ts';
+
+const CLIENT = { name: 'switchyard', version: '0.1.0' };
+/** The handshake, from the connection to the answer. */
+const OPEN_TIMEOUT_MS = 10_000;
+/** To say goodbye; a server that is gone does not hear it. */
+const CLOSE_TIMEOUT_MS = 1_000;
+/** The client's own limit is never reached: ours come first, and know what for. */
+const NEVER_MS = 2_147_483_647;
+
+/** Answers are checked where they are used: the client's own schemas refuse a whole list because of one tool. */
+const anyResult = z.looseObject({});
+
+/** An open session with one tool server, for any number of requests at once. */
+export interface Connection {
+  /** @throws ToolFailure, and nothing else */
+  request<Answer>(method: string, params: Record<string, unknown>, answer: z.ZodType<Answer>, limits: RequestLimits): Promise<Answer>;
+  /** Ends requests under way as `stopped`, says goodbye to the server and closes. Never rejects. */
+  close(): Promise<void>;
+}
+
+interface OpenOptions {
+  url: URL;
+  /** Null: requests go out without a key. */
+  bearer: string | null;
+  fetcher: WatchedFetch;
+  /** The server says that its tools are not what they were. */
+  onListChanged(): void;
+}
+
+/** @throws ToolFailure: nothing but the handshake can have happened */
+export async function openConnection({ url, bearer, fetcher, onListChanged }: OpenOptions): Promise<Connection> {
+  const headers: Record<string, string> = bearer === null ? {} : { authorization: `Bearer ${bearer}` };
+  const transport = new StreamableHTTPClientTransport(url, { fetch: fetcher.fetch, requestInit: { headers } });
+  const client = new Client(CLIENT, { capabilities: {} });
+  client.setNotificationHandler(ToolListChangedNotificationSchema, onListChanged);
+  // Errors of requests reach their callers; a standing stream that breaks off is only listened to.
+  client.onerror = () => {};
+  const inHand = new Set<(failure: ToolFailure) => void>();
+  try {
+    await fetcher.unwatched(() => client.connect(transport, { timeout: OPEN_TIMEOUT_MS }));
+  } catch (error) {
+    await client.close().catch(() => {});
+    throw handshakeFailureOf(error);
+  }
+  return {
+    async request(method, params, answer, limits) {
+      const { watch, seen, failure, fail, onProgress, onResumable, stop } = watchRequest(limits);
+      inHand.add(fail);
+      try {
+        const options = { signal: watch.signal, timeout: NEVER_MS, onprogress: onProgress, onresumptiontoken: onResumable };
+        return answer.parse(await fetcher.watching(watch, () => client.request({ method, params }, anyResult, options)));
+      } catch (error) {
+        throw failure() ?? toolFailureOf(error, seen);
+      } finally {
+        inHand.delete(fail);
+        stop();
+      }
+    },
+    async close() {
+      for (const fail of [...inHand]) fail(new ToolFailure('stopped', 'the connection was closed', { sent: true }));
+      const goodbye = transport.terminateSession().catch(() => {});
+      await Promise.race([goodbye, new Promise((resolve) => setTimeout(resolve, CLOSE_TIMEOUT_MS).unref())]);
+      await client.close().catch(() => {});
+    },
+  };
+}

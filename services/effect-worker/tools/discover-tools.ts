@@ -1,0 +1,52 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Bundles } from '../bundles.ts';
+import type { ToolLists } from './tool-lists.ts';
+
+/** Between two tries at servers that have not listed their tools, doubled after each. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 60_000;
+/** Between two looks for another configuration, once all servers of this one have listed theirs. */
+const LOOK_AGAIN_MS = 30_000;
+
+export interface DiscoverDeps {
+  bundles: Bundles;
+  lists: ToolLists;
+  log: Log;
+}
+
+/**
+ * Asks the tool servers of the configuration that was stored last for their tools, until each has answered once, so that the first run
+ * finds its lists ready and an operator learns of a missing server before any run does. Nothing waits for it.
+ */
+export function discoverTools(deps: DiscoverDeps): { stop(): Promise<void> } {
+  const stopped = new AbortController();
+  const running = discover(deps, stopped.signal);
+  return {
+    async stop() {
+      stopped.abort();
+      await running;
+    },
+  };
+}
+
+async function discover({ bundles, lists, log }: DiscoverDeps, signal: AbortSignal): Promise<void> {
+  const listed = new Set<string>();
+  for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted; ) {
+    let missing = 1;
+    try {
+      const bundle = await bundles.newest();
+      const servers = bundle?.body.manifest.agent_config.mcps.map(({ id }) => id) ?? [];
+      const wanted = bundle === null ? [] : servers.filter((id) => !listed.has(`${bundle.hash} ${id}`)).map((id) => ({ id, bundle }));
+      const found = await Promise.all(
+        wanted.map(async ({ id, bundle }) => ({ key: `${bundle.hash} ${id}`, listing: await lists.current(bundle, id, { isProbe: true }) })),
+      );
+      for (const { key, listing } of found) if ('listHash' in listing) listed.add(key);
+      missing = bundle === null ? 1 : found.filter(({ listing }) => !('listHash' in listing)).length;
+    } catch (error) {
+      if (!signal.aborted) log.warn({ err: error }, 'the tools could not be discovered yet');
+    }
+    await pause(missing > 0 ? pauseMs : LOOK_AGAIN_MS, undefined, { signal }).catch(() => {});
+    pauseMs = missing > 0 ? Math.min(pauseMs * 2, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
+  }
+}

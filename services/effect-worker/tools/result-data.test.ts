@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { callAnswer, resultOf } from './result-data.ts';
+
+const dataOf = (answer: unknown) => {
+  const outcome = resultOf(callAnswer.parse(answer));
+  return outcome.type === 'result' ? outcome.data : null;
+};
+const text = (value: string) => ({ type: 'text', text: value });
+
+describe('a tool’s answer', () => {
+  it('is cut when it is too much, and says so, whatever form it has', () => {
+    const long = dataOf({ content: [text(`${'x'.repeat(65_535)}\u00e9tail`)] });
+    expect(long).toBe(`${'x'.repeat(65_535)}… (the first 65536 of 65541 bytes)`);
+    const wide = dataOf({ structuredContent: { rows: Array.from({ length: 20_000 }, (_, row) => row) } });
+    expect(wide).toMatch(/^\{"rows":\[0,1,2,.*… \(the first 65536 of \d+ bytes\)$/);
+  });
+
+  it('is not cut at exactly the limit', () => {
+    expect(dataOf({ content: [text('x'.repeat(65_536))] })).toBe('x'.repeat(65_536));
+  });
+
+  it('never carries pictures, sound or files: it names them', () => {
+    const secret = Buffer.from('pixels').toString('base64');
+    const content = [
+      text('See:'),
+      { type: 'image', data: secret, mimeType: 'image/png' },
+      { type: 'audio', data: secret, mimeType: 'audio/wav' },
+      { type: 'resource', resource: { uri: 'file:///a.bin', mimeType: 'application/pdf', blob: secret } },
+      { type: 'resource_link', uri: 'https://shop.example/b', name: 'b' },
+      { type: 'hologram', shape: 'odd' },
+    ];
+    expect(dataOf({ content })).toBe(
+      'See:\n[image, image/png, 6 bytes]\n[audio, audio/wav, 6 bytes]\n[resource, application/pdf, file:///a.bin]\n[resource_link, b, https://shop.example/b]\n[hologram]',
+    );
+  });
+
+  it.each([
+    ['structured content before text', { structuredContent: { a: 1 }, content: [text('other')] }, { a: 1 }],
+    ['a single JSON text as what it says', { content: [text(' {"a":[1]}')] }, { a: [1] }],
+    ['a text that only begins like JSON as a text', { content: [text('[draft] hello')] }, '[draft] hello'],
+    ['a bare number as the text it is', { content: [text('12345678901234567890')] }, '12345678901234567890'],
+    ['several texts joined, JSON or not', { content: [text('{"a":1}'), text('b')] }, '{"a":1}\nb'],
+    ['nothing as an empty text', { content: [] }, ''],
+    ['null as structured content as none', { structuredContent: null, content: [text('t')] }, 't'],
+  ])('is %s', (_, answer, data) => {
+    expect(dataOf(answer)).toEqual(data);
+  });
+
+  it('keeps what is meant for programs beside the data, unless it is too much', () => {
+    expect(resultOf(callAnswer.parse({ content: [], _meta: { source: 's' }, isError: true }))).toEqual({
+      type: 'result',
+      data: '',
+      metadata: { source: 's' },
+      isError: true,
+    });
+    expect(resultOf(callAnswer.parse({ content: [], _meta: { much: 'x'.repeat(20_000) } }))).toMatchObject({ metadata: {}, isError: false });
+  });
+});

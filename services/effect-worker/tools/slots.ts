@@ -1,0 +1,47 @@
+import { ToolFailure } from './tool-failure.ts';
+
+/** A counting semaphore, first come first served. Its queue is as long as the items in hand, which are bounded. */
+export class Slots {
+  #free: number;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  /** Does something while it holds a slot. @throws ToolFailure `stopped` when the signal is aborted before there is one */
+  async holding<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+    await this.#take(signal);
+    try {
+      return await work();
+    } finally {
+      const [next] = this.#waiting;
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
+
+  async #take(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) throw new ToolFailure('stopped', 'the call was given up');
+    if (this.#free > 0) {
+      this.#free -= 1;
+      return;
+    }
+    await new Promise<void>((resolve, reject) => {
+      const leave = () => {
+        this.#waiting.delete(enter);
+        signal.removeEventListener('abort', onAbort);
+      };
+      const enter = () => {
+        leave();
+        resolve();
+      };
+      const onAbort = () => {
+        leave();
+        reject(new ToolFailure('stopped', 'the call was given up'));
+      };
+      this.#waiting.add(enter);
+      signal.addEventListener('abort', onAbort, { once: true });
+    });
+  }
+}

@@ -1,0 +1,80 @@
+import { type ToolWork, toolWork } from '#bus/messages/tool.ts';
+import { patiently } from '#shared/storage/patiently.ts';
+import type { ItemKind, Run } from '../consume-items.ts';
+import { buryToolItem } from '../dead-letter.ts';
+import type { Report } from '../report-result.ts';
+import { type CallToolDeps, callTool, failed, outcomeUnknown } from './call-tool.ts';
+import { isClaimed } from './claims.ts';
+import type { ToolOutcome } from './result-data.ts';
+import type { Listing } from './tool-lists.ts';
+
+type ListWork = Extract<ToolWork, { type: 'list' }>;
+
+/** Calls of tools, and the question which tools there are. */
+export function toolItems(deps: CallToolDeps): ItemKind<ToolWork> {
+  return {
+    name: 'tool',
+    schema: toolWork,
+    needsEffectRow: true,
+    async perform(work, run) {
+      if (work.type === 'list') return listTools(work, run, deps);
+      return completed(work, await callTool(work, run, deps));
+    },
+    async skip(work, run) {
+      if (work.type === 'list') return noneListed(work);
+      // Not begun by us; somebody may have begun it before its time was over.
+      const isBegun = run.mayBeBegun && (await patiently(() => isClaimed(deps.database, work.effectId), run.abandoned));
+      return completed(work, isBegun ? outcomeUnknown() : failed('timeout', 'the call came too late to be begun'));
+    },
+    async giveUp(work, reason, body, run) {
+      await patiently(() => buryToolItem(deps.database, work, reason, body), run.abandoned);
+      return work.type === 'list' ? noneListed(work) : completed(work, outcomeUnknown());
+    },
+  };
+}
+
+function completed({ turnId }: ToolWork, outcome: ToolOutcome): Report {
+  return { type: 'tool.completed', turnId, outcome };
+}
+
+async function listTools({ servers, bundleHash, turnId }: ListWork, run: Run, { bundles, lists }: CallToolDeps): Promise<Report> {
+  const bundle = await patiently(() => bundles.read(bundleHash), run.signal);
+  const listed = await Promise.all(
+    servers.map(
+      async (id) =>
+        [
+          id,
+          await untilOver(
+            patiently(() => lists.current(bundle, id), run.signal),
+            run.signal,
+          ),
+        ] as const,
+    ),
+  );
+  run.abandoned.throwIfAborted();
+  const report = {
+    type: 'tools.listed' as const,
+    turnId,
+    lists: {} as Record<string, string>,
+    unavailable: {} as Record<string, 'unreachable' | 'auth_failed'>,
+  };
+  for (const [id, listing] of listed) {
+    if ('listHash' in listing) report.lists[id] = listing.listHash;
+    else report.unavailable[id] = listing.unavailable;
+  }
+  return report;
+}
+
+function noneListed({ servers, turnId }: ListWork): Report {
+  return { type: 'tools.listed', turnId, lists: {}, unavailable: Object.fromEntries(servers.map((id) => [id, 'unreachable' as const])) };
+}
+
+/** A server that has not listed its tools when the item's time is over has none for this run; others may still wait for its answer. */
+function untilOver(listing: Promise<Listing>, signal: AbortSignal): Promise<Listing> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => resolve({ unavailable: 'unreachable' });
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    listing.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}

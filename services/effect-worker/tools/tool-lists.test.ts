@@ -1,0 +1,284 @@
+import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { z } from 'zod';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { migrate } from '#shared/storage/migrate.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { freePort, openHttpDouble } from '../test-support/http-double.ts';
+import {
+  answerError,
+  type Misbehave,
+  openHandMadeServer,
+  openSdkToolServer,
+  type SdkToolServer,
+  type ToolServerDouble,
+} from '../test-support/tool-server-doubles.ts';
+import { callItem, listItem, WAIT, WorkHouse } from '../test-support/work-house.ts';
+
+let database: Database;
+let bus: Bus;
+let house: WorkHouse;
+const doubles: { close(): Promise<void> }[] = [];
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  await migrate(database);
+}, 60_000);
+afterAll(() => database.close());
+
+beforeEach(async () => {
+  bus = await openMemoryBus({ database, clock: systemClock });
+  house = await WorkHouse.open({ database, bus });
+});
+afterEach(async () => {
+  await house.close();
+  await Promise.all(doubles.splice(0).map((double) => double.close()));
+  await bus.close();
+  await database.query('delete from bundles');
+});
+
+async function sdkServer(register: (server: McpServer) => void): Promise<SdkToolServer> {
+  const server = await openSdkToolServer(register);
+  doubles.push(server);
+  return server;
+}
+
+async function handMade(misbehave: Misbehave): Promise<ToolServerDouble> {
+  const server = await openHandMadeServer(misbehave);
+  doubles.push(server);
+  return server;
+}
+
+/** Answers `tools/list` with what the function makes of the cursor. */
+const lists =
+  (page: (cursor: unknown) => unknown): Misbehave =>
+  (message) =>
+    message.method === 'tools/list' ? page(message.params['cursor']) : undefined;
+const tool = (name: string, fields: object = {}) => ({ name, inputSchema: { type: 'object' }, ...fields });
+
+/** Asks for the lists of servers and gives what the owner is told. */
+async function ask(bundleHash: string, servers: string[]) {
+  const item = listItem(bundleHash, servers);
+  await house.publish('tool', item);
+  return house.reportOf('tools.listed', item.effectId);
+}
+
+async function storedList(hash: string | undefined): Promise<unknown> {
+  const { rows } = await database.query<{ tools: unknown }>('select tools from tool_lists where hash = $1', [hash]);
+  return rows[0]?.tools;
+}
+
+async function stateOf(bundleHash: string, serverId: string) {
+  const { rows } = await database.query<{ state: string; list_hash: string | null }>(
+    'select state, list_hash from tool_servers where bundle_hash = $1 and server_id = $2',
+    [bundleHash, serverId],
+  );
+  return rows[0];
+}
+
+/** One server's tools, as they are stored. */
+async function listedBy(server: ToolServerDouble): Promise<unknown> {
+  const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
+  await house.start({ kinds: ['tool'] });
+  const { lists: found } = await ask(bundleHash, ['shop']);
+  return storedList(found['shop']);
+}
+
+describe('a list', () => {
+  it('names the servers that have none, and why, beside those that have', async () => {
+    const good = await handMade(lists(() => ({ tools: [tool('a')] })));
+    const locked = await openHttpDouble((_, response) => void response.writeHead(401).end());
+    doubles.push(locked);
+    const bundleHash = await house.bundle([
+      { id: 'good', port: good.port },
+      { id: 'locked', port: locked.port },
+      { id: 'away', port: await freePort() },
+    ]);
+    await house.start({ kinds: ['tool'] });
+    const { lists: found, unavailable } = await ask(bundleHash, ['good', 'locked', 'away', 'unheard-of']);
+
+    expect(Object.keys(found)).toEqual(['good']);
+    expect(unavailable).toEqual({ locked: 'auth_failed', away: 'unreachable', 'unheard-of': 'unreachable' });
+    expect(await stateOf(bundleHash, 'away')).toEqual({ state: 'unreachable', list_hash: null });
+    expect(await stateOf(bundleHash, 'locked')).toEqual({ state: 'auth_failed', list_hash: null });
+    expect(await stateOf(bundleHash, 'good')).toEqual({ state: 'ready', list_hash: found['good'] });
+  });
+
+  it('leaves out what can not be used, with a warning for each, and keeps the rest in order', async () => {
+    const old = { type: 'object', $schema: 'http://json-schema.org/draft-07/schema#', properties: { a: { type: 'integer', exclusiveMinimum: 0 } } };
+    const server = await handMade(
+      lists(() => ({
+        tools: [
+          tool('z', { description: 'last letter', title: 'Z', annotations: { idempotentHint: true } }),
+          { name: 'no-schema' },
+          { inputSchema: { type: 'object' } },
+          'not even an object',
+          tool('broken', { inputSchema: { type: 'object', properties: { a: { type: 'no such type' } } } }),
+          tool('far', { inputSchema: { $ref: 'https://elsewhere.example/schema.json' } }),
+          tool('z'),
+          tool('only-as-a-task', { execution: { taskSupport: 'required' } }),
+          tool('a', { inputSchema: old, title: 7, description: null, annotations: { title: 'From the annotations', readOnlyHint: 'yes' } }),
+        ],
+      })),
+    );
+
+    expect(await listedBy(server)).toEqual([
+      { name: 'z', title: 'Z', description: 'last letter', inputSchema: { type: 'object' }, repeatable: true },
+      { name: 'a', title: 'From the annotations', description: null, inputSchema: old, repeatable: false },
+    ]);
+    const warnings = house.lines.filter((line) => line.includes('lists something that can not be used'));
+    expect(warnings).toHaveLength(7);
+  });
+
+  it('has all pages, in order', async () => {
+    const server = await handMade(
+      lists((cursor) => (cursor === undefined ? { tools: [tool('a')], nextCursor: 'two' } : { tools: [tool('b')], nextCursor: null })),
+    );
+    expect(await listedBy(server)).toMatchObject([{ name: 'a' }, { name: 'b' }]);
+  });
+
+  it('ends when it goes in a circle, and after a hundred pages', async () => {
+    const circle = await handMade(lists((cursor) => ({ tools: [tool(String(cursor))], nextCursor: cursor === 'one' ? 'two' : 'one' })));
+    expect(await listedBy(circle)).toMatchObject([{ name: 'undefined' }, { name: 'one' }, { name: 'two' }]);
+    await house.stopWorkers();
+
+    let pages = 0;
+    const endless = await handMade(
+      lists(() => {
+        pages += 1;
+        return { tools: [tool(`t${pages}`)], nextCursor: `c${pages}` };
+      }),
+    );
+    const stored = await listedBy(endless);
+    expect(Array.isArray(stored) ? stored.length : 0).toBe(100);
+  });
+
+  it('is unavailable when the server answers with something else', async () => {
+    const server = await handMade(lists(() => ({ toolz: [] })));
+    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
+    await house.start({ kinds: ['tool'] });
+    expect((await ask(bundleHash, ['shop'])).unavailable).toEqual({ shop: 'unreachable' });
+  });
+
+  it('has the same hash for the same tools, whatever the order of their members', async () => {
+    const one = await handMade(lists(() => ({ tools: [{ name: 'a', description: 'd', inputSchema: { type: 'object', title: 't' } }] })));
+    const two = await handMade(lists(() => ({ tools: [{ inputSchema: { title: 't', type: 'object' }, description: 'd', name: 'a' }] })));
+    const bundleHash = await house.bundle([
+      { id: 'one', port: one.port },
+      { id: 'two', port: two.port },
+    ]);
+    await house.start({ kinds: ['tool'] });
+    const { lists: found } = await ask(bundleHash, ['one', 'two']);
+    expect(found['one']).toMatch(/^[0-9a-f]{64}$/);
+    expect(found['one']).toBe(found['two']);
+  });
+
+  it('of a real server tells what its library says of a tool', async () => {
+    const server = await sdkServer((mcp) => {
+      const inputSchema = { city: z.string().describe('a name') };
+      mcp.registerTool('weather', { title: 'Weather', description: 'of a city', inputSchema, annotations: { readOnlyHint: true } }, () => ({ content: [] }));
+    });
+    expect(await listedBy(server)).toMatchObject([
+      {
+        name: 'weather',
+        title: 'Weather',
+        description: 'of a city',
+        inputSchema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+        repeatable: true,
+      },
+    ]);
+  });
+});
+
+describe('a list that is known', () => {
+  it('is not asked for again for half a minute, whichever worker had it', async () => {
+    const server = await handMade(lists(() => ({ tools: [tool('a')] })));
+    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
+    await house.start({ kinds: ['tool'] });
+    const first = await ask(bundleHash, ['shop']);
+    await house.stopWorkers();
+    await house.start({ kinds: ['tool'] });
+    expect((await ask(bundleHash, ['shop'])).lists).toEqual(first.lists);
+    expect(server.messages('tools/list')).toHaveLength(1);
+
+    await database.query(`update tool_servers set checked_at = now() - interval '31 seconds' where bundle_hash = $1`, [bundleHash]);
+    expect((await ask(bundleHash, ['shop'])).lists).toEqual(first.lists);
+    expect(server.messages('tools/list')).toHaveLength(2);
+  });
+
+  it('is asked for again when the server says that it has changed', async () => {
+    const names = ['a'];
+    const server = await sdkServer((mcp) => {
+      for (const name of names) mcp.registerTool(name, {}, () => ({ content: [] }));
+    });
+    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
+    await house.start({ kinds: ['tool'] });
+    await ask(bundleHash, ['shop']);
+    // Only a standing stream carries what a server says by itself.
+    await vi.waitFor(() => expect(server.heard.some(({ method }) => method === 'GET')).toBe(true), WAIT);
+    server.announceChange();
+
+    await vi.waitFor(async () => {
+      await ask(bundleHash, ['shop']);
+      expect(server.messages('tools/list')).toHaveLength(2);
+    }, WAIT);
+  });
+
+  it('is asked for again when the server knows a tool no more that it had listed', async () => {
+    const server = await handMade((message, response) => {
+      if (message.method === 'tools/list') return { tools: [tool('a')] };
+      return message.method === 'tools/call' ? answerError(response, message, -32_602, 'unknown tool') : undefined;
+    });
+    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
+    await house.start({ kinds: ['tool'] });
+    const { lists: found } = await ask(bundleHash, ['shop']);
+    const item = callItem(bundleHash, found['shop'] ?? '', 'shop:a');
+    await house.publish('tool', item);
+    await house.reportOf('tool.completed', item.effectId);
+
+    await ask(bundleHash, ['shop']);
+    expect(server.messages('tools/list')).toHaveLength(2);
+  });
+
+  it('stays known when its server goes away', async () => {
+    const server = await handMade(lists(() => ({ tools: [tool('a')] })));
+    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
+    await house.start({ kinds: ['tool'] });
+    const { lists: found } = await ask(bundleHash, ['shop']);
+    await server.close();
+    await database.query(`update tool_servers set checked_at = now() - interval '31 seconds' where bundle_hash = $1`, [bundleHash]);
+
+    expect((await ask(bundleHash, ['shop'])).unavailable).toEqual({ shop: 'unreachable' });
+    expect(await stateOf(bundleHash, 'shop')).toEqual({ state: 'unreachable', list_hash: found['shop'] });
+  });
+});
+
+describe('the discovery at the start', () => {
+  it('lists the tools of the configuration that was stored last, tries again until all servers have answered, and holds nothing back', async () => {
+    let isUp = false;
+    const server = await handMade((message, response) => {
+      if (!isUp) return void response.writeHead(500).end();
+      return message.method === 'tools/list' ? { tools: [tool('a')] } : undefined;
+    });
+    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
+    await house.start({ kinds: ['tool'] });
+    await vi.waitFor(async () => expect(await stateOf(bundleHash, 'shop')).toEqual({ state: 'unreachable', list_hash: null }), WAIT);
+    isUp = true;
+
+    await vi.waitFor(async () => expect(await stateOf(bundleHash, 'shop')).toMatchObject({ state: 'ready' }), WAIT);
+  });
+
+  it('does not keep a worker from stopping', async () => {
+    const server = await openHttpDouble(() => {});
+    doubles.push(server);
+    await house.bundle([{ id: 'shop', port: server.port }]);
+    const worker = await house.start({ kinds: ['tool'] });
+    await vi.waitFor(() => expect(server.heard).not.toHaveLength(0), WAIT);
+    const startedAtMs = performance.now();
+    await worker.stop();
+    expect(performance.now() - startedAtMs).toBeLessThan(3_000);
+  });
+});

@@ -1,0 +1,160 @@
+import { createHash } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
+import { z } from 'zod';
+import { type ListedTool, listedTool } from '#bus/messages/tool.ts';
+import type { Clock } from '#shared/clock.ts';
+import { canonicalJson } from '#shared/config/canonical-json.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
+import type { Database } from '#shared/storage/database.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { orStopped, withAttempts } from './attempts.ts';
+import { readTools } from './read-tools.ts';
+import { ToolFailure } from './tool-failure.ts';
+import type { ToolServer } from './tool-server.ts';
+import type { ToolServers } from './tool-servers.ts';
+
+/** A list this young is taken from its row, unless the server has said that it changed: runs begin more often than tools change. */
+const FRESH_SECONDS = 30;
+/** One list, with all its pages and tries. */
+const LIST_TIMEOUT_MS = 60_000;
+/** Lists kept in memory for their tools' hints. */
+const MAX_KEPT = 100;
+
+/** Which list a server has now, or why it has none. */
+export type Listing = { listHash: string } | { unavailable: 'unreachable' | 'auth_failed' };
+
+export interface ToolListsDeps {
+  database: Database;
+  servers: ToolServers;
+  clock: Clock;
+  log: Log;
+}
+
+const storedTools = z.array(listedTool);
+
+/** The lists of the tool servers: asked for, stored by content, and remembered by server. */
+export class ToolLists {
+  readonly #deps: ToolListsDeps;
+  readonly #kept = new Map<string, readonly ListedTool[]>();
+  /** Whoever asks for a list that is being asked for gets the same one. */
+  readonly #underWay = new Map<string, { asking: Promise<Listing>; isProbe: boolean }>();
+  readonly #stopped = new AbortController();
+
+  constructor(deps: ToolListsDeps) {
+    this.#deps = deps;
+    setMaxListeners(0, this.#stopped.signal);
+  }
+
+  /**
+   * The list of a server as it is now, or was half a minute ago.
+   * @param isProbe nobody waits for it: one try, that counts for nothing
+   */
+  async current(bundle: Bundle, serverId: string, { isProbe = false } = {}): Promise<Listing> {
+    const server = this.#deps.servers.of(bundle, serverId);
+    if (server === null) {
+      this.#deps.log.warn({ server: serverId, bundle: bundle.hash }, 'a tool server was asked for that the configuration does not name');
+      return { unavailable: 'unreachable' };
+    }
+    const key = `${bundle.hash} ${serverId}`;
+    const underWay = this.#underWay.get(key);
+    if (underWay !== undefined) {
+      const listing = await underWay.asking;
+      // A probe's one try is not enough for who waits.
+      return 'listHash' in listing || isProbe || !underWay.isProbe ? listing : this.current(bundle, serverId);
+    }
+    const asking = this.#ask(bundle, serverId, server, isProbe).finally(() => this.#underWay.delete(key));
+    this.#underWay.set(key, { asking, isProbe });
+    return asking;
+  }
+
+  /** Whether a tool may be called twice, as its list says. What no list says is not. */
+  async isRepeatable(listHash: string, toolName: string): Promise<boolean> {
+    const tools = this.#kept.get(listHash) ?? (await this.#read(listHash));
+    return tools.find(({ name }) => name === toolName)?.repeatable ?? false;
+  }
+
+  /** Ends what is under way. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await Promise.allSettled([...this.#underWay.values()].map(({ asking }) => asking));
+  }
+
+  async #ask(bundle: Bundle, serverId: string, server: ToolServer, isProbe: boolean): Promise<Listing> {
+    const fresh = server.isListStale ? null : await this.#freshHash(bundle.hash, serverId);
+    if (fresh !== null) return { listHash: fresh };
+    try {
+      // Before the question: what the server says of changes from now on may be about what comes after the answer.
+      server.isListStale = false;
+      const { tools, warnings } = await this.#fetch(server, isProbe);
+      for (const warning of warnings) this.#deps.log.warn({ server: serverId, warning }, 'a tool server lists something that can not be used');
+      return { listHash: await this.#store(bundle.hash, serverId, tools) };
+    } catch (error) {
+      server.isListStale = true;
+      if (!(error instanceof ToolFailure)) throw error;
+      const unavailable = error.kind === 'auth_failed' ? 'auth_failed' : 'unreachable';
+      this.#deps.log.warn({ server: serverId, failure: error.kind, status: error.status, err: error }, 'the tools of a server could not be listed');
+      if (error.kind !== 'stopped') await this.#noteUnavailable(bundle.hash, serverId, unavailable);
+      return { unavailable };
+    }
+  }
+
+  #fetch(server: ToolServer, isProbe: boolean) {
+    const { clock } = this.#deps;
+    const signal = this.#stopped.signal;
+    const limits = { signal, timeoutMs: LIST_TIMEOUT_MS, longestMs: LIST_TIMEOUT_MS };
+    const ask = () =>
+      orStopped(
+        signal,
+        server.connected((connection) => readTools(connection, limits), { isProbe }),
+      );
+    if (isProbe) return ask();
+    return withAttempts({ repeatable: true, signal, deadlineAtMs: clock.nowMs() + LIST_TIMEOUT_MS, clock }, () => server.slots.holding(signal, ask));
+  }
+
+  async #freshHash(bundleHash: string, serverId: string): Promise<string | null> {
+    const { rows } = await this.#deps.database.query<{ list_hash: string }>(
+      `select list_hash from tool_servers
+       where bundle_hash = $1 and server_id = $2 and state = 'ready' and list_hash is not null and checked_at > now() - make_interval(secs => $3)`,
+      [bundleHash, serverId, FRESH_SECONDS],
+    );
+    return rows[0]?.list_hash ?? null;
+  }
+
+  async #store(bundleHash: string, serverId: string, tools: readonly ListedTool[]): Promise<string> {
+    const body = canonicalJson(tools);
+    const hash = createHash('sha256').update(body).digest('hex');
+    const { database } = this.#deps;
+    // The list first: whoever reads the server's row must find it.
+    await database.query('insert into tool_lists (hash, tools) values ($1, $2::json) on conflict (hash) do nothing', [hash, body]);
+    await database.query(
+      `insert into tool_servers (bundle_hash, server_id, list_hash, state, checked_at) values ($1, $2, $3, 'ready', now())
+       on conflict (bundle_hash, server_id) do update set list_hash = excluded.list_hash, state = 'ready', checked_at = now()`,
+      [bundleHash, serverId, hash],
+    );
+    this.#keep(hash, tools);
+    return hash;
+  }
+
+  /** What the server listed last stays known: its tools are away, not gone. */
+  async #noteUnavailable(bundleHash: string, serverId: string, state: 'unreachable' | 'auth_failed'): Promise<void> {
+    await this.#deps.database.query(
+      `insert into tool_servers (bundle_hash, server_id, list_hash, state, checked_at) values ($1, $2, null, $3, now())
+       on conflict (bundle_hash, server_id) do update set state = excluded.state, checked_at = now()`,
+      [bundleHash, serverId, state],
+    );
+  }
+
+  async #read(listHash: string): Promise<readonly ListedTool[]> {
+    const { rows } = await this.#deps.database.query<{ tools: unknown }>('select tools from tool_lists where hash = $1', [listHash]);
+    if (rows[0] === undefined) return [];
+    const tools = storedTools.parse(rows[0].tools);
+    this.#keep(listHash, tools);
+    return tools;
+  }
+
+  #keep(hash: string, tools: readonly ListedTool[]): void {
+    this.#kept.set(hash, tools);
+    const [oldest] = this.#kept.keys();
+    if (oldest !== undefined && this.#kept.size > MAX_KEPT) this.#kept.delete(oldest);
+  }
+}

@@ -1,0 +1,90 @@
+import { ToolFailure } from './tool-failure.ts';
+import type { RequestWatch } from './watched-fetch.ts';
+
+/** How long the last events of a stream may be on their way through the client after the stream has ended. */
+const LOST_AFTER_MS = 500;
+/** How long a stream that can be resumed may take for it. */
+const RESUMED_WITHIN_MS = 10_000;
+
+export interface RequestLimits {
+  /** Whoever waits for the request has no use for it any more. */
+  signal: AbortSignal;
+  /** Begins anew with each sign of progress. */
+  timeoutMs: number;
+  /** However much progress there is. */
+  longestMs: number;
+}
+
+/** What was seen of a request when it failed. */
+export interface Seen {
+  sent: boolean;
+  retryAfterMs: number | null;
+}
+
+/** One request under watch. Whatever ends it first is its failure; the client is then told to stop waiting. */
+export interface WatchedRequest {
+  watch: RequestWatch;
+  seen: Seen;
+  /** Null while nothing has ended it from outside. */
+  failure(): ToolFailure | null;
+  fail(failure: ToolFailure): void;
+  onProgress(): void;
+  /** The answer's stream names its events: a client that loses it can ask for the rest. */
+  onResumable(): void;
+  /** It has ended by itself. */
+  stop(): void;
+}
+
+export function watchRequest({ signal, timeoutMs, longestMs }: RequestLimits): WatchedRequest {
+  const controller = new AbortController();
+  const seen: Seen = { sent: false, retryAfterMs: null };
+  let failure: ToolFailure | null = null;
+  let isResumable = false;
+  let lost: NodeJS.Timeout | undefined;
+
+  const fail = (why: ToolFailure) => {
+    if (failure !== null) return;
+    failure = why;
+    controller.abort(why);
+  };
+  const onTimeout = () => fail(new ToolFailure('timeout', 'the tool server did not answer in time', { sent: seen.sent }));
+  const onAbort = () => fail(new ToolFailure('stopped', 'the call was given up', { sent: seen.sent }));
+  const soonest = setTimeout(onTimeout, timeoutMs);
+  const latest = setTimeout(onTimeout, longestMs);
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort, { once: true });
+
+  return {
+    watch: {
+      signal: controller.signal,
+      onSent: () => {
+        seen.sent = true;
+      },
+      onRetryAfter: (waitMs) => {
+        seen.retryAfterMs = waitMs;
+      },
+      onStreamOpened: () => clearTimeout(lost),
+      onStreamEnded: (cut) => {
+        if (cut !== null) return fail(cut);
+        clearTimeout(lost);
+        const why = 'the connection to the tool server was lost before its answer';
+        lost = setTimeout(() => fail(new ToolFailure('lost', why, { sent: true })), isResumable ? RESUMED_WITHIN_MS : LOST_AFTER_MS);
+      },
+    },
+    seen,
+    failure: () => failure,
+    fail,
+    onProgress: () => {
+      soonest.refresh();
+    },
+    onResumable: () => {
+      isResumable = true;
+    },
+    stop: () => {
+      clearTimeout(soonest);
+      clearTimeout(latest);
+      clearTimeout(lost);
+      signal.removeEventListener('abort', onAbort);
+    },
+  };
+}

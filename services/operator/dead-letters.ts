@@ -1,0 +1,55 @@
+import type { Queryable } from '#shared/storage/database.ts';
+
+/** What has died: a command that could not be applied, a delivery that nobody took, a tool's item that failed too often. */
+export const sources = ['command', 'delivery', 'tool'] as const;
+export type Source = (typeof sources)[number];
+
+export interface DeadLetter {
+  id: string;
+  source: Source;
+  /** Null when it belongs to none. */
+  partition: number | null;
+  reason: string;
+  /** The command or the item as it was; empty where a row of its own says more, as of a delivery. */
+  body: string;
+  /** RFC 3339. */
+  createdAt: string;
+}
+
+interface Row {
+  id: string;
+  source: Source;
+  p: number | null;
+  reason: string;
+  body: string;
+  created_at: Date;
+}
+
+/** The newest first. What died more than once under the same name is listed once. @param source null: all */
+export async function listDeadLetters(database: Queryable, { source, limit }: { source: Source | null; limit: number }): Promise<DeadLetter[]> {
+  const { rows } = await database.query<Row>(
+    `select * from (
+       select distinct on (source, id) id, source, p, reason, body, created_at from dead_letters
+       where $1::text is null or source = $1 order by source, id, created_at desc) as newest
+     order by created_at desc, id limit $2`,
+    [source, limit],
+  );
+  return rows.map(letterOf);
+}
+
+/** All letters of one name: several when things of different kinds have it, each with its last death. */
+export async function findDeadLetters(database: Queryable, id: string): Promise<DeadLetter[]> {
+  const { rows } = await database.query<Row>(
+    'select distinct on (source) id, source, p, reason, body, created_at from dead_letters where id = $1 order by source, created_at desc',
+    [id],
+  );
+  return rows.map(letterOf);
+}
+
+export async function removeDeadLetter(database: Queryable, { id, source }: DeadLetter): Promise<void> {
+  await database.query('delete from dead_letters where id = $1 and source = $2', [id, source]);
+}
+
+function letterOf({ id, source, p: partition, reason, body, created_at: createdAt }: Row): DeadLetter {
+  return { id, source, partition, reason, body, createdAt: new Date(createdAt).toISOString() };
+}

@@ -1,0 +1,42 @@
+import { openNatsBus } from '#bus/nats/nats-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { natsConfigOf, natsSettings } from '#shared/config/nats-settings.ts';
+import { readSettings, settings } from '#shared/config/settings.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { Releasers } from '#shared/lifecycle/releasers.ts';
+import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
+import { createLog } from '#shared/telemetry/log.ts';
+import { maskUrl } from '#shared/telemetry/redact.ts';
+import { operatorProgram } from './service.ts';
+
+const CLOSE_TIMEOUT_MS = 5_000;
+
+const log = createLog({ level: process.env['LOG_LEVEL'] || 'warn', service: 'operator' });
+const releasers = new Releasers(log);
+
+const program = operatorProgram({
+  async openDatabase() {
+    const { DATABASE_URL: url } = readSettings({ DATABASE_URL: settings.DATABASE_URL }, process.env);
+    const database = await openPostgres({ url, applicationName: 'operator', maxConnections: 1, log });
+    releasers.add('database', () => database.close());
+    return database;
+  },
+  async openBus() {
+    const bus = await openNatsBus({ ...natsConfigOf('operator', readSettings(natsSettings, process.env)), log });
+    releasers.add('bus', () => bus.close());
+    return bus;
+  },
+  print: (line) => console.log(line),
+  clock: systemClock,
+});
+
+let exitCode = 0;
+try {
+  await program.parseAsync();
+} catch (error) {
+  // A known error says what is wrong in words for people; anything else is a fault of ours and shows where it happened.
+  console.error(error instanceof SwitchyardError ? maskUrl(error.message) : error);
+  exitCode = 1;
+}
+await releasers.releaseAll({ timeoutMs: CLOSE_TIMEOUT_MS });
+process.exit(exitCode);

@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import type { Bus } from '#bus/bus.ts';
+import type { DeliveryWork } from '#bus/messages/delivery.ts';
+import { partitionOf } from '#bus/partition.ts';
+import type { Clock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { ulid } from '#shared/ids.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { type DeadLetter, findDeadLetters, removeDeadLetter, type Source } from './dead-letters.ts';
+
+/** As long as the queue keeps an item: no timer stands behind a replayed one, so it must not be given up before. */
+const REPLAY_DEADLINE_MS = 24 * 3_600_000;
+
+export interface ReplayDeps {
+  database: Database;
+  bus: Pick<Bus, 'work' | 'commands'>;
+  clock: Clock;
+}
+
+/** `settled`: somebody has delivered it meanwhile, and only the dead letter was left to remove. */
+export type Replayed = { type: 'delivery'; effectId: string } | { type: 'command'; commandId: string } | { type: 'settled' };
+
+const deadCommand = z.looseObject({ v: z.number(), type: z.string(), sessionId: z.string() });
+
+/**
+ * Does again what has died.
+ * @param source null: whichever has this id
+ * @throws `request.not_found` when there is no such dead letter, or what it stands for is gone; `request.invalid` when it can't be replayed
+ */
+export async function replayDeadLetter(id: string, source: Source | null, deps: ReplayDeps): Promise<Replayed> {
+  const found = (await findDeadLetters(deps.database, id)).filter((letter) => source === null || letter.source === source);
+  const [letter, another] = found.length > 1 ? found.filter((candidate) => candidate.source !== 'tool') : found;
+  if (letter === undefined) throw new SwitchyardError('request.not_found', `there is no dead letter ${id}`);
+  if (another !== undefined) throw new SwitchyardError('request.invalid', `several dead letters have the id ${id}: choose one with --source`);
+  switch (letter.source) {
+    case 'delivery':
+      return replayDelivery(letter, deps);
+    case 'command':
+      return replayCommand(letter, deps);
+    case 'tool':
+      throw new SwitchyardError('request.invalid', 'what waited for the tool has gone on without it: there is nothing to replay');
+  }
+}
+
+/**
+ * Row, item, letter, in this order. The bus and the database share no commit, so the letter goes last, once the item is stored: a death
+ * in between leaves the letter, and the replay is made again. The worst that brings is a second post, which receivers know by its run.
+ * The row comes before the item because a worker that is faster than us would find it dead and let the item go.
+ */
+async function replayDelivery(letter: DeadLetter, { database, bus, clock }: ReplayDeps): Promise<Replayed> {
+  const { rows } = await database.query<{ session_id: string; traceparent: string | null }>(
+    `update deliveries set state = 'open', attempts = 0, settled_at = null where id = $1 and state <> 'delivered' returning session_id, traceparent`,
+    [letter.id],
+  );
+  const [delivery] = rows;
+  if (delivery === undefined) return removeSettled(letter, database);
+  const nowMs = clock.nowMs();
+  const effectId = `${letter.id}-replay-${ulid(nowMs)}`;
+  const item: DeliveryWork = {
+    v: 1,
+    effectId,
+    deliveryId: letter.id,
+    sessionId: delivery.session_id,
+    deadlineAtMs: nowMs + REPLAY_DEADLINE_MS,
+    createdAtMs: nowMs,
+    republished: false,
+    traceparent: delivery.traceparent,
+  };
+  await bus.work.publish('delivery', effectId, JSON.stringify(item));
+  await removeDeadLetter(database, letter);
+  return { type: 'delivery', effectId };
+}
+
+async function removeSettled(letter: DeadLetter, database: Database): Promise<Replayed> {
+  const { rows } = await database.query('select 1 as one from deliveries where id = $1', [letter.id]);
+  if (rows.length === 0) throw new SwitchyardError('request.not_found', `the delivery ${letter.id} is gone`);
+  await removeDeadLetter(database, letter);
+  return { type: 'settled' };
+}
+
+/**
+ * The command first, then the letter: a death in between leaves the letter, and the replay is made again. The new id is made from the
+ * letter, so that the second replay is the same command, which the session has seen. It is another than the dead one's, which it has
+ * seen as well.
+ */
+async function replayCommand(letter: DeadLetter, { database, bus }: ReplayDeps): Promise<Replayed> {
+  const command = deadCommand.safeParse(jsonIn(letter.body));
+  if (!command.success) throw new SwitchyardError('request.invalid', 'the dead command can not be read, and nobody could apply it');
+  const commandId = `replay-${createHash('sha256').update(`${letter.id} ${letter.createdAt}`).digest('hex').slice(0, 32)}`;
+  // Whoever waited for its answer waits no more.
+  const body = JSON.stringify({ ...command.data, commandId, answerTo: null });
+  await bus.commands.append(letter.partition ?? partitionOf(command.data.sessionId), commandId, body);
+  await removeDeadLetter(database, letter);
+  return { type: 'command', commandId };
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

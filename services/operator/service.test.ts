@@ -1,0 +1,241 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Bus, WorkItem } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { deliveryWork } from '#bus/messages/delivery.ts';
+import { sessionCommand } from '#bus/messages/session.ts';
+import { partitionOf } from '#bus/partition.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { migrate } from '#shared/storage/migrate.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { operatorProgram } from './service.ts';
+
+const SESSION = 'ses_1';
+const PARTITION = partitionOf(SESSION);
+
+let database: Database;
+let bus: Bus;
+/** What the bus is given instead of the real one. */
+let fault: (() => Promise<never>) | null;
+let published: string[];
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  await migrate(database);
+}, 60_000);
+afterAll(() => database.close());
+beforeEach(async () => {
+  fault = null;
+  published = [];
+  bus = await openMemoryBus({ database, clock: systemClock });
+});
+afterEach(async () => {
+  await bus.close();
+  await database.query('delete from dead_letters');
+  await database.query('delete from deliveries');
+});
+
+/** Runs the command line and gives what it prints. */
+async function run(...args: string[]): Promise<string> {
+  const lines: string[] = [];
+  const program = operatorProgram({
+    openDatabase: async () => database,
+    openBus: async () => ({
+      commands: { ...bus.commands, append: (...given) => fault?.() ?? bus.commands.append(...given) },
+      work: {
+        consume: (kind, options, handler) => bus.work.consume(kind, options, handler),
+        publish: async (kind, messageId, body) => {
+          const { rows } = await database.query<{ state: string }>('select state from deliveries');
+          published.push(rows[0]?.state ?? '');
+          return fault?.() ?? bus.work.publish(kind, messageId, body);
+        },
+      },
+    }),
+    print: (line) => lines.push(line),
+    clock: systemClock,
+  });
+  program.exitOverride();
+  for (const command of program.commands.flatMap((group) => [group, ...group.commands])) command.exitOverride().configureOutput({ writeErr: () => {} });
+  await program.parseAsync(args, { from: 'user' });
+  return lines.join('\n');
+}
+
+async function bury(
+  id: string,
+  source: string,
+  { reason = 'it failed', body = '', ageSeconds = 0, partition = PARTITION as number | null } = {},
+): Promise<void> {
+  await database.query('insert into dead_letters (id, p, source, reason, body, created_at) values ($1, $2, $3, $4, $5, now() - make_interval(secs => $6))', [
+    id,
+    partition,
+    source,
+    reason,
+    body,
+    ageSeconds,
+  ]);
+}
+
+async function letters(): Promise<string[]> {
+  return (await database.query<{ id: string }>('select id from dead_letters order by id')).rows.map(({ id }) => id);
+}
+
+async function delivery(id: string, state: string): Promise<void> {
+  await database.query(
+    `insert into deliveries (id, p, session_id, run_id, url, host_allowlist, bundle_hash, idempotency_key, trace_id, traceparent, body, attempts, state, created_at, settled_at)
+     values ($1, $2, $3, 'run_1', 'https://receiver.example/', '[]', 'bundle', 'key', 'trace', '00-aa-bb-01', '{}', 5, $4, now(), now())`,
+    [id, PARTITION, SESSION, state],
+  );
+}
+
+async function deliveryRow(id: string) {
+  return (await database.query('select state, attempts, settled_at from deliveries where id = $1', [id])).rows[0];
+}
+
+/** The next item of the queue. */
+function nextDelivery(): Promise<WorkItem> {
+  return new Promise((resolve) => {
+    const subscription = bus.work.consume('delivery', { concurrency: 1, ackWaitMs: 10_000 }, async (item) => {
+      await item.ack();
+      resolve(item);
+      void subscription.stop();
+    });
+  });
+}
+
+/** The commands of the session that were appended since. */
+async function commandsSince(sequence: number): Promise<{ messageId: string; body: string }[]> {
+  return new Promise((resolve) => {
+    const subscription = bus.commands.read(PARTITION, { sequence, messageId: null }, async (commands) => {
+      resolve(commands);
+      void subscription.stop();
+    });
+  });
+}
+
+const command = { v: 1, type: 'session.delete', sessionId: SESSION, commandId: 'cmd-1', sentAtMs: 1, answerTo: 'gw1', traceparent: null };
+
+describe('dead-letters list', () => {
+  it('refuses a source that there is none of, and a limit that is none', async () => {
+    await expect(run('dead-letters', 'list', '--source', 'dreams')).rejects.toMatchObject({ exitCode: 1 });
+    await expect(run('dead-letters', 'list', '--limit', '0')).rejects.toMatchObject({ exitCode: 1 });
+    await expect(run('dead-letters', 'list', '--limit', 'many')).rejects.toMatchObject({ exitCode: 1 });
+  });
+
+  it('says so when there are none', async () => {
+    expect(await run('dead-letters', 'list')).toBe('There are no dead letters.');
+  });
+
+  it('shows the newest first, each name once, and none of a reason’s control characters', async () => {
+    await bury('old', 'command', { ageSeconds: 60 });
+    await bury('new', 'delivery', { ageSeconds: 1, reason: 'it\u001b[31m broke\nthere' });
+    await bury('new', 'delivery', { ageSeconds: 30 });
+    const lines = (await run('dead-letters', 'list')).split('\n');
+    expect(lines[0]).toMatch(/^ID +SOURCE +DIED AT +REASON$/);
+    expect(lines.slice(1).map((line) => line.split(/ +/).slice(0, 2))).toEqual([
+      ['new', 'delivery'],
+      ['old', 'command'],
+    ]);
+    expect(lines[1]).toContain('it [31m broke there');
+  });
+
+  it('gives everything as JSON, of one source and up to a limit', async () => {
+    await bury('a', 'command', { body: '{"x":1}', ageSeconds: 3 });
+    await bury('b', 'command', { ageSeconds: 2, partition: null });
+    await bury('c', 'tool', { ageSeconds: 1 });
+    const listed = JSON.parse(await run('dead-letters', 'list', '--json', '--source', 'command'));
+    expect(listed).toMatchObject([
+      { id: 'b', source: 'command', partition: null, reason: 'it failed' },
+      { id: 'a', source: 'command', partition: PARTITION, body: '{"x":1}', created_at: expect.stringMatching(/^\d{4}-.*Z$/) },
+    ]);
+    expect(JSON.parse(await run('dead-letters', 'list', '--json', '--limit', '1'))).toMatchObject([{ id: 'c' }]);
+  });
+});
+
+describe('dead-letters replay', () => {
+  it('refuses what is not there, and what can not be done again', async () => {
+    await bury('call-1', 'tool');
+    await bury('cmd-1', 'command', { body: 'not a command' });
+    await bury('dlv-1', 'delivery');
+    await expect(run('dead-letters', 'replay', 'none')).rejects.toMatchObject({ code: 'request.not_found' });
+    await expect(run('dead-letters', 'replay', 'call-1')).rejects.toMatchObject({ code: 'request.invalid' });
+    await expect(run('dead-letters', 'replay', 'cmd-1')).rejects.toMatchObject({ code: 'request.invalid' });
+    await expect(run('dead-letters', 'replay', 'dlv-1')).rejects.toMatchObject({ code: 'request.not_found', message: 'the delivery dlv-1 is gone' });
+    await expect(run('dead-letters', 'replay', 'call-1', '--source', 'delivery')).rejects.toMatchObject({ code: 'request.not_found' });
+    expect(await letters()).toEqual(['call-1', 'cmd-1', 'dlv-1']);
+  });
+
+  it('opens a delivery again, with all its attempts, and gives it to the workers', async () => {
+    await delivery('dlv-1', 'dead');
+    await bury('dlv-1', 'delivery');
+    await bury('dlv-1', 'delivery', { ageSeconds: 60 });
+    const next = nextDelivery();
+    expect(await run('dead-letters', 'replay', 'dlv-1')).toMatch(/^dlv-1 is posted again, as dlv-1-replay-[0-9A-Z]{26}\.$/);
+
+    const item = await next;
+    const work = deliveryWork.parse(JSON.parse(item.body));
+    expect(work).toMatchObject({ effectId: item.messageId, deliveryId: 'dlv-1', sessionId: SESSION, republished: false, traceparent: '00-aa-bb-01' });
+    expect(work.deadlineAtMs).toBeGreaterThan(systemClock.nowMs() + 23 * 3_600_000);
+    expect(await deliveryRow('dlv-1')).toEqual({ state: 'open', attempts: 0, settled_at: null });
+    expect(await letters()).toEqual([]);
+  });
+
+  it('opens the row before a worker can have the item, and keeps the dead letter when the queue does not take it', async () => {
+    await delivery('dlv-1', 'dead');
+    await bury('dlv-1', 'delivery');
+    fault = () => Promise.reject(new Error('the broker is away'));
+    await expect(run('dead-letters', 'replay', 'dlv-1')).rejects.toThrow('the broker is away');
+    expect(published).toEqual(['open']);
+    expect(await letters()).toEqual(['dlv-1']);
+
+    fault = null;
+    const next = nextDelivery();
+    await run('dead-letters', 'replay', 'dlv-1');
+    expect((await next).messageId).toMatch(/^dlv-1-replay-/);
+    expect(await letters()).toEqual([]);
+  });
+
+  it('posts nothing again that was delivered meanwhile', async () => {
+    await delivery('dlv-1', 'delivered');
+    await bury('dlv-1', 'delivery');
+    expect(await run('dead-letters', 'replay', 'dlv-1')).toBe('dlv-1 was delivered meanwhile: the dead letter is removed.');
+    expect(await deliveryRow('dlv-1')).toMatchObject({ state: 'delivered', attempts: 5 });
+    expect({ published, letters: await letters() }).toEqual({ published: [], letters: [] });
+  });
+
+  it('gives a command to its session again, under an id that it has not seen, and nobody waits for the answer', async () => {
+    await bury('cmd-1', 'command', { body: JSON.stringify(command) });
+    const { lastSequence } = await bus.commands.state();
+    expect(await run('dead-letters', 'replay', 'cmd-1')).toMatch(/^cmd-1 is given to its session again, as replay-[0-9a-f]{32}\.$/);
+
+    const [appended] = await commandsSince(lastSequence);
+    const parsed = sessionCommand.parse(JSON.parse(appended?.body ?? ''));
+    expect(parsed).toEqual({ ...command, commandId: appended?.messageId, answerTo: null });
+    expect(parsed.commandId).not.toBe('cmd-1');
+    expect(await letters()).toEqual([]);
+  });
+
+  it('is the same command when it is made twice, as after a death between its two steps, and another one for another death', async () => {
+    const { lastSequence } = await bus.commands.state();
+    await bury('cmd-1', 'command', { body: JSON.stringify(command), partition: null });
+    const { rows } = await database.query<{ created_at: Date }>('select created_at from dead_letters');
+    await run('dead-letters', 'replay', 'cmd-1');
+    await bury('cmd-1', 'command', { body: JSON.stringify(command), partition: null });
+    await database.query('update dead_letters set created_at = $1', [rows[0]?.created_at]);
+    await run('dead-letters', 'replay', 'cmd-1');
+    expect(await commandsSince(lastSequence)).toHaveLength(1);
+
+    await bury('cmd-1', 'command', { body: JSON.stringify(command), ageSeconds: 5 });
+    await run('dead-letters', 'replay', 'cmd-1');
+    expect(await commandsSince(lastSequence)).toHaveLength(2);
+  });
+
+  it('wants to know which one, when several have the id and can be replayed', async () => {
+    await delivery('x', 'dead');
+    await bury('x', 'delivery');
+    await bury('x', 'command', { body: JSON.stringify(command) });
+    await bury('x', 'tool');
+    await expect(run('dead-letters', 'replay', 'x')).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('--source') });
+    expect(await run('dead-letters', 'replay', 'x', '--source', 'command')).toContain('given to its session again');
+    expect(await letters()).toEqual(['x', 'x']);
+  });
+});

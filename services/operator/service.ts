@@ -1,0 +1,87 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { Bus } from '#bus/bus.ts';
+import type { Clock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { type DeadLetter, listDeadLetters, type Source, sources } from './dead-letters.ts';
+import { type Replayed, replayDeadLetter } from './replay-dead-letter.ts';
+
+const DEFAULT_LIMIT = 100;
+const MAX_LIMIT = 10_000;
+const MAX_REASON_CHARACTERS = 120;
+
+export interface OperatorDeps {
+  /** Called once a command needs them, so that `--help` needs nothing. */
+  openDatabase(): Promise<Database>;
+  openBus(): Promise<Pick<Bus, 'work' | 'commands'>>;
+  print(line: string): void;
+  clock: Clock;
+}
+
+/** The operator's command line. Its actions throw a SwitchyardError whose message is for people. */
+export function operatorProgram({ openDatabase, openBus, print, clock }: OperatorDeps): Command {
+  const program = new Command('operator').description('Looks after a running Switchyard.');
+  const deadLetters = program.command('dead-letters').description('what was given up: commands, deliveries, calls of tools');
+  const bySource = new Option('--source <source>', 'only of this kind').choices(sources);
+
+  deadLetters
+    .command('list')
+    .description('lists them, the newest first')
+    .option('--json', 'as a JSON array, with their bodies')
+    .addOption(bySource)
+    .option('--limit <count>', `at most so many, up to ${MAX_LIMIT}`, limitOf, DEFAULT_LIMIT)
+    .action(async ({ json = false, source = null, limit }: { json?: boolean; source?: Source | null; limit: number }) => {
+      const letters = await listDeadLetters(await openDatabase(), { source, limit });
+      if (json) return print(JSON.stringify(letters.map(toJson), null, 2));
+      for (const line of tableOf(letters)) print(line);
+    });
+
+  deadLetters
+    .command('replay')
+    .description('does again what has died, and removes the dead letter')
+    .argument('<id>', 'as the list names it')
+    .addOption(bySource)
+    .action(async (id: string, { source = null }: { source?: Source | null }) => {
+      const replayed = await replayDeadLetter(id, source, { database: await openDatabase(), bus: await openBus(), clock });
+      print(wordsOf(id, replayed));
+    });
+  return program;
+}
+
+function limitOf(text: string): number {
+  const limit = Number(text);
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_LIMIT}.`);
+  return limit;
+}
+
+function wordsOf(id: string, replayed: Replayed): string {
+  switch (replayed.type) {
+    case 'delivery':
+      return `${id} is posted again, as ${replayed.effectId}.`;
+    case 'command':
+      return `${id} is given to its session again, as ${replayed.commandId}.`;
+    case 'settled':
+      return `${id} was delivered meanwhile: the dead letter is removed.`;
+  }
+}
+
+function toJson({ id, source, partition, createdAt, reason, body }: DeadLetter) {
+  return { id, source, partition, created_at: createdAt, reason, body };
+}
+
+function tableOf(letters: readonly DeadLetter[]): string[] {
+  if (letters.length === 0) return ['There are no dead letters.'];
+  const rows = [['ID', 'SOURCE', 'DIED AT', 'REASON'], ...letters.map(({ id, source, createdAt, reason }) => [id, source, createdAt, oneLine(reason)])];
+  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+/** A reason may hold whatever an error said: a terminal gets none of its control characters. */
+function oneLine(reason: string): string {
+  const line = reason.replaceAll(/[\p{Cc}\p{Cf}]+/gu, ' ');
+  return line.length <= MAX_REASON_CHARACTERS ? line : `${line.slice(0, MAX_REASON_CHARACTERS)}…`;
+}

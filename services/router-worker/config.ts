@@ -1,0 +1,18 @@
+import { resolve } from 'node:path';
+import { natsConfigOf, natsSettings } from '#shared/config/nats-settings.ts';
+import { processConfigOf, processSettings } from '#shared/config/process-config.ts';
+import type { Environment } from '#shared/config/secret-ref.ts';
+import { readSettings, settings } from '#shared/config/settings.ts';
+
+const shape = { ...processSettings, ...natsSettings, DATABASE_URL: settings.DATABASE_URL, ROUTER_CONFIG: settings.ROUTER_CONFIG };
+
+/** Reads the environment once. @throws `config.invalid` listing every bad variable */
+export function parseConfig(environment: Environment) {
+  const data = readSettings(shape, environment);
+  return {
+    ...processConfigOf(data),
+    nats: natsConfigOf('router-worker', data),
+    databaseUrl: data.DATABASE_URL,
+    routerConfigPath: resolve(data.ROUTER_CONFIG),
+  } as const;
+}

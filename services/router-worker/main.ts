@@ -1,0 +1,29 @@
+import { openNatsBus } from '#bus/nats/nats-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { loadRouterConfig } from '#shared/config/load-router-config.ts';
+import { addressOf } from '#shared/lifecycle/boot.ts';
+import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
+import { runProcess } from '#shared/lifecycle/run-process.ts';
+import { migrate } from '#shared/storage/migrate.ts';
+import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
+import { parseConfig } from './config.ts';
+import { startRouterWorker } from './service.ts';
+
+await runProcess({
+  name: 'router-worker',
+  parseConfig,
+  async start({ config, environment, log, step, releasers }) {
+    const routerConfig = await loadRouterConfig(config.routerConfigPath, environment, { secrets: 'providers' });
+    const postgres = `PostgreSQL at ${addressOf(config.databaseUrl)}`;
+    const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'router-worker', log }));
+    releasers.add('database', () => database.close());
+    await step(`bringing the schema of ${postgres} up to date`, () => migrate(database));
+    const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
+    releasers.add('bus', () => bus.close());
+    const { drainTimeoutMs } = config;
+    const deps = { config: routerConfig, environment, bus, database, log, clock: systemClock, drainTimeoutMs };
+    const worker = await step('starting to work', () => startRouterWorker(deps));
+    releasers.add('router worker', () => worker.stop());
+    return { url: null, checks: [busCheck(bus), databaseCheck(database)] };
+  },
+});

@@ -1,0 +1,32 @@
+import { z } from 'zod';
+import { settings } from './settings.ts';
+
+/** What every process of its own reads, whatever it does. */
+export const processSettings = {
+  MANAGEMENT_PORT: settings.MANAGEMENT_PORT,
+  MANAGEMENT_HOST: settings.MANAGEMENT_HOST,
+  LOG_LEVEL: settings.LOG_LEVEL,
+  SHUTDOWN_DRAIN_TIMEOUT_SECONDS: settings.SHUTDOWN_DRAIN_TIMEOUT_SECONDS,
+  SWITCHYARD_READY_FILE: settings.SWITCHYARD_READY_FILE,
+};
+
+/** The part of a service's configuration that its process is run by. */
+export interface ProcessConfig {
+  logLevel: string;
+  /** How long a stop waits for what is in hand. */
+  drainTimeoutMs: number;
+  management: { host: string; port: number };
+  /** Null: nobody waits for one. */
+  readyFile: string | null;
+}
+
+const shape = z.object(processSettings);
+
+export function processConfigOf(data: z.infer<typeof shape>): ProcessConfig {
+  return {
+    logLevel: data.LOG_LEVEL,
+    drainTimeoutMs: data.SHUTDOWN_DRAIN_TIMEOUT_SECONDS * 1_000,
+    management: { host: data.MANAGEMENT_HOST, port: data.MANAGEMENT_PORT },
+    readyFile: data.SWITCHYARD_READY_FILE ?? null,
+  };
+}

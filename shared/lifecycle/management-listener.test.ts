@@ -1,0 +1,58 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { openManagementListener } from './management-listener.ts';
+import { Readiness } from './readiness.ts';
+
+async function open(readiness = new Readiness(), port = 0) {
+  const listener = await openManagementListener({ host: '127.0.0.1', port, readiness });
+  onTestFinished(() => listener.stop());
+  return listener;
+}
+
+it('names the setting when its port is taken', async () => {
+  const { url } = await open();
+
+  await expect(openManagementListener({ host: '127.0.0.1', port: Number(new URL(url).port), readiness: new Readiness() })).rejects.toMatchObject({
+    code: 'service.port_taken',
+    message: expect.stringContaining('MANAGEMENT_PORT'),
+  });
+});
+
+it.each([
+  ['GET', '/metrics'],
+  ['GET', '/'],
+  ['POST', '/ready'],
+])('has nothing for %s %s', async (method, path) => {
+  const { url } = await open();
+
+  expect((await fetch(`${url}${path}`, { method })).status).toBe(404);
+});
+
+it('is live from the beginning, and ready once the process is', async () => {
+  const readiness = new Readiness();
+  const { url } = await open(readiness);
+  const get = async (path: string) => {
+    const response = await fetch(`${url}${path}`);
+    return [response.status, await response.json()];
+  };
+
+  expect(await get('/live')).toEqual([200, { status: 'ok' }]);
+  expect(await get('/ready')).toEqual([503, { status: 'booting', checks: {} }]);
+  readiness.booted([{ name: 'bus', isNeeded: true, ask: () => true }]);
+  expect(await get('/ready?verbose')).toEqual([200, { status: 'ready', checks: { bus: 'ok' } }]);
+  readiness.drain();
+  expect(await get('/ready')).toEqual([503, { status: 'draining', checks: { bus: 'ok' } }]);
+  expect(await get('/live')).toEqual([200, { status: 'ok' }]);
+});
+
+it('stops although somebody holds a connection open', async () => {
+  const listener = await openManagementListener({ host: '127.0.0.1', port: 0, readiness: new Readiness() });
+  const socket = connect(Number(new URL(listener.url).port), '127.0.0.1');
+  await once(socket, 'connect');
+  socket.resume();
+  const closed = once(socket, 'close');
+
+  await listener.stop();
+  await closed;
+});

@@ -1,0 +1,75 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { SwitchyardError } from '../errors/switchyard-error.ts';
+import type { Readiness } from './readiness.ts';
+
+/** Probes are short and few: more connections than this come from somebody else. */
+const MAX_CONNECTIONS = 64;
+/** A probe that has not sent its few lines by then is not one. */
+const REQUEST_TIMEOUT_MS = 5_000;
+
+export interface ManagementListener {
+  /** Where it listens, such as `http://127.0.0.1:9090`. */
+  url: string;
+  stop(): Promise<void>;
+}
+
+export interface ManagementListenerDeps {
+  host: string;
+  /** 0 takes any free one. */
+  port: number;
+  readiness: Readiness;
+}
+
+/**
+ * A listener for those who run the process, apart from the public port: `GET /live` says that it runs, `GET /ready` whether it can work
+ * (200 or 503, with what is missing). No key is asked for and nothing secret is told.
+ * @throws `service.port_taken`
+ */
+export async function openManagementListener({ host, port, readiness }: ManagementListenerDeps): Promise<ManagementListener> {
+  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1_000 });
+  server.maxConnections = MAX_CONNECTIONS;
+  server.on('request', (request, response) => {
+    answer(request, response, readiness).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause: NodeJS.ErrnoException) => {
+      const isTaken = cause.code === 'EADDRINUSE';
+      const message = `port ${port} of ${host} is taken by another program. Set MANAGEMENT_PORT to a free port, or 0 for any.`;
+      reject(isTaken ? new SwitchyardError('service.port_taken', message, { cause, details: { port } }) : cause);
+    });
+    server.listen(port, host, resolve);
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new TypeError('a server that listens on a port has its address');
+  return {
+    url: `http://${reachable(address.address)}:${address.port}`,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse, readiness: Readiness): Promise<void> {
+  request.resume(); // nobody reads a body
+  const [path] = (request.url ?? '/').split('?');
+  const isRead = request.method === 'GET' || request.method === 'HEAD';
+  if (isRead && path === '/live') return send(response, 200, { status: 'ok' });
+  if (isRead && path === '/ready') {
+    const report = await readiness.report();
+    return send(response, report.status === 'ready' ? 200 : 503, report);
+  }
+  send(response, 404, { error: 'there is nothing at this address' });
+}
+
+function send(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' }).end(JSON.stringify(body));
+}
+
+/** A server on all addresses is reached on the loopback one. */
+function reachable(address: string): string {
+  if (address === '0.0.0.0') return '127.0.0.1';
+  if (address === '::') return '[::1]';
+  return address.includes(':') ? `[${address}]` : address;
+}

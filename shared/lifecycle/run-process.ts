@@ -1,0 +1,110 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ProcessConfig } from '../config/process-config.ts';
+import type { Environment } from '../config/secret-ref.ts';
+import { SwitchyardError } from '../errors/switchyard-error.ts';
+import { createLog, type Log } from '../telemetry/log.ts';
+import { maskUrl } from '../telemetry/redact.ts';
+import { boot, type Step } from './boot.ts';
+import { exitOnFault } from './exit-on-fault.ts';
+import { openManagementListener } from './management-listener.ts';
+import { type Check, Readiness } from './readiness.ts';
+import { writeReadyFile } from './ready-file.ts';
+import { Releasers } from './releasers.ts';
+import { stopSignal } from './stop-signal.ts';
+
+/** From the start of the process: a start that can't succeed has to end within 10 s, and closing what was opened takes its part of that. */
+const BOOT_LIMIT_MS = 9_200;
+const CLOSE_AFTER_FAILED_BOOT_MS = 400;
+/** What may take longer than the drain itself: closing sockets, the last commits, the stores. */
+const RELEASE_MARGIN_MS = 10_000;
+/** How deep the chain of causes is told on the one line that explains a failed start. */
+const MAX_CAUSES = 4;
+
+/** What a service's start function is given. */
+export interface Starting<Config> {
+  config: Config;
+  environment: Environment;
+  log: Log;
+  /** For every step that waits for something outside this process. */
+  step: Step;
+  /** For everything that is opened, in the order in which it is. */
+  releasers: Releasers;
+}
+
+interface Started {
+  /** Where the service listens; null for one that has no door of its own. */
+  url: string | null;
+  checks: readonly Check[];
+}
+
+export interface ServiceProcess<Config extends ProcessConfig> {
+  /** The service's name. */
+  name: string;
+  parseConfig(environment: Environment, args: readonly string[]): Config;
+  /** Opens the drivers and starts the service on them. */
+  start(starting: Starting<Config>): Promise<Started>;
+}
+
+/**
+ * The life of a service's process: reads its configuration, opens its management listener, starts, tells that it is ready, waits to be
+ * stopped, drains, and exits with 0. A start that fails says why on one line of stderr and exits with 1 within 10 s.
+ */
+export async function runProcess<Config extends ProcessConfig>(service: ServiceProcess<Config>): Promise<never> {
+  try {
+    const config = service.parseConfig(process.env, process.argv.slice(2));
+    const log = createLog({ level: config.logLevel, service: service.name });
+    exitOnFault(log);
+    const releasers = new Releasers(log);
+    const readiness = new Readiness({ log });
+    await startUp(service, { config, log, releasers, readiness });
+    const signal = await stopSignal();
+    log.info({ signal }, 'stopping: finishing what is in hand');
+    readiness.drain();
+    await releasers.releaseAll({ timeoutMs: config.drainTimeoutMs + RELEASE_MARGIN_MS });
+    log.info({}, 'stopped');
+    process.exit(0);
+  } catch (error) {
+    console.error(`${service.name} can't start: ${explain(error)}`);
+    process.exit(1);
+  }
+}
+
+interface Life<Config> {
+  config: Config;
+  log: Log;
+  releasers: Releasers;
+  readiness: Readiness;
+}
+
+async function startUp<Config extends ProcessConfig>(service: ServiceProcess<Config>, { config, log, releasers, readiness }: Life<Config>): Promise<void> {
+  try {
+    // Counted from the start of the process, of which loading the program was the first part.
+    await boot(BOOT_LIMIT_MS - performance.now(), async (step) => {
+      const management = await openManagementListener({ ...config.management, readiness });
+      releasers.add('management listener', () => management.stop());
+      const { url, checks } = await service.start({ config, environment: process.env, log, step, releasers });
+      readiness.booted(checks);
+      const facts = { pid: process.pid, service: service.name, ...(url === null ? {} : { url }), managementUrl: management.url };
+      if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
+      log.info({ url, management_url: management.url, boot_ms: Math.round(performance.now()) }, 'ready');
+    });
+  } catch (error) {
+    const closed = releasers.releaseAll({ timeoutMs: CLOSE_AFTER_FAILED_BOOT_MS });
+    await Promise.race([closed, delay(CLOSE_AFTER_FAILED_BOOT_MS)]);
+    throw error;
+  }
+}
+
+/** What went wrong and what caused it. A known error says it in words for people; anything else is a fault of ours and shows where it happened. */
+function explain(error: unknown): string {
+  if (!(error instanceof SwitchyardError)) return maskUrl(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  const told: string[] = [];
+  for (let cause: unknown = error; cause instanceof Error && told.length < MAX_CAUSES; cause = cause.cause) told.push(wordsOf(cause));
+  return maskUrl(told.join(': '));
+}
+
+/** Errors of connections over several addresses have no message of their own. */
+function wordsOf(error: Error): string {
+  if (error instanceof AggregateError && error.message === '') return error.errors.map((one) => (one instanceof Error ? one.message : String(one))).join(', ');
+  return error.message;
+}

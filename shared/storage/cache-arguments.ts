@@ -1,0 +1,24 @@
+import { cacheLimits } from './cache.ts';
+
+/** What every driver of `Cache` refuses, and how it reads a time to live: in one place, so that they agree. */
+
+/** @throws RangeError */
+export function checkKey(key: string): void {
+  if (key.length > cacheLimits.keyCharacters) throw new RangeError(`a key of ${key.length} characters is too long for a cache`);
+}
+
+/** @throws RangeError */
+export function checkValue(value: string): void {
+  if (value.length > cacheLimits.valueCharacters) throw new RangeError(`a value of ${value.length} characters is too long for a cache`);
+}
+
+/** @throws RangeError */
+export function checkAddend(by: number): void {
+  if (!Number.isSafeInteger(by)) throw new RangeError(`${by} is no whole number that a counter can hold`);
+}
+
+/** How long an entry lives: at least 1 ms. @throws RangeError */
+export function lifeMsOf(ttlMs: number): number {
+  if (!Number.isFinite(ttlMs)) throw new RangeError(`${ttlMs} is no time to live`);
+  return Math.max(1, ttlMs);
+}

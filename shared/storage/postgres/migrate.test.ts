@@ -1,0 +1,160 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { silentLog } from '../../telemetry/log.ts';
+import { type FreshDatabase, freshDatabase } from '../conformance/fresh-database.ts';
+import type { Database } from '../database.ts';
+import { migrate } from '../migrate.ts';
+import { openPostgres } from './open-postgres.ts';
+
+const FIRST = { '0001-first.sql': 'create table first (a int); insert into first values (1);' };
+
+const SLEEPERS = "from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()";
+
+/** Who waits for a whole table of this database. */
+const IN_LINE =
+  "from pg_locks where not granted and mode = 'AccessExclusiveLock' and database = (select oid from pg_database where datname = current_database())";
+
+/** The machine may be busy. */
+const POLL = { timeout: 10_000 };
+
+describe('migrate on a PostgreSQL server', () => {
+  let fresh: FreshDatabase;
+  let root: string;
+  let database: Database;
+  let other: Database;
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), 'switchyard-migrate-'));
+    fresh = await freshDatabase(inject('postgresUrl'));
+    // Shorter than what migrations need: they must not depend on it.
+    database = await openPostgres({ url: fresh.url, applicationName: 'this process', log: silentLog, statementTimeoutMs: 1_000 });
+    other = await openPostgres({ url: fresh.url, applicationName: 'the other process', log: silentLog, statementTimeoutMs: 1_000 });
+  });
+  afterEach(async () => {
+    await Promise.all([database?.close(), other?.close()]);
+    await fresh?.drop();
+    await rm(root, { recursive: true, force: true });
+  });
+
+  async function folderOf(files: Record<string, string>): Promise<URL> {
+    const folder = await mkdtemp(join(root, 'files-'));
+    for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+    return pathToFileURL(`${folder}/`);
+  }
+
+  async function tables(): Promise<string[]> {
+    const { rows } = await database.query<{ name: string }>("select tablename as name from pg_tables where schemaname = 'public' order by 1");
+    return rows.map(({ name }) => name);
+  }
+
+  /** Once somebody sleeps inside a migration. */
+  async function someoneMigrates(): Promise<void> {
+    await expect.poll(async () => (await database.query(`select 1 ${SLEEPERS}`)).rowCount, POLL).toBe(1);
+  }
+
+  it('says whom it waited for, when another process migrates for too long', async () => {
+    const slow = migrate(other, await folderOf({ '0001-first.sql': 'select pg_sleep(3); create table first (a int);' }));
+    await someoneMigrates();
+
+    const impatient = migrate(database, await folderOf(FIRST), { lockTimeoutMs: 200 });
+
+    await expect(impatient).rejects.toMatchObject({
+      code: 'service.not_ready',
+      message: expect.stringMatching(/^the other process \(from 127\.0\.0\.1, session \d+\) has been migrating the database for over 0\.2 s$/),
+    });
+    expect(await slow).toEqual(['0001-first.sql']);
+  });
+
+  it('waits for another process beyond the limits of an ordinary statement, and finds nothing left to do', async () => {
+    const folder = await folderOf({ '0001-first.sql': 'select pg_sleep(4); create table first (a int);' });
+    const slow = migrate(other, folder);
+    await someoneMigrates();
+
+    expect(await migrate(database, folder)).toEqual([]);
+    expect(await slow).toEqual(['0001-first.sql']);
+  });
+
+  it('steps back from a table that others use, so that they go on, and takes its turn when they are done', async () => {
+    await migrate(database, await folderOf(FIRST));
+    const folder = await folderOf({ ...FIRST, '0002-second.sql': 'alter table first add column b int;' });
+    const [locked, released] = [signal(), signal()];
+    const reader = other.transaction(async (handle) => {
+      await handle.query('select a from first');
+      locked.give();
+      await released.given;
+    });
+    await locked.given;
+
+    try {
+      const impatient = migrate(database, folder, { lockTimeoutMs: 100 });
+      await expect(impatient).rejects.toMatchObject({ code: 'service.not_ready', message: expect.stringContaining('0002-second.sql') });
+      const patient = migrate(database, folder);
+      // It stands in line for the table now; who comes after it must not have to give up.
+      await expect.poll(async () => (await other.query(`select 1 ${IN_LINE}`)).rowCount, POLL).toBe(1);
+      expect((await other.query('select a from first')).rows).toEqual([{ a: 1 }]);
+      released.give();
+      await reader;
+
+      expect(await patient).toEqual(['0002-second.sql']);
+    } finally {
+      released.give();
+    }
+  });
+
+  it('keeps nothing of a file that fails, and takes the mended file afterwards', async () => {
+    const broken = { ...FIRST, '0002-second.sql': 'create table second (b int); insert into second values (1); select no_such_column;' };
+
+    await expect(migrate(database, await folderOf(broken))).rejects.toMatchObject({
+      code: 'storage.schema_refused',
+      message: expect.stringContaining('0002-second.sql'),
+      cause: expect.objectContaining({ code: '42703' }),
+    });
+    expect(await tables()).toEqual(['first', 'schema_migrations']);
+
+    expect(await migrate(database, await folderOf({ ...FIRST, '0002-second.sql': 'create table second (b int);' }))).toEqual(['0002-second.sql']);
+  });
+
+  it('does not blame a file for a connection that was lost under it, and applies it the next time', async () => {
+    const folder = await folderOf({ '0001-first.sql': 'create table first (a int); select pg_sleep(30);' });
+    const cut = expect(migrate(other, folder)).rejects.toMatchObject({ code: '57P01' });
+    await someoneMigrates();
+
+    await database.query(`select pg_terminate_backend(pid) ${SLEEPERS}`);
+
+    await cut;
+    expect(await tables()).toEqual([]);
+    expect(await migrate(database, await folderOf(FIRST))).toEqual(['0001-first.sql']);
+  });
+
+  it('refuses a changed past, and a database that is newer than the program, naming the file', async () => {
+    await migrate(database, await folderOf({ ...FIRST, '0002-second.sql': 'create table second (b int);' }));
+
+    await expect(migrate(other, await folderOf({ ...FIRST, '0002-second.sql': 'create table second (b bigint);' }))).rejects.toMatchObject({
+      code: 'storage.schema_refused',
+      message: expect.stringContaining('0002-second.sql was changed'),
+    });
+    await expect(migrate(other, await folderOf(FIRST))).rejects.toMatchObject({
+      code: 'storage.schema_refused',
+      message: expect.stringMatching(/newer than this program.*0002-second\.sql/),
+    });
+    expect(await tables()).toEqual(['first', 'schema_migrations', 'second']);
+  });
+
+  it('applies the house’s own files', async () => {
+    const applied = await migrate(database);
+
+    expect(applied[0]).toBe('0001-runtime.sql');
+    expect(await migrate(other)).toEqual([]);
+  });
+});
+
+function signal(): { given: Promise<void>; give(): void } {
+  let give = () => {};
+  const given = new Promise<void>((resolve) => {
+    give = resolve;
+  });
+  return { given, give: () => give() };
+}

@@ -1,0 +1,134 @@
+import { Redis, type RedisOptions } from 'ioredis';
+import { SwitchyardError } from '../../errors/switchyard-error.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Cache } from '../cache.ts';
+import { type Reachability, reachability } from '../reachability.ts';
+import { redisCache } from './redis-cache.ts';
+
+/** How long a process waits for the cache at its start. It starts without it too. */
+const OPEN_BUDGET_MS = 2_000;
+
+/** Longer than this a caller does better without the cache. */
+const COMMAND_TIMEOUT_MS = 1_000;
+
+/** A connection on which answers are due and nothing comes for so long is dead, whatever TCP says. */
+const SILENCE_MS = 2_000;
+
+const CONNECT_TIMEOUT_MS = 2_000;
+const KEEP_ALIVE_MS = 10_000;
+
+/** Between two attempts to connect: at first at once, for a server that restarts, then once a second for ever. */
+const RECONNECT_STEP_MS = 50;
+const RECONNECT_LONGEST_MS = 1_000;
+
+export interface OpenRedisOptions {
+  /** `redis://user:password@host:port/number`, or `rediss://` for TLS. User, password, port and number may be missing. */
+  url: string;
+  log: Log;
+  /** Before every key, for several houses in one Redis. Default: `switchyard:`. */
+  keyPrefix?: string;
+}
+
+/**
+ * Opens the cache in Redis. It is never worth a process's life: while Redis is away every call is refused within a second, and it works
+ * again once Redis does. So this resolves too when Redis does not answer, after 2 s and a warning.
+ * @throws `config.invalid` for a URL that is none
+ */
+export async function openRedis({ url, log, keyPrefix = 'switchyard:' }: OpenRedisOptions): Promise<Cache> {
+  const server = serverOf(url);
+  const name = `Redis at ${server.host}:${server.port}/${server.db}`;
+  const reached = reachability(log, name);
+  const redis = new Redis({ ...server, ...behaviour, keyPrefix });
+  listen(redis, reached);
+  await firstConnection(redis, () => reached.lost(`no answer within ${OPEN_BUDGET_MS / 1_000} s`));
+  return redisCache(redis, name);
+}
+
+function listen(redis: Redis, reached: Reachability): void {
+  let reason: string | null = null;
+  // Not the error itself: it may hold the arguments of a command, and the first command holds the password.
+  redis.on('error', (error: Error) => {
+    reason = reasonOf(error);
+  });
+  // Follows every error, and comes alone when the server hangs up.
+  redis.on('close', () => {
+    if (redis.status !== 'end') reached.lost(reason ?? 'it closed the connection'); // at the end it was us
+    reason = null;
+  });
+  redis.on('ready', () => reached.found());
+}
+
+const behaviour = {
+  // A proxy may know no other, and nothing of the newer one is used.
+  protocol: 2,
+  disableClientInfo: true,
+  connectTimeout: CONNECT_TIMEOUT_MS,
+  keepAlive: KEEP_ALIVE_MS,
+  retryStrategy: (attempt) => Math.min(attempt * RECONNECT_STEP_MS, RECONNECT_LONGEST_MS),
+  // After a failover the old writer only reads.
+  reconnectOnError: (error) => error.message.startsWith('READONLY'),
+  // Nothing waits for Redis to come back, and nothing that may have been carried out is sent again: an addition would count twice.
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+  commandTimeout: COMMAND_TIMEOUT_MS,
+  socketTimeout: SILENCE_MS,
+  // While Redis loads its data it says so; ask again soon.
+  maxLoadingRetryTime: RECONNECT_LONGEST_MS,
+} satisfies RedisOptions;
+
+/** Resolves with the first connection, or when waiting for it has taken too long. */
+async function firstConnection(redis: Redis, onTimeout: () => void): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(() => {
+      onTimeout();
+      resolve();
+    }, OPEN_BUDGET_MS);
+    redis.once('ready', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+function serverOf(text: string) {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null) throw invalidUrl('it can not be read; special characters in a password are written as %40 and the like');
+  if (url.protocol !== 'redis:' && url.protocol !== 'rediss:') throw invalidUrl('it begins with neither redis:// nor rediss://');
+  if (url.hostname === '') throw invalidUrl('it names no host');
+  if (url.search !== '' || url.hash !== '') throw invalidUrl('it has parameters, and none are known');
+  const db = /^\/?(\d{0,4})$/.exec(url.pathname)?.[1];
+  if (db === undefined) throw invalidUrl('after the host stands something else than the number of a database');
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: Number(url.port || '6379'),
+    db: Number(db || '0'),
+    ...(url.username === '' ? {} : { username: decoded(url.username) }),
+    ...(url.password === '' ? {} : { password: decoded(url.password) }),
+    ...(url.protocol === 'rediss:' ? { tls: {} } : {}),
+  };
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw invalidUrl('its user or password has a % that begins no character');
+  }
+}
+
+function invalidUrl(why: string): SwitchyardError {
+  return new SwitchyardError('config.invalid', `the URL of Redis is no such URL: ${why}`);
+}
+
+/** Why Redis can't be reached, without credentials. */
+function reasonOf(error: Error): string {
+  if (/^(WRONGPASS|ERR invalid password|ERR AUTH)/.test(error.message)) return 'it refuses the user or the password';
+  if (error.message.startsWith('NOAUTH')) return 'it asks for a password, and the URL has none';
+  if (error.message.startsWith('NOPERM')) return 'it does not allow this user what the cache needs';
+  if (/DB index is out of range/i.test(error.message)) return 'it has no database of that number';
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : null;
+  if (code !== null) return error.message === '' ? code : `${code}: ${error.message}`;
+  // `ERR unknown command 'X', with args beginning with: …`
+  return error.message.replace(/, with args.*/s, '');
+}

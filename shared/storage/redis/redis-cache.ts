@@ -1,0 +1,126 @@
+import type { Redis } from 'ioredis';
+import { SwitchyardError } from '../../errors/switchyard-error.ts';
+import type { Cache } from '../cache.ts';
+import { checkAddend, checkKey, checkValue, lifeMsOf } from '../cache-arguments.ts';
+import { fromRedis, toRedis } from './redis-text.ts';
+import { addToCounter, type Script, takeSlot } from './scripts.ts';
+
+/** Commands that may wait for their answers at once. More means that Redis does not keep up. */
+const MAX_IN_HAND = 10_000;
+
+/** Redis takes whole milliseconds, and no instant that a double can't name. Thirty thousand years are for ever. */
+const LONGEST_LIFE_MS = 1e15;
+
+/** How long `close` waits for the answers that are due; a server that is gone gives none. */
+const CLOSE_TIMEOUT_MS = 1_000;
+
+/**
+ * The cache behind a client of `ioredis` whose commands fail rather than wait. The client belongs to the cache from here on.
+ * @param name of the server, for errors: without credentials
+ */
+export function redisCache(redis: Redis, name: string): Cache {
+  return new RedisCache(redis, name);
+}
+
+class RedisCache implements Cache {
+  readonly #redis: Redis;
+  readonly #name: string;
+  #inHand = 0;
+  #closing: Promise<void> | null = null;
+
+  constructor(redis: Redis, name: string) {
+    this.#redis = redis;
+    this.#name = name;
+  }
+
+  async get(key: string): Promise<string | null> {
+    const stored = await this.#send(key, (at) => this.#redis.get(at));
+    return stored === null ? null : fromRedis(stored);
+  }
+
+  async set(key: string, value: string, ttlMs: number): Promise<void> {
+    const check = () => {
+      checkValue(value);
+      return wholeLifeMs(ttlMs);
+    };
+    await this.#send(key, (at, lifeMs) => this.#redis.set(at, toRedis(value), 'PX', lifeMs), check);
+  }
+
+  async delete(key: string): Promise<void> {
+    await this.#send(key, (at) => this.#redis.del(at));
+  }
+
+  async increment(key: string, by: number, ttlMs: number): Promise<number> {
+    const check = () => {
+      checkAddend(by);
+      return wholeLifeMs(ttlMs);
+    };
+    return this.#send(key, (at, lifeMs) => this.#run(addToCounter, at, [by, lifeMs]), check);
+  }
+
+  async takeSlot(key: string, holder: string, limit: number, ttlMs: number): Promise<boolean> {
+    const taken = await this.#send(
+      key,
+      (at, lifeMs) => this.#run(takeSlot, at, [toRedis(holder), limit, lifeMs]),
+      () => wholeLifeMs(ttlMs),
+    );
+    return taken === 1;
+  }
+
+  async releaseSlot(key: string, holder: string): Promise<void> {
+    await this.#send(key, (at) => this.#redis.zrem(at, toRedis(holder)));
+  }
+
+  async close(): Promise<void> {
+    this.#closing ??= this.#end();
+    return this.#closing;
+  }
+
+  /** What every call goes through: the checks, which come before the server has any say, the limit, and the words for what went wrong. */
+  async #send<Answer>(key: string, command: (at: string, lifeMs: number) => Promise<Answer>, check: () => number = () => 0): Promise<Answer> {
+    if (this.#closing !== null) throw new SwitchyardError('storage.closed', 'the cache is closed');
+    checkKey(key);
+    const lifeMs = check();
+    if (this.#inHand >= MAX_IN_HAND) throw new SwitchyardError('service.not_ready', `${this.#inHand} calls wait for the cache already`);
+    this.#inHand += 1;
+    try {
+      return await command(toRedis(key), lifeMs);
+    } catch (error) {
+      throw this.#translate(key, error);
+    } finally {
+      this.#inHand -= 1;
+    }
+  }
+
+  /** By its name, which Redis forgets when it restarts. */
+  async #run(script: Script, key: string, parameters: (string | number)[]): Promise<number> {
+    const answer = await this.#redis.evalsha(script.sha1, 1, key, ...parameters).catch((error: unknown) => {
+      if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
+      return this.#redis.eval(script.text, 1, key, ...parameters);
+    });
+    return Number(answer);
+  }
+
+  /** The library's errors carry the arguments of their commands, which may be a customer's words or a password; only their texts go on. */
+  #translate(key: string, error: unknown): Error {
+    const text = error instanceof Error ? error.message : String(error);
+    if (/WRONGTYPE|value is not an integer/.test(text)) return new TypeError(`the cache's entry ${key} is of another kind`);
+    if (text.includes('would overflow')) return new RangeError(`the counter ${key} can not grow any further`);
+    return new SwitchyardError('service.unreachable', `${this.#name} did not answer`, { cause: new Error(text) });
+  }
+
+  async #end(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const tooLong = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, CLOSE_TIMEOUT_MS);
+    });
+    // Answers that are due come before that of the goodbye. Without a connection there are none.
+    if (this.#redis.status === 'ready') await Promise.race([this.#redis.quit().catch(() => {}), tooLong]);
+    clearTimeout(timer);
+    if (this.#redis.status !== 'end') this.#redis.disconnect();
+  }
+}
+
+function wholeLifeMs(ttlMs: number): number {
+  return Math.min(Math.ceil(lifeMsOf(ttlMs)), LONGEST_LIFE_MS);
+}

@@ -1,0 +1,293 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startTestPostgres, type TestPostgres } from '../../scripts/test-postgres.mjs';
+import { freePort } from '../../scripts/test-tcp.mjs';
+import type { Database, NamedStatement } from '../../shared/storage/database.ts';
+import { isPassingFault } from '../../shared/storage/passing-fault.ts';
+import { openPostgres } from '../../shared/storage/postgres/open-postgres.ts';
+import { silentLog } from '../../shared/telemetry/log.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { logLines } from '../helpers/log-lines.ts';
+import { type TcpProxy, tcpProxy } from '../helpers/tcp-proxy.ts';
+
+const cleanups: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function ownServer(options: Parameters<typeof startTestPostgres>[0] = {}): Promise<TestPostgres> {
+  const server = await startTestPostgres(options);
+  cleanups.push(() => server.close());
+  return server;
+}
+
+async function openAt(url: string, options: { statementTimeoutMs?: number; log?: typeof silentLog } = {}): Promise<Database> {
+  const database = await openPostgres({ url, applicationName: 'test', log: silentLog, ...options });
+  cleanups.push(() => database.close());
+  return database;
+}
+
+async function failureOf(work: Promise<unknown>): Promise<unknown> {
+  try {
+    await work;
+  } catch (error) {
+    return error;
+  }
+  throw new Error('nothing failed');
+}
+
+const insert: NamedStatement = { name: 'insert-written', text: 'insert into written (id) values ($1)' };
+
+/** Writers that write on through every passing fault, as the runtime does: after one they look whether the row is there. */
+function startWriters(database: Database, count: number) {
+  const acknowledged: number[] = [];
+  const faults: unknown[] = [];
+  const refused: unknown[] = [];
+  let next = 0;
+  let goesOn = true;
+  const isThere = async (id: number): Promise<boolean> => (await database.query('select 1 from written where id = $1', [id])).rowCount === 1;
+  const patiently = async <Result>(work: () => Promise<Result>): Promise<Result | null> => {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isPassingFault(error)) throw error;
+      faults.push(error);
+      return null;
+    }
+  };
+  const write = async (id: number, writer: number): Promise<void> => {
+    const once = writer % 2 === 0 ? () => database.query(insert, [id]) : () => database.transaction((handle) => handle.query(insert, [id]));
+    for (let isFirst = true; goesOn; isFirst = false) {
+      if (!isFirst && (await patiently(() => isThere(id))) !== false) continue;
+      if ((await patiently(once)) === null) continue;
+      acknowledged.push(id);
+      return;
+    }
+  };
+  const run = async (writer: number): Promise<void> => {
+    while (goesOn) {
+      next += 1;
+      await write(next, writer);
+    }
+  };
+  const running = Array.from({ length: count }, (_, writer) => run(writer).catch((error: unknown) => refused.push(error)));
+  return {
+    acknowledged,
+    faults,
+    refused,
+    stop: async () => {
+      goesOn = false;
+      await Promise.all(running);
+    },
+  };
+}
+
+describe('a PostgreSQL server that dies under its writers', () => {
+  it.each(['SIGKILL', 'SIGQUIT', 'SIGINT'] as const)('loses nothing that was acknowledged, and every failure is a passing one: %s', async (signal) => {
+    const server = await ownServer({ durable: true });
+    const { log, messages } = logLines();
+    const database = await openAt(server.url, { log });
+    await database.query('create table written (id int primary key)');
+    const writers = startWriters(database, 12);
+
+    for (const goal of [200, 400]) {
+      await eventually(() => writers.acknowledged.length >= goal);
+      await server.stop(signal);
+      const faults = writers.faults.length;
+      await eventually(() => writers.faults.length > faults);
+      await server.start();
+    }
+    const before = writers.acknowledged.length;
+    await eventually(() => writers.acknowledged.length > before + 200);
+    await writers.stop();
+
+    expect(writers.refused).toEqual([]);
+    const { rows } = await database.query<{ id: number }>('select id from written');
+    const stored = new Set(rows.map(({ id }) => id));
+    expect(writers.acknowledged.filter((id) => !stored.has(id))).toEqual([]);
+    const name = `PostgreSQL at 127.0.0.1:${server.port}/postgres`;
+    expect(messages()).toEqual(expect.arrayContaining([`${name} can not be reached`, `${name} is reached again`]));
+    // Thousands of failed statements are not worth a line each.
+    expect(messages().length).toBeLessThan(40);
+  });
+
+  it('fails statements at once while it is away, and serves the next one after its return', async () => {
+    const server = await ownServer();
+    const database = await openAt(server.url);
+    await database.query('select 1');
+    await server.stop('SIGINT');
+
+    const startedAtMs = performance.now();
+    const failures = await Promise.all([failureOf(database.query('select 1')), failureOf(database.transaction(async (handle) => handle.query('select 1')))]);
+
+    expect(performance.now() - startedAtMs).toBeLessThan(3_000);
+    for (const failure of failures) expect(isPassingFault(failure)).toBe(true);
+    await server.start();
+    expect((await database.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+  });
+
+  it('has no connection to spare: what finds none fails in a way that passes', async () => {
+    const server = await ownServer({ settings: ['max_connections=4', 'superuser_reserved_connections=0', 'max_wal_senders=0'] });
+    const database = await openAt(server.url);
+
+    const results = await Promise.allSettled(Array.from({ length: 8 }, () => database.query('select pg_sleep(0.3)')));
+
+    const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+    expect(failures.length).toBeGreaterThanOrEqual(4);
+    for (const failure of failures) expect(failure).toMatchObject({ code: 'service.unreachable', cause: { code: '53300' } });
+    await eventually(() => database.query('select 1'));
+  });
+});
+
+describe('a PostgreSQL server that can no longer be heard', () => {
+  const STATEMENT_TIMEOUT_MS = 1_000;
+  /** What the driver promises: the statement's own limit and five seconds, and some for a busy machine. */
+  const NOTICED_WITHIN_MS = STATEMENT_TIMEOUT_MS + 5_000 + 3_000;
+  let server: TestPostgres;
+  let proxy: TcpProxy;
+  let database: Database;
+
+  beforeEach(async () => {
+    server = await ownServer();
+    proxy = await tcpProxy(server.port);
+    cleanups.push(() => proxy.close());
+    database = await openAt(`postgres://postgres@127.0.0.1:${proxy.port}/postgres`, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
+    await database.query('create table written (id int primary key)');
+  });
+
+  it('fails statements, transactions and new connections in time, and works again afterwards', async () => {
+    await Promise.all(Array.from({ length: 4 }, (_, index) => database.query(insert, [index])));
+    let sayFrozen = () => {};
+    const frozen = new Promise<void>((resolve) => {
+      sayFrozen = resolve;
+    });
+    const inHand = failureOf(
+      database.transaction(async (handle) => {
+        await handle.query(insert, [100]);
+        proxy.freeze();
+        sayFrozen();
+        await handle.query(insert, [101]);
+      }),
+    );
+    await frozen;
+    const startedAtMs = performance.now();
+
+    // More of them than there are connections.
+    const failures = await Promise.all([inHand, ...Array.from({ length: 12 }, (_, index) => failureOf(database.query(insert, [10 + index])))]);
+
+    expect(performance.now() - startedAtMs).toBeLessThan(2 * NOTICED_WITHIN_MS);
+    for (const failure of failures) expect(isPassingFault(failure)).toBe(true);
+    proxy.thaw();
+    await eventually(() => database.query(insert, [1_000]));
+    expect((await database.query('select id from written where id between 100 and 101')).rows).toEqual([]);
+  });
+
+  it('is noticed under a statement that is on its way', async () => {
+    const sleeping = failureOf(database.query('select pg_sleep(0.5)'));
+    const startedAtMs = performance.now();
+    proxy.freeze();
+
+    const failure = await sleeping;
+
+    expect(performance.now() - startedAtMs).toBeLessThan(NOTICED_WITHIN_MS);
+    expect(failure).toMatchObject({ code: 'service.unreachable' });
+    expect(isPassingFault(failure)).toBe(true);
+  });
+
+  it('fails what was on its way when the connection is reset, and the next statement has another connection', async () => {
+    const sleeping = Array.from({ length: 4 }, () => failureOf(database.query('select pg_sleep(0.9)')));
+    await eventually(async () => (await activeSleepers(server)) === 4);
+
+    proxy.cut();
+
+    for (const failure of await Promise.all(sleeping)) {
+      expect(failure).toMatchObject({ code: 'service.unreachable' });
+      expect(isPassingFault(failure)).toBe(true);
+    }
+    expect((await database.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+  });
+
+  it('does not keep a close waiting', async () => {
+    await Promise.all(Array.from({ length: 4 }, (_, index) => database.query(insert, [index])));
+    proxy.freeze();
+    const startedAtMs = performance.now();
+    const inHand = failureOf(database.query('select 1'));
+
+    await database.close();
+
+    expect(performance.now() - startedAtMs).toBeLessThan(NOTICED_WITHIN_MS);
+    expect(isPassingFault(await inHand)).toBe(true);
+  });
+});
+
+async function activeSleepers(server: TestPostgres): Promise<number> {
+  const watcher = await openPostgres({ url: server.url, applicationName: 'watcher', log: silentLog });
+  try {
+    return (await watcher.query("select 1 from pg_stat_activity where wait_event = 'PgSleep'")).rowCount;
+  } finally {
+    await watcher.close();
+  }
+}
+
+describe('opening PostgreSQL', () => {
+  it('waits for a server that is still starting', async () => {
+    const server = await ownServer();
+    await server.stop('SIGKILL');
+
+    const opening = openAt(server.url);
+    await server.start();
+
+    expect((await (await opening).query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+  });
+
+  it('gives up after eight seconds where nobody answers, and where somebody does who says nothing', async () => {
+    const port = await freePort();
+    const silent = await tcpProxy(port);
+    cleanups.push(() => silent.close());
+    silent.freeze();
+
+    for (const at of [port, silent.port]) {
+      const startedAtMs = performance.now();
+      const failure = await failureOf(openAt(`postgres://somebody:hidden@127.0.0.1:${at}/agents`));
+
+      expect(failure).toMatchObject({ code: 'service.unreachable', message: `PostgreSQL at 127.0.0.1:${at}/agents has not answered for 8 s` });
+      expect(JSON.stringify(failure) + String(failure)).not.toMatch(/hidden|somebody/);
+      expect(performance.now() - startedAtMs).toBeGreaterThan(6_000);
+      expect(performance.now() - startedAtMs).toBeLessThan(10_000);
+    }
+  });
+
+  it('says at once that a password is wrong or missing, and never repeats it', async () => {
+    const password = 'correct horse/battery@staple';
+    const server = await ownServer({ password });
+    const { log, lines } = logLines();
+    const place = `127.0.0.1:${server.port}/postgres`;
+
+    for (const [credentials, message] of [
+      ['postgres:hidden', `PostgreSQL at ${place} refuses the password`],
+      ['nobody:hidden', `PostgreSQL at ${place} refuses the password`],
+      ['postgres', `PostgreSQL at ${place} asks for a password, and the URL has none that fits`],
+    ]) {
+      const startedAtMs = performance.now();
+      const failure = await failureOf(openPostgres({ url: `postgres://${credentials}@${place}`, applicationName: 'test', log }));
+      expect(failure).toMatchObject({ code: 'service.unreachable', message, cause: undefined });
+      expect(performance.now() - startedAtMs).toBeLessThan(4_000);
+    }
+    expect((await (await openAt(server.url, { log })).query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+    expect(lines.join('\n')).not.toMatch(/hidden|correct horse|nobody/);
+  });
+
+  it('counts a password that was changed later as a passing fault, and logs it', async () => {
+    const server = await ownServer({ password: 'the first' });
+    const { log, lines } = logLines();
+    const database = await openAt(server.url, { log });
+    await database.query("alter user postgres password 'the second'");
+    await server.stop('SIGINT');
+    await server.start();
+
+    const failure = await failureOf(database.query('select 1'));
+
+    expect(isPassingFault(failure)).toBe(true);
+    await eventually(() => lines.some((line) => line.includes('refuses the password')));
+    expect(lines.join('\n')).not.toMatch(/the first|the second/);
+  });
+});

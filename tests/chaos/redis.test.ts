@@ -1,0 +1,183 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { startTestRedis, type TestRedis } from '../../scripts/test-redis.mjs';
+import type { Cache } from '../../shared/storage/cache.ts';
+import { openRedis } from '../../shared/storage/redis/open-redis.ts';
+import type { Log } from '../../shared/telemetry/log.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { logLines } from '../helpers/log-lines.ts';
+
+const LONG_MS = 60_000;
+
+/** A command's limit of one second, and some for a busy machine. */
+const FAILED_WITHIN_MS = 2_500;
+
+const cleanups: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function ownServer(options: Parameters<typeof startTestRedis>[0] = {}): Promise<TestRedis> {
+  const server = await startTestRedis(options);
+  cleanups.push(() => server.close());
+  return server;
+}
+
+async function openAt(url: string, log: Log = logLines().log): Promise<Cache> {
+  const cache = await openRedis({ url, log });
+  cleanups.push(() => cache.close());
+  return cache;
+}
+
+/** One call of each kind. */
+function everyCall(cache: Cache): Promise<PromiseSettledResult<unknown>[]> {
+  return Promise.allSettled([
+    cache.get('value'),
+    cache.set('value', 'text', LONG_MS),
+    cache.delete('value'),
+    cache.increment('counter', 1, LONG_MS),
+    cache.takeSlot('slots', 'me', 1, LONG_MS),
+    cache.releaseSlot('slots', 'me'),
+  ]);
+}
+
+async function timed<Result>(work: Promise<Result>): Promise<{ result: Result; tookMs: number }> {
+  const startedAtMs = performance.now();
+  return { result: await work, tookMs: performance.now() - startedAtMs };
+}
+
+function expectAllRefused(results: PromiseSettledResult<unknown>[]): void {
+  for (const result of results) expect(result).toMatchObject({ status: 'rejected', reason: { code: 'service.unreachable' } });
+}
+
+describe('a Redis that is not there', () => {
+  it('holds no process up for more than two seconds, fails every call at once, and is used as soon as it comes', async () => {
+    const server = await ownServer({ started: false });
+    const { log, messages, lines } = logLines();
+
+    const { result: cache, tookMs } = await timed(openAt(server.url, log));
+    const refused = await timed(everyCall(cache));
+
+    expect(tookMs).toBeLessThan(3_000);
+    expectAllRefused(refused.result);
+    expect(refused.tookMs).toBeLessThan(500);
+    const name = `Redis at 127.0.0.1:${server.port}/0`;
+    expect(messages()).toContain(`${name} can not be reached`);
+    expect(lines[0]).toContain('ECONNREFUSED');
+
+    await server.start();
+    await eventually(() => cache.set('value', 'text', LONG_MS).then(() => true));
+    expect(await cache.get('value')).toBe('text');
+    expect(messages().at(-1)).toBe(`${name} is reached again`);
+    // Attempts go on all the time; they are not worth a line each.
+    expect(lines.length).toBeLessThan(6);
+  });
+
+  it('does not keep a close waiting, and is not called again after it', async () => {
+    const server = await ownServer({ started: false });
+    const cache = await openAt(server.url);
+
+    const { tookMs } = await timed(cache.close());
+
+    expect(tookMs).toBeLessThan(500);
+    await expect(cache.get('value')).rejects.toMatchObject({ code: 'storage.closed' });
+  });
+});
+
+describe('a Redis that dies and comes back', () => {
+  it('fails what was on its way and everything after, and all kinds of entries work again when it is back', async () => {
+    const server = await ownServer();
+    const { log, lines } = logLines();
+    const cache = await openAt(server.url, log);
+    await everyCall(cache);
+
+    for (let round = 0; round < 3; round += 1) {
+      await server.kill();
+      const refused = await timed(everyCall(cache));
+      expectAllRefused(refused.result);
+      expect(refused.tookMs).toBeLessThan(FAILED_WITHIN_MS);
+
+      await server.start();
+      await eventually(() => cache.get('value').then(() => true));
+      // It has forgotten everything, the programs that were given to it too.
+      expect(await cache.increment('counter', 1, LONG_MS)).toBe(1);
+      expect(await cache.takeSlot('slots', 'me', 1, LONG_MS)).toBe(true);
+    }
+    expect(lines.length).toBeLessThan(20);
+  });
+});
+
+describe('a Redis that has fallen silent', () => {
+  it('fails every call within a second or so, sends no addition twice, and works on when it is back', async () => {
+    const server = await ownServer();
+    const cache = await openAt(server.url);
+    await cache.increment('counter', 1, LONG_MS);
+    server.freeze();
+
+    // Until the connection has been given up, and new ones that are no better.
+    let attempts = 0;
+    let [slow, quick] = [0, 0];
+    await eventually(async () => {
+      attempts += 1;
+      const { result, tookMs } = await timed(Promise.allSettled([cache.increment('counter', 1, LONG_MS)]));
+      expectAllRefused(result);
+      if (tookMs > FAILED_WITHIN_MS) throw new Error(`a call took ${tookMs} ms`);
+      if (tookMs > 500) slow += 1;
+      else quick += 1;
+      return slow >= 2 && quick >= 50;
+    });
+    server.thaw();
+
+    const sum = await eventually(() => cache.increment('counter', 1, LONG_MS));
+    expect(sum).toBeGreaterThanOrEqual(2);
+    expect(sum).toBeLessThanOrEqual(attempts + 2);
+  });
+
+  it('is not waited for by more calls than a limit', async () => {
+    const server = await ownServer();
+    const cache = await openAt(server.url);
+    server.freeze();
+
+    const results = await Promise.allSettled(Array.from({ length: 10_001 }, () => cache.get('value')));
+
+    expect(results.at(-1)).toMatchObject({ status: 'rejected', reason: { code: 'service.not_ready' } });
+    expectAllRefused(results.slice(0, -1));
+  });
+
+  it('does not keep a close waiting', async () => {
+    const server = await ownServer();
+    const cache = await openAt(server.url);
+    server.freeze();
+
+    expect((await timed(cache.close())).tookMs).toBeLessThan(FAILED_WITHIN_MS);
+  });
+});
+
+describe('a Redis with a password', () => {
+  it('says in the log that the password is wrong or missing, and never repeats it', async () => {
+    const server = await ownServer({ password: 'correct/horse' });
+    for (const [credentials, reason] of [
+      ['default:hidden@', 'it refuses the user or the password'],
+      ['somebody:hidden@', 'it refuses the user or the password'],
+      ['', 'it asks for a password, and the URL has none'],
+    ]) {
+      const { log, lines } = logLines();
+
+      const cache = await openAt(`redis://${credentials}127.0.0.1:${server.port}`, log);
+      const results = await everyCall(cache);
+
+      expectAllRefused(results);
+      expect(lines.filter((line) => JSON.parse(line).reason === reason)).toHaveLength(1);
+      expect(
+        lines.join('\n') + JSON.stringify(results) + results.map((result) => (result.status === 'rejected' ? String(result.reason.cause) : '')).join(),
+      ).not.toMatch(/hidden|somebody/);
+    }
+  });
+
+  it('lets in who has it, in whatever letters', async () => {
+    const server = await ownServer({ password: 'correct/horse @ battery' });
+    const cache = await openAt(server.url);
+
+    await cache.set('value', 'text', LONG_MS);
+    expect(await cache.get('value')).toBe('text');
+  });
+});

@@ -1,0 +1,111 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import { z } from 'zod';
+
+const strings = z.array(z.string()).default([]);
+
+/** What the tests look at. Numbers and booleans of an environment are quoted in the file: programs read text. */
+const composeService = z.looseObject({
+  image: z.string(),
+  build: z.strictObject({ context: z.string(), dockerfile: z.string() }).optional(),
+  command: strings,
+  environment: z.record(z.string(), z.string()).default({}),
+  ports: strings,
+  volumes: strings,
+  networks: z.array(z.string()).min(1),
+  depends_on: z.record(z.string(), z.strictObject({ condition: z.enum(['service_started', 'service_healthy']) })).default({}),
+  healthcheck: z.looseObject({ test: z.array(z.string()).min(2) }).optional(),
+  profiles: strings,
+  init: z.boolean().default(false),
+  user: z.string().optional(),
+  restart: z.string(),
+  stop_signal: z.string().optional(),
+  stop_grace_period: z.string().optional(),
+  container_name: z.never().optional(), // two replicas can't have one name
+  ulimits: z.strictObject({ nofile: z.strictObject({ soft: z.number(), hard: z.number() }) }).optional(),
+  deploy: z.strictObject({ resources: z.looseObject({ limits: z.strictObject({ memory: z.string() }) }) }),
+});
+
+const composeFile = z.looseObject({
+  services: z.record(z.string(), composeService),
+  networks: z.record(z.string(), z.strictObject({ internal: z.boolean().default(false) })),
+  volumes: z.record(z.string(), z.strictObject({})),
+});
+
+export type ComposeService = z.infer<typeof composeService>;
+
+/** @throws when the file is not YAML, or a part that the tests look at has another form */
+export function readCompose(path: string): z.infer<typeof composeFile> {
+  // Compose resolves `<<` as YAML 1.1 did.
+  return composeFile.parse(parse(readFileSync(path, 'utf8'), { merge: true }));
+}
+
+/** `${NAME}`, `${NAME:-default}` or `${NAME:?message}`. */
+const VARIABLE = /(?<!\$)\$\{(\w+)(?:(:[-?])([^}]*))?\}/g;
+
+interface Variable {
+  name: string;
+  /** Null: the file insists on a value. */
+  fallback: string | null;
+}
+
+/** Every variable of a text, as often as it stands there. @throws for one without a default that is not insisted on either */
+export function variablesIn(text: string): Variable[] {
+  return [...text.matchAll(VARIABLE)].map(([whole, name = '', operator, rest = '']) => {
+    if (operator === undefined) throw new Error(`${whole} would be empty without a word: give it a default, or insist on it with :?`);
+    return { name, fallback: operator === ':-' ? rest : null };
+  });
+}
+
+/** The text as compose hands it to a container. @throws for a variable that is insisted on and empty */
+export function interpolate(text: string, values: Readonly<Record<string, string>>): string {
+  const filled = text.replace(VARIABLE, (whole, name: string, operator: string, rest: string) => {
+    const value = values[name] || (operator === ':-' ? rest : null);
+    if (value === null) throw new Error(`nothing is given for ${whole}`);
+    return value;
+  });
+  return filled.replaceAll('$$', '$');
+}
+
+interface ExampleVariable {
+  name: string;
+  /** As it stands in the file: empty for those that everybody has to fill. */
+  value: string;
+  /** Commented out: it has a default. */
+  isOptional: boolean;
+  /** Whether a comment stands above it, or above the group that it is in. */
+  isExplained: boolean;
+}
+
+/** The variables of a file like `.env`, those commented out as `# NAME=default` included. */
+export function readEnvExample(path: string): ExampleVariable[] {
+  const variables: ExampleVariable[] = [];
+  let isExplained = false;
+  for (const line of readFileSync(path, 'utf8').split('\n')) {
+    const [, comment, name, value = ''] = /^(# )?([A-Z][A-Z0-9_]*)=(\S*)$/.exec(line) ?? [];
+    if (name !== undefined) variables.push({ name, value, isOptional: comment !== undefined, isExplained });
+    else isExplained = line.startsWith('#');
+  }
+  return variables;
+}
+
+/** What somebody has in `.env` who followed the instructions: a secret for everything that is empty. */
+export function filledEnv(example: readonly ExampleVariable[]): Record<string, string> {
+  const secretOf = (name: string) => `s${createHash('sha256').update(name).digest('hex')}`;
+  return Object.fromEntries(example.filter(({ isOptional }) => !isOptional).map(({ name, value }) => [name, value || secretOf(name)]));
+}
+
+/** @param text such as `140s` */
+export function secondsOf(text: string | undefined): number {
+  const seconds = Number(/^(\d+)s$/.exec(text ?? '')?.[1]);
+  if (Number.isNaN(seconds)) throw new Error(`'${text}' is not a time in seconds, such as 140s`);
+  return seconds;
+}
+
+/** @param text such as `512M` */
+export function bytesOf(text: string): number {
+  const [, number, unit] = /^(\d+)([MG])$/.exec(text) ?? [];
+  if (number === undefined) throw new Error(`'${text}' is not a size such as 512M`);
+  return Number(number) * 1024 ** (unit === 'M' ? 2 : 3);
+}

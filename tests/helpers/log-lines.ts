@@ -1,0 +1,17 @@
+import { createLog, type Log } from '../../shared/telemetry/log.ts';
+
+/** A log as processes have it, with every line kept. */
+export function logLines(): { log: Log; lines: string[]; messages(): string[] } {
+  const lines: string[] = [];
+  const log = createLog({
+    level: 'TRACE',
+    service: 'test',
+    output: {
+      write: (line) => {
+        lines.push(line);
+        return true;
+      },
+    },
+  });
+  return { log, lines, messages: () => lines.map((line) => String(JSON.parse(line).msg)) };
+}

@@ -1,0 +1,63 @@
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+
+export interface TcpProxy {
+  port: number;
+  /** Nothing goes through any more, in either direction, and nobody is told: as if a cable had been pulled. */
+  freeze(): void;
+  thaw(): void;
+  /** Ends what is open, rudely; new connections are taken. */
+  cut(): void;
+  close(): Promise<void>;
+}
+
+/** A way to a server of this machine that a test can block. */
+export async function tcpProxy(targetPort: number): Promise<TcpProxy> {
+  const sockets = new Set<Socket>();
+  let isFrozen = false;
+  const join = (from: Socket, to: Socket) => {
+    sockets.add(from);
+    if (isFrozen) from.pause();
+    from.on('data', (bytes) => {
+      if (!to.write(bytes)) from.pause();
+    });
+    to.on('drain', () => {
+      if (!isFrozen) from.resume();
+    });
+    from.on('error', () => {});
+    from.on('close', () => {
+      sockets.delete(from);
+      to.destroy();
+    });
+  };
+  const server = createServer((client) => {
+    const target = connect({ port: targetPort, host: '127.0.0.1' });
+    join(client, target);
+    join(target, client);
+    if (isFrozen) for (const socket of [client, target]) socket.pause();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('a TCP server has a port');
+  const cut = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    port: address.port,
+    freeze: () => {
+      isFrozen = true;
+      for (const socket of sockets) socket.pause();
+    },
+    thaw: () => {
+      isFrozen = false;
+      for (const socket of sockets) socket.resume();
+    },
+    cut,
+    close: async () => {
+      server.close();
+      cut();
+      await once(server, 'close');
+    },
+  };
+}
