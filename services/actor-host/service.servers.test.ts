@@ -1,4 +1,5 @@
-import { afterAll, afterEach, beforeAll, inject } from 'vitest';
+import { cpSync, rmSync } from 'node:fs';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { type FreshDatabase, freshDatabase } from '#shared/storage/conformance/fresh-database.ts';
@@ -8,9 +9,10 @@ import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
 import { commandCases } from './test-support/command-cases.ts';
+import { create, post } from './test-support/commands.ts';
 import { emptyTables } from './test-support/empty-tables.ts';
 import { hostCases } from './test-support/host-cases.ts';
-import { type House, openHouse, type Stores } from './test-support/house.ts';
+import { eventually, type House, openHouse, type Stores } from './test-support/house.ts';
 import { runCases } from './test-support/run-cases.ts';
 
 /** The same cases as on the embedded drivers, each host on connections of its own. */
@@ -31,12 +33,13 @@ afterAll(async () => {
   await fresh?.drop();
 });
 
-async function openStores(): Promise<Stores> {
+async function openStores(): Promise<Stores & { server(): NatsServer }> {
   await emptyTables(own);
   const servers: NatsServer[] = [await startNatsServer()];
   const databases: Database[] = [];
   const buses: Bus[] = [];
   return {
+    server: () => servers.at(-1) as NatsServer,
     async openDatabase() {
       const database = await openPostgres({ url: fresh.url, applicationName: 'actor-host', maxConnections: 3, log: silentLog });
       databases.push(database);
@@ -67,3 +70,55 @@ const open = async () => {
 commandCases(open);
 hostCases(open);
 runCases(open);
+
+describe('an owner whose broker goes away', () => {
+  it('DESIGN 4: a log that is rolled back under a live owner and grows anew is noticed: no accepted command is skipped', async () => {
+    const stores = await openStores();
+    const house = await openHouse(stores);
+    houses.push(house);
+    await house.host();
+    const server = stores.server();
+    const copy = `${server.folder}-copy`;
+    await house.send(create('ses_a'));
+    await eventually(() => house.answers.length === 1);
+    await server.stop();
+    cpSync(server.folder, copy, { recursive: true });
+    await server.start();
+    await eventually(() => house.bus.isReady());
+    for (let n = 0; n < 10; n += 1) await house.send({ ...post('ses_a', `forgotten ${n}`), triggersTurn: false });
+    await eventually(async () => (await house.log('ses_a')).length === 10);
+    await server.stop();
+    rmSync(server.folder, { recursive: true });
+    cpSync(copy, server.folder, { recursive: true });
+    await server.start();
+    await eventually(() => house.bus.isReady());
+    // Under sequences that the owner has long passed.
+    for (let n = 0; n < 3; n += 1) await house.send({ ...post('ses_a', `anew ${n}`), triggersTurn: false });
+    await eventually(async () => (await house.log('ses_a')).length === 13, 20_000);
+    rmSync(copy, { recursive: true });
+
+    const log = await house.log('ses_a');
+    expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+    expect(log.slice(10).map((event) => 'text' in event && event.text)).toEqual(['anew 0', 'anew 1', 'anew 2']);
+  });
+
+  it('goes on by itself when the broker is killed and comes back, with turns in progress', async () => {
+    const stores = await openStores();
+    const house = await openHouse(stores);
+    houses.push(house);
+    await house.host();
+    house.answerAllCalls();
+    const ids = Array.from({ length: 20 }, (_, place) => `ses_${place}`);
+    await Promise.all(ids.map((id) => house.send(create(id))));
+    const sending = Promise.all(ids.map((id) => house.send(post(id, 'before and after'))));
+    await stores.server().kill();
+    await stores.server().start();
+    await sending;
+    await Promise.all(ids.map((id) => house.send(post(id, 'after'))));
+    await eventually(
+      async () => (await house.count('effects', `state = 'open'`)) === 0 && (await house.count('events', `kind = 'user_message'`)) === ids.length * 2,
+      30_000,
+    );
+    for (const id of ids) expect((await house.log(id)).at(-1)).toMatchObject({ status: 'ready' });
+  });
+});

@@ -8,6 +8,8 @@ import { type Exit, type ProgramOptions, type RunningProgram, runProgram } from 
 export interface Standalone {
   routerUrl: string;
   agentUrl: string;
+  /** With MANAGEMENT_PORT alone. */
+  managementUrl?: string | undefined;
   /** The process that serves, which is not the one that was spawned when npm or a terminal stands between. */
   pid: number;
   keys: { routerKey: string; agentKey: string };
@@ -31,7 +33,7 @@ export interface StandaloneOptions extends ProgramOptions {
 /** PGlite's first start creates its database, on a machine that other test files keep busy. */
 const READY_TIMEOUT_MS = 45_000;
 
-const readyFile = z.object({ pid: z.number(), routerUrl: z.url(), agentUrl: z.url() });
+const readyFile = z.object({ pid: z.number(), routerUrl: z.url(), agentUrl: z.url(), managementUrl: z.url().optional() });
 const keyFile = z.object({ router_key: z.string(), agent_key: z.string() });
 
 const builtProgram = [process.execPath, 'dist/services/standalone/main.js'];

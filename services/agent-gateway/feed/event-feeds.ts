@@ -26,6 +26,7 @@ export interface FeedReader {
 
 interface Feed {
   readonly sessionId: string;
+  readonly partition: number;
   readonly subscription: Subscription;
   readonly listeners: Set<FeedListener>;
   readers: number;
@@ -127,6 +128,7 @@ export class EventFeeds {
     const subscription = this.#deps.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), (_subject, body) => this.#onNotice(feed, body));
     const feed: Feed = {
       sessionId,
+      partition: partitionOf(sessionId),
       subscription,
       listeners: new Set(),
       readers: 0,
@@ -209,17 +211,15 @@ export class EventFeeds {
     try {
       while (feed.head !== null && feed.head < feed.expected && feed.listeners.size > 0) {
         const from = feed.head;
+        const { expected } = feed;
         const page = await this.#deps.sessionLog.read(feed.sessionId, everything, from, limits.streamPageEvents);
         if (page === null) {
           this.#lose(feed);
           return;
         }
-        // Nothing to be had: the notice spoke of more than there is. The next one, or the next comparison, looks again.
-        if (page.next <= from) {
-          feed.expected = feed.head;
-          return;
-        }
         this.#tell(feed, page.events, page.next);
+        // Nothing to be had, and nobody has spoken of more meanwhile: there is less than was said.
+        if (page.next <= from && feed.expected === expected) feed.expected = feed.head;
       }
     } catch (error) {
       this.#deps.log.warn({ err: error, session_id: feed.sessionId }, 'missed events could not be read yet');
@@ -240,7 +240,7 @@ export class EventFeeds {
   /** A partition has a new owner, and what the old one did not get to say is lost. */
   #onTakeOver(subject: string): void {
     const partition = Number(subject.slice(subject.lastIndexOf('.') + 1));
-    this.#compare([...this.#feeds.values()].filter(({ sessionId }) => partitionOf(sessionId) === partition));
+    this.#compare([...this.#feeds.values()].filter((feed) => feed.partition === partition));
   }
 
   /** Partitions change hands in numbers, so what is asked for in one turn of the event loop goes into one query. */
@@ -252,12 +252,15 @@ export class EventFeeds {
   }
 
   async #compareDoubted(): Promise<void> {
-    while (this.#doubted.size > 0) {
-      const some = [...this.#doubted].slice(0, limits.sessionsPerCheck);
-      for (const feed of some) this.#doubted.delete(feed);
-      await this.#compareSome(some);
+    try {
+      while (this.#doubted.size > 0) {
+        const some = [...this.#doubted].slice(0, limits.sessionsPerCheck);
+        for (const feed of some) this.#doubted.delete(feed);
+        await this.#compareSome(some);
+      }
+    } finally {
+      this.#isComparing = false;
     }
-    this.#isComparing = false;
   }
 
   async #compareSome(feeds: readonly Feed[]): Promise<void> {

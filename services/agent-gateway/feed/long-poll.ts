@@ -11,7 +11,8 @@ export interface PollQuery {
 
 /**
  * Waits until the log holds an event that the query asks for: empty when none came in time, or when the signal ended the wait. Null
- * when there is no such session. A wait costs one query at most, and none when the feed knows that there is nothing to be read yet.
+ * when there is no such session, or it was deleted meanwhile. A wait costs one query at most, and none when the feed knows that there is
+ * nothing to be read yet.
  */
 export async function longPoll(
   { feeds, sessionLog }: { feeds: EventFeeds; sessionLog: SessionLog },
@@ -30,15 +31,17 @@ export async function longPoll(
   const reader = feeds.read(sessionId);
   try {
     let next = minOffset;
-    while (reader.head === null || next < reader.head) {
+    while ((reader.head === null || next < reader.head) && !signal.aborted) {
       const page = await sessionLog.read(sessionId, filter, next, limit);
       if (page === null) return null;
       reader.learn(page.head);
       if (page.events.length > 0) return page.events;
+      // The log is shorter than it was said to be: to read it again at once would bring nothing.
+      if (page.next <= next) break;
       next = page.next;
     }
     const events = await arrival(reader, { filter, minOffset: next }, endsAtMs - performance.now(), signal);
-    return events.slice(0, limit);
+    return events?.slice(0, limit) ?? null;
   } finally {
     reader.release();
   }
@@ -46,19 +49,22 @@ export async function longPoll(
 
 /** The next events that match, as they come. Nothing is awaited between the last look at the feed's head and this. */
 function arrival(reader: FeedReader, { filter, minOffset }: { filter: EventFilter; minOffset: number }, waitMs: number, signal: AbortSignal) {
-  return new Promise<LoggedEvent[]>((resolve) => {
-    const settle = (events: LoggedEvent[]) => {
+  return new Promise<LoggedEvent[] | null>((resolve) => {
+    const settle = (events: LoggedEvent[] | null) => {
       clearTimeout(timer);
       signal.removeEventListener('abort', onAbort);
       resolve(events);
     };
     const onAbort = () => settle([]);
     const timer = setTimeout(onAbort, Math.max(waitMs, 0));
-    reader.listen((events) => {
-      const wanted = events.filter((event) => event.offset >= minOffset && matches(filter, event));
-      if (wanted.length > 0) settle(wanted);
-    });
     signal.addEventListener('abort', onAbort);
     if (signal.aborted) onAbort();
+    reader.listen({
+      onEvents: (events) => {
+        const wanted = events.filter((event) => event.offset >= minOffset && matches(filter, event));
+        if (wanted.length > 0) settle(wanted);
+      },
+      onGone: () => settle(null),
+    });
   });
 }

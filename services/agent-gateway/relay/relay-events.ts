@@ -13,31 +13,41 @@ export interface RelaySource {
   deltas: DeltaReader | null;
 }
 
+const GONE = 'the session is gone';
+
 /**
  * Sends a client the log from an offset on: what is there page by page, as fast as the client takes it, then what comes, as it comes.
+ * Returns when the client has gone, or the session.
  * @param first the page that begins there, or the offset when the feed knows that there is nothing to be read yet
  */
 export async function relayEvents({ sessionLog, sessionId, filter, reader, deltas }: RelaySource, client: SseClient, first: LogPage | number): Promise<void> {
-  const send = (event: LoggedEvent) => client.write(`id: ${event.offset}\nevent: ${event.kind}\ndata: ${event.text}\n\n`);
   let page: LogPage | null = typeof first === 'number' ? { events: [], head: first, next: first } : first;
-  while (page !== null && client.isOpen) {
+  for (let from = -1; page !== null && client.isOpen; ) {
     for (const event of page.events) {
       deltas?.observe(event);
-      send(event);
-      await client.taken();
+      await client.send(sseOf(event));
     }
     const { next } = page;
-    if (reader.head !== null && next >= reader.head) {
+    // A log that is shorter than it was said to be is not read again at once: that would bring nothing.
+    if ((reader.head !== null && next >= reader.head) || next <= from) {
       // Nothing is awaited between the look at the head and these two, so nothing falls in between.
-      reader.listen((events) => {
-        for (const event of events) if (event.offset >= next && matches(filter, event)) send(event);
+      reader.listen({
+        onEvents: (events) => {
+          for (const event of events) if (event.offset >= next && matches(filter, event)) client.write(sseOf(event));
+        },
+        onGone: () => client.end(GONE),
       });
       deltas?.start((sse) => client.write(sse));
       await client.gone;
       return;
     }
+    from = next;
     page = await sessionLog.read(sessionId, filter, next, limits.streamPageEvents);
     if (page !== null) reader.learn(page.head);
   }
-  client.end('the session is gone');
+  client.end(GONE);
+}
+
+function sseOf({ offset, kind, text }: LoggedEvent): string {
+  return `id: ${offset}\nevent: ${kind}\ndata: ${text}\n\n`;
 }

@@ -3,25 +3,37 @@ import { limits, type Waits } from '../limits.ts';
 
 /** One client of an event stream, seen from the side that writes. */
 export class SseClient {
-  /** Resolves once the connection is gone, for whatever reason. */
+  /** Resolves once nothing can be sent any more: the connection is gone, the client was dropped, or the stream was ended. */
   readonly gone: Promise<void>;
   readonly #response: ServerResponse;
   readonly #waits: Waits;
   readonly #heartbeat: NodeJS.Timeout;
   #isOpen = true;
+  /** Between two pieces of one event: nothing may come in between. */
+  #isSending = false;
+  #onGone: () => void = () => {};
+  #onTaken: () => void = () => {};
 
   /** Sends the head at once, with a comment, so that the client knows that it is connected. */
   constructor(response: ServerResponse, headers: Record<string, string>, waits: Waits) {
     this.#response = response;
     this.#waits = waits;
-    this.gone = new Promise((resolve) => response.once('close', resolve));
-    response.once('close', () => this.#close());
+    this.gone = new Promise((resolve) => {
+      this.#onGone = resolve;
+    });
     // A connection that breaks says so by its close, which follows.
     response.on('error', () => {});
-    this.#heartbeat = setInterval(() => this.write(': heartbeat\n\n'), waits.heartbeatMs).unref();
+    response.once('close', () => this.#close());
+    this.#heartbeat = setInterval(() => {
+      if (!this.#isSending) this.write(': heartbeat\n\n');
+    }, waits.heartbeatMs).unref();
+    // Who has left already has said so before anybody listened.
+    if (response.destroyed) {
+      this.#close();
+      return;
+    }
     response.writeHead(200, { ...headers, 'content-type': 'text/event-stream', 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' });
     this.write(': connected\n\n');
-    if (response.destroyed) this.#close();
   }
 
   get isOpen(): boolean {
@@ -31,38 +43,56 @@ export class SseClient {
   /** A client that has left too much unread is dropped: it resumes from what it has, and we keep no copy for it. */
   write(sse: string): void {
     if (!this.#isOpen) return;
-    if (this.#response.writableLength > limits.unsentBytes) {
-      this.#close();
-      this.#response.destroy();
-    } else this.#response.write(sse);
+    if (this.#response.writableLength > limits.unsentBytes) this.#drop();
+    else this.#response.write(sse);
   }
 
-  /** Resolves when the client has taken what was written, or is gone. One that takes nothing for long is dropped. */
-  async taken(): Promise<void> {
-    if (!this.#isOpen || !this.#response.writableNeedDrain) return;
-    const response = this.#response;
-    await new Promise<void>((resolve) => {
-      const stalled = setTimeout(() => response.destroy(), this.#waits.stalledMs);
-      const settle = () => {
-        clearTimeout(stalled);
-        response.off('drain', settle).off('close', settle);
-        resolve();
-      };
-      response.once('drain', settle).once('close', settle);
-    });
+  /**
+   * Writes no faster than the client takes it. Resolves when it has taken nearly all, or is gone. One that takes nothing for long is
+   * dropped; one that is merely slow gets even the largest event, since that goes in pieces.
+   */
+  async send(sse: string): Promise<void> {
+    const bytes = Buffer.from(sse, 'utf8');
+    this.#isSending = true;
+    for (let at = 0; at < bytes.length && this.#isOpen; at += limits.ssePieceBytes) {
+      this.#response.write(bytes.subarray(at, at + limits.ssePieceBytes));
+      if (this.#response.writableNeedDrain) await this.#taken();
+    }
+    this.#isSending = false;
   }
 
   end(comment: string): void {
     if (!this.#isOpen) return;
     this.#close();
-    const response = this.#response.end(`: ${comment}\n\n`);
+    // Not into the middle of an event: what is not whole is dropped by who reads it.
+    const response = this.#isSending ? this.#response.end() : this.#response.end(`: ${comment}\n\n`);
     // What it has not read yet must not hold up a gateway that leaves.
     const stalled = setTimeout(() => response.destroy(), this.#waits.stalledMs).unref();
     response.once('close', () => clearTimeout(stalled));
   }
 
+  async #taken(): Promise<void> {
+    const response = this.#response;
+    await new Promise<void>((resolve) => {
+      const stalled = setTimeout(() => this.#drop(), this.#waits.stalledMs);
+      this.#onTaken = () => {
+        clearTimeout(stalled);
+        response.off('drain', this.#onTaken);
+        resolve();
+      };
+      response.once('drain', this.#onTaken);
+    });
+  }
+
+  #drop(): void {
+    this.#close();
+    this.#response.destroy();
+  }
+
   #close(): void {
     this.#isOpen = false;
     clearInterval(this.#heartbeat);
+    this.#onGone();
+    this.#onTaken();
   }
 }

@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest';
+import { parseConfig as parseActorHost } from '#services/actor-host/config.ts';
+import { parseConfig as parseAgentGateway } from '#services/agent-gateway/config.ts';
+import { parseConfig as parseEffectWorker } from '#services/effect-worker/config.ts';
+import { parseConfig as parseRouterGateway } from '#services/router-gateway/config.ts';
+import { parseConfig as parseRouterWorker } from '#services/router-worker/config.ts';
+import type { Environment } from '#shared/config/secret-ref.ts';
+import { parseConfig } from './config.ts';
+
+/** What is always of its own in a process of its own. */
+const OWN = ['logLevel', 'management', 'readyFile', 'nats', 'databaseUrl', 'redisUrl', 'houseSecret', 'host', 'port', 'kinds'];
+
+const stores = { NATS_URL: 'nats://127.0.0.1:4222', DATABASE_URL: 'postgres://127.0.0.1/house', REDIS_URL: 'redis://127.0.0.1' };
+const required = { ...stores, HOUSE_SECRET: 'x'.repeat(32), MANIFEST: 'examples/acme-support/manifest.yaml', ROUTER_CONFIG: 'router.yaml' };
+
+const everythingSet = {
+  STREAMING: 'true',
+  COALESCE_MS: '7',
+  TURN_TIMEOUT_SECONDS: '8',
+  ROUTER_MAX_TOKENS: '9',
+  AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS: '10',
+  AUTONOMOUS_MAX_TIMEOUT_SECONDS: '11',
+  AUTONOMOUS_CALLBACK_MAX_RETRIES: '12',
+  REQUIRE_CALLBACK_ALLOWLIST: 'true',
+  OUTBOUND_ALLOW_HOSTS: 'receiver.internal:8080',
+  PUBLIC_BASE_URL: 'https://switchyard.example',
+  SHUTDOWN_DRAIN_TIMEOUT_SECONDS: '13',
+  DOCUMENTS: 'elsewhere',
+};
+
+it.each([
+  ['the defaults', {}],
+  ['every setting', everythingSet],
+])('a service alone reads %s as npm start does', (_, env: Environment) => {
+  const environment = { ...required, ...env };
+  const together: Record<string, unknown> = parseConfig(environment);
+  const alone = [
+    parseRouterGateway(environment),
+    parseRouterWorker(environment),
+    parseAgentGateway(environment),
+    parseActorHost(environment),
+    parseEffectWorker(environment, []),
+  ];
+
+  const fields = alone.flatMap((config) => Object.entries(config)).filter(([name]) => !OWN.includes(name));
+  for (const [name, value] of fields) expect([name, value]).toEqual([name, together[name]]);
+  expect(fields.length).toBeGreaterThan(20);
+});

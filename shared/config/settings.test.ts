@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import { readSettings, settings } from './settings.ts';
+
+const read = (name: keyof typeof settings, value: string) => readSettings({ [name]: settings[name] }, { [name]: value })[name];
+
+describe('a setting', () => {
+  it.each<[keyof typeof settings, string]>([
+    ['NATS_URL', 'http://hunter2.example:4222'],
+    ['NATS_URL', 'hunter2:4222'],
+    ['NATS_URL', 'nats://hunter2:secret@127.0.0.1:4222'],
+    ['NATS_URL', 'nats://127.0.0.1:4222,,hunter2'],
+    ['NATS_URL', Array(33).fill('nats://hunter2:4222').join(',')],
+    ['DATABASE_URL', 'mysql://hunter2@127.0.0.1/house'],
+    ['REDIS_URL', 'hunter2'],
+    ['MANAGEMENT_PORT', '65536'],
+    ['HOUSE_SECRET', 'hunter2'],
+    ['SHUTDOWN_DRAIN_TIMEOUT_SECONDS', '0'],
+    ['STREAMING', 'hunter2'],
+    ['AUTONOMOUS_CALLBACK_MAX_RETRIES', '0'],
+    ['PUBLIC_BASE_URL', 'ftp://hunter2.example'],
+  ])('%s is refused by its name, and its value is not told: %s', (name, value) => {
+    expect(() => read(name, value)).toThrow(name);
+    expect(() => read(name, value)).not.toThrow('hunter2');
+  });
+
+  it('that is empty counts as not given', () => {
+    expect(() => read('DATABASE_URL', '')).toThrow('DATABASE_URL: is missing');
+    expect(read('COALESCE_MS', '')).toBe(150);
+  });
+
+  it.each<[keyof typeof settings, string, unknown]>([
+    ['NATS_URL', 'nats://one:4222, tls://two:4222', 'nats://one:4222, tls://two:4222'],
+    ['DATABASE_URL', 'postgresql://anna:secret@[::1]/house?sslmode=require', 'postgresql://anna:secret@[::1]/house?sslmode=require'],
+    ['REDIS_URL', 'rediss://127.0.0.1:6380/2', 'rediss://127.0.0.1:6380/2'],
+    ['STREAMING', 'False', false],
+    ['MANAGEMENT_PORT', '0', 0],
+  ])('%s may be %s', (name, value, expected) => {
+    expect(read(name, value)).toBe(expected);
+  });
+
+  it('that is wrong is told together with all others', () => {
+    const shape = { NATS_URL: settings.NATS_URL, DATABASE_URL: settings.DATABASE_URL, COALESCE_MS: settings.COALESCE_MS };
+
+    expect(() => readSettings(shape, { COALESCE_MS: 'soon' })).toThrow(/3 errors:\n {2}NATS_URL: .*\n {2}DATABASE_URL: .*\n {2}COALESCE_MS: /);
+  });
+});
