@@ -313,6 +313,7 @@ export class CommitLoop {
       else this.#deps.timers.arm(timer);
     }
     this.#deps.outbox.release(plan, held);
+    for (const { partition, what, fields } of plan.after.milestones) if (held.has(partition)) this.#deps.log.info(fields, what);
     if (lost.length > 0) this.#giveUp(lost, new Error('another host owns the partition'));
   }
 

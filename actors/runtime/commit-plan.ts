@@ -12,6 +12,8 @@ export interface AfterCommit {
   notices: Map<string, { partition: number; first: number; last: number; events: string[]; isDeleted: boolean }>;
   /** Calls whose workers are told to stop. */
   aborts: { partition: number; callId: string }[];
+  /** What happened, for the log: ids, never texts. */
+  milestones: { partition: number; what: 'a turn began' | 'a turn ended' | 'a run began' | 'a run ended'; fields: Record<string, string> }[];
 }
 
 export type EffectState = 'open' | 'done' | 'superseded';
@@ -69,7 +71,7 @@ export class CommitPlan {
   readonly deliveries = new Map<string, DeliveryRow>();
   readonly deliveryStates = new Map<string, { partition: number; state: 'delivered' | 'dead' }>();
   readonly deadLetters: DeadLetter[] = [];
-  readonly after: AfterCommit = { answers: [], notices: new Map(), aborts: [] };
+  readonly after: AfterCommit = { answers: [], notices: new Map(), aborts: [], milestones: [] };
   #events: { partition: number; sessionId: string; event: ConversationEvent; text: string }[] = [];
   #steps: { partition: number; sessionId: string; runId: string; seq: number; message: StepMessage }[] = [];
 

@@ -7,7 +7,7 @@ import type { RunContext } from '../run/types.ts';
 import { sessionMachine } from '../session/machine.ts';
 import type { SessionContext } from '../session/types.ts';
 import type { TurnContext } from '../turn/types.ts';
-import type { CommitPlan } from './commit-plan.ts';
+import type { AfterCommit, CommitPlan } from './commit-plan.ts';
 import type { EffectContent } from './effects.ts';
 import type { MachineState, RunFrame, SessionState, TurnFrame } from './snapshots.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -95,6 +95,12 @@ export class Draft {
     this.head += 1;
     this.write((plan) => plan.appendEvent(this.partition, this.sessionId, event));
     return event;
+  }
+
+  /** Something for the log, once it is stored. */
+  note(what: AfterCommit['milestones'][number]['what'], ids: Record<string, string>): void {
+    const { partition, sessionId } = this;
+    this.write((plan) => plan.after.milestones.push({ partition, what, fields: { session_id: sessionId, ...ids } }));
   }
 
   openEffect(id: string, turnId: string, content: EffectContent): void {

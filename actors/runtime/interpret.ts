@@ -148,6 +148,7 @@ class Application {
       if (turnId === null) throw new TypeError('a turn was started without an id');
       const [next, actions] = initialTransition(turnMachine, { turnId, atMs, timeoutMs: turnTimeoutMs });
       draft.turn = { value: next.value, context: next.context };
+      draft.note('a turn began', { turn_id: turnId, trace_id: draft.turnFrame?.traceId ?? '' });
       carryOutActions(this.#turnActions, actions);
     },
     tellTurn: ({ event }) => this.#tellTurn(event),
@@ -182,6 +183,7 @@ class Application {
     // A result that changed something was the one waited for.
     if ('callId' in event && actions.length > 0) draft.closeEffect(event.callId, 'done');
     if (next.status !== 'done') return;
+    draft.note('a turn ended', { turn_id: turnId, trace_id: draft.turnFrame?.traceId ?? '', outcome: next.value });
     draft.turn = null;
     this.#tellSession({ type: 'turn.settled', turnId });
   }

@@ -137,6 +137,7 @@ export class RunPart {
       const { runFrame, partition } = this.#draft;
       if (runFrame === null) throw new TypeError('a run without a frame');
       const { runId: id, startedAtMs } = runFrame;
+      this.#draft.note('a run began', { run_id: id, trace_id: runFrame.traceId });
       this.#draft.write((plan) => plan.recordRun({ partition, id, state: 'running', output: null, error: null, startedAtMs, completedAtMs: null }));
     },
     fact: ({ content, metadata }) => {
@@ -181,6 +182,7 @@ export class RunPart {
       startedAtMs,
       completedAtMs: draft.atMs,
     };
+    draft.note('a run ended', { run_id: facts.id, trace_id: facts.traceId, outcome: progress.error?.code ?? progress.state });
     draft.write((plan) => plan.recordRun(progress));
     callBack(draft, facts, progress);
   }

@@ -5,24 +5,30 @@ import type { AgentGatewayDeps } from './deps.ts';
 import { limits } from './limits.ts';
 import { assemble, type Parts } from './parts.ts';
 import { bearerCheck, requireAgentKey } from './plugins/agent-auth.ts';
+import { answerBrokenRequest } from './plugins/broken-request.ts';
 import { errorReply } from './plugins/error-reply.ts';
 import { acceptJsonOnly } from './plugins/json-body.ts';
 import { pollingBackoff } from './plugins/polling-backoff.ts';
 import { requestIdOf, returnRequestId } from './plugins/request-id.ts';
 import { requireReady } from './plugins/require-ready.ts';
 import { unroutable } from './plugins/unroutable.ts';
+import { closeWaitingAnswers } from './plugins/waiting-answers.ts';
 import { health } from './routes/health.ts';
 import { postEvent } from './routes/post-event.ts';
 import { readEvents } from './routes/read-events.ts';
+import { runs } from './routes/runs.ts';
 import { sessions } from './routes/sessions.ts';
+import { triggerRoutine } from './routes/trigger-routine.ts';
+import { triggerableRoutines } from './routines.ts';
 
 /**
  * The agent's HTTP API. Opens nothing by itself: the parts open when the app gets ready, by `listen` or the first `inject`, and close
  * with it. Order of refusals: 401, 503, 404, 400, 409.
+ * @throws `config.invalid` when a routine's input schema is none
  */
 export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)): FastifyInstance {
-  const { agent, cache, clock, log } = deps;
-  const { answers, sessionLog, waits } = parts;
+  const { agent, bundle, bus, cache, clock, config, log } = deps;
+  const { answers, runRows, sessionLog, waits } = parts;
   const carriesKey = bearerCheck(agent.apiKey);
   const app = fastify({
     logger: false,
@@ -30,6 +36,9 @@ export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)):
     requestTimeout: limits.requestTimeoutMs,
     routerOptions: { maxParamLength: limits.idCharacters },
     exposeHeadRoutes: false,
+    // Who comes while it closes is refused as all others are, and not in the framework's words.
+    return503OnClosing: false,
+    clientErrorHandler: answerBrokenRequest,
     genReqId: requestIdOf,
     frameworkErrors: unroutable({ carriesKey, gate: parts.gate, log }),
   });
@@ -48,15 +57,22 @@ export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)):
   app.setNotFoundHandler(async () => {
     throw new SwitchyardError('request.not_found', 'there is nothing at this address');
   });
+  // First, while every connection is still open.
+  closeWaitingAnswers(app);
   returnRequestId(app);
   requireAgentKey(app, carriesKey);
-  requireReady(app, parts.gate);
+  requireReady(app, { gate: parts.gate, bus });
 
   const routes = app.withTypeProvider<ZodTypeProvider>();
   routes.register(health({ gate: parts.gate }));
-  routes.register(sessions({ agent, answers, sessionLog, clock, waits }));
+  routes.register(sessions({ agent, answers, sessionLog, clock, waits, isKnownSession }));
   routes.register(postEvent({ agent, answers, isKnownSession, clock, waits }));
   routes.register(readEvents({ ...parts, backoff: pollingBackoff({ cache, log }), log }));
+  const { checkCallbackUrl } = deps;
+  const routines = triggerableRoutines(bundle, config.runs);
+  const { maxTimeoutMs } = config.runs;
+  routes.register(triggerRoutine({ routines, checkCallbackUrl, runRows, sessionLog, bus, maxTimeoutMs, bundleHash: agent.bundleHash, clock, waits, log }));
+  routes.register(runs({ runRows }));
 
   app.addHook('onReady', async () => parts.open());
   app.addHook('onClose', async () => parts.close());

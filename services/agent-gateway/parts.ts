@@ -6,7 +6,9 @@ import { limits, type Waits, waits } from './limits.ts';
 import { OpenReaders } from './open-readers.ts';
 import { ReadinessGate } from './readiness.ts';
 import { Deltas } from './relay/deltas.ts';
+import { RunRows } from './run-rows.ts';
 import { SeenRows } from './seen-rows.ts';
+import { watchedDatabase } from './watched-database.ts';
 
 /** What the routes share and what outlives a request. Nothing is subscribed or timed before `open`. */
 export interface Parts {
@@ -14,6 +16,7 @@ export interface Parts {
   gate: ReadinessGate;
   answers: Answers;
   sessionLog: SessionLog;
+  runRows: RunRows;
   feeds: EventFeeds;
   /** Null when replies are shown whole only. */
   deltas: Deltas | null;
@@ -27,9 +30,10 @@ export interface Parts {
 
 export function assemble({ config, agent, bus, database, log, waits: shorter }: AgentGatewayDeps): Parts {
   const times: Waits = { ...waits, ...shorter };
-  const gate = new ReadinessGate({ bus, database, bundleHash: agent.bundleHash, waits: times, log });
-  const answers = new Answers({ bus, seenRows: new SeenRows({ database, log }), waits: times, log });
-  const sessionLog = new SessionLog(database);
+  const gate = new ReadinessGate({ bus, database, bundleHash: agent.bundleHash, waits: times, log }, () => feeds.compareAll());
+  const watched = watchedDatabase(database, () => gate.suspect());
+  const answers = new Answers({ bus, seenRows: new SeenRows({ database: watched, log }), waits: times, log });
+  const sessionLog = new SessionLog(watched);
   const feeds = new EventFeeds({ bus, sessionLog, waits: times, log });
   const deltas = config.streaming ? new Deltas({ bus, feeds, log }) : null;
   const polls = new OpenReaders('long-polls', limits.openPolls);
@@ -39,6 +43,7 @@ export function assemble({ config, agent, bus, database, log, waits: shorter }: 
     gate,
     answers,
     sessionLog,
+    runRows: new RunRows(watched),
     feeds,
     deltas,
     polls,

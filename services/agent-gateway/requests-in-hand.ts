@@ -7,7 +7,8 @@ export class RequestsInHand {
 
   constructor(app: FastifyInstance) {
     app.addHook('onRequest', async (request, reply) => {
-      if (request.routeOptions.config.isPublic === true) return;
+      // Who has left while another hook was busy will not say so again.
+      if (request.routeOptions.config.isPublic === true || reply.raw.destroyed) return;
       this.#count += 1;
       // Not `onResponse`: a connection that breaks off never gets there.
       reply.raw.once('close', () => {

@@ -49,8 +49,11 @@ export async function startAgentGateway(deps: AgentGatewayDeps): Promise<AgentGa
 export async function closeAtOnce(app: FastifyInstance): Promise<void> {
   // Again and again, since one may come in before the server has stopped listening.
   const cut = setInterval(() => app.server.closeAllConnections(), 10);
-  await app.close();
-  clearInterval(cut);
+  try {
+    await app.close();
+  } finally {
+    clearInterval(cut);
+  }
 }
 
 function urlOf(app: FastifyInstance): string {

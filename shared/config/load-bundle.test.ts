@@ -413,6 +413,15 @@ describe('loadBundle', () => {
     ]);
   });
 
+  it('asks a process for the credentials that it uses alone', async () => {
+    const folder = await lay({ 'documents/prompts/acme.yaml': prompt, 'manifest.yaml': manifest() });
+    const paths = { manifestPath: join(folder, 'manifest.yaml'), documentsPath: join(folder, 'documents') };
+    const whole = await loadFrom(folder);
+
+    expect(await loadBundle({ ...paths, environment: {}, credentials: [] })).toEqual(whole);
+    await expect(loadBundle({ ...paths, environment: {}, credentials: ['runtime.api_key'] })).rejects.toThrow(/1 error:\n.*AGENT_API_KEY is not set$/);
+  });
+
   it('loads the sample agent', async () => {
     const folder = fileURLToPath(new URL('../../examples/acme-support/', import.meta.url));
 

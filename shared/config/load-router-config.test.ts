@@ -143,4 +143,15 @@ describe('loadRouterConfig', () => {
     expect(config.models[0]?.aliases).toContain('switchyard/assistant');
     expect(config.timeouts).toEqual({ connect_ms: 5_000, first_token_ms: 60_000, idle_ms: 30_000, total_ms: 600_000 });
   });
+
+  it.each([
+    ['keys', ['ROUTER_API_KEY', 'SHOP_FRONT_KEY'], ['OPENAI_API_KEY']],
+    ['providers', ['OPENAI_API_KEY'], ['ROUTER_API_KEY', 'SHOP_FRONT_KEY']],
+  ] as const)('asks who uses the secrets of %s for those alone', async (secrets, asked, notAsked) => {
+    const path = fileURLToPath(new URL('../../examples/router.yaml', import.meta.url));
+    const set = (names: readonly string[]) => Object.fromEntries(names.map((name, place) => [name, `secret ${place}`]));
+
+    await expect(loadRouterConfig(path, set(asked), { secrets })).resolves.toBeDefined();
+    for (const name of asked) await expect(loadRouterConfig(path, set(notAsked), { secrets })).rejects.toThrow(name);
+  });
 });

@@ -1,12 +1,21 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../helpers/eventually.ts';
+import { openStream } from '../helpers/open-stream.ts';
 import { type RunningProgram, runProgram } from '../helpers/run-program.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
+import { startStandalone } from '../helpers/start-standalone.ts';
 
 /** What a start that fails may take, from the command to the exit code. */
 const LIMIT_MS = 10_000;
+
+const CLEAN = { code: 0, signal: null };
+/** A few seconds of stream: long enough to be in flight when the signal arrives, short enough to be waited for. */
+const SHORT_STREAM = '!slow 100 Hello!';
+/** More than an hour of stream: whoever waits for its end has not stopped at once. */
+const ENDLESS_STREAM = '!slow 1000 !repeat 200 Hello!';
 
 /** The stores alone. */
 let cluster: Cluster;
@@ -91,7 +100,7 @@ describe('a service that is not set up', () => {
     await becomesReady(worker);
     worker.signal('SIGTERM');
 
-    expect(await worker.exited).toEqual({ code: 0, signal: null });
+    expect(await worker.exited).toEqual(CLEAN);
   });
 
   it('an effect worker ends for a kind that there is not, and works on those of its command line', async () => {
@@ -100,9 +109,80 @@ describe('a service that is not set up', () => {
     await becomesReady(worker);
     worker.signal('SIGTERM');
 
-    expect(await worker.exited).toEqual({ code: 0, signal: null });
+    expect(await worker.exited).toEqual(CLEAN);
   });
 });
+
+describe('a service that is stopped', () => {
+  it('says so to who probes it, lets a stream end, and exits with 0', async () => {
+    const gateway = await cluster.add('router-gateway');
+    const worker = await cluster.add('router-worker');
+    const { text } = await openStream({ routerUrl: gateway.url ?? '', keys: cluster.keys, output: cluster.output }, SHORT_STREAM);
+    gateway.signal('SIGTERM');
+    await eventually(async () => (await readinessAt(gateway.managementUrl)) === '503 draining');
+    const live = await fetch(`${gateway.managementUrl}/live`);
+    worker.signal('SIGTERM');
+
+    expect(live.status).toBe(200);
+    expect(await text).toContain('[DONE]');
+    expect(await gateway.exited).toEqual(CLEAN);
+    expect(await worker.exited).toEqual(CLEAN);
+  });
+
+  it('does not wait for a stream at a second signal, a second later', async () => {
+    const gateway = await cluster.add('router-gateway');
+    const worker = await cluster.add('router-worker');
+    const { text } = await openStream({ routerUrl: gateway.url ?? '', keys: cluster.keys, output: cluster.output }, ENDLESS_STREAM);
+    gateway.signal('SIGTERM');
+    await eventually(async () => (await readinessAt(gateway.managementUrl)) === '503 draining');
+    await delay(1_100); // a repeat within a second is the same wish, and that second is what is tested
+    expect(gateway.hasExited()).toBe(false);
+    gateway.signal('SIGINT');
+
+    expect(await gateway.exited).toEqual({ code: 130, signal: null });
+    await expect(text).rejects.toThrow();
+    worker.signal('SIGTERM');
+    expect(await worker.exited).toEqual(CLEAN);
+  });
+});
+
+describe('a process with a fault', () => {
+  it.each([
+    ['thrown', 'throw new Error("with postgres://anna:hunter2@db")'],
+    ['rejected', 'await Promise.reject(new Error("with postgres://anna:hunter2@db"))'],
+  ])('that is %s ends with 1 and tells it in its log, without secrets', async (_, fault) => {
+    const script = `
+      import { exitOnFault } from './dist/shared/lifecycle/exit-on-fault.js';
+      import { createLog } from './dist/shared/telemetry/log.js';
+      exitOnFault(createLog({ level: 'info', service: 'faulty' }));
+      setTimeout(async () => { ${fault} }, 0);
+      setInterval(() => {}, 1_000);`;
+    const program = runProgram([process.execPath, '--input-type=module', '--eval', script]);
+
+    expect(await program.exited).toEqual({ code: 1, signal: null });
+    const [line = ''] = program.output().split('\n');
+    expect(JSON.parse(line)).toMatchObject({ level: 'error', service: 'faulty', err: { message: 'with postgres://[redacted]@db' } });
+    expect(program.output()).not.toContain('hunter2');
+  });
+});
+
+describe('npm start', () => {
+  it('has a management listener when it is given a port for it, and none otherwise', async () => {
+    const house = await startStandalone({ env: { MANAGEMENT_PORT: '0' } });
+    const plain = await startStandalone();
+
+    expect(await readinessAt(house.managementUrl ?? '')).toBe('200 ready');
+    expect(plain.managementUrl).toBeUndefined();
+    expect(await house.stop()).toEqual(CLEAN);
+    expect(await plain.stop()).toEqual(CLEAN);
+  });
+});
+
+async function readinessAt(managementUrl: string): Promise<string> {
+  const response = await fetch(`${managementUrl}/ready`);
+  const { status } = (await response.json()) as { status: string };
+  return `${response.status} ${status}`;
+}
 
 /** A server that accepts connections and never says anything. @returns its port */
 async function listen(): Promise<number> {

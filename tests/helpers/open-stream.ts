@@ -1,4 +1,10 @@
-import type { Standalone } from './start-standalone.ts';
+/** A house with a model router, in one process or in many. */
+interface House {
+  routerUrl: string;
+  keys: { routerKey: string };
+  /** What its processes print. */
+  output(): string;
+}
 
 /** A completion being streamed. */
 export interface OpenStream {
@@ -7,7 +13,7 @@ export interface OpenStream {
 }
 
 /** Asks the router to stream the answer to a message and resolves when its first bytes are there: from then on it is in flight. */
-export async function openStream({ routerUrl, keys, output }: Standalone, message: string): Promise<OpenStream> {
+export async function openStream({ routerUrl, keys, output }: House, message: string): Promise<OpenStream> {
   const response = await fetch(`${routerUrl}/api/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${keys.routerKey}`, 'content-type': 'application/json' },

@@ -21,7 +21,7 @@ export function readSections(path: string): (title: string) => readonly string[]
 }
 
 /** What follows a directive in a section. @throws when it is not there exactly once */
-export function valueOf(lines: readonly string[], directive: string): string {
+export function directiveIn(lines: readonly string[], directive: string): string {
   const values = lines.filter((line) => line.startsWith(`${directive} `)).map((line) => line.slice(directive.length + 1));
   const [value] = values;
   if (value === undefined || values.length > 1) throw new Error(`'${directive}' is there ${values.length} times`);

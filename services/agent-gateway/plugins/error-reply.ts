@@ -25,13 +25,18 @@ export function errorReply({ log, isKnownSession }: { log: Log; isKnownSession(s
 
 export function sendError(error: SwitchyardError, { request, reply, log }: { request: FastifyRequest; reply: FastifyReply; log: Log }): FastifyReply {
   const { status, agentCode } = errorCatalogue[error.code];
-  const isOurs = status === 500;
+  const isOurs = agentCode === 'internal';
   if (isOurs) log.error({ err: error.cause ?? error, request_id: request.id }, 'a request failed');
-  else if (status > 500) log.warn({ err: error, request_id: request.id }, 'a request could not be served');
+  else if (status >= 500) log.warn({ err: error, request_id: request.id }, 'a request could not be served');
   if (status === 401) reply.header('www-authenticate', 'Bearer');
   if (status === 429 || status === 503) reply.header('retry-after', String(RETRY_AFTER_SECONDS));
-  const { path } = error.details;
-  return reply.code(status).send({ error: isOurs ? 'internal error' : error.message, code: agentCode, ...(typeof path === 'string' ? { path } : {}) });
+  const { path, schema_path: schemaPath } = error.details;
+  return reply.code(status).send({
+    error: isOurs ? 'internal error' : error.message,
+    code: agentCode,
+    ...(typeof path === 'string' && !isOurs ? { path } : {}),
+    ...(typeof schemaPath === 'string' && !isOurs ? { schema_path: schemaPath } : {}),
+  });
 }
 
 export function noSuchSession(): SwitchyardError {
@@ -57,12 +62,18 @@ function knownError(error: unknown): SwitchyardError {
     if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new SwitchyardError('request.invalid', 'send the body as application/json', { cause: error });
     if (error.statusCode === 400) return new SwitchyardError('request.invalid', 'the body is not valid JSON', { cause: error });
   }
+  // So the framework marks a body that broke off: its sender is gone, and nothing is wrong with us.
+  if (isBrokenOff(error)) return new SwitchyardError('request.invalid', 'the body could not be read', { cause: error });
   if (isPassingFault(error)) return new SwitchyardError('service.not_ready', 'the server can not reach its stores right now', { cause: error });
   return new SwitchyardError('internal', 'internal error', { cause: error });
 }
 
 function isFastifyError(error: unknown): error is FastifyError {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' && error.code.startsWith('FST_');
+}
+
+function isBrokenOff(error: unknown): boolean {
+  return error instanceof Error && 'statusCode' in error && error.statusCode === 400;
 }
 
 function sessionIdOf({ params }: FastifyRequest): string | null {

@@ -24,8 +24,9 @@ export function pollingBackoff({ cache, log }: { cache: Cache; log: Log }): Poll
     async afterNothing(sessionId, client) {
       try {
         const key = keyOf(sessionId, client);
-        const last = await cache.get(key);
-        const seconds = last === null ? EMPTY_BACKOFF_SECONDS : Math.min(Number(last) * 2, MOST_BACKOFF_SECONDS);
+        const last = Number(await cache.get(key));
+        // Of another hand, or none at all: the header is a whole number all the same.
+        const seconds = Number.isInteger(last) && last > 0 ? Math.min(last * 2, MOST_BACKOFF_SECONDS) : EMPTY_BACKOFF_SECONDS;
         // The entry lives for as long as a further call would be too soon; that it is there is all that needs to be known.
         await cache.set(key, String(seconds), TOO_SOON_MS);
         return seconds;

@@ -1,13 +1,27 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { Bus } from '#bus/bus.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Readiness, ReadinessGate } from '../readiness.ts';
 
-/** Refuses requests while the gateway can't serve them. */
-export function requireReady(app: FastifyInstance, gate: ReadinessGate): void {
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Puts a command into the log: refused while that has no room to spare. */
+    bringsWork?: boolean;
+  }
+}
+
+/** Refuses requests while the gateway can't serve them, and those that bring work while there is too much of it. */
+export function requireReady(app: FastifyInstance, { gate, bus }: { gate: ReadinessGate; bus: Pick<Bus, 'hasRoom'> }): void {
   app.addHook('onRequest', async (request, reply) => {
     if (request.routeOptions.config.isPublic === true) return;
     const readiness = await gate.admits();
     if (readiness !== 'ready') throw notReady(readiness, reply);
+    if (request.routeOptions.config.bringsWork === true && !bus.hasRoom())
+      throw new SwitchyardError('service.overloaded', 'the server has more work than it gets done right now');
+  });
+  // Also with what was asked before: who keeps its connection would ask here again.
+  app.addHook('onSend', async (_request, reply) => {
+    if (gate.isDraining) reply.header('connection', 'close');
   });
 }
 

@@ -61,8 +61,12 @@ export class Deltas {
     });
     const feed = feeds.read(sessionId);
     // Before any reader listens: a cancelled reply is closed first, and the reader hears of the status after that.
-    feed.listen((events) => {
-      for (const event of events) replies.observe(event, true);
+    feed.listen({
+      onEvents: (events) => {
+        for (const event of events) replies.observe(event, true);
+      },
+      // Its readers hear of that themselves, and leave.
+      onGone: () => {},
     });
     const tokens = bus.tokens.subscribe(patternOf(addresses.tokens, sessionId), (subject, bytes) =>
       replies.take(subject.slice(subject.lastIndexOf('.') + 1), bytes),

@@ -75,12 +75,13 @@ export class SseClient {
     const response = this.#response;
     await new Promise<void>((resolve) => {
       const stalled = setTimeout(() => this.#drop(), this.#waits.stalledMs);
-      this.#onTaken = () => {
+      const settle = () => {
         clearTimeout(stalled);
-        response.off('drain', this.#onTaken);
+        response.off('drain', settle);
         resolve();
       };
-      response.once('drain', this.#onTaken);
+      response.once('drain', settle);
+      this.#onTaken = settle;
     });
   }
 

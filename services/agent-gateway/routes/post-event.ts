@@ -29,7 +29,7 @@ export interface PostEventDeps {
 export function postEvent({ agent, answers, isKnownSession, clock, waits }: PostEventDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
   return async (app) => {
-    app.post('/sessions/:session_id/events', { schema: { params, body: postEventRequest } }, async (request, reply) => {
+    app.post('/sessions/:session_id/events', { schema: { params, body: postEventRequest }, config: { bringsWork: true } }, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
       const { text, source } = messageOf(request.body);
       const isCustomers = source === 'customer' || source === 'customer_ui';
@@ -56,6 +56,8 @@ export function postEvent({ agent, answers, isKnownSession, clock, waits }: Post
         if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
         return reply.code(202).send({ command_id: command.commandId });
       }
+      // An answer is kept as long as its command may come again, so it outlives the session.
+      if (outcome.repeat && (await isKnownSession(sessionId)) === false) throw noSuchSession();
       if (!outcome.answer.ok) throw new SwitchyardError(outcome.answer.code, outcome.answer.message);
       // Without a key of the caller's only our own retries can repeat a command, and to the caller those are one request.
       return reply.code(outcome.repeat && key !== null ? 200 : 201).send(outcome.answer.value.event);

@@ -50,6 +50,8 @@ async function pollEvents({ sessionLog, feeds, polls, backoff, waits }: ReadEven
   const leave = polls.enter(() => ended.abort());
   const onClose = () => ended.abort();
   reply.raw.once('close', onClose);
+  // Who has left already has said so before anybody listened.
+  if (reply.raw.destroyed) onClose();
   try {
     const events = await longPoll({ feeds, sessionLog }, sessionId, { filter: filterOf(request.query), minOffset, limit, waitMs }, ended.signal);
     if (events === null) throw noSuchSession();
@@ -120,7 +122,10 @@ function showsReplies({ kinds, source, traceId }: EventFilter): boolean {
 }
 
 function wantsStream({ accept }: IncomingHttpHeaders): boolean {
-  return (accept ?? '').split(',').some((range) => range.split(';')[0]?.trim().toLowerCase() === 'text/event-stream');
+  return (accept ?? '').split(',').some((range) => {
+    const [type, ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
+    return type === 'text/event-stream' && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+  });
 }
 
 /** The offset behind `Last-Event-ID`; null without the header. @throws `request.invalid` */

@@ -18,17 +18,22 @@ export interface SessionsDeps {
   sessionLog: SessionLog;
   clock: Clock;
   waits: Waits;
+  /** Null when it can't be told right now. */
+  isKnownSession(sessionId: string): Promise<boolean | null>;
 }
 
-/** POST /sessions: 201 with the record, once its owner has stored it. GET /sessions/:session_id: 200 with the record. */
-export function sessions({ agent, answers, sessionLog, clock, waits }: SessionsDeps): FastifyPluginAsyncZod {
+/**
+ * POST /sessions: 201 with the record, once its owner has stored it. GET /sessions/:session_id: 200 with the record.
+ * DELETE /sessions/:session_id: 204 once it is gone, 404 when it was so before.
+ */
+export function sessions({ agent, answers, sessionLog, clock, waits, isKnownSession }: SessionsDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
   // A session without wishes needs no body.
   const body = z.preprocess((given) => given ?? {}, createSessionRequest);
   const querystring = z.object({ allow_greeting: z.stringbool().optional() });
 
   return async (app) => {
-    app.post('/sessions', { schema: { body, querystring } }, async (request, reply) => {
+    app.post('/sessions', { schema: { body, querystring }, config: { bringsWork: true } }, async (request, reply) => {
       const { customer_id, title, metadata, labels, mode, allow_greeting } = request.body;
       const sessionId = `ses_${ulid()}`;
       const command: CommandOf<'session.create'> = {
@@ -58,6 +63,26 @@ export function sessions({ agent, answers, sessionLog, clock, waits }: SessionsD
       const record = await sessionLog.record(checkedSessionId(request.params.session_id));
       if (record === null) throw noSuchSession();
       return reply.type('application/json; charset=utf-8').send(record);
+    });
+
+    app.delete('/sessions/:session_id', { schema: { params }, config: { bringsWork: true } }, async (request, reply) => {
+      const sessionId = checkedSessionId(request.params.session_id);
+      // A command for a session that is not there would leave an answer behind that nobody ever needs.
+      if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
+      const command: CommandOf<'session.delete'> = {
+        v: 1,
+        type: 'session.delete',
+        sessionId,
+        // One of its own for each request: it is the owner who tells the first from those that come too late.
+        commandId: `${sessionId}-delete-${ulid()}`,
+        sentAtMs: clock.nowMs(),
+        answerTo: answers.gatewayId,
+        traceparent: traceparentOf(request.headers),
+      };
+      const outcome = await answers.send(command, waits.answerMs);
+      if (outcome === null) throw new SwitchyardError('service.no_answer', 'the session could not be deleted in time');
+      if (!outcome.answer.ok) throw new SwitchyardError(outcome.answer.code, outcome.answer.message);
+      return reply.code(204).send();
     });
   };
 }

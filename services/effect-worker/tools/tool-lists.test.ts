@@ -38,6 +38,8 @@ afterEach(async () => {
   await Promise.all(doubles.splice(0).map((double) => double.close()));
   await bus.close();
   await database.query('delete from bundles');
+  // A later test's server may get the port of an earlier one's, and would count as known.
+  await database.query('delete from tool_servers');
 });
 
 async function sdkServer(register: (server: McpServer) => void): Promise<SdkToolServer> {

@@ -1,0 +1,110 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { busUsers } from '../bus/nats/permissions.ts';
+import { natsServerConfig, passwordVariableOf } from '../bus/nats/server-config.ts';
+import { loadRouterConfig } from '../shared/config/load-router-config.ts';
+import { bytesOf, secondsOf, variablesIn } from './helpers/compose-file.ts';
+import { doors, dotEnv, environmentOf, exampleFiles, mountsOf, ourServices, root, serviceOf, stopSeconds } from './helpers/deployment.ts';
+import { directiveIn, readSections } from './helpers/plain-config.ts';
+import { settingsReaders } from './helpers/service-settings.ts';
+
+const haproxy = readSections(join(root, 'deploy/haproxy/haproxy.cfg'));
+
+describe('the broker', () => {
+  const { source = '', target = '' } = mountsOf('nats').find(({ isBind }) => isBind) ?? {};
+  const text = readFileSync(join(root, source), 'utf8');
+
+  it('has the users, permissions and room that the code gives it, and keeps what it confirms', async () => {
+    const made = natsServerConfig({ listen: '0.0.0.0:4222', monitor: '127.0.0.1:8222', storeDir: '/data', syncAlways: true });
+
+    expect(text).toContain('sync_interval: always');
+    await expect(made).toMatchFileSnapshot(join(root, source));
+  });
+
+  it('is started with it, asked at its own port, and keeps its streams in a volume', () => {
+    const { command, healthcheck, deploy } = serviceOf('nats');
+    const memoryStore = Number(/max_memory_store: (\d+)/.exec(text)?.[1]);
+
+    expect(command).toEqual(['nats-server', '--config', target]);
+    expect(healthcheck?.test.at(-1)).toBe('http://127.0.0.1:8222/healthz');
+    expect(mountsOf('nats')).toContainEqual({ source: 'nats-data', target: '/data', isBind: false, isReadOnly: false });
+    expect(bytesOf(deploy.resources.limits.memory)).toBeGreaterThan(memoryStore * 1.5);
+  });
+
+  it('is given a password for every user', () => {
+    const passwords = busUsers.map(passwordVariableOf);
+
+    expect(busUsers).toEqual(expect.arrayContaining(ourServices));
+    expect(Object.entries(serviceOf('nats').environment).map(([name, value]) => [name, variablesIn(value)[0]?.name])).toEqual(
+      passwords.map((name) => [name, name]),
+    );
+    expect([...text.matchAll(/password: \$(\w+)/g)].map(([, name]) => name)).toEqual(passwords);
+  });
+});
+
+describe('the proxy', () => {
+  it.each(doors)('leads port $port to every $gateway that says it is ready', ({ gateway, port, frontend }) => {
+    const backend = haproxy(`backend ${gateway}`);
+    const { management } = settingsReaders[gateway](environmentOf(gateway));
+
+    expect(haproxy(`frontend ${frontend}`)).toEqual([`bind :${port}`, `default_backend ${gateway}`]);
+    expect(directiveIn(backend, 'server-template')).toMatch(
+      new RegExp(`^${gateway}- \\d+ ${gateway}:${port} check port ${management.port} .*resolvers docker .*init-addr none$`),
+    );
+    expect(backend).toEqual(expect.arrayContaining(['option httpchk', 'http-check send meth GET uri /ready', 'http-check expect status 200']));
+    expect(serviceOf('proxy').networks.some((network) => serviceOf(gateway).networks.includes(network))).toBe(true);
+  });
+
+  it('bears the longest silence of a call, ends calls of clients that leave, and repeats none that may have arrived', async () => {
+    const defaults = haproxy('defaults');
+    const { timeouts } = await loadRouterConfig(exampleFiles.routerConfigPath, dotEnv);
+
+    for (const side of ['client', 'server']) expect(secondsOf(directiveIn(defaults, `timeout ${side}`)) * 1_000).toBeGreaterThan(timeouts.total_ms + 30_000);
+    expect(defaults).toEqual(expect.arrayContaining(['option abortonclose', 'option http-no-delay', 'retry-on conn-failure']));
+  });
+
+  it('has time to finish what the gateways finish, and files for all its connections', () => {
+    const { stop_grace_period: grace, stop_signal: signal, ulimits, depends_on: dependsOn } = serviceOf('proxy');
+    const hardStop = secondsOf(directiveIn(haproxy('global'), 'hard-stop-after'));
+
+    expect(signal).toBe('SIGUSR1');
+    expect(hardStop).toBeGreaterThan(Math.max(...ourServices.map(stopSeconds)));
+    expect(secondsOf(grace)).toBeGreaterThan(hardStop);
+    expect(ulimits?.nofile.soft).toBeGreaterThan(2 * Number(directiveIn(haproxy('global'), 'maxconn')) + 100);
+    // Stopped together with the gateways: before them it would wait for streams that only they can end.
+    expect(dependsOn).toEqual({});
+  });
+
+  it('answers its own health check', () => {
+    const url = new URL(serviceOf('proxy').healthcheck?.test.at(-1) ?? '');
+
+    expect(haproxy('frontend health')).toEqual([`bind ${url.host}`, `monitor-uri ${url.pathname}`]);
+  });
+});
+
+const parts = z.record(z.string(), z.unknown());
+const pipeline = z.strictObject({ receivers: z.array(z.string()), processors: z.array(z.string()), exporters: z.array(z.string()) });
+const collectorConfig = z.strictObject({
+  receivers: parts,
+  processors: parts,
+  exporters: parts,
+  service: z.strictObject({ pipelines: z.strictObject({ traces: pipeline }) }),
+});
+
+describe('the collector', () => {
+  it('has a pipeline that is complete and leads to Jaeger', () => {
+    const [mount] = mountsOf('otel-collector');
+    const collector = collectorConfig.parse(parse(readFileSync(join(root, mount?.source ?? ''), 'utf8')));
+    const { receivers, processors, exporters } = collector.service.pipelines.traces;
+
+    expect(serviceOf('otel-collector').command).toEqual([`--config=${mount?.target}`]);
+    expect(receivers).toEqual(Object.keys(collector.receivers));
+    expect(processors).toEqual(Object.keys(collector.processors));
+    expect(exporters).toEqual(Object.keys(collector.exporters));
+    expect(collector.exporters).toMatchObject({ 'otlp/jaeger': { endpoint: 'jaeger:4317' } });
+    expect(serviceOf('jaeger').networks).toContain('inside');
+  });
+});

@@ -1,0 +1,200 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { passwordVariableOf } from '../bus/nats/server-config.ts';
+import { loadBundle } from '../shared/config/load-bundle.ts';
+import { loadRouterConfig } from '../shared/config/load-router-config.ts';
+import { openManagementListener } from '../shared/lifecycle/management-listener.ts';
+import { Readiness } from '../shared/lifecycle/readiness.ts';
+import { interpolate, secondsOf, variablesIn } from './helpers/compose-file.ts';
+import {
+  compose,
+  doors,
+  dotEnv,
+  envExample,
+  environmentOf,
+  exampleFiles,
+  mountsOf,
+  ourServices,
+  packageFile,
+  root,
+  serviceOf,
+  servicesThat,
+  stopSeconds,
+} from './helpers/deployment.ts';
+import { credentialVariables, deployables, readsVariable, settingsReaders } from './helpers/service-settings.ts';
+
+describe('the services', () => {
+  it('are all that the code has, each started by its own main', () => {
+    const commands = Object.fromEntries(servicesThat(({ build }) => build !== undefined).map((name) => [name, serviceOf(name).command]));
+
+    expect(deployables(root).length).toBeGreaterThan(4);
+    expect(commands).toEqual(Object.fromEntries(deployables(root).map((name) => [name, [`dist/services/${name}/main.js`]])));
+    expect([...ourServices].sort()).toEqual(deployables(root));
+  });
+
+  it.each(ourServices)('give %s a configuration that it starts with, and no variable that it has no use for', (name) => {
+    const environment = environmentOf(name);
+    const credentials = credentialVariables(root, name, exampleFiles);
+    const unused = Object.keys(environment).filter((variable) => !credentials.includes(variable) && !readsVariable(name, environment, variable));
+
+    expect(() => settingsReaders[name](environment)).not.toThrow();
+    expect(Object.keys(environment)).toEqual(expect.arrayContaining(credentials));
+    expect(unused).toEqual([]);
+  });
+
+  it('give a variable that several read the same value everywhere', () => {
+    const values = new Map<string, Set<string>>();
+    for (const name of ourServices) {
+      for (const [variable, text] of Object.entries(serviceOf(name).environment)) values.set(variable, (values.get(variable) ?? new Set()).add(text));
+    }
+    const different = [...values].filter(([, texts]) => texts.size > 1).map(([variable]) => variable);
+
+    expect(values.size).toBeGreaterThan(10);
+    expect(different).toEqual(['NATS_PASSWORD']); // each has a user of its own
+  });
+
+  it('mount what they are told to read, and the examples are in order', async () => {
+    for (const name of ourServices) {
+      const environment = environmentOf(name);
+      for (const path of [environment['MANIFEST'], environment['ROUTER_CONFIG']].filter((path) => path !== undefined)) {
+        const mount = mountsOf(name).find(({ target }) => path === target || path.startsWith(`${target}/`));
+        const original = `${mount?.source}${path.slice(mount?.target.length)}`;
+
+        expect([exampleFiles.routerConfigPath, exampleFiles.manifestPath]).toContain(join(root, original));
+        expect(mount?.isReadOnly).toBe(true);
+      }
+    }
+    await expect(loadRouterConfig(exampleFiles.routerConfigPath, dotEnv)).resolves.toBeDefined();
+    const documentsPath = join(dirname(exampleFiles.manifestPath), 'documents');
+    await expect(loadBundle({ manifestPath: exampleFiles.manifestPath, documentsPath, environment: dotEnv })).resolves.toBeDefined();
+  });
+
+  it('reach the stores by the ourServices, users and passwords that these have', () => {
+    const postgres = environmentOf('postgres');
+    for (const name of ourServices) {
+      const { nats } = settingsReaders[name](environmentOf(name));
+      const { DATABASE_URL: database, REDIS_URL: redis } = environmentOf(name);
+
+      expect(nats).toEqual({ servers: 'nats://nats:4222', user: name, password: environmentOf('nats')[passwordVariableOf(name)] });
+      expect(serviceOf(name).depends_on['nats']).toEqual({ condition: 'service_healthy' });
+      if (database !== undefined) {
+        const credentials = `${postgres['POSTGRES_USER']}:${postgres['POSTGRES_PASSWORD']}`;
+        expect(database).toBe(`postgres://${credentials}@postgres:5432/${postgres['POSTGRES_DB']}`);
+        expect(serviceOf(name).depends_on['postgres']).toEqual({ condition: 'service_healthy' });
+      }
+      if (redis !== undefined) {
+        expect(redis).toBe(`redis://:${environmentOf('redis')['REDIS_PASSWORD']}@redis:6379`);
+        expect(serviceOf(name).depends_on).toHaveProperty('redis');
+      }
+    }
+  });
+
+  it('are given more time to stop than they take to drain and close', () => {
+    for (const name of ourServices) {
+      expect(secondsOf(serviceOf(name).stop_grace_period)).toBeGreaterThan(stopSeconds(name));
+      expect(serviceOf(name)).toMatchObject({ init: true, restart: 'unless-stopped' });
+    }
+  });
+
+  describe('ask themselves whether they are ready', () => {
+    const opened: { stop(): Promise<void> }[] = [];
+    afterEach(async () => {
+      await Promise.all(opened.splice(0).map((listener) => listener.stop()));
+    });
+
+    it.each(ourServices)('%s, with the code’s own answers', async (name) => {
+      const readiness = new Readiness();
+      const listener = await openManagementListener({ host: '127.0.0.1', port: 0, readiness });
+      opened.push(listener);
+      const [how, node, flag, script = ''] = serviceOf(name).healthcheck?.test ?? [];
+      const ask = () => exitCodeOf(script.replaceAll('$$', '$'), { MANAGEMENT_PORT: new URL(listener.url).port });
+
+      const whileBooting = await ask();
+      readiness.booted([]);
+      const whenReady = await ask();
+      readiness.drain();
+
+      expect([how, node, flag]).toEqual(['CMD', 'node', '--eval']);
+      expect([whileBooting, whenReady, await ask()]).toEqual([1, 0, 1]);
+      // The variable that the script reads is the one that the process listens by, on an address that the proxy reaches too.
+      expect(settingsReaders[name](environmentOf(name)).management).toEqual({ host: '0.0.0.0', port: Number(environmentOf(name)['MANAGEMENT_PORT']) });
+    });
+  });
+});
+
+function exitCodeOf(script: string, env: Record<string, string>): Promise<number> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, ['--eval', script], { env }, (error) => resolve(error === null ? 0 : Number(error.code)));
+  });
+}
+
+describe('what is open to the outside', () => {
+  it('is the proxy alone, with the ports that the gateways have by default', () => {
+    const publishing = servicesThat(({ ports, profiles }) => ports.length > 0 && profiles.length === 0);
+    const targets = serviceOf('proxy').ports.map((text) => interpolate(text, {}));
+
+    expect(publishing).toEqual(['proxy']);
+    expect(targets).toEqual(doors.map(({ port }) => `127.0.0.1:${port}:${port}`));
+  });
+
+  it('is with the tracing profile also a page for this machine', () => {
+    const published = servicesThat(({ ports, profiles }) => ports.length > 0 && profiles.length > 0).flatMap((name) => serviceOf(name).ports);
+
+    expect(published).toEqual(['127.0.0.1:16686:16686']);
+  });
+
+  it('is no store: those are on a network without a way out, which is not the proxy’s', () => {
+    const isInternal = (name: string) => compose.networks[name]?.internal === true;
+    const used = servicesThat(() => true).flatMap((name) => serviceOf(name).networks);
+
+    for (const store of ['nats', 'postgres', 'redis']) expect(serviceOf(store).networks).toEqual(['inside']);
+    expect([isInternal('inside'), isInternal('edge')]).toEqual([true, true]);
+    expect(serviceOf('proxy').networks).not.toContain('inside');
+    for (const name of ourServices) expect(serviceOf(name).networks).toContain('inside');
+    expect(new Set(used)).toEqual(new Set(Object.keys(compose.networks)));
+    // Those who call models, tools and callers' addresses, and nobody else.
+    expect(servicesThat(({ networks }) => networks.includes('outbound')).sort()).toEqual(['effect-worker', 'router-worker']);
+  });
+});
+
+describe('docker-compose.yml', () => {
+  it('pins every image, and its own to the version of the package', () => {
+    for (const name of servicesThat(({ build }) => build === undefined)) expect(serviceOf(name).image).toMatch(/^[a-z0-9/-]+:(?!latest)[a-z]{0,2}\d[\w.-]*$/);
+    for (const name of ourServices) expect(serviceOf(name).image).toBe(`switchyard:${packageFile.version}`);
+  });
+
+  it('holds no secret: each is insisted on, and .env.example ourServices every variable, those with a default with the same', () => {
+    const text = readFileSync(join(root, 'docker-compose.yml'), 'utf8');
+    const used = new Map(variablesIn(text.replace(/^\s*#.*$/gm, '')).map(({ name, fallback }) => [name, fallback]));
+    const secrets = servicesThat(() => true).flatMap((name) =>
+      Object.entries(serviceOf(name).environment).filter(([variable]) => /PASSWORD|SECRET|KEY/.test(variable)),
+    );
+    const written = secrets.filter(([, text]) => !/^\$\{\w+:\?[^}]+\}$/.test(text));
+
+    expect(secrets.length).toBeGreaterThan(20);
+    expect(written).toEqual([]);
+    expect(new Map(envExample.map(({ name, value, isOptional }) => [name, isOptional ? value : null]))).toEqual(used);
+    expect(envExample.filter(({ isExplained }) => !isExplained)).toEqual([]);
+    expect(envExample.filter(({ isOptional, value }) => !isOptional && value !== '')).toMatchObject([{ name: 'OPENAI_API_KEY', value: 'none' }]);
+  });
+
+  it('mounts what is there, for reading only, and declares the volumes that are kept', () => {
+    const mounts = servicesThat(() => true).flatMap(mountsOf);
+    const kept = mounts.filter(({ isBind }) => !isBind).map(({ source }) => source);
+
+    expect(mounts.filter(({ source, isBind, isReadOnly }) => isBind && !(isReadOnly && existsSync(join(root, source))))).toEqual([]);
+    expect(kept.sort()).toEqual(Object.keys(compose.volumes).sort());
+  });
+
+  it('checks the health of everything that starts by default, and starts tracing only when asked', () => {
+    const byDefault = servicesThat(({ profiles }) => profiles.length === 0);
+
+    expect(servicesThat(({ profiles }) => profiles.includes('tracing')).sort()).toEqual(['jaeger', 'otel-collector']);
+    for (const name of byDefault) {
+      expect(serviceOf(name), name).toHaveProperty('healthcheck');
+      expect(byDefault).toEqual(expect.arrayContaining(Object.keys(serviceOf(name).depends_on)));
+    }
+  });
+});
