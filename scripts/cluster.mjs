@@ -51,6 +51,7 @@ async function cluster(wanted) {
     leaveSignals: true,
     onLine: (line, { role, index }) => void process.stderr.write(`${role}-${index} | ${line}\n`),
     onProcess: report,
+    say: console.error,
   });
   const early = await Promise.race([starting, signalled]);
   const started = await starting;

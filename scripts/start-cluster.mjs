@@ -49,6 +49,7 @@ export const roles = /** @type {const} */ (['router-gateway', 'agent-gateway', '
  * @property {boolean} [leaveSignals] whoever starts it listens to signals itself
  * @property {(line: string, of: { role: Role, index: number }) => void} [onLine] each line that a process prints
  * @property {(started: ClusterProcess) => void} [onProcess] each that is ready
+ * @property {(line: string) => void} [say] gets a line when programs have to be installed
  */
 
 const CLONE = fileURLToPath(new URL('..', import.meta.url));
@@ -68,8 +69,8 @@ const DEFAULT_DRAIN_SECONDS = 120;
  * @throws {ScriptError} with what the first process printed that did not become ready; nothing is left running then
  */
 export async function startCluster(options) {
-  const { counts, environment, natsConfig, leaveSignals = false } = options;
-  const programs = await ensurePrograms(['nats', 'redis', 'postgresBin'], { purpose: 'A cluster runs on the real servers', say: () => {} });
+  const { counts, environment, natsConfig, leaveSignals = false, say = () => {} } = options;
+  const programs = await ensurePrograms(['nats', 'redis', 'postgresBin'], { purpose: 'A cluster runs on the real servers', say });
   const run = await openRun({ leaveSignals });
   /** @type {ClusterProcess[]} */
   const processes = [];

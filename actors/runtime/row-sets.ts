@@ -74,6 +74,7 @@ export const rowSets: readonly RowSet[] = [
   ...effectSets(),
   ...timerSets(),
   ...runSets(),
+  // A delivery that is reported dead a second time, as after a lost acknowledgement, has its letter already.
   rowSet(
     'dead_letter_rows',
     (plan) => plan.deadLetters,
@@ -85,7 +86,8 @@ export const rowSets: readonly RowSet[] = [
       body: ['text', (row) => row.body],
     },
     (from) => `
-  insert into dead_letters (id, p, source, reason, body, created_at) select i.id, i.p, i.source, i.reason, i.body, now() from ${from}`,
+  insert into dead_letters (id, p, source, reason, body, created_at) select i.id, i.p, i.source, i.reason, i.body, now() from ${from}
+  where i.source <> 'delivery' or exists (select 1 from deliveries where deliveries.id = i.id and deliveries.state = 'open')`,
   ),
 ];
 

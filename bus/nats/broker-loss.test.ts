@@ -6,6 +6,7 @@ import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
 import type { Bus, LogPosition, StoredCommand, WorkItem } from '../bus.ts';
 import { Arrivals, eventually, gate, START } from '../conformance/under-test.ts';
+import { deleteStreams } from './delete-streams.ts';
 import { openNatsBus } from './nats-bus.ts';
 import type { NatsSettings } from './settings.ts';
 
@@ -22,7 +23,7 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   await brokerIsBack();
-  for await (const { config } of manager.streams.list()) await manager.streams.delete(config.name);
+  await deleteStreams(manager);
 });
 
 afterEach(async () => {
@@ -383,7 +384,11 @@ describe('work', () => {
     });
     await bus.work.publish('delivery', 'w1', 'a');
     await arrivals.atLeast(1);
-    await manager.consumers.delete('WORK', 'delivery');
+    const createdAt = async () => (await manager.consumers.info('WORK', 'delivery').catch(() => null))?.created ?? null;
+    const before = await createdAt();
+    // Version 2.9 at times trips over its own files here, and has deleted it all the same.
+    await manager.consumers.delete('WORK', 'delivery').catch(() => {});
+    await eventually(createdAt, (created) => created !== null && created !== before);
     await bus.work.publish('delivery', 'w2', 'b');
 
     expect(await arrivals.atLeast(2)).toEqual(['a', 'b']);

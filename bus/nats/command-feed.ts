@@ -1,3 +1,4 @@
+import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/transport-node';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
@@ -22,6 +23,8 @@ export interface CommandFeedOptions {
   after: number;
   /** The time that the link is up; the feed ends with it. */
   session: AbortSignal;
+  /** Whoever opens it wants it no more. */
+  until: AbortSignal;
   budgetMs: number;
   log: Log;
 }
@@ -43,20 +46,19 @@ export class CommandFeed {
 
   /** @throws what the broker threw */
   static async open(options: CommandFeedOptions): Promise<CommandFeed> {
-    const { link, subject, after, session, budgetMs } = options;
+    const { link, subject, after, session, until, budgetMs } = options;
     const name = `r-${ulid()}`;
-    await link.persistently('begin to read a partition', budgetMs, () =>
-      link.manager.consumers.add(streams.commands.name, {
-        name,
-        filter_subject: subject,
-        ...(after === 0 ? { deliver_policy: 'all' } : { deliver_policy: 'by_start_sequence', opt_start_seq: after + 1 }),
-        ack_policy: 'none',
-        max_deliver: 1,
-        mem_storage: true,
-        num_replicas: 1,
-        inactive_threshold: nanosOf(INACTIVE_MS),
-      }),
-    );
+    const config = {
+      name,
+      filter_subject: subject,
+      ...(after === 0 ? { deliver_policy: DeliverPolicy.All } : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: after + 1 }),
+      ack_policy: AckPolicy.None,
+      max_deliver: 1,
+      mem_storage: true,
+      num_replicas: 1,
+      inactive_threshold: nanosOf(INACTIVE_MS),
+    };
+    await link.persistently('begin to read a partition', budgetMs, () => link.manager.consumers.add(streams.commands.name, config), until);
     if (session.aborted) throw new SwitchyardError('service.unreachable', 'the connection was lost while a reader began');
     return new CommandFeed(options, name);
   }

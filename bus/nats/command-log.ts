@@ -58,7 +58,7 @@ export class NatsCommandLog implements CommandLog, Closable {
       handler: AsyncResource.bind(handler),
       onRestart,
       findPlace: (place, foundAt, until) => this.#findPlace(place, foundAt, until),
-      openFeed: (sequence, session) => CommandFeed.open({ link, subject, after: sequence, session, budgetMs, log }),
+      openFeed: (sequence, session, until) => CommandFeed.open({ link, subject, after: sequence, session, until, budgetMs, log }),
       note: ({ sequence, messageId }) => this.#witness.note(sequence, messageId),
       log,
     });
@@ -104,31 +104,31 @@ export class NatsCommandLog implements CommandLog, Closable {
   async #findPlace(place: LogPosition, foundAt: number, until: AbortSignal): Promise<{ isHere: boolean; foundAt: number; session: AbortSignal }> {
     const session = await this.#deps.link.up(until);
     const finding = this.#witness.nextFinding();
-    const isHere = await this.#holds(place, foundAt);
+    const isHere = await this.#holds(place, foundAt, until);
     if (!isHere) this.#witness.restarted();
     return { isHere, foundAt: finding, session };
   }
 
-  async #holds(place: LogPosition, foundAt: number): Promise<boolean> {
+  async #holds(place: LogPosition, foundAt: number, until: AbortSignal): Promise<boolean> {
     if (place.sequence === 0) return true;
-    if (place.messageId === null) return place.sequence <= (await this.#info()).state.last_seq;
-    const found = await this.#get({ seq: place.sequence });
+    if (place.messageId === null) return place.sequence <= (await this.#info(until)).state.last_seq;
+    const found = await this.#get({ seq: place.sequence }, until);
     if (found !== null) return found.messageId === place.messageId;
-    return this.#witness.vouchesFor(place, foundAt, (sequence) => this.#get({ seq: sequence }));
+    return this.#witness.vouchesFor(place, foundAt, (sequence) => this.#get({ seq: sequence }, until));
   }
 
   /** Asked of the stream itself, not by direct get: any replica answers that, and one that lags would make commands seem lost. */
-  async #get(query: { seq: number } | { last_by_subj: string }): Promise<StoredCommand | null> {
+  async #get(query: { seq: number } | { last_by_subj: string }, until?: AbortSignal): Promise<StoredCommand | null> {
     const { link, budgetMs } = this.#deps;
     if ('seq' in query && query.seq < 1) return null;
-    const found = await link.persistently('look up a command', budgetMs, () => link.manager.streams.getMessage(streams.commands.name, query));
+    const found = await link.persistently('look up a command', budgetMs, () => link.manager.streams.getMessage(streams.commands.name, query), until);
     if (found === null) return null;
     return { sequence: found.seq, messageId: fromWireId(found.header.get(MESSAGE_ID_HEADER)), body: found.string() };
   }
 
-  #info(): Promise<StreamInfo> {
+  #info(until?: AbortSignal): Promise<StreamInfo> {
     const { link, budgetMs } = this.#deps;
-    return link.persistently('describe the command log', budgetMs, () => link.manager.streams.info(streams.commands.name));
+    return link.persistently('describe the command log', budgetMs, () => link.manager.streams.info(streams.commands.name), until);
   }
 }
 

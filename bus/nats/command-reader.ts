@@ -15,7 +15,7 @@ export interface CommandReaderOptions {
   onRestart: () => void;
   /** Waits for the broker, then says whether the place is of the log as it is now. `foundAt` is what an earlier look returned, 0 at first. */
   findPlace(place: LogPosition, foundAt: number, until: AbortSignal): Promise<{ isHere: boolean; foundAt: number; session: AbortSignal }>;
-  openFeed(after: number, session: AbortSignal): Promise<CommandFeed>;
+  openFeed(after: number, session: AbortSignal, until: AbortSignal): Promise<CommandFeed>;
   /** A command was taken. */
   note(command: StoredCommand): void;
   log: Log;
@@ -76,7 +76,7 @@ export class CommandReader implements Subscription {
       onRestart();
       this.#place = { sequence: 0, messageId: null };
     }
-    return openFeed(this.#place.sequence, session);
+    return openFeed(this.#place.sequence, session, this.#stop.signal);
   }
 
   async #follow(feed: CommandFeed): Promise<void> {

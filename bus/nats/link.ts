@@ -16,6 +16,8 @@ const LONGEST_PAUSE_MS = 1_000;
 /** What goes out at the end is written to the socket; a broker that takes longer than this won't take it. */
 const FLUSH_PATIENCE_MS = 2_000;
 
+const NEVER = new AbortController().signal;
+
 export interface LinkOptions extends Account {
   connectBudgetMs: number;
   log: Log;
@@ -117,11 +119,12 @@ export class NatsLink {
   /**
    * Does something that may be done twice, until it succeeds, the budget is used up or the broker says that it never will.
    * The first try begins in the caller's own turn, so that calls keep their order.
-   * @throws `bus.closed`, `bus.full`, `service.unreachable`, or what the broker refused it with
+   * @param until nobody waits for it any more
+   * @throws `bus.closed`, `bus.full`, `service.unreachable`, what the broker refused it with, or the reason of `until`
    */
-  persistently<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>): Promise<Result> {
+  persistently<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal = NEVER): Promise<Result> {
     if (this.#closing) return Promise.reject(closed());
-    const running = this.#persist(what, budgetMs, action).finally(() => this.#running.delete(running));
+    const running = this.#persist(what, budgetMs, action, until).finally(() => this.#running.delete(running));
     this.#running.add(running);
     return running;
   }
@@ -253,40 +256,38 @@ export class NatsLink {
     }
   }
 
-  async #persist<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>): Promise<Result> {
+  async #persist<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal): Promise<Result> {
     const untilMs = performance.now() + budgetMs;
     let last: unknown = new SwitchyardError('service.unreachable', 'there is no connection');
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       const leftMs = untilMs - performance.now();
-      if (this.#up === null && leftMs > 0) await this.up(AbortSignal.timeout(Math.ceil(leftMs))).catch(() => {});
+      if (this.#up === null && leftMs > 0) await this.up(AbortSignal.any([until, AbortSignal.timeout(Math.ceil(leftMs))])).catch(() => {});
+      until.throwIfAborted();
       if (this.#up === null || leftMs <= 0) throw new SwitchyardError('service.unreachable', `NATS at ${this.address} did not ${what}`, { cause: last });
       try {
-        return await this.#whileUp(action(Math.max(1, Math.min(API_TIMEOUT_MS, Math.ceil(leftMs)))));
+        return await this.#whileUp(action(Math.max(1, Math.min(API_TIMEOUT_MS, Math.ceil(leftMs)))), until);
       } catch (error) {
         const verdict = verdictOn(error);
         if (verdict === 'full') throw new SwitchyardError('bus.full', `NATS has no room to ${what}`, { cause: error });
         if (verdict === 'never') throw error;
         last = error;
         if (verdict === 'missing') await this.#redeclare();
-        await pauseFor(Math.max(0, Math.min(pauseMs, untilMs - performance.now())));
+        await pauseFor(Math.max(0, Math.min(pauseMs, untilMs - performance.now())), until);
       }
     }
   }
 
   /** An answer that can't come any more is not waited for. */
-  #whileUp<Result>(answer: Promise<Result>): Promise<Result> {
+  #whileUp<Result>(answer: Promise<Result>, until: AbortSignal): Promise<Result> {
     return new Promise((resolve, reject) => {
+      const giveUp = () => reject(until.reason);
+      const end = () => {
+        this.#pending.delete(reject);
+        if (until !== NEVER) until.removeEventListener('abort', giveUp);
+      };
       this.#pending.add(reject);
-      answer.then(
-        (result) => {
-          this.#pending.delete(reject);
-          resolve(result);
-        },
-        (error) => {
-          this.#pending.delete(reject);
-          reject(error);
-        },
-      );
+      if (until !== NEVER) until.addEventListener('abort', giveUp);
+      answer.then(resolve, reject).finally(end);
     });
   }
 

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { jetstreamManager } from '@nats-io/jetstream';
+import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
@@ -7,6 +7,7 @@ import { type NatsServer, startNatsServer } from '../../scripts/test-services.mj
 import type { Bus } from '../bus.ts';
 import type { BusKind, BusUnderTest } from '../conformance/under-test.ts';
 import { busConformance } from '../conformance.ts';
+import { deleteStreams } from './delete-streams.ts';
 import { openNatsBus } from './nats-bus.ts';
 import { defaultSettings, type NatsSettings } from './settings.ts';
 
@@ -21,10 +22,12 @@ const settingsOf: Record<BusKind, Partial<NatsSettings>> = {
 
 let server: NatsServer;
 let broker: NatsConnection;
+let manager: JetStreamManager;
 
 beforeAll(async () => {
   server = await startNatsServer();
   broker = await connect({ servers: server.url });
+  manager = await jetstreamManager(broker);
 });
 
 afterAll(async () => {
@@ -32,13 +35,8 @@ afterAll(async () => {
   await server?.close();
 });
 
-async function emptyStore(): Promise<void> {
-  const { streams } = await jetstreamManager(broker);
-  for await (const { config } of streams.list()) await streams.delete(config.name);
-}
-
 busConformance('nats', async (kind): Promise<BusUnderTest> => {
-  await emptyStore();
+  await deleteStreams(manager);
   const settings = settingsOf[kind];
   const { dedupeMs, tokenMaxAgeMs, blobMaxAgeMs } = { ...defaultSettings, ...settings };
   const opened: Bus[] = [];

@@ -1,4 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
+import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream';
 import type { Msg } from '@nats-io/transport-node';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind } from '../bus.ts';
@@ -100,19 +101,18 @@ export class WorkConsumer implements Subscription {
   async #declare(): Promise<void> {
     const { link, kind, ackWaitMs, budgetMs } = this.#options;
     const { name, subject } = workConsumers[kind];
-    await link.persistently('declare a consumer of work', budgetMs, () =>
-      link.manager.consumers.add(streams.work.name, {
-        name,
-        durable_name: name,
-        filter_subject: subject,
-        deliver_policy: 'all',
-        ack_policy: 'explicit',
-        ack_wait: nanosOf(ackWaitMs),
-        max_deliver: -1,
-        max_ack_pending: MAX_IN_HAND,
-        max_waiting: MAX_WAITING_PULLS,
-      }),
-    );
+    const config = {
+      name,
+      durable_name: name,
+      filter_subject: subject,
+      deliver_policy: DeliverPolicy.All,
+      ack_policy: AckPolicy.Explicit,
+      ack_wait: nanosOf(ackWaitMs),
+      max_deliver: -1,
+      max_ack_pending: MAX_IN_HAND,
+      max_waiting: MAX_WAITING_PULLS,
+    };
+    await link.persistently('declare a consumer of work', budgetMs, () => link.manager.consumers.add(streams.work.name, config), this.#stop.signal);
   }
 
   #ask(): void {

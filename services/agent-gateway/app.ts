@@ -24,7 +24,7 @@ import { triggerableRoutines } from './routines.ts';
 /**
  * The agent's HTTP API. Opens nothing by itself: the parts open when the app gets ready, by `listen` or the first `inject`, and close
  * with it. Order of refusals: 401, 503, 404, 400, 409.
- * @throws `config.invalid` when a routine's input schema is none
+ * @throws `config.invalid` when a routine can't be offered as it is
  */
 export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)): FastifyInstance {
   const { agent, bundle, bus, cache, clock, config, log } = deps;

@@ -37,9 +37,11 @@ export function parseConfig(environment: Environment) {
     houseSecret: data.HOUSE_SECRET,
     publicBaseUrl: data.PUBLIC_BASE_URL ?? null,
     streaming: data.STREAMING,
-    defaultRunTimeoutMs: data.AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS * 1_000,
-    maxRunTimeoutMs: data.AUTONOMOUS_MAX_TIMEOUT_SECONDS * 1_000,
-    requireCallbackAllowlist: data.REQUIRE_CALLBACK_ALLOWLIST,
+    runs: {
+      defaultTimeoutMs: data.AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS * 1_000,
+      maxTimeoutMs: data.AUTONOMOUS_MAX_TIMEOUT_SECONDS * 1_000,
+      requireCallbackAllowlist: data.REQUIRE_CALLBACK_ALLOWLIST,
+    },
     outboundAllowHosts: parseAllowHosts(data.OUTBOUND_ALLOW_HOSTS),
   } as const;
 }

@@ -20,6 +20,8 @@ export interface AgentGatewayDeps {
       defaultTimeoutMs: number;
       /** More is cut down to this. Also how long after its acceptance a run is settled at the latest. */
       maxTimeoutMs: number;
+      /** Refuses to start with an autonomous routine whose results may be sent to any host. */
+      requireCallbackAllowlist: boolean;
     };
   };
   agent: {

@@ -2,6 +2,7 @@ import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { agentApiKey, loadBundle } from '#shared/config/load-bundle.ts';
+import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { firstAnswer } from '#shared/lifecycle/first-answer.ts';
@@ -32,7 +33,10 @@ await runProcess({
     releasers.add('cache', () => cache.close());
     await step(`waiting for ${redis}`, () => firstAnswer(() => cache.get('readiness')));
 
-    const gateway = await step('opening the port', () => startAgentGateway({ config, agent, bus, database, cache, log, clock: systemClock }));
+    const rules = { allowHosts: config.outboundAllowHosts };
+    const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
+    const deps = { config, agent, bundle, checkCallbackUrl, bus, database, cache, log, clock: systemClock };
+    const gateway = await step('opening the port', () => startAgentGateway(deps));
     releasers.add('agent gateway', () => gateway.stop());
     return { url: gateway.url, checks: [busCheck(bus), databaseCheck(database), cacheCheck(cache)] };
   },

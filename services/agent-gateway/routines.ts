@@ -1,4 +1,5 @@
 import type { Bundle } from '#shared/config/load-bundle.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { compileSchema, type Validate } from '#shared/json-schema.ts';
 
 /** What a trigger needs to know of a routine. */
@@ -11,19 +12,27 @@ export interface TriggerableRoutine {
   timeoutMs: number;
 }
 
-interface RunTimes {
+interface RunSettings {
   /** For routines that name no time. */
   defaultTimeoutMs: number;
   /** However much one names. */
   maxTimeoutMs: number;
+  /** Whether every one of them has to say where its results may be sent. */
+  requireCallbackAllowlist: boolean;
 }
 
-/** The routines that can be triggered, by id: autonomous and enabled. @throws `config.invalid` when an input schema is none */
-export function triggerableRoutines({ body }: Bundle, { defaultTimeoutMs, maxTimeoutMs }: RunTimes): ReadonlyMap<string, TriggerableRoutine> {
+/**
+ * The routines that can be triggered, by id: autonomous and enabled.
+ * @throws `config.invalid` when an input schema is none, or when a routine that needs an allow-list has none
+ */
+export function triggerableRoutines({ body }: Bundle, settings: RunSettings): ReadonlyMap<string, TriggerableRoutine> {
+  const { defaultTimeoutMs, maxTimeoutMs, requireCallbackAllowlist } = settings;
   const found = new Map<string, TriggerableRoutine>();
   for (const routine of body.documents.routines) {
     // Of several versions the first one counts, as it does for the run itself.
     if (routine.kind !== 'autonomous' || !routine.enabled || found.has(routine.id)) continue;
+    if (requireCallbackAllowlist && (routine.callback_url_allowlist?.length ?? 0) === 0)
+      throw new SwitchyardError('config.invalid', `the routine "${routine.id}" has no callback_url_allowlist, which REQUIRE_CALLBACK_ALLOWLIST asks for`);
     const wantedMs = routine.timeout_seconds === null ? defaultTimeoutMs : routine.timeout_seconds * 1_000;
     found.set(routine.id, {
       id: routine.id,

@@ -13,7 +13,7 @@ export interface AgentGateway {
   stop(): Promise<void>;
 }
 
-/** The HTTP front of the agent server. @throws `service.port_taken` with the port in its details */
+/** The HTTP front of the agent server. @throws `service.port_taken` with the port in its details, `config.invalid` when a routine can't be offered as it is */
 export async function startAgentGateway(deps: AgentGatewayDeps): Promise<AgentGateway> {
   const { host, port, drainTimeoutMs } = deps.config;
   const parts = assemble(deps);

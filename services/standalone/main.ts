@@ -68,7 +68,7 @@ async function run(config: StandaloneConfig, log: Log, releasers: Releasers): Pr
   releasers.add('guarded poster', () => poster.close());
 
   const agent = { id: bundle.body.manifest.id, apiKey: agentApiKey(bundle, environment), bundleHash: bundle.hash };
-  const deps = { config, routerConfig, environment, agent, houseSecret: keys.houseSecret, database, bus, cache, poster, clock: systemClock, log };
+  const deps = { config, routerConfig, environment, agent, bundle, houseSecret: keys.houseSecret, database, bus, cache, poster, clock: systemClock, log };
   const { routerUrl, agentUrl } = await startStandalone(deps, releasers);
   readiness.booted([busCheck(bus), databaseCheck(database)]);
   console.log(

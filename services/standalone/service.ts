@@ -5,10 +5,12 @@ import { startEffectWorker } from '#services/effect-worker/service.ts';
 import { startRouterGateway } from '#services/router-gateway/service.ts';
 import { startRouterWorker } from '#services/router-worker/service.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
+import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
 import type { Releasers } from '#shared/lifecycle/releasers.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -23,6 +25,7 @@ export interface StandaloneDeps {
   routerConfig: RouterConfig;
   environment: Environment;
   agent: { id: string; apiKey: string; bundleHash: string };
+  bundle: Bundle;
   houseSecret: string;
   bus: Bus;
   database: Database;
@@ -37,7 +40,7 @@ export interface StandaloneDeps {
  * the doors close first, turns end while their workers are still there, and the workers go last.
  */
 export async function startStandalone(deps: StandaloneDeps, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
-  const { config, routerConfig, environment, agent, houseSecret, bus, database, cache, poster, clock, log } = deps;
+  const { config, routerConfig, environment, agent, bundle, houseSecret, bus, database, cache, poster, clock, log } = deps;
   const { drainTimeoutMs } = config;
 
   const worker = await startRouterWorker({ config: routerConfig, environment, bus, database, log, clock, drainTimeoutMs });
@@ -49,8 +52,13 @@ export async function startStandalone(deps: StandaloneDeps, releasers: Releasers
   const host = await startActorHost({ config: { ...config, hostId: HOST_ID }, bus, database, clock, log });
   releasers.add('actor host', () => host.stop());
 
-  const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs };
-  const agentGateway = await namingThePort('AGENT_PORT', startAgentGateway({ config: agentConfig, agent, bus, database, cache, log, clock }));
+  const { defaultRunTimeoutMs: defaultTimeoutMs, maxRunTimeoutMs: maxTimeoutMs, requireCallbackAllowlist } = config;
+  const runs = { defaultTimeoutMs, maxTimeoutMs, requireCallbackAllowlist };
+  const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs, runs };
+  const rules = { allowHosts: config.outboundAllowHosts };
+  const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
+  const agentDeps = { config: agentConfig, agent, bundle, checkCallbackUrl, bus, database, cache, log, clock };
+  const agentGateway = await namingThePort('AGENT_PORT', startAgentGateway(agentDeps));
   const gateways = [agentGateway];
   // Together, so that the drain of one does not eat up the other's time.
   releasers.add('gateways', async () => {

@@ -414,7 +414,7 @@ describe('loadBundle', () => {
   });
 
   it('asks a process for the credentials that it uses alone', async () => {
-    const folder = await lay({ 'documents/prompts/acme.yaml': prompt, 'manifest.yaml': manifest() });
+    const folder = await lay({ 'documents/prompts/acme.yaml': prompt, 'manifest.yaml': manifestWith({}) });
     const paths = { manifestPath: join(folder, 'manifest.yaml'), documentsPath: join(folder, 'documents') };
     const whole = await loadFrom(folder);
 

@@ -21,7 +21,7 @@ const RELEASE_MARGIN_MS = 10_000;
 const MAX_CAUSES = 4;
 
 /** What a service's start function is given. */
-export interface Starting<Config> {
+interface Starting<Config> {
   config: Config;
   environment: Environment;
   log: Log;
@@ -37,7 +37,7 @@ interface Started {
   checks: readonly Check[];
 }
 
-export interface ServiceProcess<Config extends ProcessConfig> {
+interface ServiceProcess<Config extends ProcessConfig> {
   /** The service's name. */
   name: string;
   parseConfig(environment: Environment, args: readonly string[]): Config;

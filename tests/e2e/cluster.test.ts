@@ -82,7 +82,10 @@ describe('two of each', () => {
 
     const exits = await Promise.all(cluster.processes.map(({ exited }) => exited));
     expect(exits.filter(({ signal }) => signal !== 'SIGKILL')).toEqual(Array(10).fill({ code: 0, signal: null }));
-    const errors = cluster.output().split('\n').filter((line) => line.includes('"level":"error"'));
+    const errors = cluster
+      .output()
+      .split('\n')
+      .filter((line) => line.includes('"level":"error"'));
     expect(errors).toEqual([]);
   });
 });

@@ -310,6 +310,10 @@ export function runCases(open: () => Promise<House>): void {
       await house.send(calledTools('ses_run', (await next).callId, VERDICT));
       await house.send(report((await delivery).effectId, 'exhausted', 5));
       await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 1);
+      // The worker says so once more, of a round that was published twice.
+      await house.send(report('run_1-callback-again', 'exhausted', 5));
+      await eventually(async () => (await house.count('seen', `command_id = 'run_1-callback-again'`)) === 1);
+      expect(await house.count('dead_letters')).toBe(1);
       await house.rows(`update deliveries set state = 'open', attempts = 0`);
       const again = nextDelivery(house);
       await house.send(report('run_1-callback-replay-1', 'failed', 1));

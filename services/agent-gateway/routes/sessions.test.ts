@@ -3,7 +3,8 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
-import { BEARER, BUNDLE_HASH, type House, newSession, openHouse } from '../test-support/house.ts';
+import { BUNDLE_HASH } from '../test-support/bundle.ts';
+import { BEARER, type House, newSession, openHouse, post, read } from '../test-support/house.ts';
 
 let house: House;
 beforeAll(async () => {
@@ -131,5 +132,71 @@ describe('GET /sessions/:session_id', () => {
     expect(reply.statusCode).toBe(200);
     expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
     expect(reply.json()).toMatchObject({ id, last_offset: 0 });
+  });
+});
+
+describe('DELETE /sessions/:session_id', () => {
+  const del = (app: ReturnType<House['app']>, id: string) => app.inject({ method: 'DELETE', url: `/sessions/${id}`, headers: BEARER });
+
+  it.each(['ses_unknown', 'ses.with.dots'])('answers 404 to %s, without a command', async (id) => {
+    const commands = house.owner.commands.length;
+
+    expect((await del(house.app(), id)).statusCode).toBe(404);
+    expect(house.owner.commands).toHaveLength(commands);
+  });
+
+  it('answers 204 once, and 404 to everything that comes after', async () => {
+    const app = house.app();
+    const id = await newSession(app);
+    await post(app, id, { kind: 'user_message', text: 'Hello', idempotency_key: 'k' });
+
+    const reply = await del(app, id);
+
+    expect(reply.statusCode).toBe(204);
+    expect(reply.body).toBe('');
+    expect((await del(app, id)).statusCode).toBe(404);
+    expect((await app.inject({ url: `/sessions/${id}`, headers: BEARER })).statusCode).toBe(404);
+    for (const query of ['', 'wait_for_data=0', 'wait_for_data=60', 'limit=0']) expect((await read(app, id, query)).statusCode).toBe(404);
+    for (const key of ['k', 'other']) expect((await post(app, id, { kind: 'user_message', text: 'Hello', idempotency_key: key })).statusCode).toBe(404);
+  });
+
+  it('lets one of many requests at once be the one that deletes', async () => {
+    const app = house.app();
+    const id = await newSession(app);
+
+    const replies = await Promise.all(Array.from({ length: 10 }, () => del(app, id)));
+
+    expect(replies.map(({ statusCode }) => statusCode).sort()).toEqual([204, ...Array(9).fill(404)]);
+  });
+
+  it('ends polls that wait with 404, at every gateway', async () => {
+    const [one, other] = [house.app(), house.app()];
+    const id = await newSession(one);
+    const { begun: waiting } = await house.afterPages(2, () => [read(one, id, 'wait_for_data=60'), read(other, id, 'wait_for_data=60')]);
+
+    await del(one, id);
+
+    for (const reply of await Promise.all(waiting)) expect(reply.statusCode).toBe(404);
+  });
+
+  it('ends polls that wait when nobody heard of it, at the next comparison', async () => {
+    const app = house.app({ waits: { checkFeedsMs: 20 } });
+    const id = await newSession(app);
+    const { begun: waiting } = await house.afterPages(1, () => read(app, id, 'wait_for_data=60'));
+    house.owner.silent.notices = true;
+
+    await del(app, id);
+
+    expect((await waiting).statusCode).toBe(404);
+  });
+
+  it('is not hidden by what a poll before it has learned', async () => {
+    const app = house.app();
+    const id = await newSession(app);
+    await read(app, id, 'wait_for_data=0.001');
+
+    await del(app, id);
+
+    expect((await read(app, id, 'wait_for_data=60')).statusCode).toBe(404);
   });
 });

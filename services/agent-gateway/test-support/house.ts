@@ -8,13 +8,12 @@ import { migrate } from '#shared/storage/migrate.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { buildApp } from '../app.ts';
 import type { AgentGatewayDeps } from '../deps.ts';
-import type { Waits } from '../limits.ts';
+import { BUNDLE_HASH, bundleWith } from './bundle.ts';
 import { OwnerDouble } from './owner-double.ts';
 import { until } from './until.ts';
 
 export const API_KEY = 'sk-test-agent';
 export const BEARER = { authorization: `Bearer ${API_KEY}` };
-export const BUNDLE_HASH = 'bundle-1';
 
 /** What stands around a gateway: real embedded drivers, and a double of the partitions' owner. */
 export interface House {
@@ -26,7 +25,7 @@ export interface House {
   queries: string[];
   /** Forgets the statements so far, does something, and waits until the gateways have read so many pages of logs since. */
   afterPages<Done>(count: number, begin: () => Done): Promise<{ begun: Done }>;
-  deps(changes?: { streaming?: boolean; waits?: Partial<Waits>; bus?: Bus; database?: Database }): AgentGatewayDeps;
+  deps(changes?: Partial<Pick<AgentGatewayDeps, 'bus' | 'database' | 'bundle' | 'checkCallbackUrl' | 'clock' | 'waits'>> & { streaming?: boolean }): AgentGatewayDeps;
   app(changes?: Parameters<House['deps']>[0]): FastifyInstance;
   /** Between two tests: a gateway left open would go on asking. */
   closeApps(): Promise<void>;
@@ -50,14 +49,17 @@ export async function openHouse({ database, bus, cache }: { database: Database; 
     },
   };
   const apps: FastifyInstance[] = [];
+  const runs = { defaultTimeoutMs: 120_000, maxTimeoutMs: 600_000, requireCallbackAllowlist: false };
   const deps: House['deps'] = (changes = {}) => ({
-    config: { host: '127.0.0.1', port: 0, streaming: changes.streaming ?? false, drainTimeoutMs: 5_000 },
+    config: { host: '127.0.0.1', port: 0, streaming: changes.streaming ?? false, drainTimeoutMs: 5_000, runs },
     agent: { id: 'agent-1', apiKey: API_KEY, bundleHash: BUNDLE_HASH },
+    bundle: changes.bundle ?? bundleWith(),
+    checkCallbackUrl: changes.checkCallbackUrl ?? (() => {}),
     bus: changes.bus ?? bus,
     database: changes.database ?? watched,
     cache,
     log: silentLog,
-    clock: systemClock,
+    clock: changes.clock ?? systemClock,
     waits: changes.waits ?? {},
   });
   const closeApps = async () => {

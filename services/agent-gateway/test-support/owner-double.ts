@@ -12,7 +12,7 @@ export type Appended = EventContent & { id?: string; source?: EventSource; trace
 
 /**
  * Stands in for the owner of all partitions: takes commands in order, stores events, records and seen rows, then answers and notifies.
- * It runs no turns; a test appends what a turn would. Each of its voices can be silenced, since each may be lost.
+ * It runs no turns, and no runs; a test appends what they would. Each of its voices can be silenced, since each may be lost.
  */
 export class OwnerDouble {
   /** What is not said. Stored it is all the same. */
@@ -35,7 +35,7 @@ export class OwnerDouble {
   start(): void {
     for (let partition = 0; partition < PARTITION_COUNT; partition += 1) {
       this.#readers.push(
-        this.#bus.commands.read(partition, 0, async (commands) => {
+        this.#bus.commands.read(partition, { sequence: 0, messageId: null }, async (commands) => {
           for (const { body } of commands) {
             await this.#hold;
             await this.#take(sessionCommand.parse(JSON.parse(body)));
@@ -88,6 +88,7 @@ export class OwnerDouble {
       return;
     }
     const events: ConversationEvent[] = [];
+    const isThere = this.#records.has(command.sessionId);
     const answer = await this.#apply(command, events);
     await this.#database.query('insert into seen (session_id, command_id, answer) values ($1, $2, $3::json)', [
       command.sessionId,
@@ -96,6 +97,7 @@ export class OwnerDouble {
     ]);
     this.#answer(command, answer, false);
     if (events.length > 0) this.#notify(command.sessionId, events);
+    if (isThere && !this.#records.has(command.sessionId)) this.#notifyOfEnd(command.sessionId);
   }
 
   async #apply(command: SessionCommand, events: ConversationEvent[]): Promise<Answer> {
@@ -105,6 +107,10 @@ export class OwnerDouble {
       return { ok: true, value: { session: record } };
     }
     const record = this.#records.get(command.sessionId);
+    if (record !== undefined && command.type === 'session.delete') {
+      await this.#bury(record);
+      return { ok: true, value: {} };
+    }
     if (record === undefined || command.type !== 'message.post') return { ok: false, code: 'session.not_found', message: 'there is no such session' };
     const event: ConversationEvent = {
       offset: record.last_offset + 1,
@@ -146,6 +152,15 @@ export class OwnerDouble {
     this.#records.set(record.id, next);
   }
 
+  /** The row stays, as a tombstone. */
+  async #bury(record: SessionRecord): Promise<void> {
+    await this.#database.transaction(async (handle) => {
+      await handle.query('update sessions set deleted_at = now() where id = $1', [record.id]);
+      await handle.query('delete from events where session_id = $1', [record.id]);
+    });
+    this.#records.delete(record.id);
+  }
+
   #answer({ answerTo, commandId }: SessionCommand, answer: Answer, repeat: boolean): void {
     if (answerTo === null || this.silent.answers) return;
     const message: AnswerMessage = { v: 1, commandId, repeat, answer };
@@ -157,6 +172,13 @@ export class OwnerDouble {
     if (this.silent.notices || first === undefined) return;
     const texts = this.withoutBodies ? null : events.map((event) => JSON.stringify(event));
     const message: NoticeMessage = { v: 1, first: first.offset, last: first.offset + events.length - 1, events: texts };
+    this.#bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify(message));
+  }
+
+  /** As a real owner says it: behind the last event, and with none. */
+  #notifyOfEnd(sessionId: string): void {
+    if (this.silent.notices) return;
+    const message: NoticeMessage = { v: 1, first: 0, last: -1, events: [], isDeleted: true };
     this.#bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify(message));
   }
 }

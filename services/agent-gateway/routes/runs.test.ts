@@ -1,0 +1,136 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { limits } from '../limits.ts';
+import { bundleWith } from '../test-support/bundle.ts';
+import { BEARER, type House, openHouse } from '../test-support/house.ts';
+
+let house: House;
+beforeAll(async () => {
+  const database = await openPglite({ folder: null });
+  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+}, 60_000);
+afterAll(() => house.close());
+beforeEach(() => house.database.query('delete from runs'));
+afterEach(() => house.closeApps());
+
+const BUNDLE = bundleWith({ id: 'triage' }, { id: 'anything' });
+
+async function get(url: string) {
+  const reply = await house.app({ bundle: BUNDLE }).inject({ url, headers: BEARER });
+  return { status: reply.statusCode, body: reply.json() };
+}
+
+async function trigger(routineId = 'triage', metadata?: Record<string, unknown>) {
+  const payload = { callback_url: 'https://example.com/', metadata };
+  return (await house.app({ bundle: BUNDLE }).inject({ method: 'POST', url: `/routines/${routineId}/trigger`, headers: BEARER, payload })).json();
+}
+
+/** Rows as of an owner: newest last, all within one millisecond. */
+async function store(count: number, { state = 'succeeded', output = '{}' } = {}): Promise<string[]> {
+  const ids = Array.from({ length: count }, (_, n) => `run_${String(n).padStart(3, '0')}`);
+  await house.database.query(
+    `insert into runs (id, p, session_id, customer_id, ephemeral, routine_id, idempotency_key, bundle_hash, state, input, trace_id, timeout_ms, expires_at,
+       output, created_at)
+     select id, 0, 'ses_1', 'cus_1', true, 'triage', id, 'b', $2, '{}', 't', 1, now(), $3::json,
+       timestamptz '2026-01-31 12:00:00Z' + (n / 3) * interval '1 microsecond'
+     from unnest($1::text[]) with ordinality i (id, n)`,
+    [ids, state, output],
+  );
+  return ids;
+}
+
+describe('GET /runs/:run_id', () => {
+  it.each(['run_unknown', 'run.dots', 'run%00', 'x'.repeat(129)])('answers 404 to %s', async (id) => {
+    const { status, body } = await get(`/runs/${id}`);
+
+    expect(status).toBe(404);
+    expect(body).toMatchObject({ code: 'not_found' });
+  });
+
+  it('shows a run that has not begun', async () => {
+    const run = await trigger('triage', { ticket: 7 });
+
+    expect(await get(`/runs/${run.run_id}`)).toEqual({
+      status: 200,
+      body: { ...run, output: null, error: null, started_at: null, completed_at: null, trace_id: expect.stringMatching(/^[0-9a-f]{32}$/), metadata: { ticket: 7 } },
+    });
+  });
+
+  it('shows what came of one', async () => {
+    const { run_id } = await trigger();
+    await house.database.query(`update runs set state = 'failed', error = $1, started_at = $2, completed_at = $3`, [
+      JSON.stringify({ code: 'timeout', message: 'too late', details: { timeout_seconds: 7 } }),
+      new Date('2026-01-31T12:00:00.001Z'),
+      new Date('2026-01-31T12:00:07.002Z'),
+    ]);
+
+    expect((await get(`/runs/${run_id}`)).body).toMatchObject({
+      status: 'failed',
+      output: null,
+      error: { code: 'timeout', message: 'too late', details: { timeout_seconds: 7 } },
+      started_at: '2026-01-31T12:00:00.001Z',
+      completed_at: '2026-01-31T12:00:07.002Z',
+      metadata: null,
+    });
+  });
+});
+
+describe('GET /runs', () => {
+  it.each([
+    ['status=queued', '/status'],
+    ['status=failed&status=running', '/status'],
+    ['routine_id=%00', '/routine_id'],
+    ['limit=0', '/limit'],
+    ['limit=1e3', '/limit'],
+    ['cursor=', '/cursor'],
+    ['cursor=bm90aGluZw', '/cursor'],
+    ['cursor=%00', '/cursor'],
+  ])('answers 400 to %s and names it', async (query, path) => {
+    const { status, body } = await get(`/runs?${query}`);
+
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ code: 'validation_failed', path });
+  });
+
+  it('is empty when there is none', async () => {
+    expect(await get('/runs')).toEqual({ status: 200, body: { items: [], has_more: false, next_cursor: null } });
+  });
+
+  it('chooses by routine and by status', async () => {
+    const [one, other] = [await trigger('triage'), await trigger('anything')];
+    await house.database.query(`update runs set state = 'running' where id = $1`, [one.run_id]);
+    const idsOf = async (query: string) => (await get(`/runs?${query}`)).body.items.map((run: { run_id: string }) => run.run_id);
+
+    expect(await idsOf('routine_id=anything')).toEqual([other.run_id]);
+    expect(await idsOf('status=running')).toEqual([one.run_id]);
+    expect(await idsOf('status=running&routine_id=anything')).toEqual([]);
+  });
+
+  it('gives all in pages, the newest first, none twice and none left out, also of those that began in one moment', async () => {
+    const ids = await store(25);
+    const seen: string[] = [];
+    let query = 'limit=4';
+    for (let page = 0; page < 7; page += 1) {
+      const { body } = await get(`/runs?${query}`);
+      seen.push(...body.items.map((run: { run_id: string }) => run.run_id));
+      expect(body.has_more).toBe(page < 6);
+      query = `limit=4&cursor=${body.next_cursor}`;
+    }
+
+    expect([...seen].sort()).toEqual(ids);
+    expect(seen[0]).toBe('run_023');
+    expect(seen.at(-1)).toBe('run_001');
+  });
+
+  it('ends a page that gets too large, and goes on from there', async () => {
+    await store(3, { output: JSON.stringify({ text: 'x'.repeat(limits.pageBytes / 2) }) });
+
+    const first = (await get('/runs')).body;
+    const second = (await get(`/runs?cursor=${first.next_cursor}`)).body;
+
+    expect([first.items.length, first.has_more, second.items.length, second.has_more]).toEqual([2, true, 1, false]);
+  });
+});

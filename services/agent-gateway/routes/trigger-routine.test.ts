@@ -1,0 +1,276 @@
+import type { LightMyRequestResponse } from 'fastify';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { partitionOf } from '#bus/partition.ts';
+import { systemClock } from '#shared/clock.ts';
+import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { BUNDLE_HASH, bundleWith } from '../test-support/bundle.ts';
+import { BEARER, type House, newSession, openHouse } from '../test-support/house.ts';
+import { until } from '../test-support/until.ts';
+
+let house: House;
+beforeAll(async () => {
+  const database = await openPglite({ folder: null });
+  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+}, 60_000);
+afterAll(() => house.close());
+afterEach(async () => {
+  await house.closeApps();
+  await house.database.query('delete from runs');
+});
+
+const BUNDLE = bundleWith(
+  {
+    id: 'triage',
+    input_schema: { type: 'object', required: ['claim'], properties: { claim: { type: 'string' }, parts: { type: 'array', items: { type: 'integer' } } } },
+    callback_url_allowlist: ['.example.com'],
+    timeout_seconds: 7.5,
+  },
+  { id: 'anything' },
+  { id: 'patient', timeout_seconds: 86_400 },
+  { id: 'switched-off', enabled: false },
+  { id: 'talk', kind: 'conversational', conditions: ['always'], steps: [{ kind: 'chat', id: 'a', chat_state: 'Hello' }] },
+);
+const DONE = 'https://hooks.example.com/done';
+const TRIGGER = { callback_url: DONE, input: { claim: 'broken' } };
+
+function app(changes: Parameters<House['app']>[0] = {}) {
+  const rules = { allowHosts: new Set<string>() };
+  return house.app({ bundle: BUNDLE, checkCallbackUrl: (url, list) => void checkOutboundUrl(url, rules, list), ...changes });
+}
+
+async function trigger(routineId: string, body: unknown, { on = app(), headers = {} as Record<string, string> } = {}): Promise<LightMyRequestResponse> {
+  const payload = JSON.stringify(body);
+  return on.inject({ method: 'POST', url: `/routines/${routineId}/trigger`, headers: { ...BEARER, 'content-type': 'application/json', ...headers }, payload });
+}
+
+async function rows(): Promise<Record<string, unknown>[]> {
+  return (await house.database.query<Record<string, unknown>>('select * from runs order by created_at, id')).rows;
+}
+
+const startsOf = (runId: string) => house.owner.commands.filter((command) => command.type === 'run.start' && command.runId === runId);
+
+describe('refusals', () => {
+  it('answers 401 before anything else', async () => {
+    expect((await app().inject({ method: 'POST', url: '/routines/nobody/trigger', payload: '{' })).statusCode).toBe(401);
+  });
+
+  it.each(['nobody', 'talk', 'switched-off', 'a%00b', 'x'.repeat(200)])('answers 404 for %s, which is no autonomous routine that is on, whatever the body', async (id) => {
+    for (const payload of ['{', '[]', JSON.stringify(TRIGGER)]) {
+      const reply = await app().inject({ method: 'POST', url: `/routines/${id}/trigger`, headers: { ...BEARER, 'content-type': 'application/json' }, payload });
+      expect(reply.statusCode).toBe(404);
+      expect(reply.json()).toMatchObject({ code: 'not_found' });
+    }
+  });
+
+  it.each([
+    ['no callback address', { input: {} }, '/callback_url'],
+    ['an input that is a list', { ...TRIGGER, input: [] }, '/input'],
+    ['metadata that is a text', { ...TRIGGER, metadata: 'x' }, '/metadata'],
+    ['a key that is a number', { ...TRIGGER, idempotency_key: 7 }, '/idempotency_key'],
+    ['a body that is a list', [TRIGGER], ''],
+  ])('answers 400 to %s and names it', async (_case, body, path) => {
+    const reply = await trigger('triage', body);
+
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json()).toMatchObject({ code: 'validation_failed', path });
+    expect(await rows()).toEqual([]);
+  });
+
+  it.each([
+    ['of another host', 'https://badexample.com/'],
+    ['without encryption', 'http://hooks.example.com/'],
+    ['with a password', 'https://a:b@hooks.example.com/'],
+    ['that is none', 'hooks.example.com'],
+  ])('answers 400 to a callback address %s, before it looks at the input', async (_case, callback_url) => {
+    const reply = await trigger('triage', { callback_url, input: { claim: 7 } });
+
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json()).toEqual({ error: expect.stringMatching(/^callback_url is not allowed: /), code: 'validation_failed', path: '/callback_url' });
+  });
+
+  it.each([
+    ['a property that is missing', {}, '/claim', '#/required'],
+    ['a property of another type', { claim: 7 }, '/claim', '#/properties/claim/type'],
+    ['an item of another type', { claim: 'x', parts: [1, 'two'] }, '/parts/1', '#/properties/parts/items/type'],
+  ])('answers 400 to an input with %s, before it looks for the session, and says where', async (_case, input, path, schemaPath) => {
+    const reply = await trigger('triage', { callback_url: DONE, input, session_id: 'ses_unknown' });
+
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json()).toEqual({ error: expect.stringContaining('input_schema'), code: 'validation_failed', path, schema_path: schemaPath });
+  });
+
+  it('takes an absent input for an empty one', async () => {
+    expect((await trigger('triage', { callback_url: DONE })).json()).toMatchObject({ path: '/claim' });
+    expect((await trigger('anything', { callback_url: DONE })).statusCode).toBe(202);
+  });
+
+  it.each(['ses_unknown', 'a.b', 'x'.repeat(300), 'ses\u0000'])('answers 500 for the session %j, which nobody knows', async (session_id) => {
+    const reply = await trigger('triage', { ...TRIGGER, session_id });
+
+    expect(reply.statusCode).toBe(500);
+    expect(reply.json()).toEqual({ error: 'there is no session with this session_id', code: 'session_error' });
+    expect(await rows()).toEqual([]);
+  });
+
+  it('answers 500 for a session that was deleted', async () => {
+    const on = app();
+    const session_id = await newSession(on);
+    await on.inject({ method: 'DELETE', url: `/sessions/${session_id}`, headers: BEARER });
+
+    expect((await trigger('triage', { ...TRIGGER, session_id }, { on })).statusCode).toBe(500);
+  });
+});
+
+describe('an accepted run', () => {
+  it('is answered with its envelope, stored, and told to the owner of its session under its own id', async () => {
+    const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+    const metadata = { ticket: 4711, text: '\u0000 \ud800' };
+
+    const reply = await trigger('triage', { ...TRIGGER, metadata }, { headers: { traceparent } });
+
+    const run = reply.json();
+    expect(reply.statusCode).toBe(202);
+    expect(run).toEqual({
+      run_id: expect.stringMatching(/^run_[0-9A-Z]{26}$/),
+      routine_id: 'triage',
+      status: 'accepted',
+      session_id: run.run_id.replace('run_', 'ses_'),
+      created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    });
+    const createdAt = new Date(run.created_at);
+    expect(await rows()).toEqual([
+      {
+        id: run.run_id,
+        p: partitionOf(run.session_id),
+        session_id: run.session_id,
+        customer_id: run.run_id.replace('run_', 'cus_'),
+        ephemeral: true,
+        routine_id: 'triage',
+        idempotency_key: run.run_id,
+        bundle_hash: BUNDLE_HASH,
+        state: 'accepted',
+        input: TRIGGER.input,
+        metadata,
+        callback_url: DONE,
+        trace_id: 'a'.repeat(32),
+        traceparent,
+        timeout_ms: 7_500,
+        expires_at: new Date(createdAt.getTime() + 600_000),
+        output: null,
+        error: null,
+        created_at: createdAt,
+        started_at: null,
+        completed_at: null,
+      },
+    ]);
+    await until(() => startsOf(run.run_id).length > 0, 'the command');
+    expect(startsOf(run.run_id)).toEqual([
+      {
+        v: 1,
+        type: 'run.start',
+        sessionId: run.session_id,
+        commandId: run.run_id,
+        sentAtMs: createdAt.getTime(),
+        answerTo: null,
+        traceparent,
+        runId: run.run_id,
+      },
+    ]);
+  });
+
+  it('takes place in the session that was named, with its customer', async () => {
+    const on = app();
+    const session = (await on.inject({ method: 'POST', url: '/sessions', headers: BEARER, payload: { title: '\u0000' } })).json();
+
+    const reply = await trigger('triage', { ...TRIGGER, session_id: session.id }, { on });
+
+    expect(reply.json()).toMatchObject({ session_id: session.id });
+    expect(await rows()).toMatchObject([
+      { session_id: session.id, customer_id: session.customer_id, ephemeral: false, p: partitionOf(session.id), trace_id: expect.stringMatching(/^[0-9a-f]{32}$/) },
+    ]);
+  });
+
+  it.each([
+    ['anything', 120_000],
+    ['patient', 600_000],
+    ['triage', 7_500],
+  ])('of %s may take %d ms', async (routineId, timeoutMs) => {
+    await trigger(routineId, TRIGGER);
+
+    expect(await rows()).toMatchObject([{ timeout_ms: timeoutMs }]);
+  });
+
+  it('is accepted although nobody can be told of it: its row is enough', async () => {
+    const append: Bus['commands']['append'] = () => Promise.reject(new Error('no broker'));
+    const late: Bus['commands']['append'] = () => new Promise(() => {});
+    for (const broken of [append, late]) {
+      const on = app({ bus: { ...house.bus, commands: { ...house.bus.commands, append: broken } }, waits: { publishMs: 20 } });
+
+      const reply = await trigger('triage', TRIGGER, { on });
+
+      expect(reply.statusCode).toBe(202);
+      expect(await rows()).toMatchObject([{ id: reply.json().run_id, state: 'accepted' }]);
+      await house.database.query('delete from runs');
+    }
+  });
+
+  it('is none while the row can not be written', async () => {
+    const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+    const database: Database = {
+      ...house.database,
+      query: (statement, parameters) =>
+        typeof statement !== 'string' && statement.name === 'agent-gateway-accept-run' ? Promise.reject(away) : house.database.query(statement, parameters),
+    };
+
+    const reply = await trigger('triage', TRIGGER, { on: app({ database }) });
+
+    expect(reply.statusCode).toBe(503);
+    expect(reply.headers['retry-after']).toBe('1');
+  });
+});
+
+describe('an idempotency key', () => {
+  it('brings the first run back, however it stands and whatever the rest of the body says', async () => {
+    const first = await trigger('triage', { ...TRIGGER, idempotency_key: 'k' });
+    await house.database.query(`update runs set state = 'succeeded', output = '{}'`);
+
+    for (const body of [TRIGGER, { callback_url: 'http://10.0.0.1/', input: { claim: 7 }, session_id: 'ses_unknown' }]) {
+      const repeat = await trigger('triage', { ...body, idempotency_key: 'k' });
+      expect(repeat.statusCode).toBe(409);
+      expect(repeat.json()).toEqual({ error: expect.any(String), code: 'conflict', ...first.json(), status: 'succeeded' });
+    }
+    expect(await rows()).toHaveLength(1);
+  });
+
+  it('does not save a body of the wrong form', async () => {
+    await trigger('triage', { ...TRIGGER, idempotency_key: 'k' });
+
+    expect((await trigger('triage', { idempotency_key: 'k' })).statusCode).toBe(400);
+  });
+
+  it('is the routine’s own, and no other key, whatever it holds', async () => {
+    const { run_id } = (await trigger('triage', TRIGGER)).json();
+
+    for (const idempotency_key of ['k', 'K', ' k', '\u0000', run_id, `key:${run_id}`]) {
+      expect((await trigger('triage', { ...TRIGGER, idempotency_key })).statusCode).toBe(202);
+    }
+    expect((await trigger('anything', { ...TRIGGER, idempotency_key: 'k' })).statusCode).toBe(202);
+  });
+
+  it('lets one of many triggers at once be the first', async () => {
+    const gateways = [app(), app()];
+
+    const replies = await Promise.all(Array.from({ length: 20 }, (_, n) => trigger('triage', { ...TRIGGER, idempotency_key: 'k' }, { on: gateways[n % 2] ?? app() })));
+
+    expect(replies.map(({ statusCode }) => statusCode).sort()).toEqual([202, ...Array(19).fill(409)]);
+    expect(new Set(replies.map((reply) => reply.json().run_id)).size).toBe(1);
+    const [run] = await rows();
+    await until(() => startsOf(String(run?.id)).length > 0, 'the command');
+    expect(startsOf(String(run?.id))).toHaveLength(1);
+  });
+});

@@ -1,0 +1,32 @@
+import { type BundleBody, bundleBody } from '#shared/config/bundle-body.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
+import { manifest } from '#shared/contracts/manifest/manifest.ts';
+
+export const BUNDLE_HASH = 'bundle-1';
+
+/** An agent with nothing but the routines given: documents, autonomous ones unless they say what they are. */
+export function bundleWith(...routines: object[]): Bundle {
+  const secret = '$' + '{SECRET}';
+  const body: BundleBody = bundleBody.parse({
+    manifest: manifest.parse({
+      id: 'agent-1',
+      name: 'Agent',
+      version: '1',
+      agent_config: {
+        runtime: { api_key: secret },
+        platform: { public_key: secret, secret_key: secret },
+        llms: { default: 'switchyard/assistant', api_key: secret },
+        context: { system_prompt: { id: 'prompt', version: 1 }, language: 'match_user' },
+      },
+    }),
+    documents: {
+      prompts: [],
+      routines: routines.map((routine) => ({ version: 1, ...('kind' in routine ? {} : { kind: 'autonomous', instructions: 'Do it.' }), ...routine })),
+      policies: [],
+      glossaries: [],
+      macros: [],
+      variable_sets: [],
+    },
+  });
+  return { hash: BUNDLE_HASH, body };
+}
