@@ -71,7 +71,7 @@ describe('the services', () => {
     await expect(loadBundle({ manifestPath: exampleFiles.manifestPath, documentsPath, environment: dotEnv })).resolves.toBeDefined();
   });
 
-  it('reach the stores by the ourServices, users and passwords that these have', () => {
+  it('reach the stores by the names, users and passwords that these have', () => {
     const postgres = environmentOf('postgres');
     for (const name of ourServices) {
       const { nats } = settingsReaders[name](environmentOf(name));
@@ -119,7 +119,9 @@ describe('the services', () => {
       expect([how, node, flag]).toEqual(['CMD', 'node', '--eval']);
       expect([whileBooting, whenReady, await ask()]).toEqual([1, 0, 1]);
       // The variable that the script reads is the one that the process listens by, on an address that the proxy reaches too.
-      expect(settingsReaders[name](environmentOf(name)).management).toEqual({ host: '0.0.0.0', port: Number(environmentOf(name)['MANAGEMENT_PORT']) });
+      const { MANAGEMENT_PORT: port, ...others } = environmentOf(name);
+      expect(settingsReaders[name](environmentOf(name)).management).toEqual({ host: '0.0.0.0', port: Number(port) });
+      expect(settingsReaders[name](others).management.port).toBe(Number(port));
     });
   });
 });
@@ -129,6 +131,18 @@ function exitCodeOf(script: string, env: Record<string, string>): Promise<number
     execFile(process.execPath, ['--eval', script], { env }, (error) => resolve(error === null ? 0 : Number(error.code)));
   });
 }
+
+describe('the operator', () => {
+  it('can be run beside the stores, as a user of its own, and is started by nobody else', () => {
+    const { entrypoint, profiles, networks, restart } = serviceOf('operator');
+    const { NATS_URL, DATABASE_URL } = environmentOf('actor-host');
+
+    expect(entrypoint).toEqual(['node', '--enable-source-maps', 'dist/services/operator/main.js']);
+    expect(existsSync(join(root, 'services/operator/main.ts'))).toBe(true);
+    expect(environmentOf('operator')).toEqual({ NATS_URL, DATABASE_URL, NATS_PASSWORD: environmentOf('nats')[passwordVariableOf('operator')] });
+    expect({ profiles, networks, restart }).toEqual({ profiles: ['operator'], networks: ['inside'], restart: 'no' });
+  });
+});
 
 describe('what is open to the outside', () => {
   it('is the proxy alone, with the ports that the gateways have by default', () => {
@@ -162,10 +176,10 @@ describe('what is open to the outside', () => {
 describe('docker-compose.yml', () => {
   it('pins every image, and its own to the version of the package', () => {
     for (const name of servicesThat(({ build }) => build === undefined)) expect(serviceOf(name).image).toMatch(/^[a-z0-9/-]+:(?!latest)[a-z]{0,2}\d[\w.-]*$/);
-    for (const name of ourServices) expect(serviceOf(name).image).toBe(`switchyard:${packageFile.version}`);
+    for (const name of [...ourServices, 'operator']) expect(serviceOf(name).image).toBe(`switchyard:${packageFile.version}`);
   });
 
-  it('holds no secret: each is insisted on, and .env.example ourServices every variable, those with a default with the same', () => {
+  it('holds no secret: each is insisted on, and .env.example names every variable, those with a default with the same', () => {
     const text = readFileSync(join(root, 'docker-compose.yml'), 'utf8');
     const used = new Map(variablesIn(text.replace(/^\s*#.*$/gm, '')).map(({ name, fallback }) => [name, fallback]));
     const secrets = servicesThat(() => true).flatMap((name) =>

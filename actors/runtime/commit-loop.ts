@@ -153,14 +153,11 @@ export class CommitLoop {
   /** Commits a batch whatever it takes: repeats are filtered, a culprit is isolated, an absent database is waited for. */
   async #commit(batch: Parsed[]): Promise<void> {
     this.#leaveToNewer(batch);
-    const input = await this.#inputOf(batch);
-    const repeats: Repeats = new Map();
-    let outcome = await this.#execute(planBatch(batch, repeats, input));
-    // Each round finds at least one command that was applied before, so this ends.
-    while (outcome.kind === 'repeated' && (await this.#findRepeats(batch, repeats))) outcome = await this.#execute(planBatch(batch, repeats, input));
+    const input = await this.#inputOf(batch).catch((error: unknown) => ({ error }));
+    const outcome = 'error' in input ? ({ kind: 'unreadable', error: input.error } as const) : await this.#apply(batch, input);
     if (outcome.kind === 'committed') return;
     if (batch.length > 1) {
-      // One of them can't be stored: halve until it stands alone, so that it harms nobody else.
+      // One of them can't be stored, or what it needs can't be read: halve until it stands alone, so that it harms nobody else.
       const middle = Math.ceil(batch.length / 2);
       await this.#commit(batch.slice(0, middle));
       await this.#commit(batch.slice(middle));
@@ -169,9 +166,18 @@ export class CommitLoop {
     const [culprit] = batch;
     if (culprit === undefined) throw outcome.error;
     this.#deps.log.error({ err: outcome.error, command_id: nameOf(culprit.entry) }, 'a command could not be stored');
-    const burial = await this.#execute(planBurial(culprit, outcome.error, input));
+    const burial = 'error' in input ? outcome : await this.#execute(planBurial(culprit, outcome.error, input));
     // Not even the dead letter can be stored: to go on would lose the command in silence.
     if (burial.kind !== 'committed') this.#giveUp([culprit.entry.claim.partition], burial.error);
+  }
+
+  async #apply(batch: readonly Parsed[], input: PlanInput): Promise<Outcome> {
+    const repeats: Repeats = new Map();
+    for (;;) {
+      const outcome = await this.#execute(planBatch(batch, repeats, input));
+      // Each round finds at least one command that was applied before, so this ends.
+      if (outcome.kind !== 'repeated' || !(await this.#findRepeats(batch, repeats))) return outcome;
+    }
   }
 
   /**

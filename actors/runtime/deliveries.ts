@@ -47,6 +47,8 @@ function settleReport(draft: Draft, { callId, deliveryId, outcome, attempts, rea
   }
   const state = outcome === 'delivered' ? 'delivered' : 'dead';
   draft.write((plan) => {
+    // The first end counts, and a dead delivery has one letter: of two rounds that crossed, both report the end.
+    if (plan.deliveryStates.has(deliveryId)) return;
     plan.deliveryStates.set(deliveryId, { partition, state });
     if (state === 'dead') plan.deadLetters.push({ partition, id: deliveryId, source: 'delivery', reason: reason ?? 'it failed too often', body: '' });
   });

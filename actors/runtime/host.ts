@@ -6,7 +6,7 @@ import type { CommitLoop } from './commit-loop.ts';
 import { beat, signOff } from './heartbeat.ts';
 import { Mailbox } from './mailbox.ts';
 import type { Outbox } from './outbox.ts';
-import { releasePartitions, takePartitions } from './ownership.ts';
+import { releaseOutside, releasePartitions, takePartitions } from './ownership.ts';
 import { type LiveHost, partitionsOf } from './rendezvous.ts';
 import { lostStarts, START_LOOK_MS } from './run-starts.ts';
 import type { Timers } from './timers.ts';
@@ -42,6 +42,8 @@ export interface HostDeps {
 export class Host {
   readonly #deps: HostDeps;
   #rounds: Promise<void> | null = null;
+  /** A heartbeat beside a round that takes long. */
+  #beating: Promise<void> | null = null;
   #again = false;
   #leaving = false;
   #ticks: NodeJS.Timeout | null = null;
@@ -59,9 +61,15 @@ export class Host {
   async open(): Promise<void> {
     const { bus, times } = this.#deps;
     this.#subscription = bus.notices.subscribe(patternOf(addresses.hosts), () => this.#wake());
-    await this.#round();
+    try {
+      await this.#begin();
+    } catch (error) {
+      this.#leaving = true;
+      await this.#subscription.stop();
+      throw error;
+    }
     this.#announce();
-    this.#ticks = setInterval(() => this.#wake(), times.beatMs);
+    this.#ticks = setInterval(() => this.#tick(), times.beatMs);
     // On its own: a round that waits for the database must not keep us from dropping what it can't prove to be ours.
     this.#watch = setInterval(() => this.#dropUnproven(), times.beatMs / 4);
   }
@@ -78,6 +86,8 @@ export class Host {
     for (const timer of [this.#ticks, this.#watch]) if (timer !== null) clearInterval(timer);
     await this.#subscription?.stop();
     await this.#rounds;
+    // One that arrived after the sign-off would make us look alive, and our share would wait for us.
+    await this.#beating;
     const claims = await loop.letGo(loop.partitions);
     try {
       await signOff(database, hostId);
@@ -88,41 +98,72 @@ export class Host {
     }
   }
 
+  #tick(): void {
+    // A round may wait long for the bus, or for what a large take-over reads. That this host lives is said all the same.
+    if (this.#rounds !== null && this.#beating === null) {
+      this.#beating = this.#beat()
+        .then(() => {})
+        .catch((error: unknown) => this.#deps.log.warn({ err: error }, 'a heartbeat could not be written; the next follows'))
+        .finally(() => {
+          this.#beating = null;
+        });
+    }
+    this.#wake();
+  }
+
   #wake(): void {
     if (this.#leaving) return;
     if (this.#rounds !== null) {
       this.#again = true;
       return;
     }
-    this.#rounds = this.#round()
-      .catch((error: unknown) => this.#deps.log.warn({ err: error }, 'a round among the hosts failed; the next goes on'))
+    this.#begin().catch((error: unknown) => this.#deps.log.warn({ err: error }, 'a round among the hosts failed; the next goes on'));
+  }
+
+  /** One round at a time: two would take the same partitions from each other. What is heard meanwhile makes another behind it. */
+  #begin(): Promise<void> {
+    const round = this.#round();
+    this.#rounds = round
+      .catch(() => {})
       .finally(() => {
         this.#rounds = null;
         if (!this.#again) return;
         this.#again = false;
         this.#wake();
       });
+    return round;
+  }
+
+  async #beat(): Promise<LiveHost[]> {
+    const { database, hostId, machineVersion, times } = this.#deps;
+    const begunAtMs = performance.now();
+    const hosts = await beat(database, { hostId, machineVersion, deadAfterMs: times.deadAfterMs });
+    this.#lastBeatAtMs = Math.max(this.#lastBeatAtMs, begunAtMs);
+    this.#others = hosts.filter((host) => host.id !== hostId);
+    return hosts;
   }
 
   async #round(): Promise<void> {
-    const { database, hostId, machineVersion, loop, times } = this.#deps;
-    const begunAtMs = performance.now();
-    const hosts = await beat(database, { hostId, machineVersion, deadAfterMs: times.deadAfterMs });
-    this.#lastBeatAtMs = begunAtMs;
-    this.#others = hosts.filter((host) => host.id !== hostId);
+    const { hostId, loop } = this.#deps;
+    const hosts = await this.#beat();
     if (this.#leaving) return;
     const share = partitionsOf(hostId, hosts);
     const held = new Set(loop.partitions);
-    await this.#giveBack([...held].filter((partition) => !share.has(partition)));
+    await this.#giveBack(share);
     await this.#take([...share].filter((partition) => !held.has(partition)));
     await this.#startLost();
   }
 
-  async #giveBack(partitions: readonly number[]): Promise<void> {
+  /**
+   * Gives back what is held beyond the share, and what is only still ours by name: partitions that were dropped, or whose release did not
+   * arrive. While this host lives nobody else could take them.
+   */
+  async #giveBack(share: ReadonlySet<number>): Promise<void> {
+    const { database, hostId, log, loop } = this.#deps;
+    await loop.letGo(loop.partitions.filter((partition) => !share.has(partition)));
+    const partitions = await releaseOutside(database, hostId, share);
     if (partitions.length === 0) return;
-    const claims = await this.#deps.loop.letGo(partitions);
-    await releasePartitions(this.#deps.database, claims);
-    this.#deps.log.info({ partitions }, 'partitions given back');
+    log.info({ partitions }, 'partitions given back');
     this.#announce();
   }
 
@@ -137,13 +178,17 @@ export class Host {
     const mailboxes = claims.map((claim) => new Mailbox(claim, loop.kick));
     for (const mailbox of mailboxes) loop.own(mailbox);
     try {
-      await timers.load(database, taken);
+      // Timers after the effects: one that is due is applied at once, and what it closes must not be read as open.
       await outbox.load(database, taken);
+      await timers.load(database, taken);
       await this.#start(taken, true);
     } catch (error) {
       loop.drop(taken, 'what its former owner left could not be read');
       throw error;
     }
+    // What was dropped meanwhile has left its timers and effects here, and they are its next owner's.
+    const lost = claims.filter((claim) => !loop.isHeld(claim)).map((claim) => claim.partition);
+    loop.drop(lost, 'dropped while it was being taken');
     // Only now: what a command opens must not be read again as something that was left behind.
     for (const mailbox of mailboxes) mailbox.follow(bus.commands);
     for (const { partition, epoch } of claims) bus.notices.publish(subjectOf(addresses.partitions, partition), JSON.stringify({ v: 1, epoch }));

@@ -290,6 +290,7 @@ class World {
         return String(this.#ids).padStart(32, 'f');
       },
       runOf: () => null,
+      isSettled: () => false,
       toolsOf: () => null,
       stagedOf: () => new Map(),
       chance: () => 0.5,

@@ -77,7 +77,9 @@ class Application {
     const { draft } = this;
     if (draft.turn !== null) this.#tellSession({ type: 'turn.result', event: { type: 'turn.poisoned' } });
     else if (draft.run !== null) this.#tellSession({ type: 'run.result', event: { type: 'run.poisoned' } });
-    if (draft.command.type === 'run.start' && draft.runFrame?.runId !== draft.command.runId) this.#runPart.failUnstarted([draft.command.runId], unstartable);
+    const { command } = draft;
+    if (command.type !== 'run.start' || draft.runFrame?.runId === command.runId || draft.surroundings.isSettled(command.runId)) return;
+    this.#runPart.failUnstarted([command.runId], unstartable);
   }
 
   /** Null for what concerns nobody any more. */
@@ -94,7 +96,8 @@ class Application {
       }
       case 'run.start': {
         const facts = surroundings.runOf(command.runId);
-        return facts === null ? null : { type: command.type, runId: command.runId, ephemeral: facts.ephemeral };
+        // One that is over can come again under another id: as a dead letter that is replayed.
+        return facts === null || surroundings.isSettled(command.runId) ? null : { type: command.type, runId: command.runId, ephemeral: facts.ephemeral };
       }
       case 'run.deadline':
         return { type: 'run.expired', runId: command.turnId, event: command };

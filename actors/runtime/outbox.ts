@@ -26,6 +26,8 @@ const workKinds = {
 interface Wanted {
   effect: EffectRow;
   republished: boolean;
+  /** Before the next try; doubled by each. */
+  pauseMs: number;
 }
 
 /** A row is deleted this long after its publish was acknowledged, if no other commit took it along before. */
@@ -57,6 +59,8 @@ export class Outbox {
   readonly #open = new Map<string, number>();
   readonly #published = new Map<string, number>();
   readonly #running = new Set<Promise<void>>();
+  /** Of effects that wait for their next try. */
+  readonly #retries = new Set<NodeJS.Timeout>();
   #deletion: NodeJS.Timeout | null = null;
   #stopped = false;
 
@@ -114,28 +118,37 @@ export class Outbox {
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#deletion !== null) clearTimeout(this.#deletion);
+    for (const retry of this.#retries) clearTimeout(retry);
     await Promise.all(this.#running);
   }
 
   #sayAfter({ answers, notices, aborts }: AfterCommit, owned: ReadonlySet<number>): void {
-    const board = this.#deps.bus.notices;
     for (const { partition, gateway, ...rest } of answers) {
       const message: AnswerMessage = { v: 1, ...rest };
-      if (owned.has(partition)) board.publish(subjectOf(addresses.answers, gateway), JSON.stringify(message));
+      if (owned.has(partition)) this.#say(addresses.answers, gateway, JSON.stringify(message));
     }
     for (const [sessionId, { partition, first, last, events, isDeleted }] of notices) {
       if (!owned.has(partition)) continue;
       const size = events.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
       const message: NoticeMessage = { v: 1, first, last, events: size > MAX_NOTICE_BYTES ? null : events, ...(isDeleted ? { isDeleted } : {}) };
-      board.publish(subjectOf(addresses.notices, sessionId), JSON.stringify(message));
+      this.#say(addresses.notices, sessionId, JSON.stringify(message));
     }
     for (const { partition, callId } of aborts) {
-      if (owned.has(partition)) board.publish(subjectOf(addresses.control, callId), '{"abort":true}');
+      if (owned.has(partition)) this.#say(addresses.control, callId, '{"abort":true}');
+    }
+  }
+
+  /** A sender may have named itself, or its session, by what is no token of a subject. That is its own loss, not that of the commit it is told of. */
+  #say(address: (typeof addresses)['answers' | 'notices' | 'control'], token: string, body: string): void {
+    try {
+      this.#deps.bus.notices.publish(subjectOf(address, token), body);
+    } catch (error) {
+      this.#deps.log.warn({ err: error }, 'a notice could not be sent');
     }
   }
 
   #want(effect: EffectRow, republished: boolean): void {
-    this.#wanted.set(effect.id, { effect, republished });
+    this.#wanted.set(effect.id, { effect, republished, pauseMs: RETRY_FIRST_MS });
     this.#queue.push(effect.id);
   }
 
@@ -152,31 +165,42 @@ export class Outbox {
   }
 
   async #publish(id: string): Promise<void> {
-    const { bus, render, fail, log } = this.#deps;
-    for (let pauseMs = RETRY_FIRST_MS; !this.#stopped; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
-      const wanted = this.#wanted.get(id);
-      if (wanted === undefined) return;
-      const { effect } = wanted;
-      try {
-        const body = await render(effect, wanted.republished);
-        // Superseded while it was rendered: nothing was opened, nothing needs to be aborted.
-        if (this.#wanted.get(id) !== wanted) return;
-        await bus.work.publish(workKinds[effect.kind], id, body);
+    const { bus, clock, render, fail, log } = this.#deps;
+    const wanted = this.#wanted.get(id);
+    if (wanted === undefined) return;
+    const { effect } = wanted;
+    try {
+      const body = await render(effect, wanted.republished);
+      // Superseded while it was rendered: nothing was opened, nothing needs to be aborted.
+      if (this.#wanted.get(id) !== wanted) return;
+      await bus.work.publish(workKinds[effect.kind], id, body);
+      this.#wanted.delete(id);
+      if (this.#open.has(id)) this.#markDone(effect);
+    } catch (error) {
+      if (this.#wanted.get(id) !== wanted) return;
+      // Whether it is on the bus by now is not known: if so, its worker should look before it works.
+      wanted.republished = true;
+      if (clock.nowMs() >= effect.inputs.deadlineAtMs) {
         this.#wanted.delete(id);
-        if (this.#open.has(id)) this.#markDone(effect);
+        fail(effect, error);
         return;
-      } catch (error) {
-        // Whether it is on the bus by now is not known: if so, its worker should look before it works.
-        wanted.republished = true;
-        if (this.#deps.clock.nowMs() >= effect.inputs.deadlineAtMs) {
-          this.#wanted.delete(id);
-          fail(effect, error);
-          return;
-        }
-        log.warn({ err: error, effect_id: id, session_id: effect.sessionId }, 'an effect could not be published yet');
-        await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
+      log.warn({ err: error, effect_id: id, session_id: effect.sessionId }, 'an effect could not be published yet');
+      this.#tryLater(id, wanted);
     }
+  }
+
+  /** Without holding a place among those that are being published: effects that can't be rendered must not keep the others from it. */
+  #tryLater(id: string, wanted: Wanted): void {
+    if (this.#stopped) return;
+    const retry = setTimeout(() => {
+      this.#retries.delete(retry);
+      if (this.#wanted.get(id) !== wanted) return;
+      this.#queue.push(id);
+      this.#pump();
+    }, wanted.pauseMs);
+    this.#retries.add(retry);
+    wanted.pauseMs = Math.min(wanted.pauseMs * 2, RETRY_LONGEST_MS);
   }
 
   #markDone({ id, partition }: EffectRow): void {

@@ -75,3 +75,21 @@ export async function releasePartitions(database: Queryable, claims: readonly Pa
     [claims.map((claim) => claim.partition), claims.map((claim) => claim.epoch)],
   );
 }
+
+/**
+ * Gives back every partition that is this host's by name and none of those that it is to keep, whatever epoch it has.
+ *
+ * @returns the partitions that were given back
+ */
+export async function releaseOutside(database: Queryable, hostId: string, keep: ReadonlySet<number>): Promise<number[]> {
+  const { rows } = await database.query<{ p: number }>(
+    {
+      name: 'release-outside',
+      text: `with others as materialized (
+       select parts.p from parts where parts.owner = $1 and parts.p <> all($2::int[]) order by parts.p for update of parts)
+     update parts set owner = null from others where parts.p = others.p returning parts.p`,
+    },
+    [hostId, [...keep]],
+  );
+  return rows.map((row) => row.p);
+}

@@ -143,9 +143,7 @@ function stateOf(plan: CommitPlan, sessionId: string, { states }: PlanInput): Se
 }
 
 function bury(plan: CommitPlan, { entry, body }: Parsed, reason: string): void {
-  // No text column takes the character, and a dead letter must never be refused itself.
-  const id = withoutNul(nameOf(entry));
-  plan.deadLetters.push({ partition: entry.claim.partition, id, source: 'command', reason: withoutNul(reason), body: withoutNul(body) });
+  plan.deadLetters.push({ partition: entry.claim.partition, id: nameOf(entry), source: 'command', reason, body });
 }
 
 /** What the command is known by: the message id, or the timer's key. */
@@ -158,10 +156,6 @@ export function nameOf(entry: Entry): string {
     default:
       return entry.kind;
   }
-}
-
-function withoutNul(text: string): string {
-  return text.replaceAll('\0', '');
 }
 
 function sayAnswer(plan: CommitPlan, partition: number, command: SessionCommand, answer: Answer | null, repeat: boolean): void {

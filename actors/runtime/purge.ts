@@ -64,6 +64,9 @@ async function moveIdleCursors(commands: CommandLog, mailboxes: readonly Mailbox
   if (behind.length === 0) return;
   const last = await commands.at(lastSequence);
   if (last === null) return;
+  // A log that has grown anew may reach beyond old cursors before their readers have noticed: what it holds below them is unread.
+  const { cursor, cursorMessageId } = behind.map(({ claim }) => claim).reduce((left, right) => (right.cursor > left.cursor ? right : left));
+  if (cursor > 0 && (await commands.at(cursor))?.messageId !== cursorMessageId) return;
   for (const mailbox of behind) {
     if ((await commands.lastOf(mailbox.claim.partition)) <= mailbox.claim.cursor) mailbox.skipTo(lastSequence, last.messageId);
   }

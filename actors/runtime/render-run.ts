@@ -97,5 +97,8 @@ async function readLists(database: Queryable, lists: Readonly<Record<string, str
   return Object.fromEntries(Object.entries(lists).map(([server, hash]) => [server, { hash, tools: tools.get(hash) ?? [] }]));
 }
 
-/** The newest first: a model may give the same id to calls of different batches, and only the newest is under way. */
-const SELECT_ANSWERS = `select message from steps where run_id = $1 and message->>'role' = 'assistant' order by seq desc`;
+/**
+ * The newest first: a model may give the same id to calls of different batches, and only the newest is under way. By the text, as it was
+ * written: `->>` reads the whole message, and refuses one with a NUL or half a surrogate pair anywhere in it.
+ */
+const SELECT_ANSWERS = `select message from steps where run_id = $1 and message::text like '{"role":"assistant"%' order by seq desc`;

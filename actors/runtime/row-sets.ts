@@ -80,10 +80,10 @@ export const rowSets: readonly RowSet[] = [
     (plan) => plan.deadLetters,
     {
       p: ['int', (row) => row.partition],
-      id: ['text', (row) => row.id],
+      id: ['text', (row) => withoutNul(row.id)],
       source: ['text', (row) => row.source],
-      reason: ['text', (row) => row.reason],
-      body: ['text', (row) => row.body],
+      reason: ['text', (row) => withoutNul(row.reason)],
+      body: ['text', (row) => withoutNul(row.body)],
     },
     (from) => `
   insert into dead_letters (id, p, source, reason, body, created_at) select i.id, i.p, i.source, i.reason, i.body, now() from ${from}
@@ -244,6 +244,11 @@ function runSets(): RowSet[] {
   update deliveries set state = i.state, settled_at = now() from ${from} where deliveries.id = i.id and deliveries.state = 'open'`,
     ),
   ];
+}
+
+/** No text column takes the character, and a dead letter must never be refused itself. */
+function withoutNul(text: string): string {
+  return text.replaceAll('\0', '');
 }
 
 function instant(atMs: number): string {

@@ -59,13 +59,24 @@ export class RunFactsReader {
     return found;
   }
 
+  /** Those of the runs that are over. Read anew each time: it is the one thing about a run that changes. */
+  async settled(ids: readonly string[]): Promise<Set<string>> {
+    if (ids.length === 0) return new Set();
+    const { rows } = await this.#deps.database.query<{ id: string }>(SELECT_SETTLED, [ids]);
+    return new Set(rows.map((row) => row.id));
+  }
+
   /** Those of the tool lists that are stored. */
   async lists(hashes: ReadonlySet<string>): Promise<Map<string, readonly ListedTool[]>> {
     if (hashes.size === 0) return new Map();
     const missing = [...hashes].filter((hash) => !this.#lists.has(hash));
     if (missing.length > 0) {
       const { rows } = await this.#deps.database.query<{ hash: string; tools: unknown }>(SELECT_LISTS, [missing]);
-      for (const { hash, tools } of rows) this.#lists.set(hash, listedTool.array().parse(tools));
+      for (const { hash, tools } of rows) {
+        const read = listedTool.array().safeParse(tools);
+        if (read.success) this.#lists.set(hash, read.data);
+        else this.#deps.log.error({ err: read.error, list: hash }, 'a stored tool list could not be read');
+      }
     }
     const found = pick(this.#lists, hashes);
     forgetOldest(this.#lists, MAX_LISTS);
@@ -90,6 +101,7 @@ export class RunFactsReader {
   async #factsOf(row: RunRow): Promise<RunFacts> {
     const bundle = await this.#bundleOf(row);
     const routine = bundle?.documents.routines.find((one): one is AutonomousRoutine => one.kind === 'autonomous' && one.id === row.routine_id) ?? null;
+    const checks = this.#checksOf(row, routine);
     return {
       id: row.id,
       sessionId: row.session_id,
@@ -104,11 +116,21 @@ export class RunFactsReader {
       timeoutMs: row.timeout_ms,
       expiresAtMs: row.expires_at.getTime(),
       createdAtMs: row.created_at.getTime(),
-      bundle,
-      routine,
-      inputViolation: checker(routine?.input_schema)(row.input),
-      checkOutput: checker(routine?.output_schema),
+      bundle: checks === null ? null : bundle,
+      routine: checks === null ? null : routine,
+      inputViolation: checks?.inputViolation ?? null,
+      checkOutput: checks?.checkOutput ?? uncheckable,
     };
+  }
+
+  /** Null when a schema of the routine can't be used, though an older version of this program did: that ends the run, not its host. */
+  #checksOf({ id, input }: RunRow, routine: AutonomousRoutine | null): Pick<RunFacts, 'inputViolation' | 'checkOutput'> | null {
+    try {
+      return { inputViolation: checker(routine?.input_schema)(input), checkOutput: checker(routine?.output_schema) };
+    } catch (error) {
+      this.#deps.log.error({ err: error, run_id: id }, 'a schema of a run could not be used');
+      return null;
+    }
   }
 
   /** A configuration that can't be read fails the run, not its partition. A database that is away is another matter. */
@@ -128,12 +150,12 @@ export async function readRunFacts(
   reader: RunFactsReader,
   commands: readonly SessionCommand[],
   states: ReadonlyMap<string, SessionState | null>,
-): Promise<Pick<Surroundings, 'runOf' | 'toolsOf' | 'stagedOf'>> {
-  const runIds = new Set<string>();
+): Promise<Pick<Surroundings, 'runOf' | 'isSettled' | 'toolsOf' | 'stagedOf'>> {
+  const starting = commands.flatMap((command) => (command.type === 'run.start' ? [command.runId] : []));
+  const runIds = new Set(starting);
   const hashes = new Set<string>();
   const stagedFrom = new Map<string, number>();
   for (const command of commands) {
-    if (command.type === 'run.start') runIds.add(command.runId);
     const state = states.get(command.sessionId) ?? null;
     if (state === null) continue;
     for (const runId of state.session.context.queue) runIds.add(runId);
@@ -144,12 +166,23 @@ export async function readRunFacts(
     // The answer that asked for the batch, and what has come of it so far.
     if (context.batch.length > 0) stagedFrom.set(context.runId, Math.max(0, context.stepCount - context.batch.length - 1));
   }
-  const [runs, lists, staged] = await Promise.all([reader.runs(runIds), reader.lists(hashes), reader.staged(stagedFrom)]);
+  const [runs, settled, lists, staged] = await Promise.all([
+    reader.runs(runIds),
+    reader.settled(starting),
+    reader.lists(hashes),
+    reader.staged(stagedFrom),
+  ]);
   return {
     runOf: (runId) => runs.get(runId) ?? null,
+    isSettled: (runId) => settled.has(runId),
     toolsOf: (hash) => lists.get(hash) ?? null,
     stagedOf: (runId) => staged.get(runId) ?? new Map(),
   };
+}
+
+/** Fails the transition, and so the run: no output may pass that could not be checked. */
+function uncheckable(): never {
+  throw new TypeError('the output schema of the run can not be used');
 }
 
 function checker(schema: Record<string, unknown> | undefined): RunFacts['checkOutput'] {
@@ -177,6 +210,7 @@ const SELECT_RUNS = {
   text: `select id, session_id, customer_id, ephemeral, routine_id, bundle_hash, input, metadata, callback_url, trace_id, traceparent, timeout_ms, expires_at, created_at
     from runs where id = any($1::text[])`,
 };
+const SELECT_SETTLED = { name: 'settled-runs', text: `select id from runs where id = any($1::text[]) and state in ('succeeded', 'failed')` };
 const SELECT_LISTS = { name: 'load-tool-lists', text: 'select hash, tools from tool_lists where hash = any($1::text[])' };
 const SELECT_STAGED = {
   name: 'load-staged',

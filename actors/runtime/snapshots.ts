@@ -53,12 +53,12 @@ export function encodeSnapshot({ session, turn, run }: SessionState): string {
 
 type Stored = Pick<SessionState, 'session' | 'turn' | 'run'>;
 
-/** From a version to the next: what a snapshot of an older program lacks. */
+/** From a version to the next, both as numbers that never change: what a snapshot of an older program lacks. */
 const migrations: ReadonlyMap<number, { to: number; migrate: (stored: Stored) => Stored }> = new Map([
   [
     1_001,
     {
-      to: MACHINE_VERSION,
+      to: 20_101,
       migrate: ({ session, turn }) => ({
         session: { value: session.value, context: { ...session.context, ephemeral: false, runId: null, queue: [], wanted: null } },
         turn,

@@ -7,7 +7,7 @@ import { limits, waits } from './limits.ts';
 import type { SeenRows } from './seen-rows.ts';
 
 /** A bus of which the test is the other end. */
-function fixture({ duplicate = false, seen = null as null | { ok: true; value: Record<string, unknown> } } = {}) {
+function fixture({ duplicate = false, seen = null as null | { ok: true; value: Record<string, unknown> }, lookMs = 0 } = {}) {
   let hear: (subject: string, body: string) => void = () => {};
   const reads: string[] = [];
   const appended: { partition: number; messageId: string }[] = [];
@@ -28,10 +28,11 @@ function fixture({ duplicate = false, seen = null as null | { ok: true; value: R
   const seenRows = {
     read: async (_sessionId: string, commandId: string) => {
       reads.push(commandId);
+      if (lookMs > 0) await new Promise((resolve) => setTimeout(resolve, lookMs));
       return seen;
     },
   } as unknown as SeenRows;
-  const answers = new Answers({ bus, seenRows, waits: { ...waits, silenceMs: 20, answerMs: 200 }, log: silentLog });
+  const answers = new Answers({ bus, seenRows, waits: { ...waits, silenceMs: 20, answerMs: 200, lastLookMs: 100 }, log: silentLog });
   answers.open();
   return { answers, reads, appended, say: (message: AnswerMessage | string) => hear('ans', typeof message === 'string' ? message : JSON.stringify(message)) };
 }
@@ -47,6 +48,24 @@ it('waits no longer than it was told, and says that nobody answered', async () =
 
   expect(await answers.send(command('c'), 50)).toBeNull();
   expect(reads.length).toBeGreaterThan(1);
+});
+
+it('keeps to its time when the database is slow, and does not ask again what it is being asked', async () => {
+  const { answers, reads } = fixture({ lookMs: 2_000, seen: answer });
+  const startedAtMs = performance.now();
+
+  expect(await answers.send(command('c'), 200)).toBeNull();
+
+  expect(performance.now() - startedAtMs).toBeLessThan(390); // 200 to wait, 100 for the last look
+  expect(reads).toEqual(['c']);
+});
+
+it('takes an answer that comes while a slow look is under way', async () => {
+  const { answers, say } = fixture({ lookMs: 2_000, duplicate: true });
+  const sent = answers.send(command('c'), 1_000);
+  setTimeout(() => say({ v: 1, commandId: 'c', repeat: true, answer }), 50);
+
+  expect(await sent).toEqual({ answer, repeat: true });
 });
 
 it('looks once more when the time is over', async () => {

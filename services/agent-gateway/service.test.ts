@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -17,12 +17,38 @@ const { start, newSession, stream, stopAll } = gatewaysOf(() => house);
 beforeAll(async () => {
   const database = await openPglite({ folder: null });
   house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
-});
+}, 60_000);
 afterEach(() => {
   house.owner.silent.notices = false;
   return stopAll();
 });
 afterAll(() => house.close());
+
+describe('a connection that brings no HTTP', () => {
+  it.each([
+    ['NONSENSE\r\n\r\n', 400],
+    [`GET / HTTP/1.1\r\nhost: x\r\nx-long: ${'x'.repeat(40_000)}\r\n\r\n`, 431],
+    ['POST /sessions HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n', 400],
+  ])('is answered in the form of all other refusals, and closed', async (request, status) => {
+    const { url } = await start();
+    const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {});
+    let text = '';
+    let isClosed = false;
+    socket.on('data', (bytes) => {
+      text += bytes.toString('latin1');
+    });
+    socket.on('close', () => {
+      isClosed = true;
+    });
+    socket.write(request);
+
+    await until(() => isClosed, 'the end');
+
+    const [head = '', body = ''] = text.split('\r\n\r\n');
+    expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(JSON.parse(body)).toEqual({ error: expect.any(String), code: 'validation_failed' });
+  });
+});
 
 describe('start', () => {
   it('refuses a port that is taken and names it', async () => {
@@ -80,6 +106,7 @@ describe('stop', () => {
 
     for (const reply of await Promise.all(polls)) {
       expect(reply.status).toBe(200);
+      expect(reply.headers.get('connection')).toBe('close');
       expect(await reply.json()).toEqual([]);
     }
     await client.waitFor('the end', () => client.isEnded);

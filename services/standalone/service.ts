@@ -52,9 +52,7 @@ export async function startStandalone(deps: StandaloneDeps, releasers: Releasers
   const host = await startActorHost({ config: { ...config, hostId: HOST_ID }, bus, database, clock, log });
   releasers.add('actor host', () => host.stop());
 
-  const { defaultRunTimeoutMs: defaultTimeoutMs, maxRunTimeoutMs: maxTimeoutMs, requireCallbackAllowlist } = config;
-  const runs = { defaultTimeoutMs, maxTimeoutMs, requireCallbackAllowlist };
-  const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs, runs };
+  const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs, runs: config.runs };
   const rules = { allowHosts: config.outboundAllowHosts };
   const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
   const agentDeps = { config: agentConfig, agent, bundle, checkCallbackUrl, bus, database, cache, log, clock };

@@ -68,7 +68,10 @@ describe('without PostgreSQL', () => {
 });
 
 describe('without NATS', () => {
-  it('is not ready anywhere, and goes on by itself when it is back', async () => {
+  it('is not ready anywhere, and goes on by itself where a turn was when it is back', async () => {
+    const { id } = await agent.createSession();
+    await agent.say(id, '!slow 100 How long is the warranty?');
+    await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'typing');
     await cluster.nats.kill();
     for (const role of ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker'] as const) {
       await eventually(async () => (await readinessOf(role)).code === 503, { timeoutMs: PATIENCE_MS });
@@ -81,6 +84,8 @@ describe('without NATS', () => {
     for (const role of ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker'] as const) {
       await eventually(async () => (await readinessOf(role)).code === 200, { timeoutMs: PATIENCE_MS });
     }
+    const log = await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'ready');
+    expect(log.filter(({ kind }) => kind === 'assistant_message')).toHaveLength(1);
     await answersAMessage();
     expect(await completes()).toBe(200);
     allRun();

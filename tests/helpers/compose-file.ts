@@ -9,6 +9,7 @@ const strings = z.array(z.string()).default([]);
 const composeService = z.looseObject({
   image: z.string(),
   build: z.strictObject({ context: z.string(), dockerfile: z.string() }).optional(),
+  entrypoint: strings,
   command: strings,
   environment: z.record(z.string(), z.string()).default({}),
   ports: strings,

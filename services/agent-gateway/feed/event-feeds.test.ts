@@ -1,17 +1,22 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { waits } from '../limits.ts';
 import { countedBus } from '../test-support/counted-bus.ts';
 import { type House, newSession, offsetsOf, openHouse, read } from '../test-support/house.ts';
 import { until } from '../test-support/until.ts';
+import { EventFeeds } from './event-feeds.ts';
+import { SessionLog } from './session-log.ts';
 
 let house: House;
 beforeAll(async () => {
   const database = await openPglite({ folder: null });
   house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
-});
+}, 60_000);
 afterAll(() => house.close());
 afterEach(() => {
   house.owner.silent.notices = false;
@@ -139,4 +144,75 @@ describe('what polls cost', () => {
 
     expect(listening(`evt.${sessionId}`)).toBe(0);
   });
+});
+
+describe('a log that is shorter than it was said to be', () => {
+  /** Said by a host whose store has since been put back to an earlier day. */
+  const overstate = (sessionId: string, last: number) =>
+    house.bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify({ v: 1, first: last, last, events: null }));
+
+  it('is not read again and again by a poll that waits', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    await read(app, sessionId, 'wait_for_data=0.001'); // the feed is kept, and believes what it hears
+    overstate(sessionId, 7);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    house.queries.length = 0;
+
+    expect((await read(app, sessionId, 'wait_for_data=0.2')).statusCode).toBe(504);
+
+    expect(house.queries.length).toBeLessThan(3);
+  });
+
+  it('is not read again and again for one who listens, and brings the next event', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+
+    for (let n = 0; n < 3; n += 1) overstate(sessionId, 7);
+    await house.owner.append(sessionId, SAY('a'));
+
+    expect(offsetsOf(await waiting)).toEqual([0]);
+    expect(house.queries.length).toBeLessThan(6);
+  });
+});
+
+it('takes no notice that is none', async () => {
+  const app = house.app();
+  const sessionId = await newSession(app);
+  const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+  const say = (body: string) => house.bus.notices.publish(subjectOf(addresses.notices, sessionId), body);
+
+  for (const body of ['', 'null', '{}', '{"v":2,"first":0,"last":0,"events":[]}', '{"v":1,"first":-1,"last":0,"events":null}']) say(body);
+  say(JSON.stringify({ v: 1, first: 0, last: 0, events: ['not an event'] }));
+  await house.owner.append(sessionId, SAY('a'));
+
+  expect(offsetsOf(await waiting)).toEqual([0]);
+});
+
+it('gives what comes twice, or late, or with holes, once and in order', async () => {
+  const app = house.app();
+  const sessionId = await newSession(app);
+  house.owner.silent.notices = true;
+  const stored = [...(await house.owner.append(sessionId, SAY('0'), SAY('1'))), ...(await house.owner.append(sessionId, SAY('2'), SAY('3'), SAY('4')))];
+  const texts = stored.map((event) => JSON.stringify(event));
+  const seen: number[] = [];
+  const feeds = new EventFeeds({ bus: house.bus, sessionLog: new SessionLog(house.database), waits, log: silentLog });
+  const reader = feeds.read(sessionId);
+  reader.learn(0);
+  reader.listen({ onEvents: (events) => seen.push(...events.map(({ offset }) => offset)), onGone: () => {} });
+  const say = (first: number, last: number) =>
+    house.bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify({ v: 1, first, last, events: texts.slice(first, last + 1) }));
+
+  say(0, 1);
+  say(0, 1);
+  say(4, 4); // 2 and 3 are not known yet: they are read, and this with them
+  say(1, 3);
+  say(2, 4);
+
+  await until(() => seen.length >= 5, 'all events');
+  await until(() => reader.head === 5, 'the head');
+  expect(seen).toEqual([0, 1, 2, 3, 4]);
+  reader.release();
+  await feeds.close();
 });

@@ -11,7 +11,7 @@ let house: House;
 beforeAll(async () => {
   const database = await openPglite({ folder: null });
   house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
-});
+}, 60_000);
 afterAll(() => house.close());
 afterEach(() => {
   house.owner.silent.notices = false;
@@ -85,6 +85,17 @@ describe('x-polling-backoff', () => {
     await house.owner.append(sessionId, SAY('Hello'));
     expect(await backoffOf(read(app, sessionId, 'wait_for_data=0'))).toBe('0');
     await app.close();
+  });
+
+  it('is a whole number whatever the cache holds', async () => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    for (const text of ['soon', '-4', '0.5', '']) {
+      const cache: Cache = { ...house.cache, get: async () => text };
+      const other = buildApp({ ...house.deps(), cache });
+      expect(await backoffOf(read(other, sessionId, 'wait_for_data=0'))).toBe('1');
+      await other.close();
+    }
   });
 
   it('comes with a refused key as little as anything else', async () => {

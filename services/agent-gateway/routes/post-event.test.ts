@@ -10,7 +10,7 @@ let house: House;
 beforeAll(async () => {
   const database = await openPglite({ folder: null });
   house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
-});
+}, 60_000);
 afterAll(() => house.close());
 afterEach(() => {
   house.owner.silent.answers = false;

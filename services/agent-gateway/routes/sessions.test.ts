@@ -10,8 +10,11 @@ let house: House;
 beforeAll(async () => {
   const database = await openPglite({ folder: null });
   house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+}, 60_000);
+afterEach(() => {
+  house.owner.silent.notices = false;
+  return house.closeApps();
 });
-afterEach(() => house.closeApps());
 afterAll(() => house.close());
 
 function create(body: unknown, query = '') {

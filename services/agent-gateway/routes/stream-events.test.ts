@@ -18,7 +18,7 @@ const { start, newSession, stream, stopAll } = gatewaysOf(() => house);
 beforeAll(async () => {
   const database = await openPglite({ folder: null });
   house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
-});
+}, 60_000);
 afterEach(() => {
   house.owner.silent.notices = false;
   return stopAll();
@@ -131,6 +131,23 @@ describe('an event stream', () => {
     await client.waitFor('heartbeats', () => client.comments.filter((comment) => comment === 'heartbeat').length >= 2);
   });
 
+  it.each([
+    ['hears of it', false],
+    ['does not', true],
+  ])('ends when the session is deleted and the gateway %s', async (_case, isLost) => {
+    const gateway = await start({ streaming: true, waits: { checkFeedsMs: 20 } });
+    const sessionId = await newSession(gateway);
+    const client = await stream(gateway, sessionId);
+    await client.waitFor('the comment', () => client.comments.length > 0);
+    house.owner.silent.notices = isLost;
+
+    await fetch(`${gateway.url}/sessions/${sessionId}`, { method: 'DELETE', headers: BEARER });
+
+    await client.waitFor('the end', () => client.isEnded);
+    expect(client.comments.at(-1)).toContain('the session is gone');
+    expect((await stream(gateway, sessionId)).status).toBe(404);
+  });
+
   it('is dropped when its client reads nothing, and nobody else notices', async () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
@@ -156,6 +173,41 @@ describe('an event stream', () => {
     await until(() => isClosed, 'the end of the connection');
     expect(socket.bytesRead).toBeLessThan(events * 512 * 1_024);
   });
+
+  it('takes a whole event to a client that catches up slowly, and drops one that takes nothing', async () => {
+    const gateway = await start({ waits: { stalledMs: 300, heartbeatMs: 20 } });
+    const sessionId = await newSession(gateway);
+    const size = 8 * 1_024 * 1_024;
+    await house.owner.append(sessionId, SAY('x'.repeat(size)));
+    const { hostname, port } = new URL(gateway.url);
+    const open = () => {
+      const socket = connect(Number(port), hostname).on('error', () => {});
+      socket.write(`GET /sessions/${sessionId}/events HTTP/1.1\r\nhost: x\r\nauthorization: ${BEARER.authorization}\r\naccept: text/event-stream\r\n\r\n`);
+      return socket;
+    };
+    const slow = open();
+    slow.on('data', () => {
+      // As a client on a slow line: never idle for long, and far from done when the time of one that has stopped is over.
+      slow.pause();
+      setTimeout(() => slow.resume(), 10);
+    });
+    const startedAtMs = performance.now();
+    await until(() => slow.bytesRead > size || slow.destroyed, 'the whole event', 30_000);
+    expect(slow.bytesRead).toBeGreaterThan(size);
+    expect(performance.now() - startedAtMs).toBeGreaterThan(300);
+    slow.destroy();
+
+    const stopped = open();
+    let isClosed = false;
+    stopped.on('close', () => {
+      isClosed = true;
+    });
+    stopped.pause();
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    stopped.resume();
+    await until(() => isClosed, 'the end of the connection');
+    expect(stopped.bytesRead).toBeLessThan(size);
+  }, 60_000);
 });
 
 describe('deltas', () => {

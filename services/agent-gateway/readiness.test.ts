@@ -1,0 +1,109 @@
+import { afterEach, expect, it } from 'vitest';
+import type { Queryable } from '#shared/storage/database.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { waits } from './limits.ts';
+import { ReadinessGate } from './readiness.ts';
+import { until } from './test-support/until.ts';
+import { watchedDatabase } from './watched-database.ts';
+
+const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+
+const gates: ReadinessGate[] = [];
+afterEach(() => {
+  for (const gate of gates.splice(0)) gate.close();
+});
+
+/** A gate over a database that does what the test says. */
+function fixture() {
+  const state = { answer: 'here' as 'here' | 'missing' | 'away' | 'never', asked: 0, returns: 0, isBusThere: true };
+  const database: Queryable = {
+    query: async () => {
+      state.asked += 1;
+      if (state.answer === 'away') throw away;
+      if (state.answer === 'never') await new Promise(() => {});
+      return { rows: [], rowCount: state.answer === 'here' ? 1 : 0 };
+    },
+  };
+  const gate = new ReadinessGate(
+    { bus: { isReady: () => state.isBusThere }, database, bundleHash: 'b', waits: { ...waits, bootCheckMs: 10, readinessMs: 30 }, log: silentLog },
+    () => {
+      state.returns += 1;
+    },
+  );
+  gates.push(gate);
+  return { gate, state, watched: watchedDatabase(database, () => gate.suspect()) };
+}
+
+it('is booting until the configuration is there, whatever the database says before', async () => {
+  const { gate, state } = fixture();
+  for (const answer of ['missing', 'away', 'never'] as const) {
+    state.answer = answer;
+    expect(await gate.admits()).toBe('booting');
+  }
+
+  state.answer = 'here';
+
+  expect(await gate.admits()).toBe('ready');
+  expect(state.returns).toBe(0);
+});
+
+it('asks nothing for a request once it has been ready', async () => {
+  const { gate, state } = fixture();
+  await gate.check();
+
+  for (let n = 0; n < 10; n += 1) expect(await gate.admits()).toBe('ready');
+
+  expect(state.asked).toBe(1);
+});
+
+it('lets nobody in when a statement has shown that the database is away, and recovers by itself', async () => {
+  const { gate, state, watched } = fixture();
+  await gate.check();
+  state.answer = 'away';
+
+  await expect(watched.query('select 1')).rejects.toThrow('ECONNREFUSED');
+  await until(async () => (await gate.admits()) === 'unavailable', 'refusals');
+  state.answer = 'here';
+  await until(async () => (await gate.admits()) === 'ready', 'readiness');
+
+  expect(state.returns).toBe(1);
+  const { asked } = state;
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(state.asked).toBe(asked); // it has stopped looking
+});
+
+it('refuses nobody for one statement that failed while the database is there, nor for a database that is slow', async () => {
+  const { gate, state } = fixture();
+  await gate.check();
+
+  gate.suspect();
+  expect(await gate.check()).toBe('ready');
+  state.answer = 'never';
+  gate.suspect();
+
+  expect(await gate.check()).toBe('unavailable'); // for who probes
+  expect(await gate.admits()).toBe('ready');
+});
+
+it('is unavailable without the bus, and draining once it leaves, for good', async () => {
+  const { gate, state } = fixture();
+  await gate.check();
+
+  state.isBusThere = false;
+  expect([await gate.admits(), await gate.check()]).toEqual(['unavailable', 'unavailable']);
+  state.isBusThere = true;
+  gate.drain();
+
+  expect([await gate.admits(), await gate.check()]).toEqual(['draining', 'draining']);
+});
+
+it('does not take a fault of a statement’s own for a database that is away', async () => {
+  let faults = 0;
+  const wrong = Object.assign(new Error('syntax error'), { code: '42601' });
+  const watched = watchedDatabase({ query: () => Promise.reject(wrong) }, () => {
+    faults += 1;
+  });
+
+  await expect(watched.query('selct')).rejects.toThrow('syntax error');
+  expect(faults).toBe(0);
+});
