@@ -1,5 +1,6 @@
 import type { Answer, SessionCommand } from '#bus/messages/session.ts';
 import { sessionCommand } from '#bus/messages/session.ts';
+import { partitionOf } from '#bus/partition.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { CommitPlan } from './commit-plan.ts';
 import { applyCommand, failActor } from './interpret.ts';
@@ -45,10 +46,20 @@ export function parseEntry(entry: Entry): Parsed {
   try {
     const value: unknown = JSON.parse(body);
     const parsed = sessionCommand.safeParse(value);
-    return { entry, body, command: parsed.success ? parsed.data : null, isNewer: isNewer(value) };
+    const command = parsed.success && isFor(parsed.data, entry.claim.partition) ? parsed.data : null;
+    return { entry, body, command, isNewer: isNewer(value) };
   } catch {
     return { entry, body, command: null, isNewer: false };
   }
+}
+
+/** What ids are made of everywhere: a token of a subject. */
+const ID = /^[A-Za-z0-9_-]{1,128}$/;
+
+/** A session of another partition has another owner, and what is no id could not even be asked for in the database. */
+function isFor(command: SessionCommand, partition: number): boolean {
+  if (!ID.test(command.sessionId) || partitionOf(command.sessionId) !== partition) return false;
+  return command.type !== 'run.start' || ID.test(command.runId);
 }
 
 function isNewer(value: unknown): boolean {
@@ -66,7 +77,7 @@ export function planBatch(batch: readonly Parsed[], repeats: Repeats, input: Pla
     const { entry, command } = parsed;
     if (!passEntry(plan, entry, input) || entry.kind === 'skip' || entry.kind === 'restart') continue;
     if (command === null) {
-      bury(plan, parsed, 'not a command that this version knows');
+      bury(plan, parsed, 'not a command for a session of this partition that this version knows');
       continue;
     }
     const key = seenKeyOf(command);

@@ -166,12 +166,7 @@ export async function readRunFacts(
     // The answer that asked for the batch, and what has come of it so far.
     if (context.batch.length > 0) stagedFrom.set(context.runId, Math.max(0, context.stepCount - context.batch.length - 1));
   }
-  const [runs, settled, lists, staged] = await Promise.all([
-    reader.runs(runIds),
-    reader.settled(starting),
-    reader.lists(hashes),
-    reader.staged(stagedFrom),
-  ]);
+  const [runs, settled, lists, staged] = await Promise.all([reader.runs(runIds), reader.settled(starting), reader.lists(hashes), reader.staged(stagedFrom)]);
   return {
     runOf: (runId) => runs.get(runId) ?? null,
     isSettled: (runId) => settled.has(runId),

@@ -118,7 +118,7 @@ export class NatsCommandLog implements CommandLog, Closable {
   }
 
   /** Asked of the stream itself, not by direct get: any replica answers that, and one that lags would make commands seem lost. */
-  async #get(query: { seq: number } | { last_by_subj: string }, until?: AbortSignal): Promise<StoredCommand | null> {
+  async #get(query: { seq: number } | { last_by_subj: string }, until: AbortSignal | null = null): Promise<StoredCommand | null> {
     const { link, budgetMs } = this.#deps;
     if ('seq' in query && query.seq < 1) return null;
     const found = await link.persistently('look up a command', budgetMs, () => link.manager.streams.getMessage(streams.commands.name, query), until);
@@ -126,7 +126,7 @@ export class NatsCommandLog implements CommandLog, Closable {
     return { sequence: found.seq, messageId: fromWireId(found.header.get(MESSAGE_ID_HEADER)), body: found.string() };
   }
 
-  #info(until?: AbortSignal): Promise<StreamInfo> {
+  #info(until: AbortSignal | null = null): Promise<StreamInfo> {
     const { link, budgetMs } = this.#deps;
     return link.persistently('describe the command log', budgetMs, () => link.manager.streams.info(streams.commands.name), until);
   }

@@ -16,8 +16,6 @@ const LONGEST_PAUSE_MS = 1_000;
 /** What goes out at the end is written to the socket; a broker that takes longer than this won't take it. */
 const FLUSH_PATIENCE_MS = 2_000;
 
-const NEVER = new AbortController().signal;
-
 export interface LinkOptions extends Account {
   connectBudgetMs: number;
   log: Log;
@@ -122,7 +120,7 @@ export class NatsLink {
    * @param until nobody waits for it any more
    * @throws `bus.closed`, `bus.full`, `service.unreachable`, what the broker refused it with, or the reason of `until`
    */
-  persistently<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal = NEVER): Promise<Result> {
+  persistently<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal | null = null): Promise<Result> {
     if (this.#closing) return Promise.reject(closed());
     const running = this.#persist(what, budgetMs, action, until).finally(() => this.#running.delete(running));
     this.#running.add(running);
@@ -256,13 +254,13 @@ export class NatsLink {
     }
   }
 
-  async #persist<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal): Promise<Result> {
+  async #persist<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal | null): Promise<Result> {
     const untilMs = performance.now() + budgetMs;
     let last: unknown = new SwitchyardError('service.unreachable', 'there is no connection');
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       const leftMs = untilMs - performance.now();
-      if (this.#up === null && leftMs > 0) await this.up(AbortSignal.any([until, AbortSignal.timeout(Math.ceil(leftMs))])).catch(() => {});
-      until.throwIfAborted();
+      if (this.#up === null && leftMs > 0) await this.#upWithin(leftMs, until);
+      until?.throwIfAborted();
       if (this.#up === null || leftMs <= 0) throw new SwitchyardError('service.unreachable', `NATS at ${this.address} did not ${what}`, { cause: last });
       try {
         return await this.#whileUp(action(Math.max(1, Math.min(API_TIMEOUT_MS, Math.ceil(leftMs)))), until);
@@ -278,17 +276,32 @@ export class NatsLink {
   }
 
   /** An answer that can't come any more is not waited for. */
-  #whileUp<Result>(answer: Promise<Result>, until: AbortSignal): Promise<Result> {
+  #whileUp<Result>(answer: Promise<Result>, until: AbortSignal | null): Promise<Result> {
     return new Promise((resolve, reject) => {
-      const giveUp = () => reject(until.reason);
+      const giveUp = () => reject(until?.reason);
       const end = () => {
         this.#pending.delete(reject);
-        if (until !== NEVER) until.removeEventListener('abort', giveUp);
+        until?.removeEventListener('abort', giveUp);
       };
       this.#pending.add(reject);
-      if (until !== NEVER) until.addEventListener('abort', giveUp);
+      until?.addEventListener('abort', giveUp);
       answer.then(resolve, reject).finally(end);
     });
+  }
+
+  /**
+   * Never rejects. With a timer of its own: signals that are made of others (AbortSignal.any, AbortSignal.timeout) may be collected on
+   * Node 20 while somebody waits for them, and then never fire.
+   */
+  async #upWithin(ms: number, until: AbortSignal | null): Promise<void> {
+    const over = new AbortController();
+    const end = () => over.abort();
+    const timer = setTimeout(end, ms);
+    until?.addEventListener('abort', end);
+    if (until?.aborted) end();
+    await this.up(over.signal).catch(() => {});
+    clearTimeout(timer);
+    until?.removeEventListener('abort', end);
   }
 
   /** A stream was deleted under us. One at a time, whoever notices. Never rejects. */

@@ -1,5 +1,5 @@
 /** Waits, at most until the signal aborts, and keeps no process alive. Never rejects. */
-export function pauseFor(ms: number, until?: AbortSignal): Promise<void> {
+export function pauseFor(ms: number, until: AbortSignal | null = null): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
       clearTimeout(timer);

@@ -1,4 +1,4 @@
-import { afterAll, afterEach } from 'vitest';
+import { afterAll, afterEach, beforeAll } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
@@ -20,6 +20,10 @@ const open = async () => {
   return house;
 };
 
+// Opening the database takes longer than any test should.
+beforeAll(async () => {
+  await stores.open();
+}, 60_000);
 afterEach(async () => {
   await Promise.all(houses.splice(0).map((house) => house.close()));
 });

@@ -112,7 +112,12 @@ it('DESIGN 9: posts, new sessions and deletions go one way, and a trigger asks f
   const sessionId = await newSession(app);
   const sent = () => house.owner.commands.filter((command) => command.sessionId === sessionId);
   await post(app, sessionId, HELLO);
-  await app.inject({ method: 'POST', url: '/routines/triage/trigger', headers: BEARER, payload: { callback_url: 'https://example.com/', session_id: sessionId } });
+  await app.inject({
+    method: 'POST',
+    url: '/routines/triage/trigger',
+    headers: BEARER,
+    payload: { callback_url: 'https://example.com/', session_id: sessionId },
+  });
   await app.inject({ method: 'DELETE', url: `/sessions/${sessionId}`, headers: BEARER });
 
   await until(() => sent().length === 4, 'all commands');

@@ -254,7 +254,11 @@ describe('a body that is not what it seems', () => {
     for (const [url, payload] of bodies) {
       const reply = await send(app, url, payload);
       expect(reply.statusCode).toBe(400);
-      expect(reply.json()).toMatchObject({ code: 'validation_failed', error: expect.stringContaining('nested'), path: expect.stringMatching(/^\/(metadata|input)\/a/) });
+      expect(reply.json()).toMatchObject({
+        code: 'validation_failed',
+        error: expect.stringContaining('nested'),
+        path: expect.stringMatching(/^\/(metadata|input)\/a/),
+      });
     }
     expect(house.owner.commands).toHaveLength(commands);
   });
@@ -273,7 +277,9 @@ describe('a bus that is nearly full', () => {
     let hasRoom = true;
     const app = house.app({ bundle: bundleWith({ id: 'triage' }), bus: { ...house.bus, hasRoom: () => hasRoom } });
     const sessionId = await newSession(app);
-    const { run_id } = (await app.inject({ method: 'POST', url: '/routines/triage/trigger', headers: BEARER, payload: { callback_url: 'https://example.com/' } })).json();
+    const { run_id } = (
+      await app.inject({ method: 'POST', url: '/routines/triage/trigger', headers: BEARER, payload: { callback_url: 'https://example.com/' } })
+    ).json();
     const commands = house.owner.commands.filter((command) => command.sessionId === sessionId).length;
     hasRoom = false;
 

@@ -17,6 +17,7 @@ import { health } from './routes/health.ts';
 import { postEvent } from './routes/post-event.ts';
 import { readEvents } from './routes/read-events.ts';
 import { runs } from './routes/runs.ts';
+import { isSessionId } from './routes/session-id.ts';
 import { sessions } from './routes/sessions.ts';
 import { triggerRoutine } from './routes/trigger-routine.ts';
 import { triggerableRoutines } from './routines.ts';
@@ -46,6 +47,7 @@ export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)):
   acceptJsonOnly(app);
 
   const isKnownSession = async (sessionId: string) => {
+    if (!isSessionId(sessionId)) return false;
     try {
       return (await sessionLog.heads([sessionId])).has(sessionId);
     } catch (error) {

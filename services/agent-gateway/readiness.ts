@@ -107,7 +107,8 @@ export class ReadinessGate {
       .query<{ present: number }>({ name: 'agent-gateway-bundle', text: 'select 1 as present from bundles where hash = $1' }, [bundleHash])
       .then(({ rowCount }): Said => (rowCount > 0 ? 'here' : 'missing'))
       .catch((error: unknown): Said => {
-        log.warn({ err: error }, 'the database does not answer');
+        // Said once: while it is away it is asked several times a second.
+        if (!this.#isAway) log.warn({ err: error }, 'the database does not answer');
         return 'away';
       });
     try {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { MACHINE_VERSION } from '#actors/runtime/snapshots.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { completed, create, post } from './commands.ts';
+import { storeFirstVersion } from './first-version.ts';
 import { eventually, type House } from './house.ts';
 
 /** What one host does with the commands of its sessions, whatever it stands on. */
@@ -96,6 +98,50 @@ export function commandCases(open: () => Promise<House>): void {
       expect(await house.rows('select id, source, body from dead_letters')).toEqual([{ id: 'nonsense', source: 'command', body: 'not json' }]);
     });
 
+    it('buries what is not for a session of the partition, and what no session can be called, and harms nobody else', async () => {
+      const house = await open();
+      await house.host();
+      const partition = partitionOf('ses_a');
+      await house.bus.commands.append(partition, 'astray', JSON.stringify(create(partitionOf('ses_b') === partition ? 'ses_c' : 'ses_b')));
+      await house.bus.commands.append(partition, 'nameless', JSON.stringify(create('ses\0a')));
+      await house.send(create('ses_a'));
+      await eventually(() => house.answers.length === 1);
+
+      expect(await house.rows('select id from sessions')).toEqual([{ id: 'ses_a' }]);
+      expect((await house.rows<{ id: string }>('select id from dead_letters')).map(({ id }) => id).sort()).toEqual(['astray', 'nameless']);
+      expect(await house.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
+    });
+
+    it('stores a command whose sender can not be answered, and harms nobody else', async () => {
+      const house = await open();
+      await house.host();
+      await house.send({ ...create('ses_a'), answerTo: 'no token' });
+      await house.send(create('ses_b'));
+      await eventually(() => house.answers.length === 1);
+
+      expect(await house.count('sessions')).toBe(2);
+      expect(await house.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
+    });
+
+    it('publishes the calls of others while many can not be made', async () => {
+      const house = await open();
+      await house.host();
+      const ids = Array.from({ length: 60 }, (_, place) => `ses_${place}`);
+      await Promise.all(ids.map((id) => house.send(create(id))));
+      await Promise.all(ids.map((id) => house.send({ ...post(id, 'hello'), bundleHash: 'unheard-of' })));
+      await eventually(() => house.answers.length === 120);
+      let origin: string | null = null;
+      house.nextCall().then(
+        (call) => {
+          origin = call.origin;
+        },
+        () => {},
+      );
+      await house.send(create('ses_good'));
+      await house.send(post('ses_good', 'hello'));
+      await eventually(() => origin === 'ses_good');
+    });
+
     it('gives up a partition whose snapshots are of a newer version, and loses no command of it', async () => {
       const house = await open();
       const host = await house.host();
@@ -112,6 +158,25 @@ export function commandCases(open: () => Promise<House>): void {
 
       expect(await cursorOf()).toEqual(before);
       expect(await house.count('dead_letters')).toBe(0);
+    });
+
+    it('goes on with a turn that the first version of the machines began, and publishes its call', async () => {
+      const house = await open();
+      await storeFirstVersion(house);
+      const next = house.nextCall();
+      await house.host();
+      const call = await next;
+      expect(call).toMatchObject({ callId: 'trn_01M7YT5QG0S1M9W62PCM4HQGVX-1', republished: true });
+      expect(call.request.messages.at(-1)?.content).toBe('How long is the warranty?');
+      await house.send(completed('ses_a', call.callId, 'Two years.'));
+      await house.send(post('ses_a', 'Thank you.'));
+      await eventually(async () => (await house.log('ses_a')).length === 10);
+
+      const log = await house.log('ses_a');
+      expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+      expect(log[4]).toMatchObject({ text: 'Two years.' });
+      expect(await house.rows('select machine_v from sessions')).toEqual([{ machine_v: MACHINE_VERSION }]);
+      expect(await house.count('timers', `key like 'trn_01M7YT5QG0S1M9W62PCM4HQGVX%'`)).toBe(0);
     });
 
     it('does not apply a commit twice whose acknowledgement was lost', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MACHINE_VERSION } from '#actors/runtime/snapshots.ts';
 import { PARTITION_COUNT, partitionOf } from '#bus/partition.ts';
-import { addresses, patternOf } from '#bus/subjects.ts';
+import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { completed, create, post, remove } from './commands.ts';
 import { eventually, type House, quickTimes } from './house.ts';
 
@@ -151,6 +151,49 @@ export function hostCases(open: () => Promise<House>): void {
       await house.send(create(neighbour));
       await eventually(() => house.answers.length === 2);
       expect(await house.count('dead_letters')).toBe(0);
+    });
+
+    it('DESIGN 4: what an older host had to give up is free for the newer one that comes', async () => {
+      const house = await open();
+      await house.host();
+      await house.send(create('ses_a'));
+      await eventually(() => house.answers.length === 1);
+      await house.bus.commands.append(partitionOf('ses_a'), 'from-the-future', JSON.stringify({ v: 2, type: 'session.sing', sessionId: 'ses_a' }));
+      await eventually(async () => ((await house.rows<{ epoch: number }>('select max(epoch) as epoch from parts'))[0]?.epoch ?? 0) >= 2);
+      const newer = await house.host({ machineVersion: MACHINE_VERSION + 1 });
+      await eventually(() => areSharedBy(house, newer));
+    });
+
+    it('takes each partition once, however much is heard of other hosts while it starts', async () => {
+      const house = await open();
+      let isOpen = false;
+      const poke = () => {
+        house.bus.notices.publish(subjectOf(addresses.hosts, 'another'), '{"v":1}');
+        if (!isOpen) setImmediate(poke);
+      };
+      poke();
+      await house.host();
+      isOpen = true;
+      expect(await house.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
+    });
+
+    it('DESIGN 4: a host that waits for the broker goes on to say that it lives, and keeps what it has', async () => {
+      const house = await open();
+      await (await house.host()).stop();
+      // Not to be had, so that every round asks the broker for the log that it would begin with.
+      await house.rows(`update parts set owner = 'stubborn' where p <> $1`, [partitionOf('ses_a')]);
+      await house.rows(`insert into hosts (id, machine_v, seen_at) values ('stubborn', 1, now() + interval '1 hour')`);
+      const host = await house.host();
+      await house.send(create('ses_a'));
+      await eventually(() => house.answers.length === 1);
+      const epochs = () => house.rows('select epoch from parts where p = $1', [partitionOf('ses_a')]);
+      const before = await epochs();
+      const goOn = host.stallLog();
+      await new Promise((resolve) => setTimeout(resolve, quickTimes.dropAfterMs + 4 * quickTimes.beatMs));
+      await house.send({ ...post('ses_a', 'still there?'), triggersTurn: false });
+      await eventually(() => house.answers.length === 2);
+      expect(await epochs()).toEqual(before);
+      goOn();
     });
 
     it('DESIGN 4: a take-over publishes again what the outbox holds, under the same id, marked, and announces the partition', async () => {

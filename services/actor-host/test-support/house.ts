@@ -33,6 +33,8 @@ export interface HostUnderTest {
   /** As SIGSTOP looks to the others: its statements wait until it is woken, and then arrive. */
   pause(): void;
   wake(): void;
+  /** The broker does not say any more how its log stands, until the returned function is called. */
+  stallLog(): () => void;
 }
 
 export interface House {
@@ -141,6 +143,7 @@ async function startHost(stores: Stores, config: Partial<ActorHostDeps['config']
   const id = config.hostId ?? `host-${ulid()}`;
   const faults: CommitFault[] = [];
   const link = new FaultyLink(faults);
+  const gate = new Gate();
   const host = await startActorHost({
     config: {
       coalesceMs: 150,
@@ -153,7 +156,7 @@ async function startHost(stores: Stores, config: Partial<ActorHostDeps['config']
       ...config,
       hostId: id,
     },
-    bus: await stores.openBus(),
+    bus: stallable(await stores.openBus(), gate),
     database: link.over(await stores.openDatabase()),
     clock: systemClock,
     log: silentLog,
@@ -165,20 +168,72 @@ async function startHost(stores: Stores, config: Partial<ActorHostDeps['config']
     stop: () => {
       link.mend();
       link.wake();
+      gate.open();
       stopped ??= host.stop();
       return stopped;
     },
     die: () => link.cut(),
     pause: () => link.pause(),
     wake: () => link.wake(),
+    stallLog: () => {
+      gate.shut();
+      return () => gate.open();
+    },
+  };
+}
+
+/** Whoever comes while it is shut waits until it is opened. */
+class Gate {
+  #held: { released: Promise<void>; release(): void } | null = null;
+
+  shut(): void {
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    this.#held = { released, release };
+  }
+
+  open(): void {
+    this.#held?.release();
+    this.#held = null;
+  }
+
+  async pass(): Promise<void> {
+    await this.#held?.released;
+  }
+}
+
+function stallable(bus: Bus, gate: Gate): Bus {
+  const { commands, work, notices, tokens, blobs } = bus;
+  return {
+    commands: {
+      append: (...args) => commands.append(...args),
+      read: (...args) => commands.read(...args),
+      at: (...args) => commands.at(...args),
+      lastOf: (...args) => commands.lastOf(...args),
+      purge: (...args) => commands.purge(...args),
+      state: async () => {
+        await gate.pass();
+        return commands.state();
+      },
+    },
+    work,
+    notices,
+    tokens,
+    blobs,
+    isReady: () => bus.isReady(),
+    hasRoom: () => bus.hasRoom(),
+    onReconnect: (handler) => bus.onReconnect(handler),
+    close: () => bus.close(),
   };
 }
 
 /** The way to the database of one host, which can be cut, held up, and lose single commits. */
 class FaultyLink {
   readonly #faults: CommitFault[];
+  readonly #gate = new Gate();
   #isCut = false;
-  #held: { released: Promise<void>; release(): void } | null = null;
 
   constructor(faults: CommitFault[]) {
     this.#faults = faults;
@@ -193,16 +248,11 @@ class FaultyLink {
   }
 
   pause(): void {
-    let release = () => {};
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    this.#held = { released, release };
+    this.#gate.shut();
   }
 
   wake(): void {
-    this.#held?.release();
-    this.#held = null;
+    this.#gate.open();
   }
 
   over(database: Database): Database {
@@ -224,7 +274,7 @@ class FaultyLink {
   }
 
   async #pass(): Promise<void> {
-    await this.#held?.released;
+    await this.#gate.pass();
     if (this.#isCut) throw lost();
   }
 }

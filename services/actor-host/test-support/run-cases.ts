@@ -291,6 +291,78 @@ export function runCases(open: () => Promise<House>): void {
       }
     });
 
+    it('calls back once, though the start of a run is replayed after its end', async () => {
+      const house = await open();
+      await house.host();
+      await house.startRun({ id: 'run_1', sessionId: 'ses_run', ephemeral: false });
+      await eventually(isSettled(house));
+      await house.send(create('ses_run'));
+      await house.send({ ...start('ses_run', 'run_1'), commandId: 'replay-1' });
+      await eventually(async () => (await house.count('seen')) === 3);
+      expect(await house.count('deliveries')).toBe(1);
+      expect(await house.count('effects', `kind = 'run-call'`)).toBe(0);
+      expect(await house.log('ses_run')).toEqual([]);
+    });
+
+    it('leaves one dead letter of a delivery, though two rounds of it report the end', async () => {
+      const house = await open();
+      await house.host();
+      const [next, first] = [house.nextCall(), nextDelivery(house)];
+      await house.startRun({ id: 'run_1' });
+      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+      const { effectId } = await first;
+      await house.send(report(effectId, 'exhausted', 5));
+      await house.send(report('run_1-callback-late', 'exhausted', 5));
+      await eventually(async () => (await house.count('seen')) === 4);
+      await house.send(report('run_1-callback-later', 'exhausted', 5));
+      await eventually(async () => (await house.count('seen')) === 5);
+      expect(await house.count('dead_letters')).toBe(1);
+    });
+
+    it('calls tools that a message asked for whose text the database can not take apart', async () => {
+      const house = await open();
+      await house.host();
+      const tools = [{ name: 'find', title: null, description: null, inputSchema: { type: 'object' }, repeatable: true }];
+      await house.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
+      const list = nextTool(house);
+      await house.startRun({ id: 'run_1', routineId: 'refund' });
+      const { effectId } = await list;
+      const next = house.nextCall();
+      const base = { ...HEADER, sessionId: 'ses_run', turnId: 'run_1' };
+      await house.send({ ...base, type: 'tools.listed', commandId: effectId, callId: effectId, lists: { shop: 'h1' }, unavailable: {} });
+      const call = await next;
+      const item = nextTool(house);
+      await house.send({ ...calledTools('ses_run', call.callId, [{ id: 'c', name: 'shop__find', arguments: { order: 'A' } }]), text: 'a\0b' });
+      expect(await item).toMatchObject({ type: 'call', toolId: 'shop:find', arguments: { order: 'A' } });
+    });
+
+    it.each([
+      ['a tool list that can not be read', 'succeeded', `insert into tool_lists (hash, tools) values ('h1', '[{"name":7}]')`],
+      [
+        'a schema that this version refuses',
+        'failed',
+        `update bundles set body = replace(body::text, '"claim":{', '"claim":{"pattern":"(a+)+$",')::json`,
+      ],
+    ])('costs a run its life and nobody else: %s', async (_, state, damage) => {
+      const house = await open();
+      expect(await house.rows(`${damage} returning 1`)).toHaveLength(1);
+      await house.host();
+      const base = { ...HEADER, sessionId: 'ses_run', turnId: 'run_1' };
+      const lists = house.bus.work.consume('tool', { concurrency: 1, ackWaitMs: 30_000 }, async ({ messageId: callId }) => {
+        await house.send({ ...base, type: 'tools.listed', commandId: callId, callId, lists: { shop: 'h1' }, unavailable: {} });
+      });
+      const calls = house.bus.work.consume('router.turn', { concurrency: 1, ackWaitMs: 30_000 }, async ({ messageId: callId }) => {
+        await house.send(calledTools('ses_run', callId, VERDICT));
+      });
+      await house.startRun({ id: 'run_1', routineId: 'refund' });
+      await eventually(isSettled(house));
+      expect(await runOf(house)).toMatchObject({ state });
+      await Promise.all([lists.stop(), calls.stop()]);
+      await house.send(create('ses_a'));
+      await eventually(() => house.answers.length === 1);
+      expect(await house.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
+    });
+
     it('calls nobody back for a run without an address, and deletes its session when it is settled', async () => {
       const house = await open();
       await house.host();

@@ -17,8 +17,11 @@ export interface FeedListener {
 export interface FeedReader {
   /** Offset of the next event, as far as this process knows; null until somebody has read the log. */
   readonly head: number | null;
-  /** Tells what a read of the log has shown. */
-  learn(head: number): void;
+  /**
+   * Tells what a read of the log has shown.
+   * @param before the `head` above when that read began: a log that is shorter than that is not what it was said to be
+   */
+  learn(head: number, before: number | null): void;
   /** From here on the listener hears of everything past the present `head`. */
   listen(listener: FeedListener): void;
   release(): void;
@@ -67,10 +70,7 @@ export class EventFeeds {
 
   open(): void {
     const { bus, waits } = this.#deps;
-    this.#around = [
-      bus.notices.subscribe(patternOf(addresses.partitions), (subject) => this.#onTakeOver(subject)),
-      bus.onReconnect(() => this.compareAll()),
-    ];
+    this.#around = [bus.notices.subscribe(patternOf(addresses.partitions), (subject) => this.#onTakeOver(subject)), bus.onReconnect(() => this.compareAll())];
     this.#check = setInterval(() => this.compareAll(), waits.checkFeedsMs).unref();
   }
 
@@ -100,7 +100,7 @@ export class EventFeeds {
       get head() {
         return feed.head;
       },
-      learn: (head) => this.#learn(feed, head),
+      learn: (head, before) => this.#learn(feed, head, before),
       listen: (listener) => {
         if (feed.isGone) {
           listener.onGone();
@@ -162,8 +162,12 @@ export class EventFeeds {
     feed.subscription.stop().catch((error) => this.#deps.log.warn({ err: error, session_id: feed.sessionId }, 'a subscription did not end'));
   }
 
-  #learn(feed: Feed, head: number): void {
-    if (feed.head === null) {
+  #learn(feed: Feed, head: number, before: number | null): void {
+    if (before !== null && head < before) {
+      // Said of a store that has since been put back to an earlier day. What comes from here on is news.
+      feed.head = head;
+      feed.expected = head;
+    } else if (feed.head === null) {
       feed.head = head;
       this.#reach(feed, feed.expected);
     } else this.#reach(feed, head);
@@ -264,14 +268,15 @@ export class EventFeeds {
   }
 
   async #compareSome(feeds: readonly Feed[]): Promise<void> {
-    // One whose first read is under way learns from that whether there is such a session.
-    const known = new Set(feeds.filter(({ head }) => head !== null));
+    // One whose first read is under way learns from that what there is, and whether there is such a session.
+    const before = new Map(feeds.map((feed) => [feed, feed.head]));
     try {
       const heads = await this.#deps.sessionLog.heads(feeds.map(({ sessionId }) => sessionId));
       for (const feed of feeds) {
         const head = heads.get(feed.sessionId);
-        if (head !== undefined) this.#reach(feed, head);
-        else if (known.has(feed)) this.#lose(feed);
+        const known = before.get(feed) ?? null;
+        if (head === undefined && known !== null) this.#lose(feed);
+        if (head !== undefined && known !== null) this.#learn(feed, head, known);
       }
     } catch (error) {
       this.#deps.log.warn({ err: error, sessions: feeds.length }, 'the heads of open sessions could not be read yet');

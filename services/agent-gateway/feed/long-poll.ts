@@ -32,12 +32,11 @@ export async function longPoll(
   try {
     let next = minOffset;
     while ((reader.head === null || next < reader.head) && !signal.aborted) {
+      const before = reader.head;
       const page = await sessionLog.read(sessionId, filter, next, limit);
       if (page === null) return null;
-      reader.learn(page.head);
+      reader.learn(page.head, before);
       if (page.events.length > 0) return page.events;
-      // The log is shorter than it was said to be: to read it again at once would bring nothing.
-      if (page.next <= next) break;
       next = page.next;
     }
     const events = await arrival(reader, { filter, minOffset: next }, endsAtMs - performance.now(), signal);

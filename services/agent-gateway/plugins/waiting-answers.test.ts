@@ -2,6 +2,7 @@ import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { buildApp } from '../app.ts';
@@ -26,14 +27,22 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end();
 });
 
-async function listening() {
-  const deps = house.deps({ streaming: true });
+let openConnections: () => number = () => 0;
+
+async function listening(changes: Parameters<House['deps']>[0] = {}, knownSession: string | null = null) {
+  const deps = house.deps({ streaming: true, ...changes });
   const parts = assemble(deps);
   const app = buildApp(deps, parts);
   const inHand = new RequestsInHand(app);
   const url = await app.listen({ host: '127.0.0.1', port: 0 });
   ends.push(() => closeAtOnce(app));
-  const sessionId = await newSession({ url });
+  const sockets = new Set<object>();
+  app.server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  openConnections = () => sockets.size;
+  const sessionId = knownSession ?? (await newSession({ url }));
   /** One connection on which the requests are sent at once, without waiting for an answer. */
   const pipeline = (...requests: { accept: string; query?: string }[]) => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {});
@@ -84,4 +93,42 @@ it('refuses requests when too many of one connection are open', async () => {
   await until(() => text.split('HTTP/1.1 503').length - 1 === 20, 'the refusals');
   expect(text.split('HTTP/1.1 200').length - 1).toBe(limits.requestsPerConnection);
   socket.destroy();
+});
+
+it('holds no place for a client that left before its request was let in', async () => {
+  let letIn = () => {};
+  const asked = new Promise<void>((resolve) => {
+    letIn = resolve;
+  });
+  let asks = 0;
+  const database: Database = {
+    ...house.database,
+    query: async (statement, parameters) => {
+      if (typeof statement !== 'string' && statement.name === 'agent-gateway-bundle') {
+        asks += 1;
+        await asked;
+      }
+      return house.database.query(statement, parameters);
+    },
+  };
+  const { parts, inHand, pipeline } = await listening({ database, waits: { bootCheckMs: 60_000, readinessMs: 60_000 } }, 'ses_late');
+  await house.database.query(
+    `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at) values ('ses_late', 0, 0, 1, '{}', '{}', now(), now())`,
+  );
+  const socket = pipeline(...Array.from({ length: 2 }, () => [{ accept: 'application/json' }, { accept: 'text/event-stream' }]).flat());
+  await until(() => asks > 0, 'the question whether it is ready');
+  let isClosed = false;
+  socket.once('close', () => {
+    isClosed = true;
+  });
+  socket.destroy();
+  await until(() => isClosed, 'the end of the connection');
+  await until(() => openConnections() === 0, 'the end at the other side');
+
+  letIn();
+
+  await until(async () => (await parts.gate.admits()) === 'ready', 'readiness');
+  await until(() => parts.polls.size === 0 && parts.streams.size === 0, 'all places', 2_000);
+  await inHand.none(60_000);
+  expect([parts.polls.size, parts.streams.size]).toEqual([0, 0]);
 });

@@ -68,12 +68,21 @@ export class Deltas {
       // Its readers hear of that themselves, and leave.
       onGone: () => {},
     });
-    const tokens = bus.tokens.subscribe(patternOf(addresses.tokens, sessionId), (subject, bytes) =>
-      replies.take(subject.slice(subject.lastIndexOf('.') + 1), bytes),
-    );
+    const tokens = this.#subscribe(sessionId, replies, feed);
     const followed: Followed = { replies, readers, feed, tokens, held: 0 };
     this.#followed.set(sessionId, followed);
     return followed;
+  }
+
+  #subscribe(sessionId: string, replies: SessionReplies, feed: FeedReader): Subscription {
+    try {
+      return this.#deps.bus.tokens.subscribe(patternOf(addresses.tokens, sessionId), (subject, bytes) =>
+        replies.take(subject.slice(subject.lastIndexOf('.') + 1), bytes),
+      );
+    } catch (error) {
+      feed.release();
+      throw error;
+    }
   }
 
   #leave(sessionId: string, { feed, tokens }: Followed): void {

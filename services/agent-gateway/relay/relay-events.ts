@@ -22,14 +22,13 @@ const GONE = 'the session is gone';
  */
 export async function relayEvents({ sessionLog, sessionId, filter, reader, deltas }: RelaySource, client: SseClient, first: LogPage | number): Promise<void> {
   let page: LogPage | null = typeof first === 'number' ? { events: [], head: first, next: first } : first;
-  for (let from = -1; page !== null && client.isOpen; ) {
+  while (page !== null && client.isOpen) {
     for (const event of page.events) {
       deltas?.observe(event);
       await client.send(sseOf(event));
     }
     const { next } = page;
-    // A log that is shorter than it was said to be is not read again at once: that would bring nothing.
-    if ((reader.head !== null && next >= reader.head) || next <= from) {
+    if (reader.head !== null && next >= reader.head) {
       // Nothing is awaited between the look at the head and these two, so nothing falls in between.
       reader.listen({
         onEvents: (events) => {
@@ -41,9 +40,9 @@ export async function relayEvents({ sessionLog, sessionId, filter, reader, delta
       await client.gone;
       return;
     }
-    from = next;
+    const before = reader.head;
     page = await sessionLog.read(sessionId, filter, next, limits.streamPageEvents);
-    if (page !== null) reader.learn(page.head);
+    if (page !== null) reader.learn(page.head, before);
   }
   client.end(GONE);
 }

@@ -44,8 +44,8 @@ describe('refusals', () => {
     expect(house.owner.commands).toHaveLength(commands);
   });
 
-  it('answers 404 rather than 400 when neither session nor body is right', async () => {
-    expect((await post(house.app(), 'ses_unknown', { kind: 'user_message' })).statusCode).toBe(404);
+  it.each(['ses_unknown', 'ses%00', 'a.b'])('answers 404 rather than 400 when neither the session %s nor the body is right', async (id) => {
+    expect((await post(house.app(), id, { kind: 'user_message' })).statusCode).toBe(404);
   });
 
   it.each([

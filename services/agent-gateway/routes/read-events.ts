@@ -13,7 +13,7 @@ import type { OpenReaders } from '../open-readers.ts';
 import { invalidField, noSuchSession } from '../plugins/error-reply.ts';
 import { BACKOFF_HEADER, EMPTY_BACKOFF_SECONDS, type PollingBackoff } from '../plugins/polling-backoff.ts';
 import type { Deltas } from '../relay/deltas.ts';
-import { relayEvents } from '../relay/relay-events.ts';
+import { type RelaySource, relayEvents } from '../relay/relay-events.ts';
 import { SseClient } from '../relay/sse-client.ts';
 import { checkedSessionId } from './session-id.ts';
 
@@ -70,45 +70,55 @@ async function pollEvents({ sessionLog, feeds, polls, backoff, waits }: ReadEven
 }
 
 async function streamEvents(deps: ReadEventsDeps, sessionId: string, request: EventsRequest, reply: FastifyReply) {
-  const { sessionLog, feeds, streams, waits, log } = deps;
   const filter = filterOf(request.query);
   const from = resumePoint(request.headers) ?? request.query.min_offset;
   const ended = new AbortController();
-  const leave = streams.enter(() => ended.abort());
-  const reader = feeds.read(sessionId);
-  const deltas = showsReplies(filter) ? (deps.deltas?.read(sessionId) ?? null) : null;
+  // Whatever is taken hold of is let go of again, also when the next thing can't be had.
+  const held = [deps.streams.enter(() => ended.abort())];
   try {
-    const first = await firstPage(sessionLog, reader, { sessionId, filter, from });
+    const reader = deps.feeds.read(sessionId);
+    held.push(() => reader.release());
+    const deltas = showsReplies(filter) ? (deps.deltas?.read(sessionId) ?? null) : null;
+    held.push(() => deltas?.release());
+    const source = { sessionLog: deps.sessionLog, sessionId, filter, reader, deltas };
+    const first = await firstPage(source, from);
     if (first === null) throw noSuchSession();
-    reply.hijack();
-    const client = new SseClient(reply.raw, { ...textHeaders(reply), [BACKOFF_HEADER]: '0' }, waits);
-    const onDrain = () => client.end('the server is shutting down; resume with Last-Event-ID');
-    ended.signal.addEventListener('abort', onDrain);
-    if (ended.signal.aborted) onDrain();
-    try {
-      await relayEvents({ sessionLog, sessionId, filter, reader, deltas }, client, first);
-    } catch (error) {
-      // The head is sent, so an error has no other way to be told than the end of the stream. The client resumes.
-      log.warn({ err: error, session_id: sessionId }, 'an event stream was broken off');
-      client.end('the stream was broken off; resume with Last-Event-ID');
-    }
+    await stream(deps, source, { first, reply, signal: ended.signal });
     return reply;
   } finally {
-    deltas?.release();
-    reader.release();
-    leave();
+    for (const release of held.reverse()) release();
   }
 }
 
+/** Takes the connection over and returns when the stream is at its end. */
+async function stream({ waits, log }: ReadEventsDeps, source: RelaySource, { first, reply, signal }: Streaming): Promise<void> {
+  reply.hijack();
+  const client = new SseClient(reply.raw, { ...textHeaders(reply), [BACKOFF_HEADER]: '0' }, waits);
+  const onDrain = () => client.end('the server is shutting down; resume with Last-Event-ID');
+  signal.addEventListener('abort', onDrain);
+  if (signal.aborted) onDrain();
+  try {
+    await relayEvents(source, client, first);
+  } catch (error) {
+    // The head is sent, so an error has no other way to be told than the end of the stream. The client resumes.
+    log.warn({ err: error, session_id: source.sessionId }, 'an event stream was broken off');
+    client.end('the stream was broken off; resume with Last-Event-ID');
+  }
+}
+
+interface Streaming {
+  first: LogPage | number;
+  reply: FastifyReply;
+  /** Aborted when the gateway leaves. */
+  signal: AbortSignal;
+}
+
 /** The page to begin with, the offset alone when the feed knows that there is nothing to be read yet, null when there is no such session. */
-async function firstPage(
-  sessionLog: SessionLog,
-  reader: { readonly head: number | null; learn(head: number): void },
-  { sessionId, filter, from }: { sessionId: string; filter: EventFilter; from: number },
-): Promise<LogPage | number | null> {
-  if (reader.head !== null && from >= reader.head) return from;
+async function firstPage({ sessionLog, sessionId, filter, reader }: RelaySource, from: number): Promise<LogPage | number | null> {
+  const before = reader.head;
+  if (before !== null && from >= before) return from;
   const page = await sessionLog.read(sessionId, filter, from, limits.streamPageEvents);
-  if (page !== null) reader.learn(page.head);
+  if (page !== null) reader.learn(page.head, before);
   return page;
 }
 

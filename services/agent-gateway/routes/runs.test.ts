@@ -55,7 +55,15 @@ describe('GET /runs/:run_id', () => {
 
     expect(await get(`/runs/${run.run_id}`)).toEqual({
       status: 200,
-      body: { ...run, output: null, error: null, started_at: null, completed_at: null, trace_id: expect.stringMatching(/^[0-9a-f]{32}$/), metadata: { ticket: 7 } },
+      body: {
+        ...run,
+        output: null,
+        error: null,
+        started_at: null,
+        completed_at: null,
+        trace_id: expect.stringMatching(/^[0-9a-f]{32}$/),
+        metadata: { ticket: 7 },
+      },
     });
   });
 

@@ -1,16 +1,21 @@
+import { get } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { sseFrame } from '#bus/messages/frame.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { buildApp } from '../app.ts';
 import { limits } from '../limits.ts';
+import { assemble } from '../parts.ts';
+import { countedBus } from '../test-support/counted-bus.ts';
 import type { EventClient } from '../test-support/event-source.ts';
 import { gatewaysOf } from '../test-support/gateways.ts';
-import { BEARER, type House, openHouse } from '../test-support/house.ts';
+import { BEARER, type House, newSession as newSessionOf, openHouse } from '../test-support/house.ts';
 import { until } from '../test-support/until.ts';
 
 let house: House;
@@ -38,6 +43,35 @@ describe('an event stream', () => {
     expect((await stream(gateway, sessionId, 'min_offset=x')).status).toBe(400);
     expect((await stream(gateway, sessionId, '', { 'last-event-id': 'x' })).status).toBe(400);
     expect((await stream(gateway, sessionId, '', { authorization: 'Bearer x' })).status).toBe(401);
+  });
+
+  it('leaves nothing behind when it can not begin', async () => {
+    const closed = () => {
+      throw new SwitchyardError('bus.closed', 'the bus is closed');
+    };
+    const { bus, listening } = countedBus({ ...house.bus, tokens: { ...house.bus.tokens, subscribe: closed } });
+    const deps = house.deps({ streaming: true, bus });
+    const parts = assemble(deps);
+    const app = buildApp(deps, parts);
+    const sessionId = await newSessionOf(app);
+
+    const reply = await app.inject({ url: `/sessions/${sessionId}/events`, headers: { ...BEARER, accept: 'text/event-stream' } });
+
+    expect(reply.statusCode).toBe(503);
+    expect(parts.streams.size).toBe(0);
+    expect(listening(`evt.${sessionId}`)).toBe(0);
+    await app.close();
+  });
+
+  it('is an ordinary poll for a client that refuses streams', async () => {
+    const app = house.app();
+    const sessionId = await newSessionOf(app);
+    const headers = { ...BEARER, accept: 'application/json, text/event-stream;q=0' };
+
+    const reply = await app.inject({ url: `/sessions/${sessionId}/events?wait_for_data=0`, headers });
+
+    expect(reply.json()).toEqual([]);
+    await house.closeApps();
   });
 
   it('begins at once, before there is any event', async () => {
@@ -174,40 +208,78 @@ describe('an event stream', () => {
     expect(socket.bytesRead).toBeLessThan(events * 512 * 1_024);
   });
 
-  it('takes a whole event to a client that catches up slowly, and drops one that takes nothing', async () => {
-    const gateway = await start({ waits: { stalledMs: 300, heartbeatMs: 20 } });
+  it('takes the largest event to a client that catches up slowly, whole and with nothing in between', async () => {
+    const stalledMs = 1_000;
+    const gateway = await start({ waits: { stalledMs, heartbeatMs: 20 } });
     const sessionId = await newSession(gateway);
-    const size = 8 * 1_024 * 1_024;
+    const [event] = await house.owner.append(sessionId, SAY('x'.repeat(4 * 1_024 * 1_024)));
+    const whole = `id: 0\nevent: assistant_message\ndata: ${JSON.stringify(event)}\n\n`;
+    const pieces: Buffer[] = [];
+    let size = 0;
+    let isClosed = false;
+    const startedAtMs = performance.now();
+    const request = get(`${gateway.url}/sessions/${sessionId}/events`, { headers: { ...BEARER, accept: 'text/event-stream' } }, (response) => {
+      response.on('data', (bytes: Buffer) => {
+        pieces.push(bytes);
+        size += bytes.length;
+        // As on a slow line: never idle for long, and far from done when the time of one that has stopped is over.
+        response.pause();
+        setTimeout(() => response.resume(), 40);
+      });
+      response.on('error', () => {});
+      response.on('close', () => {
+        isClosed = true;
+      });
+    });
+    request.on('error', () => {});
+
+    await until(() => size > whole.length + 1_000 || isClosed, 'the whole event, and heartbeats', 30_000);
+    request.destroy();
+
+    expect(performance.now() - startedAtMs).toBeGreaterThan(stalledMs);
+    expect(Buffer.concat(pieces).toString('utf8').includes(whole)).toBe(true);
+  }, 60_000);
+
+  it('is dropped when its client takes nothing while it catches up', async () => {
+    const gateway = await start({ waits: { stalledMs: 50 } });
+    const sessionId = await newSession(gateway);
+    const size = 16 * 1_024 * 1_024;
     await house.owner.append(sessionId, SAY('x'.repeat(size)));
     const { hostname, port } = new URL(gateway.url);
-    const open = () => {
-      const socket = connect(Number(port), hostname).on('error', () => {});
-      socket.write(`GET /sessions/${sessionId}/events HTTP/1.1\r\nhost: x\r\nauthorization: ${BEARER.authorization}\r\naccept: text/event-stream\r\n\r\n`);
-      return socket;
-    };
-    const slow = open();
-    slow.on('data', () => {
-      // As a client on a slow line: never idle for long, and far from done when the time of one that has stopped is over.
-      slow.pause();
-      setTimeout(() => slow.resume(), 10);
-    });
-    const startedAtMs = performance.now();
-    await until(() => slow.bytesRead > size || slow.destroyed, 'the whole event', 30_000);
-    expect(slow.bytesRead).toBeGreaterThan(size);
-    expect(performance.now() - startedAtMs).toBeGreaterThan(300);
-    slow.destroy();
-
-    const stopped = open();
+    const socket = connect(Number(port), hostname).on('error', () => {});
     let isClosed = false;
-    stopped.on('close', () => {
+    socket.on('close', () => {
       isClosed = true;
     });
-    stopped.pause();
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
-    stopped.resume();
+    socket.write(`GET /sessions/${sessionId}/events HTTP/1.1\r\nhost: x\r\nauthorization: ${BEARER.authorization}\r\naccept: text/event-stream\r\n\r\n`);
+    await until(() => socket.bytesRead > 0, 'the beginning of the stream');
+    socket.pause();
+    // Another client is served meanwhile, and by its end the first one has been idle for longer than it may.
+    const other = await stream(gateway, sessionId);
+    await other.waitFor('the event', () => other.events.length === 1);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    socket.resume();
+
     await until(() => isClosed, 'the end of the connection');
-    expect(stopped.bytesRead).toBeLessThan(size);
-  }, 60_000);
+    expect(socket.bytesRead).toBeLessThan(size);
+  }, 30_000);
+
+  it('does not read a log again and again that is shorter than it was said to be, and goes on with what comes', async () => {
+    const gateway = await start();
+    const sessionId = await newSession(gateway);
+    await fetch(`${gateway.url}/sessions/${sessionId}/events?wait_for_data=0.001`, { headers: BEARER });
+    const heard = new Promise((resolve) => house.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
+    house.bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify({ v: 1, first: 7, last: 7, events: null }));
+    await heard;
+    house.queries.length = 0;
+    const client = await stream(gateway, sessionId);
+    await client.waitFor('the comment', () => client.comments.length > 0);
+
+    await house.owner.append(sessionId, SAY('a'));
+    await client.waitFor('the event', () => client.events.length === 1);
+
+    expect(house.queries.length).toBeLessThan(4);
+  });
 });
 
 describe('deltas', () => {

@@ -59,13 +59,21 @@ describe('refusals', () => {
     expect((await app().inject({ method: 'POST', url: '/routines/nobody/trigger', payload: '{' })).statusCode).toBe(401);
   });
 
-  it.each(['nobody', 'talk', 'switched-off', 'a%00b', 'x'.repeat(200)])('answers 404 for %s, which is no autonomous routine that is on, whatever the body', async (id) => {
-    for (const payload of ['{', '[]', JSON.stringify(TRIGGER)]) {
-      const reply = await app().inject({ method: 'POST', url: `/routines/${id}/trigger`, headers: { ...BEARER, 'content-type': 'application/json' }, payload });
-      expect(reply.statusCode).toBe(404);
-      expect(reply.json()).toMatchObject({ code: 'not_found' });
-    }
-  });
+  it.each(['nobody', 'talk', 'switched-off', 'a%00b', 'x'.repeat(200)])(
+    'answers 404 for %s, which is no autonomous routine that is on, whatever the body',
+    async (id) => {
+      for (const payload of ['{', '[]', JSON.stringify(TRIGGER)]) {
+        const reply = await app().inject({
+          method: 'POST',
+          url: `/routines/${id}/trigger`,
+          headers: { ...BEARER, 'content-type': 'application/json' },
+          payload,
+        });
+        expect(reply.statusCode).toBe(404);
+        expect(reply.json()).toMatchObject({ code: 'not_found' });
+      }
+    },
+  );
 
   it.each([
     ['no callback address', { input: {} }, '/callback_url'],
@@ -191,7 +199,13 @@ describe('an accepted run', () => {
 
     expect(reply.json()).toMatchObject({ session_id: session.id });
     expect(await rows()).toMatchObject([
-      { session_id: session.id, customer_id: session.customer_id, ephemeral: false, p: partitionOf(session.id), trace_id: expect.stringMatching(/^[0-9a-f]{32}$/) },
+      {
+        session_id: session.id,
+        customer_id: session.customer_id,
+        ephemeral: false,
+        p: partitionOf(session.id),
+        trace_id: expect.stringMatching(/^[0-9a-f]{32}$/),
+      },
     ]);
   });
 
@@ -265,7 +279,9 @@ describe('an idempotency key', () => {
   it('lets one of many triggers at once be the first', async () => {
     const gateways = [app(), app()];
 
-    const replies = await Promise.all(Array.from({ length: 20 }, (_, n) => trigger('triage', { ...TRIGGER, idempotency_key: 'k' }, { on: gateways[n % 2] ?? app() })));
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => trigger('triage', { ...TRIGGER, idempotency_key: 'k' }, { on: gateways[n % 2] ?? app() })),
+    );
 
     expect(replies.map(({ statusCode }) => statusCode).sort()).toEqual([202, ...Array(19).fill(409)]);
     expect(new Set(replies.map((reply) => reply.json().run_id)).size).toBe(1);

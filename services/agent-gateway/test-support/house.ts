@@ -25,7 +25,9 @@ export interface House {
   queries: string[];
   /** Forgets the statements so far, does something, and waits until the gateways have read so many pages of logs since. */
   afterPages<Done>(count: number, begin: () => Done): Promise<{ begun: Done }>;
-  deps(changes?: Partial<Pick<AgentGatewayDeps, 'bus' | 'database' | 'bundle' | 'checkCallbackUrl' | 'clock' | 'waits'>> & { streaming?: boolean }): AgentGatewayDeps;
+  deps(
+    changes?: Partial<Pick<AgentGatewayDeps, 'bus' | 'database' | 'bundle' | 'checkCallbackUrl' | 'clock' | 'waits'>> & { streaming?: boolean },
+  ): AgentGatewayDeps;
   app(changes?: Parameters<House['deps']>[0]): FastifyInstance;
   /** Between two tests: a gateway left open would go on asking. */
   closeApps(): Promise<void>;

@@ -1,0 +1,48 @@
+import { describe, expect, it, vi } from 'vitest';
+import type { CommandLog } from '#bus/bus.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { Mailbox } from './mailbox.ts';
+import { startPurging } from './purge.ts';
+
+/** A log as it stands now: a command at 5, in partition 7, and the newest at 25. */
+function logWith(atCursor: { messageId: string } | null) {
+  const asked = vi.fn(async (sequence: number) => {
+    if (sequence === 25) return { sequence, messageId: 'newest', body: '' };
+    return atCursor === null ? null : { sequence, ...atCursor, body: '' };
+  });
+  const commands: Pick<CommandLog, 'at' | 'lastOf' | 'state'> = {
+    at: asked,
+    lastOf: async (partition) => (partition === 7 ? 5 : 0),
+    state: async () => ({ created: 'now', firstSequence: 1, lastSequence: 25 }),
+  };
+  return { asked, commands: commands as CommandLog };
+}
+
+/** One whose owner has applied all up to 20. */
+const mailboxOf = (partition: number) => new Mailbox({ partition, epoch: 1, commitNo: 1, cursor: 20, cursorMessageId: 'old' }, () => {});
+
+async function oneRound(commands: CommandLog, asked: ReturnType<typeof vi.fn>, mailboxes: Mailbox[]): Promise<void> {
+  const database = { query: async () => ({ rows: [], rowCount: 0 }) };
+  const purging = startPurging({ commands, database, mailboxes: () => mailboxes, log: silentLog, everyMs: 1 });
+  await vi.waitFor(() => expect(asked).toHaveBeenCalledWith(20));
+  await purging.stop();
+}
+
+describe('the cursor of a partition without commands', () => {
+  it.each([
+    ['another command stands at the cursor', { messageId: 'another' }],
+    ['none does', null],
+  ])('stays when the log has grown anew and its reader has not noticed: %s', async (_, atCursor) => {
+    const { asked, commands } = logWith(atCursor);
+    const mailboxes = [mailboxOf(7), mailboxOf(8)];
+    await oneRound(commands, asked, mailboxes);
+    expect(mailboxes.map(({ waiting }) => waiting)).toEqual([0, 0]);
+  });
+
+  it('moves to the end of a log that is still the one it was of', async () => {
+    const { asked, commands } = logWith({ messageId: 'old' });
+    const mailbox = mailboxOf(8);
+    await oneRound(commands, asked, [mailbox]);
+    await vi.waitFor(() => expect(mailbox.take(1)).toMatchObject([{ kind: 'skip', toSequence: 25, messageId: 'newest' }]));
+  });
+});
