@@ -38,6 +38,15 @@ export interface Subscription {
   stop(): Promise<void>;
 }
 
+/** A subscription to what has no memory. */
+export interface Listening extends Subscription {
+  /**
+   * Resolves once whatever is published from then on arrives, by whichever process: who subscribes and then reads a store waits for it
+   * in between. Never rejects; a broker that is away says so by `onReconnect`.
+   */
+  ready(): Promise<void>;
+}
+
 /** One log of commands for all partitions; a sequence is a position in the whole log and is never used twice. */
 export interface CommandLog {
   /**
@@ -53,7 +62,8 @@ export interface CommandLog {
    *
    * Whenever the place is (re)found, at the start and after each reconnect, the command that stands there is looked at. Another one, or
    * none, means that the log was lost or rolled back and has grown anew: `onRestart` is called, and reading goes on from the log's
-   * first command. What had been taken before may come again then, under lower sequences.
+   * first command. What had been taken before may come again then, under lower sequences. A place that was merely purged, because the
+   * owner of the partition has moved its cursor on, is no such case as long as the newest command that this bus has seen still stands.
    */
   read(partition: number, after: LogPosition, handler: (commands: StoredCommand[]) => Promise<void>, options?: ReadOptions): Subscription;
   /** The command at a sequence of the log, of whatever partition, or null when it was purged or has yet to come. */
@@ -125,7 +135,7 @@ export interface WorkItem {
 export interface NoticeBoard {
   publish(subject: string, body: string): void;
   /** `*` in the pattern stands for one token. Handlers run after the publisher's turn, in publish order per subject, and must not throw. */
-  subscribe(pattern: string, handler: (subject: string, body: string) => void): Subscription;
+  subscribe(pattern: string, handler: (subject: string, body: string) => void): Listening;
 }
 
 /** Frames of model calls: live to whoever listens, and kept for two minutes so that a reader can look back. */
@@ -133,7 +143,7 @@ export interface TokenStream {
   /** Fire and forget. The bytes belong to the bus afterwards: do not write into them again. */
   publish(subject: string, frame: Uint8Array): void;
   /** Frames are shared between readers: read only. */
-  subscribe(pattern: string, handler: (subject: string, frame: Uint8Array) => void): Subscription;
+  subscribe(pattern: string, handler: (subject: string, frame: Uint8Array) => void): Listening;
   /** All frames kept of one subject, in order. Empty when there are none, or none any more. */
   replay(subject: string): Promise<Uint8Array[]>;
 }

@@ -12,7 +12,7 @@ function innerBus() {
   const held: { read?: (commands: StoredCommand[]) => Promise<void>; restart?: () => void; consume?: (item: WorkItem) => Promise<void>; blobsFail: boolean } = {
     blobsFail: false,
   };
-  const subscription = { stop: async () => {} };
+  const subscription = { stop: async () => {}, ready: async () => {} };
   const bus: Bus = {
     commands: {
       append: async (_partition, _messageId, body) => ({ sequence: appended.push(body), duplicate: false }),

@@ -15,6 +15,20 @@ export function noticeCases(underTest: UnderTest): void {
       expect(await mine.atLeast(1)).toEqual(['evt.s1 a']);
     });
 
+    it('reach who has just subscribed once it is ready, from whichever process, however much it has to send before', async () => {
+      const { bus, another } = underTest();
+      const publisher = await another();
+      const arrivals = new Arrivals<string>();
+      for (let n = 0; n < 5; n += 1) {
+        for (let part = 0; part < 20; part += 1) bus.notices.publish('evt.nobody', 'x'.repeat(256 * 1024));
+        const subscription = bus.notices.subscribe(`evt.s${n}`, (subject) => arrivals.add(subject));
+        await subscription.ready();
+        publisher.notices.publish(`evt.s${n}`, '');
+      }
+
+      expect(await arrivals.atLeast(5)).toHaveLength(5);
+    });
+
     it('reach a pattern in which a star stands for one token, no more and no less', async () => {
       const { bus } = underTest();
       const [last, middle] = [new Arrivals<string>(), new Arrivals<string>()];

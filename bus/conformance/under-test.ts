@@ -17,6 +17,8 @@ export interface BusUnderTest {
   pass(ms: number): Promise<void>;
   /** Opens the same store once more, as the next process would. The case has closed the bus before it, or has left it as if its process had died. */
   reopen(): Promise<Bus>;
+  /** What another process has, beside this one: the same bus again where there is but one process. */
+  another(): Promise<Bus>;
   /** Closes whatever is open still and frees the store. */
   close(): Promise<void>;
 }

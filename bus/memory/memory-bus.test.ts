@@ -47,8 +47,10 @@ busConformance('memory', async (kind): Promise<BusUnderTest> => {
     opened.push(bus);
     return bus;
   };
+  const bus = await open();
   return {
-    bus: await open(),
+    bus,
+    another: async () => bus,
     windows: { dedupeMs: 120_000, replayMs: 120_000, blobMs: 24 * 3_600_000 },
     capacityBytes: SMALL_BYTES,
     pass: async (ms) => clock.advance(ms),

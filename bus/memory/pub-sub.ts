@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { Subscription } from '../bus.ts';
+import type { Listening } from '../bus.ts';
 import { type Listener, SubjectIndex } from './subject-index.ts';
 
 /** Messages that handlers may have caused while others were handed out. Past it new ones are lost, as they may be. */
@@ -45,11 +45,12 @@ export class PubSub<Message> {
     else queueMicrotask(this.#drain);
   }
 
-  subscribe(pattern: string, handler: (subject: string, message: Message) => void): Subscription {
+  subscribe(pattern: string, handler: (subject: string, message: Message) => void): Listening {
     if (this.#closed) throw new SwitchyardError('bus.closed', 'the bus is closed');
     const listener: Listener<Message> = { pattern, handler, stopped: false };
     this.#index.add(listener);
     return {
+      ready: async () => {},
       stop: async () => {
         if (!listener.stopped) this.#index.remove(listener);
         listener.stopped = true;

@@ -1,6 +1,6 @@
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { Subscription, TokenStream } from '../bus.ts';
+import type { Listening, TokenStream } from '../bus.ts';
 import { PubSub } from './pub-sub.ts';
 import type { Closable, PartDeps } from './types.ts';
 
@@ -52,7 +52,7 @@ class MemoryTokenStream implements TokenStream, Closable {
     this.#live.publish(subject, frame);
   }
 
-  subscribe(pattern: string, handler: (subject: string, frame: Uint8Array) => void): Subscription {
+  subscribe(pattern: string, handler: (subject: string, frame: Uint8Array) => void): Listening {
     return this.#live.subscribe(pattern, handler);
   }
 

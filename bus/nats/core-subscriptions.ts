@@ -1,7 +1,7 @@
 import type { Msg, NatsConnection } from '@nats-io/transport-node';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { Subscription } from '../bus.ts';
+import type { Listening } from '../bus.ts';
 
 /** Subscriptions without memory on one connection, which renews them by itself when it comes back. Nothing is queued here: a message is handed over as it is read. */
 export class CoreSubscriptions {
@@ -14,7 +14,7 @@ export class CoreSubscriptions {
     this.#log = log;
   }
 
-  subscribe(pattern: string, handler: (message: Msg) => void): Subscription {
+  subscribe(pattern: string, handler: (message: Msg) => void): Listening {
     if (this.#closed) throw new SwitchyardError('bus.closed', 'the bus is closed');
     let stopped = false;
     // What is thrown would end the connection's reading for good.
@@ -29,6 +29,8 @@ export class CoreSubscriptions {
     };
     const subscription = this.#connection.subscribe(pattern, { callback });
     return {
+      // The broker takes what a connection sends in order, so its answer to this comes after it has taken the subscription.
+      ready: () => this.#connection.flush().catch(() => {}),
       stop: async () => {
         if (!stopped && !this.#connection.isClosed()) subscription.unsubscribe();
         stopped = true;

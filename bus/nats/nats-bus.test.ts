@@ -51,6 +51,7 @@ busConformance('nats', async (kind): Promise<BusUnderTest> => {
     capacityBytes: SMALL_BYTES,
     pass: (ms) => pause(ms),
     reopen: open,
+    another: open,
     close: async () => {
       for (const bus of opened) await bus.close();
     },

@@ -173,6 +173,32 @@ it('DESIGN 9: what was read and what is heard are spliced without a gap and with
   expect(offsets).toEqual(Array.from({ length: wanted }, (_, n) => n));
 });
 
+it('DESIGN 9: the log is read once the subscription is there, and not before', async () => {
+  const arrived: (() => void)[] = [];
+  const bus: Bus = {
+    ...house.bus,
+    notices: {
+      publish: (subject, body) => house.bus.notices.publish(subject, body),
+      subscribe: (pattern, handler) => {
+        const listening = house.bus.notices.subscribe(pattern, handler);
+        return pattern.startsWith('evt.') ? { stop: () => listening.stop(), ready: () => new Promise((resolve) => arrived.push(resolve)) } : listening;
+      },
+    },
+  };
+  const app = house.app({ bus, waits: { subscribedMs: 60_000 } });
+  const sessionId = await newSession(app);
+  house.queries.length = 0;
+  const waiting = read(app, sessionId, 'wait_for_data=60');
+  await until(() => arrived.length === 1, 'the subscription');
+  house.owner.silent.notices = true;
+  await house.owner.append(sessionId, SAY('before the subscription was there'));
+  expect(house.queries).toEqual([]);
+
+  for (const resolve of arrived) resolve();
+
+  expect(offsetsOf(await waiting)).toEqual([0]);
+});
+
 it('DESIGN 9: a notice that carries no events is made up for by one read of the log', async () => {
   const app = house.app();
   const sessionId = await newSession(app);

@@ -21,7 +21,7 @@ function fixture({ duplicate = false, seen = null as null | { ok: true; value: R
     notices: {
       subscribe: (_pattern: string, handler: typeof hear) => {
         hear = handler;
-        return { stop: async () => {} };
+        return { stop: async () => {}, ready: async () => {} };
       },
     },
   } as unknown as Bus;

@@ -55,6 +55,8 @@ export const waits = {
   publishMs: 2_000,
   /** How long a long-poll waits that does not say. */
   pollMs: 20_000,
+  /** How long the bus may take to say that it follows a session. Past it the log is read all the same. */
+  subscribedMs: 1_000,
   /** How long a feed is kept without a reader. */
   keepFeedMs: 60_000,
   /** How often the heads of all sessions with readers are compared with the database, in case a notice was lost. */

@@ -15,7 +15,7 @@ describe('RunningCalls', () => {
       subscribe(pattern, handler) {
         expect(pattern).toBe('ctl.*');
         deliver = handler;
-        return { stop: async () => {} };
+        return { stop: async () => {}, ready: async () => {} };
       },
     };
     running = new RunningCalls({ notices, clock: { nowMs: () => nowMs } });

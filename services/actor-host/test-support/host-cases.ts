@@ -166,14 +166,14 @@ export function hostCases(open: () => Promise<House>): void {
 
     it('takes each partition once, however much is heard of other hosts while it starts', async () => {
       const house = await open();
-      let isOpen = false;
-      const poke = () => {
-        house.bus.notices.publish(subjectOf(addresses.hosts, 'another'), '{"v":1}');
-        if (!isOpen) setImmediate(poke);
-      };
-      poke();
-      await house.host();
-      isOpen = true;
+      let goOn = () => {};
+      const opening = house.host({}, new Promise<void>((resolve) => (goOn = resolve)));
+      await eventually(async () => (await house.count('hosts')) === 1);
+      // In the middle of its first round.
+      house.bus.notices.publish(subjectOf(addresses.hosts, 'another'), '{"v":1}');
+      for (let n = 0; n < 10; n += 1) await house.count('hosts');
+      goOn();
+      await opening;
       expect(await house.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
     });
 

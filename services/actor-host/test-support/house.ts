@@ -42,7 +42,8 @@ export interface House {
   database: Database;
   answers: AnswerMessage[];
   notices: NoticeMessage[];
-  host(config?: Partial<ActorHostDeps['config']>): Promise<HostUnderTest>;
+  /** @param stalledUntil until then the broker does not say how its log stands, and so nothing can be taken */
+  host(config?: Partial<ActorHostDeps['config']>, stalledUntil?: Promise<void>): Promise<HostUnderTest>;
   send(command: SessionCommand, messageId?: string): Promise<{ sequence: number }>;
   /** The next model call of a turn or a run that is published, taken off the queue. */
   nextCall(): Promise<RouterCall & { item: WorkItem }>;
@@ -93,8 +94,8 @@ export async function openHouse(stores: Stores): Promise<House> {
     database,
     answers,
     notices,
-    async host(config = {}) {
-      const host = await startHost(stores, config);
+    async host(config = {}, stalledUntil) {
+      const host = await startHost(stores, config, stalledUntil);
       hosts.push(host);
       return host;
     },
@@ -139,11 +140,18 @@ export async function openHouse(stores: Stores): Promise<House> {
   return house;
 }
 
-async function startHost(stores: Stores, config: Partial<ActorHostDeps['config']>): Promise<HostUnderTest> {
+async function startHost(stores: Stores, config: Partial<ActorHostDeps['config']>, stalledUntil: Promise<void> | undefined): Promise<HostUnderTest> {
   const id = config.hostId ?? `host-${ulid()}`;
   const faults: CommitFault[] = [];
   const link = new FaultyLink(faults);
   const gate = new Gate();
+  if (stalledUntil !== undefined) {
+    gate.shut();
+    stalledUntil.then(
+      () => gate.open(),
+      () => {},
+    );
+  }
   const host = await startActorHost({
     config: {
       coalesceMs: 150,

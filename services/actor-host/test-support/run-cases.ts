@@ -338,11 +338,7 @@ export function runCases(open: () => Promise<House>): void {
 
     it.each([
       ['a tool list that can not be read', 'succeeded', `insert into tool_lists (hash, tools) values ('h1', '[{"name":7}]')`],
-      [
-        'a schema that this version refuses',
-        'failed',
-        `update bundles set body = replace(body::text, '"claim":{', '"claim":{"pattern":"(a+)+$",')::json`,
-      ],
+      ['a schema that this version refuses', 'failed', `update bundles set body = replace(body::text, '"claim":{', '"claim":{"pattern":"(a+)+$",')::json`],
     ])('costs a run its life and nobody else: %s', async (_, state, damage) => {
       const house = await open();
       expect(await house.rows(`${damage} returning 1`)).toHaveLength(1);

@@ -1,8 +1,9 @@
-import type { Bus, Subscription } from '#bus/bus.ts';
+import type { Bus, Listening, Subscription } from '#bus/bus.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { limits, type Waits } from '../limits.ts';
+import { within } from '../within.ts';
 import { noticeOf } from './notice.ts';
 import { everything, type LoggedEvent, type SessionLog } from './session-log.ts';
 
@@ -17,6 +18,8 @@ export interface FeedListener {
 export interface FeedReader {
   /** Offset of the next event, as far as this process knows; null until somebody has read the log. */
   readonly head: number | null;
+  /** To be awaited before the first read of the log: what is appended from then on is heard of. Resolves soon, come what may. */
+  ready(): Promise<void>;
   /**
    * Tells what a read of the log has shown.
    * @param before the `head` above when that read began: a log that is shorter than that is not what it was said to be
@@ -30,7 +33,7 @@ export interface FeedReader {
 interface Feed {
   readonly sessionId: string;
   readonly partition: number;
-  readonly subscription: Subscription;
+  readonly subscription: Listening;
   readonly listeners: Set<FeedListener>;
   readers: number;
   head: number | null;
@@ -99,6 +102,10 @@ export class EventFeeds {
     return {
       get head() {
         return feed.head;
+      },
+      ready: async () => {
+        // A bus that is away in between is found out when it is back.
+        await within(feed.subscription.ready(), this.#deps.waits.subscribedMs);
       },
       learn: (head, before) => this.#learn(feed, head, before),
       listen: (listener) => {

@@ -30,6 +30,7 @@ export async function longPoll(
   const endsAtMs = performance.now() + waitMs;
   const reader = feeds.read(sessionId);
   try {
+    if (reader.head === null) await reader.ready();
     let next = minOffset;
     while ((reader.head === null || next < reader.head) && !signal.aborted) {
       const before = reader.head;

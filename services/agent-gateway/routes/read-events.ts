@@ -115,6 +115,7 @@ interface Streaming {
 
 /** The page to begin with, the offset alone when the feed knows that there is nothing to be read yet, null when there is no such session. */
 async function firstPage({ sessionLog, sessionId, filter, reader }: RelaySource, from: number): Promise<LogPage | number | null> {
+  if (reader.head === null) await reader.ready();
   const before = reader.head;
   if (before !== null && from >= before) return from;
   const page = await sessionLog.read(sessionId, filter, from, limits.streamPageEvents);

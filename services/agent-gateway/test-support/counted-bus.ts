@@ -14,6 +14,7 @@ export function countedBus(inner: Bus): { bus: Bus; listening(pattern: string): 
         count(pattern, 1);
         const subscription = inner.notices.subscribe(pattern, handler);
         return {
+          ready: () => subscription.ready(),
           stop: () => {
             count(pattern, -1);
             return subscription.stop();
