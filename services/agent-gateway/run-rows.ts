@@ -33,7 +33,7 @@ export interface RunPlace {
   runId: string;
 }
 
-export interface RunFilter {
+interface RunFilter {
   routineId: string | null;
   status: RunEnvelope['status'] | null;
 }

@@ -1,22 +1,6 @@
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
-
-let house: Standalone;
-let client: OpenAI;
-
-beforeAll(async () => {
-  house = await startStandalone();
-  client = clientWith(house.keys.routerKey);
-});
-
-afterAll(async () => {
-  await house.stop();
-});
-
-function clientWith(apiKey: string): OpenAI {
-  return new OpenAI({ baseURL: `${house.routerUrl}/api/v1`, apiKey, maxRetries: 0, timeout: 20_000 });
-}
+import { type DeploymentUnderTest, shapes } from '../helpers/deployment-under-test.ts';
 
 const MODEL = 'scripted/assistant';
 const weather = {
@@ -28,7 +12,26 @@ const weather = {
   },
 };
 
-describe('the openai client', () => {
+describe.each(shapes)('the openai client, with Switchyard $name', ({ start }) => {
+  let house: DeploymentUnderTest;
+  let client: OpenAI;
+
+  beforeAll(async () => {
+    house = await start();
+    client = clientWith(house.keys.routerKey);
+  });
+
+  afterAll(async () => {
+    await house.stop();
+  });
+
+  /** Each request goes to the next gateway. */
+  function clientWith(apiKey: string): OpenAI {
+    const baseURL = house.nextRouterUrl();
+    const elsewhere = (url: string | URL | Request, init?: RequestInit) => fetch(String(url).replace(baseURL, house.nextRouterUrl()), init);
+    return new OpenAI({ baseURL: `${baseURL}/api/v1`, apiKey, maxRetries: 0, timeout: 20_000, fetch: elsewhere });
+  }
+
   it('streams a completion and folds it: role, text, finish, usage, one id', async () => {
     const chunks: OpenAI.ChatCompletionChunk[] = [];
     const stream = client.chat.completions.stream({ model: MODEL, messages: [{ role: 'user', content: 'Hello! What can you do?' }] });
@@ -121,7 +124,7 @@ describe('the openai client', () => {
   });
 
   it('ends a broken stream with the error chunk and no [DONE]', async () => {
-    const response = await fetch(`${house.routerUrl}/api/v1/chat/completions`, {
+    const response = await fetch(`${house.nextRouterUrl()}/api/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${house.keys.routerKey}`, 'content-type': 'application/json' },
       body: JSON.stringify({ stream: true, messages: [{ role: 'user', content: '!fail cut after=3' }] }),

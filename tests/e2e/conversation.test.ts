@@ -1,19 +1,29 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
-import { type AgentClient, agentClient } from '../helpers/agent-client.ts';
+import { agentClient } from '../helpers/agent-client.ts';
+import { type DeploymentUnderTest, shapes } from '../helpers/deployment-under-test.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
-import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
+import { startStandalone } from '../helpers/start-standalone.ts';
 
-let running: Standalone[] = [];
+/** Long enough for two posts to lie within it on a busy machine. */
+const COALESCE_MS = 1_000;
+const ONE_TURN = 'user_message acknowledged processing typing assistant_message ready';
 
-afterEach(async () => {
-  await Promise.all(running.map((house) => house.stop()));
-  running = [];
-});
+describe.each(shapes)('a conversation with the sample agent, with Switchyard $name', ({ start }) => {
+  let house: DeploymentUnderTest;
+  let agent: DeploymentUnderTest['agent'];
 
-describe('a conversation with the sample agent', () => {
+  beforeAll(async () => {
+    house = await start({ COALESCE_MS: String(COALESCE_MS) });
+    agent = house.agent;
+  });
+
+  afterAll(async () => {
+    await house.stop();
+  });
+
   it('goes over three messages by long-poll, each answered from the agent’s own documents', async () => {
-    const { agent } = await start();
     const session = await agent.createSession({ title: 'a question', metadata: { from: 'a test' } });
     expect(session).toMatchObject({ title: 'a question', metadata: { from: 'a test' }, last_offset: -1 });
 
@@ -24,13 +34,136 @@ describe('a conversation with the sample agent', () => {
     const log = await agent.poll(session.id);
 
     expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
-    expect(wordsOf(log)).toBe(Array(3).fill('user_message acknowledged processing typing assistant_message ready').join(' '));
+    expect(wordsOf(log)).toBe(Array(3).fill(ONE_TURN).join(' '));
     expect(textsOf(log)[0]).toMatch(/2 years|two years|24 months/i);
     expect(await agent.readSession(session.id)).toMatchObject({ status: 'ready', last_offset: log.length - 1 });
   });
 
+  it('sends no deltas unless asked to', async () => {
+    const { id } = await agent.createSession();
+    const following = agent.streamUntil(id, ({ data }) => data.status === 'ready');
+    await agent.say(id, 'How long is the warranty?');
+
+    expect((await following).map(({ event }) => event)).not.toContain('delta');
+  });
+
+  it('cancels the turn for a second message, and answers that', async () => {
+    const { id } = await agent.createSession();
+    await agent.say(id, '!slow 200 How long is the warranty?');
+    await longerThan(COALESCE_MS);
+    await agent.say(id, 'Forget it. How do I descale the machine?');
+    const log = await agent.logUntil(id, nthReady(2));
+
+    expect(wordsOf(log)).toBe(
+      'user_message acknowledged processing typing cancelled ready user_message acknowledged processing typing assistant_message ready',
+    );
+    expect(log[5]?.trace_id).toBe(log[0]?.trace_id);
+  });
+
+  it('answers two messages in one turn that come within the coalescing window', async () => {
+    const { id } = await agent.createSession();
+    await agent.say(id, '!slow 100 How long is the warranty?');
+    await agent.say(id, 'And how do I descale the machine?');
+    const log = await agent.logUntil(id, nthReady(1));
+
+    expect(wordsOf(log)).toBe('user_message acknowledged processing typing user_message assistant_message ready');
+  });
+
+  it('answers a repeated post like the first', async () => {
+    const { id } = await agent.createSession();
+    const post = () =>
+      fetch(`${house.nextAgentUrl()}/sessions/${id}/events`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${house.keys.agentKey}`, 'content-type': 'application/json', 'idempotency-key': 'once' },
+        body: JSON.stringify({ kind: 'user_message', text: 'hello' }),
+      });
+    const [first, second] = [await post(), await post()];
+
+    expect([first.status, second.status]).toEqual([201, 200]);
+    expect(await second.json()).toEqual(await first.json());
+  });
+
+  it('ends a turn whose model fails as an error, with a code, then ready, and the next message is answered', async () => {
+    const { id } = await agent.createSession();
+    await agent.say(id, '!fail 500');
+    const log = await agent.logUntil(id, nthReady(1));
+    expect(wordsOf(log)).toBe('user_message acknowledged processing typing error ready');
+    expect(log[4]).toMatchObject({ error_detail: expect.stringMatching(/^engine_error: /) });
+
+    await agent.say(id, 'How long is the warranty?');
+    expect(wordsOf(await agent.logUntil(id, nthReady(2)))).toMatch(/assistant_message ready$/);
+  });
+
+  it('has one trace, which is the caller’s, in the log of everybody who works on a turn', async () => {
+    const { id } = await agent.createSession();
+    const traceId = 'c0ffee00c0ffee00c0ffee00c0ffee01';
+    await agent.say(id, 'How long is the warranty?', {}, { traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
+    const log = await agent.logUntil(id, nthReady(1));
+    const logged = await eventually(() => {
+      const lines = house.logLines().filter((line) => line.trace_id === traceId);
+      return lines.some(({ msg }) => msg === 'a turn ended') && lines;
+    });
+
+    expect(new Set(log.map((event) => event.trace_id))).toEqual(new Set([traceId]));
+    const steps = [
+      ['agent-gateway', 'a command was accepted'],
+      ['actor-host', 'a turn began'],
+      ['router-worker', 'a router call has ended'],
+      ['actor-host', 'a turn ended'],
+    ];
+    expect(logged.map(({ level, service, msg }) => `${level} ${service} ${msg}`).sort()).toEqual(
+      steps.map(([service, msg]) => `info ${house.cluster === null ? 'standalone' : service} ${msg}`).sort(),
+    );
+    // Ids, and never what was said.
+    expect(JSON.stringify(logged)).not.toContain('warranty');
+  });
+
+  it('gives a turn a trace of its own when the caller has none', async () => {
+    const { id } = await agent.createSession();
+    await agent.say(id, 'How long is the warranty?');
+    const log = await agent.logUntil(id, nthReady(1));
+    const traceId = log[0]?.trace_id;
+    const logged = await eventually(() => {
+      const lines = house.logLines().filter((line) => line.trace_id === traceId);
+      return lines.length >= 4 && lines;
+    });
+
+    expect(traceId).toMatch(/^[0-9a-f]{32}$/);
+    expect(new Set(log.map((event) => event.trace_id))).toEqual(new Set([traceId]));
+    expect(logged.map(({ msg }) => msg).sort()).toEqual(['a command was accepted', 'a router call has ended', 'a turn began', 'a turn ended']);
+  });
+
+  it.each([
+    ['no key', {}],
+    ['another key', { authorization: 'Bearer wrong' }],
+  ])('answers 401 to %s', async (_, headers) => {
+    const response = await fetch(`${house.nextAgentUrl()}/sessions`, { method: 'POST', headers });
+
+    expect(response.status).toBe(401);
+    expect(await response.json()).toMatchObject({ code: 'unauthorized' });
+  });
+
+  it('is live and ready without a key', async () => {
+    for (const path of ['/health', '/health/live', '/health/ready']) {
+      const response = await fetch(`${house.nextAgentUrl()}${path}`);
+      expect([response.status, await response.json()]).toEqual([200, { status: 'ok', service: 'agent-server' }]);
+    }
+  });
+});
+
+describe.each(shapes)('a streamed conversation, with Switchyard $name', ({ start }) => {
+  let house: DeploymentUnderTest;
+
+  beforeAll(async () => {
+    house = await start({ STREAMING: 'true' });
+  });
+
+  afterAll(async () => {
+    await house.stop();
+  });
+
   it('goes over three messages by SSE, with deltas that add up to the message that follows them', async () => {
-    const { agent } = await start({ STREAMING: 'true' });
+    const { agent } = house;
     const { id } = await agent.createSession();
     let last = '';
     for (const text of ['How long is the warranty?', 'What does shipping cost?', 'Goodbye!']) {
@@ -56,115 +189,34 @@ describe('a conversation with the sample agent', () => {
       expect(deltas.map(({ data }) => data.seq)).toEqual(deltas.map((_, place) => place + 1));
     }
   });
+});
 
-  it('sends no deltas unless asked to', async () => {
-    const { agent } = await start();
-    const { id } = await agent.createSession();
-    const following = agent.streamUntil(id, ({ data }) => data.status === 'ready');
-    await agent.say(id, 'How long is the warranty?');
-
-    expect((await following).map(({ event }) => event)).not.toContain('delta');
-  });
-
-  it('cancels the turn for a second message, and answers that', async () => {
-    const { agent } = await start();
-    const { id } = await agent.createSession();
-    await agent.say(id, '!slow 200 How long is the warranty?');
-    await longerThan(COALESCE_MS);
-    await agent.say(id, 'Forget it. How do I descale the machine?');
-    const log = await agent.logUntil(id, nthReady(2));
-
-    expect(wordsOf(log)).toBe(
-      'user_message acknowledged processing typing cancelled ready user_message acknowledged processing typing assistant_message ready',
-    );
-    expect(log[5]?.trace_id).toBe(log[0]?.trace_id);
-  });
-
-  it('answers two messages in one turn that come within the coalescing window', async () => {
-    const { agent } = await start({ COALESCE_MS: '5000' });
-    const { id } = await agent.createSession();
-    await agent.say(id, '!slow 100 How long is the warranty?');
-    await agent.say(id, 'And how do I descale the machine?');
-    const log = await agent.logUntil(id, nthReady(1));
-
-    expect(wordsOf(log)).toBe('user_message acknowledged processing typing user_message assistant_message ready');
-  });
-
-  it('answers a repeated post like the first', async () => {
-    const { agent, url, key } = await start();
-    const { id } = await agent.createSession();
-    const post = () =>
-      fetch(`${url}/sessions/${id}/events`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'idempotency-key': 'once' },
-        body: JSON.stringify({ kind: 'user_message', text: 'hello' }),
-      });
-    const [first, second] = [await post(), await post()];
-
-    expect([first.status, second.status]).toEqual([201, 200]);
-    expect(await second.json()).toEqual(await first.json());
-  });
-
-  it('ends a turn whose model fails as an error, with a code, then ready, and the next message is answered', async () => {
-    const { agent } = await start();
-    const { id } = await agent.createSession();
-    await agent.say(id, '!fail 500');
-    const log = await agent.logUntil(id, nthReady(1));
-    expect(wordsOf(log)).toBe('user_message acknowledged processing typing error ready');
-    expect(log[4]).toMatchObject({ error_detail: expect.stringMatching(/^engine_error: /) });
-
-    await agent.say(id, 'How long is the warranty?');
-    expect(wordsOf(await agent.logUntil(id, nthReady(2)))).toMatch(/assistant_message ready$/);
-  });
-
+describe('a conversation in one process', () => {
   it('keeps the whole log through a kill -9 in the middle of a turn, and goes on', async () => {
     const dataDir = await freeFolder();
-    const first = await start({ DATA_DIR: dataDir });
+    const first = await startIn(dataDir);
     const { id } = await first.agent.createSession();
     await first.agent.say(id, 'How long is the warranty?');
     await first.agent.logUntil(id, nthReady(1));
     await first.agent.say(id, '!slow 100 How do I descale the machine?');
     const before = await first.agent.logUntil(id, (event) => event.offset === 9);
-    await first.house.kill();
+    await first.kill();
 
-    const second = await start({ DATA_DIR: dataDir });
+    const second = await startIn(dataDir);
     const log = await second.agent.logUntil(id, nthReady(2));
     expect(log.slice(0, before.length)).toEqual(before);
     await second.agent.say(id, 'Thank you!');
     const whole = await second.agent.logUntil(id, nthReady(3));
 
     expect(whole.map((event) => event.offset)).toEqual(whole.map((_, place) => place));
-    expect(wordsOf(whole)).toBe(Array(3).fill('user_message acknowledged processing typing assistant_message ready').join(' '));
-  });
-
-  it.each([
-    ['no key', {}],
-    ['another key', { authorization: 'Bearer wrong' }],
-  ])('answers 401 to %s', async (_, headers) => {
-    const { url } = await start();
-    const response = await fetch(`${url}/sessions`, { method: 'POST', headers });
-
-    expect(response.status).toBe(401);
-    expect(await response.json()).toMatchObject({ code: 'unauthorized' });
-  });
-
-  it('is live and ready without a key', async () => {
-    const { url } = await start();
-
-    for (const path of ['/health', '/health/live', '/health/ready']) {
-      const response = await fetch(`${url}${path}`);
-      expect([response.status, await response.json()]).toEqual([200, { status: 'ok', service: 'agent-server' }]);
-    }
+    expect(wordsOf(whole)).toBe(Array(3).fill(ONE_TURN).join(' '));
   });
 });
 
-const COALESCE_MS = 150;
-
-async function start(env: Record<string, string> = {}): Promise<{ house: Standalone; agent: AgentClient; url: string; key: string }> {
-  const house = await startStandalone({ env });
-  running.push(house);
-  const key = house.keys.agentKey;
-  return { house, agent: agentClient(house.agentUrl, key), url: house.agentUrl, key };
+async function startIn(dataDir: string) {
+  const house = await startStandalone({ dataDir });
+  onTestFinished(async () => void (await house.stop()));
+  return { agent: agentClient(house.agentUrl, house.keys.agentKey), kill: house.kill };
 }
 
 /** Waits out a window of time, which is what is being tested. */

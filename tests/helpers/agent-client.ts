@@ -6,7 +6,7 @@ export interface AgentClient {
   createSession(body?: object): Promise<SessionRecord>;
   readSession(sessionId: string): Promise<SessionRecord>;
   /** Posts a customer's message and returns its event. */
-  say(sessionId: string, text: string, fields?: object): Promise<ConversationEvent>;
+  say(sessionId: string, text: string, fields?: object, headers?: Record<string, string>): Promise<ConversationEvent>;
   /** The log from an offset on, as one answer of the long-poll. */
   poll(sessionId: string, minOffset?: number, query?: string): Promise<ConversationEvent[]>;
   /** Long-polls until an event fits, and returns the whole log up to there. */
@@ -23,12 +23,14 @@ interface SseFrame {
 
 const PATIENCE_MS = 20_000;
 
-export function agentClient(url: string, key: string): AgentClient {
+/** @param address where every request goes, or a function that says where the next one goes */
+export function agentClient(address: string | (() => string), key: string): AgentClient {
+  const urlOf = (path: string) => `${typeof address === 'string' ? address : address()}${path}`;
   const authorization = { authorization: `Bearer ${key}` };
   const json = { ...authorization, 'content-type': 'application/json' };
 
   async function read<Body>(path: string, init: RequestInit, status: number): Promise<Body> {
-    const response = await fetch(`${url}${path}`, { signal: AbortSignal.timeout(PATIENCE_MS), ...init });
+    const response = await fetch(urlOf(path), { signal: AbortSignal.timeout(PATIENCE_MS), ...init });
     if (response.status !== status) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
     return (await response.json()) as Body;
   }
@@ -36,8 +38,10 @@ export function agentClient(url: string, key: string): AgentClient {
   const client: AgentClient = {
     createSession: (body = {}) => read('/sessions', { method: 'POST', headers: json, body: JSON.stringify(body) }, 201),
     readSession: (sessionId) => read(`/sessions/${sessionId}`, { headers: authorization }, 200),
-    say: (sessionId, text, fields = {}) =>
-      read(`/sessions/${sessionId}/events`, { method: 'POST', headers: json, body: JSON.stringify({ kind: 'user_message', text, ...fields }) }, 201),
+    say: (sessionId, text, fields = {}, headers = {}) => {
+      const body = JSON.stringify({ kind: 'user_message', text, ...fields });
+      return read(`/sessions/${sessionId}/events`, { method: 'POST', headers: { ...json, ...headers }, body }, 201);
+    },
     poll: (sessionId, minOffset = 0, query = '') => read(`/sessions/${sessionId}/events?min_offset=${minOffset}${query}`, { headers: authorization }, 200),
     logUntil: async (sessionId, fits) => {
       const log: ConversationEvent[] = [];
@@ -51,7 +55,7 @@ export function agentClient(url: string, key: string): AgentClient {
     streamUntil: async (sessionId, fits, headers = {}) => {
       const leave = new AbortController();
       const signal = AbortSignal.any([leave.signal, AbortSignal.timeout(PATIENCE_MS)]);
-      const response = await fetch(`${url}/sessions/${sessionId}/events`, { headers: { ...authorization, accept: 'text/event-stream', ...headers }, signal });
+      const response = await fetch(urlOf(`/sessions/${sessionId}/events`), { headers: { ...authorization, accept: 'text/event-stream', ...headers }, signal });
       const frames: SseFrame[] = [];
       for await (const frame of framesOf(response)) {
         frames.push(frame);

@@ -33,6 +33,8 @@ interface ClusterOptions {
   roles?: Partial<Record<Role, number>>;
   /** Settings of every process, on top of an environment without any. */
   env?: Record<string, string>;
+  /** Each line that a process prints. */
+  onLine?: (line: string) => void;
 }
 
 const running = new Set<Running>();
@@ -45,10 +47,11 @@ afterAll(async () => {
  * Starts every service as processes of its own on servers of its own, on the scripted model and the sample agent, and waits until all are
  * ready. What is still running when the test file ends is killed.
  */
-export async function startCluster({ roles = {}, env = {} }: ClusterOptions = {}): Promise<Cluster> {
+export async function startCluster({ roles = {}, env = {}, onLine }: ClusterOptions = {}): Promise<Cluster> {
   const keys = newKeys(env);
   const cluster = await start({
     counts: roles,
+    ...(onLine === undefined ? {} : { onLine }),
     natsConfig: natsServerConfig(),
     routerConfig: builtInRouter({ openAi: null }),
     environment: { ...withKeys(plainEnvironment(), keys), HOUSE_SECRET: keys.houseSecret, MANIFEST: `${root}examples/acme-support/manifest.yaml`, ...env },

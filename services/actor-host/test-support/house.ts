@@ -21,8 +21,11 @@ export interface Stores {
   close(): Promise<void>;
 }
 
-/** What happens to the next commits: the connection breaks before or after the statement was carried out. */
-type CommitFault = 'before' | 'after';
+/**
+ * What happens to the next commits: the connection breaks before or after the statement was carried out, or long before it is (`late`),
+ * or the host dies there.
+ */
+export type CommitFault = 'before' | 'after' | 'late' | 'die-before' | 'die-after';
 
 export interface HostUnderTest {
   id: string;
@@ -35,6 +38,11 @@ export interface HostUnderTest {
   wake(): void;
   /** The broker does not say any more how its log stands, until the returned function is called. */
   stallLog(): () => void;
+  /** Ends what is left of a host that has died, without waiting: nothing of it reaches the database any more. */
+  bury(): Promise<void>;
+  isBuried(): boolean;
+  /** Whether it has died, by `die` or at a commit. */
+  isDead(): boolean;
 }
 
 export interface House {
@@ -59,7 +67,7 @@ export interface House {
   close(): Promise<void>;
 }
 
-export interface RunRow {
+interface RunRow {
   id: string;
   sessionId: string;
   ephemeral: boolean;
@@ -69,10 +77,14 @@ export interface RunRow {
   callbackUrl: string | null;
   timeoutMs: number;
   expiresInMs: number;
+  traceId: string;
 }
 
 /** Quick enough for tests, slow enough for a busy machine. */
 export const quickTimes = { beatMs: 100, deadAfterMs: 1_000, dropAfterMs: 800 };
+
+/** After the host's first look at what became of a commit, and about when it tries again. */
+const LATE_MS = 55;
 
 export async function openHouse(stores: Stores): Promise<House> {
   const database = await stores.openDatabase();
@@ -132,7 +144,7 @@ export async function openHouse(stores: Stores): Promise<House> {
       listen();
     },
     async close() {
-      await Promise.all(hosts.map((host) => host.stop()));
+      await Promise.all(hosts.filter((host) => !host.isBuried()).map((host) => host.stop()));
       await bus.close();
       await stores.close();
     },
@@ -170,6 +182,7 @@ async function startHost(stores: Stores, config: Partial<ActorHostDeps['config']
     log: silentLog,
   });
   let stopped: Promise<void> | null = null;
+  let isBuried = false;
   return {
     id,
     faults,
@@ -177,7 +190,7 @@ async function startHost(stores: Stores, config: Partial<ActorHostDeps['config']
       link.mend();
       link.wake();
       gate.open();
-      stopped ??= host.stop();
+      stopped ??= host.stop().then(() => link.settled());
       return stopped;
     },
     die: () => link.cut(),
@@ -187,6 +200,16 @@ async function startHost(stores: Stores, config: Partial<ActorHostDeps['config']
       gate.shut();
       return () => gate.open();
     },
+    bury: () => {
+      isBuried = true;
+      link.refuse();
+      link.wake();
+      gate.open();
+      stopped ??= host.stop();
+      return stopped;
+    },
+    isBuried: () => isBuried,
+    isDead: () => link.isCut,
   };
 }
 
@@ -241,10 +264,16 @@ function stallable(bus: Bus, gate: Gate): Bus {
 class FaultyLink {
   readonly #faults: CommitFault[];
   readonly #gate = new Gate();
+  readonly #late = new Set<Promise<unknown>>();
   #isCut = false;
+  #isRefused = false;
 
   constructor(faults: CommitFault[]) {
     this.#faults = faults;
+  }
+
+  get isCut(): boolean {
+    return this.#isCut;
   }
 
   cut(): void {
@@ -253,6 +282,16 @@ class FaultyLink {
 
   mend(): void {
     this.#isCut = false;
+  }
+
+  /** Nothing passes, and there is no use in trying again. */
+  refuse(): void {
+    this.#isRefused = true;
+  }
+
+  /** Every statement that was held back has been carried out. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#late);
   }
 
   pause(): void {
@@ -273,16 +312,29 @@ class FaultyLink {
       query: async (statement, parameters) => {
         await this.#pass();
         const fault = typeof statement !== 'string' && statement.name === 'commit' ? this.#faults.shift() : undefined;
-        if (fault === 'before') throw lost();
+        if (fault === 'late') this.#carryOutLate(() => database.query(statement, parameters));
+        if (fault === 'die-before') this.cut();
+        if (fault === 'before' || fault === 'late' || fault === 'die-before') throw lost();
         const result = await database.query<never>(statement, parameters);
-        if (fault === 'after') throw lost();
+        if (fault === 'die-after') this.cut();
+        if (fault === 'after' || fault === 'die-after') throw lost();
         return result;
       },
     };
   }
 
+  /** As a server does that has the statement in hand when the connection breaks: the host looks, finds nothing, and tries again meanwhile. */
+  #carryOutLate(statement: () => Promise<unknown>): void {
+    const late: Promise<unknown> = new Promise((resolve) => setTimeout(resolve, LATE_MS))
+      .then(statement)
+      .catch(() => {})
+      .finally(() => this.#late.delete(late));
+    this.#late.add(late);
+  }
+
   async #pass(): Promise<void> {
     await this.#gate.pass();
+    if (this.#isRefused) throw new Error('the host is gone');
     if (this.#isCut) throw lost();
   }
 }
@@ -294,6 +346,7 @@ function lost(): Error {
 async function acceptRun(database: Database, run: Partial<RunRow> & { id: string }): Promise<void> {
   const { id, sessionId = 'ses_run', ephemeral = true, routineId = 'triage', input = { claim: 'broken' } } = run;
   const { metadata = { order: 7 }, callbackUrl = 'https://example.com/callback', timeoutMs = 60_000, expiresInMs = 120_000 } = run;
+  const { traceId = 'f'.repeat(32) } = run;
   await database.query(
     `insert into runs (id, p, session_id, customer_id, ephemeral, routine_id, idempotency_key, bundle_hash, state, input, metadata, callback_url,
        trace_id, timeout_ms, expires_at, created_at)
@@ -308,7 +361,7 @@ async function acceptRun(database: Database, run: Partial<RunRow> & { id: string
       JSON.stringify(input),
       metadata === null ? null : JSON.stringify(metadata),
       callbackUrl,
-      'f'.repeat(32),
+      traceId,
       timeoutMs,
       new Date(Date.now() + expiresInMs),
       new Date(),

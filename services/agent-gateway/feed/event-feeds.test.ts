@@ -182,16 +182,17 @@ describe('a log that is shorter than it was said to be', () => {
     expect(offsetsOf(await waiting)).toEqual([0]);
   });
 
-  it('is not read again and again for one who listens, and brings the next event', async () => {
+  it('is not read again and again for one who listens, and who gets the next event', async () => {
     const app = house.app();
     const sessionId = await newSession(app);
     const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+    await house.afterPages(1, () => overstate(sessionId, 7));
 
-    for (let n = 0; n < 3; n += 1) overstate(sessionId, 7);
+    for (let n = 0; n < 20; n += 1) await house.database.query('select 1'); // there is one connection: who reads on reads in between
+    expect(house.queries).toEqual(['agent-gateway-page']);
     await house.owner.append(sessionId, SAY('a'));
 
     expect(offsetsOf(await waiting)).toEqual([0]);
-    expect(house.queries.length).toBeLessThan(6);
   });
 });
 

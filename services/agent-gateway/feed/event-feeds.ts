@@ -7,7 +7,7 @@ import { within } from '../within.ts';
 import { noticeOf } from './notice.ts';
 import { everything, type LoggedEvent, type SessionLog } from './session-log.ts';
 
-export interface FeedListener {
+interface FeedListener {
   /** News in the order of the log: the events from where the last call ended up to, and without, `head`. */
   onEvents(events: readonly LoggedEvent[], head: number): void;
   /** The session was deleted: nothing comes any more. Called once at most. */

@@ -4,13 +4,13 @@ import type { ReadinessGate } from '../readiness.ts';
 
 const HEALTHY = { status: 'ok', service: 'agent-server' } as const;
 
-/** GET /health/live: the process runs. GET /health/ready and /health: it can serve requests; else 503 with why not. Without a key. */
+/** GET /health/live: the process runs. GET /health/ready and /health: it can serve requests; else 503 with why not. Without a key, and by HEAD too. */
 export function health({ gate }: { gate: ReadinessGate }): FastifyPluginAsync {
   const config = { isPublic: true };
   return async (app) => {
-    app.get('/health/live', { config }, async () => HEALTHY);
+    app.get('/health/live', { config, exposeHeadRoute: true }, async () => HEALTHY);
     for (const path of ['/health', '/health/ready']) {
-      app.get(path, { config }, async (_request, reply) => {
+      app.get(path, { config, exposeHeadRoute: true }, async (_request, reply) => {
         const status = await gate.check();
         return status === 'ready' ? HEALTHY : reply.code(503).send({ status });
       });

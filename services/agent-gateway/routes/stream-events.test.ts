@@ -1,12 +1,8 @@
-import { get } from 'node:http';
-import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
-import { sseFrame } from '#bus/messages/frame.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { ulid } from '#shared/ids.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { buildApp } from '../app.ts';
@@ -16,7 +12,6 @@ import { countedBus } from '../test-support/counted-bus.ts';
 import type { EventClient } from '../test-support/event-source.ts';
 import { gatewaysOf } from '../test-support/gateways.ts';
 import { BEARER, type House, newSession as newSessionOf, openHouse } from '../test-support/house.ts';
-import { until } from '../test-support/until.ts';
 
 let house: House;
 const { start, newSession, stream, stopAll } = gatewaysOf(() => house);
@@ -182,88 +177,6 @@ describe('an event stream', () => {
     expect((await stream(gateway, sessionId)).status).toBe(404);
   });
 
-  it('is dropped when its client reads nothing, and nobody else notices', async () => {
-    const gateway = await start();
-    const sessionId = await newSession(gateway);
-    const reading = await stream(gateway, sessionId);
-    const { hostname, port } = new URL(gateway.url);
-    const socket = connect(Number(port), hostname).on('error', () => {});
-    let isClosed = false;
-    socket.on('close', () => {
-      isClosed = true;
-    });
-    socket.write(`GET /sessions/${sessionId}/events HTTP/1.1\r\nhost: x\r\nauthorization: ${BEARER.authorization}\r\naccept: text/event-stream\r\n\r\n`);
-    await until(() => socket.bytesRead > 0, 'the beginning of the stream');
-    socket.pause();
-
-    // More than the buffers of two kernels and ours can take together.
-    const events = 40;
-    for (let n = 0; n < events; n += 1) {
-      await house.owner.append(sessionId, SAY('x'.repeat(512 * 1_024)));
-      await reading.waitFor('each event', () => reading.events.length === n + 1);
-    }
-    socket.resume();
-
-    await until(() => isClosed, 'the end of the connection');
-    expect(socket.bytesRead).toBeLessThan(events * 512 * 1_024);
-  });
-
-  it('takes the largest event to a client that catches up slowly, whole and with nothing in between', async () => {
-    const stalledMs = 1_000;
-    const gateway = await start({ waits: { stalledMs, heartbeatMs: 20 } });
-    const sessionId = await newSession(gateway);
-    const [event] = await house.owner.append(sessionId, SAY('x'.repeat(4 * 1_024 * 1_024)));
-    const whole = `id: 0\nevent: assistant_message\ndata: ${JSON.stringify(event)}\n\n`;
-    const pieces: Buffer[] = [];
-    let size = 0;
-    let isClosed = false;
-    const startedAtMs = performance.now();
-    const request = get(`${gateway.url}/sessions/${sessionId}/events`, { headers: { ...BEARER, accept: 'text/event-stream' } }, (response) => {
-      response.on('data', (bytes: Buffer) => {
-        pieces.push(bytes);
-        size += bytes.length;
-        // As on a slow line: never idle for long, and far from done when the time of one that has stopped is over.
-        response.pause();
-        setTimeout(() => response.resume(), 15);
-      });
-      response.on('error', () => {});
-      response.on('close', () => {
-        isClosed = true;
-      });
-    });
-    request.on('error', () => {});
-
-    await until(() => size > whole.length + 1_000 || isClosed, 'the whole event, and heartbeats', 30_000);
-    request.destroy();
-
-    expect(performance.now() - startedAtMs).toBeGreaterThan(stalledMs);
-    expect(Buffer.concat(pieces).toString('utf8').includes(whole)).toBe(true);
-  }, 60_000);
-
-  it('is dropped when its client takes nothing while it catches up', async () => {
-    const gateway = await start({ waits: { stalledMs: 50 } });
-    const sessionId = await newSession(gateway);
-    const size = 16 * 1_024 * 1_024;
-    await house.owner.append(sessionId, SAY('x'.repeat(size)));
-    const { hostname, port } = new URL(gateway.url);
-    const socket = connect(Number(port), hostname).on('error', () => {});
-    let isClosed = false;
-    socket.on('close', () => {
-      isClosed = true;
-    });
-    socket.write(`GET /sessions/${sessionId}/events HTTP/1.1\r\nhost: x\r\nauthorization: ${BEARER.authorization}\r\naccept: text/event-stream\r\n\r\n`);
-    await until(() => socket.bytesRead > 0, 'the beginning of the stream');
-    socket.pause();
-    // Another client is served meanwhile, and by its end the first one has been idle for longer than it may.
-    const other = await stream(gateway, sessionId);
-    await other.waitFor('the event', () => other.events.length === 1);
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    socket.resume();
-
-    await until(() => isClosed, 'the end of the connection');
-    expect(socket.bytesRead).toBeLessThan(size);
-  }, 30_000);
-
   it('does not read a log again and again that is shorter than it was said to be, and goes on with what comes', async () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
@@ -279,106 +192,5 @@ describe('an event stream', () => {
     await client.waitFor('the event', () => client.events.length === 1);
 
     expect(house.queries.length).toBeLessThan(4);
-  });
-});
-
-describe('deltas', () => {
-  const call = () => `trn_${ulid()}-1`;
-  const publish = (sessionId: string, callId: string, seq: number, text: string) =>
-    house.bus.tokens.publish(
-      subjectOf(addresses.tokens, sessionId, callId),
-      sseFrame('content', callId, 1, seq, `data: ${JSON.stringify({ choices: [{ delta: { content: text } }] })}\n\n`),
-    );
-  const partsOf = (client: EventClient) =>
-    client.events.filter(({ id }) => id === undefined).map(({ event, data }) => ({ event, data: JSON.parse(data) as Record<string, unknown> }));
-
-  it('do not exist where replies are shown whole', async () => {
-    const gateway = await start({ streaming: false });
-    const sessionId = await newSession(gateway);
-    const client = await stream(gateway, sessionId);
-
-    publish(sessionId, call(), 1, 'Hel');
-    await house.owner.append(sessionId, SAY('Hello'));
-    await client.waitFor('the message', () => client.events.length > 0);
-
-    expect(partsOf(client)).toEqual([]);
-  });
-
-  it('show a reply while it is made, until it is in the log', async () => {
-    const gateway = await start({ streaming: true });
-    const sessionId = await newSession(gateway);
-    const client = await stream(gateway, sessionId);
-    const callId = call();
-    const messageId = callId.replace('trn_', 'evt_');
-
-    publish(sessionId, callId, 1, 'Hel');
-    publish(sessionId, callId, 2, 'lo');
-    await client.waitFor('the deltas', () => client.events.length === 2);
-    await house.owner.append(sessionId, { ...SAY('Hello'), id: messageId }, STATUS('ready'));
-    await client.waitFor('the message', () => client.events.length === 4);
-    publish(sessionId, callId, 3, '!');
-    await house.owner.append(sessionId, SAY('next'));
-    await client.waitFor('the next message', () => client.events.length === 5);
-
-    expect(partsOf(client)).toEqual([
-      { event: 'delta', data: { message_id: messageId, seq: 1, text: 'Hel' } },
-      { event: 'delta', data: { message_id: messageId, seq: 2, text: 'lo' } },
-    ]);
-    expect(idsOf(client)).toEqual([0, 1, 2]);
-  });
-
-  it('end with a word when the reply is cancelled, before the status says so', async () => {
-    const gateway = await start({ streaming: true });
-    const sessionId = await newSession(gateway);
-    const client = await stream(gateway, sessionId);
-    const callId = call();
-    const messageId = callId.replace('trn_', 'evt_');
-    publish(sessionId, callId, 1, 'Hel');
-    await client.waitFor('a delta', () => client.events.length === 1);
-
-    await house.owner.append(sessionId, STATUS('cancelled'), STATUS('ready'));
-    await client.waitFor('the statuses', () => client.events.length === 4);
-
-    expect(client.events.map(({ event }) => event)).toEqual(['delta', 'delta', 'status', 'status']);
-    expect(partsOf(client)[1]?.data).toEqual({ message_id: messageId, seq: 2, cancelled: true });
-  });
-
-  it('begin with the text so far for a reader who comes in the middle', async () => {
-    const gateway = await start({ streaming: true });
-    const sessionId = await newSession(gateway);
-    await house.owner.append(sessionId, STATUS('ready'), STATUS('acknowledged'));
-    // Begun after the turn before it was over: by its id it would be counted among what is over otherwise.
-    const callId = call();
-    const messageId = callId.replace('trn_', 'evt_');
-    publish(sessionId, callId, 1, 'Hel');
-
-    const first = await stream(gateway, sessionId);
-    await first.waitFor('the log', () => idsOf(first).length === 2);
-    publish(sessionId, callId, 2, 'lo');
-    await first.waitFor('the text so far', () => partsOf(first).length === 1);
-    const second = await stream(gateway, sessionId);
-    await second.waitFor('the text so far', () => partsOf(second).length === 1);
-    publish(sessionId, callId, 3, '!');
-    await second.waitFor('a delta', () => partsOf(second).length === 2);
-    await first.waitFor('a delta', () => partsOf(first).length === 2);
-
-    for (const client of [first, second]) {
-      expect(partsOf(client)).toEqual([
-        { event: 'snapshot', data: { message_id: messageId, seq: 1, text: 'Hello' } },
-        { event: 'delta', data: { message_id: messageId, seq: 2, text: '!' } },
-      ]);
-    }
-  });
-
-  it('are left out for a reader who filters messages out', async () => {
-    const gateway = await start({ streaming: true });
-    const sessionId = await newSession(gateway);
-    const client = await stream(gateway, sessionId, 'kinds=status');
-
-    publish(sessionId, call(), 1, 'Hel');
-    await house.owner.append(sessionId, STATUS('ready'));
-    await client.waitFor('the status', () => client.events.length === 1);
-
-    expect(partsOf(client)).toEqual([]);
   });
 });

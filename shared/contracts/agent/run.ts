@@ -58,5 +58,3 @@ export const listRunsQuery = z.object({
   /** `next_cursor` of the page before. */
   cursor: z.string().max(512).optional(),
 });
-
-export type ListRunsQuery = z.infer<typeof listRunsQuery>;

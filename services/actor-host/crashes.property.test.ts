@@ -1,0 +1,56 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { embeddedStores } from './test-support/embedded-stores.ts';
+import { openHouse } from './test-support/house.ts';
+import { Life } from './test-support/life.ts';
+import { holdRules } from './test-support/life-rules.ts';
+import { steps } from './test-support/life-steps.ts';
+
+/** More in a night than in a suite: CRASH_TEST_SECONDS. A failure names its seed; CRASH_TEST_SEED begins there again. */
+const SECONDS = Number(process.env['CRASH_TEST_SECONDS'] ?? 40);
+const FIRST_SEED = Number(process.env['CRASH_TEST_SEED'] ?? Date.now() % 1_000_000_000);
+
+const stores = embeddedStores({
+  openDatabase: () => openPglite({ folder: null }),
+  openBus: (database) => openMemoryBus({ database, clock: systemClock, log: silentLog }),
+});
+const graves: Promise<void>[] = [];
+
+beforeAll(async () => {
+  await stores.open();
+}, 60_000);
+afterAll(async () => {
+  await Promise.all(graves);
+  await stores.close();
+}, 60_000);
+
+describe('sessions and runs, whatever happens to their hosts', () => {
+  it(
+    'keep their logs whole, end every turn, and settle every run once',
+    async () => {
+      const life = fc.asyncProperty(steps, async (sequence) => {
+        const house = await openHouse(await stores.open());
+        const one = new Life(house, graves);
+        try {
+          await one.begin();
+          for (const step of sequence) await one.do(step);
+          await one.end();
+          await holdRules(house, one.lived);
+        } finally {
+          await one.close();
+        }
+      });
+      const untilMs = performance.now() + SECONDS * 1_000;
+      let lives = 0;
+      // Each under a seed of its own, so that no more begin when the time is over.
+      for (; performance.now() < untilMs; lives += 1) await fc.assert(life, { seed: FIRST_SEED + lives, numRuns: 1, endOnFailure: true });
+      console.log(`${lives} lives from seed ${FIRST_SEED}`);
+      expect(lives).toBeGreaterThan(0);
+    },
+    SECONDS * 1_000 + 60_000,
+  );
+});

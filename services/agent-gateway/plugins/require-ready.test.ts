@@ -1,0 +1,76 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { bundleWith } from '../test-support/bundle.ts';
+import { BEARER, type House, newSession, openHouse, post } from '../test-support/house.ts';
+import { until } from '../test-support/until.ts';
+
+let house: House;
+beforeAll(async () => {
+  const database = await openPglite({ folder: null });
+  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+}, 60_000);
+afterEach(() => house.closeApps());
+afterAll(() => house.close());
+
+describe('a bus that is nearly full', () => {
+  it('refuses whatever brings work with 503 and a time to come again, and nothing else', async () => {
+    let hasRoom = true;
+    const app = house.app({ bundle: bundleWith({ id: 'triage' }), bus: { ...house.bus, hasRoom: () => hasRoom } });
+    const sessionId = await newSession(app);
+    const { run_id } = (
+      await app.inject({ method: 'POST', url: '/routines/triage/trigger', headers: BEARER, payload: { callback_url: 'https://example.com/' } })
+    ).json();
+    const commands = house.owner.commands.filter((command) => command.sessionId === sessionId).length;
+    hasRoom = false;
+
+    const refused = [
+      ['POST', '/sessions'],
+      ['POST', `/sessions/${sessionId}/events`],
+      ['DELETE', `/sessions/${sessionId}`],
+      ['POST', '/routines/triage/trigger'],
+      ['POST', '/routines/nobody/trigger'],
+    ] as const;
+    for (const [method, url] of refused) {
+      const reply = await app.inject({ method, url, headers: BEARER });
+      expect(reply.statusCode).toBe(503);
+      expect(reply.headers['retry-after']).toBe('1');
+      expect(reply.json()).toMatchObject({ code: 'not_ready' });
+    }
+    for (const url of [`/sessions/${sessionId}`, `/sessions/${sessionId}/events?wait_for_data=0`, `/runs/${run_id}`, '/runs', '/health/ready']) {
+      expect((await app.inject({ url, headers: BEARER })).statusCode).toBe(200);
+    }
+    hasRoom = true;
+    expect((await app.inject({ method: 'DELETE', url: `/sessions/${sessionId}`, headers: BEARER })).statusCode).toBe(204);
+    expect(house.owner.commands.filter((command) => command.sessionId === sessionId)).toHaveLength(commands + 1);
+  });
+});
+
+describe('a database that goes away', () => {
+  it('is shown by the first statement that fails; all are refused at once until it is back', async () => {
+    let isAway = false;
+    const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+    const database: Database = {
+      ...house.database,
+      query: (statement, parameters) => (isAway ? Promise.reject(away) : house.database.query(statement, parameters)),
+    };
+    const app = house.app({ database, waits: { bootCheckMs: 10 } });
+    const sessionId = await newSession(app);
+    const commands = house.owner.commands.length;
+    isAway = true;
+
+    expect((await app.inject({ url: `/sessions/${sessionId}`, headers: BEARER })).statusCode).toBe(503);
+    await until(async () => (await post(app, sessionId, { kind: 'user_message', text: 'Hello' })).statusCode === 503, 'refusals');
+    expect((await app.inject({ url: '/health/ready' })).json()).toEqual({ status: 'unavailable' });
+    const refusedFrom = house.owner.commands.length;
+    expect((await post(app, sessionId, { kind: 'user_message', text: 'Hello' })).json()).toMatchObject({ code: 'not_ready' });
+    expect(house.owner.commands.length).toBe(refusedFrom);
+    expect(refusedFrom - commands).toBeLessThan(5);
+    isAway = false;
+
+    await until(async () => (await app.inject({ url: `/sessions/${sessionId}`, headers: BEARER })).statusCode === 200, 'answers');
+  });
+});

@@ -1,0 +1,125 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { sseFrame } from '#bus/messages/frame.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
+import { systemClock } from '#shared/clock.ts';
+import { ulid } from '#shared/ids.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import type { EventClient } from '../test-support/event-source.ts';
+import { gatewaysOf } from '../test-support/gateways.ts';
+import { type House, openHouse } from '../test-support/house.ts';
+
+let house: House;
+const { start, newSession, stream, stopAll } = gatewaysOf(() => house);
+beforeAll(async () => {
+  const database = await openPglite({ folder: null });
+  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+}, 60_000);
+afterEach(() => stopAll());
+afterAll(() => house.close());
+
+const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
+const STATUS = (status: 'acknowledged' | 'cancelled' | 'ready') => ({ kind: 'status', status, stage: null, error_detail: null }) as const;
+const idsOf = (client: EventClient) => client.events.filter(({ id }) => id !== undefined).map(({ id }) => Number(id));
+
+describe('deltas', () => {
+  const call = () => `trn_${ulid()}-1`;
+  const publish = (sessionId: string, callId: string, seq: number, text: string) =>
+    house.bus.tokens.publish(
+      subjectOf(addresses.tokens, sessionId, callId),
+      sseFrame('content', callId, 1, seq, `data: ${JSON.stringify({ choices: [{ delta: { content: text } }] })}\n\n`),
+    );
+  const partsOf = (client: EventClient) =>
+    client.events.filter(({ id }) => id === undefined).map(({ event, data }) => ({ event, data: JSON.parse(data) as Record<string, unknown> }));
+
+  it('do not exist where replies are shown whole', async () => {
+    const gateway = await start({ streaming: false });
+    const sessionId = await newSession(gateway);
+    const client = await stream(gateway, sessionId);
+
+    publish(sessionId, call(), 1, 'Hel');
+    await house.owner.append(sessionId, SAY('Hello'));
+    await client.waitFor('the message', () => client.events.length > 0);
+
+    expect(partsOf(client)).toEqual([]);
+  });
+
+  it('show a reply while it is made, until it is in the log', async () => {
+    const gateway = await start({ streaming: true });
+    const sessionId = await newSession(gateway);
+    const client = await stream(gateway, sessionId);
+    const callId = call();
+    const messageId = callId.replace('trn_', 'evt_');
+
+    publish(sessionId, callId, 1, 'Hel');
+    publish(sessionId, callId, 2, 'lo');
+    await client.waitFor('the deltas', () => client.events.length === 2);
+    await house.owner.append(sessionId, { ...SAY('Hello'), id: messageId }, STATUS('ready'));
+    await client.waitFor('the message', () => client.events.length === 4);
+    publish(sessionId, callId, 3, '!');
+    await house.owner.append(sessionId, SAY('next'));
+    await client.waitFor('the next message', () => client.events.length === 5);
+
+    expect(partsOf(client)).toEqual([
+      { event: 'delta', data: { message_id: messageId, seq: 1, text: 'Hel' } },
+      { event: 'delta', data: { message_id: messageId, seq: 2, text: 'lo' } },
+    ]);
+    expect(idsOf(client)).toEqual([0, 1, 2]);
+  });
+
+  it('end with a word when the reply is cancelled, before the status says so', async () => {
+    const gateway = await start({ streaming: true });
+    const sessionId = await newSession(gateway);
+    const client = await stream(gateway, sessionId);
+    const callId = call();
+    const messageId = callId.replace('trn_', 'evt_');
+    publish(sessionId, callId, 1, 'Hel');
+    await client.waitFor('a delta', () => client.events.length === 1);
+
+    await house.owner.append(sessionId, STATUS('cancelled'), STATUS('ready'));
+    await client.waitFor('the statuses', () => client.events.length === 4);
+
+    expect(client.events.map(({ event }) => event)).toEqual(['delta', 'delta', 'status', 'status']);
+    expect(partsOf(client)[1]?.data).toEqual({ message_id: messageId, seq: 2, cancelled: true });
+  });
+
+  it('begin with the text so far for a reader who comes in the middle', async () => {
+    const gateway = await start({ streaming: true });
+    const sessionId = await newSession(gateway);
+    await house.owner.append(sessionId, STATUS('ready'), STATUS('acknowledged'));
+    // Begun after the turn before it was over: by its id it would be counted among what is over otherwise.
+    const callId = call();
+    const messageId = callId.replace('trn_', 'evt_');
+    publish(sessionId, callId, 1, 'Hel');
+
+    const first = await stream(gateway, sessionId);
+    await first.waitFor('the log', () => idsOf(first).length === 2);
+    publish(sessionId, callId, 2, 'lo');
+    await first.waitFor('the text so far', () => partsOf(first).length === 1);
+    const second = await stream(gateway, sessionId);
+    await second.waitFor('the text so far', () => partsOf(second).length === 1);
+    publish(sessionId, callId, 3, '!');
+    await second.waitFor('a delta', () => partsOf(second).length === 2);
+    await first.waitFor('a delta', () => partsOf(first).length === 2);
+
+    for (const client of [first, second]) {
+      expect(partsOf(client)).toEqual([
+        { event: 'snapshot', data: { message_id: messageId, seq: 1, text: 'Hello' } },
+        { event: 'delta', data: { message_id: messageId, seq: 2, text: '!' } },
+      ]);
+    }
+  });
+
+  it('are left out for a reader who filters messages out', async () => {
+    const gateway = await start({ streaming: true });
+    const sessionId = await newSession(gateway);
+    const client = await stream(gateway, sessionId, 'kinds=status');
+
+    publish(sessionId, call(), 1, 'Hel');
+    await house.owner.append(sessionId, STATUS('ready'));
+    await client.waitFor('the status', () => client.events.length === 1);
+
+    expect(partsOf(client)).toEqual([]);
+  });
+});

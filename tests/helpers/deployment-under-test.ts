@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import { type AgentClient, agentClient } from './agent-client.ts';
+import { type Cluster, startCluster } from './start-cluster.ts';
+import { startStandalone } from './start-standalone.ts';
+
+/** A deployment of either shape, seen from outside. */
+export interface DeploymentUnderTest {
+  /** Of the next router gateway: those of a cluster take turns, so what one did is seen at another. */
+  nextRouterUrl(): string;
+  nextAgentUrl(): string;
+  keys: { routerKey: string; agentKey: string };
+  /** Speaks to the agent gateways in turn. */
+  agent: AgentClient;
+  /** What its processes have logged so far. */
+  logLines(): LogLine[];
+  /** What its processes have printed last, for the message of a test that fails. */
+  output(): string;
+  /** Null for the one process. */
+  cluster: Cluster | null;
+  /** Ends it in order. @throws with what was printed when a process did not end well */
+  stop(): Promise<void>;
+}
+
+const logLine = z.looseObject({ level: z.string(), service: z.string(), msg: z.string(), trace_id: z.string().optional() });
+type LogLine = z.infer<typeof logLine>;
+
+interface Shape {
+  /** For the names of tests. */
+  name: string;
+  /** Starts one, on the scripted model, and waits until it is ready. @param env settings of every process */
+  start(env?: Record<string, string>): Promise<DeploymentUnderTest>;
+}
+
+const TWO_OF_EACH = { 'router-gateway': 2, 'agent-gateway': 2, 'actor-host': 2, 'router-worker': 2, 'effect-worker': 2 };
+/** Enough for every line of a file's cases; a deployment that logs more than this has a fault of its own. */
+const MAX_LINES = 200_000;
+
+/** Both shapes of a deployment. What holds on one holds on the other. */
+export const shapes: readonly Shape[] = [
+  { name: 'in one process', start: inOneProcess },
+  { name: 'as a cluster', start: asCluster },
+];
+
+async function inOneProcess(env: Record<string, string> = {}): Promise<DeploymentUnderTest> {
+  const house = await startStandalone({ env: { LOG_LEVEL: 'info', ...env } });
+  return {
+    nextRouterUrl: () => house.routerUrl,
+    nextAgentUrl: () => house.agentUrl,
+    keys: house.keys,
+    agent: agentClient(house.agentUrl, house.keys.agentKey),
+    // The last one may not be whole yet.
+    logLines: () => house.output().split('\n').slice(0, -1).flatMap(logLineOf),
+    output: house.output,
+    cluster: null,
+    stop: async () => {
+      const { code, signal } = await house.stop();
+      if (code !== 0) throw new Error(`it ended with ${signal ?? code}; it printed:\n${house.output()}`);
+    },
+  };
+}
+
+async function asCluster(env: Record<string, string> = {}): Promise<DeploymentUnderTest> {
+  const lines: LogLine[] = [];
+  const keep = (line: string) => {
+    if (lines.length < MAX_LINES) lines.push(...logLineOf(line));
+  };
+  const cluster = await startCluster({ roles: TWO_OF_EACH, env: { LOG_LEVEL: 'info', ...env }, onLine: keep });
+  const nextAgentUrl = inTurn(() => cluster.agentUrls);
+  return {
+    nextRouterUrl: inTurn(() => cluster.routerUrls),
+    nextAgentUrl,
+    keys: cluster.keys,
+    agent: agentClient(nextAgentUrl, cluster.keys.agentKey),
+    logLines: () => lines,
+    output: cluster.output,
+    cluster,
+    stop: async () => {
+      await cluster.stop();
+      const exits = await Promise.all(cluster.processes.map(async (one) => ({ ...one, ...(await one.exited) })));
+      const failed = exits.filter(({ code }) => code !== 0).map(({ role, index, code, signal }) => `${role}-${index} ended with ${signal ?? code}`);
+      if (failed.length > 0) throw new Error(`${failed.join(', ')}; they printed:\n${cluster.output()}`);
+    },
+  };
+}
+
+/** One after the other, of those that there are at the time. */
+function inTurn(urls: () => readonly string[]): () => string {
+  let turn = 0;
+  return () => {
+    const now = urls();
+    const url = now[turn % now.length];
+    if (url === undefined) throw new Error('there is no gateway left');
+    turn += 1;
+    return url;
+  };
+}
+
+/** Lines that are no JSON are for people. */
+function logLineOf(line: string): LogLine[] {
+  return line.startsWith('{') ? [logLine.parse(JSON.parse(line))] : [];
+}
