@@ -6,6 +6,7 @@ import { addresses, subjectOf } from '#bus/subjects.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import { answerSchema } from './answer.ts';
 import { limits, type Waits } from './limits.ts';
 import type { SeenRows } from './seen-rows.ts';
@@ -53,7 +54,7 @@ export class Answers {
    */
   async send(command: SessionCommand, waitMs: number): Promise<Outcome> {
     if (this.#waiting >= limits.waitingCommands) throw new SwitchyardError('service.not_ready', 'too many requests wait for their answers');
-    const { commandId, sessionId } = command;
+    const { commandId, sessionId, type, traceparent } = command;
     const { promise: said, resolve } = withResolver<Said>();
     // Registered first: the answer may be here before the acknowledgement.
     this.#register(commandId, resolve);
@@ -62,6 +63,8 @@ export class Answers {
       const stored = await within(append, this.#deps.waits.answerMs);
       if (stored === null)
         throw new SwitchyardError('service.no_answer', 'the command could not be stored in time; send it again with the same idempotency key');
+      const ids = { command_id: commandId, session_id: sessionId, trace_id: traceIdIn(traceparent) };
+      this.#deps.log.info({ ...ids, type, repeat: stored.duplicate }, 'a command was accepted');
       const outcome = await this.#outcome(command, said, { waitMs, lookAtOnce: stored.duplicate });
       return outcome && { answer: outcome.answer, repeat: outcome.repeat || stored.duplicate };
     } finally {

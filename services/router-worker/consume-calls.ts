@@ -9,6 +9,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { patiently } from '#shared/storage/patiently.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import { type CallResult, type ExecuteDeps, type Execution, executeCall, refuseCall } from './call/execute-call.ts';
 import { ACK_WAIT_MS, keepLease } from './lease.ts';
 import { reportResult } from './report-result.ts';
@@ -79,7 +80,8 @@ async function settle(item: WorkItem, call: RouterCall, running: RunningCall, de
   if (shown === 'end') return item.ack();
   const result = await resultOf(execution, item.delivery, shown, deps);
   const cause = running.cause();
-  log.debug({ call_id: call.callId, delivery: item.delivery, result: result.type, cause }, 'a router call has ended');
+  const ids = { call_id: call.callId, session_id: call.reply?.sessionId ?? null, trace_id: traceIdIn(call.traceparent) };
+  log.info({ ...ids, delivery: item.delivery, result: result.type, cause }, 'a router call has ended');
   if (cause === 'abandoned') return item.nak(0);
   // Of a call that its actor has aborted nobody wants to hear any more.
   if (call.reply !== null && cause !== 'cancelled')

@@ -3,6 +3,7 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { createLog } from '#shared/telemetry/log.ts';
 import { BEARER, type House, newSession, openHouse, post } from '../test-support/house.ts';
 import { until } from '../test-support/until.ts';
 
@@ -102,6 +103,21 @@ describe('a message', () => {
       text: 'Hello',
       metadata: { page: 3 },
     });
+  });
+
+  it('is in the trace of the caller, and is told in the log without what it says', async () => {
+    const lines: string[] = [];
+    const log = createLog({ level: 'debug', service: 'agent-gateway', output: { write: (line) => lines.push(line) > 0 } });
+    const app = house.app({ log });
+    const sessionId = await newSession(app);
+    const traceId = 'a'.repeat(32);
+
+    const reply = await post(app, sessionId, HELLO, { traceparent: `00-${traceId}-${'b'.repeat(16)}-01` });
+
+    expect(reply.json()).toMatchObject({ trace_id: traceId });
+    const told = lines.map((line) => JSON.parse(line)).filter((line) => line.trace_id === traceId);
+    expect(told).toMatchObject([{ level: 'info', msg: 'a command was accepted', type: 'message.post', session_id: sessionId, repeat: false }]);
+    expect(lines.join('')).not.toContain(HELLO.text);
   });
 
   it('keeps every character', async () => {

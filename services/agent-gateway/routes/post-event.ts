@@ -6,11 +6,11 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import type { Clock } from '#shared/clock.ts';
 import { postEventRequest } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { traceId, ulid } from '#shared/ids.ts';
+import { ulid } from '#shared/ids.ts';
+import { traceContextOf } from '#shared/telemetry/trace-context.ts';
 import type { Answers } from '../answers.ts';
 import { limits, type Waits } from '../limits.ts';
 import { invalidField, noSuchSession } from '../plugins/error-reply.ts';
-import { traceparentOf } from '../traceparent.ts';
 import { checkedSessionId } from './session-id.ts';
 
 export interface PostEventDeps {
@@ -34,6 +34,7 @@ export function postEvent({ agent, answers, isKnownSession, clock, waits }: Post
       const { text, source } = messageOf(request.body);
       const isCustomers = source === 'customer' || source === 'customer_ui';
       const key = idempotencyKeyOf(request.headers) ?? request.body.idempotency_key ?? null;
+      const { traceId, traceparent } = traceContextOf(request.headers.traceparent);
       const command: CommandOf<'message.post'> = {
         v: 1,
         type: 'message.post',
@@ -41,12 +42,12 @@ export function postEvent({ agent, answers, isKnownSession, clock, waits }: Post
         commandId: commandIdOf(sessionId, key),
         sentAtMs: clock.nowMs(),
         answerTo: answers.gatewayId,
-        traceparent: traceparentOf(request.headers),
+        traceparent,
         source,
         text,
         metadata: request.body.metadata,
         triggersTurn: request.body.trigger_processing ?? isCustomers,
-        traceId: traceId(),
+        traceId,
         bundleHash: agent.bundleHash,
       };
       const outcome = await answers.send(command, isCustomers ? waits.acceptMs : waits.answerMs);

@@ -8,13 +8,13 @@ import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
 import { type RunEnvelope, type TriggerRequest, triggerRequest } from '#shared/contracts/agent/run.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { traceId, ulid } from '#shared/ids.ts';
+import { ulid } from '#shared/ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { type TraceContext, traceContextOf } from '#shared/telemetry/trace-context.ts';
 import type { SessionLog } from '../feed/session-log.ts';
 import type { Waits } from '../limits.ts';
 import type { TriggerableRoutine } from '../routines.ts';
 import type { NewRun, RunRows } from '../run-rows.ts';
-import { traceparentOf } from '../traceparent.ts';
 import { within } from '../within.ts';
 import { isSessionId } from './session-id.ts';
 
@@ -64,9 +64,10 @@ export function triggerRoutine(deps: TriggerRoutineDeps): FastifyPluginAsyncZod 
       if (prior !== null) return conflict(reply, prior);
       checkTrigger(deps, routine, request.body);
 
-      const run = await newRun(deps, routine, { request: request.body, key, traceparent: traceparentOf(request.headers) });
+      const run = await newRun(deps, routine, { request: request.body, key, trace: traceContextOf(request.headers.traceparent) });
       const isWritten = await runRows.accept(run);
       if (!isWritten) return conflict(reply, await winnerOf(runRows, run));
+      deps.log.info({ run_id: run.id, session_id: run.sessionId, trace_id: run.traceId }, 'a run was accepted');
       await publishStart(deps, run);
       return reply.code(202).send(envelopeOf(run));
     });
@@ -92,10 +93,10 @@ interface Triggered {
   request: TriggerRequest;
   /** As it is stored; null when the caller gave none. */
   key: string | null;
-  traceparent: string | null;
+  trace: TraceContext;
 }
 
-async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { request, key, traceparent }: Triggered): Promise<NewRun> {
+async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { request, key, trace }: Triggered): Promise<NewRun> {
   const { clock, sessionLog } = deps;
   const place = ulid();
   const id = `run_${place}`;
@@ -116,8 +117,7 @@ async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { r
     input: request.input,
     metadata: request.metadata ?? null,
     callbackUrl: request.callback_url,
-    traceId: traceparent === null ? traceId() : traceparent.slice(3, 35),
-    traceparent,
+    ...trace,
     timeoutMs: routine.timeoutMs,
     createdAtMs,
     expiresAtMs: createdAtMs + deps.maxTimeoutMs,

@@ -26,7 +26,7 @@ export interface House {
   /** Forgets the statements so far, does something, and waits until the gateways have read so many pages of logs since. */
   afterPages<Done>(count: number, begin: () => Done): Promise<{ begun: Done }>;
   deps(
-    changes?: Partial<Pick<AgentGatewayDeps, 'bus' | 'database' | 'bundle' | 'checkCallbackUrl' | 'clock' | 'waits'>> & { streaming?: boolean },
+    changes?: Partial<Pick<AgentGatewayDeps, 'bus' | 'database' | 'bundle' | 'checkCallbackUrl' | 'clock' | 'waits' | 'log'>> & { streaming?: boolean },
   ): AgentGatewayDeps;
   app(changes?: Parameters<House['deps']>[0]): FastifyInstance;
   /** Between two tests: a gateway left open would go on asking. */
@@ -60,7 +60,7 @@ export async function openHouse({ database, bus, cache }: { database: Database; 
     bus: changes.bus ?? bus,
     database: changes.database ?? watched,
     cache,
-    log: silentLog,
+    log: changes.log ?? silentLog,
     clock: changes.clock ?? systemClock,
     waits: changes.waits ?? {},
   });

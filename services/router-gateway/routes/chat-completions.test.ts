@@ -173,13 +173,13 @@ describe('a call that wants its answer whole', () => {
     expect(call.createdAtMs).toBeGreaterThanOrEqual(before);
   });
 
-  it('keeps the session of its body, and drops a trace that is none', async () => {
+  it('keeps the session of its body, and begins a trace where the caller’s is none', async () => {
     const response = gateway.post({ ...hello, session_id: 'of-the-body' }, { 'x-session-id': 'x'.repeat(500), traceparent: 'nonsense' });
     const call = await gateway.answerNext();
 
     expect((await response).statusCode).toBe(200);
     expect(call.request.session_id).toBe('of-the-body');
-    expect(call.traceparent).toBeNull();
+    expect(call.traceparent).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
   });
 
   it.each([[{}], [{ models: [] }], [{ model: 'acme/latest' }], [{ model: 'no/such', models: ['nor/this', 'acme/small'] }]])(

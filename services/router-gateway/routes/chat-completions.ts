@@ -7,6 +7,7 @@ import { type ChatRequest, chatRequest } from '#shared/contracts/router/chat-req
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { mintGenerationId } from '#shared/generation-id.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { traceContextOf } from '#shared/telemetry/trace-context.ts';
 import type { Admission, AdmittedCall } from '../admission.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { ModelIndex } from '../model-index.ts';
@@ -30,9 +31,6 @@ export interface ChatCompletionsDeps {
   log: Log;
   limits: GatewayLimits;
 }
-
-/** W3C trace context; ids of zeros and version ff are no context. */
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** POST /chat/completions: puts the call on the bus and relays what a worker answers, whole or as server-sent events. */
 export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZod {
@@ -76,7 +74,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
         createdAtMs: nowMs,
         republished: false,
         keyId: request.keyId,
-        traceparent: traceparentOf(request),
+        traceparent: traceContextOf(request.headers.traceparent).traceparent,
         maxTokens: null,
         request: chat,
         reply: null,
@@ -112,11 +110,6 @@ function withSession(chat: ChatRequest, header: string | string[] | undefined, {
   if (chat.session_id !== undefined || typeof header !== 'string') return chat;
   if (header.length > sessionIdLength) throw invalid('x-session-id', `x-session-id: has more than ${sessionIdLength} characters`);
   return { ...chat, session_id: header };
-}
-
-function traceparentOf({ headers }: FastifyRequest): string | null {
-  const given = headers.traceparent;
-  return typeof given === 'string' && TRACEPARENT.test(given) ? given : null;
 }
 
 function invalid(param: string, message: string): SwitchyardError {
