@@ -1,5 +1,6 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Bus, CommandLog, ReadOptions, StoredCommand, WorkItem, WorkQueue } from './bus.ts';
+import { carryLargeFrames } from './large-frames.ts';
 
 /** The largest body of a command or an item of work, in UTF-8 bytes. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
@@ -25,7 +26,8 @@ const BLOB = 'blob:';
 const TEXT = 'text:';
 
 /**
- * Lets commands and work carry bodies of up to 32 MiB over a bus whose messages are small. Bodies are well-formed text.
+ * Lets commands and work carry bodies of up to 32 MiB over a bus whose messages are small, and tokens large frames. Bodies are
+ * well-formed text.
  * Storing a blob takes time: of two appends that don't wait for each other, one of them large, either may come first.
  */
 export function carryLargeBodies(inner: Bus): Bus {
@@ -33,7 +35,7 @@ export function carryLargeBodies(inner: Bus): Bus {
     commands: commandsOver(inner),
     work: workOver(inner),
     notices: inner.notices,
-    tokens: inner.tokens,
+    tokens: carryLargeFrames(inner.tokens),
     blobs: inner.blobs,
     isReady: () => inner.isReady(),
     hasRoom: () => inner.hasRoom(),

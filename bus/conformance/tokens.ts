@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { Arrivals, eventually, type UnderTest } from './under-test.ts';
 
@@ -7,6 +8,11 @@ function bytesOf(text: string): Uint8Array {
 
 function textOf(frame: Uint8Array): string {
   return Buffer.from(frame).toString();
+}
+
+/** Stands for the bytes: comparing millions of them one by one takes seconds. */
+function hashOf(frame: Uint8Array): string {
+  return createHash('sha256').update(frame).digest('hex');
 }
 
 export function tokenCases(underTest: UnderTest): void {
@@ -50,6 +56,21 @@ export function tokenCases(underTest: UnderTest): void {
       );
 
       expect(replay.map(textOf)).toEqual(['b1', 'b2', 'b3']);
+    });
+
+    it('may be larger than any message, and come whole and in their place, live and read back', async () => {
+      const { bus } = underTest();
+      const heard = new Arrivals<string>();
+      bus.tokens.subscribe('tok.gw1.*', (_, frame) => heard.add(hashOf(frame)));
+      const frames = [bytesOf('before'), Buffer.alloc(5_000_000, 'frame '), Buffer.alloc(600_000), bytesOf('after')];
+      for (const frame of frames) bus.tokens.publish('tok.gw1.call1', frame);
+
+      expect(await heard.atLeast(frames.length)).toEqual(frames.map(hashOf));
+      const kept = await eventually(
+        () => bus.tokens.replay('tok.gw1.call1'),
+        (replayed) => replayed.length >= frames.length,
+      );
+      expect(kept.map(hashOf)).toEqual(frames.map(hashOf));
     });
 
     it('have no past for a call that nobody knows', async () => {

@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto';
+import type { TokenStream } from './bus.ts';
+
+/** What travels in one message. A little less than brokers are asked to take (large-bodies.ts), to leave room for the head of a part. */
+const MAX_PART_BYTES = 512 * 1024 - 256;
+/** The largest frame: a whole answer with images. Past it nothing is sent, as if it were lost. */
+export const MAX_FRAME_BYTES = 64 * 1024 * 1024;
+/** Bytes of frames of which parts are still to come, per subscription; past it the frame that has waited longest is given up, as if it were lost. */
+const MAX_WAITING_BYTES = 128 * 1024 * 1024;
+
+/*
+ * On the wire:  a zero byte, `<frame> <part> <parts>\n` (8 hex digits, numbers from 1), bytes     a part
+ *               anything else                                                                    a whole frame
+ * A whole frame that begins with a zero byte travels as the only part of itself, so nothing can be mistaken.
+ */
+const MARK = 0;
+const NEWLINE = 10;
+/** Mark, frame, two numbers of up to 6 digits, and what separates them. */
+const MAX_HEAD_BYTES = 32;
+const HEAD = /^([0-9a-f]{8}) (\d{1,6}) (\d{1,6})$/;
+
+/** Lets tokens carry frames of any size over a bus whose messages are small. A frame of which a part is lost is lost. */
+export function carryLargeFrames(inner: TokenStream): TokenStream {
+  return {
+    publish(subject, frame) {
+      if (frame.byteLength <= MAX_PART_BYTES && frame[0] !== MARK) inner.publish(subject, frame);
+      else for (const part of cutFrame(frame)) inner.publish(subject, part);
+    },
+    subscribe(pattern, handler) {
+      const joiner = new FrameJoiner();
+      return inner.subscribe(pattern, (subject, bytes) => {
+        const frame = bytes[0] === MARK ? joiner.take(subject, bytes) : bytes;
+        if (frame !== null) handler(subject, frame);
+      });
+    },
+    async replay(subject) {
+      const kept = await inner.replay(subject);
+      if (!kept.some((bytes) => bytes[0] === MARK)) return kept;
+      const joiner = new FrameJoiner();
+      return kept.flatMap((bytes) => (bytes[0] === MARK ? (joiner.take(subject, bytes) ?? []) : [bytes]));
+    },
+  };
+}
+
+function cutFrame(frame: Uint8Array): Uint8Array[] {
+  if (frame.byteLength > MAX_FRAME_BYTES) return [];
+  const name = randomBytes(4).toString('hex');
+  const count = Math.max(1, Math.ceil(frame.byteLength / MAX_PART_BYTES));
+  return Array.from({ length: count }, (_, place) => {
+    const head = Buffer.from(`\0${name} ${place + 1} ${count}\n`, 'latin1');
+    return Buffer.concat([head, frame.subarray(place * MAX_PART_BYTES, (place + 1) * MAX_PART_BYTES)]);
+  });
+}
+
+interface Waiting {
+  parts: Uint8Array[];
+  sizeBytes: number;
+}
+
+/** Puts frames together again. Parts of one frame come in order, since one worker sends them; two workers may speak at once on a subject. */
+class FrameJoiner {
+  /** By subject and frame, the one that has waited longest first. */
+  readonly #waiting = new Map<string, Waiting>();
+  #waitingBytes = 0;
+
+  /** @returns the frame that the part makes whole, or null */
+  take(subject: string, bytes: Uint8Array): Uint8Array | null {
+    const headEnd = bytes.subarray(0, MAX_HEAD_BYTES).indexOf(NEWLINE);
+    const [, name, part, parts] = HEAD.exec(Buffer.from(bytes.subarray(1, Math.max(1, headEnd))).toString('latin1')) ?? [];
+    if (name === undefined) return null;
+    const [place, count] = [Number(part), Number(parts)];
+    const rest = bytes.subarray(headEnd + 1);
+    if (count === 1) return rest;
+    const key = `${subject} ${name}`;
+    const waiting = this.#waiting.get(key) ?? { parts: [], sizeBytes: 0 };
+    // A part is missing, so the frame will never be whole.
+    if (place !== waiting.parts.length + 1) {
+      this.#forget(key);
+      return null;
+    }
+    waiting.parts.push(rest);
+    waiting.sizeBytes += rest.byteLength;
+    this.#waiting.set(key, waiting);
+    this.#waitingBytes += rest.byteLength;
+    if (place === count) {
+      this.#forget(key);
+      return Buffer.concat(waiting.parts);
+    }
+    for (const oldest of this.#waiting.keys()) {
+      if (this.#waitingBytes <= MAX_WAITING_BYTES) break;
+      this.#forget(oldest);
+    }
+    return null;
+  }
+
+  #forget(key: string): void {
+    this.#waitingBytes -= this.#waiting.get(key)?.sizeBytes ?? 0;
+    this.#waiting.delete(key);
+  }
+}
