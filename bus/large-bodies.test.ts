@@ -79,7 +79,7 @@ describe('carryLargeBodies', () => {
     expect(blobs.size).toBe(0);
   });
 
-  it('counts bytes, not characters', async () => {
+  it('DESIGN 3: a body over 512 KiB travels as a reference, and bytes are counted, not characters', async () => {
     const { bus, appended, blobs } = innerBus();
     await carryLargeBodies(bus).work.publish('router.call', 'w1', '\u20ac'.repeat(180 * 1024));
 

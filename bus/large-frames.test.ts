@@ -44,7 +44,7 @@ it('sends a small frame as it is, without a copy', async () => {
   expect(line.sent[0]).toBe(SMALL);
 });
 
-it('sends no message over 512 KiB, and puts large frames together between small ones', async () => {
+it('DESIGN 3: no message is over 512 KiB: larger frames are cut, and put together again between small ones', async () => {
   const line = wire();
   for (const frame of [SMALL, LARGE, SMALL]) line.stream.publish(SUBJECT, frame);
 

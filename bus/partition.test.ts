@@ -9,7 +9,7 @@ describe('partitionOf', () => {
     ['b', 0xe70c2de5],
     ['foobar', 0xbf9cf968],
     ['hello', 0x4f9f2cab],
-  ])('is the FNV-1a hash of %j modulo 64', (text, hash) => {
+  ])('DESIGN 4: the partition of %j is its FNV-1a hash modulo 64', (text, hash) => {
     expect(partitionOf(text)).toBe(hash % 64);
   });
 

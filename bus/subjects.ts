@@ -31,8 +31,12 @@ export const addresses = {
   hosts: { pattern: 'host.*', publish: ['actor-host'], read: ['actor-host'] },
   /** `ans.<gateway>`: answers to commands that asked for one. */
   answers: { pattern: 'ans.*', publish: ['actor-host'], read: ['agent-gateway'] },
-  /** `ctl.<call>`: abort a call. */
-  control: { pattern: 'ctl.*', publish: ['router-gateway', 'actor-host'], read: ['router-worker'] },
+  /** `ctl.<call>`: abort a call, of a model or of a tool. */
+  control: { pattern: 'ctl.*', publish: ['router-gateway', 'actor-host'], read: ['router-worker', 'effect-worker'] },
+  /** `hb.<origin>`: a worker lives, runs these calls of the origin, and asks who holds them. Of actors' calls the partition is asked. */
+  heartbeats: { pattern: 'hb.*', publish: ['router-worker'], read: ['router-gateway', 'actor-host'] },
+  /** `held.<worker>`: which of the calls it asked about have somebody who waits for them. */
+  heldCalls: { pattern: 'held.*', publish: ['router-gateway', 'actor-host'], read: ['router-worker'] },
 } as const satisfies Record<string, Address>;
 
 /** One token of a subject. `.` separates tokens and `*` `>` are wildcards, so an id may hold none of them. */

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { nodeSatisfies } from './node-version.mjs';
 
@@ -19,4 +20,25 @@ it.each([
   ['24.1.0-nightly', '^20.19.0 || >=22.12.0', true],
 ])('says of Node %s and %s: %s', (version, range, fits) => {
   expect(nodeSatisfies(version, range)).toBe(fits);
+});
+
+it.each([
+  ['20.18.3', false],
+  ['20.19.0', true],
+  // No require() of ES modules, as a package of the HTTP server's does, before 22.12.
+  ['21.7.3', false],
+  ['22.11.0', false],
+  ['22.12.0', true],
+  // The test runner is not made for it.
+  ['23.11.1', false],
+  ['24.0.0', true],
+  ['26.0.0', true],
+])('runs on Node %s as its packages do: %s', (version, runs) => {
+  const { engines } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  expect(nodeSatisfies(version, engines.node)).toBe(runs);
+});
+
+it('has the same range in the lock file', () => {
+  const [own, lock] = ['package.json', 'package-lock.json'].map((name) => JSON.parse(readFileSync(new URL(`../${name}`, import.meta.url), 'utf8')));
+  expect(lock.packages[''].engines).toEqual(own.engines);
 });

@@ -5,6 +5,9 @@ import { join } from 'node:path';
 /** The rooms that are compiled. */
 export const rooms = /** @type {const} */ (['services', 'actors', 'bus', 'shared']);
 
+/** Tests and what only they use: never compiled into dist/. tsconfig.build.json and .dockerignore say the same in their own way. */
+export const onlyForTests = /** @type {const} */ (['**/*.test.ts', '**/test-support', '**/__fixtures__', '**/conformance', '**/conformance.ts']);
+
 /**
  * What an installed node_modules/ depends on: the same stamp means the same packages.
  *
@@ -27,9 +30,7 @@ export function buildStamp(root) {
   const hash = createHash('sha256').update(installStamp(root));
   for (const name of ['tsconfig.json', 'tsconfig.build.json']) addFile(hash, name, join(root, name));
   for (const room of rooms) {
-    for (const path of filesBelow(root, room)) {
-      if (!path.endsWith('.test.ts')) addFile(hash, path, join(root, path));
-    }
+    for (const path of builtFiles(root, room)) addFile(hash, path, join(root, path));
   }
   return hash.digest('hex');
 }
@@ -52,13 +53,33 @@ export function writeStamp(folder, stamp) {
 }
 
 /**
+ * Every file of a room that a build is made of.
+ *
+ * @param {string} root
+ * @param {string} room
+ * @returns {string[]} relative to the root
+ */
+export function builtFiles(root, room) {
+  return filesBelow(root, room).filter((path) => !isOnlyForTests(path));
+}
+
+/** @param {string} path */
+function isOnlyForTests(path) {
+  const names = path.split(/[\\/]/);
+  return onlyForTests.some((pattern) => {
+    const name = pattern.slice('**/'.length);
+    return name.startsWith('*') ? path.endsWith(name.slice(1)) : names.includes(name);
+  });
+}
+
+/**
  * Every file below a folder of the clone, in one fixed order. Hidden files are left out: editors put theirs beside what they edit.
  *
  * @param {string} root
  * @param {string} folder relative to the root
  * @returns {string[]} relative to the root
  */
-export function filesBelow(root, folder) {
+function filesBelow(root, folder) {
   return readdirSync(join(root, folder), { withFileTypes: true })
     .filter(({ name }) => !name.startsWith('.'))
     .sort((one, other) => (one.name < other.name ? -1 : 1))

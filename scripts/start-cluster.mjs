@@ -35,7 +35,7 @@ export const roles = /** @type {const} */ (['router-gateway', 'agent-gateway', '
  * @property {ClusterProcess[]} processes all that were ever started, those that have ended included
  * @property {{ nats: Store, postgres: Store, redis: Store }} stores
  * @property {(role: Role, env?: Record<string, string>) => Promise<ClusterProcess>} add starts one more process of a role
- * @property {(role: Role) => Record<string, string | undefined>} environmentOf what a process of a role is started with
+ * @property {(user: Role | 'operator') => Record<string, string | undefined>} environmentOf what a process of a role, or the operator, is started with
  * @property {() => Promise<void>} stop ends the processes in order, then the stores, and removes all that they have written
  * @property {() => Promise<void>} kill the same, without asking anybody
  */
@@ -70,6 +70,7 @@ const DEFAULT_DRAIN_SECONDS = 120;
  */
 export async function startCluster(options) {
   const { counts, environment, natsConfig, leaveSignals = false, say = () => {} } = options;
+  const passwords = passwordsFor(natsConfig);
   const programs = await ensurePrograms(['nats', 'redis', 'postgresBin'], { purpose: 'A cluster runs on the real servers', say });
   const run = await openRun({ leaveSignals });
   /** @type {ClusterProcess[]} */
@@ -83,22 +84,19 @@ export async function startCluster(options) {
     await closeRun(run);
   };
   try {
-    // They begin with a letter, since the server would take a text of digits for a number.
-    const passwords = new Map([...roles, 'operator'].map((user) => [user, `p${randomBytes(16).toString('hex')}`]));
-    const natsEnv = Object.fromEntries([...passwords].map(([user, password]) => [`NATS_PASSWORD_${user.toUpperCase().replaceAll('-', '_')}`, password]));
     const [nats, postgres, redis] = await Promise.all([
-      openNats(run, { program: programs.nats, config: natsConfig, env: natsEnv }),
+      openNats(run, { program: programs.nats, config: natsConfig, env: passwords }),
       openPostgres(run, { bin: programs.postgresBin }),
       openRedis(run, { program: programs.redis }),
     ]);
     const routerConfig = options.routerConfig === undefined ? {} : { ROUTER_CONFIG: writeRouterConfig(run, options.routerConfig) };
     const ready = makeFolder(run, 'ready');
     /** @type {Cluster['environmentOf']} */
-    const environmentOf = (role) => ({
+    const environmentOf = (user) => ({
       ...environment,
       ...routerConfig,
       NATS_URL: nats.url,
-      NATS_PASSWORD: passwords.get(role),
+      NATS_PASSWORD: passwords[passwordVariableOf(user)],
       DATABASE_URL: postgres.url,
       REDIS_URL: redis.url,
       HOST: '127.0.0.1',
@@ -125,6 +123,26 @@ export async function startCluster(options) {
     await kill();
     throw error;
   }
+}
+
+/**
+ * One for every user of the broker, by the variables that its configuration names. They begin with a letter, since the server would take
+ * a text of digits for a number.
+ *
+ * @param {string} natsConfig
+ * @returns {Record<string, string>}
+ * @throws {ScriptError} when a service, or the operator's command line, is no user there
+ */
+function passwordsFor(natsConfig) {
+  const named = new Set([...natsConfig.matchAll(/\$(NATS_PASSWORD_[A-Z_]+)/g)].map(([, name]) => name ?? ''));
+  const missing = [...roles, 'operator'].map(passwordVariableOf).filter((name) => !named.has(name));
+  if (missing.length > 0) throw new ScriptError(`The configuration of NATS has no user with the password ${missing.join(', ')}.`);
+  return Object.fromEntries([...named].map((name) => [name, `p${randomBytes(16).toString('hex')}`]));
+}
+
+/** @param {string} user */
+function passwordVariableOf(user) {
+  return `NATS_PASSWORD_${user.toUpperCase().replaceAll('-', '_')}`;
 }
 
 /** @param {TestRun} run @param {unknown} config */

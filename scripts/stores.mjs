@@ -12,10 +12,14 @@ import { freePort } from './test-tcp.mjs';
 /** @typedef {import('./test-run.mjs').Server} Server */
 
 /**
- * @typedef {object} Store a server on a free port of the loopback and with a folder of its own, which can be taken away and given back
- * @property {string} url
- * @property {() => Promise<void>} kill ends it at once, as the loss of its machine would; what it had stored is still there at its next start
+ * @typedef {object} Store a server on a port of the loopback and with a folder of its own, which can be taken away and given back
+ * @property {string} url with the password if there is one
+ * @property {number} port the same for as long as it lives, however often it is started
+ * @property {number} pid of the server that was started last; 0 while there was none
  * @property {() => Promise<void>} start brings it back where it was, and resolves once it answers
+ * @property {(signal: NodeJS.Signals) => Promise<void>} end tells it so and resolves when it has ended
+ * @property {() => Promise<void>} kill ends it at once, as the loss of its machine would; what it had stored is still there at its next start
+ * @property {(signal: NodeJS.Signals) => void} signal
  * @property {() => string} output what it has printed last
  */
 
@@ -26,47 +30,72 @@ const LOOK_AGAIN_MS = 25;
 const MAX_PORT_ATTEMPTS = 5;
 /** One look at a server that is on this machine and idle. */
 const TALK_PATIENCE_MS = 1_000;
+const PORT_TAKEN = /address already in use/i;
+/** What ended a moment ago may still hold its port, its lock file or its shared memory: it is started again until it stays. */
+const STILL_HELD = /already in use|still in use|lock file/i;
 
 /**
- * @param {TestRun} run
- * @param {{ program: string, config?: string, env?: Record<string, string> }} options `config` in the server's own language, without ports
- *   and folders; `env` for the variables that it names
- * @returns {Promise<Store>}
+ * @typedef {object} NatsOptions
+ * @property {string} program
+ * @property {string} [config] in the server's own language, without ports and folders
+ * @property {Record<string, string>} [env] the variables that it names
+ * @property {string} [folder] of its streams, which then stays
+ * @property {number | undefined} [port] default: any free one
  */
-export async function openNats(run, { program, config = 'jetstream {}', env = {} }) {
-  const folder = makeFolder(run, 'nats');
-  const configPath = join(folder, 'nats.conf');
+
+/** @param {TestRun} run @param {NatsOptions} options @returns {Promise<Store & { folder: string }>} */
+export async function openNats(run, { program, config = 'jetstream {}', env = {}, folder = makeFolder(run, 'nats'), port }) {
+  const configPath = join(run.folder, 'nats.conf');
   writeFileSync(configPath, config);
-  const { port, store } = await openStore('nats-server', {
-    launch: (at) =>
-      launch(run, {
-        program,
-        args: ['-c', configPath, '-a', '127.0.0.1', '-p', String(at), '-js', '-sd', join(folder, 'data')],
-        env: { ...serverEnvironment(), ...env },
-      }),
-    // The server greets with one line of JSON, and says there whether it has JetStream.
-    isReady: async (at) => (await talk(at, '')).includes('"jetstream":true'),
-  });
-  return { url: `nats://127.0.0.1:${port}`, ...store };
-}
-
-/** @param {TestRun} run @param {{ program: string }} options @returns {Promise<Store>} */
-export async function openRedis(run, { program }) {
-  const folder = makeFolder(run, 'redis');
-  const fixed = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder];
-  const { port, store } = await openStore('redis-server', {
-    launch: (at) => launch(run, { program, args: ['--port', String(at), ...fixed] }),
-    isReady: async (at) => (await talk(at, 'PING\r\n')).startsWith('+PONG'),
-  });
-  return { url: `redis://127.0.0.1:${port}`, ...store };
+  const store = await openStore(
+    {
+      name: 'nats-server',
+      launch: (at) =>
+        launch(run, {
+          program,
+          args: ['-c', configPath, '-a', '127.0.0.1', '-p', String(at), '-js', '-sd', folder],
+          env: { ...serverEnvironment(), ...env },
+        }),
+      // The server greets with one line of JSON, and says there whether it has JetStream.
+      isReady: async (at) => (await talk(at)).includes('"jetstream":true'),
+      urlOf: (at) => `nats://127.0.0.1:${at}`,
+    },
+    { port },
+  );
+  return Object.assign(store, { folder });
 }
 
 /**
+ * It keeps nothing on disk.
+ *
  * @param {TestRun} run
- * @param {{ bin: string, settings?: Record<string, string> }} options `settings` on top of those of a server that nobody's data lives on
+ * @param {{ program: string, password?: string | undefined, started?: boolean }} options `started: false`: it waits for `start`
  * @returns {Promise<Store>}
  */
-export async function openPostgres(run, { bin, settings = {} }) {
+export async function openRedis(run, { program, password, started = true }) {
+  const secret = password === undefined ? [] : ['--requirepass', password];
+  const fixed = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', makeFolder(run, 'redis'), ...secret];
+  return openStore(
+    {
+      name: 'redis-server',
+      launch: (at) => launch(run, { program, args: ['--port', String(at), ...fixed] }),
+      isReady: async (_, { output }) => /ready to accept connections/i.test(output()),
+      urlOf: (at) => `redis://${password === undefined ? '' : `:${encodeURIComponent(password)}@`}127.0.0.1:${at}`,
+    },
+    { started },
+  );
+}
+
+/**
+ * @typedef {object} PostgresOptions
+ * @property {string} bin
+ * @property {string | undefined} [password] everybody must have it
+ * @property {boolean} [durable] with fsync, as a server is run for real
+ * @property {Record<string, string>} [settings] on top of those of a server that nobody's data lives on
+ */
+
+/** Its URL is that of the database `postgres`, as its superuser. @param {TestRun} run @param {PostgresOptions} options @returns {Promise<Store>} */
+export async function openPostgres(run, { bin, password, durable = false, settings = {} }) {
   const owner = postgresOwner();
   const folder = makeFolder(run, 'postgres');
   if (owner !== null) {
@@ -74,27 +103,32 @@ export async function openPostgres(run, { bin, settings = {} }) {
     chownSync(folder, owner.uid, owner.gid);
   }
   const data = join(folder, 'data');
-  const initdb = launch(run, { program: join(bin, 'initdb'), args: ['--no-sync', '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '-D', data], owner });
+  const passwordPath = join(folder, 'password');
+  if (password !== undefined) writeFileSync(passwordPath, password);
+  const authentication = password === undefined ? ['-A', 'trust'] : ['-A', 'scram-sha-256', '--pwfile', passwordPath];
+  const args = ['--no-sync', ...authentication, '-U', 'postgres', '-E', 'UTF8', '-D', data];
+  const initdb = launch(run, { program: join(bin, 'initdb'), args, owner });
   const [code] = await once(initdb.child, 'close');
   if (code !== 0) throw new ScriptError(`initdb failed:\n${initdb.output()}`);
 
-  const { port, store } = await openStore('postgres', {
-    // SIGTERM would wait for clients to leave. Killed outright it would leave its shared memory behind, SIGQUIT does not.
-    launch: (at) => launch(run, { program: join(bin, 'postgres'), args: postgresArgs(data, at, settings), owner, stopWith: 'SIGINT', killWith: 'SIGQUIT' }),
-    // It accepts connections before it accepts queries.
-    isReady: (at) => selectsOne(run, join(bin, 'psql'), at),
+  return openStore({
+    name: 'postgres',
+    launch: (at) => {
+      const serverArgs = postgresArgs(data, { port: String(at), fsync: durable ? 'on' : 'off', ...settings });
+      // SIGTERM would wait for clients to leave. Killed outright it would leave its shared memory behind, SIGQUIT does not.
+      return launch(run, { program: join(bin, 'postgres'), args: serverArgs, owner, stopWith: 'SIGINT', killWith: 'SIGQUIT' });
+    },
+    // It accepts connections before it accepts queries, and says when it does both.
+    isReady: async (_, { output }) => /system is ready to accept connections/.test(output()),
+    urlOf: (at) => `postgres://postgres${password === undefined ? '' : `:${encodeURIComponent(password)}`}@127.0.0.1:${at}/postgres`,
   });
-  return { url: `postgres://postgres@127.0.0.1:${port}/postgres`, ...store };
 }
 
-/** @param {string} data @param {number} port @param {Record<string, string>} more */
-function postgresArgs(data, port, more) {
+/** @param {string} data @param {Record<string, string>} more */
+function postgresArgs(data, more) {
   const settings = {
     listen_addresses: '127.0.0.1',
-    port: String(port),
     unix_socket_directories: '',
-    // Nothing here outlives the run. A test about power loss needs a server of its own, without this.
-    fsync: 'off',
     // Many processes side by side, each with pools of its own.
     max_connections: '300',
     ...more,
@@ -114,61 +148,86 @@ function postgresOwner() {
   return { uid: idOf('-u'), gid: idOf('-g') };
 }
 
-/** @param {TestRun} run @param {string} psql @param {number} port */
-async function selectsOne(run, psql, port) {
-  const args = ['-h', '127.0.0.1', '-p', String(port), '-U', 'postgres', '-d', 'postgres', '-X', '-A', '-t', '-c', 'select 1'];
-  const { child, output } = launch(run, { program: psql, args });
-  const [code] = await once(child, 'close');
-  return code === 0 && output().trim() === '1';
+/**
+ * @typedef {object} StoreProgram
+ * @property {string} name
+ * @property {(port: number) => Server} launch
+ * @property {(port: number, server: Server) => Promise<boolean>} isReady
+ * @property {(port: number) => string} urlOf
+ */
+
+/** @param {StoreProgram} program @param {{ port?: number | undefined, started?: boolean }} [options] @returns {Promise<Store>} */
+async function openStore(program, { port: wanted, started = true } = {}) {
+  const first = started && wanted === undefined ? await startSomewhere(program) : null;
+  const port = first?.port ?? wanted ?? (await freePort());
+  /** @type {Server | null} */
+  let server = first?.server ?? null;
+  /** @type {Store} */
+  const store = {
+    url: program.urlOf(port),
+    port,
+    get pid() {
+      return server?.child.pid ?? 0;
+    },
+    output: () => server?.output() ?? '',
+    async start() {
+      if (server !== null && !hasEnded(server.child)) throw new Error(`${program.name} is running`);
+      server = await startAt(program, port);
+    },
+    async end(signal) {
+      if (server === null || hasEnded(server.child)) return;
+      const ended = once(server.child, 'exit');
+      server.child.kill(signal);
+      await ended;
+    },
+    kill: () => store.end(server?.killWith ?? 'SIGKILL'),
+    signal: (name) => void server?.child.kill(name),
+  };
+  if (started && first === null) await store.start();
+  return store;
 }
 
-/** @typedef {{ launch: (port: number) => Server, isReady: (port: number) => Promise<boolean> }} StoreProgram */
-
-/** @param {string} name @param {StoreProgram} program @returns {Promise<{ port: number, store: Omit<Store, 'url'> }>} */
-async function openStore(name, program) {
+/** On any free port. @param {StoreProgram} program */
+async function startSomewhere(program) {
   for (let attempt = 1; ; attempt += 1) {
     const port = await freePort();
-    let server = program.launch(port);
-    if (!(await becomesReady(server, port, program))) {
-      const portWasTaken = server.child.exitCode !== null && /address already in use/i.test(server.output());
-      if (portWasTaken && attempt < MAX_PORT_ATTEMPTS) continue;
-      throw new ScriptError(`${name} did not start:\n${server.output()}`);
-    }
-    return {
-      port,
-      store: {
-        output: () => server.output(),
-        async kill() {
-          if (hasEnded(server.child)) return;
-          const ended = once(server.child, 'close');
-          server.child.kill(server.killWith);
-          await ended;
-        },
-        async start() {
-          if (!hasEnded(server.child)) throw new Error(`${name} is running`);
-          server = program.launch(port);
-          if (!(await becomesReady(server, port, program))) throw new ScriptError(`${name} did not come back:\n${server.output()}`);
-        },
-      },
-    };
+    const server = program.launch(port);
+    if (await becomesReady(program, server, port)) return { port, server };
+    if (!PORT_TAKEN.test(server.output()) || attempt === MAX_PORT_ATTEMPTS) throw notStarted(program, server);
   }
 }
 
-/** @param {Server} server @param {number} port @param {StoreProgram} program */
-async function becomesReady({ child }, port, { isReady }) {
-  const untilMs = Date.now() + START_PATIENCE_MS;
-  while (!hasEnded(child) && Date.now() < untilMs) {
+/** On the port that its users know. @param {StoreProgram} program @param {number} port */
+async function startAt(program, port) {
+  const untilMs = performance.now() + START_PATIENCE_MS;
+  for (;;) {
+    const server = program.launch(port);
+    if (await becomesReady(program, server, port)) return server;
+    if (!STILL_HELD.test(server.output()) || performance.now() > untilMs) throw notStarted(program, server);
+    await delay(LOOK_AGAIN_MS);
+  }
+}
+
+/** @param {StoreProgram} program @param {Server} server @param {number} port */
+async function becomesReady({ isReady }, server, port) {
+  const untilMs = performance.now() + START_PATIENCE_MS;
+  while (!hasEnded(server.child) && performance.now() < untilMs) {
     // Both: somebody else's server may answer on that port while ours is about to find it taken.
-    if ((await isReady(port)) && !hasEnded(child)) return true;
+    if ((await isReady(port, server)) && !hasEnded(server.child)) return true;
     await delay(LOOK_AGAIN_MS);
   }
   return false;
 }
 
-/** Sends a few bytes and returns the first answer; empty when there is none. @param {number} port @param {string} bytes @returns {Promise<string>} */
-function talk(port, bytes) {
+/** @param {StoreProgram} program @param {Server} server */
+function notStarted({ name }, server) {
+  return new ScriptError(`${name} did not start:\n${server.output()}`);
+}
+
+/** Connects and returns the first that is said; empty when there is nothing. @param {number} port @returns {Promise<string>} */
+function talk(port) {
   return new Promise((resolve) => {
-    const socket = connect({ port, host: '127.0.0.1' }, () => socket.write(bytes));
+    const socket = connect({ port, host: '127.0.0.1' });
     /** @param {string} answer */
     const finish = (answer) => {
       socket.destroy();

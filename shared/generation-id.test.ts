@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { mintGenerationId } from './generation-id.ts';
+import { mintGenerationId, readGenerationId } from './generation-id.ts';
 
 const parts = { houseSecret: 'house', origin: 'g1a2b3c', keyId: 'key-one', nowMs: 1_700_000_000_000 };
 
@@ -29,5 +29,31 @@ describe('mintGenerationId', () => {
     expect(tag).toBe(tagOf('house', 'key-one'));
     expect(tag).not.toBe(tagOf('house', 'key-two'));
     expect(tag).not.toBe(tagOf('mouse', 'key-one'));
+  });
+});
+
+describe('readGenerationId', () => {
+  it('tells who let the call in, and when', () => {
+    expect(readGenerationId(mintGenerationId(parts), parts)).toEqual({ origin: 'g1a2b3c', atMs: 1_700_000_000_000 });
+  });
+
+  it.each([
+    ['another key', { ...parts, keyId: 'key-two' }],
+    ['another house', { ...parts, houseSecret: 'mouse' }],
+  ])('finds none with %s', (_case, reader) => {
+    expect(readGenerationId(mintGenerationId(parts), reader)).toBeNull();
+  });
+
+  it('finds none when a letter of it is changed', () => {
+    const id = mintGenerationId(parts);
+    for (let place = id.lastIndexOf('-') - 26; place < id.length; place += 1) {
+      const changed = `${id.slice(0, place)}${id[place] === '0' ? '1' : '0'}${id.slice(place + 1)}`;
+
+      expect(readGenerationId(changed, parts), changed).toBeNull();
+    }
+  });
+
+  it.each(['', 'gen', 'gen-1-01ARZ3NDEKTSV4RRFFQ69G5FAV-0', `${'x'.repeat(1_000)}`])('finds none in %j', (text) => {
+    expect(readGenerationId(text, parts)).toBeNull();
   });
 });

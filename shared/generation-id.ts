@@ -1,8 +1,9 @@
-import { createHmac } from 'node:crypto';
-import { ulid } from './ids.ts';
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { ulid, ulidTimeMs } from './ids.ts';
 
 /** 80 bits: as many as the random part of the ULID, and short enough for an id that people copy. */
 const TAG_HEX_DIGITS = 20;
+const GENERATION_ID = /^gen-([A-Za-z][A-Za-z0-9]{0,31})-([0-9A-HJKMNP-TV-Z]{26})-([0-9a-f]{20})$/;
 
 export interface GenerationIdParts {
   houseSecret: string;
@@ -19,7 +20,21 @@ export interface GenerationIdParts {
  */
 export function mintGenerationId({ houseSecret, origin, keyId, nowMs }: GenerationIdParts): string {
   const id = ulid(nowMs);
-  // The ULID has a fixed length, so that no two pairs give the same text.
-  const tag = createHmac('sha256', houseSecret).update(`${id}${keyId}`).digest('hex').slice(0, TAG_HEX_DIGITS);
-  return `gen-${origin}-${id}-${tag}`;
+  return `gen-${origin}-${id}-${tagOf(houseSecret, id, keyId)}`;
+}
+
+/** What a generation id says of its call, or null when it is none, or another key's: the two can't be told apart. */
+export function readGenerationId(
+  generationId: string,
+  { houseSecret, keyId }: { houseSecret: string; keyId: string },
+): { origin: string; atMs: number } | null {
+  const [, origin, id, tag] = GENERATION_ID.exec(generationId) ?? [];
+  if (origin === undefined || id === undefined || tag === undefined) return null;
+  if (!timingSafeEqual(Buffer.from(tag, 'latin1'), Buffer.from(tagOf(houseSecret, id, keyId), 'latin1'))) return null;
+  return { origin, atMs: ulidTimeMs(id) };
+}
+
+/** The ULID has a fixed length, so that no two pairs give the same text. */
+function tagOf(houseSecret: string, id: string, keyId: string): string {
+  return createHmac('sha256', houseSecret).update(`${id}${keyId}`).digest('hex').slice(0, TAG_HEX_DIGITS);
 }

@@ -1,10 +1,35 @@
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { buildStamp, installStamp } from '../scripts/stamp.mjs';
+import { z } from 'zod';
+import { nodeSatisfies } from '../scripts/node-version.mjs';
+import { buildStamp, builtFiles, installStamp, onlyForTests, rooms } from '../scripts/stamp.mjs';
 import { ourServices, packageFile, root, serviceOf } from './helpers/deployment.ts';
 import { readDockerfile } from './helpers/plain-config.ts';
+
+describe('the build', () => {
+  const isForTests = (path: string) => /test|conformance|fixture|vitest/.test(path);
+  const tsconfig = z.looseObject({ exclude: z.array(z.string()) }).parse(JSON.parse(readFileSync(join(root, 'tsconfig.build.json'), 'utf8')));
+
+  it('compiles nothing that only tests use, whoever imports it', () => {
+    const tsc = join(root, 'node_modules/typescript/bin/tsc');
+    const { stdout } = spawnSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json'), '--listFilesOnly'], { encoding: 'utf8' });
+    const compiled = stdout.split('\n').flatMap((path) => (path === '' || path.includes('node_modules') ? [] : [relative(root, path)]));
+
+    expect(compiled.length).toBeGreaterThan(200);
+    expect(compiled.filter(isForTests)).toEqual([]);
+    expect(tsconfig.exclude).toEqual(onlyForTests);
+  });
+
+  it('copies nothing that only tests use, but the SQL of the migrations', () => {
+    const built = rooms.flatMap((room) => builtFiles(root, room));
+
+    expect(built.filter(isForTests)).toEqual([]);
+    expect(built.filter((path) => path.endsWith('.sql')).length).toBeGreaterThan(0);
+  });
+});
 
 describe('the image', () => {
   const [build = [], final = [], ...more] = readDockerfile(join(root, 'deploy/Dockerfile'));
@@ -51,10 +76,9 @@ describe('the image', () => {
   it('runs on one Node, of a version that the package allows', () => {
     const [base, again] = [build, final].map((stage) => restsOf(stage, 'FROM')[0]?.split(' ')[0]);
     const [, major] = /^node:(\d+)-bookworm-slim$/.exec(base ?? '') ?? [];
-    const [, oldest] = /^>=(\d+)\./.exec(packageFile.engines.node) ?? [];
 
     expect(again).toBe(base);
-    expect(Number(major)).toBeGreaterThanOrEqual(Number(oldest));
+    expect(nodeSatisfies(`${major}.0.0`, packageFile.engines.node)).toBe(true);
   });
 
   it('is given what it copies and nothing else: no .env, no tests, no history', () => {
@@ -65,7 +89,7 @@ describe('the image', () => {
 
     expect(rules[0]).toBe('*');
     expect(allowed.sort()).toEqual([...new Set([...copiedFrom(build), ...copiedFrom(final)])].sort());
-    expect(rules).toEqual(expect.arrayContaining(['**/*.test.ts', '**/node_modules']));
+    expect(rules).toEqual(expect.arrayContaining([...onlyForTests, '**/node_modules']));
     for (const name of ourServices) expect(serviceOf(name).build).toEqual({ context: '.', dockerfile: 'deploy/Dockerfile' });
   });
 });

@@ -17,7 +17,7 @@ describe('the broker', () => {
   const { source = '', target = '' } = mountsOf('nats').find(({ isBind }) => isBind) ?? {};
   const text = readFileSync(join(root, source), 'utf8');
 
-  it('has the users, permissions and room that the code gives it, and keeps what it confirms', async () => {
+  it('DESIGN 11: the broker of the compose file has the users, permissions and room that the code gives it, and keeps what it confirms', async () => {
     const made = natsServerConfig({ listen: '0.0.0.0:4222', monitor: '127.0.0.1:8222', storeDir: '/data', syncAlways: true });
 
     expect(text).toContain('sync_interval: always');

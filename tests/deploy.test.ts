@@ -159,7 +159,7 @@ describe('what is open to the outside', () => {
     expect(published).toEqual(['127.0.0.1:16686:16686']);
   });
 
-  it('is no store: those are on a network without a way out, which is not the proxy’s', () => {
+  it('DESIGN 11: no store is open to the outside: they are on a network without a way out, which is not the proxy’s', () => {
     const isInternal = (name: string) => compose.networks[name]?.internal === true;
     const used = servicesThat(() => true).flatMap((name) => serviceOf(name).networks);
 

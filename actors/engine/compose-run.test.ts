@@ -79,7 +79,7 @@ describe('composeRun', () => {
     expect(tools.map((tool) => tool.function.name)).toEqual(['emit_output']);
   });
 
-  it('makes the same bytes of the same input, as it comes back from a database', () => {
+  it('DESIGN 5: a prompt that is rendered again has the same bytes, as its input comes back from a database', () => {
     const stored: Pick<ComposeRunInput, 'input' | 'steps'> = JSON.parse(JSON.stringify({ input: input.input, steps: input.steps }));
 
     expect(JSON.stringify(composeRun({ ...input, ...stored }))).toBe(JSON.stringify(composeRun(input)));

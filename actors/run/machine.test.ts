@@ -214,7 +214,7 @@ describe('the run machine', () => {
   describe('while tools are called', () => {
     const called = replied('run_1-1', batch(2, 1));
 
-    it('asks for all calls at once, each with a deadline and a timer of its own', () => {
+    it('DESIGN 6 rule 5: tool calls are asked for at once, each with a deadline and a timer of its own', () => {
       const [next, actions] = afterEvents({}, called);
 
       expect(next.value).toBe('tooling');

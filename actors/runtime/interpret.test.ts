@@ -75,7 +75,7 @@ describe('a session', () => {
     expect(answer).toEqual({ ok: true, value: { event: world.log[0] } });
   });
 
-  it('cancels the turn for a later message: cancelled and ready of the old trace stand before the new message', () => {
+  it('DESIGN 5: a later message cancels the turn: cancelled and ready of the old trace stand before the new message', () => {
     const world = new World();
     world.apply(create());
     world.apply(post('one'));
@@ -106,7 +106,7 @@ describe('a session', () => {
     expect(world.timers.size).toBe(0);
   });
 
-  it('ignores the late result of a superseded call', () => {
+  it('DESIGN 5: the late result of a superseded call changes nothing', () => {
     const world = new World();
     world.apply(create());
     world.apply(post('one'));
@@ -149,7 +149,7 @@ describe('a session', () => {
     expect(world.log.at(-2)).toMatchObject({ error_detail: 'turn_timeout: the reply took longer than a turn may take' });
   });
 
-  it('ends the turn as an error when a command of its is poison', () => {
+  it('DESIGN 4: a turn one of whose commands is poison ends as an error, then ready', () => {
     const world = new World();
     world.apply(create());
     world.apply(post('one'));

@@ -57,6 +57,8 @@ export class Outbox {
   readonly #queue: string[] = [];
   /** Open effects, published or not: what a turn of this host is waiting for. */
   readonly #open = new Map<string, number>();
+  /** Partitions whose open effects are all known. */
+  readonly #loaded = new Set<number>();
   readonly #published = new Map<string, number>();
   readonly #running = new Set<Promise<void>>();
   /** Of effects that wait for their next try. */
@@ -73,6 +75,16 @@ export class Outbox {
     return this.#open.size;
   }
 
+  /** Whether what is open on a partition is all known here. */
+  hasLoaded(partition: number): boolean {
+    return this.#loaded.has(partition);
+  }
+
+  /** Whether an effect's result is awaited. */
+  isOpen(effectId: string): boolean {
+    return this.#open.has(effectId);
+  }
+
   /** Publishes again what the rows of newly taken partitions hold, under the same ids. */
   async load(database: Database, partitions: readonly number[]): Promise<void> {
     const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]);
@@ -80,6 +92,7 @@ export class Outbox {
       this.#open.set(row.id, row.p);
       if (row.unpublished) this.#want(effectOf(row), true);
     }
+    for (const partition of partitions) this.#loaded.add(partition);
     this.#pump();
   }
 
@@ -110,6 +123,7 @@ export class Outbox {
   }
 
   forget(partition: number): void {
+    this.#loaded.delete(partition);
     for (const map of [this.#open, this.#published]) for (const [id, p] of map) if (p === partition) map.delete(id);
     for (const [id, { effect }] of this.#wanted) if (effect.partition === partition) this.#wanted.delete(id);
   }

@@ -84,6 +84,7 @@ async function renderTurnCall(effect: EffectOf<'router-call'>, republished: bool
     want: deps.settings.streaming ? 'frames' : 'none',
     deadlineAtMs: inputs.deadlineAtMs,
     createdAtMs,
+    detached: false,
     republished,
     keyId: 'llms.api_key',
     traceparent: inputs.traceparent,

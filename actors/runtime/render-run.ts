@@ -43,6 +43,7 @@ export async function renderRunCall(effect: EffectOf<'run-call'>, republished: b
     want: 'none',
     deadlineAtMs: inputs.deadlineAtMs,
     createdAtMs,
+    detached: false,
     republished,
     keyId: 'llms.api_key',
     traceparent: inputs.traceparent,

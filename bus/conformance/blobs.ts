@@ -31,7 +31,7 @@ export function blobCases(underTest: UnderTest): void {
 
 export function blobWindowCases(underTest: UnderTest): void {
   describe('blobs: later', () => {
-    it('are gone, and only then', async () => {
+    it('DESIGN 3: a large body is kept for its time, and then it is gone', async () => {
       const { bus, windows, pass } = underTest();
       const id = await bus.blobs.put(randomBytes(600 * 1024));
       await pass(windows.blobMs / 2);

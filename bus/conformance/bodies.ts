@@ -68,7 +68,7 @@ export function bodyCases(underTest: UnderTest): void {
       expect(await through(bus, [body])).toEqual([body]);
     });
 
-    it('come back in order when small, large and very large ones follow each other', async () => {
+    it('DESIGN 3: bodies come back in order when small, large and very large ones follow each other', async () => {
       const bodies = ['small', textOfSize(600 * 1024), 'x'.repeat(512 * 1024), textOfSize(30 * MEBIBYTE), 'last'];
 
       expect((await through(underTest().bus, bodies)).map(digestOf)).toEqual(bodies.map(digestOf));

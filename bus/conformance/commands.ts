@@ -25,7 +25,7 @@ function numbered(prefix: string, count: number): string[] {
 
 export function commandCases(underTest: UnderTest): void {
   describe('command log: append and look', () => {
-    it('stores a repeated message id once and answers it with the sequence of the first', async () => {
+    it('DESIGN 4: a repeated message id is stored once, and answered with the sequence of the first', async () => {
       const { bus } = underTest();
       const first = await bus.commands.append(3, 'm1', 'one');
       const repeat = await bus.commands.append(3, 'm1', 'one again');
@@ -102,7 +102,7 @@ export function commandCases(underTest: UnderTest): void {
       }
     });
 
-    it('reads on from behind a cursor and then follows', async () => {
+    it('DESIGN 4: a reader begins behind its cursor, and then follows', async () => {
       const { bus } = underTest();
       const [, second = 0] = await appendAll(bus, 5, ['a', 'b', 'c']);
       const read = collect(bus, 5, { sequence: second, messageId: 'id-b' });
@@ -259,7 +259,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(await bus.commands.state()).toMatchObject({ firstSequence: c, lastSequence: c });
     });
 
-    it('drops nothing at a sequence of 0 or 1', async () => {
+    it('DESIGN 4: a purge at a sequence of 0 or 1 drops nothing', async () => {
       const { bus } = underTest();
       await appendAll(bus, 1, ['a', 'b']);
       await bus.commands.purge(0);
@@ -301,7 +301,7 @@ export function commandCases(underTest: UnderTest): void {
       expect(bodiesOf(await collect(bus, 2).atLeast(1))).toEqual(['c']);
     });
 
-    it('keeps the command at the sequence itself, to which a reader can come back', async () => {
+    it('DESIGN 4: a purge keeps the command at the sequence itself, to which a reader can come back', async () => {
       const { bus } = underTest();
       const [, second = 0] = await appendAll(bus, 1, ['a', 'b', 'c']);
       await bus.commands.purge(second);
@@ -360,7 +360,7 @@ export function commandReopenCases(underTest: UnderTest): void {
 
 export function commandWindowCases(underTest: UnderTest): void {
   describe('command log: later', () => {
-    it('stores a message id again once the window is over, and not before', async () => {
+    it('DESIGN 4: the log remembers a message id for its window, and no longer', async () => {
       const { bus, windows, pass } = underTest();
       const first = await bus.commands.append(1, 'm1', 'a');
       await pass(windows.dedupeMs / 2);

@@ -29,7 +29,7 @@ async function someCommands(bus: Bus): Promise<{ first: number; second: number; 
 
 export function placeCases(underTest: UnderTest): void {
   describe('command log: the place of a reader', () => {
-    it('is of another log when another command stands there: reading begins at the first', async () => {
+    it('DESIGN 4: a place is of another log when another command stands there: reading begins at the first', async () => {
       const { bus } = underTest();
       const { second } = await someCommands(bus);
 
@@ -44,7 +44,7 @@ export function placeCases(underTest: UnderTest): void {
       expect(await readBehind(bus, { sequence: third + 1_000, messageId: null }).atLeast(4)).toEqual(['restart', 'a', 'b', 'c']);
     });
 
-    it('is of another log when its command is gone', async () => {
+    it('DESIGN 4: a place is of another log when its command is gone', async () => {
       const { bus } = underTest();
       const { first, second } = await someCommands(bus);
       await bus.commands.purge(second);

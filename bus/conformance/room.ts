@@ -20,7 +20,7 @@ async function hasRoom(bus: Bus, expected: boolean): Promise<void> {
 
 export function roomCases(underTest: UnderTest): void {
   describe('room', () => {
-    it('is there until the command log is four fifths full; a full one refuses, and a purge makes room again', async () => {
+    it('DESIGN 4: there is room until the command log is four fifths full; a full one refuses, and a purge makes room again', async () => {
       const { bus, capacityBytes } = underTest();
       const body = 'x'.repeat(Math.floor(SHARE * capacityBytes));
       const append = (messageId: string) => bus.commands.append(1, messageId, body);
@@ -35,7 +35,7 @@ export function roomCases(underTest: UnderTest): void {
       expect(await append('after')).toMatchObject({ duplicate: false });
     });
 
-    it('is there until the work queue is four fifths full; a full one refuses, and work that is done makes room again', async () => {
+    it('DESIGN 6 rule 6: there is room until the work queue is four fifths full; a full one refuses, and work that is done makes room again', async () => {
       const { bus, capacityBytes } = underTest();
       const body = 'x'.repeat(Math.floor(SHARE * capacityBytes));
       const publish = (messageId: string) => bus.work.publish('tool', messageId, body);

@@ -100,7 +100,7 @@ export function workCases(underTest: UnderTest): void {
       expect(deliveriesOf(await arrivals.atLeast(2))).toEqual(['a 1', 'a 2']);
     });
 
-    it('keeps an item with the worker that says it is still at it', async () => {
+    it('DESIGN 6: an item stays with the worker that says it is still at it', async () => {
       const { bus } = underTest();
       const arrivals = new Arrivals<WorkItem>();
       const done = gate();
@@ -121,7 +121,7 @@ export function workCases(underTest: UnderTest): void {
       expect(deliveries.filter((delivery) => delivery.startsWith('long'))).toEqual(['long 1']);
     });
 
-    it('takes an item from a worker that says nothing, and tells it so when it speaks', async () => {
+    it('DESIGN 6: an item is taken from a worker that says nothing, which is told so when it speaks', async () => {
       const { bus } = underTest();
       const arrivals = new Arrivals<WorkItem>();
       const done = gate();
@@ -186,7 +186,7 @@ export function workCases(underTest: UnderTest): void {
       expect(deliveries).toEqual(['slow 1', 'next 1', 'next 2']);
     });
 
-    it('never gives a consumer more than it can hold at once', async () => {
+    it('DESIGN 6: a consumer is never given more than it can hold at once', async () => {
       const { bus } = underTest();
       const done = new Arrivals<string>();
       const running = new Arrivals<() => void>();
@@ -287,7 +287,7 @@ export function workReopenCases(underTest: UnderTest): void {
       expect(item?.delivery).toBeGreaterThanOrEqual(2);
     });
 
-    it('delivers what a worker had in hand that died, marked, and what it had not taken', async () => {
+    it('DESIGN 6: what a worker had in hand that died is delivered again, marked, and what it had not taken is delivered too', async () => {
       const { bus } = underTest();
       const begun = gate();
       const never = gate();

@@ -16,6 +16,8 @@ export const routerCall = z.object({
   /** Epoch milliseconds after which the call is not begun, and ends with `router.timeout` if it runs. */
   deadlineAtMs: z.number(),
   createdAtMs: z.number(),
+  /** Whether the call goes on when nobody reads its frames any more; the calls of others end with their last reader. */
+  detached: z.boolean().default(false),
   /** Whether the item may have been on the bus before, as after a take-over: its worker looks at the effect's row first. */
   republished: z.boolean().default(false),
   /** Id of the calling key in the router's configuration. */

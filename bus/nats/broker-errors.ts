@@ -15,13 +15,18 @@ export type Verdict = 'full' | 'missing' | 'again' | 'never';
 export function verdictOn(error: unknown): Verdict {
   if (error instanceof JetStreamApiError) {
     if (error.code === STORE_FAILED && /maximum/.test(error.message)) return 'full';
-    if (NO_RESOURCES.includes(error.code)) return 'full';
+    if (lacksResources(error)) return 'full';
     if (isStreamMissing(error)) return 'missing';
     return error.status >= 500 ? 'again' : 'never';
   }
   if (isDenied(error) || error instanceof ClosedConnectionError || error instanceof InvalidArgumentError) return 'never';
   if (hasNoResponders(error)) return 'missing';
   return 'again';
+}
+
+/** Whether the broker has no room for a stream, or says so of one that another process is just creating. */
+export function lacksResources(error: unknown): boolean {
+  return error instanceof JetStreamApiError && NO_RESOURCES.includes(error.code);
 }
 
 export function isStreamMissing(error: unknown): boolean {

@@ -6,9 +6,9 @@ import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
 import type { Bus, LogPosition, StoredCommand, WorkItem } from '../bus.ts';
 import { Arrivals, eventually, gate, START } from '../conformance/under-test.ts';
-import { deleteStreams } from './delete-streams.ts';
 import { openNatsBus } from './nats-bus.ts';
 import type { NatsSettings } from './settings.ts';
+import { deleteStreams } from './test-support/delete-streams.ts';
 
 let server: NatsServer;
 let broker: NatsConnection;
@@ -141,7 +141,7 @@ describe('a broker that is killed under load', () => {
     expect(restarts).toEqual([]);
   });
 
-  it('keeps frames again once it is back, though its memory is gone', async () => {
+  it('DESIGN 3: a broker that is back keeps frames again, though its memory is gone: whoever uses a stream declares it anew', async () => {
     const bus = await openBus();
     bus.tokens.publish('tok.gw1.call1', Buffer.from('before'));
     const kept = () => bus.tokens.replay('tok.gw1.call1').then((frames) => frames.map((frame) => Buffer.from(frame).toString()).join());
@@ -371,6 +371,22 @@ describe('a reader', () => {
     await reader.stop();
 
     expect(await eventually(count, (consumers) => consumers === 0)).toBe(0);
+  });
+
+  it('leaves no consumer behind when it stops before the broker has said that it made one', async () => {
+    const bus = await openBus();
+    const before = (await manager.streams.info('CMD')).state.consumer_count;
+    server.signal('SIGSTOP');
+    const reader = bus.commands.read(1, START, async () => {});
+    // What is asked for goes out in turns of the event loop; the broker hears it later.
+    for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    const stopping = reader.stop();
+    server.signal('SIGCONT');
+    await stopping;
+    // On the reader's own connection, so the broker answers it after all that came before.
+    await bus.commands.state();
+
+    expect((await manager.streams.info('CMD')).state.consumer_count).toBe(before);
   });
 });
 

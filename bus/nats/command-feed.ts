@@ -58,7 +58,13 @@ export class CommandFeed {
       num_replicas: 1,
       inactive_threshold: nanosOf(INACTIVE_MS),
     };
-    await link.persistently('begin to read a partition', budgetMs, () => link.manager.consumers.add(streams.commands.name, config), until);
+    try {
+      await link.persistently('begin to read a partition', budgetMs, () => link.manager.consumers.add(streams.commands.name, config), until);
+    } catch (error) {
+      // Who stops waiting for the broker's word may have a consumer all the same.
+      if (!session.aborted) await removeConsumer(link, name);
+      throw error;
+    }
     if (session.aborted) throw new SwitchyardError('service.unreachable', 'the connection was lost while a reader began');
     return new CommandFeed(options, name);
   }
@@ -111,8 +117,7 @@ export class CommandFeed {
     this.#break();
     await this.#pull.drain();
     const { link, session } = this.#options;
-    // When it can't be told, the broker clears it away by itself.
-    if (!session.aborted) await link.manager.consumers.delete(streams.commands.name, this.#consumer).catch(() => {});
+    if (!session.aborted) await removeConsumer(link, this.#consumer);
   }
 
   #ask(): void {
@@ -143,4 +148,9 @@ export class CommandFeed {
     this.#broken = true;
     this.#wake?.();
   }
+}
+
+/** Never rejects: when it can't be told, the broker clears it away by itself. */
+async function removeConsumer(link: NatsLink, name: string): Promise<void> {
+  await link.manager.consumers.delete(streams.commands.name, name).catch(() => {});
 }

@@ -1,32 +1,58 @@
 import { JetStreamApiError, type JetStreamManager } from '@nats-io/jetstream';
-import { isStreamMissing } from './broker-errors.ts';
-import type { StreamDeclaration } from './streams.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { BusUser } from '../subjects.ts';
+import { isStreamMissing, lacksResources } from './broker-errors.ts';
+import { pauseFor } from './pause.ts';
+import { keeperOf, type StreamDeclaration } from './streams.ts';
 
-/** Processes that start together declare the same streams: who loses a race looks again, and a few times is plenty. */
-const MAX_ROUNDS = 3;
-/** The broker's code for "somebody else has just created it, in another way". */
-const NAME_IN_USE = 10058;
+/** Processes that start together declare the same streams: who loses a race looks again. All pauses together last less than two seconds. */
+const MAX_ROUNDS = 8;
+/** Pause before the next look, doubled each time up to the longest. With jitter, so that who met once does not meet again. */
+const FIRST_PAUSE_MS = 25;
+const LONGEST_PAUSE_MS = 500;
+/** The broker's codes for a stream that somebody else has just created: that its name, or that its subjects are taken. */
+const TAKEN: readonly number[] = [10058, 10065];
 
-/**
- * Creates the streams that are missing and updates those that are declared differently.
- * @throws what the broker threw: no JetStream, no disk for the sizes, a kind of storage that can't be changed
- */
-export async function declareStreams(manager: JetStreamManager, declarations: readonly StreamDeclaration[]): Promise<void> {
-  await Promise.all(declarations.map((declaration) => declareStream(manager, declaration)));
+export interface DeclareOptions {
+  /** Who declares; null: somebody who may do everything. */
+  user: BusUser | null;
+  log: Pick<Log, 'info'>;
 }
 
-async function declareStream(manager: JetStreamManager, declaration: StreamDeclaration): Promise<void> {
-  for (let round = 1; ; round += 1) {
+/**
+ * Creates the streams that are missing, and updates those that are declared differently and are the user's to keep; others are left as
+ * they are, for their keeper to update.
+ * @throws what the broker threw: no JetStream, no disk for the sizes, a kind of storage that can't be changed
+ */
+export async function declareStreams(manager: JetStreamManager, declarations: readonly StreamDeclaration[], options: DeclareOptions): Promise<void> {
+  await Promise.all(declarations.map((declaration) => declareInRounds(manager, declaration, options)));
+}
+
+async function declareInRounds(manager: JetStreamManager, declaration: StreamDeclaration, options: DeclareOptions): Promise<void> {
+  for (let round = 1, pauseMs = FIRST_PAUSE_MS; ; round += 1, pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     try {
-      const current = await configOf(manager, declaration.name);
-      if (current === null) await manager.streams.add({ ...declaration });
-      else if (differs(current, declaration)) await manager.streams.update(declaration.name, { ...declaration });
-      return;
+      return await declareStream(manager, declaration, options);
     } catch (error) {
-      const lostTheRace = error instanceof JetStreamApiError && error.code === NAME_IN_USE;
-      if (!lostTheRace || round === MAX_ROUNDS) throw error;
+      if (!mayBeRace(error) || round === MAX_ROUNDS) throw error;
+      await pauseFor(pauseMs * (0.5 + Math.random() / 2));
     }
   }
+}
+
+async function declareStream(manager: JetStreamManager, declaration: StreamDeclaration, { user, log }: DeclareOptions): Promise<void> {
+  const { name } = declaration;
+  const current = await configOf(manager, name);
+  if (current === null) await manager.streams.add({ ...declaration });
+  else if (differs(current, declaration)) {
+    const keeper = keeperOf(name);
+    if (user === null || user === keeper) await manager.streams.update(name, { ...declaration });
+    else log.info({ stream: name, keeper }, 'a stream is declared differently, and is left to its keeper');
+  }
+}
+
+/** The broker (2.9) asks for room before it sees that a stream is there already, so a lost race may look like a lack of room, too. */
+function mayBeRace(error: unknown): boolean {
+  return lacksResources(error) || (error instanceof JetStreamApiError && TAKEN.includes(error.code));
 }
 
 async function configOf(manager: JetStreamManager, name: string): Promise<Partial<StreamDeclaration> | null> {

@@ -7,9 +7,9 @@ import { type NatsServer, startNatsServer } from '../../scripts/test-services.mj
 import type { Bus } from '../bus.ts';
 import type { BusKind, BusUnderTest } from '../conformance/under-test.ts';
 import { busConformance } from '../conformance.ts';
-import { deleteStreams } from './delete-streams.ts';
 import { openNatsBus } from './nats-bus.ts';
 import { defaultSettings, type NatsSettings } from './settings.ts';
+import { deleteStreams } from './test-support/delete-streams.ts';
 
 const SMALL_BYTES = 1024 * 1024;
 

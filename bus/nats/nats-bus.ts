@@ -1,3 +1,4 @@
+import type { JetStreamManager } from '@nats-io/jetstream';
 import { type Clock, systemClock } from '#shared/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Bus } from '../bus.ts';
@@ -38,7 +39,8 @@ export async function openNatsBus({ servers, user, password, log, clock = system
   const limits: NatsSettings = { ...defaultSettings, ...settings };
   const { connectBudgetMs, storeBudgetMs: budgetMs } = limits;
   const declarations = declarationsFor(user, limits);
-  const link = await NatsLink.open({ servers, user, password, connectBudgetMs, log, declare: (manager) => declareStreams(manager, declarations) });
+  const declare = (manager: JetStreamManager) => declareStreams(manager, declarations, { user, log });
+  const link = await NatsLink.open({ servers, user, password, connectBudgetMs, log, declare });
   const room = new RoomGauge(
     link,
     declarations.map(({ name }) => name),

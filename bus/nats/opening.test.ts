@@ -5,6 +5,7 @@ import type { Bus } from '../bus.ts';
 import { Arrivals, eventually, START } from '../conformance/under-test.ts';
 import type { BusUser } from '../subjects.ts';
 import { openNatsBus } from './nats-bus.ts';
+import { defaultSettings } from './settings.ts';
 
 const opened: Bus[] = [];
 const servers: NatsServer[] = [];
@@ -71,7 +72,7 @@ it('refuses an address that holds credentials, without repeating them', async ()
   expect(String(error)).not.toContain('secret');
 });
 
-it('declares the streams of its user alone', async () => {
+it('DESIGN 3: a process declares the streams that its user uses, and no others', async () => {
   const server = await serverWith();
   const gateway = await openNatsBus({ servers: server.url, user: 'router-gateway', password: '', log: silentLog });
   opened.push(gateway);
@@ -95,12 +96,45 @@ it('changes streams that were declared with other limits, and keeps what they ho
   expect(await after.commands.at(1)).toMatchObject({ messageId: 'm1' });
 });
 
-it('lets processes that start at once declare the same streams', async () => {
+it('leaves a stream that it does not keep as it is, and leaves it to its keeper', async () => {
   const server = await serverWith();
-  const buses = await Promise.all(Array.from({ length: 6 }, () => open(server.url)));
+  const notes: Record<string, unknown>[] = [];
+  const log: Log = { ...silentLog, info: (fields) => notes.push(fields) };
+  const openAs = async (user: BusUser, commandMaxBytes: number) => {
+    const bus = await openNatsBus({ servers: server.url, user, password: '', log, settings: { commandMaxBytes } });
+    opened.push(bus);
+    return bus;
+  };
+  const body = 'x'.repeat(400_000);
+  const worker = await openAs('effect-worker', 1_000_000);
+  await openAs('router-worker', 2_000_000);
+  for (const place of [1, 2]) await worker.commands.append(1, `large${place}`, body);
+
+  await expect(worker.commands.append(1, 'large3', body)).rejects.toMatchObject({ code: 'bus.full' });
+  expect(notes).toEqual([{ stream: 'CMD', keeper: 'actor-host' }]);
+  await openAs('actor-host', 2_000_000);
+  expect(await worker.commands.append(1, 'large3', body)).toMatchObject({ sequence: 3 });
+});
+
+it('lets processes that start at once declare the same streams', async () => {
+  const { commandMaxBytes, workMaxBytes, blobMaxBytes, tokenMaxBytes } = defaultSettings;
+  // Just as much as the streams need. To most of them the broker says that there is no room, or that something of theirs is taken.
+  const onDisk = commandMaxBytes + workMaxBytes + blobMaxBytes;
+  const server = await serverWith(`jetstream { max_memory_store: ${tokenMaxBytes}, max_file_store: ${onDisk} }`);
+  const opening = Array.from({ length: 10 }, () => openNatsBus({ servers: server.url, user: null, password: null, log: silentLog }));
+  const buses = await Promise.all(opening);
+  opened.push(...buses);
 
   await Promise.all(buses.map((bus, place) => bus.commands.append(1, `m${place}`, 'a')));
-  expect((await buses[0]?.commands.state())?.lastSequence).toBe(6);
+  expect((await buses[0]?.commands.state())?.lastSequence).toBe(10);
+});
+
+it('gives up within its budget, and says why, when there is no room for a stream', async () => {
+  const server = await serverWith('jetstream { max_file_store: 1000000 }');
+  const begunAt = performance.now();
+
+  await expect(open(server.url)).rejects.toMatchObject({ code: 'service.unreachable', cause: { message: expect.stringContaining('insufficient') } });
+  expect(performance.now() - begunAt).toBeLessThan(4_000);
 });
 
 it('writes what the broker does not allow into the log, and goes on', async () => {

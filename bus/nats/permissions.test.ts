@@ -1,5 +1,6 @@
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
 import type { Bus, WorkItem, WorkKind } from '../bus.ts';
@@ -9,6 +10,7 @@ import { inboxPrefixOf } from './dial.ts';
 import { openNatsBus } from './nats-bus.ts';
 import { busUsers } from './permissions.ts';
 import { natsServerConfig, passwordVariableOf } from './server-config.ts';
+import { streams } from './streams.ts';
 
 const PARTITION = 7;
 /** Over what one message holds. */
@@ -17,6 +19,8 @@ const LEASE_MS = 5_000;
 const DROPPED = 'dropped by the test';
 /** The broker's code for a consumer whose filter is not the one in the subject of the request. */
 const FILTER_MISMATCH = 10131;
+/** And for a stream that is there already, in another form. */
+const NAME_IN_USE = 10058;
 
 const passwordOf = (user: BusUser) => `password-of-${user}`;
 
@@ -98,7 +102,7 @@ describe('nobody', () => {
   beforeAll(startServer);
   afterAll(() => server.close());
 
-  it('comes in without a password, or with that of another service', async () => {
+  it('DESIGN 11: nobody comes in without a password, or with that of another service', async () => {
     await expect(openNatsBus({ servers: server.url, user: null, password: null, log: silentLog })).rejects.toMatchObject({ code: 'service.unreachable' });
     const mistaken = openNatsBus({ servers: server.url, user: 'actor-host', password: passwordOf('router-worker'), log: silentLog });
     await expect(mistaken).rejects.toMatchObject({ code: 'service.unreachable' });
@@ -122,7 +126,7 @@ describe('nobody', () => {
     }
   });
 
-  it.each(busUsers)('%s publishes or reads anything that the table does not give it', async (user) => {
+  it.each(busUsers)('DESIGN 11: %s publishes and reads what the table gives it, and nothing else', async (user) => {
     for (const address of Object.values(addresses)) {
       const users: { publish: readonly BusUser[]; read: readonly BusUser[] } = address;
       expect(await mayPublish(user, filled(address.pattern)), `publish ${address.pattern}`).toBe(users.publish.includes(user));
@@ -145,6 +149,20 @@ describe('nobody', () => {
     ['operator', 'commands', '$JS.API.CONSUMER.MSG.NEXT.CMD.spy'],
   ])('%s gets at %s by the broker’s own interface', async (user, _, subject) => {
     expect(await mayPublish(user, subject)).toBe(false);
+  });
+
+  it.each(Object.values(streams))('but its keeper changes the stream $name', async ({ name, keeper }) => {
+    for (const user of busUsers) expect(await mayPublish(user, `$JS.API.STREAM.UPDATE.${name}`), user).toBe(user === keeper);
+  });
+
+  it('changes a stream by creating it in another way', async () => {
+    await open('router-gateway');
+    const intruder = await enter('router-gateway');
+    const before = (await intruder.request('$JS.API.STREAM.INFO.WORK')).json();
+    const other = { name: 'WORK', subjects: ['work.>'], retention: 'workqueue', storage: 'file', max_msgs: 1, discard: 'old' };
+
+    expect((await intruder.request('$JS.API.STREAM.CREATE.WORK', JSON.stringify(other))).json()).toMatchObject({ error: { err_code: NAME_IN_USE } });
+    expect((await intruder.request('$JS.API.STREAM.INFO.WORK')).json()).toMatchObject({ config: z.object({ config: z.unknown() }).parse(before).config });
   });
 
   it('widens a consumer that it may have: the filter in the subject is the one that counts', async () => {

@@ -1,6 +1,6 @@
 import { addresses, type BusUser } from '../subjects.ts';
 import { inboxPrefixOf } from './dial.ts';
-import { streams, workConsumers } from './streams.ts';
+import { type StreamUse, streams, workConsumers } from './streams.ts';
 
 /** Subjects, with wildcards. What is not named is refused. */
 interface Permissions {
@@ -27,7 +27,7 @@ export function permissionsOf(user: BusUser): Permissions {
   const reads = Object.values<Address>(addresses).filter((address) => includes(address.read, user));
   const publish = [
     ...publishes.map((address) => address.pattern),
-    ...Object.values(streams).flatMap(({ name, users }) => (includes(users, user) ? declaring(name) : [])),
+    ...Object.values(streams).flatMap((stream) => (includes(stream.users, user) ? declaring(stream, user) : [])),
     ...(publishes.some(mayBeLarge) ? streams.blobs.subjects : []),
     ...(reads.some(mayBeLarge) ? streams.blobs.subjects.map((subject) => `${API}.DIRECT.GET.${streams.blobs.name}.${subject}`) : []),
     ...(includes(addresses.commands.read, user) ? readingCommands() : []),
@@ -42,9 +42,16 @@ export function permissionsOf(user: BusUser): Permissions {
   return { publish, subscribe };
 }
 
-/** Declared anew after each connect, by whoever uses it. */
-function declaring(stream: string): string[] {
-  return ['INFO', 'CREATE', 'UPDATE'].map((call) => `${API}.STREAM.${call}.${stream}`);
+/**
+ * Declared anew after each connect, by whoever uses it. Creating is for all its users: a stream in memory is gone when the broker was
+ * restarted, and one on a disk when that was replaced, and whoever comes first must be able to go on; processes start in any order, and a
+ * deployment of the router alone has no actor host. It changes nothing that is there: the broker refuses to create a stream that differs
+ * from the one of that name. To change it, its limits for one, is for its keeper alone: who may update a stream can make it forget
+ * what others are owed.
+ */
+function declaring(stream: StreamUse, user: BusUser): string[] {
+  const calls = ['INFO', 'CREATE', ...(stream.keeper === user ? ['UPDATE'] : [])];
+  return calls.map((call) => `${API}.STREAM.${call}.${stream.name}`);
 }
 
 /** A consumer per partition, made for each reader and ended with it; commands looked up at their place; and the purge of what all have read. */

@@ -1,4 +1,4 @@
-/** Limits and windows of the NATS driver. Every process of a deployment has the same, because whoever starts last declares the streams. */
+/** Limits and windows of the NATS driver. Every process of a deployment has the same: those of a stream's keeper, or of whoever created it, hold for all. */
 export interface NatsSettings {
   /** How long opening tries to reach the broker. */
   connectBudgetMs: number;

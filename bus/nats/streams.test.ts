@@ -18,7 +18,7 @@ describe('streams', () => {
     expect(namesFor('operator')).toEqual(['CMD', 'WORK', 'BLOB']);
   });
 
-  it('capture every kind of work, each with a consumer of its own', () => {
+  it('DESIGN 6: the queue captures every kind of work, each with a consumer of its own', () => {
     const work = Object.values(addresses).filter(({ pattern }) => pattern.startsWith('work.'));
 
     expect(

@@ -3,8 +3,11 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { WorkItem, WorkKind } from '../bus.ts';
 import type { NatsLink } from './link.ts';
 
+/** Timers may fire a little early, and a lease that has a moment left is no reason to say that the broker can't be reached. */
+const TIMER_SLACK_MS = 10;
+
 export interface WorkItemOptions {
-  link: NatsLink;
+  link: Pick<NatsLink, 'persistently' | 'assertOpen'> & { main: Pick<NatsLink['main'], 'request'> };
   kind: WorkKind;
   messageId: string;
   body: string;
@@ -64,7 +67,7 @@ export function workItem(options: WorkItemOptions): WorkItem {
       if (settled || !isHeld()) throw lost();
       const saidAt = performance.now();
       try {
-        await tell('prolong a lease', '+WPI', leaseEndsAt - saidAt);
+        await tell('prolong a lease', '+WPI', leaseEndsAt - saidAt + TIMER_SLACK_MS);
       } catch (error) {
         if (isHeld()) throw error;
         throw lost();

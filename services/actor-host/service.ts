@@ -1,3 +1,4 @@
+import { answerForCalls } from '#actors/runtime/awaited-calls.ts';
 import { CommitLoop } from '#actors/runtime/commit-loop.ts';
 import type { EffectRow } from '#actors/runtime/effects.ts';
 import { Host, type HostTimes, hostTimes } from '#actors/runtime/host.ts';
@@ -80,6 +81,7 @@ export async function startActorHost({ config, bus, database, clock, log }: Acto
   });
   const times = { ...hostTimes, ...config.times };
   const host = new Host({ hostId, machineVersion: config.machineVersion ?? MACHINE_VERSION, database, bus, log, loop, timers, outbox, times });
+  const answering = answerForCalls({ bus, outbox, log });
   await host.open();
   const purging = startPurging({
     commands: bus.commands,
@@ -95,6 +97,7 @@ export async function startActorHost({ config, bus, database, clock, log }: Acto
       const limitAtMs = clock.nowMs() + config.drainTimeoutMs;
       while (!host.hasPeers && outbox.openEffects > 0 && clock.nowMs() < limitAtMs) await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS));
       await purging.stop();
+      await answering.stop();
       await outbox.stop();
       await host.leave();
       await loop.stop();

@@ -93,7 +93,7 @@ describe('health', () => {
     }
   });
 
-  it('is ready once the configuration is stored, without being asked again', async () => {
+  it('DESIGN 10: a gateway is ready once its configuration is stored, without being asked again', async () => {
     const late = lateBundle();
     const app = house.app({ database: late.database, ...UNREADY });
     expect((await app.inject({ url: '/health/ready' })).statusCode).toBe(503);
@@ -105,7 +105,7 @@ describe('health', () => {
     expect(ready.json()).toEqual({ status: 'ok', service: 'agent-server' });
   });
 
-  it('is booting while the bus can not be reached', async () => {
+  it('DESIGN 10: a gateway is booting while the bus can not be reached', async () => {
     const bus = { ...house.bus, isReady: () => false };
 
     const ready = await house.app({ bus }).inject({ url: '/health/ready' });
@@ -114,7 +114,7 @@ describe('health', () => {
     expect(ready.json()).toEqual({ status: 'booting' });
   });
 
-  it('is booting while the database does not answer', async () => {
+  it('DESIGN 10: a gateway is booting while the database does not answer', async () => {
     const database = databaseWith('agent-gateway-bundle', () => new Promise(() => {}));
 
     const ready = await house.app({ database, waits: { readinessMs: 20 } }).inject({ url: '/health/ready' });

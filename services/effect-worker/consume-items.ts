@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import type { Bus, Subscription, WorkItem } from '#bus/bus.ts';
+import type { HeardAborts } from '#bus/heard-aborts.ts';
+import { keepLease, type LeaseTimes } from '#bus/keep-lease.ts';
 import type { Clock } from '#shared/clock.ts';
 import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { patiently } from '#shared/storage/patiently.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { reasonOf } from './dead-letter.ts';
-import { keepLease, type LeaseTimes } from './lease.ts';
+import { traceIdIn } from '#shared/telemetry/trace-context.ts';
+import { reasonOf } from './reason-of.ts';
 import { type Report, reportResult } from './report-result.ts';
 import type { RunningItem, RunningItems } from './running-items.ts';
 
@@ -38,6 +40,8 @@ export interface ItemKind<Work extends EffectWork> {
   schema: z.ZodType<Work>;
   /** Whether an item whose effect has no row is nobody's. Not so for deliveries: what an operator replays never had one. */
   needsEffectRow: boolean;
+  /** Where it is said that nobody waits for an item any more. Null: what has begun is carried through. */
+  aborts: HeardAborts | null;
   perform(work: Work, run: Run): Promise<Report | null>;
   /** The item came when its time was over, and is not begun. */
   skip(work: Work, run: Run): Promise<Report | null>;
@@ -68,6 +72,7 @@ async function take<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Work
   const running = deps.running.begin(work.deadlineAtMs);
   const mayBeBegun = mayBeDoneAlready(item, work.republished, deps.clock.nowMs());
   const run: Run = { ...running, mayBeBegun };
+  const unfollow = kind.aborts?.follow(work.effectId, () => running.cancel());
   const lease = keepLease(item, { ...deps.lease, onLost: () => running.abandon(), log: deps.log });
   try {
     await settle(item, work, run, kind, deps);
@@ -75,20 +80,29 @@ async function take<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Work
     await fail(item, work, run, error, kind, deps);
   } finally {
     lease.stop();
+    unfollow?.();
     running.forget();
   }
 }
 
-/** Does the work and settles its item: the command first, then the ack, so that nothing is lost between the two. */
+/**
+ * Does the work and settles its item: the command first, then the ack, so that nothing is lost between the two. Of an item that nobody
+ * waits for any more nothing is reported: its owner has superseded it before it said so.
+ */
 async function settle<Work extends EffectWork>(item: WorkItem, work: Work, run: Run, kind: ItemKind<Work>, deps: ConsumeDeps): Promise<void> {
+  if (run.isCancelled()) return item.ack();
   if (run.mayBeBegun) {
     // A second delivery is harmless: the row says whether its result came already, or is not wanted any more.
     const isOpen = await patiently(() => isEffectOpen(deps.database, work.effectId), run.abandoned);
     if (isOpen === false || (isOpen === null && kind.needsEffectRow)) return item.ack();
   }
   const report = await outcomeOf(item, work, run, kind, deps);
+  const ids = { effect_id: work.effectId, session_id: work.sessionId, trace_id: traceIdIn(work.traceparent) };
+  deps.log.info({ ...ids, kind: kind.name, delivery: item.delivery, result: report?.type ?? null }, 'a work item has ended');
   // What is done is reported even if the lease was lost meanwhile: of two results of an item the log takes the first.
-  if (report !== null) await reportResult(work, report, run.abandoned, { commands: deps.bus.commands, clock: deps.clock, log: deps.log });
+  if (report !== null && !run.isCancelled()) {
+    await reportResult(work, report, run.abandoned, { commands: deps.bus.commands, clock: deps.clock, log: deps.log });
+  }
   await item.ack();
 }
 
@@ -108,6 +122,7 @@ async function fail<Work extends EffectWork>(
   { bus, clock, log }: ConsumeDeps,
 ): Promise<void> {
   if (run.abandoned.aborted) return item.nak(0);
+  if (run.isCancelled()) return item.ack();
   log.error({ err: error, effect_id: work.effectId, delivery: item.delivery }, 'a work item has failed');
   if (item.delivery < MAX_DELIVERIES) return item.nak(FAULT_RETRY_MS * 2 ** (item.delivery - 1));
   const report = await kind.giveUp(work, reasonOf(error), item.body, run);

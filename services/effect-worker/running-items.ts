@@ -6,11 +6,16 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 const MAX_TIMER_MS = 2_147_483_647;
 
 export interface RunningItem {
-  /** Aborted when the item's time is over, and when it is given up. */
+  /** Aborted when the item's time is over, when it is given up, and when it is cancelled. */
   signal: AbortSignal;
   /** Aborted only when the item is given up: another worker does it, or may by now. */
   abandoned: AbortSignal;
   abandon(): void;
+  /** Nobody waits for the item any more. Changes nothing once it is held. */
+  cancel(): void;
+  isCancelled(): boolean;
+  /** From now on it is carried through, whoever waits for it. Changes nothing once it is cancelled. */
+  hold(): void;
   /** The item is settled. */
   forget(): void;
 }
@@ -31,6 +36,7 @@ export class RunningItems {
     setMaxListeners(0, ended.signal, abandoned.signal);
     const restMs = Math.min(Math.max(deadlineAtMs - this.#clock.nowMs(), 0), MAX_TIMER_MS);
     const timer = setTimeout(() => ended.abort(new SwitchyardError('service.no_answer', 'the item is past its deadline')), restMs);
+    let state: 'open' | 'cancelled' | 'held' = 'open';
     const item: RunningItem = {
       signal: ended.signal,
       abandoned: abandoned.signal,
@@ -38,6 +44,15 @@ export class RunningItems {
         const reason = new SwitchyardError('bus.lease_lost', 'the worker gave the item up');
         abandoned.abort(reason);
         ended.abort(reason);
+      },
+      cancel: () => {
+        if (state !== 'open') return;
+        state = 'cancelled';
+        ended.abort(new SwitchyardError('service.no_answer', 'nobody waits for the item any more'));
+      },
+      isCancelled: () => state === 'cancelled',
+      hold: () => {
+        if (state === 'open') state = 'held';
       },
       forget: () => {
         clearTimeout(timer);

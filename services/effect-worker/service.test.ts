@@ -278,7 +278,7 @@ describe('the rules of work', () => {
 describe('an item that fails five times', () => {
   afterEach(() => database.query('delete from dead_letters'));
 
-  it('of a tool becomes a failure to its owner and a dead letter, whatever its workers died of', async () => {
+  it('DESIGN 6: an item of a tool that fails five times becomes a failure to its owner and a dead letter, whatever its workers died of', async () => {
     const [item, list] = [await call(), listItem(bundleHash, ['shop'])];
     for (const { effectId } of [item, list]) await house.effect(effectId, 'open');
     await house.dieWith('tool', item, 5);
@@ -304,7 +304,7 @@ describe('an item that fails five times', () => {
     expect(await deadLetters()).toMatchObject([{ id: item.effectId, reason: 'no configuration unknown is stored' }]);
   });
 
-  it('of a delivery is reported as exhausted; its dead letter comes with the owner’s commit', async () => {
+  it('DESIGN 6: an item of a delivery that fails five times is reported as exhausted; its dead letter comes with the owner’s commit', async () => {
     const callback = await delivery();
     await house.effect(callback.effectId, 'open');
     await house.dieWith('delivery', callback, 5);
@@ -321,7 +321,7 @@ describe('an item that fails five times', () => {
 });
 
 describe('a message', () => {
-  it('of another version is left for a worker that knows it, and what is none of ours is dropped', async () => {
+  it('DESIGN 3: a message of another version is left for a worker that knows it, and what is none of ours is dropped', async () => {
     const [later, strange, next] = [{ ...(await call()), v: 2 }, { ...(await call()), turnId: 7 }, await call()];
     await start({}, { concurrency: { tool: 1, delivery: 1 } });
     for (const item of [later, strange, next]) await house.publish('tool', item);

@@ -1,4 +1,6 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
+import { HeardAborts } from '#bus/heard-aborts.ts';
+import { effectLease, type LeaseTimes } from '#bus/keep-lease.ts';
 import type { Clock } from '#shared/clock.ts';
 import { agentApiKey } from '#shared/config/load-bundle.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
@@ -8,7 +10,6 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { Bundles } from './bundles.ts';
 import { type ConsumeDeps, consumeItems } from './consume-items.ts';
 import { deliveryItems } from './deliveries/deliver.ts';
-import { DEFAULT_LEASE, type LeaseTimes } from './lease.ts';
 import { RunningItems } from './running-items.ts';
 import { discoverTools } from './tools/discover-tools.ts';
 import { toolItems } from './tools/tool-items.ts';
@@ -50,7 +51,7 @@ export interface EffectWorkerDeps {
  */
 export async function startEffectWorker(deps: EffectWorkerDeps): Promise<{ stop(): Promise<void> }> {
   const { config, environment, bus, database, poster, clock, log } = deps;
-  const { kinds, maxDeliveryAttempts: maxAttempts, concurrency = DEFAULT_CONCURRENCY, lease = DEFAULT_LEASE } = config;
+  const { kinds, maxDeliveryAttempts: maxAttempts, concurrency = DEFAULT_CONCURRENCY, lease = effectLease } = config;
   const timeouts = { ...DEFAULT_TIMEOUTS, ...config.timeouts };
   const bundles = new Bundles(database);
   const running = new RunningItems({ clock });
@@ -69,11 +70,12 @@ export async function startEffectWorker(deps: EffectWorkerDeps): Promise<{ stop(
     const servers = new ToolServers({ environment, clock });
     const lists = new ToolLists({ database, servers, clock, log });
     const discovery = discoverTools({ bundles, lists, log });
+    const aborts = new HeardAborts({ notices: bus.notices, clock });
     const { toolCallMs: timeoutMs, longestToolCallMs: longestMs } = timeouts;
-    const items = toolItems({ database, bundles, servers, lists, timeoutMs, longestMs, clock, log });
+    const items = toolItems({ database, bundles, servers, lists, timeoutMs, longestMs, aborts, clock, log });
     consumers.push(consumeItems(items, concurrency.tool, consume));
     stops.push(async () => {
-      await Promise.all([discovery.stop(), lists.stop()]);
+      await Promise.all([discovery.stop(), lists.stop(), aborts.stop()]);
       await servers.close();
     });
   }

@@ -1,7 +1,7 @@
 import type { Queryable } from '#shared/storage/database.ts';
 
-/** What has died: a command that could not be applied, a delivery that nobody took, a tool's item that failed too often. */
-export const sources = ['command', 'delivery', 'tool'] as const;
+/** What has died: a command that could not be applied, a delivery that nobody took, a tool's item or a model call that failed too often. */
+export const sources = ['command', 'delivery', 'tool', 'call'] as const;
 export type Source = (typeof sources)[number];
 
 export interface DeadLetter {

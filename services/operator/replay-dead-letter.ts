@@ -30,7 +30,7 @@ const deadCommand = z.looseObject({ v: z.number(), type: z.string(), sessionId: 
  */
 export async function replayDeadLetter(id: string, source: Source | null, deps: ReplayDeps): Promise<Replayed> {
   const found = (await findDeadLetters(deps.database, id)).filter((letter) => source === null || letter.source === source);
-  const [letter, another] = found.length > 1 ? found.filter((candidate) => candidate.source !== 'tool') : found;
+  const [letter, another] = found.length > 1 ? found.filter((candidate) => isReplayable(candidate.source)) : found;
   if (letter === undefined) throw new SwitchyardError('request.not_found', `there is no dead letter ${id}`);
   if (another !== undefined) throw new SwitchyardError('request.invalid', `several dead letters have the id ${id}: choose one with --source`);
   switch (letter.source) {
@@ -39,8 +39,13 @@ export async function replayDeadLetter(id: string, source: Source | null, deps: 
     case 'command':
       return replayCommand(letter, deps);
     case 'tool':
-      throw new SwitchyardError('request.invalid', 'what waited for the tool has gone on without it: there is nothing to replay');
+    case 'call':
+      throw new SwitchyardError('request.invalid', `what waited for the ${letter.source} has gone on without it: there is nothing to replay`);
   }
+}
+
+function isReplayable(source: Source): boolean {
+  return source === 'command' || source === 'delivery';
 }
 
 /**

@@ -125,7 +125,7 @@ describe('dead-letters list', () => {
     expect(await run('dead-letters', 'list')).toBe('There are no dead letters.');
   });
 
-  it('shows the newest first, each name once, and none of a reason’s control characters', async () => {
+  it('DESIGN 6: dead letters are listed the newest first, each name once, and none of a reason’s control characters', async () => {
     await bury('old', 'command', { ageSeconds: 60 });
     await bury('new', 'delivery', { ageSeconds: 1, reason: 'it\u001b[31m broke\nthere' });
     await bury('new', 'delivery', { ageSeconds: 30 });
@@ -164,7 +164,7 @@ describe('dead-letters replay', () => {
     expect(await letters()).toEqual(['call-1', 'cmd-1', 'dlv-1']);
   });
 
-  it('opens a delivery again, with all its attempts, and gives it to the workers', async () => {
+  it('DESIGN 6: a dead delivery that is replayed is open again, with all its attempts, and given to the workers', async () => {
     await delivery('dlv-1', 'dead');
     await bury('dlv-1', 'delivery');
     await bury('dlv-1', 'delivery', { ageSeconds: 60 });
@@ -202,7 +202,7 @@ describe('dead-letters replay', () => {
     expect({ published, letters: await letters() }).toEqual({ published: [], letters: [] });
   });
 
-  it('gives a command to its session again, under an id that it has not seen, and nobody waits for the answer', async () => {
+  it('DESIGN 6: a dead command that is replayed is given to its session again, under an id that it has not seen, and nobody waits for the answer', async () => {
     await bury('cmd-1', 'command', { body: JSON.stringify(command) });
     const { lastSequence } = await bus.commands.state();
     expect(await run('dead-letters', 'replay', 'cmd-1')).toMatch(/^cmd-1 is given to its session again, as replay-[0-9a-f]{32}\.$/);

@@ -1,8 +1,10 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { GatewayLimits } from './limits.ts';
 
-/** A call that was let in. Both are harmless when repeated. */
+/** A call that was let in. The last two are harmless when repeated. */
 export interface AdmittedCall {
+  /** So many bytes of its body have arrived. @throws `service.overloaded` when there is no room for them beside those of others */
+  bodyGrew(bytes: number): void;
   /** Its body is no longer held by this process. */
   bodyDone(): void;
   /** Its connection is closed, or ready for another request. */
@@ -30,19 +32,26 @@ export class Admission {
     if (this.#closing) throw this.#comeBack('service.not_ready', 'this gateway is shutting down');
   }
 
-  /** @param bodyBytes the announced size of the body. @throws `service.not_ready`, `service.overloaded` */
-  enter(bodyBytes: number): AdmittedCall {
+  /**
+   * @param announcedBytes the size of the body as far as it is known. It only tells whether to begin: what counts is what arrives, or a
+   *   few connections that announce much and send nothing would keep everybody else out.
+   * @throws `service.not_ready`, `service.overloaded`
+   */
+  enter(announcedBytes: number): AdmittedCall {
     this.assertOpen();
-    const { openCalls, bodyBytesInHand } = this.#limits;
+    const { openCalls } = this.#limits;
     if (this.#openCalls >= openCalls) throw this.#comeBack('service.overloaded', `this gateway already holds ${openCalls} calls`);
-    // One body may always be read: else a bound below the largest body would refuse it for ever.
-    if (this.#bodyBytes > 0 && this.#bodyBytes + bodyBytes > bodyBytesInHand) {
-      throw this.#comeBack('service.overloaded', 'this gateway is reading as many request bodies as it can hold');
-    }
+    this.#assertRoom(announcedBytes, 0);
     this.#openCalls += 1;
-    this.#bodyBytes += bodyBytes;
-    let held = bodyBytes;
+    let held = 0;
     let open = true;
+    const bodyGrew = (bytes: number) => {
+      this.#assertRoom(bytes, held);
+      // What arrives after the call has left is held by nobody.
+      if (!open) return;
+      held += bytes;
+      this.#bodyBytes += bytes;
+    };
     const bodyDone = () => {
       this.#bodyBytes -= held;
       held = 0;
@@ -54,7 +63,7 @@ export class Admission {
       this.#openCalls -= 1;
       if (this.#openCalls === 0) for (const emptied of this.#emptied.splice(0)) emptied();
     };
-    return { bodyDone, leave };
+    return { bodyGrew, bodyDone, leave };
   }
 
   /** Lets nobody in any more. */
@@ -73,6 +82,13 @@ export class Admission {
     const result = await Promise.race([emptied, late]);
     clearTimeout(timer);
     return result;
+  }
+
+  /** One body may always be read: else a bound below the largest body would refuse it for ever. */
+  #assertRoom(bytes: number, own: number): void {
+    if (this.#bodyBytes > own && this.#bodyBytes + bytes > this.#limits.bodyBytesInHand) {
+      throw this.#comeBack('service.overloaded', 'this gateway is reading as many request bodies as it can hold');
+    }
   }
 
   #comeBack(code: 'service.not_ready' | 'service.overloaded', message: string): SwitchyardError {

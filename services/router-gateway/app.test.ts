@@ -188,6 +188,44 @@ describe('the list of models', () => {
     ]);
   });
 
+  it('tells where a model is served, at the place that its entry links to', async () => {
+    const { data } = (await get('/api/v1/models')).json();
+    const [large, small] = await Promise.all(data.map(async ({ links }: { links: { details: string } }) => (await get(links.details)).json()));
+
+    expect(large.data).toMatchObject({ id: 'acme/large', name: 'Acme Large', created: 0, description: 'The large one' });
+    expect(large.data.endpoints).toEqual([
+      {
+        name: 'scripted | Acme Large',
+        model_id: 'acme/large',
+        model_name: 'Acme Large',
+        provider_name: 'scripted',
+        tag: 'scripted',
+        context_length: 8_000,
+        pricing: { prompt: '0.00000015', completion: '0.0000025', request: '0.01', input_cache_read: '0.000000075' },
+        quantization: null,
+        max_completion_tokens: 1_000,
+        max_prompt_tokens: null,
+        supported_parameters: ['stop', 'temperature'],
+        status: 0,
+        uptime_last_30m: null,
+        uptime_last_5m: null,
+        uptime_last_1d: null,
+        supports_implicit_caching: true,
+        latency_last_30m: null,
+        throughput_last_30m: null,
+      },
+      expect.objectContaining({ tag: 'scripted', context_length: 16_000, pricing: { prompt: '-1', completion: '-1' }, supports_implicit_caching: false }),
+    ]);
+    expect(small.data.endpoints).toEqual([expect.objectContaining({ model_id: 'acme/small', supported_parameters: expect.arrayContaining(['tools']) })]);
+  });
+
+  it.each(['acme/none/endpoints', 'acme/large', 'large/endpoints', 'endpoints'])('has nothing at /models/%s', async (path) => {
+    const response = await get(`/api/v1/models/${path}`);
+
+    expect(response.statusCode).toBe(404);
+    expect(response.json().error).toMatchObject({ code: 404, type: 'not_found' });
+  });
+
   it('is counted', async () => {
     expect((await get('/api/v1/models/count')).json()).toEqual({ data: { count: 2 } });
   });
@@ -243,6 +281,16 @@ describe('a configuration that can not work', () => {
   it('names the variable of a key that is not set, unless the key is disabled', () => {
     expect(build({}, { KEY_ONE: undefined })).toThrow("KEY_ONE is not set: the router's key 'one' needs it");
     expect(build({}, { KEY_OFF: undefined })).not.toThrow();
+  });
+
+  it('takes blanks around a secret for no part of it, and refuses a secret that no caller could send', async () => {
+    await gateway.reopen({ variables: { ...environment, KEY_ONE: ` ${KEY}\n` } });
+    const response = await gateway.opened.app.inject({ method: 'GET', url: '/api/v1/models', headers: { authorization } });
+    expect(response.statusCode).toBe(200);
+    expect(build({}, { KEY_ONE: '  ' })).toThrow('KEY_ONE is not set');
+    for (const secret of ['two words', 'schlüssel']) {
+      expect(build({}, { KEY_ONE: secret })).toThrow(/^KEY_ONE: the secret of the router's key 'one' may hold no blanks/);
+    }
   });
 
   it('refuses two keys with one secret, without telling it', () => {

@@ -12,10 +12,11 @@ import { answerBrokenRequest, installErrorReplies, sendError } from './plugins/e
 import { requestIdOf } from './plugins/request-id.ts';
 import { closeWaitingAnswers } from './plugins/waiting-answers.ts';
 import { validateWithZod } from './plugins/zod-validation.ts';
-import type { TokenDemux } from './relay/token-demux.ts';
+import type { CallReaders } from './relay/call-readers.ts';
 import { chatCompletions } from './routes/chat-completions.ts';
 import { health } from './routes/health.ts';
 import { listModels } from './routes/models.ts';
+import { resumeGeneration } from './routes/resume-generation.ts';
 
 export interface AppDeps {
   routerConfig: RouterConfig;
@@ -23,7 +24,7 @@ export interface AppDeps {
   environment: Environment;
   houseSecret: string;
   bus: Bus;
-  demux: TokenDemux;
+  readers: CallReaders;
   admission: Admission;
   log: Log;
   clock: Clock;
@@ -63,6 +64,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     });
     scope.addHook('onRequest', bearerAuth(keys));
     await scope.register(chatCompletions({ ...deps, models, totalMs: routerConfig.timeouts.total_ms }));
+    await scope.register(resumeGeneration({ ...deps, totalMs: routerConfig.timeouts.total_ms }));
     await scope.register(listModels(routerConfig));
   };
   app.register(api, { prefix: '/api/v1' });

@@ -30,11 +30,18 @@ export const gatewayLimits = {
   unsentBytes: 256 * KIB,
   /** Frames that arrive while earlier ones are read again. */
   pendingBytes: 4 * MIB,
-  /** Silence after which what the bus keeps is read again, since live frames may be lost; doubled each time nothing was found. */
+  /**
+   * Silence after which what the bus keeps is read again, since live frames may be lost; doubled each time nothing was found. Three signs
+   * of life of a worker fall into it: one that has shown content and then is silent for so long is dead.
+   */
   silenceMs: 6_000,
   silenceMaxMs: 60_000,
   /** For the bus to give what it keeps of a call. */
   replayMs: 5_000,
+  /** For a client whose connection we have cut to come back, here or at another gateway. */
+  graceMs: 30_000,
+  /** Calls without a reader that are kept for their clients. Past it the oldest is given up. */
+  keptCalls: 4_096,
   /** Past its deadline a worker says so itself; this long after it the worker is taken for dead. */
   deadlineGraceMs: 5_000,
   /** For a client to take the last bytes of its answer. */

@@ -9,7 +9,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { Admission } from './admission.ts';
 import { buildApp } from './app.ts';
 import { type GatewayLimits, gatewayLimits } from './limits.ts';
-import { openTokenDemux } from './relay/token-demux.ts';
+import { CallReaders } from './relay/call-readers.ts';
 
 interface RouterGatewayDeps {
   config: {
@@ -40,13 +40,13 @@ export async function startRouterGateway(deps: RouterGatewayDeps): Promise<Route
   const { bus, config, limits = gatewayLimits, log } = deps;
   const admission = new Admission(limits);
   // Starts with a letter: a token that is a number means a partition elsewhere. Letters and digits only, so that ids can be taken apart.
-  const demux = openTokenDemux({ bus, log, origin: `g${randomBytes(6).toString('hex')}` });
+  const readers = new CallReaders({ bus, log, limits, origin: `g${randomBytes(6).toString('hex')}` });
   let app: FastifyInstance | null = null;
   try {
-    app = buildApp({ ...deps, demux, admission, limits });
+    app = buildApp({ ...deps, readers, admission, limits });
     const url = await listen(app, config);
     let stopped: Promise<void> | null = null;
-    const gateway = { app, admission, demux, limits, log, drainTimeoutMs: config.drainTimeoutMs };
+    const gateway = { app, admission, readers, limits, log, drainTimeoutMs: config.drainTimeoutMs };
     return {
       url,
       stop: () => {
@@ -56,7 +56,7 @@ export async function startRouterGateway(deps: RouterGatewayDeps): Promise<Route
     };
   } catch (error) {
     await app?.close();
-    await demux.stop();
+    await readers.stop();
     throw error;
   }
 }
@@ -64,25 +64,25 @@ export async function startRouterGateway(deps: RouterGatewayDeps): Promise<Route
 interface Running {
   app: FastifyInstance;
   admission: Admission;
-  demux: ReturnType<typeof openTokenDemux>;
+  readers: CallReaders;
   limits: GatewayLimits;
   log: Log;
   drainTimeoutMs: number;
 }
 
-async function stopGateway({ app, admission, demux, limits, log, drainTimeoutMs }: Running): Promise<void> {
+async function stopGateway({ app, admission, readers, limits, log, drainTimeoutMs }: Running): Promise<void> {
   admission.close();
   // The port stays open meanwhile: a balancer learns from the readiness that it should go elsewhere.
   if (!(await admission.empty(drainTimeoutMs))) {
     log.warn({ drainTimeoutMs }, 'calls are still open: they are ended');
-    demux.endAll(new SwitchyardError('service.not_ready', 'this gateway is shutting down', { details: { retryAfterMs: limits.retryAfterMs } }));
+    readers.endAll(new SwitchyardError('service.not_ready', 'this gateway is shutting down', { details: { retryAfterMs: limits.retryAfterMs } }));
     await admission.empty(limits.stopFlushMs);
   }
   const closed = app.close();
   const cut = setTimeout(() => app.server.closeAllConnections(), limits.stopFlushMs);
   await closed;
   clearTimeout(cut);
-  await demux.stop();
+  await readers.stop();
 }
 
 async function listen(app: FastifyInstance, { host, port }: { host: string; port: number }): Promise<string> {

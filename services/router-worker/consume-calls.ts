@@ -1,26 +1,34 @@
 import { z } from 'zod';
 import type { Bus, Subscription, WorkItem, WorkKind } from '#bus/bus.ts';
+import { callLease, keepLease } from '#bus/keep-lease.ts';
 import { readFrame } from '#bus/messages/frame.ts';
 import { type RouterCall, routerCall } from '#bus/messages/router.ts';
+import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
+import { buryItem } from '#shared/effects/bury-item.ts';
 import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { patiently } from '#shared/storage/patiently.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
+import { BodyRoom } from './body-room.ts';
 import { type CallResult, type ExecuteDeps, type Execution, executeCall, refuseCall } from './call/execute-call.ts';
-import { ACK_WAIT_MS, keepLease } from './lease.ts';
 import { reportResult } from './report-result.ts';
 import type { RunningCall, RunningCalls } from './running-calls.ts';
 
 /** Deliveries after which a call is given up: what has ended five workers would end the sixth. */
 const MAX_DELIVERIES = 5;
+const gaveUp = `the call was given up after ${MAX_DELIVERIES} tries`;
 /** Until a worker that knows the version may have come. */
 const UNKNOWN_VERSION_RETRY_MS = 5_000;
 /** After a fault of the bus, or of ours. */
 const FAULT_RETRY_MS = 1_000;
+/** Deliveries at which a call goes back to the queue for want of room, in the hope of another worker: some seven seconds in all. */
+const MAX_ROOM_TRIES = 3;
+/** Doubled each time. */
+const ROOM_RETRY_MS = 1_000;
 
 export interface ConsumeDeps extends ExecuteDeps {
   bus: Bus;
@@ -30,28 +38,39 @@ export interface ConsumeDeps extends ExecuteDeps {
   running: RunningCalls;
 }
 
+/** What the calls of one kind may use of this worker. */
+interface Share {
+  /** Calls at once. */
+  concurrency: number;
+  /** Bytes of their requests. */
+  bodyBytes: number;
+}
+
 /** Takes calls of one kind from the queue and makes them. */
-export function consumeCalls(kind: WorkKind, concurrency: number, deps: ConsumeDeps): Subscription {
-  return deps.bus.work.consume(kind, { concurrency, ackWaitMs: ACK_WAIT_MS }, async (item) => {
+export function consumeCalls(kind: WorkKind, { concurrency, bodyBytes }: Share, deps: ConsumeDeps): Subscription {
+  const room = new BodyRoom(bodyBytes);
+  return deps.bus.work.consume(kind, { concurrency, ackWaitMs: callLease.ackWaitMs }, async (item) => {
+    const leave = room.take(Buffer.byteLength(item.body));
     try {
-      await handle(item, deps);
+      if (leave === null && item.delivery <= MAX_ROOM_TRIES) await item.nak(ROOM_RETRY_MS * 2 ** (item.delivery - 1));
+      else await handle(item, leave !== null, deps);
     } catch (error) {
       deps.log.error({ err: error, call_id: item.messageId, delivery: item.delivery }, 'a router call could not be handled');
       await item.nak(FAULT_RETRY_MS);
+    } finally {
+      leave?.();
     }
   });
 }
 
-async function handle(item: WorkItem, deps: ConsumeDeps): Promise<void> {
-  const body = jsonIn(item.body);
-  if (versionOf(body) !== 1) return versionOf(body) === null ? item.term('not a message of ours') : item.nak(UNKNOWN_VERSION_RETRY_MS);
-  const parsed = routerCall.safeParse(body);
-  if (!parsed.success) return item.term(`not a router call: ${z.prettifyError(parsed.error)}`);
-  const call = parsed.data;
-  const running = deps.running.begin(call.callId, call.deadlineAtMs);
-  const lease = keepLease(item, { onLost: () => running.abandon(), log: deps.log });
+async function handle(item: WorkItem, hasRoom: boolean, deps: ConsumeDeps): Promise<void> {
+  const call = callIn(item);
+  if (typeof call === 'string') return item.term(call);
+  if (call === null) return item.nak(UNKNOWN_VERSION_RETRY_MS);
+  const running = await deps.running.begin(call, item.publishedAtMs);
+  const lease = keepLease(item, { ...callLease, onLost: () => running.abandon(), log: deps.log });
   try {
-    await settle(item, call, running, deps);
+    await settle(item, call, hasRoom, running, deps);
   } finally {
     lease.stop();
     running.forget();
@@ -59,7 +78,7 @@ async function handle(item: WorkItem, deps: ConsumeDeps): Promise<void> {
 }
 
 /** Makes the call and settles its item: frames first, then the command, then the ack, so that nothing is lost at any point between. */
-async function settle(item: WorkItem, call: RouterCall, running: RunningCall, deps: ConsumeDeps): Promise<void> {
+async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, running: RunningCall, deps: ConsumeDeps): Promise<void> {
   const { bus, database, clock, log } = deps;
   if (call.reply !== null && mayBeDoneAlready(item, call.republished, clock.nowMs())) {
     // A second delivery of an actor's call is harmless: the row says whether its result came already, or is not wanted any more.
@@ -78,7 +97,8 @@ async function settle(item: WorkItem, call: RouterCall, running: RunningCall, de
   // A second delivery of a client's call is harmless: what readers were shown of the first decides whether it is made again.
   const shown = item.delivery > 1 && call.reply === null ? await shownBefore(call.callId, await bus.tokens.replay(subject)) : 'nothing';
   if (shown === 'end') return item.ack();
-  const result = await resultOf(execution, item.delivery, shown, deps);
+  if (item.delivery > MAX_DELIVERIES) await buryCall(call, running, deps);
+  const result = hasRoom || shown === 'content' ? await resultOf(execution, item.delivery, shown, deps) : refuseCall(execution, noRoom());
   const cause = running.cause();
   const ids = { call_id: call.callId, session_id: call.reply?.sessionId ?? null, trace_id: traceIdIn(call.traceparent) };
   log.info({ ...ids, delivery: item.delivery, result: result.type, cause }, 'a router call has ended');
@@ -89,10 +109,21 @@ async function settle(item: WorkItem, call: RouterCall, running: RunningCall, de
   await item.ack();
 }
 
+/** Kept for people to look at. A client's call comes to its end without it, should the database be away. */
+async function buryCall(call: RouterCall, running: RunningCall, { database, log }: ConsumeDeps): Promise<void> {
+  const partition = call.reply === null ? null : partitionOf(call.reply.sessionId);
+  const letter = { id: call.callId, source: 'call', partition, reason: gaveUp, body: JSON.stringify(call) } as const;
+  try {
+    await (call.reply === null ? buryItem(database, letter) : patiently(() => buryItem(database, letter), running.signal));
+  } catch (error) {
+    log.warn({ err: error, call_id: call.callId }, 'a call that was given up could not be kept');
+  }
+}
+
 async function resultOf(execution: Execution, delivery: number, shown: 'content' | 'nothing', deps: ConsumeDeps): Promise<CallResult> {
   if (shown === 'content') return refuseCall(execution, new SwitchyardError('router.provider_unavailable', 'the worker died in the middle of the answer'));
   if (delivery > MAX_DELIVERIES) {
-    return refuseCall(execution, new SwitchyardError('router.provider_unavailable', `the call was given up after ${MAX_DELIVERIES} tries`));
+    return refuseCall(execution, new SwitchyardError('router.provider_unavailable', gaveUp));
   }
   return executeCall(execution, deps);
 }
@@ -107,6 +138,24 @@ function shownBefore(callId: string, frames: readonly Uint8Array[]): 'nothing' |
     shown = 'content';
   }
   return shown;
+}
+
+function noRoom(): SwitchyardError {
+  const message = 'There are too many large requests at once';
+  return new SwitchyardError('router.provider_overloaded', message, { details: { retryAfterMs: ROOM_RETRY_MS } });
+}
+
+/**
+ * The call that an item asks for, and the item without its text: a call goes on for minutes, and what it says is known now.
+ * @returns a text that says why it is none; null when it is of a version that we do not know
+ */
+function callIn(item: WorkItem): RouterCall | string | null {
+  const body = jsonIn(item.body);
+  item.body = '';
+  const version = versionOf(body);
+  if (version !== 1) return version === null ? 'not a message of ours' : null;
+  const parsed = routerCall.safeParse(body);
+  return parsed.success ? parsed.data : `not a router call: ${z.prettifyError(parsed.error)}`;
 }
 
 function jsonIn(text: string): unknown {

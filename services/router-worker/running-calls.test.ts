@@ -1,87 +1,151 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { NoticeBoard } from '#bus/bus.ts';
+import type { Bus } from '#bus/bus.ts';
+import { heartbeat } from '#bus/messages/heartbeat.ts';
+import { type RouterCall, routerCall } from '#bus/messages/router.ts';
 import { RunningCalls } from './running-calls.ts';
+import { testNoticeBoard } from './test-support/notice-board.ts';
 
 describe('RunningCalls', () => {
-  let deliver: (subject: string, body: string) => void;
+  let board: ReturnType<typeof testNoticeBoard>;
   let running: RunningCalls;
-  let nowMs = 1_000_000;
+  let reconnect: () => void;
+  /** Calls that the origin says it holds; null: it says nothing. */
+  let held: readonly string[] | null;
 
   beforeEach(() => {
-    vi.useFakeTimers();
-    nowMs = 1_000_000;
-    const notices: NoticeBoard = {
-      publish: () => {},
-      subscribe(pattern, handler) {
-        expect(pattern).toBe('ctl.*');
-        deliver = handler;
-        return { stop: async () => {}, ready: async () => {} };
+    vi.useFakeTimers({ now: 1_000_000 });
+    board = testNoticeBoard();
+    held = null;
+    board.subscribe('hb.*', (subject, body) => {
+      const { workerId, question, calls } = heartbeat.parse(JSON.parse(body));
+      if (held === null) return;
+      const mine = calls.filter((call) => held?.includes(call));
+      board.publish(`held.${workerId}`, JSON.stringify({ v: 1, from: subject.slice('hb.'.length), question, calls: mine }));
+    });
+    const bus: Pick<Bus, 'notices' | 'isReady' | 'onReconnect'> = {
+      notices: board,
+      isReady: () => true,
+      onReconnect: (handler) => {
+        reconnect = handler;
+        return { stop: async () => {} };
       },
     };
-    running = new RunningCalls({ notices, clock: { nowMs: () => nowMs } });
+    running = new RunningCalls({ bus, clock: { nowMs: () => Date.now() } });
   });
-  afterEach(() => {
+  afterEach(async () => {
+    await running.stop();
     vi.useRealTimers();
   });
 
-  const begin = (callId: string) => running.begin(callId, nowMs + 10_000);
-  const abort = (callId: string) => deliver(`ctl.${callId}`, '{"abort":true}');
+  const callOf = (callId: string, fields: Partial<RouterCall> = {}): RouterCall =>
+    routerCall.parse({
+      v: 1,
+      callId,
+      origin: 'gw1',
+      want: 'frames',
+      deadlineAtMs: Date.now() + 100_000,
+      createdAtMs: Date.now(),
+      keyId: 'k',
+      traceparent: null,
+      maxTokens: null,
+      request: { messages: [{ role: 'user', content: 'Hello' }] },
+      reply: null,
+      ...fields,
+    });
+  const begin = (callId: string, fields: Partial<RouterCall> = {}, queuedMs = 0) => running.begin(callOf(callId, fields), Date.now() - queuedMs);
+  const abort = (callId: string) => board.publish(`ctl.${callId}`, '{"abort":true}');
+  const rounds = (count: number) => vi.advanceTimersByTime(count * 2_000);
 
-  it.each(['', 'nonsense', '{}', '{"abort":false}', 'null'])('takes no notice of "%s"', (body) => {
-    const call = begin('gen-1');
-    deliver('ctl.gen-1', body);
+  it.each(['', 'nonsense', '{}', '{"abort":false}', 'null'])('takes no notice of "%s"', async (body) => {
+    const call = await begin('gen-1');
+    board.publish('ctl.gen-1', body);
     expect(call.cause()).toBeNull();
   });
 
-  it('aborts the call that is named, and no other', () => {
-    const [one, two] = [begin('gen-1'), begin('gen-2')];
+  it('aborts the call that is named, and no other', async () => {
+    const [one, two] = [await begin('gen-1'), await begin('gen-2')];
     abort('gen-1');
     expect([one.cause(), two.cause()]).toEqual(['cancelled', null]);
     expect(one.signal.reason).toMatchObject({ code: 'router.cancelled' });
   });
 
-  it('remembers an abort for a call that has not begun, for a minute', () => {
+  it('does not begin a call that was aborted while it waited', async () => {
     abort('gen-1');
-    nowMs += 59_999;
-    expect(begin('gen-1').signal.aborted).toBe(true);
-    nowMs += 1;
-    expect(begin('gen-1').signal.aborted).toBe(false);
+    vi.advanceTimersByTime(59_000);
+    expect((await begin('gen-1', {}, 59_000)).signal.aborted).toBe(true);
   });
 
-  it('remembers a bounded number of aborts: the oldest are forgotten', () => {
-    for (let place = 0; place <= 10_000; place += 1) abort(`gen-${place}`);
-    expect(begin('gen-0').signal.aborted).toBe(false);
-    expect(begin('gen-1').signal.aborted).toBe(true);
-  });
-
-  it('has nothing to abort once a call is over', () => {
-    const call = begin('gen-1');
+  it('has nothing to abort once a call is over', async () => {
+    const call = await begin('gen-1');
     call.forget();
     abort('gen-1');
     expect(call.cause()).toBeNull();
   });
 
-  it('ends a call at its deadline, and one that begins after it at once', () => {
-    const call = begin('gen-1');
+  it('ends a call at its deadline, and one that begins after it at once', async () => {
+    const call = await begin('gen-1', { deadlineAtMs: Date.now() + 10_000 });
     vi.advanceTimersByTime(9_999);
     expect(call.cause()).toBeNull();
     vi.advanceTimersByTime(1);
     expect(call.cause()).toBe('deadline');
     expect(call.signal.reason).toMatchObject({ code: 'router.timeout' });
-    expect(running.begin('gen-2', nowMs).cause()).toBe('deadline');
+    expect((await begin('gen-2', { deadlineAtMs: Date.now() })).cause()).toBe('deadline');
   });
 
-  it('lets the first cause stand', () => {
-    const call = begin('gen-1');
+  it('lets the first cause stand', async () => {
+    const call = await begin('gen-1');
     running.abandonAll();
     abort('gen-1');
     expect(call.cause()).toBe('abandoned');
   });
 
-  it('aborts both when the same call runs twice for a moment', () => {
-    const [first, second] = [begin('gen-1'), begin('gen-1')];
+  it('aborts both when the same call runs twice for a moment', async () => {
+    const [first, second] = [await begin('gen-1'), await begin('gen-1')];
     first.forget();
     abort('gen-1');
     expect([first.cause(), second.cause()]).toEqual([null, 'cancelled']);
+  });
+
+  it('ends a call whose abort was lost', async () => {
+    held = ['gen-1'];
+    const [held1, left] = [await begin('gen-1'), await begin('gen-2')];
+    rounds(2);
+    expect([held1.cause(), left.cause()]).toEqual([null, 'cancelled']);
+  });
+
+  it('ends a call of a client half a minute after its gateway died, but not one of an actor, nor a detached one', async () => {
+    const reply = { sessionId: 'ses_1', turnId: 'trn_1' };
+    const [client, actor, detached] = [await begin('gen-1'), await begin('trn_1-1', { reply }), await begin('gen-2', { detached: true })];
+    rounds(16);
+    expect([client.cause(), actor.cause(), detached.cause()]).toEqual(['cancelled', null, null]);
+  });
+
+  it('asks the owner of its partition about an actor’s call', async () => {
+    await begin('trn_1-1', { reply: { sessionId: 'ses_1', turnId: 'trn_1' } });
+    rounds(1);
+    expect(board.sent.map(({ subject }) => subject)).toEqual([expect.stringMatching(/^hb\.\d+$/)]);
+  });
+
+  it('keeps a call that a client reads elsewhere when its first reader has left', async () => {
+    const call = await begin('gen-1');
+    rounds(1);
+    const asked = heartbeat.parse(JSON.parse(board.sent.at(-1)?.body ?? ''));
+    board.publish(`held.${asked.workerId}`, JSON.stringify({ v: 1, from: 'gw2', question: asked.question, calls: ['gen-1'] }));
+    abort('gen-1');
+    expect(call.cause()).toBeNull();
+  });
+
+  it.each([
+    ['waited longer than aborts are remembered', 60_001, () => {}],
+    ['was there before this worker', 1, () => {}],
+    ['was there before the bus came back', 1, () => vi.advanceTimersByTime(5_000)],
+  ])('does not begin a call that %s and that nobody wants any more', async (_case, queuedMs, before) => {
+    held = ['gen-1'];
+    before();
+    reconnect();
+    const begun = Promise.all([begin('gen-1', {}, queuedMs), begin('gen-2', {}, queuedMs), begin('gen-3', { detached: true }, queuedMs)]);
+    vi.advanceTimersByTime(300);
+    const [wanted, left, detached] = await begun;
+    expect([wanted.cause(), left.cause(), detached.cause()]).toEqual([null, 'cancelled', null]);
   });
 });

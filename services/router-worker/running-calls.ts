@@ -1,15 +1,18 @@
-import { z } from 'zod';
-import type { NoticeBoard } from '#bus/bus.ts';
-import { addresses, patternOf } from '#bus/subjects.ts';
+import type { Bus, Subscription } from '#bus/bus.ts';
+import { HeardAborts, REMEMBER_MS } from '#bus/heard-aborts.ts';
+import type { RouterCall } from '#bus/messages/router.ts';
+import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { ulid } from '#shared/ids.ts';
+import { CallHolders, type Unheld } from './call-holders.ts';
 
-/** How long an abort is remembered for a call that has not begun here: longer than an item waits in its queue when all is well. */
-const REMEMBER_MS = 60_000;
-/** Aborts remembered. They are rare, but every worker hears those of all others. */
-const MAX_REMEMBERED = 10_000;
 /** Timers take no longer delay. */
 const MAX_TIMER_MS = 2_147_483_647;
+/** After this long in the queue the client may be gone: it is asked for beside the upstream request. */
+const LONG_IN_QUEUE_MS = 1_000;
+/** For those who hold a call to say so, before it is begun without knowing. */
+const ANSWER_MS = 300;
 
 /** Why a call was ended before it had ended by itself. `abandoned`: another worker makes it, or may by now. */
 type Cause = 'cancelled' | 'deadline' | 'abandoned';
@@ -29,25 +32,40 @@ const REASONS = {
   abandoned: () => new SwitchyardError('router.cancelled', 'the worker gave the call up'),
 } as const satisfies Record<Cause, () => SwitchyardError>;
 
-const abortMessage = z.looseObject({ abort: z.literal(true) });
+interface RunningCallsDeps {
+  bus: Pick<Bus, 'notices' | 'isReady' | 'onReconnect'>;
+  clock: Clock;
+  /** Between two signs of life. */
+  askMs?: number;
+}
 
-/** The calls that this worker makes, and the aborts that came for others: one standing subscription for all of them. */
+/** The calls that this worker makes, each until it is over, aborted, wanted by nobody, or past its time. */
 export class RunningCalls {
   readonly #clock: Clock;
-  readonly #subscription: { stop(): Promise<void> };
-  readonly #running = new Map<string, Set<(cause: Cause) => void>>();
-  /** Until when each is remembered, the oldest first. */
-  readonly #aborted = new Map<string, number>();
+  readonly #aborts: HeardAborts;
+  readonly #holders: CallHolders;
+  readonly #reconnects: Subscription;
+  readonly #running = new Set<(cause: Cause) => void>();
+  /** Since when every abort was heard here. */
+  #hearsSinceMs: number;
 
-  constructor({ notices, clock }: { notices: NoticeBoard; clock: Clock }) {
+  constructor({ bus, clock, askMs }: RunningCallsDeps) {
     this.#clock = clock;
-    this.#subscription = notices.subscribe(patternOf(addresses.control), (subject, body) => {
-      if (isAbort(body)) this.#abort(subject.slice(subject.indexOf('.') + 1));
+    this.#hearsSinceMs = clock.nowMs();
+    this.#aborts = new HeardAborts({ notices: bus.notices, clock });
+    const isReady = () => bus.isReady();
+    this.#holders = new CallHolders({ notices: bus.notices, workerId: `w${ulid()}`, clock, isReady, ...(askMs === undefined ? {} : { askMs }) });
+    this.#reconnects = bus.onReconnect(() => {
+      this.#hearsSinceMs = clock.nowMs();
     });
   }
 
-  /** Takes up a call, unless it is aborted already, or its time is over: then its signal says so at once. */
-  begin(callId: string, deadlineAtMs: number): RunningCall {
+  /**
+   * Takes up a call, unless it is aborted already, nobody wants it any more, or its time is over: then its signal says so at once.
+   * @param publishedAtMs when its item was put on the bus
+   */
+  async begin(call: RouterCall, publishedAtMs: number): Promise<RunningCall> {
+    const { callId, deadlineAtMs } = call;
     const controller = new AbortController();
     let cause: Cause | null = null;
     const end = (why: Cause) => {
@@ -57,55 +75,49 @@ export class RunningCalls {
     };
     const restMs = deadlineAtMs - this.#clock.nowMs();
     const timer = setTimeout(end, Math.min(Math.max(restMs, 0), MAX_TIMER_MS), 'deadline');
-    if (this.#isRemembered(callId)) end('cancelled');
-    else if (restMs <= 0) end('deadline');
-    // A set: an item that was delivered again while the first worker still lets go of it is the same call twice.
-    const ends = this.#running.get(callId) ?? new Set();
-    this.#running.set(callId, ends.add(end));
+    // Who has resumed the call at another gateway goes on reading, though the first reader has left.
+    const unfollow = this.#aborts.follow(callId, () => {
+      if (!this.#holders.isHeldElsewhere(callId)) end('cancelled');
+    });
+    if (restMs <= 0) end('deadline');
+    this.#running.add(end);
+    const unhold = await this.#hold(call, publishedAtMs, () => end('cancelled'));
     return {
       signal: controller.signal,
       cause: () => cause,
       abandon: () => end('abandoned'),
       forget: () => {
         clearTimeout(timer);
-        ends.delete(end);
-        if (ends.size === 0) this.#running.delete(callId);
+        unfollow();
+        unhold();
+        this.#running.delete(end);
       },
     };
   }
 
   abandonAll(): void {
-    for (const ends of [...this.#running.values()]) for (const end of ends) end('abandoned');
+    for (const end of [...this.#running]) end('abandoned');
   }
 
-  stop(): Promise<void> {
-    return this.#subscription.stop();
+  async stop(): Promise<void> {
+    await Promise.all([this.#aborts.stop(), this.#holders.stop(), this.#reconnects.stop()]);
   }
 
-  #abort(callId: string): void {
-    const ends = this.#running.get(callId);
-    if (ends !== undefined) {
-      for (const end of ends) end('cancelled');
-      return;
+  async #hold({ callId, detached, origin, reply }: RouterCall, publishedAtMs: number, onUnheld: () => void): Promise<() => void> {
+    const askAt = reply === null ? origin : String(partitionOf(reply.sessionId));
+    const nowMs = this.#clock.nowMs();
+    const queuedMs = nowMs - publishedAtMs;
+    const mayHaveMissedAbort = publishedAtMs < Math.max(this.#hearsSinceMs, nowMs - REMEMBER_MS);
+    if (mayHaveMissedAbort && !detached && !(await this.#holders.isWanted(callId, askAt, ANSWER_MS))) {
+      onUnheld();
+      return () => {};
     }
-    this.#aborted.delete(callId);
-    this.#aborted.set(callId, this.#clock.nowMs() + REMEMBER_MS);
-    for (const [oldest, untilMs] of this.#aborted) {
-      if (this.#aborted.size <= MAX_REMEMBERED && untilMs > this.#clock.nowMs()) break;
-      this.#aborted.delete(oldest);
-    }
-  }
-
-  #isRemembered(callId: string): boolean {
-    const untilMs = this.#aborted.get(callId);
-    return untilMs !== undefined && untilMs > this.#clock.nowMs();
+    return this.#holders.follow({ callId, askAt, bears: bearsOf(detached, reply !== null), isAskedNow: queuedMs > LONG_IN_QUEUE_MS }, onUnheld);
   }
 }
 
-function isAbort(body: string): boolean {
-  try {
-    return abortMessage.safeParse(JSON.parse(body)).success;
-  } catch {
-    return false;
-  }
+/** An actor waits though its partition is without an owner for a while; a detached call goes on whoever reads it. */
+function bearsOf(isDetached: boolean, isActors: boolean): readonly Unheld[] {
+  if (isDetached) return ['left', 'unanswered'];
+  return isActors ? ['unanswered'] : [];
 }

@@ -64,6 +64,7 @@ function callOf(text: string, fields: Partial<RouterCall> = {}): RouterCall {
     want: 'frames',
     deadlineAtMs: nowMs + 30_000,
     createdAtMs: nowMs,
+    detached: false,
     republished: false,
     keyId: 'k',
     traceparent: null,
@@ -183,7 +184,7 @@ describe('a call that fails', () => {
     expect(new Set(kinds)).toEqual(new Set(['content', 'done']));
   });
 
-  it('is not begun past its deadline', async () => {
+  it('DESIGN 6 rule 5: a call is not begun past its deadline', async () => {
     await start();
     const call = callOf('hi', { deadlineAtMs: systemClock.nowMs() - 1 });
     await publish(call);
@@ -202,7 +203,7 @@ describe('a call that fails', () => {
     await vi.waitFor(() => isGone(call), WAIT);
   });
 
-  it('is dropped when it is no router call, and left for others when it is of another version', async () => {
+  it('DESIGN 3: a call is left for others when it is of another version, and dropped when it is no router call', async () => {
     const invalid = { ...callOf('hi'), request: {} };
     const later = { ...callOf('hi'), v: 2 };
     await bus.work.publish('router.call', invalid.callId, JSON.stringify(invalid));
@@ -269,7 +270,7 @@ describe('a client’s call', () => {
 });
 
 describe('a turn’s call', () => {
-  it('comes back as a command, and shows no frame when it wants none', async () => {
+  it('DESIGN 5: a turn’s call comes back as a command, and shows no frame when it wants none', async () => {
     await start();
     const call = turnCall('Hello!', { traceparent: '00-aa-bb-01' });
     await publish(call);
@@ -304,7 +305,7 @@ describe('a turn’s call', () => {
     expect(JSON.parse(command.toolCalls[0]?.arguments ?? '')).toEqual({ city: 'Oslo' });
   });
 
-  it.each(['done', 'superseded'] as const)('is not made again after a take-over when its effect is %s', async (state) => {
+  it.each(['done', 'superseded'] as const)('DESIGN 6 rule 2: a turn’s call is not made again after a take-over when its effect is %s', async (state) => {
     await start({ concurrency: { clientCalls: 1, turnCalls: 1 } });
     const [closed, next] = [turnCall('Hello!', { republished: true }), turnCall('Hello!')];
     await effectOf(closed, state);
@@ -316,7 +317,7 @@ describe('a turn’s call', () => {
     expect(rows).toEqual([]);
   });
 
-  it('asks no row at its first delivery, and is made again after a take-over when its effect is open', async () => {
+  it('DESIGN 6 rule 2: a turn’s call asks no row at its first delivery, and is made again after a take-over when its effect is open', async () => {
     const asked: string[] = [];
     const watched: Database = {
       query: (statement, parameters) => {
@@ -337,7 +338,7 @@ describe('a turn’s call', () => {
     expect(asked).toEqual(['effect_state']);
   });
 
-  it('is not made again when it has waited for over a minute and its effect is closed', async () => {
+  it('DESIGN 6 rule 2: a turn’s call is not made again when it has waited for over a minute and its effect is closed', async () => {
     const call = turnCall('Hello!');
     await effectOf(call, 'superseded');
     await publish(call);
@@ -418,7 +419,7 @@ describe('a call whose worker died', () => {
     expect(await commandsOf(call.callId)).toEqual([expect.objectContaining({ type: 'call.completed' })]);
   });
 
-  it('is given up after five deliveries', async () => {
+  it('DESIGN 6: a turn’s call is given up after five deliveries, and its owner is told', async () => {
     const call = turnCall('Hello!');
     await effectOf(call, 'open');
     await diesWith(call, () => {}, 5);
@@ -426,8 +427,24 @@ describe('a call whose worker died', () => {
     expect(await commandsOf(call.callId)).toEqual([
       expect.objectContaining({ type: 'call.failed', failure: expect.objectContaining({ code: 'router.provider_unavailable' }) }),
     ]);
+    expect(await deadLettersOf(call)).toEqual([
+      { source: 'call', p: partitionOf(SESSION), reason: 'the call was given up after 5 tries', body: expect.stringContaining('Hello!') },
+    ]);
+  });
+
+  it('DESIGN 6: a client’s call is given up after five deliveries with the error frame, and kept as a dead letter', async () => {
+    const call = callOf('Hello!');
+    await diesWith(call, () => {}, 5);
+    await start();
+    await vi.waitFor(() => isGone(call), WAIT);
+    expect(errorOf(await framesOf(call))).toMatchObject({ status: 502, body: { error: { message: 'the call was given up after 5 tries' } } });
+    expect(await deadLettersOf(call)).toEqual([expect.objectContaining({ source: 'call', p: null })]);
   });
 });
+
+async function deadLettersOf({ callId }: RouterCall) {
+  return (await database.query('select source, p, reason, body from dead_letters where id = $1', [callId])).rows;
+}
 
 describe('stopping', () => {
   it('waits for calls in progress', async () => {

@@ -11,6 +11,8 @@ import { RunningCalls } from './running-calls.ts';
 
 /** Calls at once. They mostly wait for upstreams; each kind has its own share, so that clients never starve conversations. */
 const DEFAULT_CONCURRENCY = { clientCalls: 512, turnCalls: 256 };
+/** Bytes of their requests. Each is held as it was read, and a second time while it is sent upstream; a gigabyte is what a worker should need. */
+const DEFAULT_BODY_BYTES = { clientCalls: 256 * 1024 * 1024, turnCalls: 128 * 1024 * 1024 };
 const DEFAULT_DRAIN_TIMEOUT_MS = 30_000;
 
 export interface RouterWorkerDeps {
@@ -23,15 +25,17 @@ export interface RouterWorkerDeps {
   log: Log;
   clock: Clock;
   concurrency?: { clientCalls: number; turnCalls: number };
+  bodyBytes?: { clientCalls: number; turnCalls: number };
   /** How long a stop waits for calls in progress; what is left then goes back to the queue. */
   drainTimeoutMs?: number;
 }
 
 /** Makes the model calls of clients and of turns. @throws `config.invalid` naming the variable of a credential that is missing */
 export async function startRouterWorker(deps: RouterWorkerDeps): Promise<{ stop(): Promise<void> }> {
-  const { config, environment, bus, database, log, clock, concurrency = DEFAULT_CONCURRENCY, drainTimeoutMs = DEFAULT_DRAIN_TIMEOUT_MS } = deps;
+  const { config, environment, bus, database, log, clock, drainTimeoutMs = DEFAULT_DRAIN_TIMEOUT_MS } = deps;
+  const { concurrency = DEFAULT_CONCURRENCY, bodyBytes = DEFAULT_BODY_BYTES } = deps;
   const providers = openProviders({ config, environment, clock });
-  const running = new RunningCalls({ notices: bus.notices, clock });
+  const running = new RunningCalls({ bus, clock });
   const { connect_ms: connectMs, first_token_ms: firstTokenMs, idle_ms: idleMs } = config.timeouts;
   const consume: ConsumeDeps = {
     bus,
@@ -43,7 +47,10 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<{ stop(
     timeouts: { connectMs, firstTokenMs, idleMs },
     catalogue: catalogueOf(config),
   };
-  const consumers = [consumeCalls('router.call', concurrency.clientCalls, consume), consumeCalls('router.turn', concurrency.turnCalls, consume)];
+  const consumers = [
+    consumeCalls('router.call', { concurrency: concurrency.clientCalls, bodyBytes: bodyBytes.clientCalls }, consume),
+    consumeCalls('router.turn', { concurrency: concurrency.turnCalls, bodyBytes: bodyBytes.turnCalls }, consume),
+  ];
   return {
     async stop() {
       const giveUp = setTimeout(() => running.abandonAll(), drainTimeoutMs);

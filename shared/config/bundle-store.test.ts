@@ -39,7 +39,7 @@ describe('bundle store', () => {
     });
   });
 
-  it('gives back what was stored, however often it was', async () => {
+  it('DESIGN 10: a bundle is a row under its hash, and comes back as it was stored, however often it was', async () => {
     await storeBundle(database, bundle);
     await storeBundle(database, bundle);
 

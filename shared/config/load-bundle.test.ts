@@ -355,7 +355,7 @@ describe('loadBundle', () => {
     expect(body.manifest.agent_config.context.greeting).toBe(greeting);
   });
 
-  it('has the same hash whatever order keys and files come in, and another for another text', async () => {
+  it('DESIGN 10: a bundle has the same hash whatever order keys and files come in, and another for another text', async () => {
     const files = {
       'manifest.yaml': manifestWith({ policies: v1('a', 'b') }),
       'documents/policies/1.yaml': policy('a'),
@@ -379,7 +379,7 @@ describe('loadBundle', () => {
     expect(other.hash).not.toBe(first.hash);
   });
 
-  it('keeps credentials as references, so that the body holds no secret', async () => {
+  it('DESIGN 10: a bundle keeps credentials as references, so that its body holds no secret', async () => {
     const { body } = await load({ 'manifest.yaml': manifest });
 
     expect(JSON.stringify(body)).not.toContain('secret-');
@@ -413,7 +413,7 @@ describe('loadBundle', () => {
     ]);
   });
 
-  it('asks a process for the credentials that it uses alone', async () => {
+  it('DESIGN 10: a process is asked for the credentials that it uses alone', async () => {
     const folder = await lay({ 'documents/prompts/acme.yaml': prompt, 'manifest.yaml': manifestWith({}) });
     const paths = { manifestPath: join(folder, 'manifest.yaml'), documentsPath: join(folder, 'documents') };
     const whole = await loadFrom(folder);

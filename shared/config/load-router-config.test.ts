@@ -41,7 +41,7 @@ describe('checkRouterConfig', () => {
     });
   }
 
-  it('lists everything that is wrong at once, and prints no secret', () => {
+  it('DESIGN 10: everything that is wrong with the router’s file is listed at once, and no secret is printed', () => {
     const broken = {
       providers: [
         { slug: 'openai', kind: 'openai-compatible', base_url: 'api.openai.example', api_key: '${MISSING_KEY}' },
@@ -81,6 +81,15 @@ describe('checkRouterConfig', () => {
     expect(problemsOf(() => checkRouterConfig(example?.document, { ...environment, SECOND_KEY: '' }))).toEqual([
       'keys[1].key: the environment variable SECOND_KEY is not set',
     ]);
+  });
+
+  it('asks for no secret of a disabled key', () => {
+    const [example] = corpus.filter(({ name }) => name === 'valid-minimal');
+    const { keys: [first, second] = [], ...rest } = checkRouterConfig(example?.document, environment);
+    const disabling = (disabled: boolean) => ({ ...rest, keys: [first, { ...second, disabled }] });
+
+    expect(problemsOf(() => checkRouterConfig(disabling(true), { ...environment, SECOND_KEY: '' }))).toEqual([]);
+    expect(problemsOf(() => checkRouterConfig(disabling(false), { ...environment, SECOND_KEY: '' }))).toHaveLength(1);
   });
 
   it('refuses what is no object at all', () => {

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { SECRET_REF } from '../contracts/manifest/secret-ref.ts';
 import { check, configInvalid, formatPath, sentenceOf } from './problems.ts';
 import { readDocumentFile } from './read-document-file.ts';
@@ -47,7 +47,7 @@ const routerOutline = tolerantObject({
     tolerantObject({ id: tolerantText, aliases: tolerantList(tolerantText), endpoints: tolerantList(tolerantObject({ provider: tolerantText })) }),
   ),
   default_model: tolerantText,
-  keys: tolerantList(tolerantObject({ id: tolerantText, key: tolerantText })),
+  keys: tolerantList(tolerantObject({ id: tolerantText, key: tolerantText, disabled: z.unknown().optional() })),
 });
 type Outline = NonNullable<z.infer<typeof routerOutline>>;
 
@@ -98,7 +98,8 @@ function checkKeySecrets({ keys }: Outline, environment: Environment, report: Re
   const owners = new Map<string, PropertyKey[]>();
   keys?.forEach((key, index) => {
     const path = ['keys', index, 'key'];
-    const secret = secretAt(key?.key, path, environment, report);
+    // A disabled key lets nobody in, so whoever has taken its secret away already need not bring it back.
+    const secret = secretAt(key?.key, path, environment, key?.disabled === true ? () => {} : report);
     if (secret === null) return;
     // A caller's key says who is calling, so one secret can't belong to two.
     const owner = owners.get(secret);

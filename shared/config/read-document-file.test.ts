@@ -111,7 +111,7 @@ describe('readDocumentFile', () => {
     }
   });
 
-  it('reads YAML and JSON alike, whatever the file is called', async () => {
+  it('DESIGN 10: YAML and JSON are read alike, whatever the file is called', async () => {
     const value = { id: 'a', version: 1, list: [true, null, 1.5, 'b/c'], text: 'line 1\nline 2\n' };
 
     expect((await read('id: a\nversion: 1\nlist: [true, null, 1.5, b/c]\ntext: |\n  line 1\n  line 2\n', 'a.json')).value).toEqual(value);

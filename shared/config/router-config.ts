@@ -17,6 +17,8 @@ const openAiCompatibleProvider = z.strictObject({
   base_url: httpUrl,
   /** Absent for upstreams that ask for none, such as a model server on the same machine. */
   api_key: secretRef.optional(),
+  /** Whether it may train on what it is sent, and keeps it beyond the call. Absent: not known, and callers who mind are served elsewhere. */
+  data_policy: z.strictObject({ trains: z.boolean(), retains: z.boolean() }).optional(),
 });
 
 const scriptedProvider = z.strictObject({ slug, name: z.string().min(1).optional(), kind: z.literal('scripted') });
@@ -29,6 +31,10 @@ const endpoint = z.strictObject({
   max_completion_tokens: z.number().int().min(1).optional(),
   /** Request parameters that the endpoint takes; absent: all. Others are dropped before the call. */
   supported_parameters: z.array(z.string()).optional(),
+  /** How the weights are stored. Absent: not known. */
+  quantization: z.enum(['int4', 'int8', 'fp4', 'fp6', 'fp8', 'fp16', 'bf16', 'fp32']).optional(),
+  /** Medians, for callers who sort by them or set limits. Absent: not known. */
+  speed: z.strictObject({ tokens_per_second: z.number().positive().optional(), first_token_seconds: z.number().positive().optional() }).optional(),
 });
 
 const model = z.strictObject({
@@ -37,6 +43,8 @@ const model = z.strictObject({
   description: z.string().default(''),
   /** Other names that callers may use; the answer names the model by its id. */
   aliases: z.array(z.string().min(1)).default([]),
+  /** Whether its author lets others train models on its answers. Absent: not known. */
+  distillable: z.boolean().optional(),
   /** Tried in this order. */
   endpoints: z.array(endpoint).min(1),
 });

@@ -82,6 +82,23 @@ describe('openHttpClient', () => {
     expect(await firstChunk(await post())).toBe('/v1beta/x?api-version=1');
   });
 
+  it('sends the body whole, and its size in advance', async () => {
+    let arrived: { size: string | undefined; encoding: string | undefined; text: string } | null = null;
+    server.removeAllListeners('request');
+    server.on('request', async (request, response) => {
+      const { 'content-length': size, 'transfer-encoding': encoding } = request.headers;
+      let text = '';
+      for await (const piece of request.setEncoding('utf8')) text += piece;
+      arrived = { size, encoding, text };
+      response.end('a');
+    });
+    const body = 'ä€'.repeat(400_000);
+    const response = await client.post('/x', { headers: {}, body, signal: new AbortController().signal });
+    expect(await firstChunk(response)).toBe('a');
+    expect(arrived).toEqual({ size: String(Buffer.byteLength(body)), encoding: undefined, text: body });
+    response.destroy();
+  });
+
   it('uses a connection again after a release, and not after a destroy', async () => {
     answer = (response) => {
       response.write('a');

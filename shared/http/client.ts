@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { Pool } from 'undici';
 
 /** After this much, or this long, a response that nobody reads any more costs more than a new connection. */
@@ -43,27 +44,48 @@ export function openHttpClient({ baseUrl, connectTimeoutMs, maxConnections }: Ht
   const base = new URL(baseUrl);
   const basePath = base.pathname.replace(/\/+$/, '');
   const pool = new Pool(base.origin, { connections: maxConnections, connect: { timeout: connectTimeoutMs }, headersTimeout: 0, bodyTimeout: 0 });
+  const send = async (path: string, headers: Record<string, string>, body: SentOnce, signal: AbortSignal): Promise<HttpResponse> => {
+    signal.throwIfAborted();
+    // A stream has no length, so it is said here: without it the body would be sent in chunks, which not all servers take.
+    const sized = { ...headers, 'content-length': String(body.sizeBytes) };
+    const posted = pool.request({ method: 'POST', path: `${basePath}${path}${base.search}`, headers: sized, body: body.chunks, signal });
+    const response = await orAborted(posted, signal);
+    const stream = response.body;
+    // An abort may come when nobody is reading, and an error that nobody hears would end the process.
+    stream.on('error', () => {});
+    return {
+      status: response.statusCode,
+      header: (name) => [response.headers[name]].flat()[0] ?? null,
+      chunks: stream.iterator({ destroyOnReturn: false }),
+      release() {
+        stream.dump({ limit: RELEASE_MAX_BYTES, signal: AbortSignal.timeout(RELEASE_MAX_MS) }).catch(() => {});
+      },
+      destroy() {
+        stream.destroy();
+      },
+    };
+  };
   return {
-    async post(path, { headers, body, signal }) {
-      signal.throwIfAborted();
-      const response = await orAborted(pool.request({ method: 'POST', path: `${basePath}${path}${base.search}`, headers, body, signal }), signal);
-      const stream = response.body;
-      // An abort may come when nobody is reading, and an error that nobody hears would end the process.
-      stream.on('error', () => {});
-      return {
-        status: response.statusCode,
-        header: (name) => [response.headers[name]].flat()[0] ?? null,
-        chunks: stream.iterator({ destroyOnReturn: false }),
-        release() {
-          stream.dump({ limit: RELEASE_MAX_BYTES, signal: AbortSignal.timeout(RELEASE_MAX_MS) }).catch(() => {});
-        },
-        destroy() {
-          stream.destroy();
-        },
-      };
-    },
+    // Not async: its frame would hold the text for as long as the answer takes to begin.
+    post: (path, { headers, body, signal }) => send(path, headers, sentOnce(body), signal),
     close: () => pool.destroy(),
   };
+}
+
+interface SentOnce {
+  sizeBytes: number;
+  chunks: Readable;
+}
+
+/** The bytes of a text, held until they are sent and no longer: a large request may have a long answer, and the pool keeps what it was given. */
+function sentOnce(text: string): SentOnce {
+  const bytes = Buffer.from(text);
+  const chunks = new Readable({ read: () => {} });
+  // Of a request that is given up the pool tells its caller; an error that nobody hears would end the process.
+  chunks.on('error', () => {});
+  chunks.push(bytes);
+  chunks.push(null);
+  return { sizeBytes: bytes.byteLength, chunks };
 }
 
 /** A request that still waits for its connection learns of an abort only when it gets one: its caller does not wait for that. */

@@ -106,7 +106,7 @@ describe('a guarded post over TLS', () => {
     expect(seen).toEqual([{ serverName: NAME, host: `${NAME}:${port}` }]);
   });
 
-  it('connects to the very addresses that were checked, though the name has moved since', async () => {
+  it('DESIGN 11: a guarded post connects to the very addresses that were checked, though the name has moved since', async () => {
     const targets = redirectSockets();
     const answers = [['8.8.8.8', '2606:4700::1111'], ['127.0.0.1']];
     const lookup: NameLookup = async () => answers.shift() ?? ['127.0.0.1'];

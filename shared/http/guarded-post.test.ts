@@ -50,7 +50,7 @@ const failed = (reason: string) => expect.objectContaining({ code: 'outbound.fai
 const refused = (reason: string) => expect.objectContaining({ code: 'outbound.refused', details: { reason } });
 
 describe('a guarded post that must not arrive', () => {
-  it('is refused for a port next to the excepted one, without a connection', async () => {
+  it('DESIGN 11: a guarded post is refused for a port next to the excepted one, without a connection', async () => {
     const { port, sockets } = await listenHttp((response) => response.end());
     const poster = openPoster(`127.0.0.1:${port === 65_535 ? 1 : port + 1}`);
     await expect(poster.post(requestTo(`http://127.0.0.1:${port}/`))).rejects.toEqual(refused('scheme_not_allowed'));
@@ -59,7 +59,7 @@ describe('a guarded post that must not arrive', () => {
     expect(sockets).toHaveLength(0);
   });
 
-  it('is refused when the name means a private address by the time of the attempt', async () => {
+  it('DESIGN 11: a guarded post is refused when the name means a private address by the time of the attempt', async () => {
     const { port, sockets } = await listenTcp((socket) => socket.end());
     const answers = [['127.0.0.1'], ['8.8.8.8', '127.0.0.1'], ['8.8.8.8', '::ffff:127.0.0.1'], ['8.8.8.8', 'localhost']];
     const poster = openPoster('', { lookup: async () => answers.shift() ?? [] });
@@ -70,7 +70,7 @@ describe('a guarded post that must not arrive', () => {
     expect(sockets).toHaveLength(0);
   });
 
-  it('asks for the name once per attempt, and goes by what it was told then', async () => {
+  it('DESIGN 11: a guarded post asks for the name once per attempt, and goes by what it was told then', async () => {
     const { port, sockets } = await listenHttp((response) => response.end());
     const answers = [['127.0.0.1'], []];
     const poster = openPoster(`receiver.test:${port}`, { lookup: async () => answers.shift() ?? ['127.0.0.1'] });

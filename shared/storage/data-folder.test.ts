@@ -49,7 +49,7 @@ describe('holdDataFolder', () => {
     return child.pid ?? Number.NaN;
   };
 
-  it('refuses a folder that a living process holds, and names the process and the folder', async () => {
+  it('DESIGN 3: a folder that a living process holds is refused, and the process and the folder are named', async () => {
     const pid = await liveProcess();
     await leaveLock({ pid, startedAtTicks: await startOf(pid) });
 
@@ -86,7 +86,7 @@ describe('holdDataFolder', () => {
     await expect(holdDataFolder(folder)).rejects.toMatchObject({ code: 'config.invalid', message: expect.stringContaining(folder) });
   });
 
-  it('takes a folder over from a process that died', async () => {
+  it('DESIGN 3: a folder is taken over from a process that died', async () => {
     await leaveLock({ pid: await deadProcess(), startedAtTicks: 1 });
 
     await holdDataFolder(folder);

@@ -75,7 +75,7 @@ describe('migrate', () => {
     await expect(odd).rejects.toMatchObject({ code: 'storage.schema_refused', message: expect.stringContaining('second.sql') });
   });
 
-  it('refuses a database that is newer than the files', async () => {
+  it('DESIGN 10: a database that is newer than the program is refused', async () => {
     await migrate(database, await folderOf({ ...FIRST, ...SECOND }));
 
     const older = migrate(database, await folderOf(FIRST));

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startTestPostgres, type TestPostgres } from '../../scripts/test-postgres.mjs';
+import { startTestPostgres, type TestPostgres } from '../../scripts/test-services.mjs';
 import { freePort } from '../../scripts/test-tcp.mjs';
 import type { Database, NamedStatement } from '../../shared/storage/database.ts';
 import { isPassingFault } from '../../shared/storage/passing-fault.ts';
@@ -91,7 +91,7 @@ describe('a PostgreSQL server that dies under its writers', () => {
 
     for (const goal of [200, 400]) {
       await eventually(() => writers.acknowledged.length >= goal);
-      await server.stop(signal);
+      await server.end(signal);
       const faults = writers.faults.length;
       await eventually(() => writers.faults.length > faults);
       await server.start();
@@ -114,7 +114,7 @@ describe('a PostgreSQL server that dies under its writers', () => {
     const server = await ownServer();
     const database = await openAt(server.url);
     await database.query('select 1');
-    await server.stop('SIGINT');
+    await server.end('SIGINT');
 
     const startedAtMs = performance.now();
     const failures = await Promise.all([failureOf(database.query('select 1')), failureOf(database.transaction(async (handle) => handle.query('select 1')))]);
@@ -126,7 +126,7 @@ describe('a PostgreSQL server that dies under its writers', () => {
   });
 
   it('has no connection to spare: what finds none fails in a way that passes', async () => {
-    const server = await ownServer({ settings: ['max_connections=4', 'superuser_reserved_connections=0', 'max_wal_senders=0'] });
+    const server = await ownServer({ settings: { max_connections: '4', superuser_reserved_connections: '0', max_wal_senders: '0' } });
     const database = await openAt(server.url);
 
     const results = await Promise.allSettled(Array.from({ length: 8 }, () => database.query('select pg_sleep(0.3)')));
@@ -231,7 +231,7 @@ async function activeSleepers(server: TestPostgres): Promise<number> {
 describe('opening PostgreSQL', () => {
   it('waits for a server that is still starting', async () => {
     const server = await ownServer();
-    await server.stop('SIGKILL');
+    await server.end('SIGKILL');
 
     const opening = openAt(server.url);
     await server.start();
@@ -281,7 +281,7 @@ describe('opening PostgreSQL', () => {
     const { log, lines } = logLines();
     const database = await openAt(server.url, { log });
     await database.query("alter user postgres password 'the second'");
-    await server.stop('SIGINT');
+    await server.end('SIGINT');
     await server.start();
 
     const failure = await failureOf(database.query('select 1'));

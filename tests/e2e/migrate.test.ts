@@ -24,7 +24,7 @@ const PROCESSES = 10;
 /** Ten starts of Node on a machine that is busy. */
 const START_TIMEOUT_MS = 60_000;
 
-it('migrates an empty database once, however many processes start at once', async () => {
+it('DESIGN 10: an empty database is migrated once, however many processes start at once', async () => {
   const fresh = await freshDatabase(inject('postgresUrl'));
   const programs = Array.from({ length: PROCESSES }, () => runProgram([process.execPath, '--input-type=module', '-e', PROGRAM, fresh.url]));
   await eventually(() => programs.every((program) => program.output().includes('ready')), { timeoutMs: START_TIMEOUT_MS });

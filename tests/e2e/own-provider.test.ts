@@ -63,7 +63,7 @@ describe('with a provider of one’s own', () => {
     await eventually(() => upstream.aborts === before + 1);
   });
 
-  it('stops the upstream when a second message cancels the turn', async () => {
+  it('DESIGN 5: a second message that cancels the turn stops the upstream', async () => {
     const agent = agentClient(house.agentUrl, house.keys.agentKey);
     const { id } = await agent.createSession();
     upstream.answer({ text: Array(200).fill('word '), delayMs: 50 }, {});

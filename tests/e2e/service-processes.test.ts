@@ -24,7 +24,7 @@ beforeAll(async () => {
   cluster = await startCluster({ roles: { 'router-gateway': none, 'agent-gateway': none, 'actor-host': none, 'router-worker': none, 'effect-worker': none } });
 });
 
-type Role = Parameters<Cluster['environmentOf']>[0];
+type Role = Parameters<Cluster['running']>[0];
 
 function startService(role: Role, env: Record<string, string | undefined>, args: string[] = []): RunningProgram {
   return runProgram([process.execPath, `dist/services/${role}/main.js`, ...args], { env: { ...cluster.environmentOf(role), ...env } });
@@ -90,7 +90,7 @@ describe('a service that is not set up', () => {
     ['agent-gateway', 'AGENT_API_KEY'],
     ['effect-worker', 'AGENT_API_KEY'],
     ['router-gateway', 'ROUTER_API_KEY'],
-  ])('%s ends with the name of the variable that its configuration refers to: %s', async (role, variable) => {
+  ])('DESIGN 10: %s ends within 10 s with the name of the variable that its configuration refers to: %s', async (role, variable) => {
     expect(await whyItEnds(role, { [variable]: undefined })).toContain(`the environment variable ${variable} is not set`);
   });
 

@@ -67,7 +67,7 @@ describe('stopping', () => {
 });
 
 describe('the data folder', () => {
-  it('is refused to a second start, which names the process that has it', async () => {
+  it('DESIGN 3: a data folder in use is refused to a second start, which names the process that has it', async () => {
     const first = await startStandalone();
     const second = startingOn({ DATA_DIR: first.dataDir });
 

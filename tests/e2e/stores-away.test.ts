@@ -43,7 +43,7 @@ function allRun(): void {
 }
 
 describe('without PostgreSQL', () => {
-  it('is not ready, refuses what it can not keep, and goes on by itself where a turn was when it is back', async () => {
+  it('DESIGN 3: without the database nothing is accepted that can not be kept, and all goes on by itself where a turn was when it is back', async () => {
     const { id } = await agent.createSession();
     await agent.say(id, '!slow 100 How long is the warranty?');
     await cluster.postgres.kill();
@@ -68,7 +68,7 @@ describe('without PostgreSQL', () => {
 });
 
 describe('without NATS', () => {
-  it('is not ready anywhere, and goes on by itself where a turn was when it is back', async () => {
+  it('DESIGN 3: without the broker nothing is ready, and all goes on by itself where a turn was when it is back', async () => {
     const { id } = await agent.createSession();
     await agent.say(id, '!slow 100 How long is the warranty?');
     await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'typing');
@@ -93,7 +93,7 @@ describe('without NATS', () => {
 });
 
 describe('without Redis', () => {
-  it('stays ready and answers, says that the cache is away, and has it again when it is back', async () => {
+  it('DESIGN 3: without the cache all stays ready and answers, says that the cache is away, and has it again when it is back', async () => {
     await cluster.redis.kill();
     await eventually(async () => (await readinessOf('agent-gateway')).checks.cache === 'unavailable', { timeoutMs: PATIENCE_MS });
     expect((await readinessOf('agent-gateway')).code).toBe(200);

@@ -27,6 +27,8 @@ type LogLine = z.infer<typeof logLine>;
 interface Shape {
   /** For the names of tests. */
   name: string;
+  /** Whether its processes can be told apart, stopped and added. */
+  isCluster: boolean;
   /** Starts one, on the scripted model, and waits until it is ready. @param env settings of every process */
   start(env?: Record<string, string>): Promise<DeploymentUnderTest>;
 }
@@ -37,8 +39,8 @@ const MAX_LINES = 200_000;
 
 /** Both shapes of a deployment. What holds on one holds on the other. */
 export const shapes: readonly Shape[] = [
-  { name: 'in one process', start: inOneProcess },
-  { name: 'as a cluster', start: asCluster },
+  { name: 'in one process', isCluster: false, start: inOneProcess },
+  { name: 'as a cluster', isCluster: true, start: asCluster },
 ];
 
 async function inOneProcess(env: Record<string, string> = {}): Promise<DeploymentUnderTest> {

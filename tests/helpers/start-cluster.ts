@@ -17,8 +17,8 @@ export interface Cluster {
   running(role: Role): ClusterProcess[];
   /** Starts one more process of a role and resolves when it is ready. */
   add(role: Role, env?: Record<string, string>): Promise<ClusterProcess>;
-  /** What a process of a role is started with. */
-  environmentOf(role: Role): Record<string, string | undefined>;
+  /** What a process of a role, or the operator's command line, is started with. */
+  environmentOf(user: Role | 'operator'): Record<string, string | undefined>;
   nats: Running['stores']['nats'];
   postgres: Running['stores']['postgres'];
   redis: Running['stores']['redis'];

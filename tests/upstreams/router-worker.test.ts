@@ -62,6 +62,7 @@ async function call(fields: Partial<ChatRequest> = {}, want: RouterCall['want'] 
     want,
     deadlineAtMs: nowMs + 20_000,
     createdAtMs: nowMs,
+    detached: false,
     republished: false,
     keyId: 'k',
     traceparent: null,

@@ -8,7 +8,7 @@ import { eventually, type House } from './house.ts';
 /** What one host does with the commands of its sessions, whatever it stands on. */
 export function commandCases(open: () => Promise<House>): void {
   describe('the actor host', () => {
-    it('stores what follows from a command in one commit, answers, tells readers and publishes the call', async () => {
+    it('DESIGN 4: what follows from a command is stored in one commit; then it is answered, readers are told and the call is published', async () => {
       const house = await open();
       await house.host();
       const next = house.nextCall();
@@ -30,7 +30,7 @@ export function commandCases(open: () => Promise<House>): void {
       await eventually(async () => (await house.count('outbox')) === 0);
     });
 
-    it('answers a command that was applied before like the first time, and changes nothing', async () => {
+    it('DESIGN 4: a command that was applied before is answered like the first time, and changes nothing', async () => {
       const house = await open();
       await house.host();
       await house.send(create('ses_a'));
@@ -57,7 +57,7 @@ export function commandCases(open: () => Promise<House>): void {
       expect(await house.log('ses_a')).toHaveLength(1);
     });
 
-    it('gives up a partition that another host has taken, stores nothing there, and serves the others', async () => {
+    it('DESIGN 4: a partition that another host has taken is given up, nothing is stored there, and the others are served', async () => {
       const house = await open();
       await house.host();
       await house.send(create('ses_a'));
@@ -74,7 +74,7 @@ export function commandCases(open: () => Promise<House>): void {
       expect(await house.rows('select epoch from parts where p = $1', [partitionOf('ses_a')])).toEqual([{ epoch: 3 }]);
     });
 
-    it('isolates a command that can not be stored: a dead letter, an answer, and its neighbours go on', async () => {
+    it('DESIGN 4: a command that can not be stored is isolated: a dead letter, an answer, and its neighbours go on', async () => {
       const house = await open();
       await house.send(create('ses_a'));
       // Not a W3C trace id: a text column refuses the character.
@@ -88,7 +88,7 @@ export function commandCases(open: () => Promise<House>): void {
       expect(await house.count('dead_letters')).toBe(1);
     });
 
-    it('buries what is not a command and goes on behind it', async () => {
+    it('DESIGN 3: a dead letter copies the bytes: what is not a command is buried, and its partition goes on behind it', async () => {
       const house = await open();
       await house.bus.commands.append(partitionOf('ses_a'), 'nonsense', 'not json');
       await house.send(create('ses_a'));
@@ -142,7 +142,7 @@ export function commandCases(open: () => Promise<House>): void {
       await eventually(() => origin === 'ses_good');
     });
 
-    it('gives up a partition whose snapshots are of a newer version, and loses no command of it', async () => {
+    it('DESIGN 3: a partition whose snapshots are of a newer version is given up, and no command of it is lost', async () => {
       const house = await open();
       const host = await house.host();
       await house.send(create('ses_a'));
@@ -160,7 +160,7 @@ export function commandCases(open: () => Promise<House>): void {
       expect(await house.count('dead_letters')).toBe(0);
     });
 
-    it('goes on with a turn that the first version of the machines began, and publishes its call', async () => {
+    it('DESIGN 5: a turn that the first version of the machines began goes on, and its call is published', async () => {
       const house = await open();
       await storeFirstVersion(house);
       const next = house.nextCall();
@@ -179,7 +179,7 @@ export function commandCases(open: () => Promise<House>): void {
       expect(await house.count('timers', `key like 'trn_01M7YT5QG0S1M9W62PCM4HQGVX%'`)).toBe(0);
     });
 
-    it('does not apply a commit twice whose acknowledgement was lost', async () => {
+    it('DESIGN 4: a commit whose acknowledgement was lost is not applied twice', async () => {
       const house = await open();
       const host = await house.host();
       await house.send(create('ses_a'));
@@ -193,7 +193,7 @@ export function commandCases(open: () => Promise<House>): void {
       expect((await house.log('ses_a')).map((event) => event.offset)).toEqual([0, 1]);
     });
 
-    it('tries a commit again that never reached the database', async () => {
+    it('DESIGN 4: a commit that never reached the database is tried again', async () => {
       const house = await open();
       const host = await house.host();
       host.faults.push('before', 'before');
@@ -232,7 +232,7 @@ export function commandCases(open: () => Promise<House>): void {
       expect(await house.rows('select distinct owner from parts')).toEqual([{ owner: null }]);
     });
 
-    it('frees the command log of what is applied, and never of what is not', async () => {
+    it('DESIGN 4: a purge frees the command log of what is applied, and never of what is not', async () => {
       const house = await open();
       const host = await house.host({ purgeEveryMs: 20 });
       for (const id of ['ses_a', 'ses_b', 'ses_c']) await house.send(create(id));
@@ -250,7 +250,7 @@ export function commandCases(open: () => Promise<House>): void {
       expect(await house.log('ses_b')).toHaveLength(1);
     });
 
-    it('refuses a store that was laid out for another number of partitions', async () => {
+    it('DESIGN 4: a store that was laid out for another number of partitions is refused', async () => {
       const house = await open();
       await house.rows(`insert into meta (key, value) values ('partition_count', '16') on conflict (key) do update set value = '16'`);
 

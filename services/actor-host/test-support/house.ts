@@ -187,6 +187,8 @@ async function startHost(stores: Stores, config: Partial<ActorHostDeps['config']
     id,
     faults,
     stop: () => {
+      // Who stops in good order is not killed at a commit: that is `die`, and nothing would be left that could stop.
+      faults.splice(0, faults.length, ...faults.filter((fault) => !fault.startsWith('die')));
       link.mend();
       link.wake();
       gate.open();
@@ -218,6 +220,8 @@ class Gate {
   #held: { released: Promise<void>; release(): void } | null = null;
 
   shut(): void {
+    // Who waits already waits for the one that is held: a second must not take its place.
+    if (this.#held !== null) return;
     let release = () => {};
     const released = new Promise<void>((resolve) => {
       release = resolve;

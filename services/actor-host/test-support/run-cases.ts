@@ -82,7 +82,7 @@ export function runCases(open: () => Promise<House>): void {
       expect(item).toMatchObject({ deliveryId: 'run_1-callback', sessionId: 'ses_run', republished: false });
     });
 
-    it('deletes the ephemeral session by the command that reports the callback settled, and keeps the run', async () => {
+    it('DESIGN 5: the command that reports its callback settled deletes the ephemeral session, and the run stays', async () => {
       const house = await open();
       await house.host();
       const [next, delivery] = [house.nextCall(), nextDelivery(house)];
@@ -183,7 +183,7 @@ export function runCases(open: () => Promise<House>): void {
       });
     });
 
-    it('goes on after its host has died, at the last recorded result, without a second model call', async () => {
+    it('DESIGN 5: a run goes on after its host has died, at the last recorded result, without a second model call', async () => {
       const house = await open();
       const first = await house.host();
       const next = house.nextCall();
@@ -249,7 +249,7 @@ export function runCases(open: () => Promise<House>): void {
       expect(await house.count('sessions', 'deleted_at is null')).toBe(1);
     });
 
-    it('settles a run that waits for its session when its time is over', async () => {
+    it('DESIGN 5: a run that waits for its session is settled when its time is over', async () => {
       const house = await open();
       await house.host();
       await house.send(create('ses_run'));

@@ -27,7 +27,7 @@ export function sendError(error: SwitchyardError, { request, reply, log }: { req
   const { status, agentCode } = errorCatalogue[error.code];
   const isOurs = agentCode === 'internal';
   if (isOurs) log.error({ err: error.cause ?? error, request_id: request.id }, 'a request failed');
-  else if (status >= 500) log.warn({ err: error, request_id: request.id }, 'a request could not be served');
+  else if (status >= 500 && !isNormal(error)) log.warn({ err: error, request_id: request.id }, 'a request could not be served');
   if (status === 401) reply.header('www-authenticate', 'Bearer');
   if (status === 429 || status === 503) reply.header('retry-after', String(RETRY_AFTER_SECONDS));
   const { path, schema_path: schemaPath } = error.details;
@@ -37,6 +37,11 @@ export function sendError(error: SwitchyardError, { request, reply, log }: { req
     ...(typeof path === 'string' && !isOurs ? { path } : {}),
     ...(typeof schemaPath === 'string' && !isOurs ? { schema_path: schemaPath } : {}),
   });
+}
+
+/** The contract's answer to a poll that named a time in which nothing came: 504 to its client, and nothing for whoever runs the server. */
+function isNormal({ code }: SwitchyardError): boolean {
+  return code === 'session.nothing_new';
 }
 
 export function noSuchSession(): SwitchyardError {

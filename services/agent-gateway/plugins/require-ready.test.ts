@@ -17,7 +17,7 @@ afterEach(() => house.closeApps());
 afterAll(() => house.close());
 
 describe('a bus that is nearly full', () => {
-  it('refuses whatever brings work with 503 and a time to come again, and nothing else', async () => {
+  it('DESIGN 4: a bus that is nearly full refuses whatever brings work with 503 and a time to come again, and nothing else', async () => {
     let hasRoom = true;
     const app = house.app({ bundle: bundleWith({ id: 'triage' }), bus: { ...house.bus, hasRoom: () => hasRoom } });
     const sessionId = await newSession(app);

@@ -1,5 +1,6 @@
-const TURN_CALL = /^(trn_([0-9A-HJKMNP-TV-Z]{10})[0-9A-HJKMNP-TV-Z]{16})-(\d{1,6})$/;
-const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+import { ulidTimeMs } from '#shared/ids.ts';
+
+const TURN_CALL = /^(trn_([0-9A-HJKMNP-TV-Z]{26}))-(\d{1,6})$/;
 
 /** A model call of a turn, by what its id `trn_<ulid>-<number>` says. */
 export interface TurnCall {
@@ -12,11 +13,8 @@ export interface TurnCall {
 
 /** Null when the id is of another form: then nothing is known of its place among others. */
 export function turnCallOf(callId: string): TurnCall | null {
-  const [, turnId, time, number] = TURN_CALL.exec(callId) ?? [];
-  if (turnId === undefined || time === undefined) return null;
-  let turnAtMs = 0;
-  for (const letter of time) turnAtMs = turnAtMs * 32 + CROCKFORD.indexOf(letter);
-  return { turnId, number: Number(number), turnAtMs };
+  const [, turnId, ulid, number] = TURN_CALL.exec(callId) ?? [];
+  return turnId === undefined || ulid === undefined ? null : { turnId, number: Number(number), turnAtMs: ulidTimeMs(ulid) };
 }
 
 /** Whether the second call makes the first one void: a session has one turn at a time, and a turn one call. */

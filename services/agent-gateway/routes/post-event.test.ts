@@ -184,7 +184,7 @@ describe('an idempotency key', () => {
     expect(await storedEvents(sessionId)).toBe(1);
   });
 
-  it('is one key wherever it stands, and the same at every gateway', async () => {
+  it('DESIGN 4: a caller’s key makes one command of its repeats, wherever it stands and at every gateway', async () => {
     const [one, other] = [house.app(), house.app()];
     const sessionId = await newSession(one);
 
@@ -195,7 +195,7 @@ describe('an idempotency key', () => {
     expect(repeat.json()).toEqual(first.json());
   });
 
-  it('is the session’s own', async () => {
+  it('DESIGN 4: a caller’s key is its session’s own', async () => {
     const app = house.app();
     const sessions = [await newSession(app), await newSession(app)];
 

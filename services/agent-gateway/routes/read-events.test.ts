@@ -1,8 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
 import { limits } from '../limits.ts';
 import { countedBus } from '../test-support/counted-bus.ts';
 import { type House, newSession, offsetsOf, openHouse, post, read } from '../test-support/house.ts';
@@ -148,6 +150,22 @@ describe('a poll that waits', () => {
     expect(reply.headers['x-polling-backoff']).toBe('1');
   });
 
+  it('that ends in 504 is no trouble, and has no line in the log; what could not be served has one', async () => {
+    const lines: string[] = [];
+    const note = (_: Record<string, unknown>, message: string) => void lines.push(message);
+    const log = { ...silentLog, info: note, warn: note, error: note };
+    const app = house.app({ log });
+    const sessionId = await newSession(app);
+
+    lines.length = 0;
+
+    expect((await read(app, sessionId, 'wait_for_data=0.02')).statusCode).toBe(504);
+    expect(lines).toEqual([]);
+    const unable = house.app({ log, database: { ...house.database, query: () => Promise.reject(new SwitchyardError('service.unreachable', 'away')) } });
+    expect((await read(unable, sessionId, 'wait_for_data=0.02')).statusCode).toBe(503);
+    expect(lines).toContain('a request could not be served');
+  });
+
   it('is answered as soon as an event comes', async () => {
     const app = house.app();
     const sessionId = await newSession(app);
@@ -203,7 +221,7 @@ describe('a poll that waits', () => {
     }
   });
 
-  it('fetches events that were too large for a notice, once for all who wait', async () => {
+  it('DESIGN 3: an event is in the database whatever its size: one too large for a notice is fetched, once for all who wait', async () => {
     const app = house.app();
     const sessionId = await newSession(app);
     house.owner.withoutBodies = true;

@@ -163,7 +163,7 @@ describe('DELETE /sessions/:session_id', () => {
     for (const key of ['k', 'other']) expect((await post(app, id, { kind: 'user_message', text: 'Hello', idempotency_key: key })).statusCode).toBe(404);
   });
 
-  it('lets one of many requests at once be the one that deletes', async () => {
+  it('DESIGN 4: a deletion is a command: of many requests at once one deletes', async () => {
     const app = house.app();
     const id = await newSession(app);
 

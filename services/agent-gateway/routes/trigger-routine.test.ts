@@ -135,7 +135,7 @@ describe('refusals', () => {
 });
 
 describe('an accepted run', () => {
-  it('is answered with its envelope, stored, and told to the owner of its session under its own id', async () => {
+  it('DESIGN 4: a run has a session, whose id is derived from its own, and its owner is told of it under the run’s id', async () => {
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     const metadata = { ticket: 4711, text: '\u0000 \ud800' };
 
@@ -219,7 +219,7 @@ describe('an accepted run', () => {
     expect(await rows()).toMatchObject([{ timeout_ms: timeoutMs }]);
   });
 
-  it('is accepted although nobody can be told of it: its row is enough', async () => {
+  it('DESIGN 5: a run is accepted although nobody can be told of it: its row is enough', async () => {
     const append: Bus['commands']['append'] = () => Promise.reject(new Error('no broker'));
     const late: Bus['commands']['append'] = () => new Promise(() => {});
     for (const broken of [append, late]) {
@@ -249,7 +249,7 @@ describe('an accepted run', () => {
 });
 
 describe('an idempotency key', () => {
-  it('brings the first run back, however it stands and whatever the rest of the body says', async () => {
+  it('DESIGN 5: a key brings its first run back, however that stands and before the rest of the body is looked at', async () => {
     const first = await trigger('triage', { ...TRIGGER, idempotency_key: 'k' });
     await house.database.query(`update runs set state = 'succeeded', output = '{}'`);
 
@@ -276,7 +276,7 @@ describe('an idempotency key', () => {
     expect((await trigger('anything', { ...TRIGGER, idempotency_key: 'k' })).statusCode).toBe(202);
   });
 
-  it('lets one of many triggers at once be the first', async () => {
+  it('DESIGN 5: of many triggers at once with one key one is the first, and the others get its run', async () => {
     const gateways = [app(), app()];
 
     const replies = await Promise.all(

@@ -105,7 +105,7 @@ describe('an attempt that fails', () => {
     expect(await house.reportOf('delivery.reported', missing.effectId)).toMatchObject({ outcome: 'failed', reason: expect.stringContaining('not_connected') });
   });
 
-  it('is an address that is refused, and counts like any other', async () => {
+  it('DESIGN 11: an attempt at an address that is refused counts like any other', async () => {
     await start({}, 1);
     const item = deliveryItem(await house.delivery({ url: urlOf(receiver.port), bundleHash }));
     await house.publish('delivery', item);
@@ -129,7 +129,7 @@ describe('an attempt that fails', () => {
 });
 
 describe('a delivery', () => {
-  it('posts the stored bytes as they are, with the agent’s key, the run and the attempt', async () => {
+  it('DESIGN 11: a delivery posts the stored bytes as they are, with the agent’s key, which its worker resolves, the run and the attempt', async () => {
     const body = '{"run_id": "run_1",  "text":"h\u00e9llo \u{1f600}"}';
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     await start();

@@ -29,6 +29,8 @@ export function deliveryItems(deps: DeliverDeps): ItemKind<DeliveryWork> {
     name: 'delivery',
     schema: deliveryWork,
     needsEffectRow: false,
+    // An attempt that is counted is made.
+    aborts: null,
     perform: (work, run) => deliver(work, run, deps),
     // A timer of the round's own commit makes another round.
     skip: async () => null,

@@ -35,7 +35,7 @@ export interface CallToolDeps {
 /** Thrown inside the tries of a call that another worker has claimed. */
 class Claimed extends Error {}
 
-/** Calls a tool, once if it does not bear more. Everything that can come of it is an outcome; only an item that was given up throws. */
+/** Calls a tool, once if it does not bear more. Everything that can come of it is an outcome; only an item that was given up or cancelled throws. */
 export async function callTool(work: ToolCall, run: Run, deps: CallToolDeps): Promise<ToolOutcome> {
   const { database, bundles, servers, lists, log } = deps;
   const { serverId, toolName } = partsOf(work.toolId);
@@ -47,6 +47,9 @@ export async function callTool(work: ToolCall, run: Run, deps: CallToolDeps): Pr
   let isClaimed = repeatable;
   const claim = async () => {
     if (isClaimed) return;
+    if (run.isCancelled()) throw new ToolFailure('stopped', 'the call was given up');
+    // What changes the world, once begun, settles before anything else happens: an abort comes too late from here on.
+    run.hold();
     if (!(await patiently(() => claimCall(database, work.effectId), run.signal))) throw new Claimed();
     isClaimed = true;
   };
@@ -54,6 +57,7 @@ export async function callTool(work: ToolCall, run: Run, deps: CallToolDeps): Pr
     return await request(work, toolName, server, repeatable, claim, run, deps);
   } catch (error) {
     run.abandoned.throwIfAborted();
+    if (run.isCancelled()) throw error;
     if (error instanceof Claimed) return outcomeUnknown();
     if (!(error instanceof ToolFailure)) throw error;
     log.warn({ effect_id: work.effectId, tool: work.toolId, failure: error.kind, status: error.status, err: error }, 'a tool call has failed');

@@ -1,7 +1,9 @@
+import type { HeardAborts } from '#bus/heard-aborts.ts';
 import { type ToolWork, toolWork } from '#bus/messages/tool.ts';
+import { partitionOf } from '#bus/partition.ts';
+import { buryItem } from '#shared/effects/bury-item.ts';
 import { patiently } from '#shared/storage/patiently.ts';
 import type { ItemKind, Run } from '../consume-items.ts';
-import { buryToolItem } from '../dead-letter.ts';
 import type { Report } from '../report-result.ts';
 import { type CallToolDeps, callTool, failed, outcomeUnknown } from './call-tool.ts';
 import { isClaimed } from './claims.ts';
@@ -11,11 +13,12 @@ import type { Listing } from './tool-lists.ts';
 type ListWork = Extract<ToolWork, { type: 'list' }>;
 
 /** Calls of tools, and the question which tools there are. */
-export function toolItems(deps: CallToolDeps): ItemKind<ToolWork> {
+export function toolItems(deps: CallToolDeps & { aborts: HeardAborts }): ItemKind<ToolWork> {
   return {
     name: 'tool',
     schema: toolWork,
     needsEffectRow: true,
+    aborts: deps.aborts,
     async perform(work, run) {
       if (work.type === 'list') return listTools(work, run, deps);
       return completed(work, await callTool(work, run, deps));
@@ -27,7 +30,8 @@ export function toolItems(deps: CallToolDeps): ItemKind<ToolWork> {
       return completed(work, isBegun ? outcomeUnknown() : failed('timeout', 'the call came too late to be begun'));
     },
     async giveUp(work, reason, body, run) {
-      await patiently(() => buryToolItem(deps.database, work, reason, body), run.abandoned);
+      const letter = { id: work.effectId, source: 'tool', partition: partitionOf(work.sessionId), reason, body } as const;
+      await patiently(() => buryItem(deps.database, letter), run.abandoned);
       return work.type === 'list' ? noneListed(work) : completed(work, outcomeUnknown());
     },
   };

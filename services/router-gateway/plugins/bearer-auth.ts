@@ -20,14 +20,22 @@ interface KnownKey {
 type KeyTable = ReadonlyMap<string, KnownKey>;
 
 const BEARER = /^Bearer +([\x21-\x7e]+) *$/i;
+/** What a header can carry as one word. */
+const SECRET = /^[\x21-\x7e]+$/;
 
-/** Resolves the secrets of the configured keys. A disabled key may do without one. @throws `config.invalid` naming a missing or repeated one */
+/**
+ * Resolves the secrets of the configured keys. A disabled key may do without one; blanks around a secret, as a file leaves them behind,
+ * are no part of it. @throws `config.invalid` naming one that is missing, repeated, or that no caller could send
+ */
 export function readKeys({ keys }: Pick<RouterConfig, 'keys'>, environment: Environment): KeyTable {
   const table = new Map<string, KnownKey>();
   for (const { id, key, disabled } of keys) {
-    const secret = resolveSecret(key, environment);
-    if (secret === null && disabled) continue;
-    if (secret === null) throw new SwitchyardError('config.invalid', `${variableOf(key)} is not set: the router's key '${id}' needs it`);
+    const secret = resolveSecret(key, environment)?.trim() ?? '';
+    if (secret === '' && disabled) continue;
+    if (secret === '') throw new SwitchyardError('config.invalid', `${variableOf(key)} is not set: the router's key '${id}' needs it`);
+    if (!SECRET.test(secret)) {
+      throw new SwitchyardError('config.invalid', `${variableOf(key)}: the secret of the router's key '${id}' may hold no blanks, and only letters of ASCII`);
+    }
     const hash = hashOf(secret);
     const other = table.get(hash);
     if (other !== undefined) throw new SwitchyardError('config.invalid', `the router's keys '${other.id}' and '${id}' have the same secret`);

@@ -12,10 +12,11 @@ export const relayBody: OpenRelay = (deps, call) => {
         if (frame.kind === 'body' || frame.kind === 'error') resolve(wholeAnswer(frame.status, frame.body));
       },
       restart: () => {},
+      hasAll: () => {},
       fail: reject,
     });
     call.reply.raw.once('close', () => {
-      feed?.abandon();
+      feed?.abandon(call.isDetached ? 'over' : 'left');
       // Without effect once the answer is known: then 'close' only says that it was sent.
       resolve(null);
     });

@@ -10,8 +10,8 @@ import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type GatewayLimits, gatewayLimits } from '../limits.ts';
 import { faultyBus } from '../test-support/harness.ts';
+import { CallReaders } from './call-readers.ts';
 import { FrameFeed } from './frame-feed.ts';
-import { openTokenDemux, type TokenDemux } from './token-demux.ts';
 
 let database: Database;
 let bus: Bus;
@@ -40,12 +40,12 @@ describe('FrameFeed', () => {
         runs += 1;
         const callId = `call-${runs}`;
         const faulty = faultyBus(bus);
-        const demux = openTokenDemux({ bus: faulty.bus, origin: 'gfeed', log: silentLog });
+        const readers = new CallReaders({ bus: faulty.bus, origin: 'gfeed', log: silentLog, limits });
         const subject = subjectOf(addresses.tokens, 'gfeed', callId);
         const taken: string[] = [];
         const ended = new Promise<string>((resolve) => {
           new FrameFeed(
-            { bus: faulty.bus, demux, clock: systemClock, log: silentLog, limits },
+            { bus: faulty.bus, readers, clock: systemClock, log: silentLog, limits },
             { callId, deadlineAtMs: systemClock.nowMs() + 60_000 },
             {
               take: (frame) => {
@@ -53,6 +53,7 @@ describe('FrameFeed', () => {
                 if (frame.kind === 'done') resolve('done');
               },
               restart: () => {},
+              hasAll: () => {},
               fail: (error) => resolve(error.message),
             },
           );
@@ -72,7 +73,7 @@ describe('FrameFeed', () => {
 
         expect(await ended).toBe('done');
         expect(taken).toEqual(Array.from({ length: fates.length + 1 }, (_, place) => `2.${place + 1}`));
-        await demux.stop();
+        await readers.stop();
       }),
       { numRuns: 100 },
     );
@@ -81,12 +82,12 @@ describe('FrameFeed', () => {
   it('gives up when more arrives than it can keep while frames are read again', async () => {
     const faulty = faultyBus(bus);
     faulty.faults.beforeReplay = () => new Promise(() => {});
-    const demux = openTokenDemux({ bus: faulty.bus, origin: 'gfull', log: silentLog });
-    const failed = failureOfCall({ ...gatewayLimits, pendingBytes: 1_000 }, faulty.bus, demux);
+    const readers = new CallReaders({ bus: faulty.bus, origin: 'gfull', log: silentLog, limits });
+    const failed = failureOfCall({ ...gatewayLimits, pendingBytes: 1_000 }, faulty.bus, readers);
     for (let seq = 2; seq < 50; seq += 1) bus.tokens.publish('tok.gfull.call', sseFrame('content', 'call', 1, seq, `data: ${'x'.repeat(50)}\n\n`));
 
     expect(await failed).toBe('too many frames came while others were read again');
-    await demux.stop();
+    await readers.stop();
   });
 
   it.each([
@@ -95,22 +96,23 @@ describe('FrameFeed', () => {
   ])('fails the call when a gap can not be read because the bus %s', async (_, beforeReplay) => {
     const faulty = faultyBus(bus);
     faulty.faults.beforeReplay = beforeReplay;
-    const demux = openTokenDemux({ bus: faulty.bus, origin: 'gbroken', log: silentLog });
-    const failed = failureOfCall({ ...gatewayLimits, replayMs: 20 }, faulty.bus, demux);
+    const readers = new CallReaders({ bus: faulty.bus, origin: 'gbroken', log: silentLog, limits });
+    const failed = failureOfCall({ ...gatewayLimits, replayMs: 20 }, faulty.bus, readers);
     bus.tokens.publish('tok.gbroken.call', sseFrame('content', 'call', 1, 2, 'data: x\n\n'));
 
     expect(await failed).toBe('A part of the answer was lost on its way');
-    await demux.stop();
+    await readers.stop();
   });
 });
 
 /** What the feed of the call `call` fails with. */
-function failureOfCall(limits: GatewayLimits, from: Bus, demux: TokenDemux): Promise<string> {
+function failureOfCall(limits: GatewayLimits, from: Bus, readers: CallReaders): Promise<string> {
   return new Promise((resolve) => {
     const call = { callId: 'call', deadlineAtMs: systemClock.nowMs() + 60_000 };
-    new FrameFeed({ bus: from, demux, clock: systemClock, log: silentLog, limits }, call, {
+    new FrameFeed({ bus: from, readers, clock: systemClock, log: silentLog, limits }, call, {
       take: () => {},
       restart: () => {},
+      hasAll: () => {},
       fail: (error) => resolve(error.message),
     });
   });

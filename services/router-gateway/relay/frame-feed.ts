@@ -6,46 +6,69 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { GatewayLimits } from '../limits.ts';
 import { within } from '../within.ts';
-import type { TokenDemux } from './token-demux.ts';
+import type { CallReaders, HeldCall, LetGo } from './call-readers.ts';
 
 export interface FeedDeps {
   bus: Bus;
-  demux: TokenDemux;
+  readers: CallReaders;
   clock: Clock;
   log: Log;
   limits: GatewayLimits;
 }
 
-/** What becomes of the frames. Exactly one terminal frame (done, error, body) or failure comes last, unless the feed is abandoned. */
+/** What becomes of the frames. Exactly one terminal frame (done, error, body), `hasAll` or failure comes last, unless the feed is abandoned. */
 export interface FrameSink {
   take(frame: Frame): void;
   /** Another delivery of the call begins. No content of the former one was taken. */
   restart(): void;
+  /** A reader that has come back had all of it already. */
+  hasAll(): void;
   fail(error: SwitchyardError): void;
 }
 
+const NOTHING_TO_RESUME = 'There is no generation with this id, or nothing is kept of it any more';
+
 type NumberedFrame = Exclude<Frame, { kind: 'body' }>;
+
+/** The call whose frames are wanted. */
+export interface FedCall {
+  callId: string;
+  deadlineAtMs: number;
+  /** For a reader that comes back. */
+  resumed?: {
+    /** The gateway that let the call in. */
+    origin: string;
+    /** The last frame that the client has; null when it wants all of them. */
+    after: { attempt: number; seq: number } | null;
+  };
+}
 
 /**
  * Brings the frames of one call in order, each once. Live frames may be lost, repeated or come from a worker that lost the call, so:
  *
  *   lower attempt, or seen seq    dropped
- *   a gap, or a long silence      what the bus keeps is read again; a gap that stays fails the call
+ *   a gap, a reconnect, silence   what the bus keeps is read again; a gap that stays fails the call
+ *   silence after content         neither a frame nor a sign of life of the worker: fails the call, unless what the bus keeps goes on
  *   higher attempt                starts anew, or fails the call once content was shown: it can't be taken back
  *   past the deadline             fails the call: its worker would have said so itself
  *
- * Whenever the call ends here before its worker has ended it, the worker is told to stop.
+ * A reader that comes back begins with what the bus keeps; when that does not reach back to where the reader was, the call is not found.
+ * Whenever the call ends here before its worker has ended it, the worker is told to stop, unless the reader was cut off by us.
  */
 export class FrameFeed {
   readonly #deps: FeedDeps;
   readonly #callId: string;
   readonly #subject: string;
   readonly #sink: FrameSink;
-  readonly #release: () => void;
+  readonly #held: HeldCall;
+  /** Nothing was brought yet to a reader that has come back, so that it can still be told that there is nothing. */
+  #isToBeFound: boolean;
   readonly #deadline: NodeJS.Timeout;
   #silence: NodeJS.Timeout;
   /** How often silence was met in a row without finding a frame. */
   #silentReads = 0;
+  /** The worker was silent for long: unless what the bus keeps brings something, it is taken for dead. */
+  #isDoubted = false;
   #attempt = 0;
   #nextSeq = 1;
   #shown = false;
@@ -56,35 +79,56 @@ export class FrameFeed {
   #healed = '';
   #over = false;
 
-  constructor(deps: FeedDeps, call: { callId: string; deadlineAtMs: number }, sink: FrameSink) {
-    const { clock, demux, limits } = deps;
+  constructor(deps: FeedDeps, call: FedCall, sink: FrameSink) {
+    const { clock, readers, limits } = deps;
+    const { resumed } = call;
+    const origin = resumed?.origin ?? readers.origin;
     this.#deps = deps;
     this.#callId = call.callId;
-    this.#subject = subjectOf(addresses.tokens, demux.origin, call.callId);
+    this.#subject = subjectOf(addresses.tokens, origin, call.callId);
     this.#sink = sink;
-    this.#release = demux.hold(call.callId, { onFrame: (bytes) => this.#receive(bytes), onEnd: (error) => this.fail(error) });
+    this.#isToBeFound = resumed !== undefined;
+    const reader = {
+      onFrame: (bytes: Uint8Array) => this.#receive(bytes),
+      onBeat: () => this.#heard(),
+      onLoss: () => this.#look(),
+      // Who was shown a part may come back for the rest; anybody else will ask anew.
+      onEnd: (error: SwitchyardError) => this.#fail(error, this.#shown ? 'dropped' : 'left'),
+    };
+    this.#held = readers.hold(call.callId, reader, origin);
     const timedOut = () => this.fail(new SwitchyardError('router.timeout', 'The request exceeded its time limit'));
     this.#deadline = setTimeout(timedOut, Math.max(0, call.deadlineAtMs - clock.nowMs()) + limits.deadlineGraceMs);
     this.#silence = this.#armSilence();
+    if (resumed !== undefined) void this.#resume(resumed.after);
   }
 
   /** Ends the call as failed, unless it has ended. */
   fail(error: SwitchyardError): void {
+    this.#fail(error, 'left');
+  }
+
+  /** The client is gone: the sink hears nothing more of the call. */
+  abandon(how: LetGo): void {
+    if (!this.#over) this.#close(how);
+  }
+
+  #fail(error: SwitchyardError, how: LetGo): void {
     if (this.#over) return;
-    this.abandon();
+    this.#close(how);
     this.#sink.fail(error);
   }
 
-  /** Nobody wants the call any more: the sink hears nothing more of it. */
-  abandon(): void {
-    if (this.#over) return;
-    this.#close();
-    try {
-      this.#deps.bus.notices.publish(subjectOf(addresses.control, this.#callId), '{"abort":true}');
-    } catch (error) {
-      // Lost, as control may be: the worker's own deadline ends the call.
-      this.#deps.log.warn({ err: error, callId: this.#callId }, 'a call could not be aborted');
+  /** Nothing may fall between what is read and what is heard, so the reading waits until the call is listened to. */
+  async #resume(after: { attempt: number; seq: number } | null): Promise<void> {
+    if (after !== null) {
+      // What it has, it was shown: from there nobody else may take over.
+      this.#attempt = after.attempt;
+      this.#nextSeq = after.seq + 1;
+      this.#shown = true;
     }
+    this.#pending = [];
+    await this.#held.ready();
+    if (!this.#over) this.#reread(this.#pending ?? []);
   }
 
   #receive(bytes: Uint8Array): void {
@@ -112,6 +156,11 @@ export class FrameFeed {
       this.#nextSeq = 1;
       this.#sink.restart();
     }
+    if (frame.seq === this.#nextSeq - 1 && this.#isToBeFound && frame.kind !== 'open' && frame.kind !== 'content') {
+      this.#close('over');
+      this.#sink.hasAll();
+      return;
+    }
     if (frame.seq > this.#nextSeq) this.#heal(frame, bytes);
     if (frame.seq !== this.#nextSeq) return;
     this.#nextSeq += 1;
@@ -122,12 +171,13 @@ export class FrameFeed {
   /** Another worker has the call after content of the first was shown. It may say by itself that the call is lost. */
   #overtaken(frame: NumberedFrame): void {
     if (frame.kind === 'error') this.#take(frame);
-    else this.fail(new SwitchyardError('router.provider_unavailable', 'The worker of this call was lost after a part of the answer was sent'));
+    else this.#lost('The worker of this call was lost after a part of the answer was sent');
   }
 
   #take(frame: Frame): void {
+    this.#isToBeFound = false;
     if (frame.kind === 'open' || frame.kind === 'content') this.#heard();
-    else this.#close();
+    else this.#close('over');
     this.#sink.take(frame);
   }
 
@@ -141,8 +191,14 @@ export class FrameFeed {
       // It says of itself that what came before is not the whole.
       this.#take(frame);
     } else {
-      this.fail(new SwitchyardError('router.provider_unavailable', 'A part of the answer was lost on its way'));
+      this.#lost('A part of the answer was lost on its way');
     }
+  }
+
+  #lost(message: string): void {
+    // Who has come back and was brought nothing learns no more than that there is nothing: it may not even be its call.
+    if (this.#isToBeFound) this.#fail(new SwitchyardError('request.not_found', NOTHING_TO_RESUME), 'over');
+    else this.fail(new SwitchyardError('router.provider_unavailable', message));
   }
 
   /** Reads what the bus keeps, then goes on with what came meanwhile. Bounded, since a reader that waits for ever shows nothing for ever. */
@@ -151,15 +207,15 @@ export class FrameFeed {
     this.#pending = first;
     this.#pendingBytes = 0;
     within(limits.replayMs, bus.tokens.replay(this.#subject), () => new SwitchyardError('service.no_answer', 'reading frames again')).then(
-      (kept) => this.#resume(kept),
+      (kept) => this.#goOn(kept),
       (error) => {
         log.warn({ err: error, callId: this.#callId }, 'kept frames could not be read');
-        this.#resume([]);
+        this.#goOn([]);
       },
     );
   }
 
-  #resume(kept: Uint8Array[]): void {
+  #goOn(kept: Uint8Array[]): void {
     if (this.#over) return;
     const frames = [...kept, ...(this.#pending ?? [])];
     this.#pending = null;
@@ -168,9 +224,18 @@ export class FrameFeed {
       // Ended, or the next gap was found: then the rest is among what is read again for it.
       if (this.#over || this.#pending !== null) return;
     }
+    if (this.#isDoubted) this.#lost('Nothing is heard of the worker of this call any more');
   }
 
+  /** Looks at what the bus keeps, unless that is being done. */
+  #look(): void {
+    if (this.#pending === null) this.#reread([]);
+  }
+
+  /** A frame, or a sign of life. */
   #heard(): void {
+    if (this.#over) return;
+    this.#isDoubted = false;
     if (this.#silentReads === 0) {
       this.#silence.refresh();
       return;
@@ -186,17 +251,19 @@ export class FrameFeed {
       () => {
         this.#silentReads += 1;
         this.#silence = this.#armSilence();
-        if (this.#pending === null) this.#reread([]);
+        // Content that was shown can't wait for another worker.
+        this.#isDoubted = this.#shown || this.#isToBeFound;
+        this.#look();
       },
       Math.min(silenceMs * 2 ** this.#silentReads, silenceMaxMs),
     );
   }
 
-  #close(): void {
+  #close(how: LetGo): void {
     this.#over = true;
     this.#pending = null;
     clearTimeout(this.#deadline);
     clearTimeout(this.#silence);
-    this.#release();
+    this.#held.release(how);
   }
 }

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { FeedDeps } from './frame-feed.ts';
+import type { FedCall, FeedDeps } from './frame-feed.ts';
 import type { WholeAnswer } from './whole-answer.ts';
 
 /** One call whose answer is on its way from a worker to a client. */
@@ -14,11 +14,11 @@ interface Relay {
   fail(error: SwitchyardError): void;
 }
 
-export interface RelayedCall {
-  callId: string;
+export interface RelayedCall extends FedCall {
   /** Id of the model that the request begins with, for errors of our own. */
   model: string;
-  deadlineAtMs: number;
+  /** Whether the call goes on when its client leaves. */
+  isDetached: boolean;
   requestId: string;
   reply: FastifyReply;
 }

@@ -329,8 +329,8 @@ describe('a client', () => {
     expect(answer.text).toBe(seen(held, 1, 'Hi'));
   });
 
-  it('that does not read is dropped, and its call aborted', async () => {
-    const { client, held } = await begin({ unsentBytes: 64 * 1_024 });
+  it('that does not read is dropped, and its call aborted when it has not come back in time', async () => {
+    const { client, held } = await begin({ unsentBytes: 64 * 1_024, graceMs: 50 });
     held.frame('content', 1, 'Hi');
     const answer = await client.answer;
     answer.stopReading();

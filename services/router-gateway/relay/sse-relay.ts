@@ -8,12 +8,12 @@ import { type WholeAnswer, wholeAnswer } from './whole-answer.ts';
 
 const COMMENT = ': SWITCHYARD PROCESSING\n\n';
 
-/** Streams the frames of a call to the client as they come. A client that leaves stops the call. */
+/** Streams the frames of a call to the client as they come. A client that leaves stops the call; one that we cut off may come back to it. */
 export const relayStream: OpenRelay = (deps, call) => {
-  const sink = new SseSink(deps, call);
-  const feed = new FrameFeed(deps, call, sink);
+  const sink = new SseSink(deps, call, () => feed.abandon('dropped'));
+  const feed: FrameFeed = new FrameFeed(deps, call, sink);
   call.reply.raw.once('close', () => {
-    feed.abandon();
+    feed.abandon(call.isDetached ? 'over' : 'left');
     sink.left();
   });
   return { answer: sink.answer, fail: (error) => feed.fail(error) };
@@ -40,14 +40,18 @@ class SseSink implements FrameSink {
   #held: Uint8Array[] = [];
   #heldBytes = 0;
 
-  constructor(deps: FeedDeps, call: RelayedCall) {
+  /** @param onCut the client did not take what was sent, and its connection is cut */
+  constructor(deps: FeedDeps, call: RelayedCall, onCut: () => void) {
     this.#deps = deps;
     this.#call = call;
     this.answer = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
     });
     const { callId, requestId, reply } = call;
-    this.#socket = new SseSocket(reply.raw, deps.limits, () => deps.log.warn({ callId, requestId }, 'a client that did not read was dropped'));
+    this.#socket = new SseSocket(reply.raw, deps.limits, () => {
+      deps.log.warn({ callId, requestId }, 'a client that did not read was dropped');
+      onCut();
+    });
     this.#comment = setTimeout(() => this.#write(COMMENT), deps.limits.headerDelayMs);
   }
 
@@ -70,9 +74,23 @@ class SseSink implements FrameSink {
         this.#endStream();
         return;
       case 'body':
-        this.fail(new SwitchyardError('internal', 'a call that wanted frames was answered with a body'));
+        this.#takeWhole(frame.status, frame.body);
         return;
     }
+  }
+
+  /** Who comes back to a call that wanted its answer whole gets it so, or as the one event of a stream that has begun. */
+  #takeWhole(status: number, body: Uint8Array): void {
+    if (this.#call.resumed === undefined) this.fail(new SwitchyardError('internal', 'a call that wanted frames was answered with a body'));
+    else if (this.#state === 'waiting') this.#endWhole(wholeAnswer(status, body));
+    else {
+      for (const bytes of ['data: ', body, '\n\n']) this.#write(bytes);
+      this.#endStream();
+    }
+  }
+
+  hasAll(): void {
+    this.#endWhole({ status: 204, headers: {}, body: new Uint8Array() });
   }
 
   restart(): void {

@@ -1,5 +1,8 @@
+import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
+import type { GatewayLimits } from '../limits.ts';
 import { retryHeaders } from '../plugins/error-reply.ts';
+import { finishWithin } from './sse-socket.ts';
 
 /** A whole answer, written by a worker: the bytes are the client's JSON. */
 export interface WholeAnswer {
@@ -18,6 +21,16 @@ export function wholeAnswer(givenStatus: number, body: Uint8Array): WholeAnswer 
   if (status !== 429 && status !== 503) return { status, headers, body };
   const facts = errorFacts.safeParse(parseJson(body));
   return { status, headers: facts.success ? { ...headers, ...retryHeaders(facts.data) } : headers, body };
+}
+
+/** Sends it, unless the relay needs nothing more from its route. */
+export function sendWhole(reply: FastifyReply, answer: WholeAnswer | null, limits: GatewayLimits): FastifyReply | undefined {
+  if (answer === null) {
+    reply.hijack();
+    return undefined;
+  }
+  finishWithin(reply.raw, limits.finishMs);
+  return reply.code(answer.status).headers(answer.headers).send(answer.body);
 }
 
 function parseJson(body: Uint8Array): unknown {

@@ -106,16 +106,23 @@ describe('trouble of our own', () => {
     expect((await third).statusCode).toBe(200);
   });
 
-  it('is a body of unknown size beside others: it may be as large as any', async () => {
-    await gateway.reopen({ limits: { bodyBytes: 1_000, bodyBytesInHand: 1_010 } });
+  it('is a body of unknown size that grows too large beside others: it is refused half-way, and its client is told', async () => {
+    const size = Buffer.byteLength(JSON.stringify(hello));
+    await gateway.reopen({ limits: { bodyBytesInHand: size + 100 } });
     const publishing = holdPublishes();
-    const first = gateway.post(Readable.from([JSON.stringify(hello)]), { 'content-type': 'application/json' });
+    const chunked = (text: string) => gateway.post(Readable.from([text.slice(0, 40), text.slice(40)]), { 'content-type': 'application/json' });
+    const first = chunked(JSON.stringify(hello));
     await eventually(() => publishing.reached).toBe(true);
-    expect((await gateway.post(hello)).statusCode).toBe(503);
+    const second = await chunked(JSON.stringify({ ...hello, user: 'x'.repeat(100) }));
+    expect(second.statusCode).toBe(503);
+    expect(second.headers['retry-after']).toBe('1');
 
     publishing.goOn();
     await gateway.answerNext();
     expect((await first).statusCode).toBe(200);
+    const third = chunked(JSON.stringify({ ...hello, user: 'x'.repeat(100) }));
+    await gateway.answerNext();
+    expect((await third).statusCode).toBe(200);
   });
 });
 
@@ -163,6 +170,7 @@ describe('a call that wants its answer whole', () => {
       want: 'body',
       createdAtMs: expect.any(Number),
       deadlineAtMs: call.createdAtMs + 600_000,
+      detached: false,
       republished: false,
       keyId: 'one',
       traceparent,

@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Bus } from '#bus/bus.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
@@ -9,20 +9,21 @@ import { mintGenerationId } from '#shared/generation-id.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
 import type { Admission, AdmittedCall } from '../admission.ts';
+import { countedBody } from '../counted-body.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { ModelIndex } from '../model-index.ts';
 import { relayBody } from '../relay/body-relay.ts';
+import type { CallReaders } from '../relay/call-readers.ts';
 import { relayStream } from '../relay/sse-relay.ts';
-import { finishWithin } from '../relay/sse-socket.ts';
-import type { TokenDemux } from '../relay/token-demux.ts';
-import type { WholeAnswer } from '../relay/whole-answer.ts';
+import { sendWhole } from '../relay/whole-answer.ts';
 import { excessOf } from '../request-bounds.ts';
 import { within } from '../within.ts';
+import { lastEventIdOf, placeOf, resumeCall } from './resume-generation.ts';
 
 export interface ChatCompletionsDeps {
   models: ModelIndex;
   admission: Admission;
-  demux: TokenDemux;
+  readers: CallReaders;
   bus: Bus;
   houseSecret: string;
   /** How long a call may take in all. */
@@ -34,15 +35,19 @@ export interface ChatCompletionsDeps {
 
 /** POST /chat/completions: puts the call on the bus and relays what a worker answers, whole or as server-sent events. */
 export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZod {
-  const { admission, bus, clock, demux, houseSecret, limits, models } = deps;
+  const { admission, bus, clock, readers, houseSecret, limits, models } = deps;
   return async (app) => {
     const admitted = new WeakMap<FastifyRequest, AdmittedCall>();
-    // Before the body is read: what would be too much is not even taken in. A body of unknown size may be as large as any.
+    // Before the body is read: what is known to be too much is not even taken in.
     app.addHook('onRequest', async (request, reply) => {
-      const announced = request.headers['content-length'];
-      const call = admission.enter(announced === undefined ? limits.bodyBytes : Math.min(Number(announced), limits.bodyBytes));
+      const announced = Number(request.headers['content-length'] ?? 0);
+      const call = admission.enter(Math.min(announced, limits.bodyBytes));
       admitted.set(request, call);
       reply.raw.once('close', call.leave);
+    });
+    app.addHook('preParsing', async (request, _, payload) => {
+      const call = admitted.get(request);
+      return call === undefined ? payload : countedBody(payload, call);
     });
     app.addHook('preValidation', async ({ body }) => {
       const excess = excessOf(body, limits);
@@ -55,6 +60,12 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
     };
 
     app.post('/chat/completions', { schema: { body: chatRequest }, bodyLimit: limits.bodyBytes }, async (request, reply) => {
+      const lastEventId = lastEventIdOf(request.headers);
+      if (lastEventId !== null) {
+        letGoOfBody(request);
+        // Clients that reconnect post the same request again: a second call would be made, and billed, beside the first.
+        return resumeCall(deps, placeOf(lastEventId), request, reply);
+      }
       const chat = withSession(request.body, request.headers['x-session-id'], limits);
       const model = models.firstKnown(chat);
       if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
@@ -62,16 +73,18 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       if (!bus.hasRoom()) throw unavailable('too much work waits already', limits);
 
       const nowMs = clock.nowMs();
-      const callId = mintGenerationId({ houseSecret, origin: demux.origin, keyId: request.keyId, nowMs });
+      const callId = mintGenerationId({ houseSecret, origin: readers.origin, keyId: request.keyId, nowMs });
       const deadlineAtMs = nowMs + deps.totalMs;
       reply.header('x-generation-id', callId);
+      const isDetached = request.headers['x-detach'] === 'true';
       const call: RouterCall = {
         v: 1,
         callId,
-        origin: demux.origin,
+        origin: readers.origin,
         want: chat.stream === true ? 'frames' : 'body',
         deadlineAtMs,
         createdAtMs: nowMs,
+        detached: isDetached,
         republished: false,
         keyId: request.keyId,
         traceparent: traceContextOf(request.headers.traceparent).traceparent,
@@ -81,7 +94,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       };
       // The reader first: a worker may be faster than the answer of the bus.
       const openRelay = call.want === 'frames' ? relayStream : relayBody;
-      const relay = openRelay(deps, { callId, model, deadlineAtMs, requestId: request.id, reply });
+      const relay = openRelay(deps, { callId, model, deadlineAtMs, isDetached, requestId: request.id, reply });
       publish(deps, call)
         .catch((error: unknown) => relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be put on the bus', limits, error)))
         .finally(() => letGoOfBody(request));
@@ -94,15 +107,6 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
 async function publish({ bus, limits }: ChatCompletionsDeps, call: RouterCall): Promise<void> {
   const published = bus.work.publish('router.call', call.callId, JSON.stringify(call));
   await within(limits.publishMs, published, () => unavailable('the bus did not take the call in time', limits));
-}
-
-function sendWhole(reply: FastifyReply, answer: WholeAnswer | null, limits: GatewayLimits): FastifyReply | undefined {
-  if (answer === null) {
-    reply.hijack();
-    return undefined;
-  }
-  finishWithin(reply.raw, limits.finishMs);
-  return reply.code(answer.status).headers(answer.headers).send(answer.body);
 }
 
 /** The session of the body wins over that of the header. @throws `request.invalid` when the header's is used and too long */

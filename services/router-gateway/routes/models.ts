@@ -1,6 +1,8 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
+import type { EndpointEntry, ModelEndpoints } from '#shared/contracts/router/model-endpoints.ts';
 import type { ModelEntry, ModelList, ModelPricing } from '#shared/contracts/router/model-list.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { pricePerToken } from '../price-per-token.ts';
 
 /** The configuration does not say when a model appeared, and clients want a number that stays the same. */
@@ -28,14 +30,53 @@ const ALL_PARAMETERS = [
   'top_p',
 ];
 
-/** GET /models and GET /models/count: what the router's configuration offers. Aliases are names, not models. */
-export function listModels({ models }: Pick<RouterConfig, 'models'>): FastifyPluginAsync {
+/** What stands behind a model's id, which may hold slashes itself, in the path of its endpoints. */
+const ENDPOINTS = /^(.+)\/endpoints$/;
+
+/** GET /models, GET /models/count and GET /models/<id>/endpoints: what the router's configuration offers. Aliases are names, not models. */
+export function listModels({ models, providers }: Pick<RouterConfig, 'models' | 'providers'>): FastifyPluginAsync {
   const data = models.map(modelEntry);
   const list: ModelList = { object: 'list', data, links: { next: null }, total_count: data.length };
+  const nameOf = new Map(providers.map(({ slug, name = slug }) => [slug, name]));
+  const endpointsOf = new Map(models.map((model) => [model.id, modelEndpoints(model, nameOf)]));
   return async (app) => {
     app.get('/models', async () => list);
     app.get('/models/count', async () => ({ data: { count: data.length } }));
+    app.get<{ Params: { '*': string } }>('/models/*', async ({ params }) => {
+      const [, id = ''] = ENDPOINTS.exec(params['*']) ?? [];
+      const endpoints = endpointsOf.get(id);
+      if (endpoints === undefined) throw new SwitchyardError('request.not_found', 'There is no model of this id');
+      return endpoints;
+    });
   };
+}
+
+function modelEndpoints(model: ModelConfig, nameOf: ReadonlyMap<string, string>): ModelEndpoints {
+  const { id, name, created, description, architecture } = modelEntry(model);
+  const endpoints = model.endpoints.map((endpoint): EndpointEntry => {
+    const providerName = nameOf.get(endpoint.provider) ?? endpoint.provider;
+    return {
+      name: `${providerName} | ${name}`,
+      model_id: id,
+      model_name: name,
+      provider_name: providerName,
+      tag: endpoint.provider,
+      context_length: endpoint.context_length ?? null,
+      pricing: pricingOf(endpoint.prices),
+      quantization: endpoint.quantization ?? null,
+      max_completion_tokens: endpoint.max_completion_tokens ?? null,
+      max_prompt_tokens: null,
+      supported_parameters: [...(endpoint.supported_parameters ?? ALL_PARAMETERS)].sort(),
+      status: 0,
+      uptime_last_30m: null,
+      uptime_last_5m: null,
+      uptime_last_1d: null,
+      supports_implicit_caching: endpoint.prices?.cached_prompt !== undefined,
+      latency_last_30m: null,
+      throughput_last_30m: null,
+    };
+  });
+  return { data: { id, name, created, description, architecture, endpoints } };
 }
 
 /** Prices and limits are those of the endpoint that is tried first; parameters are those that any endpoint takes. */

@@ -7,7 +7,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { Admission } from '../admission.ts';
 import { buildApp } from '../app.ts';
 import { type GatewayLimits, gatewayLimits } from '../limits.ts';
-import { openTokenDemux } from '../relay/token-demux.ts';
+import { CallReaders } from '../relay/call-readers.ts';
 
 export const HOUSE_SECRET = 'the secret of a house under test';
 export const KEY = 'sk-test-1';
@@ -107,23 +107,24 @@ export function recordingLog(): Log & { lines: { level: string; fields: Record<s
 
 export interface TestApp {
   app: FastifyInstance;
+  readers: CallReaders;
   admission: Admission;
   log: ReturnType<typeof recordingLog>;
   close(): Promise<void>;
 }
 
-/** The app without a port, on the given bus. Calls have the origin `gtest`. */
-export function openTestApp(bus: Bus, { limits = {}, config = testConfig, variables = environment }: TestAppOptions = {}): TestApp {
+/** The app without a port, on the given bus. */
+export function openTestApp(bus: Bus, { limits = {}, config = testConfig, variables = environment, origin = 'gtest' }: TestAppOptions = {}): TestApp {
   const log = recordingLog();
   const all = { ...gatewayLimits, ...limits };
   const admission = new Admission(all);
-  const demux = openTokenDemux({ bus, origin: 'gtest', log });
+  const readers = new CallReaders({ bus, origin, log, limits: all });
   const app = buildApp({
     routerConfig: config,
     environment: variables,
     houseSecret: HOUSE_SECRET,
     bus,
-    demux,
+    readers,
     admission,
     log,
     clock: systemClock,
@@ -131,13 +132,15 @@ export function openTestApp(bus: Bus, { limits = {}, config = testConfig, variab
   });
   const close = async () => {
     await app.close();
-    await demux.stop();
+    await readers.stop();
   };
-  return { app, admission, log, close };
+  return { app, readers, admission, log, close };
 }
 
 interface TestAppOptions {
   limits?: Partial<GatewayLimits>;
   config?: RouterConfig;
   variables?: Environment;
+  /** Of the calls that it lets in. */
+  origin?: string;
 }

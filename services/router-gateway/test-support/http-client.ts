@@ -37,6 +37,16 @@ export function post(url: string, body: unknown, headers: Record<string, string>
   return { answer, leave: () => sent.destroy() };
 }
 
+/** Reads on a connection of its own. */
+export function get(url: string, headers: Record<string, string>): Promise<ArrivingAnswer> {
+  return new Promise((resolve, reject) => {
+    const sent: ClientRequest = request(url, { agent: false, headers });
+    sent.on('error', reject);
+    sent.on('response', (response) => resolve(arriving(response, () => sent.destroy())));
+    sent.end();
+  });
+}
+
 function arriving(response: IncomingMessage, leave: () => void): ArrivingAnswer {
   let text = '';
   response.setEncoding('utf8');

@@ -110,6 +110,12 @@ describe('which endpoints may serve it', () => {
     expect(named(candidates(config, { seed: 1 }))).toEqual(['a/one@east', 'a/one@west']);
   });
 
+  it('counts no field that only the router reads among the parameters that a caller insists on', () => {
+    const config = configWith({ 'a/one': [{ ...east, supported_parameters: ['temperature'] }] });
+    const request = { temperature: 1, usage: { include: true }, transforms: [], provider: { require_parameters: true } };
+    expect(named(candidates(config, request))).toEqual(['a/one@east']);
+  });
+
   it.each([
     [{ only: ['west'] }, ['a/one@west']],
     [{ ignore: ['west'] }, ['a/one@east', 'a/one@house']],
@@ -126,11 +132,98 @@ describe('which endpoints may serve it', () => {
     expect(named(candidates(config, { provider }))).toEqual(expected);
   });
 
+  it('serves callers who mind what becomes of their words where the configuration says that it is well', () => {
+    const base = { kind: 'openai-compatible' as const, base_url: 'http://127.0.0.1:1/v1' };
+    const config = configWith(
+      { 'a/one': [east, west, { provider: 'north' }] },
+      {
+        providers: [
+          { ...base, slug: 'east', data_policy: { trains: false, retains: true } },
+          { ...base, slug: 'west', data_policy: { trains: true, retains: false } },
+          { ...base, slug: 'north', data_policy: { trains: false, retains: false } },
+        ],
+      },
+    );
+    expect(named(candidates(config, { provider: { data_collection: 'deny' } }))).toEqual(['a/one@north']);
+    expect(named(candidates(config, { provider: { zdr: true } }))).toEqual(['a/one@west', 'a/one@north']);
+    expect(named(candidates(config, { provider: { data_collection: 'allow', zdr: false } }))).toHaveLength(3);
+  });
+
+  it.each([
+    [{ quantizations: ['fp8' as const] }, ['a/one@east'], 'quantization'],
+    [{ quantizations: ['unknown' as const] }, ['a/one@west'], 'quantization'],
+    [{ min_throughput: 40 }, ['a/one@east'], 'min_throughput'],
+    [{ max_latency: 0.6 }, ['a/one@east'], 'max_latency'],
+  ])('leaves out endpoints that do not keep to %o, and tells by which rule', (provider, expected, filter) => {
+    const fast = { ...east, quantization: 'fp8' as const, speed: { tokens_per_second: 50, first_token_seconds: 0.5 } };
+    expect(named(candidates(configWith({ 'a/one': [fast, west] }), { provider }))).toEqual(expected);
+    const slow = { ...east, quantization: 'int4' as const, speed: { tokens_per_second: 10, first_token_seconds: 5 } };
+    const { details } = refusal(() => candidates(configWith({ 'a/one': [slow] }), { provider }));
+    expect(details.excluded_by).toEqual([{ filter, endpoints: ['a/one@east'] }]);
+  });
+
+  it('serves callers who want text to train on only by models whose authors allow it', () => {
+    const config = configWith({ 'a/one': [east], 'b/two': [house] });
+    const provider = { enforce_distillable_text: true };
+    expect(refusal(() => candidates(config, { model: 'a/one', provider }))).toMatchObject({ code: 'router.no_provider' });
+    expect(named(candidates(config, { models: ['a/one', 'b/two'], provider }))).toEqual(['b/two@house']);
+    const [model] = config.models;
+    const allowing = { ...config, models: [{ ...model, id: 'a/one', aliases: [], description: '', endpoints: model?.endpoints ?? [], distillable: true }] };
+    expect(named(candidates(allowing, { provider }))).toEqual(['a/one@east']);
+  });
+
+  it('minds the price of a picture only for requests that hold one', () => {
+    const config = configWith({ 'a/one': [{ ...east, prices: { prompt: '1', completion: '2' } }] });
+    const provider = { max_price: { image: 0.01 } };
+    const picture = { messages: [{ role: 'user' as const, content: [{ type: 'image_url' as const, image_url: { url: 'https://a.test/x.png' } }] }] };
+    expect(named(candidates(config, { provider }))).toEqual(['a/one@east']);
+    expect(refusal(() => candidates(config, { provider, ...picture })).details).toEqual({
+      excluded_by: [{ filter: 'max_price', endpoints: ['a/one@east'] }],
+    });
+  });
+
   it('refuses when the caller allows only providers that do not serve the model', () => {
     const config = configWith({ 'a/one': [east] });
     for (const provider of [{ only: ['west'] }, { order: ['west'], allow_fallbacks: false }]) {
       expect(refusal(() => candidates(config, { provider })).details).toEqual({ excluded_by: [{ filter: 'allowed_providers', endpoints: ['a/one@east'] }] });
     }
+  });
+});
+
+describe('in which order they are tried', () => {
+  const priced = (prompt: string) => ({ prices: { prompt, completion: '1' } });
+  const quick = (tokensPerSecond: number, seconds: number) => ({ speed: { tokens_per_second: tokensPerSecond, first_token_seconds: seconds } });
+  const config = configWith({
+    'a/one': [house, { ...east, ...priced('10'), ...quick(50, 3) }, { ...west, ...priced('9'), ...quick(20, 1) }],
+    'b/two': [
+      { ...east, ...priced('0.5'), ...quick(100, 2) },
+      { ...west, ...priced('30'), ...quick(30, 0.5) },
+    ],
+  });
+  const models = ['a/one', 'b/two'];
+  const AS_CONFIGURED = ['a/one@house', 'a/one@east', 'a/one@west', 'b/two@east', 'b/two@west'];
+  const BY_PRICE = ['a/one@west', 'a/one@east', 'a/one@house', 'b/two@east', 'b/two@west'];
+  const BY_PRICE_OVER_ALL = ['b/two@east', 'a/one@west', 'a/one@east', 'b/two@west', 'a/one@house'];
+
+  it.each<[Partial<ChatRequest>, string[]]>([
+    [{}, AS_CONFIGURED],
+    [{ route: 'sort' }, AS_CONFIGURED],
+    [{ provider: { order: [] } }, AS_CONFIGURED],
+    [{ provider: { sort: 'price' } }, BY_PRICE],
+    [{ provider: { sort: { by: 'price', partition: null } } }, BY_PRICE],
+    [{ provider: { sort: { by: 'price', partition: 'none' } } }, BY_PRICE_OVER_ALL],
+    [{ provider: { sort: 'price' }, route: 'sort' }, BY_PRICE_OVER_ALL],
+    [{ provider: { sort: 'price' }, route: 'fallback' }, BY_PRICE],
+    [{ provider: { sort: { by: 'price', partition: 'model' } }, route: 'sort' }, BY_PRICE],
+    [{ provider: { sort: 'throughput' } }, ['a/one@east', 'a/one@west', 'a/one@house', 'b/two@east', 'b/two@west']],
+    [{ provider: { sort: 'latency' } }, ['a/one@west', 'a/one@east', 'a/one@house', 'b/two@west', 'b/two@east']],
+    [{ provider: { sort: 'price', allow_fallbacks: false } }, ['a/one@west']],
+    [{ provider: { sort: 'price', order: ['east'] } }, ['a/one@east', 'a/one@house', 'a/one@west', 'b/two@east', 'b/two@west']],
+    [{ provider: { preferred_min_throughput: 40 } }, ['a/one@east', 'a/one@house', 'a/one@west', 'b/two@east', 'b/two@west']],
+    [{ provider: { preferred_max_latency: { p50: 2, p90: 1 } } }, ['a/one@west', 'a/one@house', 'a/one@east', 'b/two@west', 'b/two@east']],
+    [{ provider: { preferred_max_latency: 0.5, sort: { partition: 'none' } } }, ['b/two@west', 'a/one@house', 'a/one@east', 'a/one@west', 'b/two@east']],
+  ])('obeys %j', (request, expected) => {
+    expect(named(candidates(config, { models, ...request }))).toEqual(expected);
   });
 });
 

@@ -3,8 +3,9 @@ import type { EndpointConfig, ModelConfig, ProviderConfig, RouterConfig } from '
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { type Exclusions, kept, type Offer } from './offer.ts';
+import { inOrderOf } from './ordering.ts';
 import { requestFor, supportsAll, supportsParameter } from './parameters.ts';
-import { filterOut, inOrderOf } from './preferences.ts';
+import { filterOut } from './preferences.ts';
 
 /** An endpoint that a call may be tried at, and what would be sent there. */
 export interface Candidate {
@@ -12,6 +13,8 @@ export interface Candidate {
   endpoint: EndpointConfig;
   provider: { slug: string; name: string };
   request: ChatRequest;
+  /** The model may think, but the caller does not want to see it. */
+  hidesReasoning: boolean;
 }
 
 /** The configuration, by name. */
@@ -43,7 +46,7 @@ export function catalogueOf(config: RouterConfig): Catalogue {
 export function candidatesFor({ request, maxTokens }: Pick<RouterCall, 'request' | 'maxTokens'>, catalogue: Catalogue): Candidate[] {
   const exclusions: Exclusions = new Map();
   const fitting = modelsOf(request, catalogue).flatMap((model) => offersOf(model, request, catalogue, exclusions));
-  const offers = inOrderOf(request.provider, fitting, exclusions);
+  const offers = inOrderOf(request, fitting, exclusions);
   if (offers.length === 0) {
     throw new SwitchyardError('router.no_provider', 'No provider meets the requirements of this request', {
       details: { excluded_by: [...exclusions].map(([filter, endpoints]) => ({ filter, endpoints })) },
@@ -54,7 +57,13 @@ export function candidatesFor({ request, maxTokens }: Pick<RouterCall, 'request'
     endpoint,
     provider: { slug: provider.slug, name: provider.name ?? provider.slug },
     request: requestFor(endpoint, request, maxTokens),
+    hidesReasoning: hidesReasoning(request),
   }));
+}
+
+/** `include_reasoning` is the older way to say it. */
+function hidesReasoning({ reasoning, include_reasoning: included }: ChatRequest): boolean {
+  return reasoning?.exclude ?? included === false;
 }
 
 /** `model`, then `models`, each once; unknown ones among known ones are passed over. */
@@ -73,13 +82,13 @@ function offersOf(model: ModelConfig, request: ChatRequest, catalogue: Catalogue
     const provider = catalogue.providers.get(endpoint.provider);
     return provider === undefined ? [] : [{ model, endpoint, provider }];
   });
-  const fitting = filterOut(request.provider, all, exclusions).filter(
+  const fitting = filterOut(request, all, exclusions).filter(
     (offer) =>
       kept(offer, fitsTokens(offer.endpoint, request), 'context_length', exclusions) &&
       kept(offer, request.provider?.require_parameters !== true || supportsAll(offer.endpoint, request), 'require_parameters', exclusions),
   );
   // A tool or a format that is dropped changes the answer, so endpoints that take them go first, and alone.
-  return ['tools', 'response_format'].reduce((offers, parameter) => preferring(offers, parameter, request), fitting);
+  return ['tools', 'response_format', 'verbosity'].reduce((offers, parameter) => preferring(offers, parameter, request), fitting);
 }
 
 function preferring(offers: Offer[], parameter: string, request: ChatRequest): Offer[] {

@@ -52,6 +52,15 @@ describe('the body of an error', () => {
     });
   });
 
+  it.each([
+    [59_001, 60],
+    [3_600_000, 60],
+    [Number.POSITIVE_INFINITY, 60],
+  ])('asks nobody to wait for more than a minute, whatever the provider says: %i ms', (retryAfterMs, expected) => {
+    const error = new SwitchyardError('router.provider_overloaded', 'East: full', { details: { retryAfterMs } });
+    expect(errorBodyOf(error, alone).error.metadata).toMatchObject({ retry_after: expected });
+  });
+
   it('names no provider when none was asked', () => {
     const error = new SwitchyardError('router.no_provider', 'nobody', { details: { excluded_by: [{ filter: 'zdr', endpoints: ['a@b'] }] } });
     expect(errorBodyOf(error, { providerName: null, previousErrors: [] }).error).toMatchObject({

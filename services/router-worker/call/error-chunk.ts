@@ -12,6 +12,9 @@ export interface PreviousError {
   status: number;
 }
 
+/** What a client is told to wait at most: some obey without a bound, and another provider may be free much sooner than the one that said so. */
+const MAX_RETRY_AFTER_MS = 60_000;
+
 /** What is known about a failure besides the error itself. */
 export interface ErrorContext {
   /** Display name of the provider that failed; null when none was asked. */
@@ -50,7 +53,7 @@ function publicDetails({ code, details }: Failure): Record<string, unknown> {
   if (code !== OPERATORS_OWN && providerCode !== undefined) shown.provider_code = providerCode;
   if (excludedBy !== undefined) shown.excluded_by = excludedBy;
   // The gateway makes the Retry-After header of it.
-  if (typeof retryAfterMs === 'number' && (status === 429 || status === 503)) shown.retry_after = Math.ceil(retryAfterMs / 1_000);
+  if (typeof retryAfterMs === 'number' && (status === 429 || status === 503)) shown.retry_after = Math.ceil(Math.min(retryAfterMs, MAX_RETRY_AFTER_MS) / 1_000);
   return shown;
 }
 

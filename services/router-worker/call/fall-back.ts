@@ -7,22 +7,19 @@ export type FallBack =
   /** Only an endpoint with a larger context can do better, or another model. */
   | 'larger-context'
   /** Every endpoint of this model would say the same. */
-  | 'next-model'
-  /** Everybody would say the same. */
-  | 'stop';
+  | 'next-model';
 
 /**
- * Before the first content part a failure may be made good by somebody else; after it never. A request that is at
- * fault itself is refused at once: asking on would cost time, and hide the reason.
+ * Before the first content part a failure may be made good by somebody else; after it never. A request that one model refuses is not
+ * shown to its other endpoints, which would say the same; another model that the caller has named may take what this one doesn't.
  */
 export function fallBackAfter(code: ErrorCode): FallBack {
   switch (code) {
-    case 'router.provider_refused':
-    case 'request.too_large':
-      return 'stop';
     case 'router.context_length':
       return 'larger-context';
+    case 'router.provider_refused':
     case 'router.content_policy':
+    case 'request.too_large':
       return 'next-model';
     default:
       return 'next-endpoint';

@@ -14,6 +14,8 @@ import type { ProviderPart, ProviderUsage } from '../providers/provider.ts';
 export interface Answer {
   text: string;
   reasoning: string;
+  /** Characters of reasoning that the caller does not want to see. They are paid for all the same. */
+  hiddenReasoningChars: number;
   refusal: string;
   toolCalls: ToolCall[];
   logprobs: Logprobs | null;
@@ -25,7 +27,17 @@ export interface Answer {
 }
 
 export function emptyAnswer(): Answer {
-  return { text: '', reasoning: '', refusal: '', toolCalls: [], logprobs: null, finishReason: null, nativeReason: null, usage: null };
+  return {
+    text: '',
+    reasoning: '',
+    hiddenReasoningChars: 0,
+    refusal: '',
+    toolCalls: [],
+    logprobs: null,
+    finishReason: null,
+    nativeReason: null,
+    usage: null,
+  };
 }
 
 /** Adds a part, in place: an answer grows by thousands of them. @returns the characters of content that it brought, 0 for parts that show nothing */

@@ -16,6 +16,12 @@ const NOT_PARAMETERS: ReadonlySet<string> = new Set([
   'stream_options',
   'debug',
   'trace',
+  'transforms',
+  'usage',
+  'cache_control',
+  'include_reasoning',
+  'prompt_cache_key',
+  'provider_options',
 ]);
 /** Means nothing without the parameter that it serves. */
 const SERVES: Readonly<Record<string, string>> = { tool_choice: 'tools', parallel_tool_calls: 'tools', top_logprobs: 'logprobs' };

@@ -1,43 +1,53 @@
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { type Exclusions, kept, type Offer } from './offer.ts';
 
-type Preferences = ChatRequest['provider'];
+type Preferences = NonNullable<ChatRequest['provider']>;
+
+/** Content that is priced by the piece, by the ceiling that speaks of it. */
+const PRICED_CONTENT = { image: 'image_url', audio: 'input_audio' } as const;
 
 /**
  * Leaves out endpoints that the caller's `provider` object refuses. What the configuration doesn't say of an endpoint counts against it:
  * a caller who asks that nothing be kept is not served by somebody of whom we do not know.
  */
-export function filterOut(preferences: Preferences, offers: readonly Offer[], exclusions: Exclusions): Offer[] {
+export function filterOut(request: ChatRequest, offers: readonly Offer[], exclusions: Exclusions): Offer[] {
+  const { provider: preferences } = request;
   if (!preferences) return [...offers];
-  const { only, ignore, data_collection: collection, zdr, quantizations, max_price: ceiling } = preferences;
+  const { only, ignore, data_collection: collection, zdr, enforce_distillable_text: distillable, quantizations } = preferences;
+  const { max_price: ceiling, min_throughput: minThroughput, max_latency: maxLatency } = preferences;
   return offers.filter((offer) => {
-    const { slug, kind } = offer.provider;
-    // The scripted model runs in this process and keeps nothing.
-    const keepsNothing = kind === 'scripted';
+    const { model, endpoint, provider } = offer;
+    const { trains, retains } = dataPolicyOf(offer);
+    const keep = (verdict: boolean, filter: string) => kept(offer, verdict, filter, exclusions);
     return (
-      kept(offer, (!only || only.includes(slug)) && !ignore?.includes(slug), 'allowed_providers', exclusions) &&
-      kept(offer, collection !== 'deny' || keepsNothing, 'data_policy:training', exclusions) &&
-      kept(offer, zdr !== true || keepsNothing, 'data_policy:zdr', exclusions) &&
-      kept(offer, !quantizations || quantizations.includes('unknown'), 'quantization', exclusions) &&
-      kept(offer, !ceiling || isAffordable(offer, ceiling), 'max_price', exclusions)
+      keep((!only || only.includes(provider.slug)) && !ignore?.includes(provider.slug), 'allowed_providers') &&
+      keep(collection !== 'deny' || !(trains || retains), 'data_policy:training') &&
+      keep(zdr !== true || !retains, 'data_policy:zdr') &&
+      keep(distillable !== true || provider.kind === 'scripted' || model.distillable === true, 'distillable_text') &&
+      keep(!quantizations || quantizations.includes(endpoint.quantization ?? 'unknown'), 'quantization') &&
+      keep(!ceiling || isAffordable(offer, ceiling, request), 'max_price') &&
+      keep(!minThroughput || (endpoint.speed?.tokens_per_second ?? 0) >= minThroughput, 'min_throughput') &&
+      keep(!maxLatency || (endpoint.speed?.first_token_seconds ?? Number.POSITIVE_INFINITY) <= maxLatency, 'max_latency')
     );
   });
 }
 
-/** The caller's order first, the configuration's behind it, model by model. Without fallbacks only the named ones stay, or the first. */
-export function inOrderOf(preferences: Preferences, offers: readonly Offer[], exclusions: Exclusions): Offer[] {
-  const { order, allow_fallbacks: mayFallBack } = preferences ?? {};
-  if (!order) return mayFallBack === false ? offers.slice(0, 1) : [...offers];
-  const places = new Map(order.map((slug, place) => [slug, place]));
-  const models = [...new Set(offers.map(({ model }) => model))];
-  const placeOf = ({ model, provider }: Offer) => models.indexOf(model) * (order.length + 1) + (places.get(provider.slug) ?? order.length);
-  const eligible = offers.filter((offer) => kept(offer, mayFallBack !== false || places.has(offer.provider.slug), 'allowed_providers', exclusions));
-  return eligible.toSorted((left, right) => placeOf(left) - placeOf(right));
+/** The scripted model runs in this process and keeps nothing. */
+function dataPolicyOf({ provider }: Offer): { trains: boolean; retains: boolean } {
+  if (provider.kind === 'scripted') return { trains: false, retains: false };
+  return provider.data_policy ?? { trains: true, retains: true };
 }
 
-/** A price that is not known is not known to be low. */
-function isAffordable({ endpoint: { prices } }: Offer, ceiling: NonNullable<NonNullable<Preferences>['max_price']>): boolean {
+/** A price that is not known is not known to be low; no endpoint of ours has one by the picture or by the recording. */
+function isAffordable({ endpoint: { prices } }: Offer, ceiling: NonNullable<Preferences['max_price']>, { messages }: ChatRequest): boolean {
   const within = (price: string | undefined, limit: number | string | undefined) =>
     limit === undefined || (price !== undefined && Number(price) <= Number(limit));
-  return within(prices?.prompt, ceiling.prompt) && within(prices?.completion, ceiling.completion) && within(prices?.request ?? '0', ceiling.request);
+  const holds = (type: string) => messages.some(({ content }) => Array.isArray(content) && content.some((item) => item.type === type));
+  return (
+    within(prices?.prompt, ceiling.prompt) &&
+    within(prices?.completion, ceiling.completion) &&
+    within(prices?.request ?? '0', ceiling.request) &&
+    (ceiling.image === undefined || !holds(PRICED_CONTENT.image)) &&
+    (ceiling.audio === undefined || !holds(PRICED_CONTENT.audio))
+  );
 }

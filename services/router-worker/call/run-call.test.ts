@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { type ErrorCode, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ProviderAdapter, ProviderPart } from '../providers/provider.ts';
@@ -38,8 +39,18 @@ interface Run {
   logged: string[];
 }
 
+interface RunOptions {
+  abort?: AbortController;
+  contexts?: Record<string, number>;
+  abortOn?: string;
+  request?: Partial<ChatRequest>;
+}
+
 /** Runs a call over providers that do as they are told; each deed list is one try. */
-async function run(script: Record<string, Deed[][]>, { abort = new AbortController(), contexts = {}, abortOn = '' } = {}): Promise<Run> {
+async function run(
+  script: Record<string, Deed[][]>,
+  { abort = new AbortController(), contexts = {}, abortOn = '', request = {} }: RunOptions = {},
+): Promise<Run> {
   const config = configOf(Object.keys(script), contexts);
   const tries = copyOf(script);
   const asked: string[] = [];
@@ -63,11 +74,11 @@ async function run(script: Record<string, Deed[][]>, { abort = new AbortControll
   const note = (_: unknown, message: string) => void logged.push(message);
   const log: Log = { trace: note, debug: note, info: note, warn: note, error: (_, message) => void logged.push(`error: ${message}`) };
   const models = config.models.map(({ id }) => id);
-  const candidates = candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], models }, maxTokens: null }, catalogueOf(config));
+  const candidates = candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], models, ...request }, maxTokens: null }, catalogueOf(config));
   const listener = {
     begin: () => {},
     parts: (parts: readonly ProviderPart[]) => {
-      for (const part of parts) if (part.type === 'text-delta') shown += part.text;
+      for (const part of parts) if (part.type === 'text-delta' || part.type === 'reasoning-delta') shown += part.text;
       if (abortOn === 'shown') abort.abort(failing('router.cancelled'));
     },
   };
@@ -106,14 +117,20 @@ describe('falling back', () => {
     expect((await run({ 'm/a@east': [deeds], 'm/a@west': [well] })).asked).toEqual(['m/a@east', 'm/a@west']);
   });
 
-  it.each(['router.provider_refused', 'request.too_large'] as const)('asks nobody else after %s: the request is at fault', async (code) => {
-    const { outcome, asked } = await run({ 'm/a@east': [[failing(code)]], 'm/a@west': [well], 'n/b@west': [well] });
-    expect(outcome).toMatchObject({ type: 'failed', error: { code } });
-    expect(asked).toEqual(['m/a@east']);
-  });
+  it.each(['router.provider_refused', 'request.too_large', 'router.content_policy'] as const)(
+    'asks no other endpoint of the model after %s, but the next model that the caller has named',
+    async (code) => {
+      const script = { 'm/a@east': [[failing(code)]], 'm/a@west': [well], 'n/b@west': [well] };
+      const { outcome, asked } = await run(script);
+      expect(outcome).toMatchObject({ type: 'completed', candidate: { model: { id: 'n/b' } } });
+      expect(asked).toEqual(['m/a@east', 'n/b@west']);
+    },
+  );
 
-  it('asks only other models after a refusal of the content', async () => {
-    const { asked } = await run({ 'm/a@east': [[failing('router.content_policy')]], 'm/a@west': [well], 'n/b@west': [well] });
+  it('ends with the last model’s refusal when every model refuses', async () => {
+    const refused = failing('router.provider_refused', { status: 422 });
+    const { outcome, asked } = await run({ 'm/a@east': [[failing('router.provider_refused')]], 'm/a@west': [well], 'n/b@west': [[refused]] });
+    expect(outcome).toMatchObject({ type: 'failed', error: { details: { status: 422 } }, candidate: { model: { id: 'n/b' } } });
     expect(asked).toEqual(['m/a@east', 'n/b@west']);
   });
 
@@ -166,6 +183,15 @@ describe('the point of no return', () => {
     const { outcome, asked } = await run({ 'm/a@east': [[[say('half')]]], 'm/a@west': [well] });
     expect(outcome).toMatchObject({ type: 'failed', error: { code: 'router.provider_unavailable' }, partial: { text: 'half' } });
     expect(asked).toEqual(['m/a@east']);
+  });
+
+  it.each([{ reasoning: { exclude: true } }, { include_reasoning: false }])('is not passed by reasoning that the caller hides with %o', async (request) => {
+    const thought: ProviderPart = { type: 'reasoning-delta', text: 'a thought' };
+    const broken = await run({ 'm/a@east': [[[thought], unavailable()]], 'm/a@west': [well] }, { request });
+    expect(broken).toMatchObject({ outcome: { type: 'completed' }, shown: 'hello', asked: ['m/a@east', 'm/a@west'] });
+    const { outcome, shown } = await run({ 'm/a@east': [[[thought, say('hello')], [finish]]] }, { request });
+    expect(shown).toBe('hello');
+    expect(outcome).toMatchObject({ type: 'completed', answer: { text: 'hello', reasoning: '', hiddenReasoningChars: thought.text.length } });
   });
 
   it('is not passed by usage', async () => {

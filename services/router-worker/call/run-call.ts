@@ -70,13 +70,15 @@ async function tryCandidate(candidate: Candidate, answer: Answer, listener: Call
   let chars = 0;
   try {
     listener.begin(candidate, adapter);
-    for await (const parts of adapter.stream({ model: endpoint.upstream_model, request, timeouts: deps.timeouts }, signal)) {
+    for await (const said of adapter.stream({ model: endpoint.upstream_model, request, timeouts: deps.timeouts }, signal)) {
       // An adapter may hand over what had already arrived when the caller left; nobody is to see it.
       if (signal.aborted) return signal.reason;
+      const parts = candidate.hidesReasoning ? withoutReasoning(said, answer) : said;
       let shown = 0;
       for (const part of parts) shown += addPart(answer, part);
       chars += shown;
-      if (chars > MAX_ANSWER_CHARS) throw new SwitchyardError('router.provider_unavailable', `${provider.name} sent an answer without end`);
+      if (chars + answer.hiddenReasoningChars > MAX_ANSWER_CHARS)
+        throw new SwitchyardError('router.provider_unavailable', `${provider.name} sent an answer without end`);
       if (shown > 0) listener.parts(parts);
     }
   } catch (error) {
@@ -87,22 +89,27 @@ async function tryCandidate(candidate: Candidate, answer: Answer, listener: Call
   return null;
 }
 
+/** What is left is what the caller is shown; until there is any, another endpoint may still answer in the place of this one. */
+function withoutReasoning(parts: readonly ProviderPart[], answer: Answer): readonly ProviderPart[] {
+  return parts.filter((part) => {
+    if (part.type === 'reasoning-delta') answer.hiddenReasoningChars += part.text.length;
+    return part.type !== 'reasoning-delta';
+  });
+}
+
 function isShown({ text, reasoning, refusal, toolCalls }: Answer): boolean {
   return text !== '' || reasoning !== '' || refusal !== '' || toolCalls.length > 0;
 }
 
 function remaining(rest: readonly Candidate[], failed: Candidate, { code }: Failure): Candidate[] {
-  const fallBack = fallBackAfter(code);
   const contextOf = ({ endpoint }: Candidate) => endpoint.context_length ?? 0;
-  switch (fallBack) {
+  switch (fallBackAfter(code)) {
     case 'next-endpoint':
       return [...rest];
     case 'larger-context':
       return rest.filter((candidate) => candidate.model !== failed.model || contextOf(candidate) > contextOf(failed));
     case 'next-model':
       return rest.filter((candidate) => candidate.model !== failed.model);
-    case 'stop':
-      return [];
   }
 }
 

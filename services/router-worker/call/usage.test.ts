@@ -60,6 +60,11 @@ describe('usageOf', () => {
     expect(usageOf(answer, request, undefined)).toMatchObject({ prompt_tokens: 3, completion_tokens: 3, completion_tokens_details: { reasoning_tokens: 1 } });
   });
 
+  it('counts reasoning that was hidden from the caller', () => {
+    const answer = { ...emptyAnswer(), text: 'abcd', hiddenReasoningChars: 8 };
+    expect(usageOf(answer, request, undefined)).toMatchObject({ completion_tokens: 3, completion_tokens_details: { reasoning_tokens: 2 } });
+  });
+
   it('charges nothing for an answer that broke', () => {
     expect(usageOf({ ...emptyAnswer(), usage: used }, request, { prompt: '2', completion: '10' }, { isBroken: true })).toMatchObject({
       cost: 0,

@@ -49,7 +49,7 @@ function toNano(price: string): bigint {
 function counted(answer: Answer, request: ChatRequest): ProviderUsage {
   const said =
     answer.text.length + answer.refusal.length + answer.toolCalls.reduce((sum, call) => sum + call.function.name.length + call.function.arguments.length, 0);
-  const reasoningTokens = tokensIn(answer.reasoning.length);
+  const reasoningTokens = tokensIn(answer.reasoning.length + answer.hiddenReasoningChars);
   return {
     promptTokens: tokensIn(request.messages.reduce((sum, { content }) => sum + charsIn(content), 0)),
     completionTokens: reasoningTokens + tokensIn(said),

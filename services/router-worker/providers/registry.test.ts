@@ -14,7 +14,7 @@ const config = routerConfig.parse({
 });
 
 it('names the variable of a credential that is missing or empty', () => {
-  for (const environment of [{}, { OPENAI_API_KEY: '' }]) {
+  for (const environment of [{}, { OPENAI_API_KEY: '' }, { OPENAI_API_KEY: ' \n' }]) {
     expect(() => openProviders({ config, environment, clock: systemClock })).toThrow(
       expect.objectContaining({ code: 'config.invalid', message: expect.stringMatching(/openai.*OPENAI_API_KEY/) }),
     );

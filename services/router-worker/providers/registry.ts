@@ -58,8 +58,8 @@ function open(provider: ProviderConfig, settings: { apiKey: string | null; conne
 
 function apiKeyOf(provider: ProviderConfig, environment: Environment): string | null {
   if (provider.kind !== 'openai-compatible' || provider.api_key === undefined) return null;
-  const value = resolveSecret(provider.api_key, environment);
-  if (value === null)
-    throw new SwitchyardError('config.invalid', `the provider ${provider.slug} needs the environment variable ${variableOf(provider.api_key)}`);
+  // Blanks around it, as a file leaves them behind, are no part of it, and no header could carry them.
+  const value = resolveSecret(provider.api_key, environment)?.trim() ?? '';
+  if (value === '') throw new SwitchyardError('config.invalid', `the provider ${provider.slug} needs the environment variable ${variableOf(provider.api_key)}`);
   return value;
 }

@@ -161,7 +161,8 @@ export const chatRequest = z.looseObject({
   response_format: responseFormat.optional(),
   seed: z.number().int().nullish(),
   stop: z.union([z.string(), z.array(z.string())]).nullish(),
-  stream: z.boolean().optional(),
+  /** Null is what some clients send for the default. */
+  stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().gt(0).max(1).nullish(),

@@ -62,7 +62,7 @@ interface Command extends Claim {
 export function commitStatementCases(name: string, database: () => Database): void {
   const book = () => commitBook(database());
 
-  it(`${name}: commits a batch over two partitions, and of a fenced partition leaves no row`, async () => {
+  it(`DESIGN 4: ${name} commits a batch over two partitions, and of a fenced partition leaves no row`, async () => {
     const { commit, rowsOf, takeOver } = await book();
     await takeOver(1);
 
@@ -73,7 +73,7 @@ export function commitStatementCases(name: string, database: () => Database): vo
     expect(await rowsOf('fenced')).toEqual({ sessions: 0, events: 0, seen: 0 });
   });
 
-  it(`${name}: answers the same batch sent twice with nothing owned and nothing changed`, async () => {
+  it(`DESIGN 4: ${name} answers the same batch sent twice with nothing owned and nothing changed`, async () => {
     const { commit, rowsOf, commitNo } = await book();
     const batch = [command({ p: 2, sessionId: 'again' })];
 
@@ -84,7 +84,7 @@ export function commitStatementCases(name: string, database: () => Database): vo
     expect(await commitNo(2)).toBe(1);
   });
 
-  it(`${name}: refuses a command that was seen before with 23505, and keeps nothing of its batch`, async () => {
+  it(`DESIGN 4: ${name} refuses a command that was seen before with 23505, and keeps nothing of its batch`, async () => {
     const { commit, rowsOf, commitNo } = await book();
     await commit([command({ p: 3, sessionId: 'seen', commandId: 'once' })]);
 
@@ -95,7 +95,7 @@ export function commitStatementCases(name: string, database: () => Database): vo
     expect([await commitNo(3), await commitNo(4)]).toEqual([1, 0]);
   });
 
-  it(`${name}: stores a body with NUL and lone surrogates, which must never stop a partition`, async () => {
+  it(`DESIGN 4: ${name} stores a body with NUL and lone surrogates, which must never stop a partition`, async () => {
     const { commit, bodyOf } = await book();
     const body = { text: 'a\u0000b\ud800' };
 
@@ -104,7 +104,7 @@ export function commitStatementCases(name: string, database: () => Database): vo
     expect(await bodyOf('hostile')).toEqual(body);
   });
 
-  it(`${name}: commits a batch of timers alone, with the cursor where it was`, async () => {
+  it(`DESIGN 4: ${name} commits a batch of timers alone, with the cursor where it was`, async () => {
     const { commitTimers, timers, commitNo } = await book();
 
     expect(await commitTimers({ p: 6, epoch: 0, commitNo: 0 }, { armed: ['kept', 'dropped'], disarmed: [] })).toEqual([6]);

@@ -34,7 +34,7 @@ export function transactionCases(name: string, database: () => Database): void {
     expect(await idsOf('failed')).toEqual([]);
   });
 
-  it(`${name}: refuses the database itself inside a transaction, where it would wait for itself`, async () => {
+  it(`DESIGN 3: ${name} refuses the database itself inside a transaction, where it would wait for itself`, async () => {
     await database().query('create table guarded (id int)');
 
     const seen = await database().transaction(async (handle) => {
@@ -47,7 +47,7 @@ export function transactionCases(name: string, database: () => Database): void {
     expect(await idsOf('guarded')).toEqual([1]);
   });
 
-  it(`${name}: refuses a transaction's handle once the transaction has ended, either way`, async () => {
+  it(`DESIGN 3: ${name} refuses a transaction's handle once the transaction has ended, either way`, async () => {
     const leaked = await database().transaction(async (handle) => ({ handle }));
     await expect(leaked.handle.query('select 1')).rejects.toMatchObject({ code: 'storage.wrong_handle' });
 

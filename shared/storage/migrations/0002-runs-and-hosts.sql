@@ -91,3 +91,5 @@ create table tool_servers (
 );
 
 create index sessions_deleted on sessions (deleted_at) where deleted_at is not null;
+-- A dead letter is looked for by its name before it is written a second time.
+create index dead_letters_id on dead_letters (id);

@@ -22,7 +22,7 @@ databaseConformance('pglite', async () => {
 });
 
 it(
-  'refuses what would wait behind too many others, and takes more once they are done',
+  'DESIGN 3: the embedded database refuses what would wait behind too many others, and takes more once they are done',
   async () => {
     const pglite = await PGlite.create();
     const pool = new pg.Pool({ ...createPgConfig(pglite), max: 1, idleTimeoutMillis: 0, types: columnTypes });

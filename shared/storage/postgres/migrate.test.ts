@@ -55,7 +55,7 @@ describe('migrate on a PostgreSQL server', () => {
     await expect.poll(async () => (await database.query(`select 1 ${SLEEPERS}`)).rowCount, POLL).toBe(1);
   }
 
-  it('says whom it waited for, when another process migrates for too long', async () => {
+  it('DESIGN 10: the wait for another process that migrates is bounded, and says whom it waited for', async () => {
     const slow = migrate(other, await folderOf({ '0001-first.sql': 'select pg_sleep(3); create table first (a int);' }));
     await someoneMigrates();
 

@@ -69,10 +69,26 @@ export function earlyFailureCases(underTest: () => AdapterUnderTest): void {
       expect(JSON.stringify(failure)).not.toContain(API_KEY);
     });
 
+    it('keeps the address that an upstream quotes to what gives nobody a right to it', async () => {
+      const { failure } = await underTest().run({ refuse: { status: 400, message: 'can not read https://me:pw@files.test/a.png?sig=abc' } });
+      expect(failure?.message).toContain('can not read https://files.test/a.png');
+      expect(JSON.stringify(failure)).not.toMatch(/pw@|sig=abc/);
+    });
+
     it.each([
       [429, 'router.provider_rate_limited'],
       ['503', 'router.provider_overloaded'],
       ['server_error', 'router.provider_unavailable'],
+      ['rate_limit_exceeded', 'router.provider_rate_limited'],
+      ['insufficient_quota', 'router.provider_misconfigured'],
+      ['invalid_api_key', 'router.provider_misconfigured'],
+      ['model_not_found', 'router.provider_misconfigured'],
+      ['overloaded_error', 'router.provider_overloaded'],
+      ['context_length_exceeded', 'router.context_length'],
+      ['content_policy_violation', 'router.content_policy'],
+      ['invalid_request_error', 'router.provider_refused'],
+      ['timeout', 'router.provider_unavailable'],
+      ['something_else', 'router.provider_unavailable'],
     ] as const)('reads an error with code %s inside a 200', async (errorCode, code) => {
       const { failure, parts } = await underTest().run({ fault: 'error-event', after: 0, errorCode });
       expect(failure).toMatchObject({ code });

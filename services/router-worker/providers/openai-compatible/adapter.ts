@@ -112,14 +112,13 @@ async function send(sender: Sender, call: ProviderCall, { signal }: SilenceGuard
   }
 }
 
-async function post({ client, upstream }: Sender, body: Record<string, unknown>, signal: AbortSignal): Promise<HttpResponse> {
+/** Not async: its frame would hold the text of the body until the upstream answers. */
+function post({ client, upstream }: Sender, body: Record<string, unknown>, signal: AbortSignal): Promise<HttpResponse> {
   const headers: Record<string, string> = { accept: 'text/event-stream', 'content-type': 'application/json', 'user-agent': 'switchyard' };
   if (upstream.apiKey !== null) headers.authorization = `Bearer ${upstream.apiKey}`;
-  try {
-    return await client.post('/chat/completions', { headers, body: JSON.stringify(body), signal });
-  } catch (error) {
+  return client.post('/chat/completions', { headers, body: JSON.stringify(body), signal }).catch((error: unknown) => {
     throw signal.aborted ? signal.reason : toUnreachable(upstream, error);
-  }
+  });
 }
 
 /** A caller who wants all of its parameters or none gets the upstream's refusal instead of an answer to less than was asked. */

@@ -1,9 +1,13 @@
 import { z } from 'zod';
 import { type ErrorCode, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { withoutSecrets } from './quoted-secrets.ts';
 import { ErrorEvent } from './to-parts.ts';
 
 /** Of an upstream's own error; the rest of a longer one tells nobody anything. */
 const MAX_RAW_CHARS = 8_192;
+
+/** Of its own code: a word or two. */
+const MAX_CODE_CHARS = 200;
 
 /** `{error: {…}}` as OpenAI has it, `{error: "…"}`, or the error's fields at the top. */
 const errorObject = z.looseObject({
@@ -40,13 +44,13 @@ export function errorIn(text: string): unknown {
 
 /** An answer whose status says that there is none. */
 export function toRefusal(upstream: Upstream, { status, header, text, nowMs }: Refusal): SwitchyardError {
-  const clean = withoutSecret(text, upstream);
-  const error = errorIn(clean);
-  const parsed = describe(error);
+  const quoted = errorIn(text);
+  const error = withoutSecrets(quoted ?? text, upstream.apiKey);
+  const parsed = describe(quoted === null ? null : error);
   const code = codeOf(status, parsed);
   const reason = parsed.message ?? `it answered ${status}`;
   return new SwitchyardError(code, `${upstream.name}: ${shortened(reason)}`, {
-    details: { status, raw: rawOf(error ?? clean), ...providerCodeOf(parsed), ...retryAfterOf(header, nowMs) },
+    details: { status, raw: rawOf(error), ...providerCodeOf(parsed), ...retryAfterOf(header, nowMs) },
   });
 }
 
@@ -70,15 +74,38 @@ export function toUnreachable(upstream: Upstream, error: unknown): SwitchyardErr
   return new SwitchyardError('router.provider_unavailable', `${upstream.name} can't be reached (${reason})`, { cause: error, details: { reason, ...reset } });
 }
 
-/** An error in the place of a chunk. Its code is the status that the upstream would have sent, had it known sooner. */
+/** An error in the place of a chunk. Its code is, or stands for, the status that the upstream would have sent, had it known sooner. */
 function fromErrorEvent(upstream: Upstream, event: unknown): SwitchyardError {
-  const clean: unknown = JSON.parse(withoutSecret(JSON.stringify(event), upstream));
+  const clean = withoutSecrets(event, upstream.apiKey);
   const parsed = describe(clean);
   const number = Number(parsed.code);
   const status = Number.isInteger(number) && number >= 400 && number < 600 ? number : null;
-  return new SwitchyardError(codeOf(status ?? 502, parsed), `${upstream.name}: ${shortened(parsed.message ?? 'it sent an error')}`, {
+  return new SwitchyardError(codeOf(status ?? statusInWords(parsed), parsed), `${upstream.name}: ${shortened(parsed.message ?? 'it sent an error')}`, {
     details: { ...(status === null ? {} : { status }), raw: rawOf(clean), ...providerCodeOf(parsed) },
   });
+}
+
+/** Words that upstreams put where others have a number, by the status that they send with them. */
+const STATUS_WORDS: readonly (readonly [status: number, words: RegExp])[] = [
+  [402, /insufficient_(quota|funds|credits|balance)|billing|payment/],
+  [429, /rate_?limit|too_many_requests|throttl/],
+  [401, /api_key|authentication|unauthori[sz]ed/],
+  [403, /permission|forbidden|access_denied|unsupported_country/],
+  [404, /not_found/],
+  [503, /overloaded|capacity|service_unavailable|engine_unavailable/],
+  [413, /too_large/],
+  [408, /timeout|timed_out|deadline_exceeded/],
+  [400, /context_length|context_window|content_policy|content_filter|moderation|responsible_ai|safety/],
+  [400, /invalid|unsupported|bad_request|unknown_parameter|missing_|string_above|string_too_long|unprocessable|validation/],
+];
+
+/** The code says more than the type, which is often only "invalid request"; 502 when neither says anything. */
+function statusInWords({ code, type }: ErrorObject): number {
+  for (const word of [code, type]) {
+    const known = STATUS_WORDS.find(([, words]) => words.test(String(word ?? '').toLowerCase()));
+    if (known !== undefined) return known[0];
+  }
+  return 502;
 }
 
 function codeOf(status: number, { type, code, message }: ErrorObject): ErrorCode {
@@ -105,7 +132,7 @@ function describe(error: unknown): ErrorObject {
 
 function providerCodeOf({ code, type }: ErrorObject): { providerCode?: string } {
   const value = code ?? type;
-  return value === null || value === undefined ? {} : { providerCode: String(value) };
+  return value === null || value === undefined ? {} : { providerCode: String(value).slice(0, MAX_CODE_CHARS) };
 }
 
 /** Milliseconds that the upstream wants to be left alone, from `retry-after-ms`, or `retry-after` as seconds or as a date. */
@@ -118,10 +145,6 @@ function retryAfterOf(header: Refusal['header'], nowMs: number): { retryAfterMs?
   if (seconds >= 0) return { retryAfterMs: Math.round(seconds * 1_000) };
   const atMs = Date.parse(value);
   return Number.isNaN(atMs) ? {} : { retryAfterMs: Math.max(0, atMs - nowMs) };
-}
-
-function withoutSecret(text: string, { apiKey }: Upstream): string {
-  return apiKey === null ? text : text.replaceAll(apiKey, '[redacted]');
 }
 
 function rawOf(error: unknown): unknown {

@@ -1,9 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { WorkItem } from '#bus/bus.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { keepLease } from './lease.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import type { WorkItem } from './bus.ts';
+import { callLease, effectLease, keepLease } from './keep-lease.ts';
 
-describe('keepLease', () => {
+describe.each([
+  ['a model call', callLease, 4_800],
+  ['a tool or a callback', effectLease, 12_000],
+])('the lease of %s', (_name, times, lostAfterMs) => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
@@ -16,45 +20,44 @@ describe('keepLease', () => {
     const extended = vi.fn(working);
     const settled = async () => {};
     const item: WorkItem = { messageId: 'm', body: '', delivery: 1, publishedAtMs: 0, ack: settled, nak: settled, term: settled, working: extended };
-    const quiet = () => {};
-    return { onLost, extended, lease: keepLease(item, { onLost, log: { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet } }) };
+    return { onLost, extended, lease: keepLease(item, { ...times, onLost, log: silentLog }) };
   }
 
-  it('gives up at once when the lease is somebody else’s', async () => {
+  it('is given up at once when it is somebody else’s', async () => {
     const { onLost } = kept(() => Promise.reject(new SwitchyardError('bus.lease_lost', 'lost')));
-    await vi.advanceTimersByTimeAsync(2_000);
+    await vi.advanceTimersByTimeAsync(times.extendEveryMs);
     expect(onLost).toHaveBeenCalledTimes(1);
   });
 
-  it('gives up after four fifths of the lease when it can not be extended', async () => {
+  it('DESIGN 6 rule 4: is given up after four fifths of it when it can not be extended', async () => {
     const { onLost } = kept(() => Promise.reject(new Error('the broker is away')));
-    await vi.advanceTimersByTimeAsync(4_799);
+    await vi.advanceTimersByTimeAsync(lostAfterMs - 1);
     expect(onLost).not.toHaveBeenCalled();
     await vi.advanceTimersByTimeAsync(1);
     expect(onLost).toHaveBeenCalledTimes(1);
   });
 
-  it('gives up when an extension never answers, and asks for no second one meanwhile', async () => {
+  it('is given up when an extension never answers, and no second one is asked for meanwhile', async () => {
     const { onLost, extended } = kept(() => new Promise(() => {}));
-    await vi.advanceTimersByTimeAsync(6_000);
+    await vi.advanceTimersByTimeAsync(times.ackWaitMs);
     expect(onLost).toHaveBeenCalledTimes(1);
     expect(extended).toHaveBeenCalledTimes(1);
   });
 
-  it('goes on as long as it is extended, also when one extension fails', async () => {
+  it('is kept as long as it is extended, also when one extension fails', async () => {
     let calls = 0;
     const { onLost } = kept(async () => {
       calls += 1;
       if (calls % 2 === 0) throw new Error('the broker is away');
     });
-    await vi.advanceTimersByTimeAsync(60_000);
+    await vi.advanceTimersByTimeAsync(120_000);
     expect(onLost).not.toHaveBeenCalled();
   });
 
-  it('does nothing any more once it is stopped', async () => {
+  it('is not looked at any more once it is stopped', async () => {
     const { onLost, extended, lease } = kept(async () => {});
     lease.stop();
-    await vi.advanceTimersByTimeAsync(60_000);
+    await vi.advanceTimersByTimeAsync(120_000);
     expect({ lost: onLost.mock.calls, extended: extended.mock.calls }).toEqual({ lost: [], extended: [] });
   });
 });

@@ -1,6 +1,6 @@
-import type { WorkItem } from '#bus/bus.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { WorkItem } from './bus.ts';
 
 export interface LeaseTimes {
   /** How long an item stays with a worker that says nothing. */
@@ -8,8 +8,10 @@ export interface LeaseTimes {
   extendEveryMs: number;
 }
 
-/** Nobody watches a tool or a callback being made, so a dead worker may be noticed later than one that makes a model call. */
-export const DEFAULT_LEASE: LeaseTimes = { ackWaitMs: 15_000, extendEveryMs: 5_000 };
+/** Of tools and callbacks: nobody watches them being made, so a dead worker may be noticed late. */
+export const effectLease: LeaseTimes = { ackWaitMs: 15_000, extendEveryMs: 5_000 };
+/** Of model calls: as short as a reader may wait before it learns that a worker died. */
+export const callLease: LeaseTimes = { ackWaitMs: 6_000, extendEveryMs: 2_000 };
 
 /** Of the lease, after which the item may soon be somebody else's: what went on would be done twice. */
 const LOST_AFTER = 0.8;
@@ -37,7 +39,7 @@ export function keepLease(item: WorkItem, { ackWaitMs, extendEveryMs, onLost, lo
         () => lost.refresh(),
         (error: unknown) => {
           if (failureOf(error).code === 'bus.lease_lost') lose();
-          else log.warn({ err: error, effect_id: item.messageId }, 'the lease of a work item could not be extended');
+          else log.warn({ err: error, message_id: item.messageId }, 'the lease of a work item could not be extended');
         },
       )
       .finally(() => {

@@ -1,0 +1,52 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { runMachine } from './run/machine.ts';
+import { sessionMachine } from './session/machine.ts';
+import { turnMachine } from './turn/machine.ts';
+
+const machines = { session: sessionMachine, turn: turnMachine, run: runMachine };
+
+/** Every key of a machine's definition, however deep. */
+function keysIn(value: unknown): string[] {
+  if (Array.isArray(value)) return value.flatMap(keysIn);
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) => [key, ...keysIn(inner)]);
+}
+
+describe('machines', () => {
+  it.each(Object.entries(machines))('DESIGN 5: the %s machine is data: it starts nothing and waits for no clock', (_, machine) => {
+    const keys = keysIn(machine.config);
+
+    expect(keys).toEqual(expect.arrayContaining(['states', 'on', 'target', 'actions']));
+    for (const forbidden of ['invoke', 'after', 'delay']) expect(keys).not.toContain(forbidden);
+  });
+
+  it.each(Object.entries(machines))(
+    'DESIGN 5: an action of the %s machine does nothing when it is called: the runtime makes a row of it',
+    (_, { implementations }) => {
+      const actions = Object.values(implementations.actions);
+
+      const untouchable = new Proxy(
+        {},
+        {
+          get: (_target, name) => expect.fail(`it looked at ${String(name)}`),
+        },
+      );
+
+      expect(actions.length).toBeGreaterThan(4);
+      for (const action of actions) {
+        if (typeof action !== 'function') expect.fail('an action that is no function');
+        expect(Reflect.apply(action, null, [untouchable, untouchable])).toBeUndefined();
+      }
+    },
+  );
+
+  it.each(Object.keys(machines))('DESIGN 5: no machine asks for the time, for chance or for anything outside it: %s', (name) => {
+    const folder = new URL(`./${name}/`, import.meta.url);
+    const sources = readdirSync(folder).filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'));
+    const code = sources.map((file) => readFileSync(new URL(file, folder), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')).join('\n');
+
+    expect(sources).toContain('machine.ts');
+    expect(code).not.toMatch(/\b(?:Date|performance|Math\.random|crypto|setTimeout|setInterval|fetch|process|await|async|Promise)\b/);
+  });
+});

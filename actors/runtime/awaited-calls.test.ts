@@ -1,0 +1,66 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Bus, Subscription } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { heldCalls } from '#bus/messages/heartbeat.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { migrate } from '#shared/storage/migrate.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { answerForCalls } from './awaited-calls.ts';
+import { Outbox } from './outbox.ts';
+
+describe('a worker that asks about its calls', () => {
+  let database: Database;
+  let bus: Bus;
+  let outbox: Outbox;
+  let answering: Subscription;
+  let answers: { from: string; calls: string[] }[];
+
+  beforeEach(async () => {
+    database = await openPglite({ folder: null });
+    await migrate(database);
+    bus = await openMemoryBus({ database, clock: systemClock });
+    const never = () => expect.fail('nothing is published');
+    outbox = new Outbox({ bus, clock: systemClock, log: silentLog, render: never, onRowsDone: never, fail: never });
+    answering = answerForCalls({ bus, outbox, log: silentLog });
+    answers = [];
+    bus.notices.subscribe('held.w1', (_subject, body) => {
+      const { from, calls, question } = heldCalls.parse(JSON.parse(body));
+      expect(question).toBe(7);
+      answers.push({ from, calls });
+    });
+    for (const [id, state] of Object.entries({ 'trn_1-1': 'open', 'trn_1-2': 'superseded' })) {
+      await database.query(
+        `insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at) values ($1, 3, 'ses_1', 'trn_1', 'router-call', $2, '{}', now())`,
+        [id, state],
+      );
+    }
+  }, 60_000);
+  afterEach(async () => {
+    await answering.stop();
+    await outbox.stop();
+    await bus.close();
+    await database.close();
+  });
+
+  const ask = (partition: number, body: unknown = { v: 1, workerId: 'w1', question: 7, calls: ['trn_1-1', 'trn_1-2', 'trn_9-1'] }) =>
+    bus.notices.publish(`hb.${partition}`, JSON.stringify(body));
+
+  it('DESIGN 7: is told by the owner of the partition for which of them an actor still waits', async () => {
+    await outbox.load(database, [3]);
+    ask(3);
+    await expect.poll(() => answers).toEqual([{ from: '3', calls: ['trn_1-1'] }]);
+  });
+
+  it('is told by nobody else, nor by an owner that has not read yet what is open, nor by one that has given the partition up', async () => {
+    ask(3);
+    await outbox.load(database, [3, 4]);
+    ask(5);
+    outbox.forget(3);
+    ask(3);
+    ask(4, 'nonsense');
+    ask(4);
+    await expect.poll(() => answers).toEqual([{ from: '4', calls: [] }]);
+  });
+});

@@ -1,0 +1,26 @@
+import type { Bus, Subscription } from '#bus/bus.ts';
+import { type HeldCalls, heartbeat } from '#bus/messages/heartbeat.ts';
+import { PARTITION_COUNT } from '#bus/partition.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Outbox } from './outbox.ts';
+
+/**
+ * Tells the workers that ask which of their calls an actor still waits for, so that one whose abort was lost comes to its end. Only the
+ * owner of a call's partition answers, and only once it knows what is open there.
+ */
+export function answerForCalls({ bus, outbox, log }: { bus: Bus; outbox: Outbox; log: Log }): Subscription {
+  const subscriptions = Array.from({ length: PARTITION_COUNT }, (_, partition) =>
+    bus.notices.subscribe(subjectOf(addresses.heartbeats, partition), (_subject, body) => {
+      if (!outbox.hasLoaded(partition)) return;
+      try {
+        const { workerId, question, calls } = heartbeat.parse(JSON.parse(body));
+        const answer: HeldCalls = { v: 1, from: String(partition), question, calls: calls.filter((callId) => outbox.isOpen(callId)) };
+        bus.notices.publish(subjectOf(addresses.heldCalls, workerId), JSON.stringify(answer));
+      } catch (error) {
+        log.warn({ err: error, partition }, 'a question about calls could not be answered');
+      }
+    }),
+  );
+  return { stop: async () => void (await Promise.all(subscriptions.map((subscription) => subscription.stop()))) };
+}

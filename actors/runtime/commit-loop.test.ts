@@ -1,0 +1,79 @@
+import { expect, it, vi } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { partitionOf } from '#bus/partition.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { CommitLoop } from './commit-loop.ts';
+import { commitStatement } from './commit-statement.ts';
+import { Mailbox } from './mailbox.ts';
+import { Outbox } from './outbox.ts';
+import { RunFactsReader } from './run-facts.ts';
+import { Snapshots } from './snapshots.ts';
+import { Timers } from './timers.ts';
+
+const PARTITIONS = [7, 8];
+const COMMANDS = 300;
+
+/** A database that holds back its first commit until it is told to, and notes what it is asked in order. */
+function heldDatabase() {
+  const noted: string[] = [];
+  let release = () => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const query: Database['query'] = async (statement, parameters = []) => {
+    if (statement !== commitStatement) {
+      noted.push('read');
+      return { rows: [], rowCount: 0 };
+    }
+    const commands = parameters.find((column): column is string[] => Array.isArray(column) && String(column[0]).startsWith('cmd-'));
+    noted.push(`commit of ${commands?.length}`);
+    await held;
+    noted.push('done');
+    return { rows: [{ owned: PARTITIONS }] as never[], rowCount: 1 };
+  };
+  return { noted, release, database: { query } as Database };
+}
+
+function loopOn(database: Database): CommitLoop {
+  const outbox = new Outbox({
+    bus: { notices: { publish: () => {} } } as unknown as Bus,
+    clock: systemClock,
+    log: silentLog,
+    render: async () => '',
+    onRowsDone: () => {},
+    fail: () => {},
+  });
+  return new CommitLoop({
+    ...{ database, outbox, clock: systemClock, log: silentLog, snapshots: new Snapshots(database), timers: new Timers(systemClock, () => {}) },
+    runFacts: new RunFactsReader({ database, bundleOf: () => expect.fail('there are no runs'), log: silentLog }),
+    settings: { coalesceMs: 0, turnTimeoutMs: 1_000 },
+    greetingOf: async () => null,
+  });
+}
+
+const creating = (sessionId: string) =>
+  JSON.stringify({
+    ...{ v: 1, type: 'session.create', sessionId, commandId: `cmd-${sessionId}`, sentAtMs: 0, answerTo: null, traceparent: null },
+    ...{ customerId: 'c', agentId: 'a', title: null, mode: 'auto', metadata: {}, labels: [], allowGreeting: false, bundleHash: 'b' },
+  });
+
+it('DESIGN 4: what comes while a commit is in flight is stored by the next ones, at most 128 commands each, over all partitions', async () => {
+  const { noted, release, database } = heldDatabase();
+  const loop = loopOn(database);
+  const mailboxes = PARTITIONS.map((partition) => new Mailbox({ partition, epoch: 1, commitNo: 0, cursor: 0, cursorMessageId: null }, loop.kick));
+  for (const mailbox of mailboxes) loop.own(mailbox);
+  let sent = 0;
+  for (let n = 0; sent < COMMANDS; n += 1) {
+    const mailbox = mailboxes.find(({ claim }) => claim.partition === partitionOf(`ses_${n}`));
+    mailbox?.start(creating(`ses_${n}`));
+    if (mailbox !== undefined) sent += 1;
+  }
+  await vi.waitFor(() => expect(noted).toContain('commit of 1'));
+  release();
+  await loop.stop();
+
+  // Never two in flight, and nothing of a batch is looked at before the commit in front of it has returned.
+  expect(noted).toEqual([1, 128, 128, 43].flatMap((size) => ['read', `commit of ${size}`, 'done']));
+  // Each but the first, which had only one command, was of both partitions.
+  expect(mailboxes.map(({ claim }) => claim.commitNo).sort()).toEqual([3, 4]);
+});

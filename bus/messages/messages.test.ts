@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { deliveryWork } from './delivery.ts';
+import { heartbeat, heldCalls } from './heartbeat.ts';
+import { routerCall } from './router.ts';
+import { sessionCommand } from './session.ts';
+import { toolWork } from './tool.ts';
+
+const messages = { sessionCommand, routerCall, toolWork, deliveryWork, heartbeat, heldCalls };
+
+interface Shape {
+  properties?: Record<string, Shape>;
+  anyOf?: Shape[];
+  oneOf?: Shape[];
+  items?: Shape;
+  const?: unknown;
+}
+
+const shapeOf = (schema: z.ZodType): Shape => z.toJSONSchema(schema, { unrepresentable: 'any' }) as Shape;
+
+/** A message, or each of its kinds. */
+const kindsOf = ({ oneOf, anyOf, ...shape }: Shape): Shape[] => (oneOf ?? anyOf)?.flatMap(kindsOf) ?? [shape];
+
+function fieldsIn(shape: Shape): string[] {
+  const own = Object.entries(shape.properties ?? {}).flatMap(([name, field]) => [name, ...fieldsIn(field)]);
+  return [...own, ...[...(shape.oneOf ?? []), ...(shape.anyOf ?? []), ...(shape.items ? [shape.items] : [])].flatMap(fieldsIn)];
+}
+
+describe('messages', () => {
+  it.each(Object.entries(messages))('DESIGN 3: each kind of %s says which version it is of', (_, schema) => {
+    for (const kind of kindsOf(shapeOf(schema))) expect(kind.properties?.['v']).toMatchObject({ const: 1 });
+  });
+
+  it.each(Object.entries(messages))('DESIGN 11: %s has no field for a credential: keys are named by id, and resolved where they are used', (_, schema) => {
+    // The caller's own request is passed on as it is; it has no field of that name either.
+    const names = fieldsIn(shapeOf(schema));
+
+    expect(names.length).toBeGreaterThan(2);
+    expect(names.filter((name) => /key$|secret|password|credential|authori[sz]ation|bearer|^token$/i.test(name))).toEqual([]);
+  });
+});

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { workItem } from './work-item.ts';
+
+/** As early as a timer fires at the most. */
+const EARLY_MS = 2;
+
+it('calls a lease lost that the broker could not be asked to prolong, though its timer fires a little early', async () => {
+  /** A broker that is away for as long as anybody asks. */
+  const persistently = (what: string, budgetMs: number) =>
+    new Promise<never>((_, reject) => {
+      const endsAt = performance.now() + budgetMs - EARLY_MS;
+      const look = () => {
+        if (performance.now() >= endsAt) reject(new SwitchyardError('service.unreachable', `did not ${what}`));
+        else setImmediate(look);
+      };
+      look();
+    });
+  const link = { persistently, assertOpen: () => {}, main: { request: () => Promise.reject(new Error('not asked')) } };
+  const fields = { kind: 'tool', messageId: 'w1', body: '', delivery: 1, storedAtMs: 0, reply: 'reply', budgetMs: 1_000, log: silentLog } as const;
+  const item = workItem({ ...fields, link, ackWaitMs: 50 });
+
+  await expect(item.working()).rejects.toMatchObject({ code: 'bus.lease_lost' });
+});

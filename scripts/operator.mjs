@@ -1,0 +1,12 @@
+import { existsSync } from 'node:fs';
+import { runScript, ScriptError } from './run-script.mjs';
+
+await runScript(operate);
+
+/** The operator's command line, from the build that is there: it belongs to what is running, so nothing is built anew for it. */
+async function operate() {
+  const main = new URL('../dist/services/operator/main.js', import.meta.url);
+  if (!existsSync(main)) throw new ScriptError('There is no build in dist/ yet. This makes one:\n  node scripts/prepare.mjs --build');
+  process.setSourceMapsEnabled(true);
+  await import(main.href);
+}

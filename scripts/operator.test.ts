@@ -1,0 +1,39 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+let clone: string;
+
+beforeEach(() => {
+  clone = mkdtempSync(join(tmpdir(), 'switchyard-operator-'));
+  cpSync(join(root, 'package.json'), join(clone, 'package.json'));
+  cpSync(join(root, 'scripts'), join(clone, 'scripts'), { recursive: true });
+});
+afterEach(() => rmSync(clone, { recursive: true }));
+
+/** What `npm run operator --` does. */
+function operate(...args: string[]) {
+  const { scripts } = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8'));
+  const [, program] = /^exec node (\S+)$/.exec(scripts.operator) ?? [];
+  return spawnSync(process.execPath, [join(clone, program ?? ''), ...args], { encoding: 'utf8', env: {} });
+}
+
+it('says what to do when there is no build', () => {
+  const { status, stdout, stderr } = operate('dead-letters', 'list');
+
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  expect(stderr).toBe('There is no build in dist/ yet. This makes one:\n  node scripts/prepare.mjs --build\n');
+});
+
+it('runs the build with the arguments as they are', () => {
+  const folder = join(clone, 'dist/services/operator');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'main.js'), 'console.log(JSON.stringify(process.argv.slice(2))); process.exit(3);');
+  const { status, stdout } = operate('dead-letters', 'replay', 'a b');
+
+  expect({ status, stdout }).toEqual({ status: 3, stdout: '["dead-letters","replay","a b"]\n' });
+});

@@ -1,0 +1,309 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { sseFrame } from '#bus/messages/frame.ts';
+import { heldCalls } from '#bus/messages/heartbeat.ts';
+import { systemClock } from '#shared/clock.ts';
+import { mintGenerationId } from '#shared/generation-id.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { type GatewayLimits, gatewayLimits } from '../limits.ts';
+import { startRouterGateway } from '../service.ts';
+import { environment, HOUSE_SECRET, KEY, recordingLog, testConfig } from '../test-support/harness.ts';
+import { get, post } from '../test-support/http-client.ts';
+import { type HeldCall, type ScriptedWorker, startScriptedWorker } from '../test-support/scripted-worker.ts';
+
+vi.setConfig({ testTimeout: 20_000 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
+const streamed = { model: 'large', messages: [{ role: 'user', content: 'Hello' }], stream: true };
+const authorization = `Bearer ${KEY}`;
+const NOT_FOUND = { error: { code: 404, message: 'There is no generation with this id, or nothing is kept of it any more', type: 'not_found' } };
+
+let database: Database;
+let bus: Bus;
+let worker: ScriptedWorker;
+const gateways: { stop(): Promise<void> }[] = [];
+const log = recordingLog();
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  bus = await openMemoryBus({ database, clock: systemClock });
+  worker = startScriptedWorker(bus);
+}, 60_000);
+
+afterEach(async () => {
+  await Promise.all(gateways.splice(0).map((gateway) => gateway.stop()));
+});
+
+afterAll(async () => {
+  await worker.stop();
+  await bus.close();
+  await database.close();
+});
+
+async function gateway(limits: Partial<GatewayLimits> = {}): Promise<string> {
+  const started = await startRouterGateway({
+    config: { host: '127.0.0.1', port: 0, drainTimeoutMs: 0 },
+    routerConfig: testConfig,
+    environment,
+    houseSecret: HOUSE_SECRET,
+    bus,
+    log,
+    clock: systemClock,
+    limits: { ...gatewayLimits, ...limits },
+  });
+  gateways.push(started);
+  return `${started.url}/api/v1`;
+}
+
+/** A client that streams from a gateway and was shown `Hel`. */
+async function begin(url: string, headers: Record<string, string> = {}) {
+  const client = post(`${url}/chat/completions`, streamed, { authorization, ...headers });
+  const held = await worker.next();
+  held.frame('content', 1, 'Hel');
+  const answer = await client.answer;
+  await eventually(() => answer.text).toContain('Hel');
+  return { answer, held, callId: held.call.callId };
+}
+
+function resume(url: string, callId: string, headers: Record<string, string> = {}) {
+  return get(`${url}/generations/${callId}/stream`, { authorization, ...headers });
+}
+
+/** A worker's sign of life. @returns what is answered to it: who holds the call */
+function beat({ call }: HeldCall): Promise<string[]> {
+  return new Promise((resolve) => {
+    const answers: string[] = [];
+    const subscription = bus.notices.subscribe('held.w1', (_subject, body) => {
+      const { from, calls } = heldCalls.parse(JSON.parse(body));
+      answers.push(`${from === call.origin ? 'origin' : 'other'} ${calls.join()}`);
+    });
+    bus.notices.publish(`hb.${call.origin}`, JSON.stringify({ v: 1, workerId: 'w1', question: 1, calls: [call.callId] }));
+    // Notices are handed on in turns of the event loop, so an answer is there after a few of them.
+    setTimeout(() => {
+      void subscription.stop().then(() => resolve(answers.sort()));
+    }, 50);
+  });
+}
+
+describe('a stream whose connection broke', () => {
+  it('goes on at another gateway, byte for byte, from behind the event that the client had last', async () => {
+    const [first, second] = [await gateway(), await gateway()];
+    const { answer, held, callId } = await begin(first, { 'x-detach': 'true' });
+    answer.leave();
+    held.frame('content', 2, 'lo ');
+    const resumed = await resume(second, callId, { 'last-event-id': `${callId}.1.1` });
+    await eventually(() => resumed.text).toContain('lo ');
+    held.frame('content', 3, 'there');
+    held.frame('done', 4, '[DONE]');
+
+    expect(await resumed.ended).toBe(true);
+    const whole = ['Hel', 'lo ', 'there', '[DONE]'].map((text, place) => `id: ${callId}.1.${place + 1}\ndata: ${text}\n\n`).join('');
+    expect(answer.text + resumed.text).toBe(whole);
+    expect(resumed.headers).toMatchObject({ 'content-type': 'text/event-stream', 'x-generation-id': callId });
+  });
+
+  it('comes whole to a client that names no event, also after its end', async () => {
+    const url = await gateway();
+    const { answer, held, callId } = await begin(url);
+    held.frame('done', 2, '[DONE]');
+    await answer.ended;
+
+    const again = await resume(url, callId);
+    expect(await again.ended).toBe(true);
+    expect(again.text).toBe(answer.text);
+  });
+
+  it('goes on for a client that posts its request again, and no second call is made', async () => {
+    const url = await gateway();
+    const { answer, held, callId } = await begin(url, { 'x-detach': 'true' });
+    answer.leave();
+    held.frame('done', 2, '[DONE]');
+    const resumed = await post(`${url}/chat/completions`, streamed, { authorization, 'last-event-id': `${callId}.1.1` }).answer;
+
+    expect(await resumed.ended).toBe(true);
+    expect(resumed.text).toBe(`id: ${callId}.1.2\ndata: [DONE]\n\n`);
+    const another = post(`${url}/chat/completions`, { ...streamed, session_id: 'another' }, { authorization });
+    const next = await worker.next();
+    expect(next.call.request.session_id).toBe('another');
+    another.leave();
+    await expect(another.answer).rejects.toThrow();
+  });
+
+  it('ends at once with 204 for a client that has all of it', async () => {
+    const url = await gateway();
+    const { answer, held, callId } = await begin(url);
+    held.frame('done', 2, '[DONE]');
+    await answer.ended;
+
+    expect((await resume(url, callId, { 'last-event-id': `${callId}.1.2` })).status).toBe(204);
+  });
+
+  it('ends with the error chunk when another worker has the call by now', async () => {
+    const url = await gateway();
+    const { answer, held, callId } = await begin(url, { 'x-detach': 'true' });
+    answer.leave();
+    held.frame('content', 2, 'lo');
+    held.frame('content', 1, 'Anew', 2);
+
+    const resumed = await resume(url, callId, { 'last-event-id': `${callId}.1.1` });
+    expect(await resumed.ended).toBe(true);
+    expect(resumed.text).toContain('data: lo');
+    expect(resumed.text).not.toContain('Anew');
+    expect(resumed.text).toContain('"finish_reason":"error"');
+  });
+
+  it('is given whole to who asks for the stream of a call that wanted its answer whole', async () => {
+    const url = await gateway();
+    const client = post(`${url}/chat/completions`, { ...streamed, stream: false }, { authorization });
+    const held = await worker.next();
+    held.body(200, { whole: true });
+    await (await client.answer).ended;
+
+    const resumed = await resume(url, held.call.callId);
+    await resumed.ended;
+    expect([resumed.status, JSON.parse(resumed.text)]).toEqual([200, { whole: true }]);
+  });
+});
+
+describe('what can’t be resumed', () => {
+  const ours = () => mintGenerationId({ houseSecret: HOUSE_SECRET, origin: 'gold', keyId: 'one', nowMs: Date.now() });
+
+  it.each([
+    ['another key’s id', () => mintGenerationId({ houseSecret: HOUSE_SECRET, origin: 'gold', keyId: 'two', nowMs: Date.now() }), {}],
+    ['a wrong tag', () => `${ours().slice(0, -1)}x`, {}],
+    ['an id of which nothing is kept', ours, {}],
+    ['no id at all', () => 'nonsense', {}],
+    ['an event of another stream', ours, { 'last-event-id': 'gen-1.1.1' }],
+    ['an event that is none', ours, { 'last-event-id': '7' }],
+  ])('is answered with the same 404: %s', async (_case, idOf, headers) => {
+    const url = await gateway({ silenceMs: 20 });
+    const resumed = await resume(url, idOf(), headers);
+    await resumed.ended;
+
+    expect(resumed.status).toBe(404);
+    expect(JSON.parse(resumed.text)).toMatchObject(NOT_FOUND);
+  });
+
+  it.each(['nonsense', 'gen-1.1.1'])('is answered with 404 when it is posted with the event %s, and no call is made', async (lastEventId) => {
+    const url = await gateway();
+    const { answer } = post(`${url}/chat/completions`, streamed, { authorization, 'last-event-id': lastEventId });
+    await (await answer).ended;
+
+    expect((await answer).status).toBe(404);
+  });
+
+  it('is answered with 404 when its beginning is not kept any more', async () => {
+    const url = await gateway();
+    const callId = ours();
+    for (const seq of [7, 8]) bus.tokens.publish(`tok.gold.${callId}`, sseFrame('content', callId, 1, seq, 'data: late\n\n'));
+
+    for (const headers of [{}, { 'last-event-id': `${callId}.1.5` }]) {
+      const resumed = await resume(url, callId, headers);
+      await resumed.ended;
+      expect([resumed.status, JSON.parse(resumed.text)]).toMatchObject([404, NOT_FOUND]);
+    }
+  });
+
+  it('needs a key', async () => {
+    expect((await get(`${await gateway()}/generations/${ours()}/stream`, {})).status).toBe(401);
+  });
+});
+
+describe('a call lives while a reader holds it', () => {
+  it('says its gateway for as long as its client is there, and then aborts it', async () => {
+    const url = await gateway();
+    const { answer, held, callId } = await begin(url);
+    expect(await beat(held)).toEqual([`origin ${callId}`]);
+    answer.leave();
+    await eventually(() => worker.aborted).toContain(callId);
+    expect(await beat(held)).toEqual(['origin ']);
+  });
+
+  it('says another gateway too, where its client has come back', async () => {
+    const [first, second] = [await gateway(), await gateway()];
+    const { answer, held, callId } = await begin(first, { 'x-detach': 'true' });
+    answer.leave();
+    const resumed = await resume(second, callId, { 'last-event-id': `${callId}.1.0` });
+    await eventually(() => resumed.text).toContain('Hel');
+    await eventually(() => beat(held)).toEqual(['origin ', `other ${callId}`]);
+    resumed.leave();
+    await eventually(() => worker.aborted).toContain(callId);
+    await eventually(() => beat(held)).toEqual(['origin ']);
+  });
+
+  it('is not aborted while a second reader has it', async () => {
+    const url = await gateway();
+    const { answer, held, callId } = await begin(url);
+    const second = await resume(url, callId);
+    await eventually(() => second.text).toContain('Hel');
+    answer.leave();
+    await answer.ended;
+    held.frame('done', 2, '[DONE]');
+
+    expect(await second.ended).toBe(true);
+    expect(second.text).toContain('[DONE]');
+    expect(worker.aborted).not.toContain(callId);
+  });
+
+  it('goes on when its client leaves and had asked for that', async () => {
+    const url = await gateway();
+    const { answer, held, callId } = await begin(url, { 'x-detach': 'true' });
+    expect(held.call.detached).toBe(true);
+    answer.leave();
+    await eventually(() => beat(held)).toEqual(['origin ']);
+    expect(worker.aborted).not.toContain(callId);
+  });
+
+  it('is kept for a while for a client that we have cut off, and is its again when it comes back', async () => {
+    const url = await gateway({ unsentBytes: 1_024, graceMs: 60_000 });
+    const { answer, held, callId } = await begin(url);
+    answer.stopReading();
+    const part = 'x'.repeat(256 * 1_024);
+    let seq = 1;
+    // The machine's own buffers take some megabytes first.
+    await eventually(() => {
+      seq += 1;
+      held.frame('content', seq, part);
+      return log.lines.map(({ message }) => message);
+    }).toContain('a client that did not read was dropped');
+    expect(await beat(held)).toEqual([`origin ${callId}`]);
+
+    const again = await resume(url, callId, { 'last-event-id': `${callId}.1.1` });
+    held.frame('done', seq + 1, '[DONE]');
+    expect(await again.ended).toBe(true);
+    expect(again.text.split('\n\n')).toHaveLength(seq + 1);
+    expect(worker.aborted).not.toContain(callId);
+    answer.leave();
+  });
+});
+
+describe('a worker that is not heard of any more', () => {
+  it('ends the stream with the error chunk once content was shown, and the call with it', async () => {
+    const { answer, callId } = await begin(await gateway({ silenceMs: 30 }));
+
+    expect(await answer.ended).toBe(true);
+    expect(answer.text).toContain('"finish_reason":"error"');
+    expect(answer.text).toContain('Nothing is heard of the worker');
+    await eventually(() => worker.aborted).toContain(callId);
+  });
+
+  it('is waited for as long as it says that it lives', async () => {
+    const { answer, held } = await begin(await gateway({ silenceMs: 300 }));
+    const endsAtMs = performance.now() + 1_000;
+    while (performance.now() < endsAtMs) await beat(held);
+    held.frame('done', 2, '[DONE]');
+
+    expect(await answer.ended).toBe(true);
+    expect(answer.text).not.toContain('error');
+  });
+
+  it('may have said the end all the same: what the bus keeps counts', async () => {
+    const url = await gateway({ silenceMs: 100 });
+    const { answer, held } = await begin(url, {});
+    held.frame('done', 2, '[DONE]');
+
+    expect(await answer.ended).toBe(true);
+    expect(answer.text).toContain('[DONE]');
+  });
+});

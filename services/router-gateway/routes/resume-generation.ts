@@ -1,0 +1,78 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { readGenerationId } from '#shared/generation-id.ts';
+import type { Admission } from '../admission.ts';
+import type { FeedDeps } from '../relay/frame-feed.ts';
+import { relayStream } from '../relay/sse-relay.ts';
+import { sendWhole } from '../relay/whole-answer.ts';
+
+export interface ResumeDeps extends FeedDeps {
+  admission: Admission;
+  houseSecret: string;
+  /** How long a call may take in all. */
+  totalMs: number;
+}
+
+/** Of events: `<generation>.<attempt>.<seq>`. */
+const EVENT_ID = /^(.{1,128})\.(\d{1,9})\.(\d{1,9})$/;
+/** Whom a resumed call began with is not known any more; only errors of our own need it. */
+const MODEL_UNKNOWN = 'unknown';
+
+/**
+ * GET /generations/:generation_id/stream: the rest of a stream whose connection broke, at whichever gateway, from the event behind
+ * `Last-Event-ID` on; all of it without that header. 404 for an id that is unknown, another key's, or too old, 204 when nothing is left.
+ */
+export function resumeGeneration(deps: ResumeDeps): FastifyPluginAsync {
+  return async (app) => {
+    app.get<{ Params: { generation_id: string } }>('/generations/:generation_id/stream', async (request, reply) => {
+      const { leave } = deps.admission.enter(0);
+      reply.raw.once('close', leave);
+      const { generation_id: generationId } = request.params;
+      const given = lastEventIdOf(request.headers);
+      const place = given === null ? { generationId, after: null } : placeOf(given);
+      // The id of another stream's event says nothing about this one.
+      if (place?.generationId !== generationId) throw nothingToResume();
+      return resumeCall(deps, place, request, reply);
+    });
+  };
+}
+
+/** The event that a client had last, when it says so: then it wants the rest, and nothing made anew. */
+export function lastEventIdOf({ 'last-event-id': given }: IncomingHttpHeaders): string | null {
+  return typeof given === 'string' && given !== '' ? given : null;
+}
+
+/** The place in a stream that an event's id names; null when it is none of ours. */
+export function placeOf(eventId: string): ResumePlace | null {
+  const [, generationId, attempt, seq] = EVENT_ID.exec(eventId) ?? [];
+  return generationId === undefined ? null : { generationId, after: { attempt: Number(attempt), seq: Number(seq) } };
+}
+
+export interface ResumePlace {
+  generationId: string;
+  /** Null: from the start. */
+  after: { attempt: number; seq: number } | null;
+}
+
+/** Relays what follows. @param place null when the client named none. @throws `request.not_found`, always in the same words */
+export async function resumeCall(deps: ResumeDeps, place: ResumePlace | null, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+  const generation = place && readGenerationId(place.generationId, { houseSecret: deps.houseSecret, keyId: request.keyId });
+  if (place === null || generation === null) throw nothingToResume();
+  const { generationId: callId, after } = place;
+  reply.header('x-generation-id', callId);
+  const relay = relayStream(deps, {
+    callId,
+    model: MODEL_UNKNOWN,
+    deadlineAtMs: generation.atMs + deps.totalMs,
+    isDetached: request.headers['x-detach'] === 'true',
+    requestId: request.id,
+    reply,
+    resumed: { origin: generation.origin, after },
+  });
+  return sendWhole(reply, await relay.answer, deps.limits);
+}
+
+function nothingToResume(): SwitchyardError {
+  return new SwitchyardError('request.not_found', 'There is no generation with this id, or nothing is kept of it any more');
+}

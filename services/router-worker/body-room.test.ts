@@ -1,0 +1,194 @@
+import { createServer } from 'node:http';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Bus, WorkItem } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { type Frame, readFrame } from '#bus/messages/frame.ts';
+import type { RouterCall } from '#bus/messages/router.ts';
+import { systemClock } from '#shared/clock.ts';
+import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { BodyRoom } from './body-room.ts';
+import { startRouterWorker } from './service.ts';
+
+const MIB = 1024 * 1024;
+const WAIT = { timeout: 10_000, interval: 5 };
+const quiet = () => {};
+const log: Log = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };
+
+describe('BodyRoom', () => {
+  it('gives no more than it has, and again what was given back', () => {
+    const room = new BodyRoom(100);
+    const leave = room.take(60);
+    room.take(40);
+    expect(room.take(1)).toBeNull();
+    leave?.();
+    expect(room.take(61)).toBeNull();
+    expect(room.take(60)).not.toBeNull();
+  });
+
+  it('takes one body of any size when it holds no other', () => {
+    const room = new BodyRoom(100);
+    const leave = room.take(1_000);
+    expect(leave).not.toBeNull();
+    expect(room.take(1)).toBeNull();
+    leave?.();
+    expect(room.take(1)).not.toBeNull();
+  });
+});
+
+describe('a worker with large calls', () => {
+  let database: Database;
+  let bus: Bus;
+  let frames: Frame[];
+  let worker: { stop(): Promise<void> } | null = null;
+  let handle: (item: WorkItem) => Promise<void>;
+
+  beforeEach(async () => {
+    database = await openPglite({ folder: null });
+    bus = await openMemoryBus({ database, clock: systemClock });
+    frames = [];
+  }, 60_000);
+  afterEach(async () => {
+    await worker?.stop();
+    worker = null;
+    await bus.close();
+    await database.close();
+  });
+
+  /** A worker whose items are handed over by the test, so that nobody else holds their texts. */
+  async function start(config: RouterConfig, clientBytes: number): Promise<void> {
+    const watched: Bus = {
+      ...bus,
+      work: {
+        publish: (kind, messageId, body) => bus.work.publish(kind, messageId, body),
+        consume: (kind, _, handler) => {
+          if (kind === 'router.call') handle = handler;
+          return { stop: async () => {} };
+        },
+      },
+      tokens: {
+        ...bus.tokens,
+        publish: (subject, bytes) => {
+          const frame = readFrame(subject.slice(subject.lastIndexOf('.') + 1), bytes);
+          if (frame !== null) frames.push(frame);
+        },
+        replay: async () => [],
+      },
+    };
+    const bodyBytes = { clientCalls: clientBytes, turnCalls: clientBytes };
+    worker = await startRouterWorker({ config, environment: {}, bus: watched, database, log, clock: systemClock, bodyBytes, drainTimeoutMs: 0 });
+  }
+
+  /** Hands a call over. @returns what becomes of its item */
+  function give(text: string, delivery = 1): { settled: string[]; done: Promise<void> } {
+    const nowMs = systemClock.nowMs();
+    const settled: string[] = [];
+    const call: RouterCall = {
+      v: 1,
+      callId: `call-${delivery}`,
+      origin: 'gw',
+      want: 'body',
+      deadlineAtMs: nowMs + 60_000,
+      createdAtMs: nowMs,
+      detached: true,
+      republished: false,
+      keyId: 'k',
+      traceparent: null,
+      maxTokens: null,
+      request: { messages: [{ role: 'user', content: text }] },
+      reply: null,
+    };
+    const done = handle({
+      messageId: call.callId,
+      body: JSON.stringify(call),
+      delivery,
+      publishedAtMs: nowMs,
+      ack: async () => void settled.push('ack'),
+      nak: async (delayMs) => void settled.push(`nak ${delayMs}`),
+      term: async (reason) => void settled.push(`term ${reason}`),
+      working: async () => {},
+    });
+    return { settled, done };
+  }
+
+  const scripted = routerConfig.parse({
+    providers: [{ slug: 'house', kind: 'scripted' }],
+    models: [{ id: 'scripted/assistant', endpoints: [{ provider: 'house', upstream_model: 'a' }] }],
+    keys: [{ id: 'k', key: '${KEY}' }],
+  });
+  const SILENT = '!fail timeout';
+
+  it('sends a call back when it holds as much as it may, later each time, and refuses it in the end', async () => {
+    await start(scripted, 1_000);
+    const inHand = give(SILENT);
+    for (const [delivery, expected] of [
+      [1, 'nak 1000'],
+      [2, 'nak 2000'],
+      [3, 'nak 4000'],
+    ] as const) {
+      const { settled, done } = give('x'.repeat(1_000), delivery);
+      await done;
+      expect(settled).toEqual([expected]);
+    }
+    expect(frames).toEqual([]);
+    const { settled, done } = give('x'.repeat(1_000), 4);
+    await done;
+    expect(settled).toEqual(['ack']);
+    const [frame] = frames;
+    expect(frame).toMatchObject({ kind: 'body', status: 503 });
+    const body: unknown = frame?.kind === 'body' ? JSON.parse(Buffer.from(frame.body).toString('utf8')) : null;
+    expect(body).toMatchObject({ error: { code: 503, type: 'provider_overloaded', metadata: { retry_after: 1 } } });
+    expect(inHand.settled).toEqual([]);
+  });
+
+  it('takes the next call once one has ended', async () => {
+    await start(scripted, 1_000);
+    await give('x'.repeat(1_000)).done;
+    const { settled, done } = give('x'.repeat(1_000));
+    await done;
+    expect(settled).toEqual(['ack']);
+  });
+
+  it('keeps one copy of each request while the upstream thinks, and while it speaks', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    const speaks: (() => void)[] = [];
+    const upstream = createServer((request, response) => {
+      request.resume();
+      request.on('end', () => {
+        speaks.push(() => {
+          response.writeHead(200, { 'content-type': 'text/event-stream' });
+          response.write('data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n');
+        });
+      });
+    });
+    await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
+    const address = upstream.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const remote = { slug: 'remote', kind: 'openai-compatible', base_url: `http://127.0.0.1:${port}/v1` };
+    const models = [{ id: 'a/b', endpoints: [{ provider: 'remote', upstream_model: 'b' }] }];
+    await start(routerConfig.parse({ ...scripted, providers: [remote], models }), 256 * MIB);
+    const held = () => {
+      collect();
+      const { heapUsed, external } = process.memoryUsage();
+      return heapUsed + external;
+    };
+    const before = held();
+    const calls = 4;
+    const bytes = 8 * MIB;
+    const given = Array.from({ length: calls }, (_, place) => give(`${place}`.padEnd(bytes, 'ab')));
+    const copies = () => (held() - before) / (calls * bytes);
+    // The last bytes leave the process a moment after they have arrived there.
+    await vi.waitFor(() => expect(speaks).toHaveLength(calls), WAIT);
+    await vi.waitFor(() => expect(copies()).toBeLessThan(1.6), WAIT);
+    for (const speak of speaks) speak();
+    await vi.waitFor(() => expect(copies()).toBeLessThan(1.6), WAIT);
+    expect(given.flatMap(({ settled }) => settled)).toEqual([]);
+    upstream.closeAllConnections();
+    await new Promise((resolve) => upstream.close(resolve));
+  });
+});

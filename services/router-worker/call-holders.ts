@@ -1,0 +1,197 @@
+import type { NoticeBoard, Subscription } from '#bus/bus.ts';
+import { type Heartbeat, heldCalls, MAX_CALLS_PER_HEARTBEAT } from '#bus/messages/heartbeat.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
+import type { Clock } from '#shared/clock.ts';
+
+/** How often is asked who holds the calls. Readers take a worker for dead that has been silent for three times as long. */
+const ASK_MS = 2_000;
+/** Answers of a call's origin that must leave it out before it is given up: one may have crossed something on its way. */
+const MISSES = 2;
+/** Questions without any answer after which a call has nobody left: 30 s, for a client to resume it elsewhere. */
+const UNANSWERED = 15;
+/** A client's abort does not end a call that another gateway has spoken up for within this time. */
+const OTHERS_MS = 6_000;
+/** Questions that may still be answered: those of a few rounds. What comes later is no answer any more. */
+const OPEN_QUESTIONS = 256;
+
+/** Why nobody wants a call any more. */
+export type Unheld = 'left' | 'unanswered';
+
+interface Followed {
+  readonly callId: string;
+  readonly askAt: string;
+  readonly bears: readonly Unheld[];
+  readonly onUnheld: (why: Unheld) => void;
+  readonly onHeld: () => void;
+  /** Answers of the origin in a row that leave it out, while nobody else speaks up. */
+  misses: number;
+  /** Questions in a row to which nobody has said that it is held, and the origin has said nothing. */
+  unanswered: number;
+  otherHeldAtMs: number;
+}
+
+interface CallHoldersDeps {
+  notices: NoticeBoard;
+  /** This worker's name, one token of a subject. */
+  workerId: string;
+  clock: Clock;
+  /** Whether questions reach anybody: time without a bus counts against no call. */
+  isReady(): boolean;
+  askMs?: number;
+}
+
+/**
+ * A call lives while somebody holds it: a client's reader, at any gateway, or the actor that waits for it. Aborts may be lost and gateways
+ * die, so every worker asks about the calls that it runs; its question is at the same time its sign of life. One timer and one subscription
+ * for all of them.
+ */
+export class CallHolders {
+  readonly #deps: CallHoldersDeps;
+  readonly #followed = new Map<string, Set<Followed>>();
+  readonly #answers: Subscription;
+  readonly #timer: NodeJS.Timeout;
+  /** Whom each of the latest questions named, the oldest first: an answer says nothing of calls that it was not asked about. */
+  readonly #asked = new Map<number, readonly Followed[]>();
+  #question = 0;
+
+  constructor(deps: CallHoldersDeps) {
+    this.#deps = deps;
+    this.#answers = deps.notices.subscribe(subjectOf(addresses.heldCalls, deps.workerId), (_subject, body) => this.#hear(body));
+    this.#timer = setInterval(() => this.#tick(), deps.askMs ?? ASK_MS);
+  }
+
+  /**
+   * @param askAt the origin of a client's call, the partition of an actor's
+   * @param bears what does not end the call: an actor waits though its partition is without an owner for a while, and nobody need hold a
+   *   detached one. It is asked about all the same, since that is its sign of life
+   * @param isAskedNow whether to ask at once: the call has waited so long that its client may be gone
+   * @param onUnheld called once at most
+   * @returns ends it
+   */
+  follow(call: { callId: string; askAt: string; bears: readonly Unheld[]; isAskedNow: boolean }, onUnheld: (why: Unheld) => void): () => void {
+    const { callId, askAt, bears } = call;
+    const followed = this.#follow({ callId, askAt, bears, onUnheld, onHeld: () => {}, misses: 0, unanswered: 0, otherHeldAtMs: Number.NEGATIVE_INFINITY });
+    if (call.isAskedNow) this.#ask(askAt, [followed]);
+    return () => void this.#forget(followed);
+  }
+
+  /**
+   * Asks before a call is begun whose abort may have been missed here. Resolves to false when its origin says that nobody holds it, to true
+   * when somebody does, or nobody answers in time.
+   */
+  async isWanted(callId: string, askAt: string, waitMs: number): Promise<boolean> {
+    let isLeft = false;
+    let end = () => {};
+    await new Promise<void>((resolve) => {
+      // A client may have resumed the call elsewhere, so whoever holds it is given the whole time to say so.
+      const timer = setTimeout(resolve, waitMs);
+      const asked = this.#follow({
+        ...{ callId, askAt, bears: [], misses: MISSES - 1, unanswered: 0, otherHeldAtMs: Number.NEGATIVE_INFINITY },
+        onHeld: () => {
+          isLeft = false;
+          resolve();
+        },
+        onUnheld: () => {
+          isLeft = true;
+        },
+      });
+      end = () => {
+        clearTimeout(timer);
+        this.#forget(asked);
+      };
+      this.#ask(askAt, [asked]);
+    });
+    end();
+    return !isLeft;
+  }
+
+  /** Whether a gateway other than the call's own has just said that it holds it: then an abort of the other reader's is none. */
+  isHeldElsewhere(callId: string): boolean {
+    const nowMs = this.#deps.clock.nowMs();
+    return [...(this.#followed.get(callId) ?? [])].some(({ otherHeldAtMs }) => nowMs - otherHeldAtMs < OTHERS_MS);
+  }
+
+  stop(): Promise<void> {
+    clearInterval(this.#timer);
+    return this.#answers.stop();
+  }
+
+  #follow(followed: Followed): Followed {
+    // A set: an item that was delivered again while the first worker still lets go of it is the same call twice.
+    const same = this.#followed.get(followed.callId) ?? new Set();
+    this.#followed.set(followed.callId, same.add(followed));
+    return followed;
+  }
+
+  #tick(): void {
+    if (!this.#deps.isReady()) return;
+    const byOrigin = new Map<string, Followed[]>();
+    for (const same of [...this.#followed.values()]) {
+      for (const followed of [...same]) {
+        if (followed.unanswered >= UNANSWERED && this.#giveUp(followed, 'unanswered')) continue;
+        followed.unanswered += 1;
+        const others = byOrigin.get(followed.askAt);
+        if (others === undefined) byOrigin.set(followed.askAt, [followed]);
+        else others.push(followed);
+      }
+    }
+    for (const [askAt, calls] of byOrigin) {
+      for (let at = 0; at < calls.length; at += MAX_CALLS_PER_HEARTBEAT) this.#ask(askAt, calls.slice(at, at + MAX_CALLS_PER_HEARTBEAT));
+    }
+  }
+
+  #ask(askAt: string, calls: Followed[]): void {
+    this.#question += 1;
+    this.#asked.set(this.#question, calls);
+    this.#asked.delete(this.#question - OPEN_QUESTIONS);
+    const body: Heartbeat = { v: 1, workerId: this.#deps.workerId, question: this.#question, calls: calls.map(({ callId }) => callId) };
+    this.#deps.notices.publish(subjectOf(addresses.heartbeats, askAt), JSON.stringify(body));
+  }
+
+  #hear(body: string): void {
+    const answer = heldCalls.safeParse(jsonIn(body));
+    if (!answer.success) return;
+    const { from, question, calls } = answer.data;
+    const held = new Set(calls);
+    for (const followed of this.#asked.get(question) ?? []) {
+      if (held.has(followed.callId)) this.#held(followed, from);
+      else if (followed.askAt === from) this.#missed(followed);
+    }
+  }
+
+  #held(followed: Followed, from: string): void {
+    followed.misses = 0;
+    followed.unanswered = 0;
+    followed.onHeld();
+    if (from !== followed.askAt) followed.otherHeldAtMs = this.#deps.clock.nowMs();
+  }
+
+  #missed(followed: Followed): void {
+    followed.unanswered = 0;
+    followed.misses += 1;
+    if (followed.misses >= MISSES) this.#giveUp(followed, 'left');
+  }
+
+  /** @returns false when the call bears it */
+  #giveUp(followed: Followed, why: Unheld): boolean {
+    if (followed.bears.includes(why)) return false;
+    if (this.#forget(followed)) followed.onUnheld(why);
+    return true;
+  }
+
+  /** @returns false when it is forgotten already */
+  #forget(followed: Followed): boolean {
+    const same = this.#followed.get(followed.callId);
+    const isForgotten = same?.delete(followed) === true;
+    if (same?.size === 0) this.#followed.delete(followed.callId);
+    return isForgotten;
+  }
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import { withoutSecrets } from './quoted-secrets.ts';
+
+describe('withoutSecrets', () => {
+  it.each([
+    ['no good: sk-1234', 'no good: [redacted]'],
+    ['see https://user:pass@files.test/a/b?sig=abc#top for it', 'see https://files.test/a/b?[redacted] for it'],
+    ['postgres://admin:hunter2@db.internal:5432/x', 'postgres://db.internal:5432/x'],
+    ['https://token@files.test', 'https://files.test'],
+    ['(https://files.test/a#key=1)', '(https://files.test/a#[redacted]'],
+    ['{"url":"https:\\/\\/u:p@files.test\\/a?x=1"}', '{"url":"https:\\/\\/files.test\\/a?[redacted]"}'],
+    ['POST /v1/chat?api-key=abc&version=2', 'POST /v1/chat?api-key=[redacted]&version=2'],
+    ['see https://platform.test/docs/errors, please', 'see https://platform.test/docs/errors, please'],
+    ['is it a key=value or a ratio of 3:4?', 'is it a key=value or a ratio of 3:4?'],
+  ])('%s → %s', (text, expected) => {
+    expect(withoutSecrets(text, 'sk-1234')).toBe(expected);
+  });
+
+  it('looks into lists, objects and their names, and leaves the rest as it is', () => {
+    const error = { message: 'sk-1234', param: null, code: 7, inner: [{ 'sk-1234': 'https://a.test/?q=1' }] };
+    expect(withoutSecrets(error, 'sk-1234')).toEqual({
+      message: '[redacted]',
+      param: null,
+      code: 7,
+      inner: [{ '[redacted]': 'https://a.test/?[redacted]' }],
+    });
+    expect(withoutSecrets(error, null)).toMatchObject({ message: 'sk-1234' });
+  });
+
+  it('cuts off what is nested without end', () => {
+    let deep: unknown = 'https://a.test/?q=1';
+    for (let level = 0; level < 10_000; level += 1) deep = [deep];
+    expect(JSON.stringify(withoutSecrets(deep, null))).toContain('…');
+  });
+
+  it('takes no time to speak of for a long text that only looks like an address', () => {
+    const before = performance.now();
+    withoutSecrets(`https://${'a'.repeat(64 * 1024)} ${'?key'.repeat(16 * 1024)}`, null);
+    expect(performance.now() - before).toBeLessThan(1_000);
+  });
+});

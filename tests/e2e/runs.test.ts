@@ -1,0 +1,252 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunEnvelope, RunRecord } from '../../shared/contracts/agent/run.ts';
+import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback-receiver.ts';
+import { type DeploymentUnderTest, shapes } from '../helpers/deployment-under-test.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { runProgram } from '../helpers/run-program.ts';
+import type { Cluster } from '../helpers/start-cluster.ts';
+
+const ROUTINE = 'triage-warranty-claim';
+/** In all: two that fail and one more. The pauses between them are 1 s and 2 s, a fifth more or less. */
+const ATTEMPTS = 3;
+const PATIENCE = { timeoutMs: 30_000 };
+
+interface Answered {
+  status: number;
+  body: Record<string, unknown>;
+}
+
+describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
+  let receiver: CallbackReceiver;
+  let house: DeploymentUnderTest;
+
+  beforeAll(async () => {
+    receiver = await openCallbackReceiver();
+    house = await start({ OUTBOUND_ALLOW_HOSTS: receiver.host, AUTONOMOUS_CALLBACK_MAX_RETRIES: String(ATTEMPTS) });
+  });
+
+  afterAll(async () => {
+    await house.stop();
+    await receiver.close();
+  });
+
+  /** Each request goes to the next gateway. */
+  async function ask(path: string, init: RequestInit = {}): Promise<Answered> {
+    const headers = { authorization: `Bearer ${house.keys.agentKey}`, 'content-type': 'application/json', ...init.headers };
+    const response = await fetch(`${house.nextAgentUrl()}${path}`, { signal: AbortSignal.timeout(20_000), ...init, headers });
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  }
+
+  function post(fields: object, headers: Record<string, string> = {}): Promise<Answered> {
+    return ask(`/routines/${ROUTINE}/trigger`, { method: 'POST', body: JSON.stringify({ input: claim(), ...fields }), headers });
+  }
+
+  async function trigger(fields: object, headers: Record<string, string> = {}): Promise<RunEnvelope> {
+    const { status, body } = await post(fields, headers);
+    expect(body).toMatchObject({ routine_id: ROUTINE, status: 'accepted' });
+    expect(status).toBe(202);
+    return body as unknown as RunEnvelope;
+  }
+
+  async function readRun(runId: string): Promise<RunRecord> {
+    return (await ask(`/runs/${runId}`)).body as unknown as RunRecord;
+  }
+
+  /** To be asked after the callback: before the run begins, a session of its own is not there yet. */
+  async function isGone(sessionId: string): Promise<boolean> {
+    return (await ask(`/sessions/${sessionId}`)).status === 404;
+  }
+
+  function linesOf(traceId: string) {
+    return house.logLines().filter((line) => line.trace_id === traceId);
+  }
+
+  // The cases wait for pauses and disturb each other in nothing, so they wait together.
+  describe('that nothing disturbs', { concurrent: true }, () => {
+    it('are called back until the receiver takes it, each time with the same bytes, and leave their own session behind', async () => {
+      const callback = receiver.address(500, 'drop', 204);
+      const run = await trigger({ callback_url: callback.url, metadata: { from: 'a test' } });
+      await eventually(() => callback.heard.length === ATTEMPTS, PATIENCE);
+      await eventually(() => isGone(run.session_id), PATIENCE);
+
+      const [first] = callback.heard;
+      const payload = JSON.parse(String(first?.body));
+      expect(payload).toMatchObject({
+        schema_version: 1,
+        run_id: run.run_id,
+        routine_id: ROUTINE,
+        status: 'succeeded',
+        output: { decision: expect.stringMatching(/covered|unclear/), urgent: expect.any(Boolean), summary: expect.any(String), missing_information: [] },
+        error: null,
+        session_id: run.session_id,
+        metadata: { from: 'a test' },
+        idempotency_key: expect.stringMatching(/\w{16}/),
+        origin_service: 'agent-server',
+      });
+      for (const [place, { method, headers, body }] of callback.heard.entries()) {
+        expect(body).toEqual(first?.body);
+        expect({ method, ...headers }).toMatchObject({
+          method: 'POST',
+          authorization: `Bearer ${house.keys.agentKey}`,
+          'content-type': 'application/json',
+          'x-run-id': run.run_id,
+          'x-switchyard-attempt': String(place + 1),
+          traceparent: expect.stringContaining(payload.trace_id),
+        });
+      }
+      const record = await readRun(run.run_id);
+      expect(record).toMatchObject({ ...run, status: 'succeeded', output: payload.output, error: null, trace_id: payload.trace_id });
+      expect([record.started_at, record.completed_at]).toEqual([payload.started_at, payload.completed_at]);
+      expect(callback.heard).toHaveLength(ATTEMPTS);
+    });
+
+    it('are begun once per idempotency key, whichever gateway is asked, and a repeat is answered with the first', async () => {
+      const callback = receiver.address();
+      const fields = { callback_url: callback.url, idempotency_key: 'claim-4711' };
+      const answers = await Promise.all([post(fields), post(fields), post(fields)]);
+      expect(answers.map(({ status }) => status).sort()).toEqual([202, 409, 409]);
+      const run = answers.find(({ status }) => status === 202)?.body;
+      await eventually(() => callback.heard.length > 0, PATIENCE);
+
+      const { run_id, session_id, created_at } = run ?? {};
+      for (const { body } of answers.filter(({ status }) => status === 409)) expect(body).toMatchObject({ code: 'conflict', run_id, session_id, created_at });
+      // What is wrong with a repeat is not looked at: the first was right.
+      const late = await post({ ...fields, callback_url: 'http://127.0.0.1:1/', input: {} });
+      expect(late).toMatchObject({ status: 409, body: { code: 'conflict', run_id, session_id, created_at, status: 'succeeded' } });
+      await eventually(() => isGone(String(session_id)), PATIENCE);
+      expect(callback.heard).toHaveLength(1);
+    });
+
+    it('that fail say why, in the callback and to who asks', async () => {
+      const callback = receiver.address();
+      const run = await trigger({ callback_url: callback.url, input: claim('!fail 500') });
+      const post = await eventually(() => callback.heard[0], PATIENCE);
+      const payload = JSON.parse(String(post.body));
+
+      expect(payload).toMatchObject({ run_id: run.run_id, status: 'failed', output: null, error: { code: 'engine_error', message: expect.any(String) } });
+      expect(await readRun(run.run_id)).toMatchObject({ status: 'failed', output: null, error: payload.error });
+      await eventually(() => isGone(run.session_id), PATIENCE);
+    });
+
+    it('in a session of the caller’s leave it there, with what they did in its log', async () => {
+      const callback = receiver.address();
+      const { id } = await house.agent.createSession();
+      const run = await trigger({ callback_url: callback.url, session_id: id });
+      expect(run.session_id).toBe(id);
+      await eventually(() => callback.heard[0], PATIENCE);
+      const log = await house.agent.poll(id);
+
+      expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+      expect(log.filter((event) => event.kind === 'status' && event.status === 'ready')).toEqual([log.at(-1)]);
+      expect(await house.agent.readSession(id)).toMatchObject({ id });
+    });
+
+    it.each([
+      ['a loopback address that is on no list', 'http://127.0.0.1:1/callback', /not an https URL/],
+      ['one by https', 'https://127.0.0.1:1/callback', /IP address instead of a name/],
+      ['this machine by its name', 'https://localhost/callback', /this machine itself/],
+      ['an address with a password', 'https://anna:hunter2@hooks.acme.example/', /user name or a password/],
+    ])('are not begun for %s', async (_, callback_url, why) => {
+      const { status, body } = await post({ callback_url });
+
+      expect(body).toEqual({ error: expect.stringMatching(why), code: 'validation_failed', path: '/callback_url' });
+      expect(status).toBe(400);
+      expect(JSON.stringify(body)).not.toContain('hunter2');
+    });
+
+    it('are not begun for an input that does not fit, a routine that is not there, or without the key', async () => {
+      const { url: callback_url } = receiver.address();
+      const misfit = await post({ callback_url, input: { ...claim(), model: 'Acme Nonplus' } });
+      expect(misfit).toMatchObject({ status: 400, body: { error: expect.any(String), path: '/model' } });
+      const body = JSON.stringify({ input: claim(), callback_url });
+      expect((await ask('/routines/return-an-order/trigger', { method: 'POST', body })).status).toBe(404);
+      expect((await post({ callback_url }, { authorization: 'Bearer wrong' })).status).toBe(401);
+    });
+
+    it('have one trace, which is the caller’s, in the log of everybody who works on one', async () => {
+      const callback = receiver.address();
+      const traceId = 'c0ffee00c0ffee00c0ffee00c0ffee02';
+      const { run_id, session_id } = await trigger({ callback_url: callback.url }, { traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
+      await eventually(() => callback.heard.length > 0, PATIENCE);
+      await eventually(() => isGone(session_id), PATIENCE);
+      const steps = [
+        ['agent-gateway', 'a run was accepted'],
+        ['actor-host', 'a run began'],
+        ['router-worker', 'a router call has ended'],
+        ['actor-host', 'a run ended'],
+        ['effect-worker', 'a work item has ended'],
+      ];
+      const logged = await eventually(() => {
+        const lines = linesOf(traceId);
+        return lines.length >= steps.length && lines;
+      });
+
+      expect(logged.map(({ level, service, msg }) => `${level} ${service} ${msg}`).sort()).toEqual(
+        steps.map(([service, msg]) => `info ${isCluster ? service : 'standalone'} ${msg}`).sort(),
+      );
+      expect((await readRun(run_id)).trace_id).toBe(traceId);
+      expect(callback.heard[0]?.headers.traceparent).toContain(traceId);
+      // Ids, and never what the run was about.
+      expect(JSON.stringify(logged)).not.toMatch(/pump|127\.0\.0\.1/);
+    });
+
+    // The command line needs stores that two processes can open.
+    if (isCluster) {
+      it('whose receiver never takes it become a dead letter, which the operator sees and replays', async () => {
+        const callback = receiver.address(503);
+        const run = await trigger({ callback_url: callback.url });
+        const deadLetterId = `${run.run_id}-callback`;
+        await eventually(() => callback.heard.length === ATTEMPTS, PATIENCE);
+        await eventually(() => isGone(run.session_id), PATIENCE);
+        expect(callback.heard).toHaveLength(ATTEMPTS);
+        const listed = JSON.parse(await operate('dead-letters', 'list', '--json'));
+        expect(listed).toEqual([expect.objectContaining({ id: deadLetterId, source: 'delivery', reason: 'the receiver answered 503' })]);
+        expect(await operate('dead-letters', 'list')).toContain(deadLetterId);
+
+        callback.answer(204);
+        expect(await operate('dead-letters', 'replay', deadLetterId)).toContain(`${deadLetterId} is posted again`);
+        await eventually(() => callback.heard.length > ATTEMPTS, PATIENCE);
+        expect(callback.heard.at(-1)?.body).toEqual(callback.heard[0]?.body);
+        expect(await operate('dead-letters', 'list')).toContain('There are no dead letters.');
+      });
+    }
+  });
+
+  if (isCluster) {
+    it('end and are called back while there is no gateway, and one that starts later knows of it', async () => {
+      const { add, running } = clusterOf(house);
+      const callback = receiver.address();
+      // A model that takes its time, so that the gateways are gone before the run is over.
+      const run = await trigger({ callback_url: callback.url, input: claim('!slow 3000') });
+      const gateways = running('agent-gateway');
+      for (const gateway of gateways) gateway.signal('SIGTERM');
+      expect(await Promise.all(gateways.map(({ exited }) => exited))).toEqual(Array(2).fill({ code: 0, signal: null }));
+      expect(callback.heard).toEqual([]);
+
+      const post = await eventually(() => callback.heard[0], PATIENCE);
+      expect(JSON.parse(String(post.body))).toMatchObject({ run_id: run.run_id, status: 'succeeded' });
+      await add('agent-gateway');
+      expect(await readRun(run.run_id)).toMatchObject({ status: 'succeeded', output: { missing_information: [] } });
+      await eventually(() => isGone(run.session_id), PATIENCE);
+      expect(callback.heard).toHaveLength(1);
+    });
+  }
+
+  /** Runs the operator's command line against the cluster, as that user of the broker. @returns what it printed */
+  async function operate(...args: string[]): Promise<string> {
+    const env = clusterOf(house).environmentOf('operator');
+    const program = runProgram([process.execPath, 'dist/services/operator/main.js', ...args], { env });
+    expect(await program.exited, program.output()).toEqual({ code: 0, signal: null });
+    return program.output();
+  }
+});
+
+function clusterOf({ cluster }: DeploymentUnderTest): Cluster {
+  if (cluster === null) throw new Error('this case is for clusters');
+  return cluster;
+}
+
+/** An input that fits the routine. @param directive for the scripted model, which reads it there */
+function claim(directive = ''): Record<string, string> {
+  return { claim_id: 'C-1', model: 'Acme Duo', delivered_on: '2026-03-01', description: `${directive} The pump is loud.`.trim() };
+}
