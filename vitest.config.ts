@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /** Tests that talk to real servers or run the built program; all others need neither and start at once. */
@@ -15,6 +16,8 @@ export default defineConfig({
   // with 'import' among them a require() inside a package, as pg has, is given an ES module and fails.
   ssr: { resolve: { conditions: ['development', 'node'] } },
   test: {
+    // Half of them wait for processes that they have started, so even two cores do more than one at a time.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     reporters: ['default', './scripts/closing-line.mjs'],
     projects: [
       { extends: true, test: { name: 'units', include: ['**/*.test.ts'], exclude: [...neverTests, ...needServers] } },
