@@ -52,7 +52,9 @@ export async function takePartitions(database: Queryable, options: TakeOptions):
 }
 
 // `free` locks the rows in one order, as commits do, so that two hosts never wait for each other in a circle.
-const TAKE = `
+const TAKE = {
+  name: 'take-partitions',
+  text: `
 with free as materialized (
   select parts.p from parts
   where parts.p = any($4::int[]) and parts.machine_v <= $2
@@ -64,7 +66,8 @@ update parts set epoch = parts.epoch + 1, owner = $1, machine_v = $2,
   cursor_msg = case when log_created is not distinct from $3 then parts.cursor_msg end,
   log_created = $3
 from free where parts.p = free.p
-returning parts.p, parts.epoch, parts.commit_no, parts.cursor, parts.cursor_msg`;
+returning parts.p, parts.epoch, parts.commit_no, parts.cursor, parts.cursor_msg`,
+};
 
 /** Gives partitions back after their last commit, so that whoever comes next need not wait for us to look dead. */
 export async function releasePartitions(database: Queryable, claims: readonly PartitionClaim[]): Promise<void> {

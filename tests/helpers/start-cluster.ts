@@ -44,8 +44,8 @@ afterAll(async () => {
 });
 
 /**
- * Starts every service as processes of its own on servers of its own, on the scripted model and the sample agent, and waits until all are
- * ready. What is still running when the test file ends is killed.
+ * Starts every service as processes of its own on servers of its own, on the sample agent and, unless ROUTER_CONFIG names a file, the scripted
+ * model, and waits until all are ready. What is still running when the test file ends is killed.
  */
 export async function startCluster({ roles = {}, env = {}, onLine }: ClusterOptions = {}): Promise<Cluster> {
   const keys = newKeys(env);
@@ -53,7 +53,7 @@ export async function startCluster({ roles = {}, env = {}, onLine }: ClusterOpti
     counts: roles,
     ...(onLine === undefined ? {} : { onLine }),
     natsConfig: natsServerConfig(),
-    routerConfig: builtInRouter({ openAi: null }),
+    ...(env.ROUTER_CONFIG === undefined ? { routerConfig: builtInRouter({ openAi: null }) } : {}),
     environment: { ...withKeys(plainEnvironment(), keys), HOUSE_SECRET: keys.houseSecret, MANIFEST: `${root}examples/acme-support/manifest.yaml`, ...env },
   });
   running.add(cluster);

@@ -11,6 +11,8 @@ import type { Database } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type ActorHostDeps, startActorHost } from '../service.ts';
 import { completed, start, testBundle } from './commands.ts';
+import { type CommitFault, FaultyLink, Gate } from './faulty-link.ts';
+import { FenceWatch } from './fence-watch.ts';
 
 /** What hosts stand on: embedded drivers, or real servers. Each host gets handles of its own where the driver has such. */
 export interface Stores {
@@ -20,12 +22,6 @@ export interface Stores {
   loseBus(): Promise<void>;
   close(): Promise<void>;
 }
-
-/**
- * What happens to the next commits: the connection breaks before or after the statement was carried out, or long before it is (`late`),
- * or the host dies there.
- */
-export type CommitFault = 'before' | 'after' | 'late' | 'die-before' | 'die-after';
 
 export interface HostUnderTest {
   id: string;
@@ -50,6 +46,8 @@ export interface House {
   database: Database;
   answers: AnswerMessage[];
   notices: NoticeMessage[];
+  /** Looks at every commit of every host. */
+  fence: FenceWatch;
   /** @param stalledUntil until then the broker does not say how its log stands, and so nothing can be taken */
   host(config?: Partial<ActorHostDeps['config']>, stalledUntil?: Promise<void>): Promise<HostUnderTest>;
   send(command: SessionCommand, messageId?: string): Promise<{ sequence: number }>;
@@ -83,9 +81,6 @@ interface RunRow {
 /** Quick enough for tests, slow enough for a busy machine. */
 export const quickTimes = { beatMs: 100, deadAfterMs: 1_000, dropAfterMs: 800 };
 
-/** After the host's first look at what became of a commit, and about when it tries again. */
-const LATE_MS = 55;
-
 export async function openHouse(stores: Stores): Promise<House> {
   const database = await stores.openDatabase();
   await storeBundle(database, testBundle);
@@ -93,6 +88,7 @@ export async function openHouse(stores: Stores): Promise<House> {
   const answers: AnswerMessage[] = [];
   const notices: NoticeMessage[] = [];
   const hosts: HostUnderTest[] = [];
+  const fence = new FenceWatch();
   const listen = () => {
     bus.notices.subscribe(subjectOf(addresses.answers, 'gw1'), (_, body) => answers.push(JSON.parse(body) as AnswerMessage));
     bus.notices.subscribe(patternOf(addresses.notices), (_, body) => notices.push(JSON.parse(body) as NoticeMessage));
@@ -106,8 +102,9 @@ export async function openHouse(stores: Stores): Promise<House> {
     database,
     answers,
     notices,
+    fence,
     async host(config = {}, stalledUntil) {
-      const host = await startHost(stores, config, stalledUntil);
+      const host = await startHost({ stores, fence }, config, stalledUntil);
       hosts.push(host);
       return host;
     },
@@ -152,7 +149,11 @@ export async function openHouse(stores: Stores): Promise<House> {
   return house;
 }
 
-async function startHost(stores: Stores, config: Partial<ActorHostDeps['config']>, stalledUntil: Promise<void> | undefined): Promise<HostUnderTest> {
+async function startHost(
+  { stores, fence }: { stores: Stores; fence: FenceWatch },
+  config: Partial<ActorHostDeps['config']>,
+  stalledUntil: Promise<void> | undefined,
+): Promise<HostUnderTest> {
   const id = config.hostId ?? `host-${ulid()}`;
   const faults: CommitFault[] = [];
   const link = new FaultyLink(faults);
@@ -177,7 +178,7 @@ async function startHost(stores: Stores, config: Partial<ActorHostDeps['config']
       hostId: id,
     },
     bus: stallable(await stores.openBus(), gate),
-    database: link.over(await stores.openDatabase()),
+    database: link.over(fence.over(await stores.openDatabase())),
     clock: systemClock,
     log: silentLog,
   });
@@ -215,30 +216,6 @@ async function startHost(stores: Stores, config: Partial<ActorHostDeps['config']
   };
 }
 
-/** Whoever comes while it is shut waits until it is opened. */
-class Gate {
-  #held: { released: Promise<void>; release(): void } | null = null;
-
-  shut(): void {
-    // Who waits already waits for the one that is held: a second must not take its place.
-    if (this.#held !== null) return;
-    let release = () => {};
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    this.#held = { released, release };
-  }
-
-  open(): void {
-    this.#held?.release();
-    this.#held = null;
-  }
-
-  async pass(): Promise<void> {
-    await this.#held?.released;
-  }
-}
-
 function stallable(bus: Bus, gate: Gate): Bus {
   const { commands, work, notices, tokens, blobs } = bus;
   return {
@@ -262,89 +239,6 @@ function stallable(bus: Bus, gate: Gate): Bus {
     onReconnect: (handler) => bus.onReconnect(handler),
     close: () => bus.close(),
   };
-}
-
-/** The way to the database of one host, which can be cut, held up, and lose single commits. */
-class FaultyLink {
-  readonly #faults: CommitFault[];
-  readonly #gate = new Gate();
-  readonly #late = new Set<Promise<unknown>>();
-  #isCut = false;
-  #isRefused = false;
-
-  constructor(faults: CommitFault[]) {
-    this.#faults = faults;
-  }
-
-  get isCut(): boolean {
-    return this.#isCut;
-  }
-
-  cut(): void {
-    this.#isCut = true;
-  }
-
-  mend(): void {
-    this.#isCut = false;
-  }
-
-  /** Nothing passes, and there is no use in trying again. */
-  refuse(): void {
-    this.#isRefused = true;
-  }
-
-  /** Every statement that was held back has been carried out. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#late);
-  }
-
-  pause(): void {
-    this.#gate.shut();
-  }
-
-  wake(): void {
-    this.#gate.open();
-  }
-
-  over(database: Database): Database {
-    return {
-      transaction: async (work) => {
-        await this.#pass();
-        return database.transaction(work);
-      },
-      close: () => database.close(),
-      query: async (statement, parameters) => {
-        await this.#pass();
-        const fault = typeof statement !== 'string' && statement.name === 'commit' ? this.#faults.shift() : undefined;
-        if (fault === 'late') this.#carryOutLate(() => database.query(statement, parameters));
-        if (fault === 'die-before') this.cut();
-        if (fault === 'before' || fault === 'late' || fault === 'die-before') throw lost();
-        const result = await database.query<never>(statement, parameters);
-        if (fault === 'die-after') this.cut();
-        if (fault === 'after' || fault === 'die-after') throw lost();
-        return result;
-      },
-    };
-  }
-
-  /** As a server does that has the statement in hand when the connection breaks: the host looks, finds nothing, and tries again meanwhile. */
-  #carryOutLate(statement: () => Promise<unknown>): void {
-    const late: Promise<unknown> = new Promise((resolve) => setTimeout(resolve, LATE_MS))
-      .then(statement)
-      .catch(() => {})
-      .finally(() => this.#late.delete(late));
-    this.#late.add(late);
-  }
-
-  async #pass(): Promise<void> {
-    await this.#gate.pass();
-    if (this.#isRefused) throw new Error('the host is gone');
-    if (this.#isCut) throw lost();
-  }
-}
-
-function lost(): Error {
-  return Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
 }
 
 async function acceptRun(database: Database, run: Partial<RunRow> & { id: string }): Promise<void> {

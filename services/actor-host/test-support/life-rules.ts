@@ -26,30 +26,36 @@ export async function holdRules(house: House, { commands, runs }: Lived): Promis
   await holdCommands(house, commands, sessions, logs);
   await holdRuns(house, runs, logs);
   await holdNothingLeft(house);
+  expect(house.fence.breaches, 'outcome c: only the last owner of a partition commits to it, each commit once').toEqual([]);
   holdAnswers(house);
 }
 
 /** Outcomes a, b, c: the grammar of every trace, dense offsets, one at a time. */
 function holdLog({ id, head, isDeleted, mode }: SessionRow, log: readonly ConversationEvent[]): void {
   if (isDeleted) {
-    expect(log, `${id} is deleted`).toEqual([]);
+    expect(log, `${id} is deleted and keeps nothing`).toEqual([]);
     return;
   }
   expect(
     log.map((event) => event.offset),
-    `${id}: offsets`,
+    `outcome b: the offsets of ${id} are dense`,
   ).toEqual(Array.from({ length: head }, (_, place) => place));
   const traces = new Map<string, string[]>();
   let working: string | null = null;
   for (const event of log) {
     if (event.kind === 'user_message') continue;
-    expect([null, event.trace_id], `${id}: ${event.offset} stands in the middle of another turn or run`).toContain(working);
+    expect([null, event.trace_id], `outcome c: offset ${event.offset} of ${id} stands in the middle of another turn or run`).toContain(working);
     const word = event.kind === 'status' ? `${event.status}${event.stage === null ? '' : `/${event.stage}`}` : event.kind;
     working = word === 'ready' ? null : event.trace_id;
     traces.set(event.trace_id, [...(traces.get(event.trace_id) ?? []), word]);
   }
-  for (const [trace, words] of traces) expect(words.join(' '), `${id}: trace ${trace}`).toMatch(trace.startsWith('f') ? RUN : TURN);
-  if (mode === 'manual') expect([...traces.keys()].filter((trace) => !trace.startsWith('f'))).toEqual([]);
+  for (const [trace, words] of traces)
+    expect(words.join(' '), `outcome a: the statuses of trace ${trace} in ${id}`).toMatch(trace.startsWith('f') ? RUN : TURN);
+  if (mode === 'manual')
+    expect(
+      [...traces.keys()].filter((trace) => !trace.startsWith('f')),
+      `outcome d: nobody answers in ${id}, which is manual`,
+    ).toEqual([]);
 }
 
 /** Outcome d for messages: each that was accepted stands in the log once, in order, and its turn has come to its end. */
@@ -64,7 +70,7 @@ async function holdCommands(
   const accepted = new Map<string, string[]>();
   for (const command of commands) {
     const key = `${command.sessionId} ${command.commandId}`;
-    expect(answers.has(key), `${command.type} ${key} was applied`).toBe(true);
+    expect(answers.has(key), `outcome e: ${command.type} ${key} was applied`).toBe(true);
     if (command.type !== 'message.post' || answers.get(key)?.ok !== true) continue;
     accepted.set(command.sessionId, [...(accepted.get(command.sessionId) ?? []), command.text]);
     const session = sessions.find(({ id }) => id === command.sessionId);
@@ -72,12 +78,12 @@ async function holdCommands(
     const log = logs.get(command.sessionId) ?? [];
     const message = log.find((event) => event.kind === 'user_message' && event.text === command.text);
     const end = log.find((event) => event.kind === 'status' && event.status === 'ready' && event.trace_id === message?.trace_id);
-    expect(end, `${command.text} of ${command.sessionId} is covered by a turn that came to its end`).toBeDefined();
+    expect(end, `outcome d: ${command.text} of ${command.sessionId} is covered by a turn that came to its end`).toBeDefined();
   }
   for (const { id, isDeleted } of sessions) {
     if (isDeleted) continue;
     const texts = (logs.get(id) ?? []).flatMap((event) => (event.kind === 'user_message' ? [event.text] : []));
-    expect(texts, `${id}: messages`).toEqual(accepted.get(id) ?? []);
+    expect(texts, `outcome d: each accepted message stands in ${id} once, in order`).toEqual(accepted.get(id) ?? []);
   }
 }
 
@@ -86,16 +92,16 @@ async function holdRuns(house: House, runs: Lived['runs'], logs: ReadonlyMap<str
   const rows = await house.rows<{ id: string; state: string; trace_id: string; callbacks: string[] }>(
     `select id, state, trace_id, array(select body from deliveries where run_id = runs.id) as callbacks from runs`,
   );
-  expect(rows.length).toBe(runs.length);
+  expect(rows.length, 'runs').toBe(runs.length);
   for (const { id, sessionId, ephemeral, hasCallback } of runs) {
     const row = rows.find((candidate) => candidate.id === id);
-    expect(['succeeded', 'failed'], id).toContain(row?.state);
+    expect(['succeeded', 'failed'], `outcome d: ${id} is settled`).toContain(row?.state);
     expect(
       row?.callbacks.map((body) => (JSON.parse(body) as { status: string }).status),
-      `${id}: callbacks`,
+      `outcome d: ${id} has one callback, which says what its row says`,
     ).toEqual(hasCallback ? [row?.state] : []);
     const words = (logs.get(sessionId) ?? []).flatMap((event) => (event.kind === 'status' && event.trace_id === row?.trace_id ? [event.status] : []));
-    if (words.length > 0) expect(words.includes('error') ? 'failed' : 'succeeded', `${id}: its log says the same as its row`).toBe(row?.state);
+    if (words.length > 0) expect(words.includes('error') ? 'failed' : 'succeeded', `outcome d: the log of ${id} says the same as its row`).toBe(row?.state);
     if (ephemeral) expect(await house.count('sessions', `id = '${sessionId}' and deleted_at is null`), `${sessionId} lives on`).toBe(0);
   }
   const steps = await house.rows<{ run_id: string; n: number; last: number }>(

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { CommitFault } from './house.ts';
+import type { CommitFault } from './faulty-link.ts';
 
 /**
  * One thing that happens. Hosts, sessions, items and timers are named by numbers, counted over what there is when it happens, so that

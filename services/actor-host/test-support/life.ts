@@ -120,11 +120,16 @@ export class Life {
     await this.#start();
     for (const host of this.#hosts.splice(0, this.#hosts.length - 1)) await host.stop();
     for (const command of this.#starts.splice(0)) await this.#send(command, 1);
-    await eventually(async () => {
+    let outstanding: string[] = [];
+    const isOver = async () => {
       while (this.#items.length > 0) await this.#answer(0, 0, 1);
       for (const { command } of await this.#timers(`and command->>'type' = 'delivery.due'`)) await this.#send(command, 1);
-      return this.#isQuiet();
-    }, END_WITHIN_MS);
+      outstanding = await this.#outstanding();
+      return outstanding.length === 0;
+    };
+    await eventually(isOver, END_WITHIN_MS).catch((cause: unknown) => {
+      throw new Error(`outcomes d, e: silence; what never came to its end: ${outstanding.join(', ')}`, { cause });
+    });
   }
 
   async close(): Promise<void> {
@@ -132,17 +137,18 @@ export class Life {
     await this.#house.close();
   }
 
-  async #isQuiet(): Promise<boolean> {
+  async #outstanding(): Promise<string[]> {
     const busy = await this.#house.rows<{ what: string }>(
-      `select 'effect' as what from effects where state = 'open'
-       union all select 'outbox' from outbox
-       union all select 'run' from runs where state not in ('succeeded', 'failed')
-       union all select 'session' from sessions where snapshot->'session'->>'value' not in ('idle', 'deleted')`,
+      `select 'effect ' || id as what from effects where state = 'open'
+       union all select 'outbox ' || id from outbox
+       union all select 'delivery ' || id from deliveries where state = 'open'
+       union all select state || ' run ' || id from runs where state not in ('succeeded', 'failed')
+       union all select 'session ' || id from sessions where snapshot->'session'->>'value' not in ('idle', 'deleted')`,
     );
-    if (busy.length > 0 || this.#items.length > 0) return false;
+    const found = [...busy.map(({ what }) => what), ...this.#items.map(({ effectId }) => `item ${effectId}`)];
     const cursors = await this.#house.rows<{ p: number; cursor: number }>('select p, cursor from parts');
-    for (const { p, cursor } of cursors) if ((await this.#house.bus.commands.lastOf(p)) > cursor) return false;
-    return true;
+    for (const { p, cursor } of cursors) if ((await this.#house.bus.commands.lastOf(p)) > cursor) found.push(`commands of partition ${p}`);
+    return found;
   }
 
   async #doToHosts(step: Extract<Step, { do: 'kill' | 'pause' | 'wake' | 'stop' | 'start' }>): Promise<void> {
