@@ -20,7 +20,17 @@ export default defineConfig({
     maxWorkers: Math.max(2, availableParallelism() - 1),
     reporters: ['default', './scripts/closing-line.mjs'],
     projects: [
-      { extends: true, test: { name: 'units', include: ['**/*.test.ts'], exclude: [...neverTests, ...needServers] } },
+      {
+        extends: true,
+        test: {
+          name: 'units',
+          include: ['**/*.test.ts'],
+          exclude: [...neverTests, ...needServers],
+          // None of them takes long by itself; on a machine that is busy all of them may.
+          testTimeout: 20_000,
+          hookTimeout: 60_000,
+        },
+      },
       {
         extends: true,
         test: {

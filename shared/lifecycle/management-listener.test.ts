@@ -4,8 +4,10 @@ import { expect, it, onTestFinished } from 'vitest';
 import { openManagementListener } from './management-listener.ts';
 import { Readiness } from './readiness.ts';
 
+const metrics = { contentType: 'text/plain; version=0.0.4', text: async () => 'switchyard_fences_total 0\n' };
+
 async function open(readiness = new Readiness(), port = 0) {
-  const listener = await openManagementListener({ host: '127.0.0.1', port, readiness });
+  const listener = await openManagementListener({ host: '127.0.0.1', port, readiness, metrics });
   onTestFinished(() => listener.stop());
   return listener;
 }
@@ -13,14 +15,15 @@ async function open(readiness = new Readiness(), port = 0) {
 it('names the setting when its port is taken', async () => {
   const { url } = await open();
 
-  await expect(openManagementListener({ host: '127.0.0.1', port: Number(new URL(url).port), readiness: new Readiness() })).rejects.toMatchObject({
+  await expect(openManagementListener({ host: '127.0.0.1', port: Number(new URL(url).port), readiness: new Readiness(), metrics })).rejects.toMatchObject({
     code: 'service.port_taken',
     message: expect.stringContaining('MANAGEMENT_PORT'),
   });
 });
 
 it.each([
-  ['GET', '/metrics'],
+  ['POST', '/metrics'],
+  ['GET', '/metrics/all'],
   ['GET', '/'],
   ['POST', '/ready'],
 ])('has nothing for %s %s', async (method, path) => {
@@ -46,8 +49,15 @@ it('is live from the beginning, and ready once the process is', async () => {
   expect(await get('/live')).toEqual([200, { status: 'ok' }]);
 });
 
+it('DESIGN 2: tells the numbers of its process at /metrics', async () => {
+  const { url } = await open();
+  const response = await fetch(`${url}/metrics`);
+
+  expect([response.status, response.headers.get('content-type'), await response.text()]).toEqual([200, metrics.contentType, await metrics.text()]);
+});
+
 it('stops although somebody holds a connection open', async () => {
-  const listener = await openManagementListener({ host: '127.0.0.1', port: 0, readiness: new Readiness() });
+  const listener = await openManagementListener({ host: '127.0.0.1', port: 0, readiness: new Readiness(), metrics });
   const socket = connect(Number(new URL(listener.url).port), '127.0.0.1');
   await once(socket, 'connect');
   socket.resume();

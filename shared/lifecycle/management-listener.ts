@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
+import type { MetricsRegistry } from '../telemetry/open-metrics.ts';
 import type { Readiness } from './readiness.ts';
 
 /** Probes are short and few: more connections than this come from somebody else. */
@@ -18,18 +19,19 @@ export interface ManagementListenerDeps {
   /** 0 takes any free one. */
   port: number;
   readiness: Readiness;
+  metrics: Pick<MetricsRegistry, 'contentType' | 'text'>;
 }
 
 /**
  * A listener for those who run the process, apart from the public port: `GET /live` says that it runs, `GET /ready` whether it can work
- * (200 or 503, with what is missing). No key is asked for and nothing secret is told.
+ * (200 or 503, with what is missing), `GET /metrics` its numbers for Prometheus. No key is asked for and nothing secret is told.
  * @throws `service.port_taken`
  */
-export async function openManagementListener({ host, port, readiness }: ManagementListenerDeps): Promise<ManagementListener> {
+export async function openManagementListener({ host, port, readiness, metrics }: ManagementListenerDeps): Promise<ManagementListener> {
   const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1_000 });
   server.maxConnections = MAX_CONNECTIONS;
   server.on('request', (request, response) => {
-    answer(request, response, readiness).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
+    answer(request, response, { readiness, metrics }).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) => {
@@ -51,7 +53,11 @@ export async function openManagementListener({ host, port, readiness }: Manageme
   };
 }
 
-async function answer(request: IncomingMessage, response: ServerResponse, readiness: Readiness): Promise<void> {
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { readiness, metrics }: Pick<ManagementListenerDeps, 'readiness' | 'metrics'>,
+): Promise<void> {
   request.resume(); // nobody reads a body
   const [path] = (request.url ?? '/').split('?');
   const isRead = request.method === 'GET' || request.method === 'HEAD';
@@ -59,6 +65,11 @@ async function answer(request: IncomingMessage, response: ServerResponse, readin
   if (isRead && path === '/ready') {
     const report = await readiness.report();
     return send(response, report.status === 'ready' ? 200 : 503, report);
+  }
+  if (isRead && path === '/metrics') {
+    const text = await metrics.text();
+    response.writeHead(200, { 'content-type': metrics.contentType, 'cache-control': 'no-store' }).end(text);
+    return;
   }
   send(response, 404, { error: 'there is nothing at this address' });
 }

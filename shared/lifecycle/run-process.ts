@@ -3,6 +3,8 @@ import type { ProcessConfig } from '../config/process-config.ts';
 import type { Environment } from '../config/secret-ref.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { createLog, type Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { type MetricsRegistry, openMetrics } from '../telemetry/open-metrics.ts';
 import { maskUrl } from '../telemetry/redact.ts';
 import { boot, type Step } from './boot.ts';
 import { exitOnFault } from './exit-on-fault.ts';
@@ -25,6 +27,8 @@ interface Starting<Config> {
   config: Config;
   environment: Environment;
   log: Log;
+  /** What the service tells at `/metrics`. */
+  metrics: Metrics;
   /** For every step that waits for something outside this process. */
   step: Step;
   /** For everything that is opened, in the order in which it is. */
@@ -52,12 +56,17 @@ interface ServiceProcess<Config extends ProcessConfig> {
 export async function runProcess<Config extends ProcessConfig>(service: ServiceProcess<Config>): Promise<never> {
   try {
     const config = service.parseConfig(process.env, process.argv.slice(2));
-    const log = createLog({ level: config.logLevel, service: service.name });
+    const metrics = openMetrics();
+    const onDrop = () => metrics.add('telemetryDropped', { kind: 'log_lines' });
+    const log = createLog({ level: config.logLevel, service: service.name, onDrop });
     exitOnFault(log);
     const releasers = new Releasers(log);
     const readiness = new Readiness({ log });
-    await startUp(service, { config, log, releasers, readiness });
-    const signal = await stopSignal();
+    const facts = await startUp(service, { config, log, metrics, releasers, readiness });
+    // Listened for before anybody is told that this process is ready: who hears it may ask it to stop at once.
+    const stopped = stopSignal();
+    if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
+    const signal = await stopped;
     log.info({ signal }, 'stopping: finishing what is in hand');
     readiness.drain();
     await releasers.releaseAll({ timeoutMs: config.drainTimeoutMs + RELEASE_MARGIN_MS });
@@ -72,21 +81,24 @@ export async function runProcess<Config extends ProcessConfig>(service: ServiceP
 interface Life<Config> {
   config: Config;
   log: Log;
+  metrics: MetricsRegistry;
   releasers: Releasers;
   readiness: Readiness;
 }
 
-async function startUp<Config extends ProcessConfig>(service: ServiceProcess<Config>, { config, log, releasers, readiness }: Life<Config>): Promise<void> {
+/** @returns what a process that waits for this one is told */
+async function startUp<Config extends ProcessConfig>(service: ServiceProcess<Config>, life: Life<Config>): Promise<object> {
+  const { config, log, metrics, releasers, readiness } = life;
   try {
     // Counted from the start of the process, of which loading the program was the first part.
-    await boot(BOOT_LIMIT_MS - performance.now(), async (step) => {
-      const management = await openManagementListener({ ...config.management, readiness });
+    return await boot(BOOT_LIMIT_MS - performance.now(), async (step) => {
+      const management = await openManagementListener({ ...config.management, readiness, metrics });
       releasers.add('management listener', () => management.stop());
-      const { url, checks } = await service.start({ config, environment: process.env, log, step, releasers });
+      const { url, checks } = await service.start({ config, environment: process.env, log, metrics, step, releasers });
       readiness.booted(checks);
       const facts = { pid: process.pid, service: service.name, ...(url === null ? {} : { url }), managementUrl: management.url };
-      if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
       log.info({ url, management_url: management.url, boot_ms: Math.round(performance.now()) }, 'ready');
+      return facts;
     });
   } catch (error) {
     const closed = releasers.releaseAll({ timeoutMs: CLOSE_AFTER_FAILED_BOOT_MS });
