@@ -107,6 +107,8 @@ export interface WorkQueue {
    * item leaves it to be delivered again when the lease lapses.
    */
   consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription;
+  /** How many items of each kind are stored and not yet settled, those in hand included. One question, for those who watch. */
+  depths(): Promise<Record<WorkKind, number>>;
 }
 
 export interface ConsumeOptions {

@@ -32,6 +32,7 @@ function innerBus() {
         held.consume = handler;
         return subscription;
       },
+      depths: async () => ({ 'router.turn': 0, 'router.call': appended.length, tool: 0, delivery: 0 }),
     },
     notices: { publish: () => {}, subscribe: () => subscription },
     tokens: { publish: () => {}, subscribe: () => subscription, replay: async () => [] },

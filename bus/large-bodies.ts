@@ -122,6 +122,7 @@ function workOver(bus: Bus): WorkQueue {
         if (body === null) return item.term('the blob that held its body is gone');
         return handler(withBody(item, body));
       }),
+    depths: () => bus.work.depths(),
   };
 }
 

@@ -106,7 +106,7 @@ describe('the services', () => {
 
     it.each(ourServices)('%s, with the code’s own answers', async (name) => {
       const readiness = new Readiness();
-      const listener = await openManagementListener({ host: '127.0.0.1', port: 0, readiness });
+      const listener = await openManagementListener({ host: '127.0.0.1', port: 0, readiness, metrics: { contentType: 'text/plain', text: async () => '' } });
       opened.push(listener);
       const [how, node, flag, script = ''] = serviceOf(name).healthcheck?.test ?? [];
       const ask = () => exitCodeOf(script.replaceAll('$$', '$'), { MANAGEMENT_PORT: new URL(listener.url).port });

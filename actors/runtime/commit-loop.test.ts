@@ -4,6 +4,7 @@ import { partitionOf } from '#bus/partition.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
+import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { CommitLoop } from './commit-loop.ts';
 import { commitStatement } from './commit-statement.ts';
 import { Mailbox } from './mailbox.ts';
@@ -44,7 +45,7 @@ function loopOn(database: Database): CommitLoop {
     fail: () => {},
   });
   return new CommitLoop({
-    ...{ database, outbox, clock: systemClock, log: silentLog, snapshots: new Snapshots(database), timers: new Timers(systemClock, () => {}) },
+    ...{ database, outbox, clock: systemClock, log: silentLog, metrics: noMetrics, snapshots: new Snapshots(database), timers: new Timers(systemClock, () => {}) },
     runFacts: new RunFactsReader({ database, bundleOf: () => expect.fail('there are no runs'), log: silentLog }),
     settings: { coalesceMs: 0, turnTimeoutMs: 1_000 },
     greetingOf: async () => null,

@@ -5,7 +5,8 @@ import { traceId, ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { isPassingFault, sqlStateOf } from '#shared/storage/passing-fault.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { CommitPlan } from './commit-plan.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
+import type { CommitPlan, EndedWork, Ending } from './commit-plan.ts';
 import { commitParameters, commitStatement } from './commit-statement.ts';
 import type { Entry, Mailbox } from './mailbox.ts';
 import type { Outbox } from './outbox.ts';
@@ -26,6 +27,7 @@ export interface CommitLoopDeps {
   database: Database;
   clock: Clock;
   log: Log;
+  metrics: Metrics;
   snapshots: Snapshots;
   timers: Timers;
   outbox: Outbox;
@@ -33,6 +35,8 @@ export interface CommitLoopDeps {
   settings: { coalesceMs: number; turnTimeoutMs: number };
   /** The greeting of a bundle, null when it has none. */
   greetingOf(bundleHash: string): Promise<string | null>;
+  /** Hears of every turn and run whose end is stored. Returns at once. */
+  onEnded?(ended: EndedWork): void;
 }
 
 type Outcome = { kind: 'committed'; owned: ReadonlySet<number> } | { kind: 'repeated' | 'refused'; error: unknown };
@@ -49,6 +53,8 @@ export class CommitLoop {
   #inHand: Promise<void> = Promise.resolve();
   #flushRows = false;
   #stopped = false;
+  /** Nothing is tried again any more. */
+  #aborted = false;
   /** Where the next batch begins, so that no partition starves. */
   #round = 0;
 
@@ -117,11 +123,18 @@ export class CommitLoop {
   async stop(): Promise<void> {
     await Promise.all(this.mailboxes.map((mailbox) => mailbox.stopReading()));
     if (this.#deps.outbox.hasDone) this.flushRows();
-    while (this.#running !== null || this.#hasWork()) {
+    while (!this.#aborted && (this.#running !== null || this.#hasWork())) {
       this.kick();
       await this.#running;
     }
     this.#stopped = true;
+  }
+
+  /** Stores nothing any more, not even what is in hand: a database that is away would keep the loop trying for ever. */
+  abort(why: string): void {
+    this.#stopped = true;
+    this.#aborted = true;
+    this.drop(this.partitions, why);
   }
 
   #hasWork(): boolean {
@@ -147,6 +160,7 @@ export class CommitLoop {
       const share = Math.ceil((MAX_BATCH - batch.length) / (waiting.length - n));
       batch.push(...(waiting[(this.#round + n) % waiting.length] as Mailbox).take(share));
     }
+    if (batch.length > 0) this.#deps.metrics.observe('commitCommands', {}, batch.length);
     return batch;
   }
 
@@ -165,7 +179,7 @@ export class CommitLoop {
     }
     const [culprit] = batch;
     if (culprit === undefined) throw outcome.error;
-    this.#deps.log.error({ err: outcome.error, command_id: nameOf(culprit.entry) }, 'a command could not be stored');
+    this.#deps.log.error({ err: outcome.error, command_id: nameOf(culprit.entry), session_id: culprit.command?.sessionId }, 'a command could not be stored');
     const burial = 'error' in input ? outcome : await this.#execute(planBurial(culprit, outcome.error, input));
     // Not even the dead letter can be stored: to go on would lose the command in silence.
     if (burial.kind !== 'committed') this.#giveUp([culprit.entry.claim.partition], burial.error);
@@ -257,16 +271,31 @@ export class CommitLoop {
     const parameters = commitParameters(plan);
     for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
       try {
-        const { rows } = await this.#deps.database.query<{ owned: number[] }>(commitStatement, parameters);
+        const { rows } = await this.#measured(() => this.#deps.database.query<{ owned: number[] }>(commitStatement, parameters));
         return { kind: 'committed', owned: new Set(rows[0]?.owned ?? []) };
       } catch (error) {
         if (sqlStateOf(error) === '23505') return { kind: 'repeated', error };
         if (!isPassingFault(error)) return { kind: 'refused', error };
         this.#deps.log.warn({ err: error }, 'the outcome of a commit is not known');
-        await pause(pauseMs);
+        await this.#pause(pauseMs);
         const owned = await this.#patiently(() => this.#readBack(plan));
         if (owned !== null) return { kind: 'committed', owned };
       }
+    }
+  }
+
+  async #measured<Result>(commit: () => Promise<Result>): Promise<Result> {
+    const { metrics } = this.#deps;
+    const beganAtMs = performance.now();
+    let outcome: 'committed' | 'repeated' | 'refused' | 'unknown' = 'committed';
+    try {
+      return await commit();
+    } catch (error) {
+      outcome = sqlStateOf(error) === '23505' ? 'repeated' : isPassingFault(error) ? 'unknown' : 'refused';
+      throw error;
+    } finally {
+      metrics.observe('commitSeconds', {}, (performance.now() - beganAtMs) / 1_000);
+      metrics.add('commits', { outcome });
     }
   }
 
@@ -319,8 +348,21 @@ export class CommitLoop {
       else this.#deps.timers.arm(timer);
     }
     this.#deps.outbox.release(plan, held);
-    for (const { partition, what, fields } of plan.after.milestones) if (held.has(partition)) this.#deps.log.info(fields, what);
+    this.#tellOf(plan, held);
+    if (lost.length > 0) this.#deps.metrics.add('fences', {}, lost.length);
     if (lost.length > 0) this.#giveUp(lost, new Error('another host owns the partition'));
+  }
+
+  /** What is stored now, for those who watch. */
+  #tellOf({ after, deadLetters }: CommitPlan, held: ReadonlySet<number>): void {
+    const { log, metrics } = this.#deps;
+    for (const { partition, what, fields, end } of after.milestones) {
+      if (!held.has(partition)) continue;
+      log.info(end === null ? fields : { ...fields, outcome: end.outcome, duration_ms: end.durationMs }, what);
+      if (end !== null) countEnd(metrics, end);
+    }
+    for (const ended of after.ended) if (held.has(ended.partition)) this.#deps.onEnded?.(ended);
+    for (const { partition, source } of deadLetters) if (held.has(partition)) metrics.add('deadLetters', { source });
   }
 
   #giveUp(partitions: readonly number[], error: unknown): void {
@@ -348,12 +390,20 @@ export class CommitLoop {
       } catch (error) {
         if (!isPassingFault(error)) throw error;
         this.#deps.log.warn({ err: error }, 'the database can not be read yet');
-        await pause(pauseMs);
+        await this.#pause(pauseMs);
       }
     }
   }
+
+  /** Before something is tried again. @throws when nothing is to be tried any more */
+  async #pause(ms: number): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    if (this.#aborted) throw new Error('the host has stopped');
+  }
 }
 
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
+function countEnd(metrics: Metrics, end: Ending): void {
+  if (end.of === 'run') metrics.add('runs', { outcome: end.outcome });
+  else metrics.add('turns', { outcome: end.outcome });
+  metrics.observe(end.of === 'run' ? 'runSeconds' : 'turnSeconds', {}, end.durationMs / 1_000);
 }

@@ -13,8 +13,39 @@ export interface AfterCommit {
   /** Calls whose workers are told to stop. */
   aborts: { partition: number; callId: string }[];
   /** What happened, for the log: ids, never texts. */
-  milestones: { partition: number; what: 'a turn began' | 'a turn ended' | 'a run began' | 'a run ended'; fields: Record<string, string> }[];
+  milestones: {
+    partition: number;
+    what: 'a turn began' | 'a turn ended' | 'a run began' | 'a run ended';
+    fields: Record<string, string>;
+    end: Ending | null;
+  }[];
+  /** What is over, for traces. */
+  ended: EndedWork[];
 }
+
+/** A turn or a run that is over, as traces tell of it. */
+export interface EndedWork {
+  partition: number;
+  kind: 'turn' | 'run';
+  /** The turn's or the run's. */
+  id: string;
+  sessionId: string;
+  /** Null for a turn. */
+  routineId: string | null;
+  bundleHash: string;
+  /** `traceparent` of what asked for it. */
+  parent: string | null;
+  startedAtMs: number;
+  endedAtMs: number;
+  outcome: string;
+}
+
+/** How a turn or a run ended, and how long it took. */
+export type Ending = { durationMs: number } & (
+  | { of: 'turn'; outcome: 'completed' | 'failed' | 'cancelled' }
+  /** The outcome of a run that failed is the code of its error. */
+  | { of: 'run'; outcome: string }
+);
 
 export type EffectState = 'open' | 'done' | 'superseded';
 
@@ -71,7 +102,7 @@ export class CommitPlan {
   readonly deliveries = new Map<string, DeliveryRow>();
   readonly deliveryStates = new Map<string, { partition: number; state: 'delivered' | 'dead' }>();
   readonly deadLetters: DeadLetter[] = [];
-  readonly after: AfterCommit = { answers: [], notices: new Map(), aborts: [], milestones: [] };
+  readonly after: AfterCommit = { answers: [], notices: new Map(), aborts: [], milestones: [], ended: [] };
   #events: { partition: number; sessionId: string; event: ConversationEvent; text: string }[] = [];
   #steps: { partition: number; sessionId: string; runId: string; seq: number; message: StepMessage }[] = [];
 

@@ -1,4 +1,5 @@
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
+import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import type { RunProgress } from './commit-plan.ts';
 import type { Draft } from './draft.ts';
 import type { RunFacts } from './surroundings.ts';
@@ -21,18 +22,23 @@ export function isDeliveryCommand(command: SessionCommand): command is DeliveryC
   return command.type === 'delivery.reported' || command.type === 'delivery.due' || (command.type === 'effect.overdue' && command.kind === 'delivery');
 }
 
-/** @returns whether the delivery is settled by it */
-export function settleDelivery(draft: Draft, command: DeliveryCommand): boolean {
+/**
+ * @param wasSuperseded whether a round was given up, by an earlier commit or by an earlier command of this one
+ * @returns whether the delivery is settled by it
+ */
+export function settleDelivery(draft: Draft, command: DeliveryCommand, wasSuperseded: (effectId: string) => boolean): boolean {
   switch (command.type) {
     case 'delivery.reported':
+      // One that was given up has its successor already: a second chain of rounds would post beside it.
+      if (command.outcome === 'failed' && wasSuperseded(command.callId)) return false;
       return settleReport(draft, command);
     case 'delivery.due':
-      openRound(draft, command.deliveryId);
+      openRound(draft, command.deliveryId, command.traceparent);
       return false;
     case 'effect.overdue':
       // The item was lost with its stream, or its worker with its report: attempts are counted in the row, so another round is no attempt too many.
       draft.closeEffect(command.callId, 'superseded');
-      openRound(draft, command.turnId);
+      openRound(draft, command.turnId, command.traceparent);
       return false;
   }
 }
@@ -62,10 +68,10 @@ function pauseMs(draft: Draft, attempts: number, retryAfterMs: number | null): n
 }
 
 /** Asks a worker to post the delivery once more. */
-function openRound(draft: Draft, deliveryId: string): void {
+function openRound(draft: Draft, deliveryId: string, traceparent: string | null): void {
   const id = `${deliveryId}-${draft.surroundings.newId()}`;
   const deadlineAtMs = draft.atMs + ROUND_MS;
-  draft.openEffect(id, deliveryId, { kind: 'delivery', inputs: { deliveryId, deadlineAtMs, traceparent: draft.command.traceparent } });
+  draft.openEffect(id, deliveryId, { kind: 'delivery', inputs: { deliveryId, deadlineAtMs, traceparent } });
   draft.arm(overdueKeyOf(id), deadlineAtMs + ROUND_GRACE_MS, { type: 'effect.overdue', callId: id, turnId: deliveryId, kind: 'delivery' });
 }
 
@@ -94,6 +100,7 @@ export function callBack(draft: Draft, facts: RunFacts, { state, output, error, 
     origin_service: 'agent-server',
   };
   const deliveryId = `${facts.id}-callback`;
+  const traceparent = contextBelow(facts.traceparent, facts.id);
   const row = {
     partition,
     id: deliveryId,
@@ -104,10 +111,10 @@ export function callBack(draft: Draft, facts: RunFacts, { state, output, error, 
     bundleHash: facts.bundleHash,
     idempotencyKey,
     traceId: facts.traceId,
-    traceparent: facts.traceparent,
+    traceparent,
     body: JSON.stringify(payload),
     createdAtMs,
   };
   draft.write((plan) => plan.deliveries.set(deliveryId, row));
-  openRound(draft, deliveryId);
+  openRound(draft, deliveryId, traceparent);
 }

@@ -7,7 +7,7 @@ import type { RunContext } from '../run/types.ts';
 import { sessionMachine } from '../session/machine.ts';
 import type { SessionContext } from '../session/types.ts';
 import type { TurnContext } from '../turn/types.ts';
-import type { AfterCommit, CommitPlan } from './commit-plan.ts';
+import type { AfterCommit, CommitPlan, EndedWork, Ending } from './commit-plan.ts';
 import type { EffectContent } from './effects.ts';
 import type { MachineState, RunFrame, SessionState, TurnFrame } from './snapshots.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -97,10 +97,16 @@ export class Draft {
     return event;
   }
 
-  /** Something for the log, once it is stored. */
-  note(what: AfterCommit['milestones'][number]['what'], ids: Record<string, string>): void {
+  /** Something for the log, once it is stored. @param end null when nothing ends by it */
+  note(what: AfterCommit['milestones'][number]['what'], ids: Record<string, string>, end: Ending | null = null): void {
     const { partition, sessionId } = this;
-    this.write((plan) => plan.after.milestones.push({ partition, what, fields: { session_id: sessionId, ...ids } }));
+    this.write((plan) => plan.after.milestones.push({ partition, what, fields: { session_id: sessionId, ...ids }, end }));
+  }
+
+  /** A turn or a run is over, for traces, once it is stored. */
+  tellEnd(work: Omit<EndedWork, 'partition' | 'sessionId' | 'endedAtMs'>): void {
+    const { partition, sessionId, atMs: endedAtMs } = this;
+    this.write((plan) => plan.after.ended.push({ ...work, partition, sessionId, endedAtMs }));
   }
 
   openEffect(id: string, turnId: string, content: EffectContent): void {
@@ -147,8 +153,8 @@ const freshSession: MachineState<SessionContext> = (() => {
 /** The context of a session that is not there any more. */
 export const emptyContext = freshSession.context;
 
-function frameOf({ traceId, bundleHash, traceparent }: TurnFrame): TurnFrame {
-  return { traceId, bundleHash, traceparent };
+function frameOf({ traceId, bundleHash, traceparent, startedAtMs }: TurnFrame): TurnFrame {
+  return { traceId, bundleHash, traceparent, ...(startedAtMs === undefined ? {} : { startedAtMs }) };
 }
 
 function runFrameOf(frame: RunFrame): RunFrame {

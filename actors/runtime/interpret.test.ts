@@ -291,6 +291,7 @@ class World {
       },
       runOf: () => null,
       isSettled: () => false,
+      isSuperseded: () => false,
       toolsOf: () => null,
       stagedOf: () => new Map(),
       chance: () => 0.5,

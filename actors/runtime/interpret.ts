@@ -3,11 +3,13 @@ import type { Answer, CommandOf, SessionCommand } from '#bus/messages/session.ts
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import type { Failure } from '#shared/errors/switchyard-error.ts';
+import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import { sessionMachine } from '../session/machine.ts';
+import { patchProblem, patchRecord } from '../session/patch-record.ts';
 import type { SessionActions, SessionEvent } from '../session/types.ts';
 import { turnMachine } from '../turn/machine.ts';
 import type { TurnActions, TurnEvent } from '../turn/types.ts';
-import type { CommitPlan } from './commit-plan.ts';
+import type { CommitPlan, Ending } from './commit-plan.ts';
 import { isDeliveryCommand, settleDelivery } from './deliveries.ts';
 import { carryOutActions, Draft, emptyContext, type Handlers } from './draft.ts';
 import { RunPart } from './run-part.ts';
@@ -47,12 +49,16 @@ export function failActor(plan: CommitPlan, partition: number, state: SessionSta
 class Application {
   readonly draft: Draft;
   readonly #runPart: RunPart;
+  readonly #wasSuperseded: (effectId: string) => boolean;
+  readonly #isSettled: (runId: string) => boolean;
   /** The event that the command itself put into the log. */
   #posted: ConversationEvent | null = null;
   #answer: Answer | null = null;
 
   constructor(plan: CommitPlan, partition: number, state: SessionState | null, command: SessionCommand, surroundings: Surroundings) {
     this.draft = new Draft(partition, state, command, surroundings);
+    this.#wasSuperseded = (id) => plan.effectStates.get(id)?.state === 'superseded' || surroundings.isSuperseded(id);
+    this.#isSettled = (id) => (plan.runs.get(id)?.completedAtMs ?? null) !== null || surroundings.isSettled(id);
     this.#runPart = new RunPart(this.draft, {
       stagedEarlier: plan.steps,
       onSettled: (runId) => this.#tellSession({ type: 'run.settled', runId }),
@@ -64,7 +70,7 @@ class Application {
     const { draft } = this;
     const { command } = draft;
     if (isDeliveryCommand(command)) {
-      const isOver = settleDelivery(draft, command);
+      const isOver = settleDelivery(draft, command, this.#wasSuperseded);
       if (isOver) this.#tellSession({ type: 'deliveries.settled' });
       return null;
     }
@@ -84,10 +90,12 @@ class Application {
 
   /** Null for what concerns nobody any more. */
   #eventOf(command: SessionCommand): SessionEvent | null {
-    const { surroundings, run } = this.draft;
+    const { surroundings, run, record } = this.draft;
     switch (command.type) {
       case 'session.create':
         return { type: command.type, command, greeting: surroundings.greetingOf(command.bundleHash) };
+      case 'session.patch':
+        return { type: command.type, command, problem: record === null ? null : patchProblem(record, command) };
       case 'session.delete':
         return { type: command.type };
       case 'message.post': {
@@ -100,7 +108,7 @@ class Application {
         return facts === null || surroundings.isSettled(command.runId) ? null : { type: command.type, runId: command.runId, ephemeral: facts.ephemeral };
       }
       case 'run.deadline':
-        return { type: 'run.expired', runId: command.turnId, event: command };
+        return this.#isSettled(command.turnId) ? null : { type: 'run.expired', runId: command.turnId, event: command };
       case 'turn.deadline':
         return { type: 'turn.result', event: command };
       case 'call.completed':
@@ -135,6 +143,10 @@ class Application {
     open: ({ command }) => {
       this.draft.record = recordOf(command, this.draft.atMs);
     },
+    change: ({ command }) => {
+      const { draft } = this;
+      if (draft.record !== null) draft.record = { ...patchRecord(draft.record, command), updated_at: new Date(draft.atMs).toISOString() };
+    },
     openForRun: ({ runId }) => {
       this.draft.record = this.#runPart.recordFor(runId);
     },
@@ -142,7 +154,7 @@ class Application {
       this.#posted = this.draft.append(content, { source, metadata, traceId: this.#traceIdOf(trace), id: null });
     },
     beginTurn: ({ traceId, bundleHash, traceparent }) => {
-      this.draft.turnFrame = { traceId, bundleHash, traceparent };
+      this.draft.turnFrame = { traceId, bundleHash, traceparent, startedAtMs: this.draft.atMs };
     },
     runTurn: () => {
       const { draft } = this;
@@ -179,14 +191,21 @@ class Application {
   #tellTurn(event: TurnEvent): void {
     const { draft } = this;
     if (draft.turn === null) return;
-    const { turnId } = draft.turn.context;
+    const { turnId, deadlineAtMs } = draft.turn.context;
     const [next, actions] = transition(turnMachine, turnMachine.resolveState(draft.turn), event);
     draft.turn = { value: next.value, context: next.context };
     carryOutActions(this.#turnActions, actions);
     // A result that changed something was the one waited for.
     if ('callId' in event && actions.length > 0) draft.closeEffect(event.callId, 'done');
     if (next.status !== 'done') return;
-    draft.note('a turn ended', { turn_id: turnId, trace_id: draft.turnFrame?.traceId ?? '', outcome: next.value });
+    const { atMs, turnTimeoutMs } = draft.surroundings;
+    const outcome = next.value === 'completed' || next.value === 'cancelled' ? next.value : 'failed';
+    const end: Ending = { of: 'turn', outcome, durationMs: atMs - (deadlineAtMs - turnTimeoutMs) };
+    draft.note('a turn ended', { turn_id: turnId, trace_id: draft.turnFrame?.traceId ?? '' }, end);
+    if (draft.turnFrame !== null) {
+      const { bundleHash, traceparent: parent, startedAtMs = atMs } = draft.turnFrame;
+      draft.tellEnd({ kind: 'turn', id: turnId, routineId: null, bundleHash, parent, startedAtMs, outcome });
+    }
     draft.turn = null;
     this.#tellSession({ type: 'turn.settled', turnId });
   }
@@ -199,9 +218,11 @@ class Application {
     effect: ({ kind, id, deadlineAtMs }) => {
       const { draft } = this;
       if (draft.turnFrame === null || draft.turn === null) throw new TypeError('an effect outside a turn');
-      const { bundleHash, traceparent } = draft.turnFrame;
+      const { bundleHash } = draft.turnFrame;
+      const { turnId } = draft.turn.context;
+      const traceparent = contextBelow(draft.turnFrame.traceparent, turnId);
       const inputs = { template: 'compose@1' as const, bundleHash, upToOffset: draft.head - 1, deadlineAtMs, traceparent };
-      draft.openEffect(id, draft.turn.context.turnId, { kind, inputs });
+      draft.openEffect(id, turnId, { kind, inputs });
     },
     supersede: ({ id }) => this.draft.closeEffect(id, 'superseded'),
     timer: ({ key, atMs }) => {

@@ -25,7 +25,11 @@ const MAX_WAITING = 512;
 export class Mailbox {
   readonly claim: PartitionClaim;
   readonly #entries: Entry[] = [];
+  /** Since when each of them waits, by `performance.now()`. */
+  readonly #since: number[] = [];
   readonly #onEntry: () => void;
+  /** Starts that wait here. They are looked for every few seconds, and may wait for longer. */
+  readonly #starts = new Set<string>();
   #reader: Subscription | null = null;
   #lastSequence: number;
   #roomWaiter: (() => void) | null = null;
@@ -52,11 +56,20 @@ export class Mailbox {
     return this.#entries.length;
   }
 
+  /** How long the oldest entry has waited here; 0 when none does. */
+  get oldestAgeMs(): number {
+    return this.#since[0] === undefined ? 0 : performance.now() - this.#since[0];
+  }
+
+  /** A timer is handed on once for each time that it is armed, so no more wait here than the partition has armed. */
   fire({ key, command }: DueTimer): void {
     this.#push({ kind: 'timer', key, command });
   }
 
+  /** Takes a start in that does not wait here already. */
   start(command: string): void {
+    if (this.#closed || this.#starts.has(command)) return;
+    this.#starts.add(command);
     this.#push({ kind: 'start', command });
   }
 
@@ -68,6 +81,8 @@ export class Mailbox {
   /** Takes the oldest entries out, at most `count`. */
   take(count: number): Entry[] {
     const taken = this.#entries.splice(0, count);
+    this.#since.splice(0, count);
+    for (const entry of taken) if (entry.kind === 'start') this.#starts.delete(entry.command);
     if (this.#entries.length < MAX_WAITING) this.#makeRoom();
     return taken;
   }
@@ -84,21 +99,26 @@ export class Mailbox {
   async abandon(): Promise<void> {
     this.#closed = true;
     this.#entries.length = 0;
+    this.#since.length = 0;
+    this.#starts.clear();
     await this.stopReading();
   }
 
   #push(content: EntryContent): void {
     if (this.#closed) return;
     this.#entries.push({ ...content, claim: this.claim });
+    this.#since.push(performance.now());
     this.#onEntry();
   }
 
   async #take(commands: StoredCommand[]): Promise<void> {
+    const nowMs = performance.now();
     for (const stored of commands) {
       // A reader that lost its place may begin again a little earlier.
       if (this.#closed || stored.sequence <= this.#lastSequence) continue;
       this.#lastSequence = stored.sequence;
       this.#entries.push({ kind: 'command', stored, claim: this.claim });
+      this.#since.push(nowMs);
     }
     this.#onEntry();
     if (this.#entries.length < MAX_WAITING || this.#reader === null) return;

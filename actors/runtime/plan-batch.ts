@@ -2,6 +2,7 @@ import type { Answer, SessionCommand } from '#bus/messages/session.ts';
 import { sessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import { CommitPlan } from './commit-plan.ts';
 import { applyCommand, failActor } from './interpret.ts';
 import type { Entry } from './mailbox.ts';
@@ -131,7 +132,7 @@ function apply(plan: CommitPlan, parsed: Parsed, command: SessionCommand, input:
   try {
     answer = applyCommand(plan, partition, stateOf(plan, sessionId, input), command, input.surroundings);
   } catch (error) {
-    input.log.error({ err: error, session_id: sessionId, command: command.type }, 'a command could not be applied');
+    input.log.error({ err: error, session_id: sessionId, command_id: commandId, trace_id: traceIdIn(command.traceparent), command: command.type }, 'a command could not be applied');
     bury(plan, parsed, reasonOf(error));
     failActorOf(plan, partition, command, input);
     answer = NOT_APPLIED;

@@ -2,9 +2,12 @@ import type { CommandLog } from '#bus/bus.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Mailbox } from './mailbox.ts';
+import { sweep } from './sweep.ts';
 
 /** How often the log is freed of what has been applied. */
 const PURGE_EVERY_MS = 10_000;
+/** How often rows that nothing needs any more are looked for, at most. */
+const SWEEP_EVERY_MS = 10_000;
 /** The host that owns it purges for all. */
 const PURGING_PARTITION = 0;
 
@@ -20,13 +23,21 @@ export interface PurgeDeps {
 
 /**
  * Keeps the command log short: everything below the lowest cursor is applied and may go. A partition without commands would hold its
- * cursor, and with it the whole log, so its cursor is moved along.
+ * cursor, and with it the whole log, so its cursor is moved along. The host that purges also sweeps what workers leave in the database.
  */
 export function startPurging(deps: PurgeDeps): { stop(): Promise<void> } {
   let running: Promise<void> | null = null;
+  let sweptAtMs = Number.NEGATIVE_INFINITY;
+  const sweepNowAndThen = async () => {
+    if (!isPurging(deps) || performance.now() - sweptAtMs < SWEEP_EVERY_MS) return;
+    sweptAtMs = performance.now();
+    await sweep(deps.database);
+  };
   const timer = setInterval(() => {
     running ??= round(deps)
       .catch((error: unknown) => deps.log.warn({ err: error }, 'the command log could not be purged; it is tried again'))
+      .then(sweepNowAndThen)
+      .catch((error: unknown) => deps.log.warn({ err: error }, 'rows that nothing needs could not be swept; it is tried again'))
       .finally(() => {
         running = null;
       });
@@ -39,10 +50,14 @@ export function startPurging(deps: PurgeDeps): { stop(): Promise<void> } {
   };
 }
 
+function isPurging({ mailboxes }: PurgeDeps): boolean {
+  return mailboxes().some(({ claim }) => claim.partition === PURGING_PARTITION);
+}
+
 /** What it moves along now is purged by the next. */
 async function round(deps: PurgeDeps): Promise<void> {
   const mailboxes = deps.mailboxes();
-  if (mailboxes.some(({ claim }) => claim.partition === PURGING_PARTITION)) await purge(deps);
+  if (isPurging(deps)) await purge(deps);
   if (mailboxes.length > 0) await moveIdleCursors(deps.commands, mailboxes);
 }
 

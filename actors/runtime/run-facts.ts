@@ -66,6 +66,13 @@ export class RunFactsReader {
     return new Set(rows.map((row) => row.id));
   }
 
+  /** Those of the effects that were given up. */
+  async superseded(effectIds: readonly string[]): Promise<Set<string>> {
+    if (effectIds.length === 0) return new Set();
+    const { rows } = await this.#deps.database.query<{ id: string }>(SELECT_SUPERSEDED, [effectIds]);
+    return new Set(rows.map((row) => row.id));
+  }
+
   /** Those of the tool lists that are stored. */
   async lists(hashes: ReadonlySet<string>): Promise<Map<string, readonly ListedTool[]>> {
     if (hashes.size === 0) return new Map();
@@ -150,9 +157,10 @@ export async function readRunFacts(
   reader: RunFactsReader,
   commands: readonly SessionCommand[],
   states: ReadonlyMap<string, SessionState | null>,
-): Promise<Pick<Surroundings, 'runOf' | 'isSettled' | 'toolsOf' | 'stagedOf'>> {
-  const starting = commands.flatMap((command) => (command.type === 'run.start' ? [command.runId] : []));
-  const runIds = new Set(starting);
+): Promise<Pick<Surroundings, 'runOf' | 'isSettled' | 'isSuperseded' | 'toolsOf' | 'stagedOf'>> {
+  const named = commands.flatMap((command) => (command.type === 'run.start' ? [command.runId] : command.type === 'run.deadline' ? [command.turnId] : []));
+  const failed = commands.flatMap((command) => (command.type === 'delivery.reported' && command.outcome === 'failed' ? [command.callId] : []));
+  const runIds = new Set(named);
   const hashes = new Set<string>();
   const stagedFrom = new Map<string, number>();
   for (const command of commands) {
@@ -166,10 +174,17 @@ export async function readRunFacts(
     // The answer that asked for the batch, and what has come of it so far.
     if (context.batch.length > 0) stagedFrom.set(context.runId, Math.max(0, context.stepCount - context.batch.length - 1));
   }
-  const [runs, settled, lists, staged] = await Promise.all([reader.runs(runIds), reader.settled(starting), reader.lists(hashes), reader.staged(stagedFrom)]);
+  const [runs, settled, superseded, lists, staged] = await Promise.all([
+    reader.runs(runIds),
+    reader.settled(named),
+    reader.superseded(failed),
+    reader.lists(hashes),
+    reader.staged(stagedFrom),
+  ]);
   return {
     runOf: (runId) => runs.get(runId) ?? null,
     isSettled: (runId) => settled.has(runId),
+    isSuperseded: (effectId) => superseded.has(effectId),
     toolsOf: (hash) => lists.get(hash) ?? null,
     stagedOf: (runId) => staged.get(runId) ?? new Map(),
   };
@@ -206,6 +221,7 @@ const SELECT_RUNS = {
     from runs where id = any($1::text[])`,
 };
 const SELECT_SETTLED = { name: 'settled-runs', text: `select id from runs where id = any($1::text[]) and state in ('succeeded', 'failed')` };
+const SELECT_SUPERSEDED = { name: 'superseded-effects', text: `select id from effects where id = any($1::text[]) and state = 'superseded'` };
 const SELECT_LISTS = { name: 'load-tool-lists', text: 'select hash, tools from tool_lists where hash = any($1::text[])' };
 const SELECT_STAGED = {
   name: 'load-staged',

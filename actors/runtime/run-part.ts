@@ -1,6 +1,7 @@
 import { initialTransition, transition } from 'xstate';
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
+import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import { readRunReply } from '../engine/read-run-reply.ts';
 import { type RunTools, runTools } from '../engine/run-tools.ts';
 import { runMachine } from '../run/machine.ts';
@@ -182,7 +183,10 @@ export class RunPart {
       startedAtMs,
       completedAtMs: draft.atMs,
     };
-    draft.note('a run ended', { run_id: facts.id, trace_id: facts.traceId, outcome: progress.error?.code ?? progress.state });
+    const end = { of: 'run' as const, outcome: progress.error?.code ?? progress.state, durationMs: draft.atMs - startedAtMs };
+    draft.note('a run ended', { run_id: facts.id, trace_id: facts.traceId }, end);
+    const { id, routineId, bundleHash, traceparent: parent } = facts;
+    draft.tellEnd({ kind: 'run', id, routineId, bundleHash, parent, startedAtMs, outcome: progress.error?.code ?? progress.state });
     draft.write((plan) => plan.recordRun(progress));
     callBack(draft, facts, progress);
   }
@@ -190,7 +194,8 @@ export class RunPart {
   #openEffect(effect: RunActions['effect']): void {
     const { runFrame } = this.#draft;
     if (runFrame === null) throw new TypeError('an effect outside a run');
-    const { bundleHash, traceparent, runId } = runFrame;
+    const { bundleHash, runId } = runFrame;
+    const traceparent = contextBelow(runFrame.traceparent, runId);
     const { id, deadlineAtMs } = effect;
     const common = { bundleHash, deadlineAtMs, traceparent };
     switch (effect.kind) {

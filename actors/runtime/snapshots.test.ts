@@ -49,7 +49,7 @@ function session() {
     apply(command: SessionCommand): CommitPlan {
       const surroundings: Surroundings = {
         ...{ atMs: nowMs, coalesceMs: 150, turnTimeoutMs: 180_000, greetingOf: () => null, newId, newTraceId: newId, chance: () => 0 },
-        ...{ runOf: () => null, isSettled: () => false, toolsOf: () => null, stagedOf: () => new Map() },
+        ...{ runOf: () => null, isSettled: () => false, isSuperseded: () => false, toolsOf: () => null, stagedOf: () => new Map() },
       };
       const plan = new CommitPlan();
       applyCommand(plan, 1, state, command, surroundings);

@@ -38,6 +38,8 @@ export interface TurnFrame {
   /** The configuration that the turn began with and ends on. */
   readonly bundleHash: string;
   readonly traceparent: string | null;
+  /** Absent in snapshots of programs that did not need it. */
+  readonly startedAtMs?: number;
 }
 
 /** What the runtime remembers of a run beside its machine. Everything else stands in the run's row. */
@@ -60,7 +62,7 @@ const migrations: ReadonlyMap<number, { to: number; migrate: (stored: Stored) =>
     {
       to: 20_101,
       migrate: ({ session, turn }) => ({
-        session: { value: session.value, context: { ...session.context, ephemeral: false, runId: null, queue: [], wanted: null } },
+        session: { value: session.value, context: { ...session.context, ephemeral: false, isOver: false, runId: null, queue: [], wanted: null } },
         turn,
         run: null,
       }),

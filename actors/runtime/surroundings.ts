@@ -13,8 +13,10 @@ export interface Surroundings {
   greetingOf(bundleHash: string): string | null;
   /** A run that a command of this batch is about, or whose session one is; null when it has no row. */
   runOf(runId: string): RunFacts | null;
-  /** Whether a run that a command of this batch starts was over before the batch. */
+  /** Whether a run that a command of this batch starts, or calls too late, was over before the batch. */
   isSettled(runId: string): boolean;
+  /** Whether an effect whose failure a command of this batch reports was given up before the batch, and another made in its place. */
+  isSuperseded(effectId: string): boolean;
   /** A stored tool list by its hash; null when it is not there. */
   toolsOf(listHash: string): readonly ListedTool[] | null;
   /** The newest staged messages of a run, at least its last batch's, by number. */

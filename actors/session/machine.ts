@@ -7,6 +7,12 @@ import type { SessionActions, SessionContext, SessionEvent, TurnStart } from './
 export const SESSION_MACHINE_VERSION = 2;
 
 /**
+ * Runs that wait for one session, at most. All of them stand in its snapshot, which each of its commands reads and writes; and whoever
+ * is so far behind is better told at once than after hours.
+ */
+const MAX_WAITING_RUNS = 100;
+
+/**
  * One session:
  *
  *   absent ──session.create──▶ idle ──message.post that asks for a turn──▶ responding ──turn.settled──▶ idle
@@ -15,8 +21,10 @@ export const SESSION_MACHINE_VERSION = 2;
  *
  *   responding ──message.post within the coalescing window──▶ responding   the turn takes it in
  *              ──message.post later──▶ responding                          the turn is cancelled, the next begins
- *              ──run.start──▶ responding                                   the run waits
+ *              ──run.start──▶ responding                                   the run waits, unless too many do: then it fails
+ *              ──turn.settled, of an ephemeral session that is over──▶ deleted
  *   running    ──message.post that asks for a turn──▶ running              the turn waits: a run is not cancelled by talk
+ *   any that is there ──session.patch──▶ the same   the record changes; a turn in progress goes on, later messages follow the new mode
  *
  * At most one turn or run works at any time, so two never stand interleaved in the log. Data, not behaviour: see actors/turn.
  */
@@ -36,14 +44,18 @@ export const sessionMachine = setup({
     isKnownRun: ({ context, event }) => event.type === 'run.start' && (context.runId === event.runId || context.queue.includes(event.runId)),
     isOwnRun: ({ event }) => event.type === 'run.start' && event.ephemeral,
     isGreeted: ({ event }) => event.type === 'session.create' && event.command.allowGreeting && event.greeting !== null,
+    fits: ({ event }) => event.type === 'session.patch' && event.problem === null,
+    isCrowded: ({ context }) => context.queue.length >= MAX_WAITING_RUNS,
     hasWaitingRun: ({ context }) => context.queue.length > 0,
     hasWantedTurn: ({ context }) => context.wanted !== null,
     isEphemeral: ({ context }) => context.ephemeral,
+    isOver: ({ context }) => context.isOver,
   },
   actions: {
     // Named here, carried out by actors/runtime/interpret.ts. Never executed in place.
     open: (_, _params: SessionActions['open']) => {},
     openForRun: (_, _params: SessionActions['openForRun']) => {},
+    change: (_, _params: SessionActions['change']) => {},
     fact: (_, _params: SessionActions['fact']) => {},
     beginTurn: (_, _params: SessionActions['beginTurn']) => {},
     runTurn: (_, _params: SessionActions['runTurn']) => {},
@@ -58,7 +70,7 @@ export const sessionMachine = setup({
   },
 }).createMachine({
   id: 'session',
-  context: { mode: 'auto', ephemeral: false, turnId: null, lastMessageAtMs: null, runId: null, queue: [], wanted: null },
+  context: { mode: 'auto', ephemeral: false, isOver: false, turnId: null, lastMessageAtMs: null, runId: null, queue: [], wanted: null },
   initial: 'absent',
   states: {
     absent: {
@@ -68,7 +80,9 @@ export const sessionMachine = setup({
           { target: 'idle', actions: [assign(({ event }) => ({ mode: event.command.mode })), openRecord(), answerSession()] },
         ],
         'message.post': { actions: notThere() },
+        'session.patch': { actions: notThere() },
         'session.delete': { actions: notThere() },
+        'run.expired': { actions: failLost() },
         'run.start': [
           {
             guard: 'isOwnRun',
@@ -86,8 +100,10 @@ export const sessionMachine = setup({
     idle: {
       on: {
         'session.create': { actions: alreadyThere() },
+        'session.patch': [{ guard: 'fits', actions: [takeMode(), change(), answerSession()] }, { actions: misfit() }],
         'session.delete': { target: 'deleted', actions: [erase(), answerNothing()] },
         'deliveries.settled': { guard: 'isEphemeral', target: 'deleted', actions: erase() },
+        'run.expired': { actions: failLost() },
         'message.post': [
           {
             guard: 'asksForTurn',
@@ -111,6 +127,7 @@ export const sessionMachine = setup({
     responding: {
       on: {
         'session.create': { actions: alreadyThere() },
+        'session.patch': [{ guard: 'fits', actions: [takeMode(), change(), answerSession()] }, { actions: misfit() }],
         'session.delete': {
           target: 'deleted',
           actions: [{ type: 'tellTurn', params: { event: { type: 'turn.cancel' } } }, failWaiting(), erase(), answerNothing()],
@@ -138,11 +155,14 @@ export const sessionMachine = setup({
           },
           { actions: [append('own'), answerEvent()] },
         ],
-        'run.start': [{ guard: 'isKnownRun' }, { actions: [enqueue(), awaitRun()] }],
-        'run.expired': { guard: 'isWaitingRun', actions: [failExpired(), dequeue()] },
+        'run.start': [{ guard: 'isKnownRun' }, { guard: 'isCrowded', actions: failCrowded() }, { actions: [enqueue(), awaitRun()] }],
+        'run.expired': [{ guard: 'isWaitingRun', actions: [failExpired(), dequeue()] }, { actions: failLost() }],
+        'deliveries.settled': { guard: 'isEphemeral', actions: assign({ isOver: true }) },
         'turn.result': { actions: { type: 'tellTurn', params: ({ event }) => ({ event: event.event }) } },
         'turn.settled': [
-          { guard: and(['isCurrentTurn', 'hasWaitingRun']), target: 'running', actions: [assign({ turnId: null }), ...beginWaitingRun()] },
+          // The run calls back, or has nothing to call: either way the session is asked again when that is over.
+          { guard: and(['isCurrentTurn', 'hasWaitingRun']), target: 'running', actions: [assign({ turnId: null, isOver: false }), ...beginWaitingRun()] },
+          { guard: and(['isCurrentTurn', 'isOver']), target: 'deleted', actions: erase() },
           { guard: 'isCurrentTurn', target: 'idle', actions: assign({ turnId: null }) },
         ],
       },
@@ -150,6 +170,7 @@ export const sessionMachine = setup({
     running: {
       on: {
         'session.create': { actions: alreadyThere() },
+        'session.patch': [{ guard: 'fits', actions: [takeMode(), change(), answerSession()] }, { actions: misfit() }],
         'session.delete': {
           target: 'deleted',
           actions: [{ type: 'tellRun', params: { event: { type: 'run.orphaned' } } }, failWaiting(), erase(), answerNothing()],
@@ -165,11 +186,12 @@ export const sessionMachine = setup({
           },
           { actions: [append('own'), answerEvent()] },
         ],
-        'run.start': [{ guard: 'isKnownRun' }, { actions: [enqueue(), awaitRun()] }],
+        'run.start': [{ guard: 'isKnownRun' }, { guard: 'isCrowded', actions: failCrowded() }, { actions: [enqueue(), awaitRun()] }],
         'run.result': { actions: { type: 'tellRun', params: ({ event }) => ({ event: event.event }) } },
         'run.expired': [
           { guard: 'isCurrentRun', actions: { type: 'tellRun', params: ({ event }) => ({ event: event.event }) } },
           { guard: 'isWaitingRun', actions: [failExpired(), dequeue()] },
+          { actions: failLost() },
         ],
         'run.settled': [
           {
@@ -190,8 +212,10 @@ export const sessionMachine = setup({
     deleted: {
       on: {
         'session.create': { actions: alreadyThere() },
+        'session.patch': { actions: notThere() },
         'session.delete': { actions: notThere() },
         'message.post': { actions: notThere() },
+        'run.expired': { actions: failLost() },
         'run.start': { actions: { type: 'failRuns', params: ({ event }) => ({ runIds: [event.runId], error: gone }) } },
       },
     },
@@ -199,11 +223,14 @@ export const sessionMachine = setup({
 });
 
 type CreateArgs = { event: Extract<SessionEvent, { type: 'session.create' }> };
+type PatchArgs = { event: Extract<SessionEvent, { type: 'session.patch' }> };
 type PostArgs = { event: Extract<SessionEvent, { type: 'message.post' }> };
 type StartArgs = { context: SessionContext; event: Extract<SessionEvent, { type: 'run.start' }> };
 type ExpiredArgs = { context: SessionContext; event: Extract<SessionEvent, { type: 'run.expired' }> };
 
 const gone: RunError = { code: 'session_error', message: 'the session is not there any more', details: {} };
+const crowded: RunError = { code: 'session_error', message: `${MAX_WAITING_RUNS} runs wait for the session already`, details: {} };
+const lost: RunError = { code: 'timeout', message: 'the run is past its time, and its session knows nothing of it', details: {} };
 const waitedTooLong: RunError = { code: 'timeout', message: 'the run waited longer for its session than a run may take', details: {} };
 
 function openRecord() {
@@ -232,6 +259,21 @@ function greet() {
       } as SessionActions['fact'],
     },
   ];
+}
+
+function takeMode() {
+  return assign<SessionContext, PatchArgs['event'], undefined, SessionEvent, never>({ mode: ({ context, event }) => event.command.mode ?? context.mode });
+}
+
+function change() {
+  return { type: 'change' as const, params: ({ event }: PatchArgs): SessionActions['change'] => ({ command: event.command }) };
+}
+
+function misfit() {
+  return {
+    type: 'refuse' as const,
+    params: ({ event }: PatchArgs): SessionActions['refuse'] => ({ code: 'request.invalid', message: event.problem ?? 'the session can not be changed so' }),
+  };
 }
 
 function turnFor({ newTurnId, command }: PostArgs['event']): TurnStart {
@@ -263,8 +305,17 @@ function awaitRun() {
   return { type: 'awaitRun' as const, params: ({ event }: StartArgs): SessionActions['awaitRun'] => ({ runId: event.runId }) };
 }
 
+function failCrowded() {
+  return { type: 'failRuns' as const, params: ({ event }: StartArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: crowded }) };
+}
+
 function failExpired() {
   return { type: 'failRuns' as const, params: ({ event }: ExpiredArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: waitedTooLong }) };
+}
+
+/** What is not over and nobody works on: its row alone says that it is there. */
+function failLost() {
+  return { type: 'failRuns' as const, params: ({ event }: ExpiredArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: lost }) };
 }
 
 function dequeue() {

@@ -16,6 +16,8 @@ export interface SessionContext {
   mode: 'auto' | 'manual';
   /** The session was made for one run and goes when that run's last delivery is settled. */
   ephemeral: boolean;
+  /** An ephemeral session whose last delivery settled while a turn was in progress: it goes when that turn has ended. */
+  isOver: boolean;
   /** The turn in progress, null when there is none. */
   turnId: string | null;
   /** When the last message that asked for a turn was applied, epoch milliseconds; null before the first. */
@@ -34,6 +36,8 @@ export interface SessionContext {
  */
 export type SessionEvent =
   | { type: 'session.create'; command: CommandOf<'session.create'>; greeting: string | null }
+  /** `problem`: why the record can't become what is wanted, null when it can. */
+  | { type: 'session.patch'; command: CommandOf<'session.patch'>; problem: string | null }
   | { type: 'session.delete' }
   | { type: 'message.post'; command: CommandOf<'message.post'>; atMs: number; coalesceMs: number; newTurnId: string }
   /** `ephemeral`: the session is the run's own and begins with it. */
@@ -42,7 +46,7 @@ export type SessionEvent =
   | { type: 'turn.settled'; turnId: string }
   | { type: 'run.result'; event: RunEvent }
   | { type: 'run.settled'; runId: string }
-  /** A run's time is over; it may be in progress or wait still. */
+  /** The time of a run that is not over has passed; it may be in progress, wait still, or be known by its row alone. */
   | { type: 'run.expired'; runId: string; event: RunEvent }
   /** Nothing of the session's is on its way any more. */
   | { type: 'deliveries.settled' };
@@ -51,6 +55,8 @@ export type SessionEvent =
 export interface SessionActions {
   /** Makes the session's public record. */
   open: { command: CommandOf<'session.create'> };
+  /** Changes the public record; the log stays as it is. */
+  change: { command: CommandOf<'session.patch'> };
   /** Makes the record of a session that a run has to itself. */
   openForRun: { runId: string };
   fact: { content: EventContent; source: EventSource; metadata: Record<string, unknown>; trace: 'turn' | 'own' | 'wanted' };

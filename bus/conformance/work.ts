@@ -42,6 +42,29 @@ export function workCases(underTest: UnderTest): void {
       expect(deliveriesOf(await consumeAll(bus).atLeast(2)).sort()).toEqual(['a 1', 'b 1']);
     });
 
+    it('DESIGN 12: tells how many items of each kind wait or are in hand', async () => {
+      const { bus } = underTest();
+      const begun = gate();
+      const done = gate();
+      await bus.work.publish('tool', 'in hand', 'body');
+      bus.work.consume('tool', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
+        begun.open();
+        await done.opened;
+        await item.ack();
+      });
+      await begun.opened;
+      await bus.work.publish('tool', 'waiting', 'body');
+      await bus.work.publish('delivery', 'nobody takes it', 'body');
+
+      expect(await bus.work.depths()).toEqual({ 'router.turn': 0, 'router.call': 0, tool: 2, delivery: 1 });
+      done.open();
+      await eventually(
+        () => bus.work.depths(),
+        ({ tool }) => tool === 0,
+      );
+      expect(await bus.work.depths()).toMatchObject({ delivery: 1 });
+    });
+
     it('keeps the kinds apart', async () => {
       const { bus } = underTest();
       const calls = consumeAll(bus);

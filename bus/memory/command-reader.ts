@@ -111,7 +111,7 @@ export class CommandReader implements Subscription {
       try {
         return await action();
       } catch (error) {
-        this.#options.log.error({ err: error, partition: this.#options.partition, reached: this.#reached, pauseMs }, failure);
+        this.#options.log.error({ err: error, partition: this.#options.partition, reached: this.#reached, pause_ms: pauseMs }, failure);
         await this.#pause(pauseMs);
       }
     }

@@ -31,6 +31,8 @@ interface Consumer {
 }
 
 interface KindQueue {
+  /** All that are there, wherever they are. */
+  items: number;
   /** In the order of delivery. A set, because an item whose late ack arrives leaves from the middle. */
   ready: Set<Entry>;
   /** The one that was given something longest ago comes first. */
@@ -114,6 +116,12 @@ class MemoryWorkQueue implements WorkQueue, Roomy, Closable {
     };
   }
 
+  async depths(): Promise<Record<WorkKind, number>> {
+    this.#assertOpen();
+    const of = (kind: WorkKind) => this.#kind(kind).items;
+    return { 'router.turn': of('router.turn'), 'router.call': of('router.call'), tool: of('tool'), delivery: of('delivery') };
+  }
+
   hasRoom(): boolean {
     return isRoomy(this.#items, MAX_ITEMS) && isRoomy(this.#storedBytes, this.#deps.limits.workBytes);
   }
@@ -156,14 +164,14 @@ class MemoryWorkQueue implements WorkQueue, Roomy, Closable {
     const { id, kind, messageId, publishedAtMs, delivery } = entry.row;
     try {
       if (publishedAtMs < this.#deps.clock.nowMs() - MAX_AGE_MS) {
-        this.#deps.log.warn({ kind, messageId, publishedAtMs }, 'a work item was dropped because of its age');
+        this.#deps.log.warn({ kind, message_id: messageId, published_at_ms: publishedAtMs }, 'a work item was dropped because of its age');
         return await this.#remove(entry);
       }
       const body = entry.body ?? (await this.#store.body(id));
       // Null: a late ack of an earlier delivery has removed the row meanwhile.
       if (body !== null) await consumer.handler(this.#item(entry, body, delivery, consumer.ackWaitMs));
     } catch (error) {
-      this.#deps.log.error({ err: error, kind, messageId, delivery }, 'a work handler failed: the item is delivered again when its lease lapses');
+      this.#deps.log.error({ err: error, kind, message_id: messageId, delivery }, 'a work handler failed: the item is delivered again when its lease lapses');
     }
   }
 
@@ -187,7 +195,7 @@ class MemoryWorkQueue implements WorkQueue, Roomy, Closable {
       ack: () => once(() => this.#remove(entry)),
       term: (reason) =>
         once(() => {
-          this.#deps.log.error({ kind, messageId, delivery, reason }, 'a work item was dropped by its handler');
+          this.#deps.log.error({ kind, message_id: messageId, delivery, reason }, 'a work item was dropped by its handler');
           return this.#remove(entry);
         }),
       nak: (delayMs) => once(async () => (isHeld() ? this.#sendBack(entry, delayMs) : undefined)),
@@ -207,10 +215,10 @@ class MemoryWorkQueue implements WorkQueue, Roomy, Closable {
       if (entry.dueAt > now) next = Math.min(next, entry.dueAt);
       else {
         const { kind, messageId, delivery } = entry.row;
-        this.#deps.log.warn({ kind, messageId, delivery }, 'the lease of a work item lapsed: it is delivered again');
+        this.#deps.log.warn({ kind, message_id: messageId, delivery }, 'the lease of a work item lapsed: it is delivered again');
         this.#sendBack(entry, 0).catch((error) => {
           // In memory the count is right; on disk it is too low by one until the next delivery, or until the next start adds one.
-          this.#deps.log.error({ err: error, kind, messageId }, 'a redelivery could not be counted');
+          this.#deps.log.error({ err: error, kind, message_id: messageId }, 'a redelivery could not be counted');
         });
       }
     }
@@ -264,6 +272,7 @@ class MemoryWorkQueue implements WorkQueue, Roomy, Closable {
   #admit(row: WorkRow, body: string | null): Entry {
     const held = body !== null && this.#heldBytes + row.sizeBytes <= MAX_HELD_BYTES;
     this.#items += 1;
+    this.#kind(row.kind).items += 1;
     this.#storedBytes += row.sizeBytes;
     if (held) this.#heldBytes += row.sizeBytes;
     return { row, body: held ? body : null, dueAt: 0, gone: false };
@@ -271,6 +280,7 @@ class MemoryWorkQueue implements WorkQueue, Roomy, Closable {
 
   #discount(entry: Entry): void {
     this.#items -= 1;
+    this.#kind(entry.row.kind).items -= 1;
     this.#storedBytes -= entry.row.sizeBytes;
     if (entry.body !== null) this.#heldBytes -= entry.row.sizeBytes;
   }
@@ -278,7 +288,7 @@ class MemoryWorkQueue implements WorkQueue, Roomy, Closable {
   #kind(name: string): KindQueue {
     const known = this.#kinds.get(name);
     if (known !== undefined) return known;
-    const fresh: KindQueue = { ready: new Set(), consumers: [] };
+    const fresh: KindQueue = { items: 0, ready: new Set(), consumers: [] };
     this.#kinds.set(name, fresh);
     return fresh;
   }

@@ -45,6 +45,20 @@ const postMessage = z.object({
   bundleHash: z.string(),
 });
 
+/** Changes the session's record. What is absent stays as it is; in metadata and labels what is taken away goes last. */
+const patchSession = z.object({
+  ...header,
+  type: z.literal('session.patch'),
+  title: z.string().nullable().optional(),
+  mode: z.enum(['auto', 'manual']).optional(),
+  setMetadata: metadata,
+  unsetMetadata: z.array(z.string()),
+  upsertLabels: z.array(z.string()),
+  removeLabels: z.array(z.string()),
+  /** The newest offset that the client has shown, -1 for none; it may not lie beyond the log. */
+  clientOffset: z.number().optional(),
+});
+
 /** Ends the session for good: its events go, a tombstone stays. */
 const deleteSession = z.object({ ...header, type: z.literal('session.delete') });
 
@@ -142,6 +156,7 @@ const turnDeadline = z.object({ ...header, type: z.literal('turn.deadline'), tur
 
 export const sessionCommand = z.discriminatedUnion('type', [
   createSession,
+  patchSession,
   deleteSession,
   postMessage,
   startRun,

@@ -57,7 +57,7 @@ export class CommandReader implements Subscription {
       } catch (error) {
         if (this.#isStopped) break;
         const { partition, log } = this.#options;
-        log.warn({ err: error, partition, sequence: this.#place.sequence, pauseMs }, 'a partition can not be read yet');
+        log.warn({ err: error, partition, sequence: this.#place.sequence, pause_ms: pauseMs }, 'a partition can not be read yet');
         await pauseFor(pauseMs, this.#stop.signal);
         pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
       } finally {
@@ -100,7 +100,7 @@ export class CommandReader implements Subscription {
         return;
       } catch (error) {
         const { partition, log } = this.#options;
-        log.error({ err: error, partition, sequence: batch[0]?.sequence, pauseMs }, 'the handler of a partition failed');
+        log.error({ err: error, partition, sequence: batch[0]?.sequence, pause_ms: pauseMs }, 'the handler of a partition failed');
         await pauseFor(pauseMs, this.#stop.signal);
       }
     }

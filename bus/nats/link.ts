@@ -218,7 +218,7 @@ export class NatsLink {
         return;
       } catch (error) {
         if (round !== this.#round || this.#closed) return;
-        this.#options.log.warn({ err: error, address: this.address, pauseMs }, 'the streams could not be declared yet');
+        this.#options.log.warn({ err: error, address: this.address, pause_ms: pauseMs }, 'the streams could not be declared yet');
         await pauseFor(pauseMs);
       }
     }

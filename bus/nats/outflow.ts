@@ -26,7 +26,7 @@ export class Outflow {
   publish(subject: string, bytes: Uint8Array): void {
     if (!this.#isUp()) return;
     if (bytes.byteLength > MAX_MESSAGE_BYTES) {
-      this.#log.error({ subject, sizeBytes: bytes.byteLength, limit: MAX_MESSAGE_BYTES }, 'a message is lost: it is too large');
+      this.#log.error({ subject, size_bytes: bytes.byteLength, limit: MAX_MESSAGE_BYTES }, 'a message is lost: it is too large');
     } else if (this.#unconfirmedBytes > MAX_UNCONFIRMED_BYTES) this.#lose(subject);
     else this.#send(subject, bytes);
   }

@@ -8,7 +8,7 @@ import { Arrivals, eventually, START } from '../conformance/under-test.ts';
 import { addresses, type BusUser, patternOf, subjectOf } from '../subjects.ts';
 import { inboxPrefixOf } from './dial.ts';
 import { openNatsBus } from './nats-bus.ts';
-import { busUsers } from './permissions.ts';
+import { busUsers, permissionsOf } from './permissions.ts';
 import { natsServerConfig, passwordVariableOf } from './server-config.ts';
 import { streams } from './streams.ts';
 
@@ -266,6 +266,19 @@ describe('the driver works for', () => {
     );
     expect(Buffer.from(kept[0] ?? []).toString()).toBe('frame');
     await listening.stop();
+  });
+
+  it('tokens of one router worker back to another, which takes over its calls, and not as they pass', async () => {
+    const [one, other] = [await open('router-worker'), await open('router-worker')];
+    const subject = subjectOf(addresses.tokens, 'origin', 'call-taken-over');
+    one.tokens.publish(subject, Buffer.from('frame'));
+    const kept = await eventually(
+      () => other.tokens.replay(subject),
+      (frames) => frames.length > 0,
+    );
+
+    expect(Buffer.from(kept[0] ?? []).toString()).toBe('frame');
+    expect(permissionsOf('router-worker').subscribe).not.toContain(addresses.tokens.pattern);
   });
 
   it.each(

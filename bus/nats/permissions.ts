@@ -31,7 +31,7 @@ export function permissionsOf(user: BusUser): Permissions {
     ...(publishes.some(mayBeLarge) ? streams.blobs.subjects : []),
     ...(reads.some(mayBeLarge) ? streams.blobs.subjects.map((subject) => `${API}.DIRECT.GET.${streams.blobs.name}.${subject}`) : []),
     ...(includes(addresses.commands.read, user) ? readingCommands() : []),
-    ...(includes(addresses.tokens.read, user) ? readingTokens() : []),
+    ...(includes([...addresses.tokens.read, ...addresses.tokens.publish], user) ? readingTokens() : []),
     ...Object.values(workConsumers).flatMap((consumer) => (reads.some(({ pattern }) => pattern === consumer.subject) ? consuming(consumer) : [])),
   ];
   const subscribe = [
@@ -66,7 +66,7 @@ function readingCommands(): string[] {
   ];
 }
 
-/** A consumer per call that is read back. */
+/** A consumer per call that is read back: by its readers, and by a worker that takes over from another what has been shown. */
 function readingTokens(): string[] {
   const { name } = streams.tokens;
   return [`${API}.CONSUMER.CREATE.${name}.*.${addresses.tokens.pattern}`, `${API}.CONSUMER.MSG.NEXT.${name}.*`, `${API}.CONSUMER.DELETE.${name}.*`];

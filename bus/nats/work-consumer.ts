@@ -61,7 +61,7 @@ export class WorkConsumer implements Subscription {
         pauseMs = FIRST_PAUSE_MS;
       } catch (error) {
         if (this.#stop.signal.aborted) return;
-        this.#options.log.warn({ err: error, kind: this.#options.kind, pauseMs }, 'work can not be consumed yet');
+        this.#options.log.warn({ err: error, kind: this.#options.kind, pause_ms: pauseMs }, 'work can not be consumed yet');
         await pauseFor(pauseMs, this.#stop.signal);
         pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
       }
@@ -150,7 +150,7 @@ export class WorkConsumer implements Subscription {
     } catch (error) {
       const { kind, log } = this.#options;
       const { messageId, delivery } = item;
-      log.error({ err: error, kind, messageId, delivery }, 'a work handler failed: the item is delivered again when its lease lapses');
+      log.error({ err: error, kind, message_id: messageId, delivery }, 'a work handler failed: the item is delivered again when its lease lapses');
     }
   }
 }

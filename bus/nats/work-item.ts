@@ -58,7 +58,7 @@ export function workItem(options: WorkItemOptions): WorkItem {
       }),
     term: (reason) =>
       once(() => {
-        log.error({ kind, messageId, delivery, reason }, 'a work item was dropped by its handler');
+        log.error({ kind, message_id: messageId, delivery, reason }, 'a work item was dropped by its handler');
         return tell('drop an item', '+TERM', budgetMs);
       }),
     working: async () => {

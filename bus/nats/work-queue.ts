@@ -3,9 +3,12 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
 import type { NatsLink } from './link.ts';
 import type { StoredPublish } from './stored-publish.ts';
-import { workConsumers } from './streams.ts';
+import { streams, workConsumers } from './streams.ts';
 import type { Closable } from './types.ts';
 import { WorkConsumer } from './work-consumer.ts';
+
+/** Who watches looks again soon; an answer that comes late is of no use. */
+const DEPTHS_BUDGET_MS = 1_000;
 
 export interface WorkQueueDeps {
   link: NatsLink;
@@ -33,6 +36,14 @@ export function natsWorkQueue({ link, publish, budgetMs, log }: WorkQueueDeps): 
           consumers.delete(consumer);
         },
       };
+    },
+    async depths() {
+      // An item leaves its stream when it is settled, so what the stream holds of a subject is what is left to do.
+      const { state } = await link.persistently('count the work', DEPTHS_BUDGET_MS, () =>
+        link.manager.streams.info(streams.work.name, { subjects_filter: '>' }),
+      );
+      const of = (kind: WorkKind) => state.subjects?.[workConsumers[kind].subject] ?? 0;
+      return { 'router.turn': of('router.turn'), 'router.call': of('router.call'), tool: of('tool'), delivery: of('delivery') };
     },
     async stopReaders() {
       stopping = true;

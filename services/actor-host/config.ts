@@ -4,6 +4,8 @@ import { processConfigOf, processSettings } from '#shared/config/process-config.
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { readSettings, settings } from '#shared/config/settings.ts';
 
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
 const shape = {
   ...processSettings,
   ...natsSettings,
@@ -16,6 +18,8 @@ const shape = {
   TURN_TIMEOUT_SECONDS: settings.TURN_TIMEOUT_SECONDS,
   ROUTER_MAX_TOKENS: settings.ROUTER_MAX_TOKENS,
   AUTONOMOUS_CALLBACK_MAX_RETRIES: settings.AUTONOMOUS_CALLBACK_MAX_RETRIES,
+  STORE_GC_DELAY_SECONDS: settings.STORE_GC_DELAY_SECONDS,
+  RUN_RETENTION_DAYS: settings.RUN_RETENTION_DAYS,
 };
 
 /** Reads the environment once. @throws `config.invalid` listing every bad variable */
@@ -32,5 +36,6 @@ export function parseConfig(environment: Environment) {
     turnTimeoutMs: data.TURN_TIMEOUT_SECONDS * 1_000,
     maxTokens: data.ROUTER_MAX_TOKENS,
     maxDeliveryAttempts: data.AUTONOMOUS_CALLBACK_MAX_RETRIES,
+    sweep: { delayMs: data.STORE_GC_DELAY_SECONDS * 1_000, retentionMs: data.RUN_RETENTION_DAYS * DAY_MS },
   } as const;
 }

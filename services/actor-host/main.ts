@@ -2,21 +2,37 @@ import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { loadBundle } from '#shared/config/load-bundle.ts';
+import { tracesOf } from '#shared/config/traces-backend.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
+import { openTracing } from '#shared/telemetry/open-tracing.ts';
+import { startStaleStoreSweep } from './boot/sweep-stale-store.ts';
 import { parseConfig } from './config.ts';
 import { startActorHost } from './service.ts';
 
 await runProcess({
   name: 'actor-host',
   parseConfig,
-  async start({ config, environment, log, step, releasers }) {
-    // Turns run on the bundle that their commands name; this one is stored for those that come first. It uses none of its credentials.
-    const bundle = await loadBundle({ manifestPath: config.manifestPath, documentsPath: config.documentsPath, environment, credentials: [] });
+  async start({ config, environment, log, metrics, step, releasers }) {
+    // Turns run on the bundle that their commands name; this one is stored for those that come first. Of its credentials it uses the one that traces are sent with.
+    const bundle = await loadBundle({
+      manifestPath: config.manifestPath,
+      documentsPath: config.documentsPath,
+      environment,
+      credentials: ['traces.backend.api_key'],
+    });
 
+    const tracing = await openTracing({
+      config: config.tracing,
+      service: 'actor-host',
+      ...tracesOf(bundle.body, environment),
+      log,
+      onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
+    });
+    releasers.add('tracing', () => tracing.stop());
     const postgres = `PostgreSQL at ${addressOf(config.databaseUrl)}`;
     const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'actor-host', log }));
     releasers.add('database', () => database.close());
@@ -25,8 +41,11 @@ await runProcess({
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());
 
-    const host = await step('taking partitions', () => startActorHost({ config, bus, database, clock: systemClock, log }));
+    const host = await step('taking partitions', () => startActorHost({ config, bus, database, clock: systemClock, log, metrics, tracing }));
     releasers.add('actor host', () => host.stop());
+    // Here and not in the host itself: the embedded store is not swept.
+    const sweep = startStaleStoreSweep({ config: config.sweep, bus, database, clock: systemClock, log });
+    releasers.add('sweep of the store', () => sweep.stop());
     return { url: null, checks: [busCheck(bus), databaseCheck(database)] };
   },
 });

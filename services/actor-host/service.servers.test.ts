@@ -13,7 +13,9 @@ import { create, post } from './test-support/commands.ts';
 import { emptyTables } from './test-support/empty-tables.ts';
 import { hostCases } from './test-support/host-cases.ts';
 import { eventually, type House, openHouse, type Stores } from './test-support/house.ts';
+import { patchCases } from './test-support/patch-cases.ts';
 import { runCases } from './test-support/run-cases.ts';
+import { orphanSession, storeOldRuns, sweepCases, sweepOf } from './test-support/sweep-cases.ts';
 
 /** The same cases as on the embedded drivers, each host on connections of its own. */
 let fresh: FreshDatabase;
@@ -69,7 +71,9 @@ const open = async () => {
 
 commandCases(open);
 hostCases(open);
+patchCases(open);
 runCases(open);
+sweepCases(open);
 
 describe('an owner whose broker goes away', () => {
   it('DESIGN 4: a log that is rolled back under a live owner and grows anew is noticed: no accepted command is skipped', async () => {
@@ -120,5 +124,26 @@ describe('an owner whose broker goes away', () => {
       30_000,
     );
     for (const id of ids) expect((await house.log(id)).at(-1)).toMatchObject({ status: 'ready' });
+  });
+});
+
+describe('hosts that start together', () => {
+  it('DESIGN 4: one of them sweeps the store, and the owner of each session does what is its own', async () => {
+    const stores = await openStores();
+    const house = await openHouse(stores);
+    houses.push(house);
+    await house.host();
+    await house.host();
+    await orphanSession(house, 'run_a', 'ses_a');
+    await orphanSession(house, 'run_b', 'ses_b');
+    await storeOldRuns(house, 'old', 1_100, 31);
+    const sweeps = await Promise.all(
+      [1, 2].map(async () => sweepOf({ bus: await stores.openBus(), database: await stores.openDatabase() }, { pauseMs: 100 }).swept),
+    );
+
+    expect(sweeps.filter((swept) => swept !== null)).toMatchObject([{ orphaned_sessions: 2, old_runs: 1_100 }]);
+    await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 2);
+    expect(await house.count('seen', `command_id like 'ses__-delete-%'`)).toBe(2);
+    expect(await house.count('runs')).toBe(2);
   });
 });

@@ -7,6 +7,7 @@ import { commandCases } from './test-support/command-cases.ts';
 import { embeddedStores } from './test-support/embedded-stores.ts';
 import { hostCases } from './test-support/host-cases.ts';
 import { type House, openHouse } from './test-support/house.ts';
+import { patchCases } from './test-support/patch-cases.ts';
 import { runCases } from './test-support/run-cases.ts';
 
 const stores = embeddedStores({
@@ -31,4 +32,5 @@ afterAll(() => stores.close());
 
 commandCases(open);
 hostCases(open);
+patchCases(open);
 runCases(open);

@@ -18,9 +18,17 @@ import { failureOf } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
+import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
+import { recordEnded } from './record-ended.ts';
 
 /** How often a drain looks whether the turns in progress have ended. */
 const DRAIN_LOOK_MS = 50;
+/**
+ * After the drain: for storing what is in hand and giving the partitions back, which takes milliseconds as long as the database and the
+ * bus answer. With one of them away it would take until they are back; the others take over all the same once this host looks dead.
+ */
+const STOP_WITHIN_MS = 5_000;
 
 export interface ActorHostDeps {
   config: {
@@ -39,18 +47,30 @@ export interface ActorHostDeps {
     machineVersion?: number;
     /** How often the command log is freed of what is applied; tests do not wait that long. */
     purgeEveryMs?: number;
+    /** How long a stop may take beyond the drain, whatever is away; shorter in tests. */
+    stopWithinMs?: number;
   } & RenderSettings;
   bus: Bus;
   database: Database;
   clock: Clock;
   log: Log;
+  metrics?: Metrics;
+  tracing?: Tracing;
 }
 
 /**
  * One of the hosts that run the sessions' actors. It owns its share of the partitions; with each that it takes it goes on with what is
  * there: commands behind the cursor, timers, effects that were stored and not published, runs that were accepted and not started.
  */
-export async function startActorHost({ config, bus, database, clock, log }: ActorHostDeps): Promise<{ stop(): Promise<void> }> {
+export async function startActorHost({
+  config,
+  bus,
+  database,
+  clock,
+  log,
+  metrics = noMetrics,
+  tracing = noTracing,
+}: ActorHostDeps): Promise<{ stop(): Promise<void> }> {
   const hostId = config.hostId ?? `host-${ulid()}`;
   await layPartitions(database);
   const bundleOf = bundleReader(database);
@@ -72,12 +92,14 @@ export async function startActorHost({ config, bus, database, clock, log }: Acto
     database,
     clock,
     log,
+    metrics,
     timers,
     outbox,
     snapshots: new Snapshots(database),
     runFacts: new RunFactsReader({ database, bundleOf, log }),
     settings: config,
     greetingOf: async (hash) => (await bundleOf(hash)).body.manifest.agent_config.context.greeting ?? null,
+    onEnded: recordEnded({ tracing, bundleOf, log }),
   });
   const times = { ...hostTimes, ...config.times };
   const host = new Host({ hostId, machineVersion: config.machineVersion ?? MACHINE_VERSION, database, bus, log, loop, timers, outbox, times });
@@ -91,19 +113,69 @@ export async function startActorHost({ config, bus, database, clock, log }: Acto
     ...(config.purgeEveryMs === undefined ? {} : { everyMs: config.purgeEveryMs }),
   });
 
+  const unwatch = watchHost({ metrics, loop, outbox, bus, database });
+
   return {
     async stop() {
+      unwatch();
       // Turns end by themselves while commands still flow; only what is left at the limit waits for the next start.
       const limitAtMs = clock.nowMs() + config.drainTimeoutMs;
       while (!host.hasPeers && outbox.openEffects > 0 && clock.nowMs() < limitAtMs) await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS));
-      await purging.stop();
-      await answering.stop();
-      await outbox.stop();
-      await host.leave();
-      await loop.stop();
+      const leaving = (async () => {
+        await purging.stop();
+        await answering.stop();
+        await outbox.stop();
+        await host.leave();
+        await loop.stop();
+      })();
+      if (!(await isOverWithin(leaving, config.stopWithinMs ?? STOP_WITHIN_MS))) {
+        log.warn({ host_id: hostId }, 'what is in hand could not be stored in time; others take the partitions once this host looks dead');
+        loop.abort('the host has stopped');
+      }
       timers.stop();
     },
   };
+}
+
+interface Watched {
+  metrics: Metrics;
+  loop: CommitLoop;
+  outbox: Outbox;
+  bus: Bus;
+  database: Database;
+}
+
+/** What is asked for when somebody looks: sums over what is in memory, and for the log one question to the bus and one look at 64 rows. */
+function watchHost({ metrics, loop, outbox, bus, database }: Watched): () => void {
+  const one = (value: number) => [{ labels: {}, value }];
+  const unwatches = [
+    metrics.watch('partitionsOwned', () => one(loop.partitions.length)),
+    metrics.watch('effectsOpen', () => one(outbox.openEffects)),
+    metrics.watch('commandsWaiting', () => one(loop.mailboxes.reduce((sum, { waiting }) => sum + waiting, 0))),
+    metrics.watch('oldestCommandSeconds', () => one(Math.max(0, ...loop.mailboxes.map(({ oldestAgeMs }) => oldestAgeMs)) / 1_000)),
+    metrics.watch('logBehind', async () => {
+      const { rows } = await database.query<{ cursor: number | null }>('select min(cursor) as cursor from parts');
+      // Read last, so that a cursor that moves meanwhile makes the distance too long rather than negative.
+      const { lastSequence } = await bus.commands.state();
+      return one(Math.max(0, lastSequence - (rows[0]?.cursor ?? 0)));
+    }),
+  ];
+  return () => {
+    for (const unwatch of unwatches) unwatch();
+  };
+}
+
+/** @returns false when the time was over first; what becomes of the work then is nobody's concern any more */
+async function isOverWithin(work: Promise<void>, limitMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), limitMs);
+  });
+  try {
+    return await Promise.race([work.then(() => true), limit]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** A model call that can never be published comes back as a failed one, so that its turn ends. Of other effects their timers take care. */

@@ -3,11 +3,13 @@ import type { Bus, Subscription } from '#bus/bus.ts';
 import type { Answer, SessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
+import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import { answerSchema } from './answer.ts';
+import { commandSpan } from './command-span.ts';
 import { limits, type Waits } from './limits.ts';
 import type { SeenRows } from './seen-rows.ts';
 import { within } from './within.ts';
@@ -17,6 +19,14 @@ const answerMessage = z.object({ v: z.literal(1), commandId: z.string(), repeat:
 interface Said {
   answer: Answer;
   repeat: boolean;
+}
+
+interface AnswersDeps {
+  bus: Bus;
+  seenRows: SeenRows;
+  waits: Waits;
+  log: Log;
+  tracing?: Tracing;
 }
 
 /** What came of a command: its answer, or null when it is durable and nobody has answered in time. */
@@ -29,13 +39,13 @@ export type Outcome = { answer: Answer /** The command had been given before, an
 export class Answers {
   /** This gateway's name in `ans.<gateway>`. */
   readonly gatewayId = `agw-${ulid()}`;
-  readonly #deps: { bus: Bus; seenRows: SeenRows; waits: Waits; log: Log };
+  readonly #deps: AnswersDeps;
   /** By command: several requests may wait for one, when they carry the same idempotency key. */
   readonly #waiters = new Map<string, Set<(said: Said) => void>>();
   #waiting = 0;
   #subscription: Subscription | null = null;
 
-  constructor(deps: { bus: Bus; seenRows: SeenRows; waits: Waits; log: Log }) {
+  constructor(deps: AnswersDeps) {
     this.#deps = deps;
   }
 
@@ -59,8 +69,7 @@ export class Answers {
     // Registered first: the answer may be here before the acknowledgement.
     this.#register(commandId, resolve);
     try {
-      const append = this.#deps.bus.commands.append(partitionOf(sessionId), commandId, JSON.stringify(command));
-      const stored = await within(append, this.#deps.waits.answerMs);
+      const stored = await this.#publish(command);
       if (stored === null)
         throw new SwitchyardError('service.no_answer', 'the command could not be stored in time; send it again with the same idempotency key');
       const ids = { command_id: commandId, session_id: sessionId, trace_id: traceIdIn(traceparent) };
@@ -69,6 +78,21 @@ export class Answers {
       return outcome && { answer: outcome.answer, repeat: outcome.repeat || stored.duplicate };
     } finally {
       this.#unregister(commandId, resolve);
+    }
+  }
+
+  /** Null when it could not be made durable in time. */
+  async #publish(command: SessionCommand) {
+    const { bus, waits, tracing = noTracing } = this.#deps;
+    const span = commandSpan(tracing, command, { parent: command.traceparent });
+    try {
+      const body = JSON.stringify({ ...command, traceparent: span.traceparent });
+      const stored = await within(bus.commands.append(partitionOf(command.sessionId), command.commandId, body), waits.answerMs);
+      span.end(stored === null ? 'service.no_answer' : null);
+      return stored;
+    } catch (error) {
+      span.end(failureOf(error).code);
+      throw error;
     }
   }
 

@@ -1,11 +1,15 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { traceRequests } from '#shared/telemetry/http-server-spans.ts';
+import { noMetrics } from '#shared/telemetry/metrics.ts';
+import { noTracing } from '#shared/telemetry/tracing.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { limits } from './limits.ts';
 import { assemble, type Parts } from './parts.ts';
 import { bearerCheck, requireAgentKey } from './plugins/agent-auth.ts';
 import { answerBrokenRequest } from './plugins/broken-request.ts';
+import { countRequests } from './plugins/count-requests.ts';
 import { errorReply } from './plugins/error-reply.ts';
 import { acceptJsonOnly } from './plugins/json-body.ts';
 import { pollingBackoff } from './plugins/polling-backoff.ts';
@@ -14,6 +18,7 @@ import { requireReady } from './plugins/require-ready.ts';
 import { unroutable } from './plugins/unroutable.ts';
 import { closeWaitingAnswers } from './plugins/waiting-answers.ts';
 import { health } from './routes/health.ts';
+import { patchSession } from './routes/patch-session.ts';
 import { postEvent } from './routes/post-event.ts';
 import { readEvents } from './routes/read-events.ts';
 import { runs } from './routes/runs.ts';
@@ -28,7 +33,7 @@ import { triggerableRoutines } from './routines.ts';
  * @throws `config.invalid` when a routine can't be offered as it is
  */
 export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)): FastifyInstance {
-  const { agent, bundle, bus, cache, clock, config, log } = deps;
+  const { agent, bundle, bus, cache, clock, config, log, metrics = noMetrics } = deps;
   const { answers, runRows, sessionLog, waits } = parts;
   const carriesKey = bearerCheck(agent.apiKey);
   const app = fastify({
@@ -62,21 +67,34 @@ export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)):
   // First, while every connection is still open.
   closeWaitingAnswers(app);
   returnRequestId(app);
+  traceRequests(app, deps.tracing ?? noTracing);
+  countRequests(app, metrics);
   requireAgentKey(app, carriesKey);
   requireReady(app, { gate: parts.gate, bus });
 
   const routes = app.withTypeProvider<ZodTypeProvider>();
   routes.register(health({ gate: parts.gate }));
   routes.register(sessions({ agent, answers, sessionLog, clock, waits, isKnownSession }));
+  routes.register(patchSession({ answers, clock, waits, isKnownSession }));
   routes.register(postEvent({ agent, answers, isKnownSession, clock, waits }));
   routes.register(readEvents({ ...parts, backoff: pollingBackoff({ cache, log }), log }));
   const { checkCallbackUrl } = deps;
+  const traced = { ...(deps.tracing && { tracing: deps.tracing }), traceNameField: bundle.body.manifest.agent_config.traces?.trace_id_field ?? null };
   const routines = triggerableRoutines(bundle, config.runs);
   const { maxTimeoutMs } = config.runs;
-  routes.register(triggerRoutine({ routines, checkCallbackUrl, runRows, sessionLog, bus, maxTimeoutMs, bundleHash: agent.bundleHash, clock, waits, log }));
+  routes.register(
+    triggerRoutine({ ...traced, routines, checkCallbackUrl, runRows, sessionLog, bus, maxTimeoutMs, bundleHash: agent.bundleHash, clock, waits, log }),
+  );
   routes.register(runs({ runRows }));
 
+  const unwatch = metrics.watch('streamsOpen', () => [
+    { labels: { kind: 'agent_stream' }, value: parts.streams.size },
+    { labels: { kind: 'agent_long_poll' }, value: parts.polls.size },
+  ]);
   app.addHook('onReady', async () => parts.open());
-  app.addHook('onClose', async () => parts.close());
+  app.addHook('onClose', async () => {
+    unwatch();
+    await parts.close();
+  });
   return app;
 }

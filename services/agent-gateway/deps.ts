@@ -4,6 +4,8 @@ import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
+import type { Tracing } from '#shared/telemetry/tracing.ts';
 import type { Waits } from './limits.ts';
 
 export interface AgentGatewayDeps {
@@ -43,7 +45,10 @@ export interface AgentGatewayDeps {
   database: Database;
   cache: Cache;
   log: Log;
+  metrics?: Metrics;
   clock: Clock;
+  /** Absent: nothing is recorded. */
+  tracing?: Tracing;
   /** Shorter waiting times, for tests. */
   waits?: Partial<Waits>;
 }

@@ -2,6 +2,7 @@ import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { agentApiKey, loadBundle } from '#shared/config/load-bundle.ts';
+import { tracesOf } from '#shared/config/traces-backend.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
@@ -10,17 +11,26 @@ import { runProcess } from '#shared/lifecycle/run-process.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openRedis } from '#shared/storage/redis/open-redis.ts';
+import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { parseConfig } from './config.ts';
 import { startAgentGateway } from './service.ts';
 
 await runProcess({
   name: 'agent-gateway',
   parseConfig,
-  async start({ config, environment, log, step, releasers }) {
+  async start({ config, environment, log, metrics, step, releasers }) {
     const bundle = await loadBundle({ manifestPath: config.manifestPath, documentsPath: config.documentsPath, environment });
     for (const warning of bundle.warnings) log.warn({}, warning);
     const agent = { id: bundle.body.manifest.id, apiKey: agentApiKey(bundle, environment), bundleHash: bundle.hash };
 
+    const tracing = await openTracing({
+      config: config.tracing,
+      service: 'agent-gateway',
+      ...tracesOf(bundle.body, environment),
+      log,
+      onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
+    });
+    releasers.add('tracing', () => tracing.stop());
     const postgres = `PostgreSQL at ${addressOf(config.databaseUrl)}`;
     const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'agent-gateway', log }));
     releasers.add('database', () => database.close());
@@ -35,7 +45,7 @@ await runProcess({
 
     const rules = { allowHosts: config.outboundAllowHosts };
     const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
-    const deps = { config, agent, bundle, checkCallbackUrl, bus, database, cache, log, clock: systemClock };
+    const deps = { config, agent, bundle, checkCallbackUrl, bus, database, cache, log, metrics, tracing, clock: systemClock };
     const gateway = await step('opening the port', () => startAgentGateway(deps));
     releasers.add('agent gateway', () => gateway.stop());
     return { url: gateway.url, checks: [busCheck(bus), databaseCheck(database), cacheCheck(cache)] };

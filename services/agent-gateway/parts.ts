@@ -28,11 +28,11 @@ export interface Parts {
   close(): Promise<void>;
 }
 
-export function assemble({ config, agent, bus, database, log, waits: shorter }: AgentGatewayDeps): Parts {
+export function assemble({ config, agent, bus, database, log, tracing, waits: shorter }: AgentGatewayDeps): Parts {
   const times: Waits = { ...waits, ...shorter };
   const gate = new ReadinessGate({ bus, database, bundleHash: agent.bundleHash, waits: times, log }, () => feeds.compareAll());
   const watched = watchedDatabase(database, () => gate.suspect());
-  const answers = new Answers({ bus, seenRows: new SeenRows({ database: watched, log }), waits: times, log });
+  const answers = new Answers({ bus, seenRows: new SeenRows({ database: watched, log }), waits: times, log, ...(tracing && { tracing }) });
   const sessionLog = new SessionLog(watched);
   const feeds = new EventFeeds({ bus, sessionLog, waits: times, log });
   const deltas = config.streaming ? new Deltas({ bus, feeds, log }) : null;

@@ -4,10 +4,15 @@ import type { HeardAborts } from '#bus/heard-aborts.ts';
 import { keepLease, type LeaseTimes } from '#bus/keep-lease.ts';
 import type { Clock } from '#shared/clock.ts';
 import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts';
+import { failureOf } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { patiently } from '#shared/storage/patiently.ts';
+import { actorIds } from '#shared/telemetry/actor-ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
+import type { Span, Tracing } from '#shared/telemetry/tracing.ts';
+import { type ItemTrace, itemSpan } from './item-span.ts';
 import { reasonOf } from './reason-of.ts';
 import { type Report, reportResult } from './report-result.ts';
 import type { RunningItem, RunningItems } from './running-items.ts';
@@ -26,6 +31,8 @@ export interface EffectWork {
   deadlineAtMs: number;
   republished: boolean;
   traceparent: string | null;
+  /** Of what a turn or a run waits for. */
+  turnId?: string;
 }
 
 /** One delivery of an item. */
@@ -42,6 +49,8 @@ export interface ItemKind<Work extends EffectWork> {
   needsEffectRow: boolean;
   /** Where it is said that nobody waits for an item any more. Null: what has begun is carried through. */
   aborts: HeardAborts | null;
+  /** What its items are to a trace; absent where the kind tells of itself. */
+  trace?: { of(work: Work): ItemTrace; end(span: Span, report: Report | null): void };
   perform(work: Work, run: Run): Promise<Report | null>;
   /** The item came when its time was over, and is not begun. */
   skip(work: Work, run: Run): Promise<Report | null>;
@@ -54,7 +63,9 @@ export interface ConsumeDeps {
   database: Database;
   clock: Clock;
   log: Log;
+  metrics: Metrics;
   running: RunningItems;
+  tracing: Tracing;
   lease: LeaseTimes;
 }
 
@@ -64,6 +75,7 @@ export function consumeItems<Work extends EffectWork>(kind: ItemKind<Work>, conc
 }
 
 async function take<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Work>, deps: ConsumeDeps): Promise<void> {
+  if (item.delivery > 1) deps.metrics.add('redeliveries', { kind: kind.name });
   const body = jsonIn(item.body);
   if (versionOf(body) !== 1) return versionOf(body) === null ? item.term('not a message of ours') : item.nak(UNKNOWN_VERSION_RETRY_MS);
   const parsed = kind.schema.safeParse(body);
@@ -96,14 +108,28 @@ async function settle<Work extends EffectWork>(item: WorkItem, work: Work, run: 
     const isOpen = await patiently(() => isEffectOpen(deps.database, work.effectId), run.abandoned);
     if (isOpen === false || (isOpen === null && kind.needsEffectRow)) return item.ack();
   }
-  const report = await outcomeOf(item, work, run, kind, deps);
-  const ids = { effect_id: work.effectId, session_id: work.sessionId, trace_id: traceIdIn(work.traceparent) };
-  deps.log.info({ ...ids, kind: kind.name, delivery: item.delivery, result: report?.type ?? null }, 'a work item has ended');
+  const report = await traced(item, work, run, kind, deps);
+  deps.log.info({ ...idsOf(work), kind: kind.name, delivery: item.delivery, result: report?.type ?? null }, 'a work item has ended');
   // What is done is reported even if the lease was lost meanwhile: of two results of an item the log takes the first.
   if (report !== null && !run.isCancelled()) {
     await reportResult(work, report, run.abandoned, { commands: deps.bus.commands, clock: deps.clock, log: deps.log });
   }
   await item.ack();
+}
+
+/** What is done of the item stands below its span. What it throws ends the span too. */
+async function traced<Work extends EffectWork>(item: WorkItem, work: Work, run: Run, kind: ItemKind<Work>, deps: ConsumeDeps): Promise<Report | null> {
+  const { effectId: id, traceparent: parent } = work;
+  const span = itemSpan(deps.tracing, kind.trace?.of(work) ?? null, { id, number: item.delivery, mayBeSecond: run.mayBeBegun, parent });
+  if (span === null) return outcomeOf(item, work, run, kind, deps);
+  try {
+    const report = await outcomeOf(item, { ...work, traceparent: span.traceparent }, run, kind, deps);
+    kind.trace?.end(span, report);
+    return report;
+  } catch (error) {
+    span.end(run.abandoned.aborted ? 'abandoned' : run.isCancelled() ? 'cancelled' : failureOf(error).code);
+    throw error;
+  }
 }
 
 function outcomeOf<Work extends EffectWork>(item: WorkItem, work: Work, run: Run, kind: ItemKind<Work>, { clock }: ConsumeDeps): Promise<Report | null> {
@@ -123,11 +149,17 @@ async function fail<Work extends EffectWork>(
 ): Promise<void> {
   if (run.abandoned.aborted) return item.nak(0);
   if (run.isCancelled()) return item.ack();
-  log.error({ err: error, effect_id: work.effectId, delivery: item.delivery }, 'a work item has failed');
+  log.error({ err: error, ...idsOf(work), delivery: item.delivery }, 'a work item has failed');
   if (item.delivery < MAX_DELIVERIES) return item.nak(FAULT_RETRY_MS * 2 ** (item.delivery - 1));
   const report = await kind.giveUp(work, reasonOf(error), item.body, run);
   if (report !== null) await reportResult(work, report, run.abandoned, { commands: bus.commands, clock, log });
   await item.ack();
+}
+
+/** What the lines about an item name it by. */
+export function idsOf({ effectId, sessionId, traceparent, turnId }: EffectWork) {
+  const ids = { effect_id: effectId, session_id: sessionId, trace_id: traceIdIn(traceparent) };
+  return turnId === undefined ? ids : { ...ids, ...actorIds(turnId) };
 }
 
 function jsonIn(text: string): unknown {

@@ -2,24 +2,34 @@ import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { loadBundle } from '#shared/config/load-bundle.ts';
+import { tracesOf } from '#shared/config/traces-backend.ts';
 import { openGuardedPoster } from '#shared/http/guarded-post.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
+import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { parseConfig } from './config.ts';
 import { startEffectWorker } from './service.ts';
 
 await runProcess({
   name: 'effect-worker',
   parseConfig,
-  async start({ config, environment, log, step, releasers }) {
-    // Callbacks carry the agent's key, and tool servers are asked with theirs.
-    const credentials = ['runtime.api_key', 'mcps.*.api_key'] as const;
+  async start({ config, environment, log, metrics, step, releasers }) {
+    // Callbacks carry the agent's key, tool servers are asked with theirs, and traces are sent with one of their own.
+    const credentials = ['runtime.api_key', 'mcps.*.api_key', 'traces.backend.api_key'] as const;
     const bundle = await loadBundle({ manifestPath: config.manifestPath, documentsPath: config.documentsPath, environment, credentials });
     for (const warning of bundle.warnings) log.warn({}, warning);
 
+    const tracing = await openTracing({
+      config: config.tracing,
+      service: 'effect-worker',
+      ...tracesOf(bundle.body, environment),
+      log,
+      onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
+    });
+    releasers.add('tracing', () => tracing.stop());
     const postgres = `PostgreSQL at ${addressOf(config.databaseUrl)}`;
     const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'effect-worker', log }));
     releasers.add('database', () => database.close());
@@ -30,7 +40,7 @@ await runProcess({
     const poster = openGuardedPoster({ rules: { allowHosts: config.outboundAllowHosts } });
     releasers.add('guarded poster', () => poster.close());
 
-    const deps = { config, environment, bus, database, poster, clock: systemClock, log };
+    const deps = { config, environment, bus, database, poster, clock: systemClock, log, metrics, tracing };
     const worker = await step('starting to work', () => startEffectWorker(deps));
     releasers.add('effect worker', () => worker.stop());
     return { url: null, checks: [busCheck(bus), databaseCheck(database)] };

@@ -71,6 +71,7 @@ function busThat(change: (item: WorkItem) => Partial<WorkItem>, commands: Bus['c
     commands,
     work: {
       publish: (kind, messageId, body) => bus.work.publish(kind, messageId, body),
+      depths: () => bus.work.depths(),
       consume: (kind, options, handler) => bus.work.consume(kind, { ...options, ackWaitMs: 60_000 }, (item) => handler({ ...item, ...change(item) })),
     },
   };

@@ -7,6 +7,8 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
+import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import { Bundles } from './bundles.ts';
 import { type ConsumeDeps, consumeItems } from './consume-items.ts';
 import { deliveryItems } from './deliveries/deliver.ts';
@@ -43,6 +45,8 @@ export interface EffectWorkerDeps {
   poster: Pick<GuardedPoster, 'post'>;
   clock: Clock;
   log: Log;
+  metrics?: Metrics;
+  tracing?: Tracing;
 }
 
 /**
@@ -50,12 +54,12 @@ export interface EffectWorkerDeps {
  * @throws `config.invalid` naming the variable when the agent's key, which callbacks carry, is not set
  */
 export async function startEffectWorker(deps: EffectWorkerDeps): Promise<{ stop(): Promise<void> }> {
-  const { config, environment, bus, database, poster, clock, log } = deps;
+  const { config, environment, bus, database, poster, clock, log, metrics = noMetrics, tracing = noTracing } = deps;
   const { kinds, maxDeliveryAttempts: maxAttempts, concurrency = DEFAULT_CONCURRENCY, lease = effectLease } = config;
   const timeouts = { ...DEFAULT_TIMEOUTS, ...config.timeouts };
   const bundles = new Bundles(database);
   const running = new RunningItems({ clock });
-  const consume: ConsumeDeps = { bus, database, clock, log, running, lease };
+  const consume: ConsumeDeps = { bus, database, clock, log, metrics, running, tracing, lease };
   const stops: (() => Promise<void>)[] = [];
   const consumers: Subscription[] = [];
 
@@ -63,7 +67,7 @@ export async function startEffectWorker(deps: EffectWorkerDeps): Promise<{ stop(
     const newest = await bundles.newest();
     // Better now than at the first callback. Without a configuration there is nobody to call back yet.
     if (newest !== null) agentApiKey(newest, environment);
-    const items = deliveryItems({ database, bundles, environment, poster, maxAttempts, timeoutMs: timeouts.deliveryMs, log });
+    const items = deliveryItems({ database, bundles, environment, poster, maxAttempts, timeoutMs: timeouts.deliveryMs, log, metrics, tracing });
     consumers.push(consumeItems(items, concurrency.delivery, consume));
   }
   if (kinds.includes('tool')) {
@@ -72,15 +76,20 @@ export async function startEffectWorker(deps: EffectWorkerDeps): Promise<{ stop(
     const discovery = discoverTools({ bundles, lists, log });
     const aborts = new HeardAborts({ notices: bus.notices, clock });
     const { toolCallMs: timeoutMs, longestToolCallMs: longestMs } = timeouts;
-    const items = toolItems({ database, bundles, servers, lists, timeoutMs, longestMs, aborts, clock, log });
+    const items = toolItems({ database, bundles, servers, lists, timeoutMs, longestMs, aborts, clock, log, metrics, content: tracing.content });
     consumers.push(consumeItems(items, concurrency.tool, consume));
     stops.push(async () => {
       await Promise.all([discovery.stop(), lists.stop(), aborts.stop()]);
       await servers.close();
     });
   }
+  const unwatch = metrics.watch('queueDepth', async () => {
+    const depths = await bus.work.depths();
+    return kinds.map((kind) => ({ labels: { kind }, value: depths[kind] }));
+  });
   return {
     async stop() {
+      unwatch();
       const giveUp = setTimeout(() => running.abandonAll(), config.drainTimeoutMs);
       await Promise.all(consumers.map((consumer) => consumer.stop()));
       clearTimeout(giveUp);

@@ -49,6 +49,7 @@ async function run(...args: string[]): Promise<string> {
           published.push(rows[0]?.state ?? '');
           return fault?.() ?? bus.work.publish(kind, messageId, body);
         },
+        depths: () => bus.work.depths(),
       },
     }),
     print: (line) => lines.push(line),

@@ -3,7 +3,10 @@ import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
+import { traceIdOfRequest, traceRequests } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
+import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import type { Admission } from './admission.ts';
 import type { GatewayLimits } from './limits.ts';
 import { indexModels } from './model-index.ts';
@@ -29,11 +32,14 @@ export interface AppDeps {
   log: Log;
   clock: Clock;
   limits: GatewayLimits;
+  metrics: Metrics;
+  /** Absent: nothing is recorded. */
+  tracing?: Tracing;
 }
 
 /** All routes of the router gateway. Opens nothing. @throws `config.invalid` for a key without secret or an unknown default model */
 export function buildApp(deps: AppDeps): FastifyInstance {
-  const { admission, bus, environment, limits, log, routerConfig } = deps;
+  const { admission, bus, environment, limits, log, metrics, routerConfig } = deps;
   const keys = readKeys(routerConfig, environment);
   const models = indexModels(routerConfig);
   const app = fastify({
@@ -51,10 +57,15 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   installErrorReplies(app, log);
   app.decorateRequest('keyId', '');
   closeWaitingAnswers(app);
+  traceRequests(app, deps.tracing ?? noTracing);
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
     const startedAtMs = performance.now();
-    reply.raw.once('close', () => logRequest(log, request, reply, performance.now() - startedAtMs));
+    reply.raw.once('close', () => {
+      const durationMs = performance.now() - startedAtMs;
+      logRequest(log, request, reply, durationMs);
+      if (!isProbe(request)) countRequest(metrics, request, reply, durationMs);
+    });
   });
 
   const api: FastifyPluginAsync = async (scope) => {
@@ -74,8 +85,20 @@ export function buildApp(deps: AppDeps): FastifyInstance {
 
 /** One line for each request, once its connection is free or gone. Probes are too many to be news. */
 function logRequest(log: Log, request: FastifyRequest, reply: FastifyReply, durationMs: number): void {
-  const { id: requestId, keyId, method, routeOptions } = request;
-  const facts = { requestId, keyId, method, route: routeOptions.url, status: reply.raw.statusCode, durationMs: Math.round(durationMs) };
-  const level = routeOptions.url?.startsWith('/health/') ? 'debug' : 'info';
-  log[level]({ ...facts, generationId: reply.getHeader('x-generation-id') }, 'request');
+  const { id, keyId, method, routeOptions } = request;
+  const status = reply.raw.statusCode;
+  const facts = { request_id: id, key_id: keyId, method, route: routeOptions.url, status, duration_ms: Math.round(durationMs) };
+  const ids = { call_id: reply.getHeader('x-generation-id'), trace_id: traceIdOfRequest(request) };
+  log[isProbe(request) ? 'debug' : 'info']({ ...facts, ...ids }, 'request');
+}
+
+function isProbe({ routeOptions }: FastifyRequest): boolean {
+  return routeOptions.url?.startsWith('/health/') === true;
+}
+
+/** By the pattern of the route, never by the path: whoever asks for what is not there must not make a series of it. */
+function countRequest(metrics: Metrics, { method, routeOptions }: FastifyRequest, reply: FastifyReply, durationMs: number): void {
+  const route = routeOptions.url ?? 'none';
+  metrics.add('httpRequests', { server: 'router', method, route, status: String(reply.raw.statusCode) });
+  metrics.observe('httpSeconds', { server: 'router', route }, durationMs / 1_000);
 }

@@ -4,18 +4,28 @@ import { loadRouterConfig } from '#shared/config/load-router-config.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
+import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { parseConfig } from './config.ts';
 import { startRouterGateway } from './service.ts';
 
 await runProcess({
   name: 'router-gateway',
   parseConfig,
-  async start({ config, environment, log, step, releasers }) {
+  async start({ config, environment, log, metrics, step, releasers }) {
     const routerConfig = await loadRouterConfig(config.routerConfigPath, environment, { secrets: 'keys' });
+    const tracing = await openTracing({
+      config: config.tracing,
+      service: 'router-gateway',
+      log,
+      onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
+    });
+    releasers.add('tracing', () => tracing.stop());
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());
     const { houseSecret } = config;
-    const gateway = await step('opening the port', () => startRouterGateway({ config, routerConfig, environment, houseSecret, bus, log, clock: systemClock }));
+    const gateway = await step('opening the port', () =>
+      startRouterGateway({ config, routerConfig, environment, houseSecret, bus, log, metrics, tracing, clock: systemClock }),
+    );
     releasers.add('router gateway', () => gateway.stop());
     return { url: gateway.url, checks: [busCheck(bus)] };
   },

@@ -6,6 +6,8 @@ import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
+import type { Tracing } from '#shared/telemetry/tracing.ts';
 import { Admission } from './admission.ts';
 import { buildApp } from './app.ts';
 import { type GatewayLimits, gatewayLimits } from './limits.ts';
@@ -26,6 +28,8 @@ interface RouterGatewayDeps {
   log: Log;
   clock: Clock;
   limits?: GatewayLimits;
+  metrics?: Metrics;
+  tracing?: Tracing;
 }
 
 interface RouterGateway {
@@ -37,19 +41,21 @@ interface RouterGateway {
 
 /** The HTTP front of the model router. @throws `service.port_taken`, `config.invalid` */
 export async function startRouterGateway(deps: RouterGatewayDeps): Promise<RouterGateway> {
-  const { bus, config, limits = gatewayLimits, log } = deps;
+  const { bus, config, limits = gatewayLimits, log, metrics = noMetrics } = deps;
   const admission = new Admission(limits);
   // Starts with a letter: a token that is a number means a partition elsewhere. Letters and digits only, so that ids can be taken apart.
   const readers = new CallReaders({ bus, log, limits, origin: `g${randomBytes(6).toString('hex')}` });
   let app: FastifyInstance | null = null;
   try {
-    app = buildApp({ ...deps, readers, admission, limits });
+    app = buildApp({ ...deps, readers, admission, limits, metrics });
     const url = await listen(app, config);
     let stopped: Promise<void> | null = null;
     const gateway = { app, admission, readers, limits, log, drainTimeoutMs: config.drainTimeoutMs };
+    const unwatch = metrics.watch('queueDepth', async () => [{ labels: { kind: 'router.call' }, value: (await bus.work.depths())['router.call'] }]);
     return {
       url,
       stop: () => {
+        unwatch();
         stopped ??= stopGateway(gateway);
         return stopped;
       },
@@ -74,7 +80,7 @@ async function stopGateway({ app, admission, readers, limits, log, drainTimeoutM
   admission.close();
   // The port stays open meanwhile: a balancer learns from the readiness that it should go elsewhere.
   if (!(await admission.empty(drainTimeoutMs))) {
-    log.warn({ drainTimeoutMs }, 'calls are still open: they are ended');
+    log.warn({ drain_timeout_ms: drainTimeoutMs }, 'calls are still open: they are ended');
     readers.endAll(new SwitchyardError('service.not_ready', 'this gateway is shutting down', { details: { retryAfterMs: limits.retryAfterMs } }));
     await admission.empty(limits.stopFlushMs);
   }

@@ -65,6 +65,7 @@ describe('a worker with large calls', () => {
           if (kind === 'router.call') handle = handler;
           return { stop: async () => {} };
         },
+        depths: notUsed,
       },
       notices: testNoticeBoard(),
       tokens: {

@@ -11,10 +11,13 @@ import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts'
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { patiently } from '#shared/storage/patiently.ts';
-import type { Log } from '#shared/telemetry/log.ts';
+import { actorIds } from '#shared/telemetry/actor-ids.ts';
+import { type Log, logAbout } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
+import type { Tracing } from '#shared/telemetry/tracing.ts';
 import { BodyRoom } from './body-room.ts';
 import { type CallResult, type ExecuteDeps, type Execution, executeCall, refuseCall } from './call/execute-call.ts';
+import { callSpan, type Upstreams } from './call-span.ts';
 import { reportResult } from './report-result.ts';
 import type { RunningCall, RunningCalls } from './running-calls.ts';
 
@@ -36,6 +39,8 @@ export interface ConsumeDeps extends ExecuteDeps {
   clock: Clock;
   log: Log;
   running: RunningCalls;
+  tracing: Tracing;
+  upstreams: Upstreams;
 }
 
 /** What the calls of one kind may use of this worker. */
@@ -50,6 +55,7 @@ interface Share {
 export function consumeCalls(kind: WorkKind, { concurrency, bodyBytes }: Share, deps: ConsumeDeps): Subscription {
   const room = new BodyRoom(bodyBytes);
   return deps.bus.work.consume(kind, { concurrency, ackWaitMs: callLease.ackWaitMs }, async (item) => {
+    if (item.delivery > 1) deps.metrics.add('redeliveries', { kind });
     const leave = room.take(Buffer.byteLength(item.body));
     try {
       if (leave === null && item.delivery <= MAX_ROOM_TRIES) await item.nak(ROOM_RETRY_MS * 2 ** (item.delivery - 1));
@@ -79,13 +85,15 @@ async function handle(item: WorkItem, hasRoom: boolean, deps: ConsumeDeps): Prom
 
 /** Makes the call and settles its item: frames first, then the command, then the ack, so that nothing is lost at any point between. */
 async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, running: RunningCall, deps: ConsumeDeps): Promise<void> {
-  const { bus, database, clock, log } = deps;
-  if (call.reply !== null && mayBeDoneAlready(item, call.republished, clock.nowMs())) {
+  const { bus, database, clock, log, metrics } = deps;
+  const mayBeSecond = mayBeDoneAlready(item, call.republished, clock.nowMs());
+  if (call.reply !== null && mayBeSecond) {
     // A second delivery of an actor's call is harmless: the row says whether its result came already, or is not wanted any more.
     const isOpen = await patiently(() => isEffectOpen(database, call.callId), running.signal);
     if (isOpen !== true) return item.ack();
   }
   const subject = subjectOf(addresses.tokens, call.origin, call.callId);
+  const span = callSpan(deps.tracing, deps.upstreams, { call, delivery: item.delivery, mayBeSecond: mayBeSecond && call.reply !== null });
   const execution: Execution = {
     call,
     attempt: item.delivery,
@@ -93,15 +101,18 @@ async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, runnin
     maySpeak: () => running.cause() !== 'abandoned',
     publish: (frame) => bus.tokens.publish(subject, frame),
     nowMs: clock.nowMs(),
+    attempted: span.attempted,
   };
   // A second delivery of a client's call is harmless: what readers were shown of the first decides whether it is made again.
-  const shown = item.delivery > 1 && call.reply === null ? await shownBefore(call.callId, await bus.tokens.replay(subject)) : 'nothing';
+  const shown = item.delivery > 1 && call.reply === null ? await shownOf(item, call, () => bus.tokens.replay(subject)) : 'nothing';
   if (shown === 'end') return item.ack();
   if (item.delivery > MAX_DELIVERIES) await buryCall(call, running, deps);
   const result = hasRoom || shown === 'content' ? await resultOf(execution, item.delivery, shown, deps) : refuseCall(execution, noRoom());
   const cause = running.cause();
-  const ids = { call_id: call.callId, session_id: call.reply?.sessionId ?? null, trace_id: traceIdIn(call.traceparent) };
-  log.info({ ...ids, delivery: item.delivery, result: result.type, cause }, 'a router call has ended');
+  log.info({ ...idsOf(call), delivery: item.delivery, result: result.type, cause }, 'a router call has ended');
+  const outcome = result.type === 'failed' && (cause === 'cancelled' || cause === 'abandoned') ? cause : result.type;
+  span.end(result.type === 'completed' ? null : (cause ?? result.failure.code));
+  metrics.add('routerCalls', { kind: call.reply === null ? 'client' : 'actor', outcome });
   if (cause === 'abandoned') return item.nak(0);
   // Of a call that its actor has aborted nobody wants to hear any more.
   if (call.reply !== null && cause !== 'cancelled')
@@ -109,12 +120,20 @@ async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, runnin
   await item.ack();
 }
 
+/** What the lines about a call name it by. */
+function idsOf({ callId, keyId, traceparent, reply }: RouterCall) {
+  const ids = { call_id: callId, key_id: keyId, trace_id: traceIdIn(traceparent) };
+  if (reply === null) return ids;
+  return { ...ids, session_id: reply.sessionId, ...actorIds(reply.turnId) };
+}
+
 /** Kept for people to look at. A client's call comes to its end without it, should the database be away. */
-async function buryCall(call: RouterCall, running: RunningCall, { database, log }: ConsumeDeps): Promise<void> {
+async function buryCall(call: RouterCall, running: RunningCall, { database, log, metrics }: ConsumeDeps): Promise<void> {
   const partition = call.reply === null ? null : partitionOf(call.reply.sessionId);
   const letter = { id: call.callId, source: 'call', partition, reason: gaveUp, body: JSON.stringify(call) } as const;
   try {
     await (call.reply === null ? buryItem(database, letter) : patiently(() => buryItem(database, letter), running.signal));
+    metrics.add('deadLetters', { source: 'call' });
   } catch (error) {
     log.warn({ err: error, call_id: call.callId }, 'a call that was given up could not be kept');
   }
@@ -125,7 +144,17 @@ async function resultOf(execution: Execution, delivery: number, shown: 'content'
   if (delivery > MAX_DELIVERIES) {
     return refuseCall(execution, new SwitchyardError('router.provider_unavailable', gaveUp));
   }
-  return executeCall(execution, deps);
+  return executeCall(execution, { ...deps, log: logAbout(deps.log, idsOf(execution.call)) });
+}
+
+/** As `shownBefore`. What can not be read back is tried again with the item; a call that is to be given up comes to its end without it. */
+async function shownOf({ delivery }: WorkItem, { callId }: RouterCall, replay: () => Promise<Uint8Array[]>): Promise<'nothing' | 'content' | 'end'> {
+  try {
+    return shownBefore(callId, await replay());
+  } catch (error) {
+    if (delivery <= MAX_DELIVERIES) throw error;
+    return 'nothing';
+  }
 }
 
 /** What earlier deliveries have shown of a call, from the frames that are kept. */

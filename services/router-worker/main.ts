@@ -6,14 +6,22 @@ import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
+import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { parseConfig } from './config.ts';
 import { startRouterWorker } from './service.ts';
 
 await runProcess({
   name: 'router-worker',
   parseConfig,
-  async start({ config, environment, log, step, releasers }) {
+  async start({ config, environment, log, metrics, step, releasers }) {
     const routerConfig = await loadRouterConfig(config.routerConfigPath, environment, { secrets: 'providers' });
+    const tracing = await openTracing({
+      config: config.tracing,
+      service: 'router-worker',
+      log,
+      onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
+    });
+    releasers.add('tracing', () => tracing.stop());
     const postgres = `PostgreSQL at ${addressOf(config.databaseUrl)}`;
     const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'router-worker', log }));
     releasers.add('database', () => database.close());
@@ -21,7 +29,7 @@ await runProcess({
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());
     const { drainTimeoutMs } = config;
-    const deps = { config: routerConfig, environment, bus, database, log, clock: systemClock, drainTimeoutMs };
+    const deps = { config: routerConfig, environment, bus, database, log, metrics, tracing, clock: systemClock, drainTimeoutMs };
     const worker = await step('starting to work', () => startRouterWorker(deps));
     releasers.add('router worker', () => worker.stop());
     return { url: null, checks: [busCheck(bus), databaseCheck(database)] };

@@ -440,6 +440,15 @@ describe('a call whose worker died', () => {
     expect(errorOf(await framesOf(call))).toMatchObject({ status: 502, body: { error: { message: 'the call was given up after 5 tries' } } });
     expect(await deadLettersOf(call)).toEqual([expect.objectContaining({ source: 'call', p: null })]);
   });
+
+  it('is given up after five deliveries also when what was shown of it can’t be read back', async () => {
+    const call = callOf('Hello!');
+    await diesWith(call, () => {}, 4);
+    const replay = () => Promise.reject(new Error('not permitted'));
+    await start({ bus: { ...bus, tokens: { ...bus.tokens, replay } } });
+    await vi.waitFor(() => isGone(call), WAIT);
+    expect(errorOf(await framesOf(call))).toMatchObject({ status: 502, body: { error: { message: 'the call was given up after 5 tries' } } });
+  });
 });
 
 async function deadLettersOf({ callId }: RouterCall) {

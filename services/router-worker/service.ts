@@ -4,7 +4,10 @@ import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
+import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import { catalogueOf } from './call/candidates.ts';
+import { upstreamsOf } from './call-span.ts';
 import { type ConsumeDeps, consumeCalls } from './consume-calls.ts';
 import { openProviders } from './providers/registry.ts';
 import { RunningCalls } from './running-calls.ts';
@@ -28,11 +31,13 @@ export interface RouterWorkerDeps {
   bodyBytes?: { clientCalls: number; turnCalls: number };
   /** How long a stop waits for calls in progress; what is left then goes back to the queue. */
   drainTimeoutMs?: number;
+  metrics?: Metrics;
+  tracing?: Tracing;
 }
 
 /** Makes the model calls of clients and of turns. @throws `config.invalid` naming the variable of a credential that is missing */
 export async function startRouterWorker(deps: RouterWorkerDeps): Promise<{ stop(): Promise<void> }> {
-  const { config, environment, bus, database, log, clock, drainTimeoutMs = DEFAULT_DRAIN_TIMEOUT_MS } = deps;
+  const { config, environment, bus, database, log, clock, drainTimeoutMs = DEFAULT_DRAIN_TIMEOUT_MS, metrics = noMetrics, tracing = noTracing } = deps;
   const { concurrency = DEFAULT_CONCURRENCY, bodyBytes = DEFAULT_BODY_BYTES } = deps;
   const providers = openProviders({ config, environment, clock });
   const running = new RunningCalls({ bus, clock });
@@ -42,6 +47,9 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<{ stop(
     database,
     clock,
     log,
+    metrics,
+    tracing,
+    upstreams: upstreamsOf(config),
     running,
     adapters: providers.adapters,
     timeouts: { connectMs, firstTokenMs, idleMs },
@@ -51,8 +59,13 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<{ stop(
     consumeCalls('router.call', { concurrency: concurrency.clientCalls, bodyBytes: bodyBytes.clientCalls }, consume),
     consumeCalls('router.turn', { concurrency: concurrency.turnCalls, bodyBytes: bodyBytes.turnCalls }, consume),
   ];
+  const unwatch = metrics.watch('queueDepth', async () => {
+    const depths = await bus.work.depths();
+    return (['router.call', 'router.turn'] as const).map((kind) => ({ labels: { kind }, value: depths[kind] }));
+  });
   return {
     async stop() {
+      unwatch();
       const giveUp = setTimeout(() => running.abandonAll(), drainTimeoutMs);
       await Promise.all(consumers.map((consumer) => consumer.stop()));
       clearTimeout(giveUp);

@@ -1,6 +1,7 @@
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '#shared/config/secret-ref.ts';
+import { tracingConfigOf, tracingSettings } from '#shared/config/tracing-settings.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 
@@ -31,6 +32,7 @@ const schema = z.object({
   PUBLIC_BASE_URL: z.url({ protocol: /^https?$/ }).optional(),
   SHUTDOWN_DRAIN_TIMEOUT_SECONDS: seconds.default(120),
   LOG_LEVEL: z.string().default('warn'),
+  ...tracingSettings,
   MANAGEMENT_PORT: port.optional(),
   MANAGEMENT_HOST: z.string().default('127.0.0.1'),
   /** For programs that start this one: a file that is written, with the addresses, once everything is ready. */
@@ -67,6 +69,7 @@ export function parseConfig(environment: Environment) {
     publicBaseUrl: data.PUBLIC_BASE_URL ?? null,
     drainTimeoutMs: data.SHUTDOWN_DRAIN_TIMEOUT_SECONDS * 1_000,
     logLevel: data.LOG_LEVEL,
+    tracing: tracingConfigOf(data),
     /** Null: there is no listener for those who run it. */
     management: data.MANAGEMENT_PORT === undefined ? null : { host: data.MANAGEMENT_HOST, port: data.MANAGEMENT_PORT },
     readyFile: data.SWITCHYARD_READY_FILE ?? null,

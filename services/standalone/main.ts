@@ -4,6 +4,7 @@ import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { agentApiKey, loadBundle } from '#shared/config/load-bundle.ts';
 import { checkRouterConfig, loadRouterConfig } from '#shared/config/load-router-config.ts';
+import { tracesOf } from '#shared/config/traces-backend.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { openGuardedPoster } from '#shared/http/guarded-post.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
@@ -18,6 +19,8 @@ import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { createLog, type Log } from '#shared/telemetry/log.ts';
+import { type MetricsRegistry, openMetrics } from '#shared/telemetry/open-metrics.ts';
+import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { banner } from './banner.ts';
 import { builtInRouter } from './built-in-router.ts';
 import { parseConfig, type StandaloneConfig } from './config.ts';
@@ -30,12 +33,16 @@ const RELEASE_MARGIN_MS = 10_000;
 /** Opens the embedded drivers once, starts every service on them, and waits to be stopped. */
 async function main(): Promise<void> {
   const config = parseConfig(process.env);
-  const log = createLog({ level: config.logLevel, service: 'standalone' });
+  const metrics = openMetrics();
+  const log = createLog({ level: config.logLevel, service: 'standalone', onDrop: () => metrics.add('telemetryDropped', { kind: 'log_lines' }) });
   exitOnFault(log);
   const releasers = new Releasers(log);
   try {
-    const readiness = await run(config, log, releasers);
-    const signal = await stopSignal();
+    const { readiness, facts } = await run(config, { log, metrics, releasers });
+    // Listened for before anybody is told that this process is ready: who hears it may ask it to stop at once.
+    const stopped = stopSignal();
+    if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
+    const signal = await stopped;
     readiness.drain();
     console.log(`\n${signal}: finishing what is in hand …`);
   } finally {
@@ -44,11 +51,18 @@ async function main(): Promise<void> {
   console.log('Stopped.');
 }
 
-async function run(config: StandaloneConfig, log: Log, releasers: Releasers): Promise<Readiness> {
+interface Standing {
+  log: Log;
+  metrics: MetricsRegistry;
+  releasers: Releasers;
+}
+
+/** @returns what a program that waits for this one is told, beside its readiness */
+async function run(config: StandaloneConfig, { log, metrics, releasers }: Standing): Promise<{ readiness: Readiness; facts: object }> {
   const folder = await holdDataFolder(config.dataFolder);
   releasers.add('data folder', () => folder.release());
   const readiness = new Readiness({ log });
-  const management = config.management === null ? null : await openManagementListener({ ...config.management, readiness });
+  const management = config.management === null ? null : await openManagementListener({ ...config.management, readiness, metrics });
   releasers.add('management listener', () => management?.stop());
   const keys = await loadKeys(config.dataFolder, process.env);
   const environment = withKeys(process.env, keys);
@@ -56,6 +70,14 @@ async function run(config: StandaloneConfig, log: Log, releasers: Releasers): Pr
     config.routerConfigPath === null ? checkRouterConfig(builtInRouter(config), environment) : await loadRouterConfig(config.routerConfigPath, environment);
   const bundle = await loadBundle({ manifestPath: config.manifestPath, documentsPath: config.documentsPath, environment });
 
+  const tracing = await openTracing({
+    config: config.tracing,
+    service: 'standalone',
+    ...tracesOf(bundle.body, environment),
+    log,
+    onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
+  });
+  releasers.add('tracing', () => tracing.stop());
   const database = await openPglite({ folder: join(config.dataFolder, 'database') });
   releasers.add('database', () => database.close());
   await migrate(database);
@@ -68,7 +90,22 @@ async function run(config: StandaloneConfig, log: Log, releasers: Releasers): Pr
   releasers.add('guarded poster', () => poster.close());
 
   const agent = { id: bundle.body.manifest.id, apiKey: agentApiKey(bundle, environment), bundleHash: bundle.hash };
-  const deps = { config, routerConfig, environment, agent, bundle, houseSecret: keys.houseSecret, database, bus, cache, poster, clock: systemClock, log };
+  const deps = {
+    config,
+    routerConfig,
+    environment,
+    agent,
+    bundle,
+    houseSecret: keys.houseSecret,
+    database,
+    bus,
+    cache,
+    poster,
+    clock: systemClock,
+    log,
+    metrics,
+    tracing,
+  };
   const { routerUrl, agentUrl } = await startStandalone(deps, releasers);
   readiness.booted([busCheck(bus), databaseCheck(database)]);
   console.log(
@@ -86,8 +123,7 @@ async function run(config: StandaloneConfig, log: Log, releasers: Releasers): Pr
     }),
   );
   const managementUrl = management === null ? {} : { managementUrl: management.url };
-  if (config.readyFile !== null) await writeReadyFile(config.readyFile, { pid: process.pid, routerUrl, agentUrl, ...managementUrl });
-  return readiness;
+  return { readiness, facts: { pid: process.pid, routerUrl, agentUrl, ...managementUrl } };
 }
 
 try {

@@ -15,6 +15,8 @@ import type { Releasers } from '#shared/lifecycle/releasers.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
+import type { Tracing } from '#shared/telemetry/tracing.ts';
 import type { StandaloneConfig } from './config.ts';
 
 /** Nobody else can run on the data folder, so whoever starts on it is the same host as before and need not wait for that one to look dead. */
@@ -33,6 +35,8 @@ export interface StandaloneDeps {
   poster: GuardedPoster;
   clock: Clock;
   log: Log;
+  metrics: Metrics;
+  tracing: Tracing;
 }
 
 /**
@@ -40,22 +44,22 @@ export interface StandaloneDeps {
  * the doors close first, turns end while their workers are still there, and the workers go last.
  */
 export async function startStandalone(deps: StandaloneDeps, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
-  const { config, routerConfig, environment, agent, bundle, houseSecret, bus, database, cache, poster, clock, log } = deps;
+  const { config, routerConfig, environment, agent, bundle, houseSecret, bus, database, cache, poster, clock, log, metrics, tracing } = deps;
   const { drainTimeoutMs } = config;
 
-  const worker = await startRouterWorker({ config: routerConfig, environment, bus, database, log, clock, drainTimeoutMs });
+  const worker = await startRouterWorker({ config: routerConfig, environment, bus, database, log, metrics, tracing, clock, drainTimeoutMs });
   releasers.add('router worker', () => worker.stop());
   const { maxDeliveryAttempts } = config;
   const effectConfig = { kinds: ['tool', 'delivery'] as const, maxDeliveryAttempts, drainTimeoutMs };
-  const effectWorker = await startEffectWorker({ config: effectConfig, environment, bus, database, poster, clock, log });
+  const effectWorker = await startEffectWorker({ config: effectConfig, environment, bus, database, poster, clock, log, metrics, tracing });
   releasers.add('effect worker', () => effectWorker.stop());
-  const host = await startActorHost({ config: { ...config, hostId: HOST_ID }, bus, database, clock, log });
+  const host = await startActorHost({ config: { ...config, hostId: HOST_ID }, bus, database, clock, log, metrics, tracing });
   releasers.add('actor host', () => host.stop());
 
   const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs, runs: config.runs };
   const rules = { allowHosts: config.outboundAllowHosts };
   const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
-  const agentDeps = { config: agentConfig, agent, bundle, checkCallbackUrl, bus, database, cache, log, clock };
+  const agentDeps = { config: agentConfig, agent, bundle, checkCallbackUrl, bus, database, cache, log, metrics, tracing, clock };
   const agentGateway = await namingThePort('AGENT_PORT', startAgentGateway(agentDeps));
   const gateways = [agentGateway];
   // Together, so that the drain of one does not eat up the other's time.
@@ -65,7 +69,7 @@ export async function startStandalone(deps: StandaloneDeps, releasers: Releasers
   const gatewayConfig = { host: config.host, port: config.routerPort, drainTimeoutMs };
   const routerGateway = await namingThePort(
     'ROUTER_PORT',
-    startRouterGateway({ config: gatewayConfig, routerConfig, environment, houseSecret, bus, log, clock }),
+    startRouterGateway({ config: gatewayConfig, routerConfig, environment, houseSecret, bus, log, metrics, tracing, clock }),
   );
   gateways.push(routerGateway);
   return { routerUrl: routerGateway.url, agentUrl: agentGateway.url };

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { settings } from './settings.ts';
+import { type TracingConfig, tracingConfigOf, tracingSettings } from './tracing-settings.ts';
 
 /** What every process of its own reads, whatever it does. */
 export const processSettings = {
+  ...tracingSettings,
   MANAGEMENT_PORT: settings.MANAGEMENT_PORT,
   MANAGEMENT_HOST: settings.MANAGEMENT_HOST,
   LOG_LEVEL: settings.LOG_LEVEL,
@@ -18,6 +20,7 @@ export interface ProcessConfig {
   management: { host: string; port: number };
   /** Null: nobody waits for one. */
   readyFile: string | null;
+  tracing: TracingConfig;
 }
 
 const shape = z.object(processSettings);
@@ -28,5 +31,6 @@ export function processConfigOf(data: z.infer<typeof shape>): ProcessConfig {
     drainTimeoutMs: data.SHUTDOWN_DRAIN_TIMEOUT_SECONDS * 1_000,
     management: { host: data.MANAGEMENT_HOST, port: data.MANAGEMENT_PORT },
     readyFile: data.SWITCHYARD_READY_FILE ?? null,
+    tracing: tracingConfigOf(data),
   };
 }

@@ -17,6 +17,9 @@ describe('a setting', () => {
     ['SHUTDOWN_DRAIN_TIMEOUT_SECONDS', '0'],
     ['STREAMING', 'hunter2'],
     ['AUTONOMOUS_CALLBACK_MAX_RETRIES', '0'],
+    ['STORE_GC_DELAY_SECONDS', '0'],
+    ['RUN_RETENTION_DAYS', '0'],
+    ['RUN_RETENTION_DAYS', '3651'],
     ['PUBLIC_BASE_URL', 'ftp://hunter2.example'],
   ])('%s is refused by its name, and its value is not told: %s', (name, value) => {
     expect(() => read(name, value)).toThrow(name);

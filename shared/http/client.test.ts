@@ -1,5 +1,5 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type HttpClient, type HttpResponse, openHttpClient } from './client.ts';
 
@@ -60,6 +60,28 @@ describe('openHttpClient', () => {
     controller.abort(new Error('left'));
     await expect(waiting).rejects.toThrow('left');
     first.destroy();
+  });
+
+  it('closes a connection that is still being made when the signal of its request aborts, and no other', async () => {
+    // Who expects TLS waits for a handshake that never comes.
+    const sockets: Socket[] = [];
+    const deaf = createTcpServer((socket) => sockets.push(socket.resume().on('error', () => {})));
+    await new Promise<void>((resolve) => deaf.listen(0, '127.0.0.1', resolve));
+    const { port } = deaf.address() as AddressInfo;
+    const secure = openHttpClient({ baseUrl: `https://127.0.0.1:${port}`, connectTimeoutMs: 60_000, maxConnections: 2 });
+    const [stays, leaves] = [new AbortController(), new AbortController()];
+    const waiting = secure.post('/x', { headers: {}, body: '{}', signal: stays.signal });
+    await vi.waitFor(() => expect(sockets).toHaveLength(1), WAIT);
+    const left = secure.post('/x', { headers: {}, body: '{}', signal: leaves.signal });
+    await vi.waitFor(() => expect(sockets).toHaveLength(2), WAIT);
+    leaves.abort(new Error('left'));
+    await expect(left).rejects.toThrow('left');
+    await vi.waitFor(() => expect(sockets.map(({ destroyed }) => destroyed)).toEqual([false, true]), WAIT);
+    stays.abort(new Error('left too'));
+    await expect(waiting).rejects.toThrow('left too');
+    await vi.waitFor(() => expect(sockets[0]?.destroyed).toBe(true), WAIT);
+    await secure.close();
+    await new Promise((resolve) => deaf.close(resolve));
   });
 
   it('throws the reason of an abort in the middle of the body', async () => {

@@ -1,5 +1,6 @@
+import { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { Pool } from 'undici';
+import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 
 /** After this much, or this long, a response that nobody reads any more costs more than a new connection. */
 const RELEASE_MAX_BYTES = 64 * 1024;
@@ -43,7 +44,9 @@ export interface HttpClient {
 export function openHttpClient({ baseUrl, connectTimeoutMs, maxConnections }: HttpClientOptions): HttpClient {
   const base = new URL(baseUrl);
   const basePath = base.pathname.replace(/\/+$/, '');
-  const pool = new Pool(base.origin, { connections: maxConnections, connect: { timeout: connectTimeoutMs }, headersTimeout: 0, bodyTimeout: 0 });
+  const connect = buildConnector({ timeout: connectTimeoutMs });
+  const factory = (origin: URL, options: object) => connectionFor(origin, options, connect);
+  const pool = new Pool(base.origin, { connections: maxConnections, factory, headersTimeout: 0, bodyTimeout: 0 });
   const send = async (path: string, headers: Record<string, string>, body: SentOnce, signal: AbortSignal): Promise<HttpResponse> => {
     signal.throwIfAborted();
     // A stream has no length, so it is said here: without it the body would be sent in chunks, which not all servers take.
@@ -70,6 +73,32 @@ export function openHttpClient({ baseUrl, connectTimeoutMs, maxConnections }: Ht
     post: (path, { headers, body, signal }) => send(path, headers, sentOnce(body), signal),
     close: () => pool.destroy(),
   };
+}
+
+/** One connection of the pool. While it is being made it belongs to one request, and ends with it: it would go on connecting for nobody. */
+function connectionFor(origin: URL, options: object, connect: buildConnector.connector): Dispatcher {
+  let signal: AbortSignal | null = null;
+  const client = new Client(origin, {
+    ...options,
+    connect: (target, callback) => {
+      const wanted = signal;
+      const socket: unknown = connect(target, (...result) => {
+        wanted?.removeEventListener('abort', stop);
+        callback(...result);
+      });
+      const stop = () => {
+        if (socket instanceof Socket) socket.destroy(new Error('nobody waits for the connection any more'));
+      };
+      if (wanted?.aborted === true) stop();
+      else wanted?.addEventListener('abort', stop, { once: true });
+    },
+  });
+  const dispatch = client.dispatch.bind(client);
+  client.dispatch = (request, handler) => {
+    signal = 'signal' in request && request.signal instanceof AbortSignal ? request.signal : null;
+    return dispatch(request, handler);
+  };
+  return client;
 }
 
 interface SentOnce {

@@ -21,7 +21,8 @@ it('drops lines while nobody reads, never blocks, and says afterwards how many',
   const pipe = join(folder, 'pipe');
   execFileSync('sh', ['-c', 'mkfifo "$0"', pipe]);
   const fd = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
-  const writer = lineWriter({ fd, service: 'test' });
+  let counted = 0;
+  const writer = lineWriter({ fd, service: 'test', onDrop: () => (counted += 1) });
   for (let index = 0; index < LINES; index += 1) writer.write(`${index} `.padEnd(LINE_BYTES - 1, 'x').concat('\n'));
 
   const received: string[] = [];
@@ -33,6 +34,7 @@ it('drops lines while nobody reads, never blocks, and says afterwards how many',
   const kept = received.slice(0, -1);
   const { dropped } = dropLine.parse(JSON.parse(received.at(-1) ?? ''));
   expect(dropped).toBeGreaterThan(0);
+  expect(counted).toBe(dropped);
   expect(kept.length + dropped).toBe(LINES);
   expect(kept.map((line) => Number(line.split(' ')[0]))).toEqual(kept.map((_, index) => index));
   await writer.end();

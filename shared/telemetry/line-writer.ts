@@ -12,12 +12,14 @@ export interface LineWriter {
 /**
  * Writes lines behind the back of the caller, and what is left of them when the process exits. Once the reader has caught up with a full
  * buffer, a line of its own says how many were dropped.
+ * @param onDrop called for each line that is dropped
  */
-export function lineWriter({ fd, service }: { fd: number; service: string }): LineWriter {
+export function lineWriter({ fd, service, onDrop = () => {} }: { fd: number; service: string; onDrop?: () => void }): LineWriter {
   const stream = destination({ dest: fd, sync: false, maxLength: MAX_WAITING_BYTES });
   let dropped = 0;
   stream.on('drop', () => {
     dropped += 1;
+    onDrop();
   });
   stream.on('drain', () => {
     if (dropped === 0) return;

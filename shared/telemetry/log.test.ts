@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createLog, silentLog } from './log.ts';
+import { createLog, logAbout, silentLog } from './log.ts';
 
 function recording(level: string) {
   const lines: Record<string, unknown>[] = [];
@@ -74,6 +74,12 @@ it('writes one JSON object a line, with time, service and process', () => {
       msg: 'two at 100% %s\nand more',
     },
   ]);
+});
+
+it('says in every line what it is about', () => {
+  const { log, lines } = recording('info');
+  logAbout(log, { call_id: 'gen-1', trace_id: 'abc' }).warn({ attempt: 2 }, 'again');
+  expect(lines).toMatchObject([{ level: 'warn', call_id: 'gen-1', trace_id: 'abc', attempt: 2, msg: 'again' }]);
 });
 
 it('has a silent one that can take the place of every other', () => {

@@ -37,6 +37,8 @@ export interface LogOptions {
   service: string;
   /** Where lines go; stderr unless a test wants them. */
   output?: Pick<LineWriter, 'write'>;
+  /** Called for each line that stderr did not take in time. */
+  onDrop?: () => void;
 }
 
 /**
@@ -44,7 +46,7 @@ export interface LogOptions {
  * is written (redact.ts).
  * @throws `config.invalid` when there is no such level
  */
-export function createLog({ level, service, output = lineWriter({ fd: STDERR, service }) }: LogOptions): Log {
+export function createLog({ level, service, onDrop = () => {}, output = lineWriter({ fd: STDERR, service, onDrop }) }: LogOptions): Log {
   const logger = pino(
     {
       level: levelOf(level),
@@ -61,6 +63,15 @@ export function createLog({ level, service, output = lineWriter({ fd: STDERR, se
     (fields, message) => {
       if (logger.isLevelEnabled(name)) logger[name](redactSecrets(fields), maskUrl(message));
     };
+  return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+/** A log whose every line says what it is about, such as the ids of a call. */
+export function logAbout(log: Log, about: Record<string, unknown>): Log {
+  const at =
+    (name: keyof Log): Write =>
+    (fields, message) =>
+      log[name]({ ...about, ...fields }, message);
   return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 

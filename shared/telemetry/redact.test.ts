@@ -69,6 +69,21 @@ describe('redactSecrets', () => {
     expect(shown).not.toHaveProperty('request');
   });
 
+  it('shows nothing of a text that a parser could not read', () => {
+    const errorOf = (text: string) => {
+      try {
+        return JSON.parse(text);
+      } catch (error) {
+        return error;
+      }
+    };
+    for (const text of ['hush', '{"a":1} "hush"', '{"hush":hush}', `{"a":"hush`]) {
+      const shown = JSON.stringify(redactSecrets(new Error('could not read', { cause: errorOf(text) })));
+      expect(shown).toContain('SyntaxError');
+      expect(shown).not.toContain('hush');
+    }
+  });
+
   it('cuts circles, chains of causes without an end, depth, size and length', () => {
     const circle: Record<string, unknown> = { name: 'circle' };
     circle.self = circle;

@@ -20,6 +20,9 @@ const USERINFO = /:\/\/[^\s/?#"'<>]*@/g;
 /** A secret in a query: `?key=…`, `&access_token=…`. */
 const SECRET_PARAMETER = /([?&](?:key|sig|signature|[^=&?#\s]{0,64}?(?:api[-_]?key|secret|password|token|credential)[^=&?#\s]{0,64})=)[^&#\s"'<>]+/gi;
 
+/** A parser quotes what it could not read, and that may be anybody's words. */
+const QUOTED = /"[\s\S]*"/;
+
 /** Masks the user and password of every URL in a text, and the parameters of queries that carry secrets by their name. */
 export function maskUrl(text: string): string {
   const masked = text.includes('://') ? text.replace(USERINFO, `://${MASK}@`) : text;
@@ -114,7 +117,8 @@ function oneError(error: Error, walk: Walk): Record<string, unknown> {
   const code = 'code' in error && (typeof error.code === 'string' || typeof error.code === 'number') ? { code: error.code } : {};
   const details = 'details' in error ? { details: copyOf(error.details, walk) } : {};
   const errors = error instanceof AggregateError ? { errors: error.errors.slice(0, MAX_CAUSES).map((one) => copyOf(one, walk)) } : {};
-  return { name: error.name, ...code, message: shorten(maskUrl(error.message)), ...details, ...errors, stack: shorten(maskUrl(error.stack ?? '')) };
+  const shown = (text: string) => shorten(maskUrl(error instanceof SyntaxError ? text.replace(QUOTED, '"…"') : text));
+  return { name: error.name, ...code, message: shown(error.message), ...details, ...errors, stack: shown(error.stack ?? '') };
 }
 
 function shorten(text: string): string {

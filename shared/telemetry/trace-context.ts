@@ -1,8 +1,11 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { traceId as newTraceId } from '../ids.ts';
 
 /** Version, trace, parent, flags. Zeros name no trace and no parent, and the version ff is none (W3C Trace Context, 3.2). */
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
+const TRACE_ID = /^(?!0{32})[0-9a-f]{32}$/;
+const SPAN_ID_LETTERS = 16;
+const TRACE_ID_LETTERS = 32;
 
 export interface TraceContext {
   /** 32 hex. */
@@ -11,15 +14,58 @@ export interface TraceContext {
   traceparent: string;
 }
 
+/** What a W3C `traceparent` says. */
+export interface SpanPlace {
+  traceId: string;
+  /** 16 hex. */
+  spanId: string;
+  /** Whether the trace is recorded at all. */
+  isSampled: boolean;
+}
+
 /** The caller's W3C trace context, or a new one when it sent none, or none that is one: whatever is done for a request has one trace. */
 export function traceContextOf(traceparent: unknown): TraceContext {
   const traceId = typeof traceparent === 'string' ? traceIdIn(traceparent) : null;
   if (traceId !== null) return { traceId, traceparent: traceparent as string };
   const own = newTraceId();
-  return { traceId: own, traceparent: `00-${own}-${randomBytes(8).toString('hex')}-01` };
+  return { traceId: own, traceparent: traceparentOf({ traceId: own, spanId: newSpanId(), isSampled: true }) };
 }
 
 /** The trace that a stored context names; null when there is none. */
 export function traceIdIn(traceparent: string | null): string | null {
-  return (traceparent === null ? null : TRACEPARENT.exec(traceparent)?.[1]) ?? null;
+  return placeIn(traceparent)?.traceId ?? null;
+}
+
+/** Null for what is no context. */
+export function placeIn(traceparent: unknown): SpanPlace | null {
+  const [, traceId, spanId, flags] = (typeof traceparent === 'string' ? TRACEPARENT.exec(traceparent) : null) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return null;
+  return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 };
+}
+
+export function traceparentOf({ traceId, spanId, isSampled }: SpanPlace): string {
+  return `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`;
+}
+
+export function newSpanId(): string {
+  return randomBytes(SPAN_ID_LETTERS / 2).toString('hex');
+}
+
+/**
+ * The id of the span of something that has an id of its own. Whoever knows that one knows the span, so the beginning and the end of it may
+ * be in different processes.
+ */
+export function spanIdOf(id: string): string {
+  return createHash('sha256').update(id).digest('hex').slice(0, SPAN_ID_LETTERS);
+}
+
+/** The context of what has the id, below a parent; null without one. */
+export function contextBelow(parent: string | null, id: string): string | null {
+  const place = placeIn(parent);
+  return place === null ? null : traceparentOf({ ...place, spanId: spanIdOf(id) });
+}
+
+/** The trace that a name stands for: 32 hex are taken as they are, anything else is hashed, so that the same name is the same trace. */
+export function traceIdNamed(name: string): string {
+  return TRACE_ID.test(name) ? name : createHash('sha256').update(name).digest('hex').slice(0, TRACE_ID_LETTERS);
 }

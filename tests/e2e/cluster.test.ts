@@ -24,11 +24,15 @@ describe('two of each', () => {
       expect(ready.status, role).toBe(200);
       expect(await ready.json()).toMatchObject({ status: 'ready', checks: { bus: 'ok' } });
       expect(await (await fetch(`${managementUrl}/live`)).json()).toEqual({ status: 'ok' });
-      expect((await fetch(`${managementUrl}/metrics`)).status).toBe(404);
+      const metrics = await fetch(`${managementUrl}/metrics`);
+      expect([metrics.status, metrics.headers.get('content-type')]).toEqual([200, expect.stringContaining('text/plain; version=0.0.4')]);
+      expect(await metrics.text()).toContain('nodejs_eventloop_lag_seconds ');
       expect(pid).toBeGreaterThan(0);
     }
     // Not on a public port: there these are addresses like any other that is not known.
-    for (const url of [...cluster.routerUrls, ...cluster.agentUrls]) expect([401, 404]).toContain((await fetch(`${url}/ready`)).status);
+    for (const url of [...cluster.routerUrls, ...cluster.agentUrls]) {
+      for (const path of ['/ready', '/metrics']) expect([401, 404]).toContain((await fetch(`${url}${path}`)).status);
+    }
   });
 
   it('answer the openai client at every router gateway, streamed and whole', async () => {

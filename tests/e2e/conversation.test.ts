@@ -60,6 +60,22 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
     expect(log[5]?.trace_id).toBe(log[0]?.trace_id);
   });
 
+  it('is handed to a human and back: the turn in progress ends, and what is said meanwhile asks for none', async () => {
+    const { id } = await agent.createSession();
+    await agent.say(id, '!slow 20 How long is the warranty?');
+    const changed = await agent.changeSession(id, { mode: 'manual', title: 'for a human', labels: { upsert: ['human'] }, metadata: { set: { team: 2 } } });
+    await agent.logUntil(id, nthReady(1));
+    await agent.say(id, 'Is anybody there?');
+    expect(changed).toMatchObject({ mode: 'manual', title: 'for a human', labels: ['human'], metadata: { team: 2 } });
+
+    await agent.changeSession(id, { mode: 'auto', consumption_offsets: { client: 5 } });
+    await agent.say(id, 'And how do I descale the machine?');
+    const log = await agent.logUntil(id, nthReady(2));
+
+    expect(wordsOf(log)).toBe(`${ONE_TURN} user_message ${ONE_TURN}`);
+    expect(await agent.readSession(id)).toMatchObject({ mode: 'auto', title: 'for a human', consumption_offsets: { client: 5 }, last_offset: log.length - 1 });
+  });
+
   it('answers two messages in one turn that come within the coalescing window', async () => {
     const { id } = await agent.createSession();
     await agent.say(id, '!slow 100 How long is the warranty?');

@@ -146,6 +146,16 @@ describe('a service that is stopped', () => {
   });
 });
 
+describe('an actor host', () => {
+  it('sweeps the store once its delay is over, and ends in good order', async () => {
+    const host = startService('actor-host', { STORE_GC_DELAY_SECONDS: '1', LOG_LEVEL: 'info' });
+    await eventually(() => host.output().includes('the store was swept'));
+    host.signal('SIGTERM');
+
+    expect(await host.exited, host.output()).toEqual(CLEAN);
+  });
+});
+
 describe('a process with a fault', () => {
   it.each([
     ['thrown', 'throw new Error("with postgres://anna:hunter2@db")'],

@@ -5,6 +5,7 @@ import type { SessionRecord } from '../../shared/contracts/agent/session.ts';
 export interface AgentClient {
   createSession(body?: object): Promise<SessionRecord>;
   readSession(sessionId: string): Promise<SessionRecord>;
+  changeSession(sessionId: string, changes: object): Promise<SessionRecord>;
   /** Posts a customer's message and returns its event. */
   say(sessionId: string, text: string, fields?: object, headers?: Record<string, string>): Promise<ConversationEvent>;
   /** The log from an offset on, as one answer of the long-poll. */
@@ -38,6 +39,7 @@ export function agentClient(address: string | (() => string), key: string): Agen
   const client: AgentClient = {
     createSession: (body = {}) => read('/sessions', { method: 'POST', headers: json, body: JSON.stringify(body) }, 201),
     readSession: (sessionId) => read(`/sessions/${sessionId}`, { headers: authorization }, 200),
+    changeSession: (sessionId, changes) => read(`/sessions/${sessionId}`, { method: 'PATCH', headers: json, body: JSON.stringify(changes) }, 200),
     say: (sessionId, text, fields = {}, headers = {}) => {
       const body = JSON.stringify({ kind: 'user_message', text, ...fields });
       return read(`/sessions/${sessionId}/events`, { method: 'POST', headers: { ...json, ...headers }, body }, 201);

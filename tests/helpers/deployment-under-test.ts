@@ -8,6 +8,8 @@ export interface DeploymentUnderTest {
   /** Of the next router gateway: those of a cluster take turns, so what one did is seen at another. */
   nextRouterUrl(): string;
   nextAgentUrl(): string;
+  /** Of the management listeners of all processes that run. */
+  managementUrls(): string[];
   keys: { routerKey: string; agentKey: string };
   /** Speaks to the agent gateways in turn. */
   agent: AgentClient;
@@ -44,10 +46,11 @@ export const shapes: readonly Shape[] = [
 ];
 
 async function inOneProcess(env: Record<string, string> = {}): Promise<DeploymentUnderTest> {
-  const house = await startStandalone({ env: { LOG_LEVEL: 'info', ...env } });
+  const house = await startStandalone({ env: { LOG_LEVEL: 'info', MANAGEMENT_PORT: '0', ...env } });
   return {
     nextRouterUrl: () => house.routerUrl,
     nextAgentUrl: () => house.agentUrl,
+    managementUrls: () => (house.managementUrl === undefined ? [] : [house.managementUrl]),
     keys: house.keys,
     agent: agentClient(house.agentUrl, house.keys.agentKey),
     // The last one may not be whole yet.
@@ -71,6 +74,7 @@ async function asCluster(env: Record<string, string> = {}): Promise<DeploymentUn
   return {
     nextRouterUrl: inTurn(() => cluster.routerUrls),
     nextAgentUrl,
+    managementUrls: () => cluster.processes.flatMap((one) => (one.hasExited() ? [] : [one.managementUrl])),
     keys: cluster.keys,
     agent: agentClient(nextAgentUrl, cluster.keys.agentKey),
     logLines: () => lines,

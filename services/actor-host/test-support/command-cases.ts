@@ -66,9 +66,10 @@ export function commandCases(open: () => Promise<House>): void {
       await house.rows('update parts set epoch = epoch + 1 where p = $1', [partitionOf('ses_a')]);
       await house.send({ ...post('ses_a', 'for the new owner'), triggersTurn: false });
       await house.send({ ...post('ses_b', 'hello'), triggersTurn: false });
-      await eventually(() => house.answers.length === 3);
+      // The other may be answered by then, too.
+      await eventually(() => house.answers.length >= 3);
 
-      expect(await house.log('ses_b')).toHaveLength(1);
+      await eventually(async () => (await house.log('ses_b')).length === 1);
       // Whoever takes the partition next, here the same host in its next round, finds the command behind the cursor.
       await eventually(async () => (await house.log('ses_a')).length === 1);
       expect(await house.rows('select epoch from parts where p = $1', [partitionOf('ses_a')])).toEqual([{ epoch: 3 }]);

@@ -81,6 +81,11 @@ export function post(sessionId: string, text: string): CommandOf<'message.post'>
   };
 }
 
+export function patch(sessionId: string, commandId: string, changes: Partial<CommandOf<'session.patch'>>): CommandOf<'session.patch'> {
+  const nothing = { setMetadata: {}, unsetMetadata: [], upsertLabels: [], removeLabels: [] };
+  return { ...HEADER, type: 'session.patch', sessionId, commandId, ...nothing, ...changes };
+}
+
 export function remove(sessionId: string): CommandOf<'session.delete'> {
   return { ...HEADER, type: 'session.delete', sessionId, commandId: `${sessionId}-delete` };
 }

@@ -3,7 +3,7 @@ import { MACHINE_VERSION } from '#actors/runtime/snapshots.ts';
 import { PARTITION_COUNT, partitionOf } from '#bus/partition.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { completed, create, post, remove } from './commands.ts';
-import { eventually, type House, quickTimes } from './house.ts';
+import { eventually, type HostUnderTest, type House, quickTimes } from './house.ts';
 
 /** What several hosts do together: who owns what, and what becomes of it when one of them comes, goes, dies or stands still. */
 export function hostCases(open: () => Promise<House>): void {
@@ -54,6 +54,27 @@ export function hostCases(open: () => Promise<House>): void {
       expect(await ownerOf(house, sessionId)).toBe(first.id);
       expect(await house.rows('select id from hosts')).toEqual([{ id: first.id }]);
       await expectDense(house, sessionId);
+    });
+
+    it.each([
+      ['refuses', (host: HostUnderTest) => host.die()],
+      ['does not answer', (host: HostUnderTest) => host.pause()],
+    ])('stops in time though its database %s, and another applies what it had in hand', async (_, lose) => {
+      const house = await open();
+      const host = await house.host({ stopWithinMs: 200 });
+      lose(host);
+      await house.send(create('ses_1'));
+      const begunAtMs = performance.now();
+      await host.stopAsItIs();
+      expect(performance.now() - begunAtMs).toBeLessThan(2_000);
+      await house.host();
+      await eventually(() => house.answers.length === 1);
+      // What was on its way when it stopped arrives now, and is fenced.
+      host.wake();
+      await house.send(post('ses_1', 'hello'));
+      await eventually(() => house.answers.length === 2);
+      expect(house.fence.breaches).toEqual([]);
+      expect((await house.log('ses_1'))[0]).toMatchObject({ kind: 'user_message', offset: 0 });
     });
 
     it('DESIGN 4: a dead host is replaced when its heartbeat is five seconds old, and what it had taken in is not lost', async () => {
@@ -243,6 +264,35 @@ export function hostCases(open: () => Promise<House>): void {
       await eventually(async () => (await house.bus.commands.state()).firstSequence === lastSequence);
       expect(await house.bus.commands.at(lastSequence)).not.toBeNull();
       expect(await house.count('parts', `cursor_msg is null`)).toBe(0);
+    });
+
+    it('STYLE 13: claims, tool lists and their servers that nothing needs any more are swept, and those that something needs stay', async () => {
+      const house = await open();
+      await house.rows(`insert into claims (effect_id, claimed_at) values ('old', now() - interval '3 days'), ('young', now() - interval '25 hours')`);
+      const lists = { dropped: 2, used: 2, young: null, fresh: 0.5, returned: 2 };
+      for (const [hash, hours] of Object.entries(lists)) {
+        await house.rows(`insert into tool_lists (hash, tools, unused_since) values ($1, '[]', now() - make_interval(mins => $2::int))`, [
+          hash,
+          hours === null ? null : hours * 60,
+        ]);
+      }
+      await house.rows(`insert into tool_servers (bundle_hash, server_id, list_hash, state, checked_at) values
+        ('b1', 'shop', 'returned', 'ready', now()), ('b2', 'shop', 'young', 'ready', now()), ('b0', 'shop', 'gone', 'ready', now() - interval '8 days')`);
+      // Accepted while 'used' was in use still, and after 'dropped' had gone out of it.
+      await house.rows(`update tool_lists set unused_since = now() - interval '3 hours' where hash = 'dropped'`);
+      await house.acceptRun({ id: 'run_1', sessionId: 'ses_run' });
+      await house.rows(`update runs set state = 'running', created_at = now() - interval '150 minutes'`);
+      await house.host({ purgeEveryMs: 20 });
+      await eventually(async () => (await house.count('tool_lists', `hash = 'dropped'`)) === 0);
+
+      expect(await house.rows('select effect_id from claims')).toEqual([{ effect_id: 'young' }]);
+      expect(await house.rows('select hash, unused_since is null as "isUsed" from tool_lists order by hash')).toEqual([
+        { hash: 'fresh', isUsed: false },
+        { hash: 'returned', isUsed: true },
+        { hash: 'used', isUsed: false },
+        { hash: 'young', isUsed: true },
+      ]);
+      expect(await house.rows('select bundle_hash from tool_servers order by bundle_hash')).toEqual([{ bundle_hash: 'b1' }, { bundle_hash: 'b2' }]);
     });
 
     it('DESIGN 4: timers of a partition without commands fire', async () => {

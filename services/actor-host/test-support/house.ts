@@ -27,6 +27,8 @@ export interface HostUnderTest {
   id: string;
   faults: CommitFault[];
   stop(): Promise<void>;
+  /** Stops with its database as it is: it may be away. */
+  stopAsItIs(): Promise<void>;
   /** As kill -9 looks to the others: it says nothing any more, and whatever it still wants to write does not arrive. */
   die(): void;
   /** As SIGSTOP looks to the others: its statements wait until it is woken, and then arrive. */
@@ -194,6 +196,10 @@ async function startHost(
       link.wake();
       gate.open();
       stopped ??= host.stop().then(() => link.settled());
+      return stopped;
+    },
+    stopAsItIs: () => {
+      stopped ??= host.stop();
       return stopped;
     },
     die: () => link.cut(),

@@ -30,6 +30,8 @@ export type Step =
   | { do: 'overdue'; timer: number }
   | { do: 'fault'; host: number; fault: CommitFault }
   | { do: 'kill' | 'pause' | 'wake' | 'stop'; host: number }
+  /** The host of a session is paused until another has taken the session's partition, and then goes on. */
+  | { do: 'oversleep'; session: number }
   | { do: 'start'; sameId: boolean }
   | { do: 'wait'; ms: number };
 
@@ -72,12 +74,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       do: does('fault'),
       host: nat,
-      fault: fc.constantFrom<CommitFault[]>('before', 'after', 'late', 'die-before', 'die-after', 'die-after'),
+      fault: fc.constantFrom<CommitFault[]>('before', 'after', 'late', 'late', 'late', 'die-before', 'die-after', 'die-after'),
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('kill' as const, 'stop' as const), host: nat }) },
   { weight: 2, arbitrary: fc.record({ do: does('pause'), host: nat }) },
   { weight: 2, arbitrary: fc.record({ do: does('wake'), host: nat }) },
+  { weight: 2, arbitrary: fc.record({ do: does('oversleep'), session }) },
   { weight: 3, arbitrary: fc.record({ do: does('start'), sameId: fc.boolean() }) },
   { weight: 8, arbitrary: fc.record({ do: does('wait'), ms: fc.constantFrom(2, 10, 30, 80) }) },
 );

@@ -3,6 +3,7 @@ import { deliveryWork } from '#bus/messages/delivery.ts';
 import { routerCall } from '#bus/messages/router.ts';
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
 import { toolWork } from '#bus/messages/tool.ts';
+import { partitionOf } from '#bus/partition.ts';
 import { calledTools, completed, create, post, remove, start } from './commands.ts';
 import { eventually, type HostUnderTest, type House } from './house.ts';
 import { SESSIONS, type Step } from './life-steps.ts';
@@ -12,6 +13,8 @@ const MAX_HOSTS = 3;
 /** Quick, so that a sequence has room for several take-overs; too quick for a busy machine now and then, which makes hosts drop what they have. */
 const TIMES = { beatMs: 40, deadAfterMs: 320, dropAfterMs: 260 };
 const COALESCE_MS = 30;
+/** A host that is silent for `deadAfterMs` has lost everything about a heartbeat later, unless all the others are gone, too. */
+const OVERSLEPT_WITHIN_MS = 600;
 /** All that is outstanding is answered at once at the end; what takes longer than this hangs. */
 const END_WITHIN_MS = 20_000;
 const HEADER = { v: 1 as const, sentAtMs: 0, answerTo: null, traceparent: null };
@@ -72,6 +75,8 @@ export class Life {
       const { effectId, sessionId, deliveryId } = deliveryWork.parse(body);
       return { effectId, sessionId, owner: deliveryId, kind: 'delivery' };
     });
+    // One comes into being in the course of events, or never; without the others most messages would be refused.
+    for (let session = 1; session < SESSIONS; session += 1) await this.#send({ ...create(nameOf(session)), commandId: `create-${this.#next()}` }, 1);
     await this.#start();
   }
 
@@ -104,6 +109,8 @@ export class Life {
       case 'fault':
         at(this.#hosts, step.host)?.faults.push(step.fault);
         return;
+      case 'oversleep':
+        return this.#oversleep(nameOf(step.session));
       case 'wait':
         return pause(step.ms);
       default:
@@ -117,13 +124,14 @@ export class Life {
       host.faults.length = 0;
       host.wake();
     }
+    // Back-offs that nobody waits for: the last host finds them over.
+    await this.#house.rows(`update timers set due_at = now() where command->>'type' = 'delivery.due'`);
     await this.#start();
     for (const host of this.#hosts.splice(0, this.#hosts.length - 1)) await host.stop();
     for (const command of this.#starts.splice(0)) await this.#send(command, 1);
     let outstanding: string[] = [];
     const isOver = async () => {
       while (this.#items.length > 0) await this.#answer(0, 0, 1);
-      for (const { command } of await this.#timers(`and command->>'type' = 'delivery.due'`)) await this.#send(command, 1);
       outstanding = await this.#outstanding();
       return outstanding.length === 0;
     };
@@ -165,6 +173,24 @@ export class Life {
     host.die();
     host.wake();
     this.#dead.push(host);
+  }
+
+  /**
+   * The host of a session stands still with a commit on its way, until another takes what it has. Then the commit arrives before any of
+   * the new owner's: nothing but the epoch says that it is not wanted.
+   */
+  async #oversleep(sessionId: string): Promise<void> {
+    const partition = partitionOf(sessionId);
+    const [row] = await this.#house.rows<{ owner: string | null }>('select owner from parts where p = $1', [partition]);
+    const host = this.#hosts.find(({ id }) => id === row?.owner);
+    if (host === undefined) return;
+    if (this.#hosts.length < 2) await this.#start();
+    const taken = this.#house.fence.nextTake(partition);
+    host.faults.unshift('sleep');
+    await this.#send(post(sessionId, `message ${this.#next()}`), 1);
+    await Promise.race([taken, pause(OVERSLEPT_WITHIN_MS)]);
+    host.faults.splice(0, host.faults.length, ...host.faults.filter((fault) => fault !== 'sleep'));
+    host.wake();
   }
 
   async #start(hostId?: string): Promise<void> {
@@ -220,8 +246,8 @@ export class Life {
     if (timer !== undefined) await this.#house.rows(`update timers set due_at = now() - interval '1 second' where p = $1 and key = $2`, [timer.p, timer.key]);
   }
 
-  #timers(where = ''): Promise<{ p: number; key: string; command: SessionCommand }[]> {
-    return this.#house.rows(`select p, key, command from timers where true ${where} order by key`);
+  #timers(): Promise<{ p: number; key: string; command: SessionCommand }[]> {
+    return this.#house.rows('select p, key, command from timers order by key');
   }
 
   async #send(command: SessionCommand, copies: number): Promise<void> {

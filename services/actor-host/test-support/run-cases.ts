@@ -3,7 +3,7 @@ import type { WorkKind } from '#bus/bus.ts';
 import { deliveryWork } from '#bus/messages/delivery.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { toolWork } from '#bus/messages/tool.ts';
-import { calledTools, create, post, remove, start } from './commands.ts';
+import { calledTools, completed, create, post, remove, start } from './commands.ts';
 import { eventually, type House } from './house.ts';
 
 const HEADER = { v: 1 as const, sentAtMs: 0, answerTo: null, traceparent: null };
@@ -249,6 +249,23 @@ export function runCases(open: () => Promise<House>): void {
       expect(await house.count('sessions', 'deleted_at is null')).toBe(1);
     });
 
+    it('fails a run at its start when a hundred wait for the session already, and starts those', async () => {
+      const house = await open();
+      await house.host();
+      await house.send(create('ses_run'));
+      const next = house.nextCall();
+      await house.startRun({ id: 'run_1', ephemeral: false });
+      const { callId } = await next;
+      await Promise.all(Array.from({ length: 100 }, (_, n) => house.startRun({ id: `run_waiting_${n}`, ephemeral: false })));
+      await house.startRun({ id: 'run_late', ephemeral: false });
+      await eventually(isSettled(house, 'run_late'));
+      expect(await runOf(house, 'run_late')).toMatchObject({ state: 'failed', error: { code: 'session_error' } });
+      expect(await callbackOf(house, 'run_late')).toMatchObject({ status: 'failed', error: { code: 'session_error' } });
+      expect(await house.count('runs', `state = 'accepted'`)).toBe(100);
+      await house.send(calledTools('ses_run', callId, VERDICT));
+      await eventually(async () => (await house.count('runs', `id like 'run_waiting_%' and state = 'running'`)) === 1);
+    });
+
     it('DESIGN 5: a run that waits for its session is settled when its time is over', async () => {
       const house = await open();
       await house.host();
@@ -357,6 +374,63 @@ export function runCases(open: () => Promise<House>): void {
       await house.send(create('ses_a'));
       await eventually(() => house.answers.length === 1);
       expect(await house.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
+    });
+
+    it.each([
+      ['with a callback', 'https://example.com/callback'],
+      ['without one', null],
+    ])('keeps the session of a run %s until the turn has ended that was in progress when nothing else was left to do', async (_, callbackUrl) => {
+      const house = await open();
+      await house.host();
+      const [runCall, delivery] = [house.nextCall(), nextDelivery(house)];
+      await house.startRun({ id: 'run_1', callbackUrl });
+      const { callId } = await runCall;
+      await house.send(post('ses_run', 'and who are you?'));
+      const turnCall = house.nextCall();
+      await house.send(calledTools('ses_run', callId, VERDICT));
+      const turn = await turnCall;
+      const last = callbackUrl === null ? create('ses_run') : report((await delivery).effectId, 'delivered', 1);
+      await house.send(last);
+      await eventually(async () => (await house.count('seen', `command_id = '${last.commandId}'`)) === 1);
+      expect(await house.count('sessions', 'deleted_at is null')).toBe(1);
+      await house.send(completed('ses_run', turn.callId, 'a reply'));
+      await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 1);
+      expect(await house.log('ses_run')).toEqual([]);
+      expect(await house.count('timers')).toBe(0);
+    });
+
+    it.each([
+      ['in an earlier commit', true],
+      ['just before', false],
+    ])('opens no second chain of rounds for the late failure of a round that was given up %s', async (_, waits) => {
+      const house = await open();
+      const host = await house.host();
+      const [next, first] = [house.nextCall(), nextDelivery(house)];
+      await house.startRun({ id: 'run_1' });
+      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+      const { effectId } = await first;
+      const second = nextDelivery(house);
+      const overdue = {
+        ...HEADER,
+        type: 'effect.overdue' as const,
+        sessionId: 'ses_run',
+        callId: effectId,
+        turnId: 'run_1-callback',
+        kind: 'delivery' as const,
+      };
+      if (!waits) {
+        // What comes while a commit is held up is applied together, by the next.
+        host.faults.push('sleep');
+        await house.send(create('ses_other'));
+      }
+      await house.send({ ...overdue, commandId: `${effectId}-overdue` });
+      if (waits) await eventually(async () => (await house.count('effects', `state = 'superseded'`)) === 1);
+      await house.send(report(effectId, 'failed', 1));
+      host.wake();
+      await second;
+      await eventually(async () => (await house.count('seen', `command_id = '${effectId}'`)) === 1);
+      expect(await house.count('effects', `kind = 'delivery' and state = 'open'`)).toBe(1);
+      expect(await house.count('timers', `command->>'type' = 'delivery.due'`)).toBe(0);
     });
 
     it('calls nobody back for a run without an address, and deletes its session when it is settled', async () => {

@@ -2,6 +2,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { errorCatalogue, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { isPassingFault } from '#shared/storage/passing-fault.ts';
+import { traceIdOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
 /** When the same request may pass. Overload and restarts last seconds, and clients add their own jitter. */
@@ -26,8 +27,9 @@ export function errorReply({ log, isKnownSession }: { log: Log; isKnownSession(s
 export function sendError(error: SwitchyardError, { request, reply, log }: { request: FastifyRequest; reply: FastifyReply; log: Log }): FastifyReply {
   const { status, agentCode } = errorCatalogue[error.code];
   const isOurs = agentCode === 'internal';
-  if (isOurs) log.error({ err: error.cause ?? error, request_id: request.id }, 'a request failed');
-  else if (status >= 500 && !isNormal(error)) log.warn({ err: error, request_id: request.id }, 'a request could not be served');
+  const ids = { request_id: request.id, trace_id: traceIdOfRequest(request) };
+  if (isOurs) log.error({ err: error.cause ?? error, ...ids }, 'a request failed');
+  else if (status >= 500 && !isNormal(error)) log.warn({ err: error, ...ids }, 'a request could not be served');
   if (status === 401) reply.header('www-authenticate', 'Bearer');
   if (status === 429 || status === 503) reply.header('retry-after', String(RETRY_AFTER_SECONDS));
   const { path, schema_path: schemaPath } = error.details;

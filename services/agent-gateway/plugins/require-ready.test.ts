@@ -30,6 +30,7 @@ describe('a bus that is nearly full', () => {
     const refused = [
       ['POST', '/sessions'],
       ['POST', `/sessions/${sessionId}/events`],
+      ['PATCH', `/sessions/${sessionId}`],
       ['DELETE', `/sessions/${sessionId}`],
       ['POST', '/routines/triage/trigger'],
       ['POST', '/routines/nobody/trigger'],

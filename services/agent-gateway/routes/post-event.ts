@@ -1,16 +1,15 @@
-import { createHash } from 'node:crypto';
-import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { Clock } from '#shared/clock.ts';
 import { postEventRequest } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { ulid } from '#shared/ids.ts';
+import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
 import type { Answers } from '../answers.ts';
-import { limits, type Waits } from '../limits.ts';
-import { invalidField, noSuchSession } from '../plugins/error-reply.ts';
+import type { Waits } from '../limits.ts';
+import { noSuchSession } from '../plugins/error-reply.ts';
+import { commandIdOf, idempotencyKeyOf } from './idempotency-key.ts';
 import { checkedSessionId } from './session-id.ts';
 
 export interface PostEventDeps {
@@ -34,12 +33,12 @@ export function postEvent({ agent, answers, isKnownSession, clock, waits }: Post
       const { text, source } = messageOf(request.body);
       const isCustomers = source === 'customer' || source === 'customer_ui';
       const key = idempotencyKeyOf(request.headers) ?? request.body.idempotency_key ?? null;
-      const { traceId, traceparent } = traceContextOf(request.headers.traceparent);
+      const { traceId, traceparent } = traceContextOf(contextOfRequest(request));
       const command: CommandOf<'message.post'> = {
         v: 1,
         type: 'message.post',
         sessionId,
-        commandId: commandIdOf(sessionId, key),
+        commandId: commandIdOf(sessionId, 'post', key),
         sentAtMs: clock.nowMs(),
         answerTo: answers.gatewayId,
         traceparent,
@@ -74,17 +73,4 @@ function messageOf(body: z.infer<typeof postEventRequest>): { text: string; sour
     case 'message':
       return { text: body.message, source: body.source };
   }
-}
-
-/** The same key in the same session names the same command; a message without a key is always a new one. */
-function commandIdOf(sessionId: string, key: string | null): string {
-  return `${sessionId}-post-${key === null ? ulid() : createHash('sha256').update(key, 'utf8').digest('hex')}`;
-}
-
-/** @throws `request.invalid` */
-function idempotencyKeyOf(headers: IncomingHttpHeaders): string | null {
-  const key = headers['idempotency-key'];
-  if (key === undefined) return null;
-  if (typeof key === 'string' && key.length > 0 && key.length <= limits.idempotencyKeyCharacters) return key;
-  throw invalidField('/idempotency-key', `expected 1 to ${limits.idempotencyKeyCharacters} characters`);
 }

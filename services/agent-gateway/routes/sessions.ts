@@ -5,6 +5,7 @@ import type { Clock } from '#shared/clock.ts';
 import { createSessionRequest } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
+import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
 import type { Answers } from '../answers.ts';
 import type { SessionLog } from '../feed/session-log.ts';
@@ -43,7 +44,7 @@ export function sessions({ agent, answers, sessionLog, clock, waits, isKnownSess
         commandId: `${sessionId}-create`,
         sentAtMs: clock.nowMs(),
         answerTo: answers.gatewayId,
-        traceparent: traceContextOf(request.headers.traceparent).traceparent,
+        traceparent: traceContextOf(contextOfRequest(request)).traceparent,
         customerId: customer_id ?? `cus_${ulid()}`,
         agentId: agent.id,
         title: title ?? null,
@@ -77,7 +78,7 @@ export function sessions({ agent, answers, sessionLog, clock, waits, isKnownSess
         commandId: `${sessionId}-delete-${ulid()}`,
         sentAtMs: clock.nowMs(),
         answerTo: answers.gatewayId,
-        traceparent: traceContextOf(request.headers.traceparent).traceparent,
+        traceparent: traceContextOf(contextOfRequest(request)).traceparent,
       };
       const outcome = await answers.send(command, waits.answerMs);
       if (outcome === null) throw new SwitchyardError('service.no_answer', 'the session could not be deleted in time');

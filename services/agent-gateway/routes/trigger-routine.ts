@@ -7,10 +7,13 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
 import { type RunEnvelope, type TriggerRequest, triggerRequest } from '#shared/contracts/agent/run.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
+import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { type TraceContext, traceContextOf } from '#shared/telemetry/trace-context.ts';
+import { traceContextOf, traceIdIn, traceIdNamed } from '#shared/telemetry/trace-context.ts';
+import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
+import { commandSpan } from '../command-span.ts';
 import type { SessionLog } from '../feed/session-log.ts';
 import type { Waits } from '../limits.ts';
 import type { TriggerableRoutine } from '../routines.ts';
@@ -31,6 +34,9 @@ export interface TriggerRoutineDeps {
   clock: Clock;
   waits: Waits;
   log: Log;
+  tracing?: Tracing;
+  /** The field of a run's input whose value names the run's trace; null: none does. */
+  traceNameField?: string | null;
 }
 
 /**
@@ -64,11 +70,12 @@ export function triggerRoutine(deps: TriggerRoutineDeps): FastifyPluginAsyncZod 
       if (prior !== null) return conflict(reply, prior);
       checkTrigger(deps, routine, request.body);
 
-      const run = await newRun(deps, routine, { request: request.body, key, trace: traceContextOf(request.headers.traceparent) });
+      const { run, publishing } = await newRun(deps, routine, { request: request.body, key, parent: traceContextOf(contextOfRequest(request)).traceparent });
       const isWritten = await runRows.accept(run);
+      // Of a repeat the first one's publish is told, and this span of none is dropped with it.
       if (!isWritten) return conflict(reply, await winnerOf(runRows, run));
       deps.log.info({ run_id: run.id, session_id: run.sessionId, trace_id: run.traceId }, 'a run was accepted');
-      await publishStart(deps, run);
+      await publishStart(deps, run, publishing);
       return reply.code(202).send(envelopeOf(run));
     });
   };
@@ -93,10 +100,11 @@ interface Triggered {
   request: TriggerRequest;
   /** As it is stored; null when the caller gave none. */
   key: string | null;
-  trace: TraceContext;
+  /** `traceparent` of the request. */
+  parent: string;
 }
 
-async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { request, key, trace }: Triggered): Promise<NewRun> {
+async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { request, key, parent }: Triggered): Promise<{ run: NewRun; publishing: Span }> {
   const { clock, sessionLog } = deps;
   const place = ulid();
   const id = `run_${place}`;
@@ -104,7 +112,9 @@ async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { r
   // A session of the run's own bears its name: whoever makes it twice makes the same.
   const session = wanted === null ? { id: `ses_${place}`, customerId: `cus_${place}` } : { id: wanted, customerId: await customerOf(sessionLog, wanted) };
   const createdAtMs = clock.nowMs();
-  return {
+  // Before the row is written: whoever finds the row first, goes on below the same span.
+  const publishing = publishSpan(deps, { type: 'run.start', commandId: id, sessionId: session.id }, parent, request.input);
+  const run: NewRun = {
     id,
     partition: partitionOf(session.id),
     sessionId: session.id,
@@ -117,11 +127,22 @@ async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { r
     input: request.input,
     metadata: request.metadata ?? null,
     callbackUrl: request.callback_url,
-    ...trace,
+    traceId: traceIdIn(publishing.traceparent) ?? '',
+    traceparent: publishing.traceparent,
     timeoutMs: routine.timeoutMs,
     createdAtMs,
     expiresAtMs: createdAtMs + deps.maxTimeoutMs,
   };
+  return { run, publishing };
+}
+
+/** A run whose input names its trace begins that trace, or goes on with it, and is linked to the request; any other is below the request. */
+function publishSpan(deps: TriggerRoutineDeps, command: Parameters<typeof commandSpan>[1], parent: string, input: Record<string, unknown>): Span {
+  const { tracing = noTracing, traceNameField = null } = deps;
+  const given = traceNameField === null ? undefined : input[traceNameField];
+  const name = typeof given === 'number' ? String(given) : given;
+  if (typeof name !== 'string' || name === '') return commandSpan(tracing, command, { parent });
+  return commandSpan(tracing, command, { parent: null, traceId: traceIdNamed(name), links: [parent], attributes: { 'switchyard.trace_name': name } });
 }
 
 const customerFace = z.object({ customer_id: z.string() });
@@ -148,13 +169,15 @@ function conflict(reply: FastifyReply, prior: RunEnvelope): FastifyReply {
  * Tells the owner of the session's partition. The row is the acceptance: if this fails, the owner finds the row by itself, and if both
  * reach it the run starts once, since its id is the command's.
  */
-async function publishStart({ bus, waits, log }: TriggerRoutineDeps, run: NewRun): Promise<void> {
+async function publishStart({ bus, waits, log }: TriggerRoutineDeps, run: NewRun, span: Span): Promise<void> {
   const { id, partition, sessionId, traceparent, createdAtMs: sentAtMs } = run;
   const command: CommandOf<'run.start'> = { v: 1, type: 'run.start', sessionId, commandId: id, sentAtMs, answerTo: null, traceparent, runId: id };
   try {
     const stored = await within(bus.commands.append(partition, id, JSON.stringify(command)), waits.publishMs);
+    span.end(stored === null ? 'service.no_answer' : null);
     if (stored === null) log.warn({ run_id: id }, 'the start of a run is not stored yet; its owner will look for it');
   } catch (error) {
+    span.end(failureOf(error).code);
     log.warn({ err: error, run_id: id }, 'the start of a run could not be stored; its owner will look for it');
   }
 }

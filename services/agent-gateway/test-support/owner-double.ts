@@ -111,6 +111,13 @@ export class OwnerDouble {
       await this.#bury(record);
       return { ok: true, value: {} };
     }
+    if (record !== undefined && command.type === 'session.patch') {
+      const { title = record.title, mode = record.mode, setMetadata, clientOffset = record.consumption_offsets.client } = command;
+      if (clientOffset > record.last_offset) return { ok: false, code: 'request.invalid', message: 'beyond the log' };
+      const next = { ...record, title, mode, metadata: { ...record.metadata, ...setMetadata }, consumption_offsets: { client: clientOffset } };
+      await this.#store(next, []);
+      return { ok: true, value: { session: next } };
+    }
     if (record === undefined || command.type !== 'message.post') return { ok: false, code: 'session.not_found', message: 'there is no such session' };
     const event: ConversationEvent = {
       offset: record.last_offset + 1,

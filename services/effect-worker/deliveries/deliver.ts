@@ -5,8 +5,11 @@ import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { patiently } from '#shared/storage/patiently.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
+import type { Tracing } from '#shared/telemetry/tracing.ts';
 import type { Bundles } from '../bundles.ts';
 import type { ItemKind, Run } from '../consume-items.ts';
+import { itemSpan } from '../item-span.ts';
 import type { Report } from '../report-result.ts';
 import { countAttempt, readDelivery, type StoredDelivery } from './delivery-rows.ts';
 import { type Attempt, postCallback } from './post-callback.ts';
@@ -21,6 +24,8 @@ export interface DeliverDeps {
   /** For one attempt. */
   timeoutMs: number;
   log: Log;
+  metrics: Metrics;
+  tracing: Tracing;
 }
 
 /** Callbacks: one item is one attempt. The owner of the session decides about the next one and writes the delivery's state. */
@@ -39,7 +44,7 @@ export function deliveryItems(deps: DeliverDeps): ItemKind<DeliveryWork> {
 }
 
 async function deliver(work: DeliveryWork, run: Run, deps: DeliverDeps): Promise<Report> {
-  const { database, maxAttempts, log } = deps;
+  const { database, maxAttempts, log, metrics } = deps;
   const { deliveryId } = work;
   const found = await patiently(() => readDelivery(database, deliveryId), run.signal);
   if (found === null || found.state !== 'open') return endOf(deliveryId, found, '');
@@ -48,13 +53,40 @@ async function deliver(work: DeliveryWork, run: Run, deps: DeliverDeps): Promise
   // Nothing stands between the count and the request: a worker that dies behind this line has used up an attempt, whatever came of it.
   const attempt = await patiently(() => countAttempt(database, deliveryId, maxAttempts), run.signal);
   if (attempt === null) return usedUp(deliveryId, run, deps);
-  const traceparent = found.traceparent ?? work.traceparent;
-  const outcome = await postCallback(deps.poster, found, { apiKey, attempt, traceparent, timeoutMs: deps.timeoutMs, signal: run.abandoned });
+  const outcome = await posted(work, found, attempt, apiKey, run, deps);
   log.debug({ delivery_id: deliveryId, attempt, ...outcome }, 'a callback was posted');
-  return reportOf(deliveryId, attempt, maxAttempts, outcome);
+  const report = reportOf(deliveryId, attempt, maxAttempts, outcome);
+  metrics.add('callbackAttempts', { outcome: report.outcome });
+  return report;
 }
 
-function reportOf(deliveryId: string, attempts: number, maxAttempts: number, outcome: Attempt): Report {
+/** One attempt, as one span: it is what the receiver is told to go on from. */
+async function posted(work: DeliveryWork, found: StoredDelivery, attempt: number, apiKey: string, run: Run, deps: DeliverDeps): Promise<Attempt> {
+  const parent = found.traceparent ?? work.traceparent;
+  const { hostname, port, protocol } = new URL(found.url);
+  const attributes = {
+    'http.request.method': 'POST',
+    'server.address': hostname,
+    'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
+    'http.request.resend_count': attempt > 1 ? attempt - 1 : undefined,
+    'switchyard.run.id': found.runId,
+    'switchyard.delivery.id': work.deliveryId,
+  };
+  const trace = { name: 'POST callback', kind: 'client', scope: 'switchyard', attributes } as const;
+  const span = itemSpan(deps.tracing, trace, { id: work.deliveryId, number: attempt, mayBeSecond: false, parent });
+  const traceparent = span?.traceparent ?? parent;
+  try {
+    const outcome = await postCallback(deps.poster, found, { apiKey, attempt, traceparent, timeoutMs: deps.timeoutMs, signal: run.abandoned });
+    span?.set({ 'http.response.status_code': outcome.status ?? undefined });
+    span?.end(outcome.delivered ? null : outcome.status === null ? 'unreachable' : String(outcome.status));
+    return outcome;
+  } catch (error) {
+    span?.end('abandoned');
+    throw error;
+  }
+}
+
+function reportOf(deliveryId: string, attempts: number, maxAttempts: number, outcome: Attempt): Extract<Report, { type: 'delivery.reported' }> {
   if (outcome.delivered) return { type: 'delivery.reported', deliveryId, attempts, outcome: 'delivered', reason: null, retryAfterMs: null };
   const { reason, retryAfterMs } = outcome;
   return { type: 'delivery.reported', deliveryId, attempts, outcome: attempts >= maxAttempts ? 'exhausted' : 'failed', reason, retryAfterMs };

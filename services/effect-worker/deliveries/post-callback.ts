@@ -12,7 +12,10 @@ export interface PostOptions {
 }
 
 /** What came of one attempt. `reason` is for people and holds nothing that the receiver said. */
-export type Attempt = { delivered: true } | { delivered: false; reason: string; retryAfterMs: number | null };
+export type Attempt = { /** Null: nothing was answered. */ status: number | null } & (
+  | { delivered: true }
+  | { delivered: false; reason: string; retryAfterMs: number | null }
+);
 
 /**
  * Posts a callback once. Only 2xx is a success: a redirect is not followed, and an address that is refused counts like a receiver that
@@ -31,11 +34,11 @@ export async function postCallback(poster: Pick<GuardedPoster, 'post'>, delivery
   const body = Buffer.from(delivery.body, 'utf8');
   try {
     const { status, retryAfterMs } = await poster.post({ url: delivery.url, hostAllowlist: delivery.hostAllowlist, headers, body, timeoutMs, signal });
-    if (status >= 200 && status < 300) return { delivered: true };
-    return { delivered: false, reason: `the receiver answered ${status}`, retryAfterMs };
+    if (status >= 200 && status < 300) return { status, delivered: true };
+    return { status, delivered: false, reason: `the receiver answered ${status}`, retryAfterMs };
   } catch (error) {
     if (signal.aborted) throw error;
-    return { delivered: false, reason: reasonOf(error), retryAfterMs: null };
+    return { status: null, delivered: false, reason: reasonOf(error), retryAfterMs: null };
   }
 }
 

@@ -3,8 +3,9 @@ import type { Clock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { patiently } from '#shared/storage/patiently.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Bundles } from '../bundles.ts';
-import type { Run } from '../consume-items.ts';
+import { idsOf, type Run } from '../consume-items.ts';
 import { orStopped, withAttempts } from './attempts.ts';
 import { claimCall } from './claims.ts';
 import { callAnswer, errorResult, resultOf, type ToolOutcome } from './result-data.ts';
@@ -30,6 +31,7 @@ export interface CallToolDeps {
   longestMs: number;
   clock: Clock;
   log: Log;
+  metrics: Metrics;
 }
 
 /** Thrown inside the tries of a call that another worker has claimed. */
@@ -60,7 +62,9 @@ export async function callTool(work: ToolCall, run: Run, deps: CallToolDeps): Pr
     if (run.isCancelled()) throw error;
     if (error instanceof Claimed) return outcomeUnknown();
     if (!(error instanceof ToolFailure)) throw error;
-    log.warn({ effect_id: work.effectId, tool: work.toolId, failure: error.kind, status: error.status, err: error }, 'a tool call has failed');
+    // The text of an error that the tool itself answered with may repeat what it was asked, so it is for the model alone.
+    const why = error.kind === 'error' ? { rpc_code: error.rpcCode } : { err: error };
+    log.warn({ ...idsOf(work), tool: work.toolId, failure: error.kind, status: error.status, ...why }, 'a tool call has failed');
     if (error.rpcCode === METHOD_NOT_FOUND || error.rpcCode === INVALID_PARAMS) server.isListStale = true;
     return outcomeOf(error, repeatable);
   }

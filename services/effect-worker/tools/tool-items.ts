@@ -3,7 +3,10 @@ import { type ToolWork, toolWork } from '#bus/messages/tool.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { buryItem } from '#shared/effects/bury-item.ts';
 import { patiently } from '#shared/storage/patiently.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
+import type { ContentCapture } from '#shared/telemetry/tracing.ts';
 import type { ItemKind, Run } from '../consume-items.ts';
+import { endToolSpan, toolTrace } from '../item-span.ts';
 import type { Report } from '../report-result.ts';
 import { type CallToolDeps, callTool, failed, outcomeUnknown } from './call-tool.ts';
 import { isClaimed } from './claims.ts';
@@ -13,15 +16,16 @@ import type { Listing } from './tool-lists.ts';
 type ListWork = Extract<ToolWork, { type: 'list' }>;
 
 /** Calls of tools, and the question which tools there are. */
-export function toolItems(deps: CallToolDeps & { aborts: HeardAborts }): ItemKind<ToolWork> {
+export function toolItems(deps: CallToolDeps & { aborts: HeardAborts; content: ContentCapture }): ItemKind<ToolWork> {
   return {
     name: 'tool',
     schema: toolWork,
     needsEffectRow: true,
     aborts: deps.aborts,
+    trace: { of: (work) => toolTrace(work, deps.content), end: (span, report) => endToolSpan(span, report, deps.content) },
     async perform(work, run) {
       if (work.type === 'list') return listTools(work, run, deps);
-      return completed(work, await callTool(work, run, deps));
+      return completed(work, await measured(deps.metrics, () => callTool(work, run, deps)));
     },
     async skip(work, run) {
       if (work.type === 'list') return noneListed(work);
@@ -32,9 +36,19 @@ export function toolItems(deps: CallToolDeps & { aborts: HeardAborts }): ItemKin
     async giveUp(work, reason, body, run) {
       const letter = { id: work.effectId, source: 'tool', partition: partitionOf(work.sessionId), reason, body } as const;
       await patiently(() => buryItem(deps.database, letter), run.abandoned);
+      deps.metrics.add('deadLetters', { source: 'tool' });
       return work.type === 'list' ? noneListed(work) : completed(work, outcomeUnknown());
     },
   };
+}
+
+/** An item that was given up or cancelled has no outcome, and is not counted. */
+async function measured(metrics: Metrics, call: () => Promise<ToolOutcome>): Promise<ToolOutcome> {
+  const beganAtMs = performance.now();
+  const outcome = await call();
+  metrics.observe('toolSeconds', {}, (performance.now() - beganAtMs) / 1_000);
+  metrics.add('toolCalls', { outcome: outcome.type === 'failed' ? outcome.reason : outcome.isError ? 'error' : 'result' });
+  return outcome;
 }
 
 function completed({ turnId }: ToolWork, outcome: ToolOutcome): Report {

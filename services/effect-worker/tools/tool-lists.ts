@@ -124,8 +124,8 @@ export class ToolLists {
     const body = canonicalJson(tools);
     const hash = createHash('sha256').update(body).digest('hex');
     const { database } = this.#deps;
-    // The list first: whoever reads the server's row must find it.
-    await database.query('insert into tool_lists (hash, tools) values ($1, $2::json) on conflict (hash) do nothing', [hash, body]);
+    // The list first: whoever reads the server's row must find it, so a sweep that is about to take it for unused must see that it is not.
+    await database.query('insert into tool_lists (hash, tools) values ($1, $2::json) on conflict (hash) do update set unused_since = null', [hash, body]);
     await database.query(
       `insert into tool_servers (bundle_hash, server_id, list_hash, state, checked_at) values ($1, $2, $3, 'ready', now())
        on conflict (bundle_hash, server_id) do update set list_hash = excluded.list_hash, state = 'ready', checked_at = now()`,

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import type { RouterErrorBody } from '#shared/contracts/router/chat-completion.ts';
 import { type ErrorCode, errorCatalogue, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { traceIdOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies HTTPMethods[];
@@ -75,7 +76,7 @@ export function installErrorReplies(app: FastifyInstance, log: Log): void {
 /** Also for what fails before a route is found. */
 export function sendError(log: Log, error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { status, headers, body } = errorReply(error);
-  const facts = { err: error, requestId: request.id, method: request.method };
+  const facts = { err: error, request_id: request.id, trace_id: traceIdOfRequest(request), method: request.method };
   if (status === 500) log.error(facts, 'a request failed');
   else if (status > 500 && error instanceof Error && error.cause !== undefined) log.warn(facts, 'a request could not be served');
   return reply.code(status).headers(headers).send(body);

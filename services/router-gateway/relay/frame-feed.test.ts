@@ -8,6 +8,7 @@ import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
+import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { type GatewayLimits, gatewayLimits } from '../limits.ts';
 import { faultyBus } from '../test-support/harness.ts';
 import { CallReaders } from './call-readers.ts';
@@ -46,7 +47,7 @@ describe('FrameFeed', () => {
         const taken: string[] = [];
         const ended = new Promise<string>((resolve) => {
           new FrameFeed(
-            { bus: faulty.bus, readers, clock: systemClock, log: silentLog, limits },
+            { bus: faulty.bus, readers, clock: systemClock, log: silentLog, limits, metrics: noMetrics },
             { callId, deadlineAtMs: systemClock.nowMs() + 60_000 },
             {
               take: (frame) => {
@@ -110,7 +111,7 @@ describe('FrameFeed', () => {
 function failureOfCall(limits: GatewayLimits, from: Bus, readers: CallReaders): Promise<string> {
   return new Promise((resolve) => {
     const call = { callId: 'call', deadlineAtMs: systemClock.nowMs() + 60_000 };
-    new FrameFeed({ bus: from, readers, clock: systemClock, log: silentLog, limits }, call, {
+    new FrameFeed({ bus: from, readers, clock: systemClock, log: silentLog, limits, metrics: noMetrics }, call, {
       take: () => {},
       restart: () => {},
       hasAll: () => {},

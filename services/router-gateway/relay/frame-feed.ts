@@ -4,6 +4,7 @@ import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { GatewayLimits } from '../limits.ts';
 import { within } from '../within.ts';
 import type { CallReaders, HeldCall, LetGo } from './call-readers.ts';
@@ -14,6 +15,7 @@ export interface FeedDeps {
   clock: Clock;
   log: Log;
   limits: GatewayLimits;
+  metrics: Metrics;
 }
 
 /** What becomes of the frames. Exactly one terminal frame (done, error, body), `hasAll` or failure comes last, unless the feed is abandoned. */
@@ -143,7 +145,7 @@ export class FrameFeed {
 
   #judge(bytes: Uint8Array): void {
     const frame = readFrame(this.#callId, bytes);
-    if (frame === null) this.#deps.log.warn({ callId: this.#callId }, 'a message that is no frame of its call was dropped');
+    if (frame === null) this.#deps.log.warn({ call_id: this.#callId }, 'a message that is no frame of its call was dropped');
     else if (frame.kind === 'body') this.#take(frame);
     else if (frame.attempt > this.#attempt && this.#shown) this.#overtaken(frame);
     else if (frame.attempt >= this.#attempt) this.#order(frame, bytes);
@@ -209,7 +211,7 @@ export class FrameFeed {
     within(limits.replayMs, bus.tokens.replay(this.#subject), () => new SwitchyardError('service.no_answer', 'reading frames again')).then(
       (kept) => this.#goOn(kept),
       (error) => {
-        log.warn({ err: error, callId: this.#callId }, 'kept frames could not be read');
+        log.warn({ err: error, call_id: this.#callId }, 'kept frames could not be read');
         this.#goOn([]);
       },
     );

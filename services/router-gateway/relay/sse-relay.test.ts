@@ -381,7 +381,7 @@ describe('a client', () => {
     held.frame('done', 3, '[DONE]');
 
     // The line comes when the connection is gone. This client would hold it open for ever.
-    await eventually(() => log.lines.some(({ message, fields }) => message === 'request' && fields.generationId === held.call.callId)).toBe(true);
+    await eventually(() => log.lines.some(({ message, fields }) => message === 'request' && fields.call_id === held.call.callId)).toBe(true);
     answer.leave();
     expect(await answer.ended).toBe(false);
   });

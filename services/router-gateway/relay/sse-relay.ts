@@ -39,19 +39,23 @@ class SseSink implements FrameSink {
   #state: 'waiting' | 'streaming' | 'ended' = 'waiting';
   #held: Uint8Array[] = [];
   #heldBytes = 0;
+  /** Null once content has come, and for a reader that came back: it had the first before. */
+  #beganAtMs: number | null;
 
   /** @param onCut the client did not take what was sent, and its connection is cut */
   constructor(deps: FeedDeps, call: RelayedCall, onCut: () => void) {
     this.#deps = deps;
     this.#call = call;
+    this.#beganAtMs = call.resumed === undefined ? performance.now() : null;
     this.answer = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
     });
     const { callId, requestId, reply } = call;
     this.#socket = new SseSocket(reply.raw, deps.limits, () => {
-      deps.log.warn({ callId, requestId }, 'a client that did not read was dropped');
+      deps.log.warn({ call_id: callId, request_id: requestId }, 'a client that did not read was dropped');
       onCut();
     });
+    deps.metrics.move('streamsOpen', { kind: 'router_stream' }, 1);
     this.#comment = setTimeout(() => this.#write(COMMENT), deps.limits.headerDelayMs);
   }
 
@@ -62,6 +66,7 @@ class SseSink implements FrameSink {
         else this.#write(frame.sse);
         return;
       case 'content':
+        if (this.#beganAtMs !== null) this.#measureFirst(this.#beganAtMs);
         this.#write(frame.sse);
         return;
       case 'done':
@@ -106,15 +111,20 @@ class SseSink implements FrameSink {
       return;
     }
     // Failures before the headers are logged with the request that they fail.
-    this.#deps.log.warn({ err: error, callId, requestId }, 'a stream was ended with an error');
+    this.#deps.log.warn({ err: error, call_id: callId, request_id: requestId }, 'a stream was ended with an error');
     this.#write(errorEvent(callId, model, this.#deps.clock.nowMs(), error));
     this.#endStream();
+  }
+
+  #measureFirst(beganAtMs: number): void {
+    this.#beganAtMs = null;
+    this.#deps.metrics.observe('firstTokenSeconds', {}, (performance.now() - beganAtMs) / 1_000);
   }
 
   /** The connection is gone. */
   left(): void {
     const { callId, requestId } = this.#call;
-    if (this.#state !== 'ended') this.#deps.log.info({ callId, requestId }, 'a client left before its answer had ended');
+    if (this.#state !== 'ended') this.#deps.log.info({ call_id: callId, request_id: requestId }, 'a client left before its answer had ended');
     this.#end();
     this.#settle.resolve(null);
   }
@@ -162,6 +172,7 @@ class SseSink implements FrameSink {
   }
 
   #end(): void {
+    if (this.#state !== 'ended') this.#deps.metrics.move('streamsOpen', { kind: 'router_stream' }, -1);
     this.#state = 'ended';
     clearTimeout(this.#comment);
     this.restart();

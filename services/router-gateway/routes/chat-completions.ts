@@ -4,10 +4,13 @@ import type { Bus } from '#bus/bus.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { Clock } from '#shared/clock.ts';
 import { type ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { mintGenerationId } from '#shared/generation-id.ts';
+import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
+import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
 import type { Admission, AdmittedCall } from '../admission.ts';
 import { countedBody } from '../counted-body.ts';
 import type { GatewayLimits } from '../limits.ts';
@@ -31,6 +34,8 @@ export interface ChatCompletionsDeps {
   clock: Clock;
   log: Log;
   limits: GatewayLimits;
+  tracing?: Tracing;
+  metrics: Metrics;
 }
 
 /** POST /chat/completions: puts the call on the bus and relays what a worker answers, whole or as server-sent events. */
@@ -77,6 +82,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       const deadlineAtMs = nowMs + deps.totalMs;
       reply.header('x-generation-id', callId);
       const isDetached = request.headers['x-detach'] === 'true';
+      const publishing = publishSpan(deps, callId, traceContextOf(contextOfRequest(request)).traceparent);
       const call: RouterCall = {
         v: 1,
         callId,
@@ -87,7 +93,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
         detached: isDetached,
         republished: false,
         keyId: request.keyId,
-        traceparent: traceContextOf(request.headers.traceparent).traceparent,
+        traceparent: publishing.traceparent,
         maxTokens: null,
         request: chat,
         reply: null,
@@ -95,7 +101,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       // The reader first: a worker may be faster than the answer of the bus.
       const openRelay = call.want === 'frames' ? relayStream : relayBody;
       const relay = openRelay(deps, { callId, model, deadlineAtMs, isDetached, requestId: request.id, reply });
-      publish(deps, call)
+      publish(deps, call, publishing)
         .catch((error: unknown) => relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be put on the bus', limits, error)))
         .finally(() => letGoOfBody(request));
       return sendWhole(reply, await relay.answer, limits);
@@ -104,9 +110,26 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
 }
 
 /** Durable once it resolves. A second publish of the same call would change nothing: the call id is the message id. */
-async function publish({ bus, limits }: ChatCompletionsDeps, call: RouterCall): Promise<void> {
-  const published = bus.work.publish('router.call', call.callId, JSON.stringify(call));
-  await within(limits.publishMs, published, () => unavailable('the bus did not take the call in time', limits));
+async function publish({ bus, limits }: ChatCompletionsDeps, call: RouterCall, span: Span): Promise<void> {
+  try {
+    const published = bus.work.publish('router.call', call.callId, JSON.stringify(call));
+    await within(limits.publishMs, published, () => unavailable('the bus did not take the call in time', limits));
+    span.end();
+  } catch (error) {
+    span.end(failureOf(error).code);
+    throw error;
+  }
+}
+
+/** What the worker does is below it: the answer comes back long after it has ended. */
+function publishSpan({ tracing = noTracing }: ChatCompletionsDeps, callId: string, parent: string): Span {
+  const attributes = {
+    'messaging.system': 'nats',
+    'messaging.operation.type': 'send',
+    'messaging.destination.name': 'work.router.call',
+    'messaging.message.id': callId,
+  };
+  return tracing.begin('publish work.router.call', { kind: 'producer', scope: 'switchyard.messaging', parent, attributes });
 }
 
 /** The session of the body wins over that of the header. @throws `request.invalid` when the header's is used and too long */

@@ -4,6 +4,7 @@ import { systemClock } from '#shared/clock.ts';
 import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { Admission } from '../admission.ts';
 import { buildApp } from '../app.ts';
 import { type GatewayLimits, gatewayLimits } from '../limits.ts';
@@ -81,6 +82,7 @@ export function faultyBus(real: Bus): FaultyBus {
         await faults.beforePublish();
         return real.work.publish(...args);
       },
+      depths: () => real.work.depths(),
     },
     tokens: {
       publish: (...args) => real.tokens.publish(...args),
@@ -114,7 +116,7 @@ export interface TestApp {
 }
 
 /** The app without a port, on the given bus. */
-export function openTestApp(bus: Bus, { limits = {}, config = testConfig, variables = environment, origin = 'gtest' }: TestAppOptions = {}): TestApp {
+export function openTestApp(bus: Bus, { limits = {}, config = testConfig, variables = environment, origin = 'gtest', metrics = noMetrics }: TestAppOptions = {}): TestApp {
   const log = recordingLog();
   const all = { ...gatewayLimits, ...limits };
   const admission = new Admission(all);
@@ -129,6 +131,7 @@ export function openTestApp(bus: Bus, { limits = {}, config = testConfig, variab
     log,
     clock: systemClock,
     limits: all,
+    metrics,
   });
   const close = async () => {
     await app.close();
@@ -143,4 +146,5 @@ interface TestAppOptions {
   variables?: Environment;
   /** Of the calls that it lets in. */
   origin?: string;
+  metrics?: Metrics;
 }

@@ -1,6 +1,6 @@
 import { bodyFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
-import type { RouterErrorBody } from '#shared/contracts/router/chat-completion.ts';
+import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
 import { type Failure, failureOf, type SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { type Candidate, type Catalogue, candidatesFor } from './candidates.ts';
 import { echoBody } from './echo-body.ts';
@@ -38,6 +38,8 @@ export interface Execution {
   /** Sends a frame to the call's readers. */
   publish(frame: Uint8Array): void;
   nowMs: number;
+  /** Hears of each try. */
+  attempted?: CallListener['attempted'];
 }
 
 export interface ExecuteDeps extends RunDeps {
@@ -54,19 +56,34 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
   let outcome: CallOutcome;
   try {
     signal.throwIfAborted();
-    outcome = await runCall(candidatesFor(call, deps.catalogue), speaker.listener, signal, deps);
+    outcome = await runCall(candidatesFor(call, deps.catalogue), listenerOf(speaker, execution), signal, deps);
   } catch (error) {
     outcome = { type: 'failed', error, candidate: null, partial: null, previousErrors: [] };
   }
   if (!maySpeak()) return { type: 'failed', failure: failureOf(signal.reason) };
   switch (outcome.type) {
     case 'completed':
-      return speaker.complete(outcome.candidate, outcome.answer);
+      return speaker.complete(outcome.candidate, outcome.answer, usageIn(outcome, deps));
     case 'failed':
       return speaker.fail(outcome.error, outcome);
     case 'aborted':
       return speaker.fail(signal.reason, outcome);
   }
+}
+
+/** What a whole answer used, which is counted here and nowhere else. */
+function usageIn({ candidate, answer }: Extract<CallOutcome, { type: 'completed' }>, { metrics }: ExecuteDeps): Usage {
+  const usage = usageOf(answer, candidate.request, candidate.endpoint.prices);
+  const provider = candidate.provider.slug;
+  metrics.add('tokens', { provider, kind: 'prompt' }, usage.prompt_tokens);
+  metrics.add('tokens', { provider, kind: 'completion' }, usage.completion_tokens);
+  metrics.add('tokens', { provider, kind: 'cached' }, usage.prompt_tokens_details?.cached_tokens ?? 0);
+  metrics.add('tokens', { provider, kind: 'reasoning' }, usage.completion_tokens_details?.reasoning_tokens ?? 0);
+  return usage;
+}
+
+function listenerOf({ listener }: Speaker, { attempted }: Execution): CallListener {
+  return attempted === undefined ? listener : { ...listener, attempted };
 }
 
 /** Ends a call that is not made at all: its readers, if it has any, get the error. */
@@ -83,7 +100,7 @@ interface Attempted {
 
 interface Speaker {
   listener: CallListener;
-  complete(candidate: Candidate, answer: Answer): CallResult;
+  complete(candidate: Candidate, answer: Answer, usage: Usage): CallResult;
   fail(error: unknown, attempted: Attempted): CallResult;
 }
 
@@ -107,8 +124,7 @@ function speakerFor({ call, attempt, publish, nowMs }: Execution): Speaker {
       },
       parts: (parts) => writer?.parts(parts),
     },
-    complete(candidate, answer) {
-      const usage = usageOf(answer, candidate.request, candidate.endpoint.prices);
+    complete(candidate, answer, usage) {
       writer?.finish(answer, usage);
       if (call.want === 'body') publish(bodyFrame(200, JSON.stringify(toCompletion(answer, headOf(candidate), usage))));
       return {

@@ -3,6 +3,8 @@ import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { type ErrorCode, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { noMetrics } from '#shared/telemetry/metrics.ts';
+import { openMetrics } from '#shared/telemetry/open-metrics.ts';
 import type { ProviderAdapter, ProviderPart } from '../providers/provider.ts';
 import { candidatesFor, catalogueOf } from './candidates.ts';
 import { type CallOutcome, runCall } from './run-call.ts';
@@ -37,6 +39,8 @@ interface Run {
   asked: string[];
   shown: string;
   logged: string[];
+  /** The lines of the count of tries, without its name. */
+  attempts: string[];
 }
 
 interface RunOptions {
@@ -83,8 +87,11 @@ async function run(
     },
   };
   const adapters = new Map(config.providers.map(({ slug }) => [slug, adapterFor(slug)]));
-  const outcome = await runCall(candidates, listener, abort.signal, { adapters, timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, log });
-  return { outcome, asked, shown, logged };
+  const metrics = openMetrics();
+  const outcome = await runCall(candidates, listener, abort.signal, { adapters, timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, log, metrics });
+  const told = (await metrics.text()).split('\n').filter((line) => line.startsWith('switchyard_upstream_attempts_total{'));
+  const attempts = told.map((line) => line.replace('switchyard_upstream_attempts_total', ''));
+  return { outcome, asked, shown, logged, attempts };
 }
 
 function copyOf(script: Record<string, Deed[][]>): Record<string, Deed[][]> {
@@ -102,6 +109,16 @@ describe('falling back', () => {
       expect({ asked, shown }).toEqual({ asked: ['m/a@east', 'm/a@west'], shown: 'hello' });
     },
   );
+
+  it('DESIGN 12: counts each try at its provider, by what came of it', async () => {
+    const script = { 'm/a@east': [[failing('router.provider_overloaded')]], 'm/a@west': [[failing('router.provider_unavailable')]], 'm/a@north': [well] };
+    const { attempts } = await run(script);
+    expect(attempts).toEqual([
+      '{provider="east",outcome="router.provider_overloaded"} 1',
+      '{provider="west",outcome="router.provider_unavailable"} 1',
+      '{provider="north",outcome="ok"} 1',
+    ]);
+  });
 
   it('asks the next endpoint after an error that is none of ours', async () => {
     const { outcome, logged } = await run({ 'm/a@east': [[new TypeError('a bug')]], 'm/a@west': [well] });
@@ -250,6 +267,7 @@ describe('an abort', () => {
       adapters: new Map([['east', stubborn]]),
       timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 },
       log: { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet },
+      metrics: noMetrics,
     };
     const outcome = await runCall(candidates, { begin: quiet, parts: (parts) => void shown.push(parts) }, abort.signal, deps);
     expect({ type: outcome.type, shown }).toEqual({ type: 'aborted', shown: [[say('a')]] });

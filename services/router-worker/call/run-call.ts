@@ -1,5 +1,6 @@
 import { type Failure, failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { ProviderAdapter, ProviderPart, ProviderTimeouts } from '../providers/provider.ts';
 import type { Candidate } from './candidates.ts';
 import { type PreviousError, previousErrorOf } from './error-chunk.ts';
@@ -16,6 +17,7 @@ export interface RunDeps {
   adapters: ReadonlyMap<string, ProviderAdapter>;
   timeouts: ProviderTimeouts;
   log: Log;
+  metrics: Metrics;
 }
 
 /** Who listens while a call runs. */
@@ -23,6 +25,21 @@ export interface CallListener {
   /** A candidate is about to be asked. */
   begin(candidate: Candidate, adapter: ProviderAdapter): void;
   parts(parts: readonly ProviderPart[]): void;
+  /** A candidate has been asked, and this came of it. */
+  attempted?(attempt: Attempted): void;
+}
+
+/** One try. Times are epoch milliseconds. */
+export interface Attempted {
+  candidate: Candidate;
+  startMs: number;
+  /** When the first content came; null: none did. */
+  firstMs: number | null;
+  endMs: number;
+  /** What it has said, whole or not. */
+  answer: Answer;
+  /** Null when the answer is whole. */
+  error: unknown;
 }
 
 export type CallOutcome =
@@ -46,7 +63,9 @@ export async function runCall(candidates: readonly Candidate[], listener: CallLi
     if (candidate === undefined) break;
     if (signal.aborted) return { type: 'aborted', candidate, partial: null, previousErrors };
     const answer = emptyAnswer();
-    const error = await tryCandidate(candidate, answer, listener, signal, deps);
+    const tried: Attempted = { candidate, startMs: Date.now(), firstMs: null, endMs: 0, answer, error: null };
+    const error = await measured(tried, signal, deps.metrics, (onShown) => tryCandidate(candidate, answer, { listener, onShown }, signal, deps));
+    listener.attempted?.({ ...tried, endMs: Date.now(), error });
     if (error === null) return { type: 'completed', candidate, answer };
     const partial = isShown(answer) ? answer : null;
     if (signal.aborted) return { type: 'aborted', candidate, partial, previousErrors };
@@ -62,8 +81,31 @@ export async function runCall(candidates: readonly Candidate[], listener: CallLi
   return outcome;
 }
 
+/** One try, counted by how it ended. */
+async function measured(tried: Attempted, signal: AbortSignal, metrics: Metrics, attempt: (onShown: () => void) => Promise<unknown>): Promise<unknown> {
+  const { slug: provider } = tried.candidate.provider;
+  const beganAtMs = performance.now();
+  const seconds = () => (performance.now() - beganAtMs) / 1_000;
+  let isShown = false;
+  const error = await attempt(() => {
+    if (isShown) return;
+    isShown = true;
+    tried.firstMs = Date.now();
+    metrics.observe('upstreamFirstPartSeconds', { provider }, seconds());
+  });
+  metrics.observe('upstreamSeconds', { provider }, seconds());
+  metrics.add('upstreamAttempts', { provider, outcome: error === null ? 'ok' : signal.aborted ? 'aborted' : failureOf(error).code });
+  return error;
+}
+
+interface Shown {
+  listener: CallListener;
+  /** Content has come. */
+  onShown(): void;
+}
+
 /** One try. @returns what went wrong, or null when the answer is whole */
-async function tryCandidate(candidate: Candidate, answer: Answer, listener: CallListener, signal: AbortSignal, deps: RunDeps): Promise<unknown> {
+async function tryCandidate(candidate: Candidate, answer: Answer, { listener, onShown }: Shown, signal: AbortSignal, deps: RunDeps): Promise<unknown> {
   const { provider, endpoint, request } = candidate;
   const adapter = deps.adapters.get(provider.slug);
   if (adapter === undefined) return new SwitchyardError('config.invalid', `there is no provider ${provider.slug}`);
@@ -79,7 +121,9 @@ async function tryCandidate(candidate: Candidate, answer: Answer, listener: Call
       chars += shown;
       if (chars + answer.hiddenReasoningChars > MAX_ANSWER_CHARS)
         throw new SwitchyardError('router.provider_unavailable', `${provider.name} sent an answer without end`);
-      if (shown > 0) listener.parts(parts);
+      if (shown === 0) continue;
+      onShown();
+      listener.parts(parts);
     }
   } catch (error) {
     return error;

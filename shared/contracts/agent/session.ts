@@ -1,6 +1,12 @@
 import { z } from 'zod';
 
 const metadata = z.record(z.string(), z.unknown());
+const title = z.string().max(500);
+const label = z.string().max(128);
+const mode = z.enum(['auto', 'manual']);
+
+/** Labels that a session may have. */
+export const MAX_LABELS = 100;
 
 /** Body of POST /sessions. Unknown fields are ignored. */
 export const createSessionRequest = z.object({
@@ -9,12 +15,41 @@ export const createSessionRequest = z.object({
     // It becomes a key in the database, whose texts have no NUL, and a word in logs.
     .regex(/^[^\p{Cc}]{1,128}$/u, 'expected 1 to 128 characters, none of them a control character')
     .optional(),
-  title: z.string().max(500).nullish(),
+  title: title.nullish(),
   metadata: metadata.default({}),
-  labels: z.array(z.string().max(128)).max(100).default([]),
+  labels: z.array(label).max(MAX_LABELS).default([]),
   allow_greeting: z.boolean().default(true),
-  mode: z.enum(['auto', 'manual']).default('auto'),
+  mode: mode.default('auto'),
 });
+
+/** A field that a strict body does not know is named by its path, as every other fault is: of `z.never()` zod tells the path of the object only. */
+const unknownField = z.custom<never>(() => false, 'there is no such field');
+
+/**
+ * Body of PATCH /sessions/{id}: what it does not name stays. Strict, since a misspelt field would be a change that never happens.
+ * Within metadata and labels what is taken away goes last.
+ */
+export const patchSessionRequest = z
+  .object({
+    /** Null: none. */
+    title: title.nullable().optional(),
+    mode: mode.optional(),
+    customer_id: z.never('a session stays with its customer').optional(),
+    metadata: z
+      .object({ set: metadata.default({}), unset: z.array(z.string()).default([]) })
+      .catchall(unknownField)
+      .optional(),
+    labels: z
+      .object({ upsert: z.array(label).max(MAX_LABELS).default([]), remove: z.array(label).max(MAX_LABELS).default([]) })
+      .catchall(unknownField)
+      .optional(),
+    /** The offset of the newest event that a client has shown; -1: none. */
+    consumption_offsets: z
+      .object({ client: z.int().min(-1).optional() })
+      .catchall(unknownField)
+      .optional(),
+  })
+  .catchall(unknownField);
 
 /** A session as the API shows it. */
 export interface SessionRecord {

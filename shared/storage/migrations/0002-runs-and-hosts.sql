@@ -42,6 +42,10 @@ create table runs (
 -- What owners look for every few seconds: runs whose start command was lost.
 create index runs_unstarted on runs (p, created_at) where state = 'accepted';
 create index runs_listed on runs (created_at desc, id);
+-- What a deleted session's runs have left is found by it.
+create index runs_session on runs (session_id);
+-- The oldest of those that may still use something that others have given up.
+create index runs_unsettled on runs (created_at) where state in ('accepted', 'running');
 
 -- What a run has said and heard so far, message by message; its model calls name how many of them they see.
 create table steps (
@@ -76,9 +80,16 @@ create index deliveries_session on deliveries (session_id);
 
 -- Taken right before a tool call that must not happen twice. A claim without a result: nobody knows whether it did.
 create table claims (effect_id text primary key, claimed_at timestamptz not null default now());
+create index claims_age on claims (claimed_at);
 
 -- Tools as their servers listed them, by content hash, and which list each server had last.
-create table tool_lists (hash text primary key, tools json not null, created_at timestamptz not null default now());
+create table tool_lists (
+  hash text primary key,
+  tools json not null,
+  created_at timestamptz not null default now(),
+  -- Since when no server is known to have this list; null as long as one has it.
+  unused_since timestamptz
+);
 create table tool_servers (
   bundle_hash text not null,
   server_id text not null,

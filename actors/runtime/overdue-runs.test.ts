@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import type { CommandOf } from '#bus/messages/session.ts';
+import { CommitPlan } from './commit-plan.ts';
+import { applyCommand } from './interpret.ts';
+import type { RunFacts, Surroundings } from './surroundings.ts';
+
+const header = { v: 1, sessionId: 'ses_a', sentAtMs: 0, answerTo: null, traceparent: null } as const;
+const start: CommandOf<'run.start'> = { ...header, type: 'run.start', commandId: 'run_a', runId: 'run_a' };
+const overdue: CommandOf<'run.deadline'> = { ...header, type: 'run.deadline', commandId: 'run_a-deadline', turnId: 'run_a' };
+
+/** Of a configuration that can't be read any more, so that the run fails at its start. */
+const facts: RunFacts = {
+  ...{ id: 'run_a', sessionId: 'ses_a', customerId: 'cus_1', ephemeral: false, routineId: 'triage', bundleHash: 'b', metadata: null, traceparent: null },
+  ...{ callbackUrl: 'https://example.com/', traceId: 'f'.repeat(32), timeoutMs: 60_000, expiresAtMs: 2_000, createdAtMs: 1_000 },
+  ...{ bundle: null, routine: null, inputViolation: null, checkOutput: () => null },
+};
+
+function surroundings({ isSettled = false }: { isSettled?: boolean } = {}): Surroundings {
+  let ids = 0;
+  const newId = () => {
+    ids += 1;
+    return String(ids);
+  };
+  return {
+    ...{ atMs: 200_000, coalesceMs: 150, turnTimeoutMs: 180_000, greetingOf: () => null, newId, newTraceId: newId, chance: () => 0.5 },
+    ...{ runOf: () => facts, isSettled: () => isSettled, isSuperseded: () => false, toolsOf: () => null, stagedOf: () => new Map() },
+  };
+}
+
+describe('a run whose session knows nothing of it', () => {
+  it('is not touched when its row says that it is over', () => {
+    const plan = new CommitPlan();
+
+    applyCommand(plan, 1, null, overdue, surroundings({ isSettled: true }));
+
+    expect([plan.runs.size, plan.deliveries.size, plan.timers.size]).toEqual([0, 0, 0]);
+  });
+
+  it('is not touched when an earlier command of the very commit has settled it', () => {
+    const plan = new CommitPlan();
+    const opened = { ...facts, ephemeral: true };
+    const first = { ...surroundings(), runOf: () => opened };
+
+    applyCommand(plan, 1, null, start, first);
+    const [settled] = [...plan.runs.values()];
+    applyCommand(plan, 1, plan.sessions.get('ses_a') ?? null, overdue, first);
+
+    expect(settled).toMatchObject({ state: 'failed', error: { code: 'engine_error' } });
+    expect([...plan.runs.values()]).toEqual([settled]);
+    expect(plan.effects.size).toBe(1);
+  });
+
+  it('is settled as too late when it is not over, and calls back', () => {
+    const plan = new CommitPlan();
+
+    applyCommand(plan, 1, null, overdue, surroundings());
+
+    expect([...plan.runs.values()]).toMatchObject([{ id: 'run_a', state: 'failed', error: { code: 'timeout' }, startedAtMs: 1_000, completedAtMs: 200_000 }]);
+    expect([...plan.deliveries.keys()]).toEqual(['run_a-callback']);
+    expect(plan.sessions.size).toBe(0);
+  });
+});

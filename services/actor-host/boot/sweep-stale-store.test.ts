@@ -1,0 +1,201 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { embeddedStores } from '../test-support/embedded-stores.ts';
+import { eventually, type House, openHouse } from '../test-support/house.ts';
+import { storeOldRuns, sweepCases, sweepOf } from '../test-support/sweep-cases.ts';
+
+const stores = embeddedStores({
+  openDatabase: () => openPglite({ folder: null }),
+  openBus: (database) => openMemoryBus({ database, clock: systemClock, log: silentLog }),
+});
+const houses: House[] = [];
+const open = async () => {
+  const house = await openHouse(await stores.open());
+  houses.push(house);
+  return house;
+};
+
+// Opening the database takes longer than any test should.
+beforeAll(async () => {
+  await stores.open();
+}, 60_000);
+afterEach(async () => {
+  await Promise.all(houses.splice(0).map((house) => house.close()));
+});
+afterAll(() => stores.close());
+
+async function storeTombstone(house: House, id: string, days: number, seen: number): Promise<void> {
+  await house.rows(
+    `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at, deleted_at)
+     select $1, 0, 0, 1, '{}', '{}', at, at, at from (select now() - make_interval(days => $2::int) as at) as moment`,
+    [id, days],
+  );
+  await house.rows('insert into seen (session_id, command_id) select $1, n::text from generate_series(1, $2::int) as n', [id, seen]);
+}
+
+async function storeDelivery(house: House, runId: string, state: string): Promise<void> {
+  await house.rows(
+    `insert into deliveries (id, p, session_id, run_id, url, host_allowlist, bundle_hash, idempotency_key, trace_id, body, state, created_at)
+     values ($1 || '-callback', 0, 'ses_' || $1, $1, 'https://example.com/', 'null', 'b', 'k', 'f', '{}', $2, now())`,
+    [runId, state],
+  );
+}
+
+const idsIn = async (house: House, table: string) => (await house.rows<{ id: string }>(`select id from ${table} order by id`)).map(({ id }) => id);
+
+sweepCases(open);
+
+describe('a sweep', () => {
+  it('takes away settled runs that are older than they are kept, with their steps and callbacks, and nothing that is younger or open', async () => {
+    const house = await open();
+    await storeOldRuns(house, 'old', 2, 31);
+    await storeOldRuns(house, 'open', 1, 31);
+    await storeOldRuns(house, 'running', 1, 31);
+    await storeOldRuns(house, 'long', 1, 31);
+    await storeOldRuns(house, 'live', 1, 31);
+    await storeOldRuns(house, 'young', 1, 29);
+    await house.rows(`update runs set state = 'running', completed_at = null, expires_at = now() + interval '1 hour' where id = 'running1'`);
+    await house.rows(`update runs set completed_at = now() - interval '1 day' where id = 'long1'`);
+    await house.rows(
+      `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at)
+       values ('ses_live1', 0, 0, 1, '{"session":{"value":"responding"}}', '{}', now(), now())`,
+    );
+    const runs = await idsIn(house, 'runs');
+    for (const id of runs) {
+      await storeDelivery(house, id, id === 'open1' ? 'open' : 'delivered');
+      await house.rows(`insert into steps (run_id, seq, session_id, message) values ($1, 0, 's', '{}'), ($1, 1, 's', '{}')`, [id]);
+    }
+
+    expect(await sweepOf(house).swept).toEqual({ overdue_runs: 0, orphaned_sessions: 0, old_runs: 2, old_tombstones: 0, old_dead_letters: 0 });
+
+    const left = runs.filter((id) => !id.startsWith('old'));
+    expect(await idsIn(house, 'runs')).toEqual(left);
+    expect((await house.rows<{ run_id: string }>('select distinct run_id from steps order by 1')).map((row) => row.run_id)).toEqual(left);
+    expect((await house.rows<{ run_id: string }>('select run_id from deliveries order by 1')).map((row) => row.run_id)).toEqual(left);
+  });
+
+  it('takes away what deleted sessions have left, however many answers, unless something is on its way for them', async () => {
+    const house = await open();
+    await storeTombstone(house, 'old', 31, 12_000);
+    await storeTombstone(house, 'young', 29, 3);
+    await storeTombstone(house, 'ses_waits', 31, 3);
+    await storeDelivery(house, 'waits', 'open');
+    await storeTombstone(house, 'ses_works', 31, 3);
+    await house.acceptRun({ id: 'works', sessionId: 'ses_works' });
+
+    expect(await sweepOf(house).swept).toMatchObject({ old_tombstones: 1 });
+
+    expect(await idsIn(house, 'sessions')).toEqual(['ses_waits', 'ses_works', 'young']);
+    expect(await house.rows('select session_id as id, count(*) as n from seen group by 1 order by 1')).toEqual([
+      { id: 'ses_waits', n: 3 },
+      { id: 'ses_works', n: 3 },
+      { id: 'young', n: 3 },
+    ]);
+  });
+
+  it('takes away dead letters that are older than they are kept', async () => {
+    const house = await open();
+    for (const days of [29, 31, 31])
+      await house.rows(
+        `insert into dead_letters (id, p, source, reason, body, created_at) values ($1::text, 0, 'command', 'r', 'b', now() - make_interval(days => $1::int))`,
+        [days],
+      );
+
+    expect(await sweepOf(house).swept).toMatchObject({ old_dead_letters: 2 });
+    expect(await idsIn(house, 'dead_letters')).toEqual(['29']);
+  });
+
+  it('takes 500 at a time, until nothing is left', async () => {
+    const house = await open();
+    await storeOldRuns(house, 'old', 1_100, 31);
+    const taken: number[] = [];
+    const database: Database = {
+      ...house.database,
+      transaction: async (work) => {
+        const before = await house.count('runs');
+        const result = await house.database.transaction(work);
+        taken.push(before - (await house.count('runs')));
+        return result;
+      },
+    };
+
+    expect(await sweepOf({ ...house, database }).swept).toMatchObject({ old_runs: 1_100 });
+    expect(taken).toEqual([500, 500, 100]);
+  });
+
+  it('is made by one of those that begin together, and by the next once that one is done or has long said nothing', async () => {
+    const house = await open();
+    await storeOldRuns(house, 'old', 1_100, 31);
+    const together = [sweepOf(house, { pauseMs: 100 }), sweepOf(house, { pauseMs: 100 }), sweepOf(house, { pauseMs: 100 })];
+
+    const outcomes = await Promise.all(together.map(({ swept }) => swept));
+    expect(outcomes.filter((outcome) => outcome !== null)).toMatchObject([{ old_runs: 1_100 }]);
+    expect(await sweepOf(house).swept).not.toBeNull();
+    const lease = (until: string) =>
+      house.rows(`insert into meta (key, value) values ('stale-store-sweep', json_build_object('sweep', 'x', 'until', now() + $1::interval)::text)`, [until]);
+    await lease('30 seconds');
+    expect(await sweepOf(house).swept).toBeNull();
+    await house.rows(`delete from meta where key = 'stale-store-sweep'`);
+    await lease('-1 second');
+    expect(await sweepOf(house).swept).not.toBeNull();
+    expect(await house.count('meta', `key = 'stale-store-sweep'`)).toBe(0);
+  });
+
+  it('ends at once when its host stops, before it has begun and between two batches', async () => {
+    const house = await open();
+    await storeOldRuns(house, 'old', 600, 31);
+    const config = { delayMs: 60_000, retentionMs: 1, pauseMs: 60_000 };
+    const waiting = sweepOf(house, { config });
+    await waiting.stop();
+    expect(await waiting.swept).toBeNull();
+    expect(await house.count('runs')).toBe(600);
+
+    const begun = sweepOf(house, { config: { ...config, delayMs: 1 } });
+    // The first kinds look at all runs, a page at a time, and the pause after the first page is long.
+    await eventually(async () => (await house.count('meta', `key = 'stale-store-sweep'`)) === 1);
+    await begun.stop();
+
+    expect(await begun.swept).toBeNull();
+    expect(await house.count('runs')).toBe(600);
+    expect(await house.count('meta', `key = 'stale-store-sweep'`)).toBe(0);
+  });
+
+  it('sends nothing while the bus has no room, and goes on when it has', async () => {
+    const house = await open();
+    await house.acceptRun({ id: 'run_a', sessionId: 'ses_a', expiresInMs: -120_000 });
+    let looks = 0;
+    const hasRoom = () => {
+      looks += 1;
+      return looks > 3;
+    };
+    const sentAfter: number[] = [];
+    const append: House['bus']['commands']['append'] = (...command) => {
+      sentAfter.push(looks);
+      return house.bus.commands.append(...command);
+    };
+
+    expect(await sweepOf(house, { bus: { commands: { ...house.bus.commands, append }, hasRoom } }).swept).toMatchObject({ overdue_runs: 1 });
+    expect(sentAfter).toEqual([4]);
+  });
+
+  it('is tried again when the database was away, and given up when it is refused', async () => {
+    const house = await open();
+    const failing = (faults: Error[]): Database => ({
+      ...house.database,
+      query: async (statement, parameters) => {
+        const fault = faults.shift();
+        if (fault !== undefined) throw fault;
+        return house.database.query(statement, parameters);
+      },
+    });
+    const away = () => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+
+    expect(await sweepOf({ ...house, database: failing([away(), away()]) }).swept).not.toBeNull();
+    expect(await sweepOf({ ...house, database: failing(Array.from({ length: 5 }, away)) }).swept).toBeNull();
+    expect(await sweepOf({ ...house, database: failing([new Error('permission denied')]) }).swept).toBeNull();
+  });
+});

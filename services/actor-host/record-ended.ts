@@ -1,0 +1,59 @@
+import type { EndedWork } from '#actors/runtime/commit-plan.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
+import { genAi } from '#shared/telemetry/gen-ai.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { spanIdOf } from '#shared/telemetry/trace-context.ts';
+import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
+
+interface RecordDeps {
+  tracing: Tracing;
+  bundleOf(hash: string): Promise<Bundle>;
+  log: Log;
+}
+
+/** Outcomes of turns and runs that are no errors. */
+const WELL = ['completed', 'succeeded', 'cancelled'];
+
+/**
+ * Records a turn or a run as one span, once its end is stored. Turns and runs outlive processes, so the span is made from what the commit
+ * says, by whoever made that commit: its id is derived from theirs, and what they asked for stands below it already.
+ */
+export function recordEnded({ tracing, bundleOf, log }: RecordDeps): (ended: EndedWork) => void {
+  if (tracing === noTracing) return () => {};
+  return (ended) => {
+    bundleOf(ended.bundleHash)
+      .catch((error: unknown) => {
+        log.debug({ err: error, bundle: ended.bundleHash }, 'a span lacks the name of its agent');
+        return null;
+      })
+      .then((bundle) => record(tracing, ended, bundle))
+      .catch((error: unknown) => log.warn({ err: error }, 'a span could not be recorded'));
+  };
+}
+
+function record(tracing: Tracing, ended: EndedWork, bundle: Bundle | null): void {
+  const { kind, id, sessionId, routineId, parent, startedAtMs, endedAtMs, outcome } = ended;
+  const manifest = bundle?.body.manifest;
+  tracing.record({
+    name: manifest === undefined ? 'invoke_agent' : `invoke_agent ${manifest.name}`,
+    kind: 'internal',
+    scope: 'switchyard.gen_ai',
+    parent,
+    spanId: spanIdOf(id),
+    startMs: startedAtMs,
+    endMs: endedAtMs,
+    errorType: WELL.includes(outcome) ? null : outcome,
+    attributes: {
+      [genAi.operation]: 'invoke_agent',
+      [genAi.provider]: 'switchyard',
+      [genAi.agentId]: manifest?.id,
+      [genAi.agentName]: manifest?.name,
+      [genAi.requestModel]: manifest?.agent_config.llms.default,
+      [genAi.conversation]: sessionId,
+      'switchyard.session.id': sessionId,
+      [kind === 'turn' ? 'switchyard.turn.id' : 'switchyard.run.id']: id,
+      'switchyard.routine.id': routineId ?? undefined,
+      'switchyard.outcome': outcome,
+    },
+  });
+}

@@ -1,0 +1,80 @@
+import type { Database, NamedStatement } from '#shared/storage/database.ts';
+import { sqlStateOf } from '#shared/storage/passing-fault.ts';
+
+interface Place {
+  epoch: number;
+  commitNo: number;
+}
+
+/**
+ * Looks over the hosts' shoulders at what the database accepts: only the last who took a partition may commit to it, and each of its
+ * commits once. Logs that come out right by luck do not show that. It judges by the order in which results return, which is that of the
+ * statements where the database works on one at a time.
+ */
+export class FenceWatch {
+  readonly #places = new Map<number, Place>();
+  /** Parameters of accepted commits. A host tries a commit again with the very same. */
+  readonly #accepted = new WeakSet<readonly unknown[]>();
+  readonly #takeWaiters = new Map<number, () => void>();
+  readonly breaches: string[] = [];
+  /** Commits, counted once for each partition that they advanced, and partitions taken. */
+  commits = 0;
+  takes = 0;
+
+  /** The moment at which the partition has just been taken, before its new owner does anything. */
+  nextTake(partition: number): Promise<void> {
+    return new Promise((resolve) => this.#takeWaiters.set(partition, resolve));
+  }
+
+  over(database: Database): Database {
+    return {
+      transaction: (work) => database.transaction(work),
+      close: () => database.close(),
+      query: async (statement, parameters) => {
+        const result = await database.query<never>(statement, parameters).catch((error: unknown) => {
+          this.#lookAtFailure(parameters ?? [], error);
+          throw error;
+        });
+        this.#look(statement, parameters ?? [], result.rows);
+        return result;
+      },
+    };
+  }
+
+  #look(statement: string | NamedStatement, parameters: readonly unknown[], rows: readonly unknown[]): void {
+    if (typeof statement === 'string') return;
+    if (statement.name === 'take-partitions') {
+      for (const row of rows as readonly { p: number; epoch: number; commit_no: number }[]) {
+        this.takes += 1;
+        this.#places.set(row.p, { epoch: row.epoch, commitNo: row.commit_no });
+        this.#takeWaiters.get(row.p)?.();
+        this.#takeWaiters.delete(row.p);
+      }
+    }
+    if (statement.name !== 'commit') return;
+    const [partitions, epochs, commitNos] = parameters as [number[], number[], number[]];
+    const owned = (rows as readonly { owned: number[] }[])[0]?.owned ?? [];
+    if (owned.length > 0) this.#accepted.add(parameters);
+    for (const partition of owned) {
+      const index = partitions.indexOf(partition);
+      this.#accept(partition, { epoch: epochs[index] ?? -1, commitNo: commitNos[index] ?? -1 });
+    }
+  }
+
+  /** One that was accepted before has to find its commit number gone; to be stopped by a key of its rows is to come too far. */
+  #lookAtFailure(parameters: readonly unknown[], error: unknown): void {
+    if (!this.#accepted.has(parameters) || sqlStateOf(error) !== '23505') return;
+    this.breaches.push('a commit that had been accepted came again, and got as far as its rows');
+  }
+
+  #accept(partition: number, { epoch, commitNo }: Place): void {
+    this.commits += 1;
+    const place = this.#places.get(partition);
+    if (place === undefined || place.epoch !== epoch) {
+      this.breaches.push(`partition ${partition}: a commit under epoch ${epoch} was accepted after epoch ${place?.epoch} had been taken`);
+    } else if (place.commitNo !== commitNo) {
+      this.breaches.push(`partition ${partition}: commit ${commitNo} was accepted where ${place.commitNo} was the next`);
+    }
+    this.#places.set(partition, { epoch, commitNo: commitNo + 1 });
+  }
+}

@@ -1,0 +1,18 @@
+import { createHash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { ulid } from '#shared/ids.ts';
+import { limits } from '../limits.ts';
+import { invalidField } from '../plugins/error-reply.ts';
+
+/** The caller's key in the header, null when there is none. @throws `request.invalid` */
+export function idempotencyKeyOf(headers: IncomingHttpHeaders): string | null {
+  const key = headers['idempotency-key'];
+  if (key === undefined) return null;
+  if (typeof key === 'string' && key.length > 0 && key.length <= limits.idempotencyKeyCharacters) return key;
+  throw invalidField('/idempotency-key', `expected 1 to ${limits.idempotencyKeyCharacters} characters`);
+}
+
+/** The same key for the same thing to do in the same session names the same command; without a key it is always a new one. */
+export function commandIdOf(sessionId: string, what: 'post' | 'patch', key: string | null): string {
+  return `${sessionId}-${what}-${key === null ? ulid() : createHash('sha256').update(key, 'utf8').digest('hex')}`;
+}

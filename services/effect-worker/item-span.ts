@@ -1,0 +1,85 @@
+import type { ToolWork } from '#bus/messages/tool.ts';
+import { genAi } from '#shared/telemetry/gen-ai.ts';
+import { maskUrl } from '#shared/telemetry/redact.ts';
+import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
+import { type Attributes, type ContentCapture, noTracing, type Span, type SpanKind, type SpanScope, type Tracing } from '#shared/telemetry/tracing.ts';
+import type { Report } from './report-result.ts';
+
+/** What an item is to a trace. */
+export interface ItemTrace {
+  name: string;
+  kind: SpanKind;
+  scope: SpanScope;
+  attributes: Attributes;
+}
+
+interface TracedItem {
+  id: string;
+  /** Number of the try, from 1. */
+  number: number;
+  /** Whether the id may have been worked on before without its number telling so. */
+  mayBeSecond: boolean;
+  parent: string | null;
+}
+
+/** One try at an item. Its id is derived, so that a later try, be it in another process, can name it in a link. Null: nothing is recorded. */
+export function itemSpan(tracing: Tracing, trace: ItemTrace | null, { id, number, mayBeSecond, parent }: TracedItem): Span | null {
+  if (tracing === noTracing || trace === null || parent === null) return null;
+  const isUnsure = number === 1 && mayBeSecond;
+  const former = number > 1 || isUnsure ? contextBelow(parent, `${id}#${Math.max(1, number - 1)}`) : null;
+  return tracing.begin(trace.name, {
+    kind: trace.kind,
+    scope: trace.scope,
+    parent,
+    ...(isUnsure ? {} : { spanId: spanIdOf(`${id}#${number}`) }),
+    links: former === null ? [] : [former],
+    attributes: trace.attributes,
+  });
+}
+
+/** `execute_tool {tool}`, or the question which tools there are. The client's half of MCP stands on the same span. */
+export function toolTrace(work: ToolWork, content: ContentCapture): ItemTrace {
+  const ids = { [genAi.conversation]: work.sessionId, 'switchyard.run.id': work.turnId, 'switchyard.effect.id': work.effectId };
+  if (work.type === 'list') {
+    return {
+      name: 'tools/list',
+      kind: 'client',
+      scope: 'switchyard.gen_ai',
+      attributes: { ...ids, 'mcp.method.name': 'tools/list', 'switchyard.tool_servers': work.servers },
+    };
+  }
+  return {
+    name: `execute_tool ${work.toolId}`,
+    kind: 'internal',
+    scope: 'switchyard.gen_ai',
+    attributes: {
+      ...ids,
+      [genAi.operation]: 'execute_tool',
+      [genAi.toolName]: work.toolId,
+      [genAi.toolType]: 'extension',
+      [genAi.toolCallId]: work.effectId,
+      [genAi.toolArguments]: shown(work.arguments, content),
+      'mcp.method.name': 'tools/call',
+    },
+  };
+}
+
+/** Ends a tool's span by what is reported of it. */
+export function endToolSpan(span: Span, report: Report | null, content: ContentCapture): void {
+  if (report?.type === 'tools.listed') {
+    const missing = Object.keys(report.unavailable);
+    span.set({ 'switchyard.unavailable_tool_servers': missing.length > 0 ? missing : undefined });
+    return span.end(missing.length > 0 ? 'unreachable' : null);
+  }
+  if (report?.type !== 'tool.completed') return span.end('no_result');
+  const { outcome } = report;
+  if (outcome.type === 'failed') return span.end(outcome.reason);
+  span.set({ [genAi.toolResult]: shown(outcome.data, content) });
+  span.end(outcome.isError ? 'tool_error' : null);
+}
+
+function shown(value: unknown, content: ContentCapture): string | undefined {
+  if (content === 'off') return undefined;
+  const text = JSON.stringify(value) ?? '';
+  return content === 'full' ? maskUrl(text) : `[${text.length} characters]`;
+}

@@ -1,0 +1,155 @@
+import type { RouterCall } from '#bus/messages/router.ts';
+import type { RouterConfig } from '#shared/config/router-config.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { failureOf } from '#shared/errors/switchyard-error.ts';
+import { genAi } from '#shared/telemetry/gen-ai.ts';
+import { maskUrl } from '#shared/telemetry/redact.ts';
+import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
+import { type Attributes, type ContentCapture, noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
+import { type Answer, finishReasonOf } from './call/fold.ts';
+import type { Attempted } from './call/run-call.ts';
+
+/** Upstreams by the provider's slug: where a try goes. */
+export type Upstreams = ReadonlyMap<string, { address: string; port: number }>;
+
+/** The host alone: a path or a query may hold what is nobody's business. */
+export function upstreamsOf({ providers }: RouterConfig): Upstreams {
+  const reached = providers.flatMap((provider) => (provider.kind === 'scripted' ? [] : [{ slug: provider.slug, url: new URL(provider.base_url) }]));
+  return new Map(reached.map(({ slug, url }) => [slug, { address: url.hostname, port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)) }]));
+}
+
+/** One delivery of a call. */
+interface Delivery {
+  call: RouterCall;
+  /** From 1. */
+  delivery: number;
+  /** Whether another item of the call may have been worked on before. */
+  mayBeSecond: boolean;
+}
+
+/** The span of a call and those of its tries. */
+export interface CallSpan {
+  attempted(attempt: Attempted): void;
+  /** @param errorType a stable code; null when the answer is whole */
+  end(errorType: string | null): void;
+}
+
+const silentSpan: CallSpan = { attempted() {}, end() {} };
+
+/**
+ * `chat {model}`, with a child for each try at an upstream. The id is derived from the call and the delivery, so that a later delivery, be it
+ * in another process, can name the one before in a link.
+ */
+export function callSpan(tracing: Tracing, upstreams: Upstreams, { call, delivery, mayBeSecond }: Delivery): CallSpan {
+  if (tracing === noTracing) return silentSpan;
+  const { callId, request, reply, traceparent: parent } = call;
+  const nameOf = (number: number) => `${callId}#${number}`;
+  const former = delivery > 1 ? contextBelow(parent, nameOf(delivery - 1)) : mayBeSecond ? contextBelow(parent, nameOf(1)) : null;
+  const wanted = request.model ?? request.models?.[0];
+  const span = tracing.begin(wanted === undefined ? 'chat' : `chat ${wanted}`, {
+    kind: 'client',
+    scope: 'switchyard.gen_ai',
+    parent,
+    // Of an item that was published again nobody knows how often the first was delivered.
+    ...(delivery === 1 && mayBeSecond ? {} : { spanId: spanIdOf(nameOf(delivery)) }),
+    links: former === null ? [] : [former],
+    attributes: {
+      [genAi.operation]: 'chat',
+      [genAi.requestModel]: wanted,
+      [genAi.requestTemperature]: request.temperature ?? undefined,
+      [genAi.requestMaxTokens]: request.max_completion_tokens ?? request.max_tokens ?? undefined,
+      [genAi.requestStream]: request.stream === true || undefined,
+      [genAi.conversation]: reply?.sessionId,
+      [genAi.responseId]: callId,
+      [genAi.inputMessages]: inputOf(request, tracing.content),
+      'switchyard.delivery': delivery,
+    },
+  });
+  let attempts = 0;
+  return {
+    attempted(attempt) {
+      attempts += 1;
+      recordAttempt(tracing, upstreams, span, attempt, attempts);
+      span.set({ 'switchyard.attempts': attempts, ...answerAttributes(attempt, tracing.content) });
+    },
+    end: (errorType) => span.end(errorType),
+  };
+}
+
+function recordAttempt(tracing: Tracing, upstreams: Upstreams, parent: Span, attempt: Attempted, number: number): void {
+  const { candidate, startMs, firstMs, endMs, error } = attempt;
+  const { provider, endpoint, model } = candidate;
+  const upstream = upstreams.get(provider.slug);
+  const failure = error === null ? null : failureOf(error);
+  const status = failure?.details.status;
+  tracing.record({
+    name: `upstream ${provider.slug}`,
+    kind: 'client',
+    parent: parent.traceparent,
+    startMs,
+    endMs,
+    errorType: failure?.code ?? null,
+    attributes: {
+      'switchyard.provider': provider.slug,
+      'switchyard.model': model.id,
+      'switchyard.upstream_model': endpoint.upstream_model,
+      'switchyard.attempt': number,
+      'switchyard.time_to_first_part_ms': firstMs === null ? undefined : firstMs - startMs,
+      'http.request.method': upstream === undefined ? undefined : 'POST',
+      'http.response.status_code': typeof status === 'number' ? status : undefined,
+      'server.address': upstream?.address,
+      'server.port': upstream?.port,
+    },
+  });
+}
+
+/** What the last try has said; one that failed before it said anything has no numbers to show. */
+function answerAttributes({ candidate, answer, error, startMs, firstMs }: Attempted, content: ContentCapture): Attributes {
+  const { usage } = answer;
+  return {
+    [genAi.provider]: candidate.provider.slug,
+    [genAi.responseModel]: candidate.model.id,
+    [genAi.firstChunk]: firstMs === null ? undefined : (firstMs - startMs) / 1_000,
+    [genAi.finishReasons]: error === null ? [finishReasonOf(answer)] : undefined,
+    [genAi.inputTokens]: usage?.promptTokens,
+    [genAi.outputTokens]: usage?.completionTokens,
+    [genAi.cachedTokens]: usage?.cachedTokens,
+    [genAi.reasoningTokens]: usage?.reasoningTokens,
+    [genAi.outputMessages]: outputOf(answer, content),
+  };
+}
+
+type Part =
+  | { type: 'text'; content: string }
+  | { type: 'tool_call'; id: string | undefined; name: string; arguments: string }
+  | { type: 'tool_call_response'; id: string; result: string };
+
+function inputOf({ messages }: ChatRequest, content: ContentCapture): string | undefined {
+  if (content === 'off') return undefined;
+  const said = messages.map((message) => ({ role: message.role, parts: partsOf(message, content) }));
+  return JSON.stringify(said);
+}
+
+function partsOf(message: ChatRequest['messages'][number], content: ContentCapture): Part[] {
+  const text =
+    typeof message.content === 'string' ? message.content : (message.content ?? []).map((item) => (item.type === 'text' ? item.text : '')).join('\n');
+  if (message.role === 'tool') return [{ type: 'tool_call_response', id: message.tool_call_id, result: shown(text, content) }];
+  const parts: Part[] = text === '' ? [] : [{ type: 'text', content: shown(text, content) }];
+  if (message.role !== 'assistant') return parts;
+  return [...parts, ...(message.tool_calls ?? []).map((call) => toolCall(call, content))];
+}
+
+function outputOf({ text, toolCalls }: Answer, content: ContentCapture): string | undefined {
+  if (content === 'off') return undefined;
+  const parts: Part[] = text === '' ? [] : [{ type: 'text', content: shown(text, content) }];
+  return JSON.stringify([{ role: 'assistant', parts: [...parts, ...toolCalls.flatMap((call) => [toolCall(call, content)])] }]);
+}
+
+function toolCall({ id, function: { name, arguments: text } }: { id: string; function: { name: string; arguments: string } }, content: ContentCapture): Part {
+  return { type: 'tool_call', id, name, arguments: shown(text, content) };
+}
+
+/** Redacted, a conversation shows who said how much, and not a word of it. */
+function shown(text: string, content: ContentCapture): string {
+  return content === 'full' ? maskUrl(text) : `[${text.length} characters]`;
+}

@@ -1,0 +1,6 @@
+import { expect, it } from 'vitest';
+import { actorIds } from './actor-ids.ts';
+
+it('names a turn as a turn and a run as a run', () => {
+  expect([actorIds('trn_01'), actorIds('run_01')]).toEqual([{ turn_id: 'trn_01' }, { run_id: 'run_01' }]);
+});

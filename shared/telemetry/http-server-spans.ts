@@ -1,0 +1,46 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { placeIn, traceIdIn } from './trace-context.ts';
+import type { Span, Tracing } from './tracing.ts';
+
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+/** Probes are too many to be news. */
+const PROBE = /^\/health(?:\/|$)/;
+
+const spans = new WeakMap<FastifyRequest, Span>();
+
+/**
+ * One span per request, from its head to the end of its answer, however long that streams. It goes on with the caller's trace. Its name is
+ * the route's template: what stands in a path or a query may be anybody's secret. To be installed before other hooks.
+ */
+export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
+  app.addHook('onRequest', async (request, reply) => {
+    const { method, routeOptions, headers } = request;
+    const { url: route } = routeOptions;
+    if (route !== undefined && PROBE.test(route)) return;
+    const known = METHODS.has(method) ? method : '_OTHER';
+    const span = tracing.begin(route === undefined ? known : `${known} ${route}`, {
+      kind: 'server',
+      parent: placeIn(headers.traceparent) === null ? null : String(headers.traceparent),
+      attributes: { 'http.request.method': known, 'http.route': route, 'url.scheme': 'http', 'network.protocol.version': request.raw.httpVersion },
+    });
+    spans.set(request, span);
+    reply.raw.once('close', () => endOf(span, reply));
+  });
+}
+
+/** The context of a request's own span, or of its caller's when it has none. Not checked: `traceContextOf` is. */
+export function contextOfRequest(request: FastifyRequest): unknown {
+  return spans.get(request)?.traceparent ?? request.headers.traceparent;
+}
+
+/** The trace that log lines of a request name; null for one that has none, such as a probe. */
+export function traceIdOfRequest(request: FastifyRequest): string | null {
+  const context = contextOfRequest(request);
+  return typeof context === 'string' ? traceIdIn(context) : null;
+}
+
+/** The caller's mistakes are not errors of ours. */
+function endOf(span: Span, { raw }: FastifyReply): void {
+  span.set({ 'http.response.status_code': raw.headersSent ? raw.statusCode : undefined, 'switchyard.cancelled': raw.writableFinished ? undefined : true });
+  span.end(raw.statusCode >= 500 ? String(raw.statusCode) : null);
+}

@@ -1,0 +1,134 @@
+/**
+ * Every number that a process tells about itself at `/metrics`, in one table: from it the registry is made, and docs/operations.md is held
+ * to it. A room records through `Metrics` and knows nothing of how the numbers are shown.
+ *
+ * Labels are closed sets: a list of all their values, or null where the configuration or the routes name them. Never an id, never a text
+ * of anybody's: each combination is a series that is kept for as long as the process lives.
+ */
+export const metricTable = {
+  httpRequests: counter('switchyard_http_requests_total', 'Requests that were answered or whose client has left, probes left out.', {
+    server: ['router', 'agent'],
+    method: null,
+    route: null,
+    status: null,
+  }),
+  httpSeconds: histogram(
+    'switchyard_http_request_duration_seconds',
+    'From the first byte of a request to the end of its answer; of streams and long-polls too.',
+    { server: ['router', 'agent'], route: null },
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
+  ),
+  streamsOpen: gauge('switchyard_streams_open', 'Answers that are being waited for or streamed.', {
+    kind: ['router_stream', 'agent_stream', 'agent_long_poll'],
+  }),
+  firstTokenSeconds: histogram(
+    'switchyard_first_token_seconds',
+    'From a streamed call’s way onto the bus to the first content that its client is sent.',
+    {},
+    [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60],
+  ),
+  routerCalls: counter('switchyard_router_calls_total', 'Model calls that a worker has ended.', {
+    kind: ['client', 'actor'],
+    outcome: ['completed', 'failed', 'cancelled', 'abandoned'],
+  }),
+  tokens: counter('switchyard_tokens_total', 'Tokens of whole answers, by what they were. Cached ones are part of the prompt, reasoning of the completion.', {
+    provider: null,
+    kind: ['prompt', 'completion', 'cached', 'reasoning'],
+  }),
+  upstreamAttempts: counter('switchyard_upstream_attempts_total', 'Tries of model calls at a provider: `ok`, `aborted`, or the code of the error.', {
+    provider: null,
+    outcome: null,
+  }),
+  upstreamSeconds: histogram(
+    'switchyard_upstream_attempt_duration_seconds',
+    'From the begin of a try at a provider to its end.',
+    { provider: null },
+    [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300],
+  ),
+  upstreamFirstPartSeconds: histogram(
+    'switchyard_upstream_first_part_seconds',
+    'From the begin of a try at a provider to the first content that it gives.',
+    { provider: null },
+    [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60],
+  ),
+  turns: counter('switchyard_turns_total', 'Turns that have ended, counted once stored.', { outcome: ['completed', 'failed', 'cancelled'] }),
+  turnSeconds: histogram('switchyard_turn_duration_seconds', 'From the begin of a turn to its end.', {}, [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]),
+  runs: counter('switchyard_runs_total', 'Runs that have settled: `succeeded`, or the code of their error.', { outcome: null }),
+  runSeconds: histogram('switchyard_run_duration_seconds', 'From the begin of a run to its end.', {}, [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]),
+  commits: counter('switchyard_commits_total', 'Statements that store what commands brought about, by how they ended.', {
+    outcome: ['committed', 'repeated', 'refused', 'unknown'],
+  }),
+  commitSeconds: histogram('switchyard_commit_duration_seconds', 'Time of one such statement.', {}, [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5,
+  ]),
+  commitCommands: histogram('switchyard_commit_batch_commands', 'Commands, timers and starts taken together into one batch.', {}, [1, 2, 4, 8, 16, 32, 64, 128]),
+  fences: counter('switchyard_fences_total', 'Partitions that a commit found in the hands of another host.', {}),
+  partitionsOwned: gauge('switchyard_partitions_owned', 'Partitions that this host owns.', {}),
+  commandsWaiting: gauge('switchyard_commands_waiting', 'Commands, timers and starts of this host’s partitions that are read and not yet applied.', {}),
+  oldestCommandSeconds: gauge('switchyard_oldest_command_age_seconds', 'How long the oldest of them has waited; 0 when none waits.', {}),
+  logBehind: gauge('switchyard_command_log_behind', 'Places in the command log from the lowest cursor of all partitions to its end, owned or not.', {}),
+  effectsOpen: gauge('switchyard_effects_open', 'Model calls, tool calls and deliveries that this host’s turns and runs wait for.', {}),
+  queueDepth: gauge('switchyard_work_queue_depth', 'Work items that are stored and not yet done, those in hand included.', {
+    kind: ['router.turn', 'router.call', 'tool', 'delivery'],
+  }),
+  redeliveries: counter('switchyard_work_redeliveries_total', 'Work items that came for the second time or a later one.', {
+    kind: ['router.turn', 'router.call', 'tool', 'delivery'],
+  }),
+  callbackAttempts: counter('switchyard_callback_attempts_total', 'Posts of callbacks.', { outcome: ['delivered', 'failed', 'exhausted'] }),
+  toolCalls: counter('switchyard_tool_calls_total', 'Tool calls that have ended: the result, an error of the tool’s own, or why there is none.', {
+    outcome: ['result', 'error', 'unreachable', 'auth_failed', 'timeout', 'refused', 'outcome_unknown'],
+  }),
+  toolSeconds: histogram('switchyard_tool_call_duration_seconds', 'From the begin of a tool call to its outcome, further tries included.', {}, [
+    0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
+  ]),
+  deadLetters: counter('switchyard_dead_letters_total', 'What was given up and kept for an operator.', { source: ['command', 'delivery', 'tool', 'call'] }),
+  telemetryDropped: counter('switchyard_telemetry_dropped_total', 'Log lines and spans that were dropped because nobody took them fast enough.', {
+    kind: ['log_lines', 'spans'],
+  }),
+} as const;
+
+type Table = typeof metricTable;
+export type MetricKey = keyof Table;
+type KeysOf<Type extends 'counter' | 'gauge' | 'histogram'> = { [Key in MetricKey]: Table[Key]['type'] extends Type ? Key : never }[MetricKey];
+export type CounterKey = KeysOf<'counter'>;
+export type GaugeKey = KeysOf<'gauge'>;
+export type HistogramKey = KeysOf<'histogram'>;
+
+type LabelsOf<Key extends MetricKey> = {
+  readonly [Label in keyof Table[Key]['labels']]: Table[Key]['labels'][Label] extends readonly (infer Value extends string)[] ? Value : string;
+};
+export interface Sample<Key extends MetricKey> {
+  labels: LabelsOf<Key>;
+  value: number;
+}
+
+/** Where numbers go. Nothing here throws, waits, or costs more than a look-up and an addition. */
+export interface Metrics {
+  add<Key extends CounterKey>(key: Key, labels: LabelsOf<Key>, count?: number): void;
+  /** Up or down by so much. */
+  move<Key extends GaugeKey>(key: Key, labels: LabelsOf<Key>, by: number): void;
+  observe<Key extends HistogramKey>(key: Key, labels: LabelsOf<Key>, value: number): void;
+  /**
+   * What is known by itself is asked for when somebody looks, so `read` must be cheap and bounded. What it throws, or does not say within
+   * a second, is left out. Of a counter it says the whole count so far.
+   * @returns stops asking
+   */
+  watch<Key extends CounterKey | GaugeKey>(key: Key, read: () => readonly Sample<Key>[] | Promise<readonly Sample<Key>[]>): () => void;
+}
+
+/** For tests and tools that tell no numbers. */
+export const noMetrics: Metrics = { add: () => {}, move: () => {}, observe: () => {}, watch: () => () => {} };
+
+type Labels = Record<string, readonly string[] | null>;
+
+function counter<const Given extends Labels>(name: string, help: string, labels: Given) {
+  return { type: 'counter' as const, name, help, labels };
+}
+
+function gauge<const Given extends Labels>(name: string, help: string, labels: Given) {
+  return { type: 'gauge' as const, name, help, labels };
+}
+
+function histogram<const Given extends Labels>(name: string, help: string, labels: Given, buckets: readonly number[]) {
+  return { type: 'histogram' as const, name, help, labels, buckets };
+}

@@ -1,0 +1,125 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { type CounterKey, type GaugeKey, type HistogramKey, type MetricKey, type Metrics, metricTable, type Sample } from './metrics.ts';
+
+/** Of one number that is asked for when somebody looks: a store that is away must not keep the others from being shown. */
+const READ_LIMIT_MS = 1_000;
+
+export interface MetricsRegistry extends Metrics {
+  /** Of what `text` gives. */
+  readonly contentType: string;
+  /** All numbers as they are now, in the text format of Prometheus. Who asks while another is being answered gets the same. */
+  text(): Promise<string>;
+}
+
+type Read = () => readonly Sample<MetricKey>[] | Promise<readonly Sample<MetricKey>[]>;
+type GivenLabels = Record<string, string>;
+
+/**
+ * The numbers of this process, in a registry of its own, beside those of the process itself (`process_*`, `nodejs_*`: memory, open files,
+ * delay of the event loop). Series whose labels are known beforehand are there from the start, at 0.
+ */
+export function openMetrics(): MetricsRegistry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const counters = new Map<string, Counter>();
+  const gauges = new Map<string, Gauge>();
+  const histograms = new Map<string, Histogram>();
+  const watched = new Map<MetricKey, Set<Watch>>();
+  for (const [key, metric] of Object.entries(metricTable)) {
+    const common = { name: metric.name, help: metric.help, labelNames: Object.keys(metric.labels), registers: [registry] };
+    if (metric.type === 'counter') {
+      const made = new Counter(common);
+      for (const labels of knownLabels(metric.labels)) made.inc(labels, 0);
+      counters.set(key, made);
+    } else if (metric.type === 'gauge') gauges.set(key, new Gauge(common));
+    else histograms.set(key, new Histogram({ ...common, buckets: [...metric.buckets] }));
+  }
+
+  const look = async (): Promise<string> => {
+    const all = [...watched].flatMap(([key, watches]) => [...watches].map((watch) => watch.look(counters.get(key), gauges.get(key))));
+    await Promise.all(all);
+    return registry.metrics();
+  };
+  let looking: Promise<string> | null = null;
+  return {
+    contentType: registry.contentType,
+    text: () => {
+      looking ??= look().finally(() => {
+        looking = null;
+      });
+      return looking;
+    },
+    add: (key: CounterKey, labels: GivenLabels, count = 1) => counters.get(key)?.inc(labels, Math.max(0, count)),
+    move: (key: GaugeKey, labels: GivenLabels, by: number) => gauges.get(key)?.inc(labels, by),
+    observe: (key: HistogramKey, labels: GivenLabels, value: number) => histograms.get(key)?.observe(labels, Math.max(0, value)),
+    watch: (key: CounterKey | GaugeKey, read: Read) => {
+      const watch = new Watch(read);
+      const watches = watched.get(key) ?? new Set();
+      watched.set(key, watches.add(watch));
+      return () => {
+        watches.delete(watch);
+        watch.clear(gauges.get(key));
+      };
+    },
+  };
+}
+
+/** Numbers that are asked for. */
+class Watch {
+  readonly #read: Read;
+  #shown: readonly Sample<MetricKey>[] = [];
+
+  constructor(read: Read) {
+    this.#read = read;
+  }
+
+  async look(counter: Counter | undefined, gauge: Gauge | undefined): Promise<void> {
+    const samples = await this.#samples();
+    if (counter !== undefined) this.#count(counter, samples);
+    if (gauge !== undefined) {
+      this.clear(gauge);
+      for (const { labels, value } of samples) gauge.set(labels, value);
+    }
+    if (samples.length > 0 || gauge !== undefined) this.#shown = samples;
+  }
+
+  /** An old number would look like a new one. */
+  clear(gauge: Gauge | undefined): void {
+    for (const { labels } of this.#shown) gauge?.remove(labels);
+    this.#shown = [];
+  }
+
+  /** A counter only goes up: what is new since the last look is added. */
+  #count(counter: Counter, samples: readonly Sample<MetricKey>[]): void {
+    for (const { labels, value } of samples) {
+      const before = this.#shown.find((sample) => sameLabels(sample.labels, labels))?.value ?? 0;
+      if (value > before) counter.inc(labels, value - before);
+    }
+  }
+
+  async #samples(): Promise<readonly Sample<MetricKey>[]> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<readonly Sample<MetricKey>[]>((resolve) => {
+      timer = setTimeout(() => resolve([]), READ_LIMIT_MS);
+    });
+    try {
+      return await Promise.race([this.#read(), late]);
+    } catch {
+      // What can't be told is missing, and whoever looks sees that it is.
+      return [];
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function sameLabels(left: Sample<MetricKey>['labels'], right: Sample<MetricKey>['labels']): boolean {
+  return JSON.stringify(left) === JSON.stringify(right);
+}
+
+/** Every combination, when all labels have a list of their values; none when one of them is not known beforehand. */
+function knownLabels(labels: Record<string, readonly string[] | null>): GivenLabels[] {
+  let combinations: GivenLabels[] = [{}];
+  for (const [label, values] of Object.entries(labels)) combinations = combinations.flatMap((one) => (values ?? []).map((value) => ({ ...one, [label]: value })));
+  return combinations;
+}

@@ -1,0 +1,22 @@
+import { afterAll, beforeAll, describe } from 'vitest';
+import { type ActingHouse, actingHouse, openActingProviders } from '../helpers/acting-house.ts';
+import { shapes } from '../helpers/deployment-under-test.ts';
+import { faultCases } from './streams/fault-cases.ts';
+import { leavingCases } from './streams/leaving-cases.ts';
+
+describe.each(shapes)('streams that never lie, with Switchyard $name', ({ name, start }) => {
+  let house: ActingHouse;
+
+  beforeAll(async () => {
+    const providers = await openActingProviders();
+    house = actingHouse(name, providers, await start(providers.settings));
+  });
+
+  afterAll(async () => {
+    await house.deployment.stop();
+    await house.close();
+  });
+
+  faultCases(() => house);
+  leavingCases(() => house);
+});

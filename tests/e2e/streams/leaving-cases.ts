@@ -1,0 +1,169 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { PostedRequest } from '../../../services/router-gateway/test-support/http-client.ts';
+import { type ActingHouse, plannedCall, requestFor } from '../../helpers/acting-house.ts';
+import type { DeploymentUnderTest } from '../../helpers/deployment-under-test.ts';
+import { eventually } from '../../helpers/eventually.ts';
+import type { ActedCall, Step } from '../../upstreams/acting-upstream.ts';
+
+/** Eight times what is promised, since the machine may be busy: the measured times are printed. */
+const BOUND_MS = 2_000;
+/** Calls in each phase and form. */
+const SAMPLES = 5;
+/** Calls that one worker makes at once, for clients. */
+const WORKER_SLOTS = 512;
+/** Of a deployment, at most. */
+const GATEWAYS = 2;
+const forms = [
+  { form: 'of a stream', stream: true },
+  { form: 'of a whole answer', stream: false },
+];
+
+/** Where a call is when its client leaves. */
+interface Phase {
+  phase: string;
+  model: string;
+  acts: Record<string, Step[]>;
+  /** Whether it has come so far. */
+  isThere(calls: readonly ActedCall[]): boolean;
+  /** Who is with the call then. */
+  provider: string;
+}
+
+const phases: Phase[] = [
+  { phase: 'that waits for the upstream’s headers', model: 'first', acts: { first: ['hold'] }, isThere: (calls) => calls.length === 1, provider: 'first' },
+  {
+    phase: 'that waits for the first token',
+    model: 'first',
+    acts: { first: ['headers', { raw: ': working\n\n' }, 'hold'] },
+    isThere: (calls) => calls.length === 1,
+    provider: 'first',
+  },
+  {
+    phase: 'in the middle of its answer',
+    model: 'first',
+    acts: { first: [{ say: 'word ', times: 1_000, everyMs: 20 }] },
+    isThere: ([call]) => call !== undefined && call.said >= 3,
+    provider: 'first',
+  },
+  {
+    phase: 'in the middle of an answer that has come to a halt',
+    model: 'first',
+    acts: { first: [{ say: 'word ' }, 'hold'] },
+    isThere: ([call]) => call?.said === 1,
+    provider: 'first',
+  },
+  {
+    phase: 'that has fallen back to a second provider',
+    model: 'first-second',
+    acts: { first: [{ refuse: 500 }], second: ['hold'] },
+    isThere: (calls) => calls.length === 2,
+    provider: 'second',
+  },
+];
+
+/** @param houseOf the deployment, once it runs */
+export function leavingCases(houseOf: () => ActingHouse): void {
+  describe.each(forms)('a client that leaves, $form', ({ form, stream }) => {
+    const open = (model: string, acts: Record<string, Step[]>, headers: Record<string, string> = {}) => {
+      const plan = plannedCall(acts);
+      const client = houseOf().post(requestFor(plan, model, stream), headers);
+      expectToBeLeft(client);
+      onTestFinished(client.leave);
+      return { client, calls: () => houseOf().upstream.calls(plan.name) };
+    };
+
+    it.each(phases)('DESIGN 7: closes the connection of a call $phase', async ({ phase, model, acts, isThere, provider }) => {
+      const tookMs: number[] = [];
+      for (let sample = 0; sample < SAMPLES; sample += 1) {
+        const { client, calls } = open(model, acts);
+        await eventually(() => isThere(calls()));
+        const atMs = performance.now();
+        client.leave();
+        const call = await eventually(() => calls().find((one) => one.provider === provider && one.leftAtMs !== null));
+        tookMs.push((call.leftAtMs ?? 0) - atMs);
+      }
+
+      report(houseOf(), `${form} ${phase}`, tookMs);
+    });
+
+    it.each([
+      { phase: 'that is being connected', model: 'deaf', acts: {}, before: 0 },
+      {
+        phase: 'whose first provider failed while the second is being connected',
+        model: 'first-deaf',
+        acts: { first: [{ refuse: 500 }] as Step[] },
+        before: 1,
+      },
+    ])('DESIGN 7: closes the connection of a call $phase', async ({ phase, model, acts, before }) => {
+      const tookMs: number[] = [];
+      for (let sample = 0; sample < SAMPLES; sample += 1) {
+        const { connections } = houseOf().deaf;
+        const known = connections.length;
+        const { client, calls } = open(model, acts);
+        const connection = await eventually(() => connections[known]);
+        expect(calls()).toHaveLength(before);
+        const atMs = performance.now();
+        client.leave();
+        const closedAtMs = await eventually(() => connection.closedAtMs);
+        tookMs.push(closedAtMs - atMs);
+      }
+
+      report(houseOf(), `${form} ${phase}`, tookMs);
+    });
+
+    it('DESIGN 7: keeps a call that is still queued from ever reaching its upstream', async () => {
+      const { deployment } = houseOf();
+      const free = await occupyWorkers(houseOf());
+      onTestFinished(free);
+      const traceId = randomBytes(16).toString('hex');
+      const { client, calls } = open('first', { first: ['hold'] }, { traceparent: `00-${traceId}-${randomBytes(8).toString('hex')}-01` });
+      await gatewaysHaveRead(deployment);
+      client.leave();
+      await gatewaysHaveRead(deployment);
+      await free();
+
+      // Its worker says so when it has thrown it away.
+      const end = await eventually(() => deployment.logLines().find((line) => line.trace_id === traceId && line.msg === 'a router call has ended'));
+      expect(end.cause).toBe('cancelled');
+      expect(calls()).toEqual([]);
+    });
+  });
+}
+
+/** What came to a gateway before it is asked for this has been dealt with when it answers. */
+async function gatewaysHaveRead({ nextRouterUrl }: DeploymentUnderTest): Promise<void> {
+  for (let turn = 0; turn < 2 * GATEWAYS; turn += 1) await (await fetch(`${nextRouterUrl()}/health`)).text();
+}
+
+/** Sees to it that no call is begun. @returns what ends it, however often it is called */
+async function occupyWorkers({ deployment, post, upstream }: ActingHouse): Promise<() => Promise<void>> {
+  if (deployment.cluster !== null) {
+    const workers = deployment.cluster.running('router-worker');
+    for (const worker of workers) worker.signal('SIGSTOP');
+    return async () => {
+      for (const worker of workers) worker.signal('SIGCONT');
+    };
+  }
+  // They say a word now and then, so that none is given up.
+  const plan = plannedCall({ first: [{ say: 'word ', times: 1_000, everyMs: 1_000 }] });
+  const clients = Array.from({ length: WORKER_SLOTS }, () => post(requestFor(plan, 'first', false)));
+  for (const client of clients) expectToBeLeft(client);
+  onTestFinished(() => clients.forEach((client) => void client.leave()));
+  await eventually(() => upstream.calls(plan.name).length === WORKER_SLOTS, { timeoutMs: 30_000 });
+  return async () => {
+    for (const client of clients) client.leave();
+    await eventually(() => upstream.calls(plan.name).every(({ leftAtMs }) => leftAtMs !== null), { timeoutMs: 30_000 });
+  };
+}
+
+/** What the connection says to a client that closed it is of no interest. */
+function expectToBeLeft({ answer }: PostedRequest): void {
+  answer.catch(() => {});
+}
+
+function report({ name }: ActingHouse, what: string, tookMs: readonly number[]): void {
+  const sorted = [...tookMs].sort((one, other) => one - other).map(Math.round);
+  console.info(`${name}, a client leaves ${what}: closed after p50 ${sorted[Math.floor(sorted.length / 2)]} ms, max ${sorted.at(-1)} ms`);
+  expect(sorted.at(-1)).toBeLessThan(BOUND_MS);
+}

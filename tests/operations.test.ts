@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { metricTable } from '../shared/telemetry/metrics.ts';
+
+const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8');
+
+it('DESIGN 12: the table of metrics says of each its name, type and labels, and names none that is not told', () => {
+  const rows = operations.split('\n').flatMap((line) => {
+    const [, name, type, labels] = /^\| `(switchyard_\w+)` \| (\w+) \| ([^|]*)\|/.exec(line) ?? [];
+    return name === undefined ? [] : [{ name, type, labels: [...(labels ?? '').matchAll(/`(\w+)`/g)].map(([, label]) => label) }];
+  });
+
+  expect(rows).toEqual(Object.values(metricTable).map(({ name, type, labels }) => ({ name, type, labels: Object.keys(labels) })));
+});
+
+it('names no metric anywhere that is not told', () => {
+  const told = new Set<string>(Object.values(metricTable).map(({ name }) => name));
+  const named = [...operations.matchAll(/switchyard_[a-z_]+/g)].map(([name]) => name);
+
+  expect(named.length).toBeGreaterThan(told.size);
+  expect(named.filter((name) => !told.has(name))).toEqual([]);
+});
+
+it('says what each value of a label means that is known beforehand', () => {
+  const unexplained = Object.values(metricTable).flatMap(({ name, labels }) => {
+    const row = operations.split('\n').find((line) => line.startsWith(`| \`${name}\``)) ?? '';
+    return Object.entries<readonly string[] | null>(labels)
+      // The kinds of work are the bus' own, and the sources of dead letters the operator's.
+      .filter(([label]) => label === 'outcome')
+      .flatMap(([, values]) => (values ?? []).filter((value) => !row.includes(`\`${value}\``)));
+  });
+
+  expect(unexplained).toEqual([]);
+});
