@@ -87,9 +87,40 @@ export const settingGroups = [
       {
         name: 'MANAGEMENT_PORT',
         default: 'none',
-        meaning: 'port of `/live` and `/ready` for those who run it, apart from the public ones; 0 takes any free one',
+        meaning: 'port of `/live`, `/ready` and `/metrics` for those who run it, apart from the public ones; 0 takes any free one',
       },
       { name: 'MANAGEMENT_HOST', default: '127.0.0.1', meaning: 'address that it listens on' },
+      {
+        name: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+        default: 'none',
+        meaning:
+          'OpenTelemetry collector, as in http://localhost:4318, that traces go to by OTLP over HTTP; without one, and without a backend in the manifest, none are made',
+      },
+      {
+        name: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+        default: 'none',
+        meaning: 'the same as a whole address, path included',
+      },
+      {
+        name: 'OTEL_EXPORTER_OTLP_HEADERS',
+        default: 'none',
+        meaning: 'name=value pairs, separated by commas and percent-encoded, that are sent with traces',
+      },
+      {
+        name: 'OTEL_SERVICE_NAME',
+        default: '`standalone`',
+        meaning: 'name of this process in traces',
+      },
+      {
+        name: 'OTEL_TRACES_SAMPLER_ARG',
+        default: '1',
+        meaning: 'part, from 0 to 1, of the traces beginning here that is recorded',
+      },
+      {
+        name: 'TRACE_CONTENT',
+        default: 'off',
+        meaning: 'what traces show of messages: off, redacted (who said how much) or full',
+      },
     ],
   },
 ];

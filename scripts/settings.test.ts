@@ -4,10 +4,13 @@ import { helpText, settingGroups } from './settings.mjs';
 
 const settings = settingGroups.flatMap((group) => group.settings);
 const names = settings.map(({ name }) => name);
+/** Where standalone reads its settings; those of traces are everybody's. */
+const config = ['../services/standalone/config.ts', '../shared/config/tracing-settings.ts']
+  .map((path) => readFileSync(new URL(path, import.meta.url), 'utf8'))
+  .join('\n');
 
 describe('the settings of npm start', () => {
   it('are all those that standalone reads, and no others', () => {
-    const config = readFileSync(new URL('../services/standalone/config.ts', import.meta.url), 'utf8');
     const read = [...config.matchAll(/^ {2}([A-Z][A-Z_]+):/gm)].map(([, name]) => name);
     // A program that starts this one sets the first; the keys are read where they are used.
     const expected = read.filter((name) => name !== 'SWITCHYARD_READY_FILE');
@@ -18,7 +21,6 @@ describe('the settings of npm start', () => {
   });
 
   it('have the defaults that standalone has', () => {
-    const config = readFileSync(new URL('../services/standalone/config.ts', import.meta.url), 'utf8');
     const defaults = new Map([...config.matchAll(/^ {2}([A-Z_]+):.*\.default\((.*)\),$/gm)].map(([, name, value]) => [name, value]));
     const plain = (text = '') => text.replace(/^'(.*)'$/, '$1').replaceAll(/(?<=\d)_(?=\d)/g, '');
 

@@ -24,10 +24,12 @@ it('names no metric anywhere that is not told', () => {
 it('says what each value of a label means that is known beforehand', () => {
   const unexplained = Object.values(metricTable).flatMap(({ name, labels }) => {
     const row = operations.split('\n').find((line) => line.startsWith(`| \`${name}\``)) ?? '';
-    return Object.entries<readonly string[] | null>(labels)
-      // The kinds of work are the bus' own, and the sources of dead letters the operator's.
-      .filter(([label]) => label === 'outcome')
-      .flatMap(([, values]) => (values ?? []).filter((value) => !row.includes(`\`${value}\``)));
+    return (
+      Object.entries<readonly string[] | null>(labels)
+        // The kinds of work are the bus' own, and the sources of dead letters the operator's.
+        .filter(([label]) => label === 'outcome')
+        .flatMap(([, values]) => (values ?? []).filter((value) => !row.includes(`\`${value}\``)))
+    );
   });
 
   expect(unexplained).toEqual([]);

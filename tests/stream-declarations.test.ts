@@ -40,4 +40,12 @@ describe('what the broker is told', () => {
     expect(declarationOf('WORK')).toMatchObject({ subjects: ['work.>'], storage: 'file', retention: 'workqueue', discard: 'new', max_age: DAY_NS });
     expect(declarationOf('WORK').max_bytes).toBeGreaterThan(0);
   });
+
+  it('DESIGN 7: frames are kept in memory for two minutes, the oldest go first, and no call has a limit of its own', () => {
+    const frames = declarationOf('TOK');
+
+    expect(frames).toMatchObject({ subjects: ['tok.>'], storage: 'memory', retention: 'limits', discard: 'old', max_age: 2 * MINUTE_NS });
+    expect(frames.max_bytes).toBeGreaterThan(0);
+    expect(Object.keys(frames)).not.toContain('max_msgs_per_subject');
+  });
 });

@@ -4,7 +4,9 @@ import { partitionOf } from '#bus/partition.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { noMetrics } from '#shared/telemetry/metrics.ts';
+import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
+import { openMetrics } from '#shared/telemetry/open-metrics.ts';
+import { seriesOf } from '#shared/telemetry/series-of.ts';
 import { CommitLoop } from './commit-loop.ts';
 import { commitStatement } from './commit-statement.ts';
 import { Mailbox } from './mailbox.ts';
@@ -17,7 +19,7 @@ const PARTITIONS = [7, 8];
 const COMMANDS = 300;
 
 /** A database that holds back its first commit until it is told to, and notes what it is asked in order. */
-function heldDatabase() {
+function heldDatabase(owned = PARTITIONS) {
   const noted: string[] = [];
   let release = () => {};
   const held = new Promise<void>((resolve) => (release = resolve));
@@ -30,12 +32,12 @@ function heldDatabase() {
     noted.push(`commit of ${commands?.length}`);
     await held;
     noted.push('done');
-    return { rows: [{ owned: PARTITIONS }] as never[], rowCount: 1 };
+    return { rows: [{ owned }] as never[], rowCount: 1 };
   };
   return { noted, release, database: { query } as Database };
 }
 
-function loopOn(database: Database): CommitLoop {
+function loopOn(database: Database, metrics: Metrics = noMetrics): CommitLoop {
   const outbox = new Outbox({
     bus: { notices: { publish: () => {} } } as unknown as Bus,
     clock: systemClock,
@@ -45,7 +47,7 @@ function loopOn(database: Database): CommitLoop {
     fail: () => {},
   });
   return new CommitLoop({
-    ...{ database, outbox, clock: systemClock, log: silentLog, metrics: noMetrics, snapshots: new Snapshots(database), timers: new Timers(systemClock, () => {}) },
+    ...{ database, outbox, clock: systemClock, log: silentLog, metrics, snapshots: new Snapshots(database), timers: new Timers(systemClock, () => {}) },
     runFacts: new RunFactsReader({ database, bundleOf: () => expect.fail('there are no runs'), log: silentLog }),
     settings: { coalesceMs: 0, turnTimeoutMs: 1_000 },
     greetingOf: async () => null,
@@ -77,4 +79,26 @@ it('DESIGN 4: what comes while a commit is in flight is stored by the next ones,
   expect(noted).toEqual([1, 128, 128, 43].flatMap((size) => ['read', `commit of ${size}`, 'done']));
   // Each but the first, which had only one command, was of both partitions.
   expect(mailboxes.map(({ claim }) => claim.commitNo).sort()).toEqual([3, 4]);
+});
+
+it('DESIGN 12: counts commits with their sizes, and the partitions that another host has taken', async () => {
+  const { release, database } = heldDatabase([7]);
+  const metrics = openMetrics();
+  const loop = loopOn(database, metrics);
+  const mailboxes = PARTITIONS.map((partition) => new Mailbox({ partition, epoch: 1, commitNo: 0, cursor: 0, cursorMessageId: null }, () => {}));
+  for (const mailbox of mailboxes) {
+    loop.own(mailbox);
+    const sessionId = Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === mailbox.claim.partition) ?? '';
+    mailbox.start(creating(sessionId));
+  }
+  expect(mailboxes.every(({ oldestAgeMs }) => oldestAgeMs > 0)).toBe(true);
+  release();
+  await loop.stop();
+
+  const text = await metrics.text();
+  expect(seriesOf(text, 'switchyard_commits_total')).toContain('{outcome="committed"} 1');
+  expect(seriesOf(text, 'switchyard_commit_batch_commands_sum')).toEqual(['2']);
+  expect(seriesOf(text, 'switchyard_commit_duration_seconds_count')).toEqual(['1']);
+  expect(seriesOf(text, 'switchyard_fences_total')).toEqual(['1']);
+  expect(mailboxes.map(({ oldestAgeMs }) => oldestAgeMs)).toEqual([0, 0]);
 });

@@ -6,7 +6,7 @@ import type { Database } from '#shared/storage/database.ts';
 import { isPassingFault, sqlStateOf } from '#shared/storage/passing-fault.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
-import type { CommitPlan, EndedWork, Ending } from './commit-plan.ts';
+import type { CommitPlan, EndedWork } from './commit-plan.ts';
 import { commitParameters, commitStatement } from './commit-statement.ts';
 import type { Entry, Mailbox } from './mailbox.ts';
 import type { Outbox } from './outbox.ts';
@@ -15,6 +15,7 @@ import { nameOf, type Parsed, type PlanInput, parseEntry, planBatch, planBurial,
 import { type RunFactsReader, readRunFacts } from './run-facts.ts';
 import type { Snapshots } from './snapshots.ts';
 import type { Surroundings } from './surroundings.ts';
+import { tellOf } from './tell-of.ts';
 import type { Timers } from './timers.ts';
 
 /** Commands in one statement. Larger batches take longer than they save. */
@@ -348,21 +349,9 @@ export class CommitLoop {
       else this.#deps.timers.arm(timer);
     }
     this.#deps.outbox.release(plan, held);
-    this.#tellOf(plan, held);
+    tellOf(plan, held, this.#deps);
     if (lost.length > 0) this.#deps.metrics.add('fences', {}, lost.length);
     if (lost.length > 0) this.#giveUp(lost, new Error('another host owns the partition'));
-  }
-
-  /** What is stored now, for those who watch. */
-  #tellOf({ after, deadLetters }: CommitPlan, held: ReadonlySet<number>): void {
-    const { log, metrics } = this.#deps;
-    for (const { partition, what, fields, end } of after.milestones) {
-      if (!held.has(partition)) continue;
-      log.info(end === null ? fields : { ...fields, outcome: end.outcome, duration_ms: end.durationMs }, what);
-      if (end !== null) countEnd(metrics, end);
-    }
-    for (const ended of after.ended) if (held.has(ended.partition)) this.#deps.onEnded?.(ended);
-    for (const { partition, source } of deadLetters) if (held.has(partition)) metrics.add('deadLetters', { source });
   }
 
   #giveUp(partitions: readonly number[], error: unknown): void {
@@ -400,10 +389,4 @@ export class CommitLoop {
     await new Promise((resolve) => setTimeout(resolve, ms));
     if (this.#aborted) throw new Error('the host has stopped');
   }
-}
-
-function countEnd(metrics: Metrics, end: Ending): void {
-  if (end.of === 'run') metrics.add('runs', { outcome: end.outcome });
-  else metrics.add('turns', { outcome: end.outcome });
-  metrics.observe(end.of === 'run' ? 'runSeconds' : 'turnSeconds', {}, end.durationMs / 1_000);
 }

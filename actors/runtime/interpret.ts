@@ -200,6 +200,7 @@ class Application {
     if (next.status !== 'done') return;
     const { atMs, turnTimeoutMs } = draft.surroundings;
     const outcome = next.value === 'completed' || next.value === 'cancelled' ? next.value : 'failed';
+    // Of its times a turn keeps its deadline alone.
     const end: Ending = { of: 'turn', outcome, durationMs: atMs - (deadlineAtMs - turnTimeoutMs) };
     draft.note('a turn ended', { turn_id: turnId, trace_id: draft.turnFrame?.traceId ?? '' }, end);
     if (draft.turnFrame !== null) {

@@ -132,7 +132,10 @@ function apply(plan: CommitPlan, parsed: Parsed, command: SessionCommand, input:
   try {
     answer = applyCommand(plan, partition, stateOf(plan, sessionId, input), command, input.surroundings);
   } catch (error) {
-    input.log.error({ err: error, session_id: sessionId, command_id: commandId, trace_id: traceIdIn(command.traceparent), command: command.type }, 'a command could not be applied');
+    input.log.error(
+      { err: error, session_id: sessionId, command_id: commandId, trace_id: traceIdIn(command.traceparent), command: command.type },
+      'a command could not be applied',
+    );
     bury(plan, parsed, reasonOf(error));
     failActorOf(plan, partition, command, input);
     answer = NOT_APPLIED;

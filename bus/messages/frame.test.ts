@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bodyFrame, errorFrame, readFrame, sseFrame } from './frame.ts';
+import { behindEvents, bodyFrame, errorFrame, readFrame, sseFrame } from './frame.ts';
 
 const CALL = 'gen-gw1-01ARZ3NDEKTSV4RRFFQ69G5FAV-tag';
 const EVENTS = 'data: {"text":"h\u00e9\u{1f600}"}\n\n';
@@ -59,7 +59,7 @@ describe('readFrame', () => {
     expect(textOf(frame.body)).toBe('{"a":1}\n\n{"b":"\u{1f600}"}');
   });
 
-  it('copies nothing: what it returns are views of the bytes it was given', () => {
+  it('DESIGN 7: a frame is read without a copy: what is returned are views of its bytes', () => {
     const content = sseFrame('content', CALL, 1, 1, EVENTS);
     const error = errorFrame(CALL, 1, 2, 500, '{}', EVENTS);
     const [first, second] = [readFrame(CALL, content), readFrame(CALL, error)];
@@ -68,5 +68,28 @@ describe('readFrame', () => {
     expect([first.sse.buffer, first.sse.byteOffset]).toEqual([content.buffer, content.byteOffset + 1]);
     expect([second.body.buffer, second.body.byteOffset]).toEqual([error.buffer, error.byteOffset + 'e500\n'.length]);
     expect([second.sse.buffer, second.sse.byteOffset]).toEqual([error.buffer, error.byteOffset + 'e500\n{}\n'.length]);
+  });
+});
+
+describe('behindEvents', () => {
+  const frame = readFrame(CALL, sseFrame('done', CALL, 1, 7, `${EVENTS}data: {}\n\ndata: [DONE]\n\n`));
+  if (frame?.kind !== 'done') throw new Error('not the end of a stream');
+  const { sse } = frame;
+
+  it('finds an id of its own on each event of a frame', () => {
+    expect(textOf(sse)).toBe(`id: ${CALL}.1.7\n${EVENTS}id: ${CALL}.1.7.2\ndata: {}\n\nid: ${CALL}.1.7.3\ndata: [DONE]\n\n`);
+  });
+
+  it.each([
+    [0, textOf(sse)],
+    [1, `id: ${CALL}.1.7.2\ndata: {}\n\nid: ${CALL}.1.7.3\ndata: [DONE]\n\n`],
+    [2, `id: ${CALL}.1.7.3\ndata: [DONE]\n\n`],
+    [3, ''],
+    [1_000_000, ''],
+  ])('leaves what follows the first %i events, without a copy', (events, expected) => {
+    const rest = behindEvents(sse, events);
+
+    expect(textOf(rest)).toBe(expected);
+    expect(rest.buffer).toBe(sse.buffer);
   });
 });

@@ -8,7 +8,8 @@
  *   e  `e` + status + `\n` + JSON body + `\n` + SSE bytes   the last frame of a stream that failed: the body if no header was sent yet, else the bytes
  *   b  `b` + status + `\n` + JSON body              the only frame of a call that wants its answer whole
  *
- * SSE bytes begin with `id: <call>.<attempt>.<seq>\n`. The attempt is the delivery number of the work item; seq counts from 1 in it.
+ * SSE bytes begin with `id: <call>.<attempt>.<seq>\n`. The attempt is the delivery number of the work item; seq counts from 1 in it. The
+ * second event of a frame has the id `<call>.<attempt>.<seq>.2`, and so on: a connection may break between two events of one frame.
  */
 export type Frame =
   | { kind: 'open' | 'content' | 'done'; attempt: number; seq: number; sse: Uint8Array }
@@ -21,12 +22,39 @@ const ZERO = 48;
 /** No attempt, sequence or status needs more. */
 const MAX_DIGITS = 9;
 const ID_FIELD = 'id: ';
+/** No line of an event is empty, so this stands nowhere else. */
+const EVENT_END = '\n\n';
+const BETWEEN_EVENTS = /\n\n(?!$)/g;
 const KINDS = { 111: 'open', 99: 'content', 100: 'done', 101: 'error', 98: 'body' } as const;
 const LETTERS = { open: 'o', content: 'c', done: 'd' } as const;
 
 /** A frame of ready SSE bytes. `events` is one or more whole events, each closed by an empty line. */
 export function sseFrame(kind: 'open' | 'content' | 'done', callId: string, attempt: number, seq: number, events: string): Uint8Array {
-  return Buffer.from(`${LETTERS[kind]}id: ${callId}.${attempt}.${seq}\n${events}`, 'utf8');
+  const mark = `${callId}.${attempt}.${seq}`;
+  return Buffer.from(`${LETTERS[kind]}id: ${mark}\n${numbered(events, mark)}`, 'utf8');
+}
+
+/** The events with an id each, but for the first, which has that of the frame. */
+function numbered(events: string, mark: string): string {
+  // Most frames hold one: a token.
+  if (events.indexOf(EVENT_END) === events.length - EVENT_END.length) return events;
+  let place = 1;
+  return events.replace(BETWEEN_EVENTS, () => {
+    place += 1;
+    return `${EVENT_END}id: ${mark}.${place}\n`;
+  });
+}
+
+/** What follows the first so many events of a frame's bytes, without copying; nothing when there are no more. */
+export function behindEvents(sse: Uint8Array, events: number): Uint8Array {
+  const bytes = Buffer.from(sse.buffer, sse.byteOffset, sse.byteLength);
+  let at = 0;
+  for (let passed = 0; passed < events; passed += 1) {
+    const end = bytes.indexOf(EVENT_END, at);
+    if (end < 0) return bytes.subarray(bytes.length);
+    at = end + EVENT_END.length;
+  }
+  return bytes.subarray(at);
 }
 
 /** The end of a stream that failed. `body` is one line of JSON. */

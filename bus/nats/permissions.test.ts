@@ -268,7 +268,7 @@ describe('the driver works for', () => {
     await listening.stop();
   });
 
-  it('tokens of one router worker back to another, which takes over its calls, and not as they pass', async () => {
+  it('DESIGN 7: a worker reads back what another has shown of a call that it takes over, and hears no call as it passes', async () => {
     const [one, other] = [await open('router-worker'), await open('router-worker')];
     const subject = subjectOf(addresses.tokens, 'origin', 'call-taken-over');
     one.tokens.publish(subject, Buffer.from('frame'));

@@ -21,6 +21,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import { recordEnded } from './record-ended.ts';
+import { watchHost } from './watch-host.ts';
 
 /** How often a drain looks whether the turns in progress have ended. */
 const DRAIN_LOOK_MS = 50;
@@ -134,34 +135,6 @@ export async function startActorHost({
       }
       timers.stop();
     },
-  };
-}
-
-interface Watched {
-  metrics: Metrics;
-  loop: CommitLoop;
-  outbox: Outbox;
-  bus: Bus;
-  database: Database;
-}
-
-/** What is asked for when somebody looks: sums over what is in memory, and for the log one question to the bus and one look at 64 rows. */
-function watchHost({ metrics, loop, outbox, bus, database }: Watched): () => void {
-  const one = (value: number) => [{ labels: {}, value }];
-  const unwatches = [
-    metrics.watch('partitionsOwned', () => one(loop.partitions.length)),
-    metrics.watch('effectsOpen', () => one(outbox.openEffects)),
-    metrics.watch('commandsWaiting', () => one(loop.mailboxes.reduce((sum, { waiting }) => sum + waiting, 0))),
-    metrics.watch('oldestCommandSeconds', () => one(Math.max(0, ...loop.mailboxes.map(({ oldestAgeMs }) => oldestAgeMs)) / 1_000)),
-    metrics.watch('logBehind', async () => {
-      const { rows } = await database.query<{ cursor: number | null }>('select min(cursor) as cursor from parts');
-      // Read last, so that a cursor that moves meanwhile makes the distance too long rather than negative.
-      const { lastSequence } = await bus.commands.state();
-      return one(Math.max(0, lastSequence - (rows[0]?.cursor ?? 0)));
-    }),
-  ];
-  return () => {
-    for (const unwatch of unwatches) unwatch();
   };
 }
 

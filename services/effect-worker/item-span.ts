@@ -66,16 +66,21 @@ export function toolTrace(work: ToolWork, content: ContentCapture): ItemTrace {
 
 /** Ends a tool's span by what is reported of it. */
 export function endToolSpan(span: Span, report: Report | null, content: ContentCapture): void {
+  const { attributes, errorType } = endOf(report, content);
+  span.set(attributes);
+  span.end(errorType);
+}
+
+function endOf(report: Report | null, content: ContentCapture): { attributes: Attributes; errorType: string | null } {
   if (report?.type === 'tools.listed') {
     const missing = Object.keys(report.unavailable);
-    span.set({ 'switchyard.unavailable_tool_servers': missing.length > 0 ? missing : undefined });
-    return span.end(missing.length > 0 ? 'unreachable' : null);
+    const isWhole = missing.length === 0;
+    return { attributes: { 'switchyard.unavailable_tool_servers': isWhole ? undefined : missing }, errorType: isWhole ? null : 'unreachable' };
   }
-  if (report?.type !== 'tool.completed') return span.end('no_result');
+  if (report?.type !== 'tool.completed') return { attributes: {}, errorType: 'no_result' };
   const { outcome } = report;
-  if (outcome.type === 'failed') return span.end(outcome.reason);
-  span.set({ [genAi.toolResult]: shown(outcome.data, content) });
-  span.end(outcome.isError ? 'tool_error' : null);
+  if (outcome.type === 'failed') return { attributes: {}, errorType: outcome.reason };
+  return { attributes: { [genAi.toolResult]: shown(outcome.data, content) }, errorType: outcome.isError ? 'tool_error' : null };
 }
 
 function shown(value: unknown, content: ContentCapture): string | undefined {

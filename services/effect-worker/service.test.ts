@@ -7,6 +7,8 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openMetrics } from '#shared/telemetry/open-metrics.ts';
+import { seriesOf } from '#shared/telemetry/series-of.ts';
 import { openHandMadeServer, type ToolServerDouble } from './test-support/tool-server-doubles.ts';
 import { callItem, deliveryItem, listItem, SESSION, WAIT, WorkHouse } from './test-support/work-house.ts';
 
@@ -274,6 +276,26 @@ describe('the rules of work', () => {
     expect(posts).toEqual([]);
     expect(await house.attemptsOf(deliveryId)).toBe(5);
   });
+});
+
+it('DESIGN 12: counts what comes again, and tool calls and callbacks by what came of them', async () => {
+  const metrics = openMetrics();
+  const of = async (name: string) => seriesOf(await metrics.text(), `switchyard_${name}`).filter((line) => !line.endsWith(' 0'));
+  const [again, refused, callback] = [await call(), await call({ toolId: 'nobodys:a' }), await delivery()];
+  await house.effect(again.effectId, 'open');
+  await house.dieWith('tool', again);
+  onCall = () => ({ isError: true, content: [{ type: 'text', text: 'no' }] });
+  await start({ metrics });
+  await house.publish('tool', refused);
+  await house.publish('delivery', callback);
+  for (const { effectId } of [again, refused, callback]) await house.gone(effectId);
+
+  expect(await of('work_redeliveries_total')).toEqual(['{kind="tool"} 1']);
+  expect(await of('tool_calls_total')).toEqual(['{outcome="error"} 1', '{outcome="refused"} 1']);
+  expect(await of('tool_call_duration_seconds_count')).toEqual(['2']);
+  expect(await of('callback_attempts_total')).toEqual(['{outcome="delivered"} 1']);
+  expect(await of('dead_letters_total')).toEqual([]);
+  expect(seriesOf(await metrics.text(), 'switchyard_work_queue_depth')).toEqual(['{kind="tool"} 0', '{kind="delivery"} 0']);
 });
 
 describe('an item that fails five times', () => {

@@ -20,6 +20,8 @@ import { chatCompletions } from './routes/chat-completions.ts';
 import { health } from './routes/health.ts';
 import { listModels } from './routes/models.ts';
 import { resumeGeneration } from './routes/resume-generation.ts';
+import { tracesIntake } from './routes/traces-intake.ts';
+import type { TraceForwarder } from './trace-forwarder.ts';
 
 export interface AppDeps {
   routerConfig: RouterConfig;
@@ -35,6 +37,8 @@ export interface AppDeps {
   metrics: Metrics;
   /** Absent: nothing is recorded. */
   tracing?: Tracing;
+  /** Where traces are handed on that others send; absent: there is no collector. */
+  traceForwarder?: TraceForwarder | null;
 }
 
 /** All routes of the router gateway. Opens nothing. @throws `config.invalid` for a key without secret or an unknown default model */
@@ -77,6 +81,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     await scope.register(chatCompletions({ ...deps, models, totalMs: routerConfig.timeouts.total_ms }));
     await scope.register(resumeGeneration({ ...deps, totalMs: routerConfig.timeouts.total_ms }));
     await scope.register(listModels(routerConfig));
+    await scope.register(tracesIntake({ admission, limits, forwarder: deps.traceForwarder ?? null }));
   };
   app.register(api, { prefix: '/api/v1' });
   app.register(health({ bus, admission }));

@@ -5,6 +5,8 @@ const MIB = 1_024 * KIB;
 export const gatewayLimits = {
   /** The largest request: a few images or an hour of compressed audio as base64, and what the bus takes as one item. */
   bodyBytes: 32 * MIB,
+  /** One batch of traces, as it was sent: exporters' own batches are a few hundred kilobytes. */
+  tracesBytes: 4 * MIB,
   /** Nesting of a request. No schema or message comes near it, and every later reader and writer of the JSON recurses. */
   bodyDepth: 200,
   /**

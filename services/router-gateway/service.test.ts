@@ -90,7 +90,7 @@ describe('starting', () => {
     await expect(startRouterGateway({ ...depsOf(0, 0), environment: {} })).rejects.toMatchObject({ code: 'config.invalid' });
   });
 
-  it('gives each gateway ids of its own, which are never numbers', async () => {
+  it('DESIGN 7: each gateway has an origin of its own, which is never a number', async () => {
     const origins = new Set<string>();
     for (let count = 0; count < 3; count += 1) {
       const client = post(await start(), whole, headers);
@@ -107,7 +107,7 @@ describe('starting', () => {
 });
 
 describe('one gateway', () => {
-  it('keeps many calls apart, streamed and whole', async () => {
+  it('DESIGN 7: a gateway keeps many calls apart, streamed and whole', async () => {
     const url = await start();
     const clients = Array.from({ length: 20 }, (_, place) => post(url, { ...(place % 2 === 0 ? streamed : whole), user: String(place) }, headers));
     const calls = await Promise.all(clients.map(() => worker.next()));

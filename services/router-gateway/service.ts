@@ -4,14 +4,17 @@ import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
+import type { TracingConfig } from '#shared/config/tracing-settings.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
+import { tracesUrlOf } from '#shared/telemetry/open-tracing.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import { Admission } from './admission.ts';
 import { buildApp } from './app.ts';
 import { type GatewayLimits, gatewayLimits } from './limits.ts';
 import { CallReaders } from './relay/call-readers.ts';
+import { openTraceForwarder, type TraceForwarder } from './trace-forwarder.ts';
 
 interface RouterGatewayDeps {
   config: {
@@ -20,6 +23,8 @@ interface RouterGatewayDeps {
     port: number;
     /** How long a stop waits for the calls in hand. */
     drainTimeoutMs: number;
+    /** Where traces are handed on that clients send; absent, and without an endpoint, nowhere. */
+    tracing?: TracingConfig;
   };
   routerConfig: RouterConfig;
   environment: Environment;
@@ -47,7 +52,9 @@ export async function startRouterGateway(deps: RouterGatewayDeps): Promise<Route
   const readers = new CallReaders({ bus, log, limits, origin: `g${randomBytes(6).toString('hex')}` });
   let app: FastifyInstance | null = null;
   try {
-    app = buildApp({ ...deps, readers, admission, limits, metrics });
+    const traceForwarder = forwarderTo(config.tracing, log);
+    app = buildApp({ ...deps, readers, admission, limits, metrics, traceForwarder });
+    app.addHook('onClose', async () => traceForwarder?.stop());
     const url = await listen(app, config);
     let stopped: Promise<void> | null = null;
     const gateway = { app, admission, readers, limits, log, drainTimeoutMs: config.drainTimeoutMs };
@@ -65,6 +72,12 @@ export async function startRouterGateway(deps: RouterGatewayDeps): Promise<Route
     await readers.stop();
     throw error;
   }
+}
+
+/** Null: there is no collector. */
+function forwarderTo(tracing: TracingConfig | undefined, log: Log): TraceForwarder | null {
+  const url = tracing === undefined ? null : tracesUrlOf(tracing);
+  return url === null || tracing === undefined ? null : openTraceForwarder({ url, headers: tracing.headers, log });
 }
 
 interface Running {

@@ -40,7 +40,7 @@ describe('CallHolders', () => {
   const questions = () => board.sent.filter(({ subject }) => subject.startsWith('hb.'));
   const rounds = (count: number) => vi.advanceTimersByTime(count * 2_000);
 
-  it('asks each origin every two seconds about all its calls at once, and not before', () => {
+  it('DESIGN 7: a worker asks each origin every two seconds about all its calls at once, and not before', () => {
     follow('gen-1');
     follow('gen-2');
     follow('trn_1-1', { askAt: '7' });
@@ -53,7 +53,7 @@ describe('CallHolders', () => {
     ]);
   });
 
-  it('asks at once about a call that has waited long', () => {
+  it('DESIGN 7: a call that has waited long is asked about at once', () => {
     follow('gen-1', { isAskedNow: true });
     expect(questions()).toHaveLength(1);
   });
@@ -64,7 +64,7 @@ describe('CallHolders', () => {
     expect(ends).toEqual([]);
   });
 
-  it('ends a call that two answers of its origin leave out, and no other', () => {
+  it('DESIGN 7: a call that two answers of its origin leave out is ended, and no other', () => {
     const [left, stays] = [follow('gen-9'), follow('gen-1')];
     rounds(1);
     expect(left.ends).toEqual([]);
@@ -83,7 +83,7 @@ describe('CallHolders', () => {
     expect(ends).toEqual([]);
   });
 
-  it('keeps a call that another gateway speaks up for, until that one does not any more', () => {
+  it('DESIGN 7: a call that another gateway speaks up for lives until that one does not any more', () => {
     const { ends } = follow('gen-9');
     held.set('gw2', ['gen-9']);
     rounds(10);
@@ -105,7 +105,7 @@ describe('CallHolders', () => {
     expect(holders.isHeldElsewhere('gen-2')).toBe(false);
   });
 
-  it('gives a call whose gateway is dead half a minute, and more when another takes it on', () => {
+  it('DESIGN 7: a call whose gateway is dead has half a minute, and more when another takes it on', () => {
     held.clear();
     const [lost, resumed] = [follow('gen-1'), follow('gen-2')];
     rounds(10);
@@ -126,7 +126,7 @@ describe('CallHolders', () => {
     expect([ends, questions()]).toEqual([[], []]);
   });
 
-  it('lets an actor’s call live on while its partition has no owner, and ends it when its owner waits no more', () => {
+  it('DESIGN 7: an actor’s call lives on while its partition has no owner, and ends when its owner waits no more', () => {
     const { ends } = follow('trn_1-1', { askAt: '7', bears: ['unanswered'] });
     rounds(100);
     expect(ends).toEqual([]);

@@ -69,7 +69,7 @@ describe('RunningCalls', () => {
     expect(one.signal.reason).toMatchObject({ code: 'router.cancelled' });
   });
 
-  it('does not begin a call that was aborted while it waited', async () => {
+  it('DESIGN 7: a call that was aborted while it waited is not begun', async () => {
     abort('gen-1');
     vi.advanceTimersByTime(59_000);
     expect((await begin('gen-1', {}, 59_000)).signal.aborted).toBe(true);
@@ -106,7 +106,7 @@ describe('RunningCalls', () => {
     expect([first.cause(), second.cause()]).toEqual([null, 'cancelled']);
   });
 
-  it('ends a call whose abort was lost', async () => {
+  it('DESIGN 7: a call whose abort was lost is ended all the same', async () => {
     held = ['gen-1'];
     const [held1, left] = [await begin('gen-1'), await begin('gen-2')];
     rounds(2);
@@ -126,7 +126,7 @@ describe('RunningCalls', () => {
     expect(board.sent.map(({ subject }) => subject)).toEqual([expect.stringMatching(/^hb\.\d+$/)]);
   });
 
-  it('keeps a call that a client reads elsewhere when its first reader has left', async () => {
+  it('DESIGN 7: a call that a client reads elsewhere goes on when its first reader has left', async () => {
     const call = await begin('gen-1');
     rounds(1);
     const asked = heartbeat.parse(JSON.parse(board.sent.at(-1)?.body ?? ''));

@@ -228,7 +228,7 @@ describe('a client’s call', () => {
     await vi.waitFor(() => isGone(call), WAIT);
   });
 
-  it('becomes one body when it wants that', async () => {
+  it('DESIGN 7: a call that wants its answer whole becomes one frame', async () => {
     await start();
     const call = callOf('Hello!', { want: 'body' });
     await publish(call);
@@ -382,7 +382,7 @@ describe('a turn’s call', () => {
 describe('a call whose worker died', () => {
   const content = (call: RouterCall) => sseFrame('content', call.callId, 1, 1, 'data: {}\n\n');
 
-  it('is made again for a client who has seen nothing, under the number of its delivery', async () => {
+  it('DESIGN 7: a call is made again for a client who has seen nothing, under the number of its delivery', async () => {
     const call = callOf('Hello!');
     await diesWith(call, (subject) => bus.tokens.publish(subject, sseFrame('open', call.callId, 1, 1, 'data: {}\n\n')));
     await start();
@@ -391,7 +391,7 @@ describe('a call whose worker died', () => {
     expect(frames.at(-1)?.kind).toBe('done');
   });
 
-  it('ends with an error for a client who has seen a part of it', async () => {
+  it('DESIGN 7: a call is not made again for a client who has seen a part of it: it ends with the error frame', async () => {
     const call = callOf('Hello!');
     await diesWith(call, (subject) => bus.tokens.publish(subject, content(call)));
     await start();
@@ -411,7 +411,7 @@ describe('a call whose worker died', () => {
     expect(await framesOf(call)).toHaveLength(2);
   });
 
-  it('is made again for an actor, whatever was shown of it', async () => {
+  it('DESIGN 7: a call is made again for an actor, whatever was shown of it', async () => {
     const call = turnCall('Hello!', { want: 'frames' });
     await effectOf(call, 'open');
     await diesWith(call, (subject) => bus.tokens.publish(subject, content(call)));

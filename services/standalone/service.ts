@@ -66,7 +66,7 @@ export async function startStandalone(deps: StandaloneDeps, releasers: Releasers
   releasers.add('gateways', async () => {
     await Promise.all(gateways.map((gateway) => gateway.stop()));
   });
-  const gatewayConfig = { host: config.host, port: config.routerPort, drainTimeoutMs };
+  const gatewayConfig = { host: config.host, port: config.routerPort, drainTimeoutMs, tracing: config.tracing };
   const routerGateway = await namingThePort(
     'ROUTER_PORT',
     startRouterGateway({ config: gatewayConfig, routerConfig, environment, houseSecret, bus, log, metrics, tracing, clock }),

@@ -2,7 +2,7 @@
  * Names of the semantic conventions that our spans use, as of one revision: those for generative models are not stable yet, so they are
  * written down here and not taken from a package that may rename them. The revision stands on the spans that have them.
  */
-export const GEN_AI_SCHEMA_URL = 'https://opentelemetry.io/schemas/1.38.0';
+export const GEN_AI_SCHEMA_URL = 'https://opentelemetry.io/schemas/1.41.0';
 
 export const genAi = {
   operation: 'gen_ai.operation.name',

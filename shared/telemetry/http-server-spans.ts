@@ -3,8 +3,8 @@ import { placeIn, traceIdIn } from './trace-context.ts';
 import type { Span, Tracing } from './tracing.ts';
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
-/** Probes are too many to be news. */
-const PROBE = /^\/health(?:\/|$)/;
+/** Probes are too many to be news, and spans of the taking in of spans would never come to an end. */
+const UNTRACED = /^\/health(?:\/|$)|\/otel\//;
 
 const spans = new WeakMap<FastifyRequest, Span>();
 
@@ -16,7 +16,7 @@ export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
   app.addHook('onRequest', async (request, reply) => {
     const { method, routeOptions, headers } = request;
     const { url: route } = routeOptions;
-    if (route !== undefined && PROBE.test(route)) return;
+    if (route !== undefined && UNTRACED.test(route)) return;
     const known = METHODS.has(method) ? method : '_OTHER';
     const span = tracing.begin(route === undefined ? known : `${known} ${route}`, {
       kind: 'server',

@@ -58,10 +58,18 @@ export const metricTable = {
   commits: counter('switchyard_commits_total', 'Statements that store what commands brought about, by how they ended.', {
     outcome: ['committed', 'repeated', 'refused', 'unknown'],
   }),
-  commitSeconds: histogram('switchyard_commit_duration_seconds', 'Time of one such statement.', {}, [
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5,
-  ]),
-  commitCommands: histogram('switchyard_commit_batch_commands', 'Commands, timers and starts taken together into one batch.', {}, [1, 2, 4, 8, 16, 32, 64, 128]),
+  commitSeconds: histogram(
+    'switchyard_commit_duration_seconds',
+    'Time of one such statement.',
+    {},
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5],
+  ),
+  commitCommands: histogram(
+    'switchyard_commit_batch_commands',
+    'Commands, timers and starts taken together into one batch.',
+    {},
+    [1, 2, 4, 8, 16, 32, 64, 128],
+  ),
   fences: counter('switchyard_fences_total', 'Partitions that a commit found in the hands of another host.', {}),
   partitionsOwned: gauge('switchyard_partitions_owned', 'Partitions that this host owns.', {}),
   commandsWaiting: gauge('switchyard_commands_waiting', 'Commands, timers and starts of this host’s partitions that are read and not yet applied.', {}),
@@ -78,9 +86,12 @@ export const metricTable = {
   toolCalls: counter('switchyard_tool_calls_total', 'Tool calls that have ended: the result, an error of the tool’s own, or why there is none.', {
     outcome: ['result', 'error', 'unreachable', 'auth_failed', 'timeout', 'refused', 'outcome_unknown'],
   }),
-  toolSeconds: histogram('switchyard_tool_call_duration_seconds', 'From the begin of a tool call to its outcome, further tries included.', {}, [
-    0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
-  ]),
+  toolSeconds: histogram(
+    'switchyard_tool_call_duration_seconds',
+    'From the begin of a tool call to its outcome, further tries included.',
+    {},
+    [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
+  ),
   deadLetters: counter('switchyard_dead_letters_total', 'What was given up and kept for an operator.', { source: ['command', 'delivery', 'tool', 'call'] }),
   telemetryDropped: counter('switchyard_telemetry_dropped_total', 'Log lines and spans that were dropped because nobody took them fast enough.', {
     kind: ['log_lines', 'spans'],
@@ -110,10 +121,10 @@ export interface Metrics {
   observe<Key extends HistogramKey>(key: Key, labels: LabelsOf<Key>, value: number): void;
   /**
    * What is known by itself is asked for when somebody looks, so `read` must be cheap and bounded. What it throws, or does not say within
-   * a second, is left out. Of a counter it says the whole count so far.
+   * a second, is left out.
    * @returns stops asking
    */
-  watch<Key extends CounterKey | GaugeKey>(key: Key, read: () => readonly Sample<Key>[] | Promise<readonly Sample<Key>[]>): () => void;
+  watch<Key extends GaugeKey>(key: Key, read: () => readonly Sample<Key>[] | Promise<readonly Sample<Key>[]>): () => void;
 }
 
 /** For tests and tools that tell no numbers. */

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { type CounterKey, type GaugeKey, type HistogramKey, type MetricKey, type Metrics, metricTable, type Sample } from './metrics.ts';
+import { type CounterKey, type GaugeKey, type HistogramKey, type Metrics, metricTable, type Sample } from './metrics.ts';
 
 /** Of one number that is asked for when somebody looks: a store that is away must not keep the others from being shown. */
 const READ_LIMIT_MS = 1_000;
@@ -11,7 +11,7 @@ export interface MetricsRegistry extends Metrics {
   text(): Promise<string>;
 }
 
-type Read = () => readonly Sample<MetricKey>[] | Promise<readonly Sample<MetricKey>[]>;
+type Read = () => readonly Sample<GaugeKey>[] | Promise<readonly Sample<GaugeKey>[]>;
 type GivenLabels = Record<string, string>;
 
 /**
@@ -24,19 +24,23 @@ export function openMetrics(): MetricsRegistry {
   const counters = new Map<string, Counter>();
   const gauges = new Map<string, Gauge>();
   const histograms = new Map<string, Histogram>();
-  const watched = new Map<MetricKey, Set<Watch>>();
+  const watched = new Map<GaugeKey, Set<Watch>>();
   for (const [key, metric] of Object.entries(metricTable)) {
     const common = { name: metric.name, help: metric.help, labelNames: Object.keys(metric.labels), registers: [registry] };
     if (metric.type === 'counter') {
       const made = new Counter(common);
       for (const labels of knownLabels(metric.labels)) made.inc(labels, 0);
       counters.set(key, made);
-    } else if (metric.type === 'gauge') gauges.set(key, new Gauge(common));
-    else histograms.set(key, new Histogram({ ...common, buckets: [...metric.buckets] }));
+    } else if (metric.type === 'gauge') {
+      const made = new Gauge(common);
+      // The library begins with 0, which nobody has said: a process that owns no partitions does not speak of them.
+      made.remove({});
+      gauges.set(key, made);
+    } else histograms.set(key, new Histogram({ ...common, buckets: [...metric.buckets] }));
   }
 
   const look = async (): Promise<string> => {
-    const all = [...watched].flatMap(([key, watches]) => [...watches].map((watch) => watch.look(counters.get(key), gauges.get(key))));
+    const all = [...watched].flatMap(([key, watches]) => [...watches].map((watch) => watch.look(gauges.get(key))));
     await Promise.all(all);
     return registry.metrics();
   };
@@ -52,7 +56,7 @@ export function openMetrics(): MetricsRegistry {
     add: (key: CounterKey, labels: GivenLabels, count = 1) => counters.get(key)?.inc(labels, Math.max(0, count)),
     move: (key: GaugeKey, labels: GivenLabels, by: number) => gauges.get(key)?.inc(labels, by),
     observe: (key: HistogramKey, labels: GivenLabels, value: number) => histograms.get(key)?.observe(labels, Math.max(0, value)),
-    watch: (key: CounterKey | GaugeKey, read: Read) => {
+    watch: (key: GaugeKey, read: Read) => {
       const watch = new Watch(read);
       const watches = watched.get(key) ?? new Set();
       watched.set(key, watches.add(watch));
@@ -67,20 +71,17 @@ export function openMetrics(): MetricsRegistry {
 /** Numbers that are asked for. */
 class Watch {
   readonly #read: Read;
-  #shown: readonly Sample<MetricKey>[] = [];
+  #shown: readonly Sample<GaugeKey>[] = [];
 
   constructor(read: Read) {
     this.#read = read;
   }
 
-  async look(counter: Counter | undefined, gauge: Gauge | undefined): Promise<void> {
+  async look(gauge: Gauge | undefined): Promise<void> {
     const samples = await this.#samples();
-    if (counter !== undefined) this.#count(counter, samples);
-    if (gauge !== undefined) {
-      this.clear(gauge);
-      for (const { labels, value } of samples) gauge.set(labels, value);
-    }
-    if (samples.length > 0 || gauge !== undefined) this.#shown = samples;
+    this.clear(gauge);
+    for (const { labels, value } of samples) gauge?.set(labels, value);
+    this.#shown = samples;
   }
 
   /** An old number would look like a new one. */
@@ -89,17 +90,9 @@ class Watch {
     this.#shown = [];
   }
 
-  /** A counter only goes up: what is new since the last look is added. */
-  #count(counter: Counter, samples: readonly Sample<MetricKey>[]): void {
-    for (const { labels, value } of samples) {
-      const before = this.#shown.find((sample) => sameLabels(sample.labels, labels))?.value ?? 0;
-      if (value > before) counter.inc(labels, value - before);
-    }
-  }
-
-  async #samples(): Promise<readonly Sample<MetricKey>[]> {
+  async #samples(): Promise<readonly Sample<GaugeKey>[]> {
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<readonly Sample<MetricKey>[]>((resolve) => {
+    const late = new Promise<readonly Sample<GaugeKey>[]>((resolve) => {
       timer = setTimeout(() => resolve([]), READ_LIMIT_MS);
     });
     try {
@@ -113,13 +106,10 @@ class Watch {
   }
 }
 
-function sameLabels(left: Sample<MetricKey>['labels'], right: Sample<MetricKey>['labels']): boolean {
-  return JSON.stringify(left) === JSON.stringify(right);
-}
-
 /** Every combination, when all labels have a list of their values; none when one of them is not known beforehand. */
 function knownLabels(labels: Record<string, readonly string[] | null>): GivenLabels[] {
   let combinations: GivenLabels[] = [{}];
-  for (const [label, values] of Object.entries(labels)) combinations = combinations.flatMap((one) => (values ?? []).map((value) => ({ ...one, [label]: value })));
+  for (const [label, values] of Object.entries(labels))
+    combinations = combinations.flatMap((one) => (values ?? []).map((value) => ({ ...one, [label]: value })));
   return combinations;
 }

@@ -143,8 +143,12 @@ describe.each(shapes)('what a deployment tells of itself, with Switchyard $name'
     expect(ended).toContainEqual(expect.objectContaining({ call_id: callId, trace_id: expect.any(String), key_id: expect.any(String) }));
     expect(ended).toContainEqual(expect.objectContaining({ session_id: sessionId, turn_id: expect.any(String), trace_id: expect.any(String) }));
     expect(ended).toContainEqual(expect.objectContaining({ session_id: run.session_id, run_id: run.run_id, trace_id: expect.any(String) }));
-    expect(about('request')).toContainEqual(expect.objectContaining({ call_id: callId, request_id: expect.any(String), key_id: expect.any(String), status: 200 }));
-    expect(about('a turn ended')).toMatchObject([{ session_id: sessionId, turn_id: expect.any(String), outcome: 'completed', duration_ms: expect.any(Number) }]);
+    expect(about('request')).toContainEqual(
+      expect.objectContaining({ call_id: callId, request_id: expect.any(String), key_id: expect.any(String), status: 200 }),
+    );
+    expect(about('a turn ended')).toMatchObject([
+      { session_id: sessionId, turn_id: expect.any(String), outcome: 'completed', duration_ms: expect.any(Number) },
+    ]);
     expect(about('a run ended')).toMatchObject([{ session_id: run.session_id, run_id: run.run_id, outcome: 'succeeded' }]);
 
     const text = JSON.stringify(written);

@@ -173,6 +173,25 @@ describe('a worker is killed, and then a gateway', () => {
     expect(callsOf(shown)).toHaveLength(1);
   });
 
+  it('DESIGN 7: streams that the broker is lost to in their middle end in exactly one of [DONE] and the error chunk, and leave nothing out', async () => {
+    const begun = [10, 50, 200].map((everyMs) => ask(elsewhere, plannedCall({ first: [{ say: 'word', times: 3_000 / everyMs, everyMs }, ...ended] })));
+    const waiting = ask(elsewhere, plannedCall({ first: ['headers', { pauseMs: 3_000 }, { say: 'word', times: 20 }, ...ended] }));
+    await eventually(() => begun.every((asked) => saidOf(asked) > 3) && callsOf(waiting).length === 1);
+    await cluster.nats.kill();
+    await cluster.nats.start();
+
+    for (const asked of [...begun, waiting]) {
+      const answer = await asked.client.answer;
+      expect(await answer.ended).toBe(true);
+      // Of a call of which nothing was shown the loss may be told by its status.
+      if (answer.status !== 200 && asked === waiting) continue;
+      const { text, ends, behindEnd } = readStream(answer.text);
+      expect({ status: answer.status, ends: ends.length, behindEnd }).toEqual({ status: 200, ends: 1, behindEnd: 0 });
+      const all = words(saidOf(asked));
+      expect(text).toBe(ends[0] === 'done' ? all : all.slice(0, text.length));
+    }
+  });
+
   it('DESIGN 7: calls of a dead gateway that nobody resumes live half a minute, and then their upstreams are closed', async () => {
     await eventually(() => forsaken.every((asked) => callsOf(asked)[0]?.leftAtMs), { timeoutMs: UNREAD_MS.atMost });
     const livedMs = forsaken.map((asked) => Math.round((callsOf(asked)[0]?.leftAtMs ?? 0) - killedAtMs));

@@ -113,7 +113,7 @@ export async function openActingUpstream(): Promise<ActingUpstream> {
 }
 
 /** A connection as the deaf server saw it. */
-export interface DeafConnection {
+interface DeafConnection {
   openedAtMs: number;
   closedAtMs: number | null;
 }

@@ -97,7 +97,7 @@ it.each<[string, UpstreamScenario]>([
   ['refuses our key', { refuse: { status: 401 } }],
   ['sends an error in the place of the first token', { fault: 'error-event' }],
   ['ends without a word', { fault: 'ends-early' }],
-])('asks the second provider when the first %s', async (_, scenario) => {
+])('DESIGN 8: the second provider is asked when the first %s', async (_, scenario) => {
   first.answer(scenario);
   const chunks = chunksOf(await untilEnd(await call()));
   expect(textOf(chunks)).toBe('Hello there');

@@ -45,7 +45,7 @@ describe('deltas', () => {
     expect(partsOf(client)).toEqual([]);
   });
 
-  it('show a reply while it is made, until it is in the log', async () => {
+  it('DESIGN 7: deltas show a reply while it is made, until it is in the log', async () => {
     const gateway = await start({ streaming: true });
     const sessionId = await newSession(gateway);
     const client = await stream(gateway, sessionId);

@@ -60,7 +60,7 @@ describe('tokens that are not shown', () => {
     expect(shown).toEqual([]);
   });
 
-  it('drops what comes after the message is in the log', () => {
+  it('DESIGN 7: tokens that come after their message is in the log are dropped', () => {
     replies.take(CALL, content(1, 'Hel'));
     replies.observe(logged({ kind: 'assistant_message', id: MESSAGE }), true);
     replies.take(CALL, content(2, 'lo'));
@@ -140,7 +140,7 @@ describe('a reply in the making', () => {
     expect(replies.snapshots().map(parsed)).toEqual([snapshot(2, 'Hello')]);
   });
 
-  it('is replaced when another worker begins it anew', () => {
+  it('DESIGN 7: a text that was shown is replaced when another worker begins its reply anew', () => {
     replies.take(CALL, content(1, 'Hello wor'));
     replies.take(CALL, opening({ attempt: 2 }));
     replies.take(CALL, content(2, 'Good', { attempt: 2 }));

@@ -1,5 +1,5 @@
 import type { Bus } from '#bus/bus.ts';
-import { type Frame, readFrame } from '#bus/messages/frame.ts';
+import { behindEvents, type Frame, readFrame } from '#bus/messages/frame.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -32,6 +32,13 @@ const NOTHING_TO_RESUME = 'There is no generation with this id, or nothing is ke
 
 type NumberedFrame = Exclude<Frame, { kind: 'body' }>;
 
+/** How far a reader came: so many events of this frame are the last that it has. */
+export interface SeenPlace {
+  attempt: number;
+  seq: number;
+  events: number;
+}
+
 /** The call whose frames are wanted. */
 export interface FedCall {
   callId: string;
@@ -40,8 +47,8 @@ export interface FedCall {
   resumed?: {
     /** The gateway that let the call in. */
     origin: string;
-    /** The last frame that the client has; null when it wants all of them. */
-    after: { attempt: number; seq: number } | null;
+    /** Null when the client wants all of them. */
+    after: SeenPlace | null;
   };
 }
 
@@ -73,6 +80,8 @@ export class FrameFeed {
   #isDoubted = false;
   #attempt = 0;
   #nextSeq = 1;
+  /** Of a reader that has come back. */
+  #seen: SeenPlace | null = null;
   #shown = false;
   /** Frames that came while kept ones are read; null when none are read. */
   #pending: Uint8Array[] | null = null;
@@ -121,11 +130,12 @@ export class FrameFeed {
   }
 
   /** Nothing may fall between what is read and what is heard, so the reading waits until the call is listened to. */
-  async #resume(after: { attempt: number; seq: number } | null): Promise<void> {
+  async #resume(after: SeenPlace | null): Promise<void> {
     if (after !== null) {
-      // What it has, it was shown: from there nobody else may take over.
+      // What it has, it was shown: from there nobody else may take over. Of the frame where it was cut off there may be more.
       this.#attempt = after.attempt;
-      this.#nextSeq = after.seq + 1;
+      this.#nextSeq = Math.max(after.seq, 1);
+      this.#seen = after;
       this.#shown = true;
     }
     this.#pending = [];
@@ -158,16 +168,16 @@ export class FrameFeed {
       this.#nextSeq = 1;
       this.#sink.restart();
     }
-    if (frame.seq === this.#nextSeq - 1 && this.#isToBeFound && frame.kind !== 'open' && frame.kind !== 'content') {
-      this.#close('over');
-      this.#sink.hasAll();
-      return;
-    }
     if (frame.seq > this.#nextSeq) this.#heal(frame, bytes);
     if (frame.seq !== this.#nextSeq) return;
     this.#nextSeq += 1;
     this.#shown ||= frame.kind === 'content';
-    this.#take(frame);
+    const unseen = frame.seq === this.#seen?.seq ? { ...frame, sse: behindEvents(frame.sse, this.#seen.events) } : frame;
+    if (unseen.sse.byteLength > 0) this.#take(unseen);
+    else if (frame.kind === 'done' || frame.kind === 'error') {
+      this.#close('over');
+      this.#sink.hasAll();
+    }
   }
 
   /** Another worker has the call after content of the first was shown. It may say by itself that the call is lost. */

@@ -69,7 +69,7 @@ function errorChunkAtTheEndOf(text: string): { id: string; error: { code: number
 }
 
 describe('before anything was shown', () => {
-  it('an error has its proper status and its body, whatever was held back', async () => {
+  it('DESIGN 7: an error before anything was shown has its proper status and its body, whatever was held back', async () => {
     const { client, held } = await begin();
     held.frame('open', 1, 'role');
     held.error(2, 429);
@@ -120,7 +120,7 @@ describe('before anything was shown', () => {
     await eventually(async () => (await client.answer).text).toBe(seen(held, 1, 'd'.repeat(2_000)));
   });
 
-  it('a comment commits the headers after a while, and comes again in every silence; then an error is a chunk', async () => {
+  it('DESIGN 7: a comment commits the headers after a while, and comes again in every silence; then an error is a chunk', async () => {
     const { client, held } = await begin({ headerDelayMs: 20 });
     held.frame('open', 1, 'role');
     const answer = await client.answer;
@@ -133,7 +133,7 @@ describe('before anything was shown', () => {
     expect(answer.text.endsWith(`id: ${held.call.callId}.1.2\ndata: error 502\n\n`)).toBe(true);
   });
 
-  it('another delivery of the call takes over, and frames of the former are dropped', async () => {
+  it('DESIGN 7: another delivery of a call takes over before anything was shown, and frames of the former are dropped', async () => {
     const { client, held } = await begin();
     held.frame('open', 1, 'role of the first');
     held.frame('open', 1, 'role of the second', 2);
@@ -147,7 +147,7 @@ describe('before anything was shown', () => {
     expect(answer.text).toBe(seen(held, 1, 'role of the second', 2) + seen(held, 2, 'Hi', 2) + seen(held, 3, '[DONE]', 2));
   });
 
-  it('a call without any worker ends with 408 after its deadline, and is aborted', async () => {
+  it('DESIGN 7: a call without any worker ends with 408 after its deadline, and is aborted', async () => {
     const { client, held } = await begin({ deadlineGraceMs: 10 }, 20);
     const answer = await client.answer;
     await answer.ended;
@@ -169,7 +169,7 @@ describe('before anything was shown', () => {
 });
 
 describe('once content was shown', () => {
-  it('an error ends the stream with its chunk and nothing after it', async () => {
+  it('DESIGN 7: an error after a part was shown ends the stream with its chunk and nothing after it', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     held.error(2, 502);
@@ -180,7 +180,7 @@ describe('once content was shown', () => {
     expect(answer.text).toBe(`${seen(held, 1, 'Hi')}id: ${held.call.callId}.1.2\ndata: error 502\n\n`);
   });
 
-  it('frames come in order and once, with bytes that nobody parsed', async () => {
+  it('DESIGN 7: frames come in order and once, with bytes that nobody parsed', async () => {
     const { client, held } = await begin();
     const odd = '{"not json 日本語 \u2028';
     held.frame('content', 1, odd);
@@ -197,7 +197,7 @@ describe('once content was shown', () => {
     expect(testBus.faults.replays).toBe(0);
   });
 
-  it('a lost frame is read again, and the stream shows no sign of it', async () => {
+  it('DESIGN 7: a lost frame is read again, and the stream shows no sign of it', async () => {
     const { client, held } = await begin();
     // Two of them at places apart, so that the second gap is found while the first is being closed.
     testBus.faults.loses = (_, frame) => /^cid: \S+\.1\.[24]\n/.test(Buffer.from(frame).toString());
@@ -221,7 +221,7 @@ describe('once content was shown', () => {
     expect(answer.text).toBe(seen(held, 1, 'Hi') + seen(held, 2, '[DONE]'));
   });
 
-  it('a frame that is lost for good ends the stream with an error chunk, and the worker is told to stop', async () => {
+  it('DESIGN 7: a frame that is lost for good ends the stream with an error chunk, and the worker is told to stop', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     held.frame('content', 3, 'there');
@@ -252,7 +252,7 @@ describe('once content was shown', () => {
     expect(answer.text).toBe(`${seen(held, 1, 'Hi')}id: ${held.call.callId}.1.5\ndata: error 502\n\n`);
   });
 
-  it('another delivery of the call ends the stream: what was shown can not be taken back', async () => {
+  it('DESIGN 7: another delivery of a call ends a stream that has begun: what was shown can not be taken back', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     held.frame('open', 1, 'role', 2);
@@ -329,7 +329,7 @@ describe('a client', () => {
     expect(answer.text).toBe(seen(held, 1, 'Hi'));
   });
 
-  it('that does not read is dropped, and its call aborted when it has not come back in time', async () => {
+  it('DESIGN 7: a client that does not read is dropped, and its call aborted when it has not come back in time', async () => {
     const { client, held } = await begin({ unsentBytes: 64 * 1_024, graceMs: 50 });
     held.frame('content', 1, 'Hi');
     const answer = await client.answer;

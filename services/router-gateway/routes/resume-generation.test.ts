@@ -130,6 +130,25 @@ describe('a stream whose connection broke', () => {
     await expect(another.answer).rejects.toThrow();
   });
 
+  it('DESIGN 7: a stream goes on behind the very event that its client had last, wherever in a frame it was cut', async () => {
+    const url = await gateway();
+    const { answer, held } = await begin(url);
+    held.frame('content', 2, 'lo \n\ndata: the');
+    held.frame('done', 3, 're\n\ndata: {}\n\ndata: [DONE]');
+    await answer.ended;
+    const events = answer.text.split('\n\n').slice(0, -1);
+    expect(events).toHaveLength(6);
+
+    for (let had = 1; had < events.length; had += 1) {
+      const lastId = events[had - 1]?.split('\n')[0]?.slice('id: '.length) ?? '';
+      const resumed = await resume(url, held.call.callId, { 'last-event-id': lastId });
+      await resumed.ended;
+      expect(resumed.text).toBe(`${events.slice(had).join('\n\n')}\n\n`);
+    }
+    const lastId = events.at(-1)?.split('\n')[0]?.slice('id: '.length) ?? '';
+    expect((await resume(url, held.call.callId, { 'last-event-id': lastId })).status).toBe(204);
+  });
+
   it('ends at once with 204 for a client that has all of it', async () => {
     const url = await gateway();
     const { answer, held, callId } = await begin(url);
@@ -193,7 +212,7 @@ describe('what can’t be resumed', () => {
     expect((await answer).status).toBe(404);
   });
 
-  it('is answered with 404 when its beginning is not kept any more', async () => {
+  it('DESIGN 7: a stream is answered with 404 when its beginning is not kept any more', async () => {
     const url = await gateway();
     const callId = ours();
     for (const seq of [7, 8]) bus.tokens.publish(`tok.gold.${callId}`, sseFrame('content', callId, 1, seq, 'data: late\n\n'));
@@ -255,7 +274,7 @@ describe('a call lives while a reader holds it', () => {
     expect(worker.aborted).not.toContain(callId);
   });
 
-  it('is kept for a while for a client that we have cut off, and is its again when it comes back', async () => {
+  it('DESIGN 7: a call is kept for a client that we have cut off, and is its again when it comes back', async () => {
     const url = await gateway({ unsentBytes: 1_024, graceMs: 60_000 });
     const { answer, held, callId } = await begin(url);
     answer.stopReading();
@@ -279,7 +298,7 @@ describe('a call lives while a reader holds it', () => {
 });
 
 describe('a worker that is not heard of any more', () => {
-  it('ends the stream with the error chunk once content was shown, and the call with it', async () => {
+  it('DESIGN 7: a worker that is not heard of any more ends a stream that has begun with the error chunk, and its call', async () => {
     const { answer, callId } = await begin(await gateway({ silenceMs: 30 }));
 
     expect(await answer.ended).toBe(true);

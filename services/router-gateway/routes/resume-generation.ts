@@ -3,7 +3,7 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { readGenerationId } from '#shared/generation-id.ts';
 import type { Admission } from '../admission.ts';
-import type { FeedDeps } from '../relay/frame-feed.ts';
+import type { FeedDeps, SeenPlace } from '../relay/frame-feed.ts';
 import { relayStream } from '../relay/sse-relay.ts';
 import { sendWhole } from '../relay/whole-answer.ts';
 
@@ -14,8 +14,8 @@ export interface ResumeDeps extends FeedDeps {
   totalMs: number;
 }
 
-/** Of events: `<generation>.<attempt>.<seq>`. */
-const EVENT_ID = /^(.{1,128})\.(\d{1,9})\.(\d{1,9})$/;
+/** Of events: `<generation>.<attempt>.<seq>`, and behind it the place in its frame of each that is not the first there. */
+const EVENT_ID = /^([^.]{1,128})\.(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?$/;
 /** Whom a resumed call began with is not known any more; only errors of our own need it. */
 const MODEL_UNKNOWN = 'unknown';
 
@@ -45,14 +45,14 @@ export function lastEventIdOf({ 'last-event-id': given }: IncomingHttpHeaders): 
 
 /** The place in a stream that an event's id names; null when it is none of ours. */
 export function placeOf(eventId: string): ResumePlace | null {
-  const [, generationId, attempt, seq] = EVENT_ID.exec(eventId) ?? [];
-  return generationId === undefined ? null : { generationId, after: { attempt: Number(attempt), seq: Number(seq) } };
+  const [, generationId, attempt, seq, events = '1'] = EVENT_ID.exec(eventId) ?? [];
+  return generationId === undefined ? null : { generationId, after: { attempt: Number(attempt), seq: Number(seq), events: Number(events) } };
 }
 
 export interface ResumePlace {
   generationId: string;
   /** Null: from the start. */
-  after: { attempt: number; seq: number } | null;
+  after: SeenPlace | null;
 }
 
 /** Relays what follows. @param place null when the client named none. @throws `request.not_found`, always in the same words */

@@ -116,7 +116,10 @@ export interface TestApp {
 }
 
 /** The app without a port, on the given bus. */
-export function openTestApp(bus: Bus, { limits = {}, config = testConfig, variables = environment, origin = 'gtest', metrics = noMetrics }: TestAppOptions = {}): TestApp {
+export function openTestApp(
+  bus: Bus,
+  { limits = {}, config = testConfig, variables = environment, origin = 'gtest', metrics = noMetrics }: TestAppOptions = {},
+): TestApp {
   const log = recordingLog();
   const all = { ...gatewayLimits, ...limits };
   const admission = new Admission(all);

@@ -64,7 +64,7 @@ describe('which models a request means', () => {
     expect(named(candidates(config, { model: 'x/none', models: ['b/two'] }))).toEqual(['b/two@west']);
   });
 
-  it('tries the model first, then the list, each once, by id or by alias', () => {
+  it('DESIGN 8: the model is tried first, then the list, each once, by id or by alias', () => {
     expect(named(candidates(config, { model: 'b/two', models: ['a/one-alias', 'b/two-alias', 'a/one'] }))).toEqual(['b/two@west', 'a/one@east', 'a/one@west']);
   });
 
@@ -125,7 +125,7 @@ describe('which endpoints may serve it', () => {
     [{ data_collection: 'deny' as const }, ['a/one@house']],
     [{ zdr: true }, ['a/one@house']],
     [{ max_price: { prompt: '1', completion: 2 } }, ['a/one@east']],
-  ])('obeys the preferences %o', (provider, expected) => {
+  ])('DESIGN 8: only endpoints that keep to the preferences %o are candidates', (provider, expected) => {
     const config = configWith({
       'a/one': [{ ...east, prices: { prompt: '1', completion: '2' } }, { ...west, prices: { prompt: '1.5', completion: '2' } }, house],
     });
@@ -154,7 +154,7 @@ describe('which endpoints may serve it', () => {
     [{ quantizations: ['unknown' as const] }, ['a/one@west'], 'quantization'],
     [{ min_throughput: 40 }, ['a/one@east'], 'min_throughput'],
     [{ max_latency: 0.6 }, ['a/one@east'], 'max_latency'],
-  ])('leaves out endpoints that do not keep to %o, and tells by which rule', (provider, expected, filter) => {
+  ])('DESIGN 8: endpoints that do not keep to %o are left out, and the caller is told by which rule', (provider, expected, filter) => {
     const fast = { ...east, quantization: 'fp8' as const, speed: { tokens_per_second: 50, first_token_seconds: 0.5 } };
     expect(named(candidates(configWith({ 'a/one': [fast, west] }), { provider }))).toEqual(expected);
     const slow = { ...east, quantization: 'int4' as const, speed: { tokens_per_second: 10, first_token_seconds: 5 } };
@@ -222,7 +222,7 @@ describe('in which order they are tried', () => {
     [{ provider: { preferred_min_throughput: 40 } }, ['a/one@east', 'a/one@house', 'a/one@west', 'b/two@east', 'b/two@west']],
     [{ provider: { preferred_max_latency: { p50: 2, p90: 1 } } }, ['a/one@west', 'a/one@house', 'a/one@east', 'b/two@west', 'b/two@east']],
     [{ provider: { preferred_max_latency: 0.5, sort: { partition: 'none' } } }, ['b/two@west', 'a/one@house', 'a/one@east', 'a/one@west', 'b/two@east']],
-  ])('obeys %j', (request, expected) => {
+  ])('DESIGN 8: candidates are tried in the order that %j asks for', (request, expected) => {
     expect(named(candidates(config, { models, ...request }))).toEqual(expected);
   });
 });

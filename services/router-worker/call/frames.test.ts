@@ -20,13 +20,12 @@ function opened() {
 function eventsOf(bytes: Uint8Array): unknown[] {
   const frame = readFrame('gen-1', bytes);
   if (frame === null || frame.kind === 'body') throw new Error('not a frame of a stream');
-  const [id, ...lines] = Buffer.from(frame.sse).toString('utf8').split('\n');
-  expect(id).toBe(`id: gen-1.${frame.attempt}.${frame.seq}`);
-  const events = lines.join('\n').split('\n\n');
+  const events = Buffer.from(frame.sse).toString('utf8').split('\n\n');
   expect(events.pop()).toBe('');
-  return events.map((event) => {
-    expect(event.startsWith('data: ')).toBe(true);
-    const data = event.slice('data: '.length);
+  return events.map((event, place) => {
+    const start = `id: gen-1.${frame.attempt}.${frame.seq}${place === 0 ? '' : `.${place + 1}`}\ndata: `;
+    expect(event.startsWith(start)).toBe(true);
+    const data = event.slice(start.length);
     return data === '[DONE]' ? data : JSON.parse(data);
   });
 }

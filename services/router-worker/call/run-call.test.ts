@@ -102,7 +102,7 @@ const well: Deed[] = [[say('hello')], [finish]];
 
 describe('falling back', () => {
   it.each(['router.provider_unavailable', 'router.provider_overloaded', 'router.provider_rate_limited', 'router.provider_misconfigured', 'internal'] as const)(
-    'asks the next endpoint after %s, and says nothing of it to the reader',
+    'DESIGN 8: the next endpoint is asked after %s, and nothing of it is said to the reader',
     async (code) => {
       const { outcome, asked, shown } = await run({ 'm/a@east': [[failing(code)]], 'm/a@west': [well] });
       expect(outcome).toMatchObject({ type: 'completed', candidate: { provider: { slug: 'west' } }, answer: { text: 'hello' } });
@@ -144,7 +144,7 @@ describe('falling back', () => {
     },
   );
 
-  it('ends with the last model’s refusal when every model refuses', async () => {
+  it('DESIGN 8: a call ends with the last model’s refusal when every model refuses', async () => {
     const refused = failing('router.provider_refused', { status: 422 });
     const { outcome, asked } = await run({ 'm/a@east': [[failing('router.provider_refused')]], 'm/a@west': [well], 'n/b@west': [[refused]] });
     expect(outcome).toMatchObject({ type: 'failed', error: { details: { status: 422 } }, candidate: { model: { id: 'n/b' } } });
@@ -189,7 +189,7 @@ describe('the point of no return', () => {
     ['reasoning', { type: 'reasoning-delta' as const, text: 'hm' }],
     ['a refusal', { type: 'refusal-delta' as const, text: 'no' }],
     ['a tool call', { type: 'tool-call-start' as const, index: 0, id: 'c', name: 'f' }],
-  ])('is passed with %s: a failure after it is the end', async (_, part) => {
+  ])('DESIGN 8: the point of no return is passed with %s: a failure after it is the end', async (_, part) => {
     const { outcome, asked } = await run({ 'm/a@east': [[[part], unavailable()]], 'm/a@west': [well] });
     expect(outcome).toMatchObject({ type: 'failed', candidate: { provider: { slug: 'east' } } });
     expect(outcome.type === 'failed' && outcome.partial).not.toBeNull();
@@ -243,7 +243,7 @@ describe('an abort', () => {
     expect(shown).toBe('half');
   });
 
-  it('during a fallback ends the call', async () => {
+  it('DESIGN 8: an abort during a fallback ends the call', async () => {
     const { outcome, asked } = await run({ 'm/a@east': [[unavailable()]], 'm/a@west': [['wait']], 'm/a@north': [well] }, { abortOn: 'm/a@west' });
     expect(outcome.type).toBe('aborted');
     expect(asked).toEqual(['m/a@east', 'm/a@west']);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { readEventsQuery } from './read-events.ts';
 import { listRunsQuery, triggerRequest } from './run.ts';
-import { createSessionRequest, postEventRequest } from './session.ts';
+import { createSessionRequest, patchSessionRequest, postEventRequest } from './session.ts';
 
 const corpus = new URL('../../../tests/corpus/agent/', import.meta.url);
 
@@ -14,6 +14,7 @@ function casesOf(folder: 'valid' | 'invalid', name: string) {
 
 describe.each([
   ['create-session', createSessionRequest],
+  ['patch-session', patchSessionRequest],
   ['post-event', postEventRequest],
   ['read-events', readEventsQuery],
   ['trigger', triggerRequest],

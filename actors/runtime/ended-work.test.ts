@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { noMetrics } from '#shared/telemetry/metrics.ts';
+import { contextBelow } from '#shared/telemetry/trace-context.ts';
+import { CommitPlan, type EndedWork } from './commit-plan.ts';
+import { applyCommand } from './interpret.ts';
+import type { SessionState } from './snapshots.ts';
+import type { Surroundings } from './surroundings.ts';
+import { tellOf } from './tell-of.ts';
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c';
+const PARENT = `00-${TRACE}-b7ad6b7169203331-01`;
+const START_MS = 1_000_000;
+const header = { v: 1 as const, sessionId: 'ses_1', sentAtMs: 0, answerTo: null, traceparent: PARENT };
+const create: CommandOf<'session.create'> = {
+  ...{ ...header, type: 'session.create', commandId: 'cmd-1', customerId: 'cus_1', agentId: 'a', title: null, mode: 'auto' },
+  ...{ metadata: {}, labels: [], allowGreeting: false, bundleHash: 'bundle' },
+};
+const post: CommandOf<'message.post'> = {
+  ...{ ...header, type: 'message.post', commandId: 'cmd-2', source: 'customer', text: 'Hello', metadata: {}, triggersTurn: true },
+  ...{ traceId: TRACE, bundleHash: 'bundle' },
+};
+const reply: CommandOf<'call.completed'> = {
+  ...{ ...header, traceparent: null, type: 'call.completed', commandId: 'trn_new-1', turnId: 'trn_new', callId: 'trn_new-1', text: 'Hi', model: 'm' },
+  ...{ provider: 'p', toolCalls: [], finishReason: 'stop', usage: null },
+};
+
+function surroundingsAt(atMs: number): Surroundings {
+  const nothing = {
+    greetingOf: () => null,
+    runOf: () => null,
+    isSettled: () => false,
+    isSuperseded: () => false,
+    toolsOf: () => null,
+    stagedOf: () => new Map(),
+  };
+  return { ...nothing, atMs, coalesceMs: 0, turnTimeoutMs: 180_000, newId: () => 'new', newTraceId: () => TRACE, chance: () => 0.5 };
+}
+
+/** Applies commands a second apart, each in a commit of its own. */
+function applyAll(commands: readonly SessionCommand[], change: (state: SessionState) => SessionState = (state) => state): CommitPlan[] {
+  let state: SessionState | null = null;
+  return commands.map((command, place) => {
+    const plan = new CommitPlan();
+    applyCommand(plan, 1, state, command, surroundingsAt(START_MS + place * 1_000));
+    state = change(plan.sessions.get('ses_1') as SessionState);
+    return plan;
+  });
+}
+
+describe('a turn in a trace', () => {
+  it('asks for everything below a context that is derived from it', () => {
+    const [, began] = applyAll([create, post]);
+    const [effect] = began?.effects.values() ?? [];
+    expect(effect?.inputs.traceparent).toBe(contextBelow(PARENT, 'trn_new'));
+  });
+
+  it('is told of whole by the commit that ends it', () => {
+    const ended = applyAll([create, post, reply]).map((plan) => plan.after.ended);
+    const told = { partition: 1, kind: 'turn', id: 'trn_new', sessionId: 'ses_1', routineId: null, bundleHash: 'bundle', parent: PARENT };
+    expect(ended).toEqual([[], [], [{ ...told, startedAtMs: START_MS + 1_000, endedAtMs: START_MS + 2_000, outcome: 'completed' }]]);
+  });
+
+  it('that an older program began is told of from its end', () => {
+    const withoutStart = (state: SessionState): SessionState => {
+      if (state.turn === null) return state;
+      const { startedAtMs: _, ...turn } = state.turn;
+      return { ...state, turn };
+    };
+    const [, , plan] = applyAll([create, post, reply], withoutStart);
+    expect(plan?.after.ended).toMatchObject([{ startedAtMs: START_MS + 2_000, endedAtMs: START_MS + 2_000 }]);
+  });
+});
+
+it('what is over is told only of partitions that were really committed', () => {
+  const [, , plan] = applyAll([create, post, reply]);
+  const heard: EndedWork[] = [];
+  const watchers = { log: silentLog, metrics: noMetrics, onEnded: (ended: EndedWork) => void heard.push(ended) };
+  if (plan === undefined) throw new Error('three commands make three plans');
+  tellOf(plan, new Set([2]), watchers);
+  expect(heard).toEqual([]);
+  tellOf(plan, new Set([1]), watchers);
+  expect(heard).toHaveLength(1);
+});

@@ -1,0 +1,26 @@
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
+import type { CommitPlan, EndedWork, Ending } from './commit-plan.ts';
+
+interface Watchers {
+  log: Log;
+  metrics: Metrics;
+  onEnded?(ended: EndedWork): void;
+}
+
+/** Tells those who watch what is stored now, of the partitions that were really committed. */
+export function tellOf({ after, deadLetters }: CommitPlan, held: ReadonlySet<number>, { log, metrics, onEnded }: Watchers): void {
+  for (const { partition, what, fields, end } of after.milestones) {
+    if (!held.has(partition)) continue;
+    log.info(end === null ? fields : { ...fields, outcome: end.outcome, duration_ms: end.durationMs }, what);
+    if (end !== null) countEnd(metrics, end);
+  }
+  for (const ended of after.ended) if (held.has(ended.partition)) onEnded?.(ended);
+  for (const { partition, source } of deadLetters) if (held.has(partition)) metrics.add('deadLetters', { source });
+}
+
+function countEnd(metrics: Metrics, end: Ending): void {
+  if (end.of === 'run') metrics.add('runs', { outcome: end.outcome });
+  else metrics.add('turns', { outcome: end.outcome });
+  metrics.observe(end.of === 'run' ? 'runSeconds' : 'turnSeconds', {}, end.durationMs / 1_000);
+}

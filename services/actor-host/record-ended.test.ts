@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
+import { spanIdOf } from '#shared/telemetry/trace-context.ts';
+import { noTracing } from '#shared/telemetry/tracing.ts';
+import { recordEnded } from './record-ended.ts';
+import { testBundle } from './test-support/commands.ts';
+
+const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+const ended = { partition: 1, id: 'trn_1', sessionId: 'ses_1', bundleHash: 'b', parent: PARENT, startedAtMs: 1_000, endedAtMs: 3_000 };
+const turn = { ...ended, kind: 'turn' as const, routineId: null, outcome: 'completed' };
+
+it('records a turn under the agent’s name, from its beginning to its end, with an id that its effects know', async () => {
+  const tracing = recordingTracing();
+  recordEnded({ tracing, bundleOf: async () => testBundle, log: silentLog })(turn);
+  await expect.poll(() => tracing.spans.length).toBe(1);
+
+  const { manifest } = testBundle.body;
+  expect(tracing.spans[0]).toMatchObject({
+    name: `invoke_agent ${manifest.name}`,
+    parent: PARENT,
+    spanId: spanIdOf('trn_1'),
+    startMs: 1_000,
+    endMs: 3_000,
+    errorType: null,
+  });
+  expect(tracing.spans[0]?.attributes).toMatchObject({ 'gen_ai.agent.id': manifest.id, 'gen_ai.conversation.id': 'ses_1', 'switchyard.turn.id': 'trn_1' });
+});
+
+it('records a run that failed with its code, also when its configuration can not be read', async () => {
+  const tracing = recordingTracing();
+  const bundleOf = () => Promise.reject(new Error('gone'));
+  recordEnded({ tracing, bundleOf, log: silentLog })({ ...ended, id: 'run_1', kind: 'run', routineId: 'triage', outcome: 'timeout' });
+  await expect.poll(() => tracing.spans.length).toBe(1);
+
+  expect(tracing.spans[0]).toMatchObject({ name: 'invoke_agent', spanId: spanIdOf('run_1'), errorType: 'timeout' });
+  expect(tracing.spans[0]?.attributes).toMatchObject({ 'switchyard.run.id': 'run_1', 'switchyard.routine.id': 'triage' });
+});
+
+it('reads nothing when there is no collector', () => {
+  recordEnded({ tracing: noTracing, bundleOf: () => expect.fail('the configuration was read'), log: silentLog })(turn);
+});

@@ -1,0 +1,36 @@
+import type { CommitLoop } from '#actors/runtime/commit-loop.ts';
+import type { Outbox } from '#actors/runtime/outbox.ts';
+import type { Bus } from '#bus/bus.ts';
+import type { Database } from '#shared/storage/database.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
+
+interface Watched {
+  metrics: Metrics;
+  loop: CommitLoop;
+  outbox: Outbox;
+  bus: Bus;
+  database: Database;
+}
+
+/**
+ * What is asked for when somebody looks: sums over what is in memory, and for the log one question to the bus and one look at 64 rows.
+ * @returns stops it
+ */
+export function watchHost({ metrics, loop, outbox, bus, database }: Watched): () => void {
+  const one = (value: number) => [{ labels: {}, value }];
+  const unwatches = [
+    metrics.watch('partitionsOwned', () => one(loop.partitions.length)),
+    metrics.watch('effectsOpen', () => one(outbox.openEffects)),
+    metrics.watch('commandsWaiting', () => one(loop.mailboxes.reduce((sum, { waiting }) => sum + waiting, 0))),
+    metrics.watch('oldestCommandSeconds', () => one(Math.max(0, ...loop.mailboxes.map(({ oldestAgeMs }) => oldestAgeMs)) / 1_000)),
+    metrics.watch('logBehind', async () => {
+      const { rows } = await database.query<{ cursor: number | null }>('select min(cursor) as cursor from parts');
+      // Read last, so that a cursor that moves meanwhile makes the distance too long rather than negative.
+      const { lastSequence } = await bus.commands.state();
+      return one(Math.max(0, lastSequence - (rows[0]?.cursor ?? 0)));
+    }),
+  ];
+  return () => {
+    for (const unwatch of unwatches) unwatch();
+  };
+}

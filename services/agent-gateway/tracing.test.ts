@@ -1,0 +1,109 @@
+import type { FastifyInstance } from 'fastify';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
+import { placeIn, traceIdNamed } from '#shared/telemetry/trace-context.ts';
+import { noTracing } from '#shared/telemetry/tracing.ts';
+import { buildApp } from './app.ts';
+import { bundleWith } from './test-support/bundle.ts';
+import { BEARER, type House, openHouse } from './test-support/house.ts';
+import { until } from './test-support/until.ts';
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c';
+const PARENT = `00-${TRACE}-b7ad6b7169203331-01`;
+
+let house: House;
+const apps: FastifyInstance[] = [];
+beforeAll(async () => {
+  const database = await openPglite({ folder: null });
+  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+}, 60_000);
+afterAll(() => house.close());
+afterEach(async () => {
+  await Promise.all(apps.splice(0).map((app) => app.close()));
+});
+
+function bundle(): Bundle {
+  const { hash, body } = bundleWith({ id: 'triage' });
+  const traces = { deployment_environment: 'production', trace_id_field: 'order', backend: null };
+  return { hash, body: { ...body, manifest: { ...body.manifest, agent_config: { ...body.manifest.agent_config, traces } } } };
+}
+
+function open(tracing = recordingTracing()) {
+  const app = buildApp({ ...house.deps({ bundle: bundle() }), tracing });
+  apps.push(app);
+  return { app, tracing };
+}
+
+const json = { ...BEARER, 'content-type': 'application/json' };
+
+describe('a request', () => {
+  it('is a span under its route, whatever stands in its path, and what it publishes is below it', async () => {
+    const { app, tracing } = open();
+    const created = await app.inject({ method: 'POST', url: '/sessions', headers: { ...BEARER, traceparent: PARENT } });
+    const { id } = created.json();
+    await app.inject({ method: 'GET', url: `/sessions/${id}?token=hush`, headers: BEARER });
+    await app.inject({ method: 'GET', url: '/health', headers: BEARER });
+    await app.inject({ method: 'GET', url: '/nowhere/hush', headers: { authorization: 'Bearer hush' } });
+    await until(() => tracing.spans.length >= 4, 'four spans');
+
+    const [publish, create, read, nowhere] = tracing.spans;
+    expect(tracing.spans.map(({ name }) => name)).toEqual(['publish cmd', 'POST /sessions', 'GET /sessions/:session_id', 'GET']);
+    expect(create).toMatchObject({
+      kind: 'server',
+      parent: PARENT,
+      errorType: null,
+      attributes: { 'http.response.status_code': 201, 'http.route': '/sessions' },
+    });
+    expect(publish).toMatchObject({ kind: 'producer', scope: 'switchyard.messaging', parent: create?.traceparent });
+    expect(house.owner.commands.find((command) => command.sessionId === id)?.traceparent).toBe(publish?.traceparent);
+    expect([read?.parent, nowhere?.parent]).toEqual([null, null]);
+    expect(JSON.stringify(tracing.spans)).not.toContain('hush');
+  });
+});
+
+describe('a run whose input names its trace', () => {
+  const trigger = (app: FastifyInstance, order: unknown) =>
+    app.inject({
+      method: 'POST',
+      url: '/routines/triage/trigger',
+      headers: { ...json, traceparent: PARENT },
+      payload: JSON.stringify({ callback_url: 'https://hooks.example.com/done', input: order === undefined ? {} : { order } }),
+    });
+  const rowOf = async (runId: string) => {
+    const { rows } = await house.database.query<{ trace_id: string; traceparent: string }>('select trace_id, traceparent from runs where id = $1', [runId]);
+    return rows[0];
+  };
+
+  it.each([
+    ['32 hex, which are taken as they are', 'c0ffee00c0ffee00c0ffee00c0ffee77', 'c0ffee00c0ffee00c0ffee00c0ffee77'],
+    ['a text, which is hashed', 'order 4711', traceIdNamed('order 4711')],
+    ['a number', 4711, traceIdNamed('4711')],
+    ['nothing, and then it is the request’s', undefined, TRACE],
+    ['an object, which names nothing', {}, TRACE],
+  ])('has it by %s', async (_, order, traceId) => {
+    const { app, tracing } = open();
+    const reply = await trigger(app, order);
+    expect(reply.statusCode).toBe(202);
+    const row = await rowOf(reply.json().run_id);
+    await until(() => tracing.spans.length >= 2, 'two spans');
+    const publish = tracing.spans.find(({ name }) => name === 'publish cmd');
+    const request = tracing.spans.find(({ kind }) => kind === 'server');
+
+    expect(row).toEqual({ trace_id: traceId, traceparent: publish?.traceparent });
+    expect(placeIn(publish?.traceparent)?.traceId).toBe(traceId);
+    const isNamed = traceId !== TRACE;
+    expect([publish?.parent, publish?.links]).toEqual(isNamed ? [null, [request?.traceparent]] : [request?.traceparent, undefined]);
+    expect(publish?.attributes?.['switchyard.trace_name']).toBe(isNamed ? String(order) : undefined);
+  });
+
+  it('has it without a collector too', async () => {
+    const app = buildApp({ ...house.deps({ bundle: bundle() }), tracing: noTracing });
+    apps.push(app);
+    expect(await rowOf((await trigger(app, 'order 4711')).json().run_id)).toMatchObject({ trace_id: traceIdNamed('order 4711') });
+  });
+});

@@ -1,0 +1,108 @@
+import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { openGuardedPoster } from '#shared/http/guarded-post.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { migrate } from '#shared/storage/migrate.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
+import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
+import { noTracing } from '#shared/telemetry/tracing.ts';
+import { itemSpan } from './item-span.ts';
+import { openHttpDouble } from './test-support/http-double.ts';
+import { openSdkToolServer } from './test-support/tool-server-doubles.ts';
+import { callItem, deliveryItem, WorkHouse } from './test-support/work-house.ts';
+
+const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+const meta = z.looseObject({ params: z.looseObject({ _meta: z.looseObject({ traceparent: z.string() }) }) });
+
+let database: Database;
+let bus: Bus;
+let house: WorkHouse;
+const doubles: { close(): Promise<void> }[] = [];
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  await migrate(database);
+}, 60_000);
+afterAll(() => database.close());
+beforeEach(async () => {
+  bus = await openMemoryBus({ database, clock: systemClock });
+  house = await WorkHouse.open({ database, bus });
+});
+afterEach(async () => {
+  await house.close();
+  await Promise.all(doubles.splice(0).map((double) => double.close()));
+  await bus.close();
+});
+
+async function called(register: (server: McpServer) => void, content: 'off' | 'full' = 'off') {
+  const server = await openSdkToolServer(register);
+  doubles.push(server);
+  const tracing = recordingTracing(content);
+  const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
+  const listHash = await house.toolList([{ name: 'a', repeatable: true }]);
+  await house.start({ kinds: ['tool'] }, { tracing });
+  const item = { ...callItem(bundleHash, listHash, 'shop:a', { arguments: { city: 'Oslo' } }), traceparent: PARENT };
+  await house.publish('tool', item);
+  await house.reportOf('tool.completed', item.effectId);
+  return { span: tracing.spans.find(({ name }) => name.startsWith('execute_tool')), item, server };
+}
+
+describe('the span of a tool call', () => {
+  it('DESIGN 12: a tool call is a span of the turn or run that asked for it, and its server is told to go on below it', async () => {
+    const { span, item, server } = await called((mcp) =>
+      mcp.registerTool('a', { inputSchema: { city: z.string() } }, () => ({ content: [{ type: 'text', text: 'rain' }] })),
+    );
+
+    expect(span).toMatchObject({ name: 'execute_tool shop:a', parent: PARENT, spanId: spanIdOf(`${item.effectId}#1`), links: [], errorType: null });
+    expect(span?.attributes).toMatchObject({ 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': 'shop:a', 'mcp.method.name': 'tools/call' });
+    expect(JSON.stringify(span)).not.toMatch(/Oslo|rain/);
+    const [message] = server.messages('tools/call');
+    expect(meta.parse(message).params._meta.traceparent).toBe(span?.traceparent);
+  });
+
+  it('fails as the tool does, and shows what was said when that is asked for', async () => {
+    const answer = { isError: true, content: [{ type: 'text' as const, text: 'rain' }] };
+    const { span } = await called((mcp) => mcp.registerTool('a', { inputSchema: { city: z.string() } }, () => answer), 'full');
+
+    expect(span?.errorType).toBe('tool_error');
+    expect(span?.attributes?.['gen_ai.tool.call.arguments']).toBe('{"city":"Oslo"}');
+    expect(span?.attributes?.['gen_ai.tool.call.result']).toContain('rain');
+  });
+});
+
+describe('the span of a callback', () => {
+  it('DESIGN 12: each attempt of a callback is a span, linked to the one before, and named in the header that goes out', async () => {
+    const receiver = await openHttpDouble((_, response) => void response.writeHead(503).end());
+    const poster = openGuardedPoster({ rules: { allowHosts: new Set([`127.0.0.1:${receiver.port}`]) } });
+    doubles.push(receiver, poster);
+    const tracing = recordingTracing();
+    await house.start({ kinds: ['delivery'] }, { tracing, poster });
+    const url = `http://127.0.0.1:${receiver.port}/secret-path?token=hush`;
+    const item = deliveryItem(await house.delivery({ url, bundleHash: await house.bundle(), attempts: 1, traceparent: PARENT }), { traceparent: PARENT });
+    await house.publish('delivery', item);
+    await house.reportOf('delivery.reported', item.effectId);
+
+    const [span] = tracing.spans;
+    expect(span).toMatchObject({
+      name: 'POST callback',
+      kind: 'client',
+      parent: PARENT,
+      links: [contextBelow(PARENT, `${item.deliveryId}#1`)],
+      errorType: '503',
+    });
+    expect(span?.attributes).toMatchObject({ 'http.response.status_code': 503, 'server.port': receiver.port, 'http.request.resend_count': 1 });
+    expect(receiver.heard[0]?.headers['traceparent']).toBe(span?.traceparent);
+    expect(JSON.stringify(tracing.spans)).not.toMatch(/secret-path|hush/);
+  });
+});
+
+it('is none without tracing, and none for an item without a context', () => {
+  const trace = { name: 'x', kind: 'client', scope: 'switchyard', attributes: {} } as const;
+  expect(itemSpan(noTracing, trace, { id: 'e', number: 1, mayBeSecond: false, parent: PARENT })).toBeNull();
+  expect(itemSpan(recordingTracing(), trace, { id: 'e', number: 1, mayBeSecond: false, parent: null })).toBeNull();
+});

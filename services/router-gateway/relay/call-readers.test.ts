@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { gatewayLimits } from '../limits.ts';
+import { CallReaders } from './call-readers.ts';
+
+const CALLS = 1_000;
+
+let database: Database;
+let bus: Bus;
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  bus = await openMemoryBus({ database, clock: systemClock });
+}, 60_000);
+
+afterAll(async () => {
+  await bus.close();
+  await database.close();
+});
+
+describe('CallReaders', () => {
+  it('DESIGN 7: a gateway listens once for all calls that it lets in, however many there are', async () => {
+    const subscribe = vi.spyOn(bus.tokens, 'subscribe');
+    const readers = new CallReaders({ bus, origin: 'gone', log: silentLog, limits: gatewayLimits });
+    const taken: string[] = [];
+    const held = Array.from({ length: CALLS }, (_, place) =>
+      readers.hold(`call${place}`, { onFrame: (frame) => taken.push(`${place} ${Buffer.from(frame)}`), onBeat: () => {}, onLoss: () => {}, onEnd: () => {} }),
+    );
+    for (const place of [0, CALLS - 1]) bus.tokens.publish(`tok.gone.call${place}`, Buffer.from('frame'));
+
+    await expect.poll(() => taken).toEqual(['0 frame', `${CALLS - 1} frame`]);
+    expect(subscribe.mock.calls.map(([pattern]) => pattern)).toEqual(['tok.gone.*']);
+    for (const { release } of held) release('over');
+    await readers.stop();
+  });
+});

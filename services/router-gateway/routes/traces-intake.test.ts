@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { startRouterGateway } from '../service.ts';
+import { environment, HOUSE_SECRET, KEY, recordingLog, testConfig } from '../test-support/harness.ts';
+import { openTraceForwarder } from '../trace-forwarder.ts';
+
+const MIB = 1_024 * 1_024;
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
+
+let database: Database;
+let bus: Bus;
+let collector: Awaited<ReturnType<typeof openCollector>>;
+const opened: { stop(): Promise<void> }[] = [];
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  bus = await openMemoryBus({ database, clock: systemClock });
+}, 60_000);
+beforeEach(async () => {
+  collector = await openCollector();
+});
+afterEach(async () => {
+  collector.answer(200);
+  await Promise.all(opened.splice(0).map((one) => one.stop()));
+  await collector.close();
+});
+afterAll(async () => {
+  await bus.close();
+  await database.close();
+});
+
+/** A collector that keeps what it gets, and holds its answers back for as long as it is told to. */
+async function openCollector() {
+  const heard: { url: string; headers: IncomingHttpHeaders; body: Buffer }[] = [];
+  const held: (() => void)[] = [];
+  let answer: number | 'hold' = 200;
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      heard.push({ url: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks) });
+      if (answer === 'hold') held.push(() => response.end());
+      else response.writeHead(answer).end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    heard,
+    answer: (next: number | 'hold') => {
+      answer = next;
+      if (next !== 'hold') for (const release of held.splice(0)) release();
+    },
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function gateway(endpoint: string | null, log = recordingLog()): Promise<string> {
+  const tracing = { endpoint, tracesEndpoint: null, headers: { authorization: 'Basic c2VjcmV0' }, serviceName: null, sampleRatio: 1, content: 'off' as const };
+  const config = { host: '127.0.0.1', port: 0, drainTimeoutMs: 0, tracing };
+  const started = await startRouterGateway({ config, routerConfig: testConfig, environment, houseSecret: HOUSE_SECRET, bus, log, clock: systemClock });
+  opened.push(started);
+  return `${started.url}/api/v1/otel/v1/traces`;
+}
+
+function send(url: string, body: Buffer | string, headers: Record<string, string> = {}): Promise<Response> {
+  const all = { authorization: `Bearer ${KEY}`, 'content-type': 'application/x-protobuf', ...headers };
+  return fetch(url, { method: 'POST', body, headers: all });
+}
+
+describe('what is sent to the intake of traces', () => {
+  it('is refused without a key of the router, too large, in another form, or in a circle', async () => {
+    const url = await gateway(collector.url);
+
+    expect((await send(url, 'x', { authorization: 'Bearer wrong' })).status).toBe(401);
+    expect((await send(url, Buffer.alloc(4 * MIB + 1))).status).toBe(413);
+    expect((await send(url, 'x', { 'content-type': 'text/plain' })).status).toBe(415);
+    expect((await send(url, 'x', { 'content-encoding': 'br' })).status).toBe(415);
+    expect((await send(url, 'x', { 'x-switchyard-forwarded': '1' })).status).toBe(400);
+    expect(collector.heard).toEqual([]);
+  });
+
+  it('DESIGN 12: traces of clients are handed on to the collector byte for byte, with its credential in the place of the client’s', async () => {
+    const url = await gateway(collector.url);
+    const bytes = randomBytes(300_000);
+    const zipped = gzipSync('some spans');
+    const first = await send(url, bytes);
+    expect([first.status, first.headers.get('content-type'), await first.text()]).toEqual([200, 'application/x-protobuf', '']);
+    await eventually(() => collector.heard.length).toBe(1);
+    const second = await send(url, zipped, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+    expect([second.status, await second.json()]).toEqual([200, {}]);
+    await eventually(() => collector.heard.length).toBe(2);
+
+    expect(collector.heard.map(({ body }) => body)).toEqual([bytes, zipped]);
+    expect(collector.heard.map(({ url: path, headers }) => [path, headers.authorization, headers['content-type'], headers['content-encoding']])).toEqual([
+      ['/v1/traces', 'Basic c2VjcmV0', 'application/x-protobuf', undefined],
+      ['/v1/traces', 'Basic c2VjcmV0', 'application/json', 'gzip'],
+    ]);
+  });
+
+  it('is taken without a collector too, with a warning that exporters log and do not repeat', async () => {
+    const url = await gateway(null);
+    const asJson = await send(url, '{}', { 'content-type': 'application/json' });
+    const asProtobuf = await send(url, 'x');
+
+    expect([asJson.status, await asJson.json()]).toEqual([200, { partialSuccess: { errorMessage: expect.stringContaining('not kept') } }]);
+    const bytes = Buffer.from(await asProtobuf.arrayBuffer());
+    expect([bytes[0], bytes[1], bytes[2], bytes[3]]).toEqual([0x0a, bytes.length - 2, 0x12, bytes.length - 4]);
+    expect(bytes.toString('utf8')).toContain('not kept');
+  });
+
+  it('is sent again while the collector says later, and given up, and told, when it says no', async () => {
+    const log = recordingLog();
+    const url = await gateway(collector.url, log);
+    collector.answer(503);
+    await send(url, 'later');
+    await eventually(() => collector.heard.length).toBe(1);
+    collector.answer(200);
+    await eventually(() => collector.heard.length).toBe(2);
+    collector.answer(400);
+    await send(url, 'no');
+    await eventually(() => log.lines.filter(({ message }) => message.includes('could not be handed on')).length).toBe(1);
+
+    expect(collector.heard.map(({ body }) => body.toString())).toEqual(['later', 'later', 'no']);
+  });
+
+  it('DESIGN 12: traces never pile up behind a collector that does not keep up: what is beyond the queue is refused', async () => {
+    const forwarder = openTraceForwarder({ url: `${collector.url}/v1/traces`, headers: {}, log: silentLog, maxWaitingBytes: 2 * MIB });
+    opened.push(forwarder);
+    const batch = { body: Buffer.alloc(MIB), contentType: 'application/x-protobuf', contentEncoding: null };
+    collector.answer('hold');
+
+    expect([forwarder.take(batch), forwarder.take(batch), forwarder.take(batch)]).toEqual([true, true, false]);
+    await eventually(() => collector.heard.length).toBe(2);
+    collector.answer(200);
+    await eventually(() => forwarder.take(batch)).toBe(true);
+  });
+
+  it('is let go at a stop when the collector does not answer', async () => {
+    const forwarder = openTraceForwarder({ url: `${collector.url}/v1/traces`, headers: {}, log: silentLog });
+    collector.answer('hold');
+    forwarder.take({ body: Buffer.from('x'), contentType: 'application/x-protobuf', contentEncoding: null });
+    await eventually(() => collector.heard.length).toBe(1);
+    const beganAtMs = performance.now();
+    await forwarder.stop();
+
+    expect(performance.now() - beganAtMs).toBeLessThan(4_000);
+    expect(forwarder.take({ body: Buffer.from('x'), contentType: 'application/x-protobuf', contentEncoding: null })).toBe(false);
+  });
+});

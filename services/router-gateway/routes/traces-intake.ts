@@ -1,0 +1,71 @@
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Admission, AdmittedCall } from '../admission.ts';
+import { countedBody } from '../counted-body.ts';
+import type { GatewayLimits } from '../limits.ts';
+import { FORWARDED, type TraceForwarder } from '../trace-forwarder.ts';
+
+const PROTOBUF = 'application/x-protobuf';
+const JSON_TYPE = 'application/json';
+const ENCODINGS = ['gzip', 'identity'];
+/** Shorter than 120 bytes: the encoding below has one byte for its length. */
+const NOT_KEPT = 'no collector is configured here: traces are taken and not kept';
+
+export interface TracesIntakeDeps {
+  admission: Admission;
+  limits: GatewayLimits;
+  /** Null: there is no collector. */
+  forwarder: TraceForwarder | null;
+}
+
+/**
+ * POST /otel/v1/traces: OTLP over HTTP, protobuf or JSON, gzip allowed, handed on unread. 200 means that it is on its way, 503 that there is
+ * no room and the client should come back. Without a collector it is 200 too, with a warning in the answer: to exporters a 5xx means "keep it
+ * and try again", and every one of them would do so for ever, while a partial success is logged at their side and repeated by nobody.
+ */
+export function tracesIntake({ admission, limits, forwarder }: TracesIntakeDeps): FastifyPluginAsync {
+  return async (app) => {
+    const admitted = new WeakMap<FastifyRequest, AdmittedCall>();
+    app.addHook('onRequest', async (request, reply) => {
+      const announced = Number(request.headers['content-length'] ?? 0);
+      const call = admission.enter(Math.min(announced, limits.tracesBytes));
+      admitted.set(request, call);
+      reply.raw.once('close', call.leave);
+    });
+    app.addHook('preParsing', async (request, _, payload) => {
+      const call = admitted.get(request);
+      return call === undefined ? payload : countedBody(payload, call);
+    });
+    app.removeAllContentTypeParsers();
+    app.addContentTypeParser([PROTOBUF, JSON_TYPE], { parseAs: 'buffer' }, async (_: FastifyRequest, body: Buffer) => body);
+
+    app.post('/otel/v1/traces', { bodyLimit: limits.tracesBytes }, async (request, reply) => {
+      const { headers, body } = request;
+      if (!Buffer.isBuffer(body)) throw new SwitchyardError('request.invalid', 'There are no traces in the body');
+      if (headers[FORWARDED] !== undefined)
+        throw new SwitchyardError('request.invalid', 'This gateway is its own collector: OTEL_EXPORTER_OTLP_ENDPOINT leads back to it');
+      const contentEncoding = headers['content-encoding'] ?? null;
+      if (contentEncoding !== null && !ENCODINGS.includes(contentEncoding)) {
+        throw new SwitchyardError('request.unsupported_media', 'The body has an encoding other than gzip');
+      }
+      const contentType = headers['content-type']?.startsWith(JSON_TYPE) === true ? JSON_TYPE : PROTOBUF;
+      if (forwarder !== null && !forwarder.take({ body, contentType, contentEncoding })) {
+        throw new SwitchyardError('service.overloaded', 'The collector does not keep up', { details: { retryAfterMs: limits.retryAfterMs } });
+      }
+      return answer(reply, contentType, forwarder === null ? NOT_KEPT : null);
+    });
+  };
+}
+
+/** ExportTraceServiceResponse, in the form that was sent. Empty when all is well. */
+function answer(reply: FastifyReply, contentType: string, warning: string | null): FastifyReply {
+  reply.code(200).type(contentType);
+  if (contentType === JSON_TYPE) return reply.serializer(JSON.stringify).send(warning === null ? {} : { partialSuccess: { errorMessage: warning } });
+  return reply.send(warning === null ? Buffer.alloc(0) : partialSuccess(warning));
+}
+
+/** Field 1, the partial success, which has the message as its field 2. */
+function partialSuccess(message: string): Buffer {
+  const text = Buffer.from(message, 'utf8');
+  return Buffer.concat([Buffer.from([0x0a, text.byteLength + 2, 0x12, text.byteLength]), text]);
+}

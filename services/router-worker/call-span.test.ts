@@ -1,0 +1,134 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import type { RouterCall } from '#bus/messages/router.ts';
+import { systemClock } from '#shared/clock.ts';
+import { routerConfig } from '#shared/config/router-config.ts';
+import { ulid } from '#shared/ids.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { migrate } from '#shared/storage/migrate.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
+import { contextBelow, placeIn, spanIdOf } from '#shared/telemetry/trace-context.ts';
+import type { ContentCapture } from '#shared/telemetry/tracing.ts';
+import { callSpan, upstreamsOf } from './call-span.ts';
+import { startRouterWorker } from './service.ts';
+
+const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+const WAIT = { timeout: 10_000 };
+const config = routerConfig.parse({
+  providers: [
+    { slug: 'broken', kind: 'openai-compatible', base_url: 'http://127.0.0.1:1/secret-path?key=hush' },
+    { slug: 'house', kind: 'scripted' },
+  ],
+  models: [
+    {
+      id: 'scripted/assistant',
+      endpoints: [
+        { provider: 'broken', upstream_model: 'primary' },
+        { provider: 'house', upstream_model: 'spare' },
+      ],
+    },
+  ],
+  keys: [{ id: 'k', key: '${KEY}' }],
+});
+
+let database: Database;
+let bus: Bus;
+let worker: { stop(): Promise<void> } | null = null;
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  await migrate(database);
+  bus = await openMemoryBus({ database, clock: systemClock });
+}, 60_000);
+afterEach(async () => {
+  await worker?.stop();
+  worker = null;
+});
+afterAll(async () => {
+  await bus.close();
+  await database.close();
+});
+
+function callOf(text: string, fields: Partial<RouterCall> = {}): RouterCall {
+  const nowMs = systemClock.nowMs();
+  const call = { v: 1, callId: `gen-gw-${ulid()}`, origin: 'gw', want: 'body', deadlineAtMs: nowMs + 30_000, createdAtMs: nowMs } as const;
+  const request = { model: 'scripted/assistant', temperature: 0, messages: [{ role: 'user' as const, content: text }] };
+  return { ...call, detached: false, republished: false, keyId: 'k', traceparent: PARENT, maxTokens: null, request, reply: null, ...fields };
+}
+
+/** Makes the call and gives its spans, the call's own last. */
+async function spansOf(call: RouterCall, content: ContentCapture = 'off') {
+  const tracing = recordingTracing(content);
+  worker = await startRouterWorker({ config, environment: {}, bus, database, log: silentLog, clock: systemClock, tracing });
+  await bus.work.publish('router.call', call.callId, JSON.stringify(call));
+  await vi.waitFor(() => expect(tracing.spans.at(-1)?.name).toMatch(/^chat/), WAIT);
+  return tracing.spans;
+}
+
+describe('the spans of a call', () => {
+  it('DESIGN 12: a call has a span, and each try at an upstream one below it, with its host and what came of it', async () => {
+    const call = callOf('Hello!');
+    const spans = await spansOf(call);
+
+    const chat = spans.at(-1);
+    expect(spans.map(({ name, errorType }) => [name, errorType])).toEqual([
+      ['upstream broken', 'router.provider_unavailable'],
+      ['upstream house', null],
+      ['chat scripted/assistant', null],
+    ]);
+    expect(chat).toMatchObject({ kind: 'client', scope: 'switchyard.gen_ai', parent: PARENT, spanId: spanIdOf(`${call.callId}#1`), links: [] });
+    expect(chat?.attributes).toMatchObject({
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': 'house',
+      'gen_ai.request.model': 'scripted/assistant',
+      'gen_ai.request.temperature': 0,
+      'gen_ai.response.finish_reasons': ['stop'],
+      'gen_ai.response.time_to_first_chunk': expect.any(Number),
+      'switchyard.attempts': 2,
+    });
+    expect(spans.slice(0, 2).map(({ parent }) => parent)).toEqual([chat?.traceparent, chat?.traceparent]);
+    expect(spans[0]?.attributes).toMatchObject({ 'server.address': '127.0.0.1', 'server.port': 1, 'switchyard.upstream_model': 'primary' });
+    expect(JSON.stringify(spans)).not.toMatch(/Hello|secret-path|hush/);
+  });
+
+  it('fail with the code of the failure', async () => {
+    const spans = await spansOf(callOf('!fail 500', { request: { model: 'nobody/knows', messages: [{ role: 'user', content: 'x' }] } }));
+    expect(spans.map(({ name, errorType }) => [name, errorType])).toEqual([['chat nobody/knows', 'router.model_unknown']]);
+  });
+
+  it('show who said how much when content is redacted, and what when it is not', async () => {
+    const redacted = (await spansOf(callOf('Hello!'), 'redacted')).at(-1)?.attributes;
+    await worker?.stop();
+    const full = (await spansOf(callOf('Look at https://u:hush@host'), 'full')).at(-1)?.attributes;
+
+    expect(JSON.parse(String(redacted?.['gen_ai.input.messages']))).toEqual([{ role: 'user', parts: [{ type: 'text', content: '[6 characters]' }] }]);
+    expect(redacted?.['gen_ai.output.messages']).toMatch(/^\[\{"role":"assistant","parts":\[\{"type":"text","content":"\[\d+ characters\]"\}\]\}\]$/);
+    expect(full?.['gen_ai.input.messages']).toContain('Look at https://[redacted]@host');
+  });
+});
+
+describe('a later delivery of a call', () => {
+  const link = (delivery: number, mayBeSecond: boolean) => {
+    const tracing = recordingTracing();
+    callSpan(tracing, upstreamsOf(config), { call: callOf('x', { callId: 'gen-1' }), delivery, mayBeSecond }).end(null);
+    return tracing.spans[0];
+  };
+
+  it('DESIGN 12: a redelivery is a span of its own, in the same trace, linked to the delivery before', () => {
+    const second = link(2, true);
+    expect(second?.links).toEqual([contextBelow(PARENT, 'gen-1#1')]);
+    expect(second?.spanId).toBe(spanIdOf('gen-1#2'));
+    expect(placeIn(second?.traceparent)?.traceId).toBe(placeIn(PARENT)?.traceId);
+    expect(link(3, true)?.links).toEqual([contextBelow(PARENT, 'gen-1#2')]);
+  });
+
+  it('that comes as the first of an item published again does not take the first one’s id', () => {
+    const again = link(1, true);
+    expect(again?.links).toEqual([contextBelow(PARENT, 'gen-1#1')]);
+    expect(again?.spanId).toBeUndefined();
+    expect(link(1, false)?.links).toEqual([]);
+  });
+});

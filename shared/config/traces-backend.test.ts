@@ -1,0 +1,41 @@
+import { expect, it } from 'vitest';
+import { manifest } from '../contracts/manifest/manifest.ts';
+import { tracesOf } from './traces-backend.ts';
+
+const KEY = '$' + '{TRACES_KEY}';
+
+function bodyWith(traces: object | undefined) {
+  const secret = '$' + '{SECRET}';
+  const parsed = manifest.parse({
+    id: 'agent-1',
+    name: 'Agent',
+    version: '1',
+    agent_config: {
+      runtime: { api_key: secret },
+      platform: { public_key: secret, secret_key: secret },
+      llms: { default: 'a/b', api_key: secret },
+      context: { system_prompt: { id: 'prompt', version: 1 }, language: 'match_user' },
+      ...(traces === undefined ? {} : { traces }),
+    },
+  });
+  return { manifest: parsed, documents: { prompts: [], routines: [], policies: [], glossaries: [], macros: [], variable_sets: [] } };
+}
+
+it.each([
+  [undefined, null],
+  [{}, 'production'],
+  [{ deployment_environment: 'staging', backend: {} }, 'staging'],
+])('a manifest without a backend names none: %j', (traces, deploymentEnvironment) => {
+  expect(tracesOf(bodyWith(traces), {})).toEqual({ backend: null, deploymentEnvironment });
+});
+
+it.each([
+  [{}, { TRACES_KEY: 'k' }, null],
+  [{ api_key: KEY }, { TRACES_KEY: 'k:1' }, 'Bearer k:1'],
+  [{ api_key: KEY, api_key_scheme: 'basic' }, { TRACES_KEY: 'pk:sk' }, `Basic ${Buffer.from('pk:sk').toString('base64')}`],
+  [{ api_key: KEY, api_key_scheme: 'basic' }, { TRACES_KEY: 'cGs6c2s=' }, 'Basic cGs6c2s='],
+  [{ api_key: KEY }, {}, null],
+])('a backend is sent its key as its scheme says: %j %j', (fields, environment, authorization) => {
+  const { backend } = tracesOf(bodyWith({ backend: { url: 'https://traces.example', ...fields } }), environment);
+  expect(backend).toEqual({ url: 'https://traces.example', authorization });
+});

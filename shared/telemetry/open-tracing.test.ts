@@ -1,0 +1,168 @@
+import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { TracingConfig } from '../config/tracing-settings.ts';
+import { silentLog } from './log.ts';
+import { openTracing, tracesUrlOf, tracingTo } from './open-tracing.ts';
+import { placeIn, spanIdOf } from './trace-context.ts';
+import { noTracing, type Tracing } from './tracing.ts';
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c';
+const PARENT = `00-${TRACE}-b7ad6b7169203331-01`;
+const UNSAMPLED = `00-${TRACE}-b7ad6b7169203331-00`;
+const config: TracingConfig = { endpoint: null, tracesEndpoint: null, headers: {}, serviceName: null, sampleRatio: 1, content: 'off' };
+
+const opened: Tracing[] = [];
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((tracing) => tracing.stop()));
+});
+
+/** @param take what the collector makes of a batch: 0 taken, 1 refused, null it never answers */
+async function open(take: () => 0 | 1 | null = () => 0, changes: Partial<TracingConfig> = {}, onDrop?: (count: number) => void) {
+  const spans: ReadableSpan[] = [];
+  const exporter: SpanExporter = {
+    export(batch, done) {
+      const code = take();
+      if (code === 0) spans.push(...batch);
+      if (code !== null) done({ code });
+    },
+    shutdown: async () => {},
+  };
+  const options = { config: { ...config, ...changes }, service: 'test', deploymentEnvironment: 'staging', log: silentLog, ...(onDrop && { onDrop }) };
+  const tracing = await tracingTo(exporter, options);
+  opened.push(tracing);
+  return { tracing, spans };
+}
+
+describe('a span', () => {
+  it('stands below its parent, in the same trace, with its attributes, its links and how it failed', async () => {
+    const { tracing, spans } = await open();
+    const span = tracing.begin('work', {
+      kind: 'client',
+      parent: PARENT,
+      links: [UNSAMPLED, 'nonsense'],
+      attributes: { one: 1, none: undefined },
+      startMs: 1_500,
+    });
+    span.set({ two: ['a', 'b'] });
+    span.end('router.timeout');
+    span.end();
+    await tracing.stop();
+
+    const place = placeIn(span.traceparent);
+    expect(place).toMatchObject({ traceId: TRACE, isSampled: true });
+    expect(spans).toHaveLength(1);
+    expect(spans[0]).toMatchObject({
+      name: 'work',
+      kind: 2,
+      parentSpanContext: { traceId: TRACE, spanId: 'b7ad6b7169203331' },
+      startTime: [1, 500_000_000],
+      attributes: { one: 1, two: ['a', 'b'], 'error.type': 'router.timeout' },
+      links: [{ context: { spanId: 'b7ad6b7169203331' } }],
+      status: { code: 2 },
+    });
+    expect(spans[0]?.attributes).not.toHaveProperty('none');
+    expect(spans[0]?.spanContext()).toMatchObject({ spanId: place?.spanId, traceId: TRACE });
+    expect(spans[0]?.resource.attributes).toMatchObject({ 'service.name': 'test', 'deployment.environment.name': 'staging' });
+  });
+
+  it('DESIGN 12: what outlives a process is recorded whole by whoever ends it, under an id that all can derive', async () => {
+    const { tracing, spans } = await open();
+    tracing.record({ name: 'invoke_agent', kind: 'internal', parent: PARENT, spanId: spanIdOf('trn_1'), startMs: 1_000, endMs: 3_250 });
+    await tracing.stop();
+
+    expect(spans[0]).toMatchObject({ startTime: [1, 0], endTime: [3, 250_000_000], duration: [2, 250_000_000] });
+    expect(spans[0]?.spanContext().spanId).toBe(spanIdOf('trn_1'));
+  });
+
+  it('shows no more of a text than it needs', async () => {
+    const { tracing, spans } = await open();
+    const long = 'x'.repeat(100_000);
+    tracing.begin(long, { kind: 'internal', parent: null, attributes: { 'gen_ai.request.model': long, 'gen_ai.input.messages': long } }).end();
+    await tracing.stop();
+
+    expect(spans[0]?.name).toHaveLength(256);
+    expect(String(spans[0]?.attributes['gen_ai.request.model'])).toHaveLength(256);
+    expect(String(spans[0]?.attributes['gen_ai.input.messages'])).toHaveLength(32 * 1_024);
+  });
+});
+
+describe('sampling', () => {
+  it('follows the parent, and hands on what is not recorded', async () => {
+    const { tracing, spans } = await open();
+    const span = tracing.begin('work', { kind: 'internal', parent: UNSAMPLED });
+    span.end();
+    tracing.record({ name: 'work', kind: 'internal', parent: UNSAMPLED, startMs: 0, endMs: 1 });
+    await tracing.stop();
+
+    expect(span.traceparent).toBe(UNSAMPLED);
+    expect(spans).toEqual([]);
+  });
+
+  it('chooses among the traces that begin here by the ratio, the same ones everywhere', async () => {
+    const { tracing, spans } = await open(() => 0, { sampleRatio: 0.5 });
+    const begun = Array.from({ length: 400 }, () => tracing.begin('work', { kind: 'internal', parent: null }));
+    for (const span of begun) span.end();
+    const sampled = begun.filter((span) => placeIn(span.traceparent)?.isSampled === true);
+    const again = sampled.map((span) => tracing.begin('again', { kind: 'internal', parent: null, traceId: placeIn(span.traceparent)?.traceId ?? '' }));
+    await tracing.stop();
+
+    expect(sampled.length).toBeGreaterThan(120);
+    expect(sampled.length).toBeLessThan(280);
+    expect(again.every((span) => placeIn(span.traceparent)?.isSampled)).toBe(true);
+    expect(spans).toHaveLength(sampled.length);
+  });
+});
+
+describe('what can not be sent', () => {
+  it('DESIGN 12: telemetry never blocks: past the bound of its queue spans are dropped and counted', async () => {
+    let told = 0;
+    const { tracing } = await open(
+      () => null,
+      {},
+      (count) => {
+        told += count;
+      },
+    );
+    for (let index = 0; index < 10_000; index += 1) tracing.begin('work', { kind: 'internal', parent: PARENT }).end();
+
+    expect(tracing.dropped).toBe(10_000 - 8_192);
+    expect(told).toBe(tracing.dropped);
+    const beganAtMs = performance.now();
+    await tracing.stop();
+    expect(performance.now() - beganAtMs).toBeLessThan(3_500);
+  });
+
+  it('counts what the collector refuses', async () => {
+    const { tracing } = await open(() => 1);
+    for (let index = 0; index < 3; index += 1) tracing.begin('work', { kind: 'internal', parent: PARENT }).end();
+    await tracing.stop();
+
+    expect(tracing.dropped).toBe(3);
+    tracing.begin('late', { kind: 'internal', parent: PARENT }).end();
+    expect(tracing.dropped).toBe(3);
+  });
+});
+
+describe('where spans go', () => {
+  const backend = { url: 'https://traces.example/base/', authorization: 'Bearer x' };
+
+  it('is nowhere unless it is said', async () => {
+    expect(await openTracing({ config, service: 'test', log: silentLog })).toBe(noTracing);
+  });
+
+  it.each([
+    [{}, 'https://traces.example/base/v1/traces'],
+    [{ endpoint: 'http://collector:4318' }, 'http://collector:4318/v1/traces'],
+    [{ endpoint: 'http://collector:4318', tracesEndpoint: 'http://other/in' }, 'http://other/in'],
+  ])('is what the environment says before what the manifest does: %j', (changes, url) => {
+    expect(tracesUrlOf({ ...config, ...changes }, backend)).toBe(url);
+  });
+});
+
+describe('without a collector', () => {
+  it('every context is handed on as it came, and a trace that has a name has it all the same', () => {
+    expect(noTracing.begin('work', { kind: 'internal', parent: PARENT }).traceparent).toBe(PARENT);
+    expect(placeIn(noTracing.begin('work', { kind: 'internal', parent: null, traceId: TRACE }).traceparent)?.traceId).toBe(TRACE);
+    expect(placeIn(noTracing.begin('work', { kind: 'internal', parent: null }).traceparent)).not.toBeNull();
+  });
+});
