@@ -10,6 +10,7 @@ describe('the settings of tracing', () => {
     { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'ftp://collector' },
     { OTEL_EXPORTER_OTLP_HEADERS: 'no pair' },
     { OTEL_EXPORTER_OTLP_HEADERS: 'a=%zz' },
+    { OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20key%0A' },
     { OTEL_TRACES_SAMPLER_ARG: '2' },
     { TRACE_CONTENT: 'all' },
   ])('are refused by name: %j', (environment) => {

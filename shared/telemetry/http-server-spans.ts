@@ -6,6 +6,9 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 /** Probes are too many to be news, and spans of the taking in of spans would never come to an end. */
 const UNTRACED = /^\/health(?:\/|$)|\/otel\//;
 
+/** What long-polls answer when their time is over. */
+const NOTHING_NEW = 504;
+
 const spans = new WeakMap<FastifyRequest, Span>();
 
 /**
@@ -39,8 +42,8 @@ export function traceIdOfRequest(request: FastifyRequest): string | null {
   return typeof context === 'string' ? traceIdIn(context) : null;
 }
 
-/** The caller's mistakes are not errors of ours. */
+/** The caller's mistakes are not errors of ours, and neither is a long-poll that found nothing. */
 function endOf(span: Span, { raw }: FastifyReply): void {
   span.set({ 'http.response.status_code': raw.headersSent ? raw.statusCode : undefined, 'switchyard.cancelled': raw.writableFinished ? undefined : true });
-  span.end(raw.statusCode >= 500 ? String(raw.statusCode) : null);
+  span.end(raw.statusCode >= 500 && raw.statusCode !== NOTHING_NEW ? String(raw.statusCode) : null);
 }

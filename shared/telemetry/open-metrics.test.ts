@@ -59,6 +59,22 @@ describe('the numbers of a process', () => {
     expect(seriesOf(text, `${metricTable.commitCommands.name}_sum`)).toEqual(['3']);
   });
 
+  it('are left as they are by what is no number: whoever counts is never hurt by it', async () => {
+    const metrics = openMetrics();
+    for (const count of [Number.NaN, Number.POSITIVE_INFINITY]) {
+      metrics.add('tokens', { provider: 'p', kind: 'prompt' }, count);
+      metrics.observe('commitCommands', {}, count);
+      metrics.move('streamsOpen', { kind: 'router_stream' }, count);
+    }
+    metrics.watch('effectsOpen', () => [{ labels: {}, value: Number.NaN }]);
+    metrics.watch('partitionsOwned', () => [{ labels: {}, value: 64 }]);
+    const text = await metrics.text();
+
+    expect(seriesOf(text, metricTable.tokens.name)).toEqual([]);
+    expect(seriesOf(text, `${metricTable.commitCommands.name}_count`)).toEqual(['0']);
+    expect(seriesOf(text, metricTable.partitionsOwned.name)).toEqual(['64']);
+  });
+
   it('are there from the start where all their labels are known, so that the first of them is seen as a rise', async () => {
     const text = await openMetrics().text();
 

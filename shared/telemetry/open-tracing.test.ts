@@ -19,8 +19,10 @@ afterEach(async () => {
 /** @param take what the collector makes of a batch: 0 taken, 1 refused, null it never answers */
 async function open(take: () => 0 | 1 | null = () => 0, changes: Partial<TracingConfig> = {}, onDrop?: (count: number) => void) {
   const spans: ReadableSpan[] = [];
+  const batches: number[] = [];
   const exporter: SpanExporter = {
     export(batch, done) {
+      batches.push(batch.length);
       const code = take();
       if (code === 0) spans.push(...batch);
       if (code !== null) done({ code });
@@ -30,7 +32,7 @@ async function open(take: () => 0 | 1 | null = () => 0, changes: Partial<Tracing
   const options = { config: { ...config, ...changes }, service: 'test', deploymentEnvironment: 'staging', log: silentLog, ...(onDrop && { onDrop }) };
   const tracing = await tracingTo(exporter, options);
   opened.push(tracing);
-  return { tracing, spans };
+  return { tracing, spans, batches };
 }
 
 describe('a span', () => {
@@ -130,6 +132,33 @@ describe('what can not be sent', () => {
     const beganAtMs = performance.now();
     await tracing.stop();
     expect(performance.now() - beganAtMs).toBeLessThan(3_500);
+  });
+
+  it('takes its place no longer than it is tried, also when the exporter breaks over it', async () => {
+    let isBroken = true;
+    const { tracing, spans } = await open(() => {
+      if (isBroken) throw new RangeError('a number that is none');
+      return 0;
+    });
+    for (let index = 0; index < 8_192; index += 1) tracing.begin('work', { kind: 'internal', parent: PARENT }).end();
+    await expect.poll(() => tracing.dropped, { timeout: 5_000, interval: 5 }).toBe(8_192);
+    isBroken = false;
+    tracing.begin('next', { kind: 'internal', parent: PARENT }).end();
+    await tracing.stop();
+
+    expect(spans.map(({ name }) => name)).toEqual(['next']);
+    expect(tracing.dropped).toBe(8_192);
+  });
+
+  it('DESIGN 13: what waits is bounded in memory too when it shows what was said, and goes in batches that collectors take', async () => {
+    const { tracing, batches } = await open(() => null, { content: 'full' });
+    const attributes = { 'gen_ai.input.messages': 'x'.repeat(100_000), 'gen_ai.output.messages': 'y'.repeat(100_000) };
+    for (let index = 0; index < 1_000; index += 1) tracing.begin('chat', { kind: 'client', parent: PARENT, attributes }).end();
+
+    expect(tracing.dropped).toBeGreaterThan(400);
+    expect(tracing.dropped).toBeLessThan(600);
+    await tracing.stop();
+    expect(Math.max(...batches)).toBeLessThanOrEqual(32);
   });
 
   it('counts what the collector refuses', async () => {
