@@ -97,7 +97,7 @@ class Application {
       case 'session.patch':
         return { type: command.type, command, problem: record === null ? null : patchProblem(record, command) };
       case 'session.delete':
-        return { type: command.type };
+        return { type: command.type, unlessBusy: command.unlessBusy ?? false };
       case 'message.post': {
         const { atMs, coalesceMs } = surroundings;
         return { type: command.type, command, atMs, coalesceMs, newTurnId: `trn_${surroundings.newId()}` };

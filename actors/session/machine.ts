@@ -44,6 +44,7 @@ export const sessionMachine = setup({
     isKnownRun: ({ context, event }) => event.type === 'run.start' && (context.runId === event.runId || context.queue.includes(event.runId)),
     isOwnRun: ({ event }) => event.type === 'run.start' && event.ephemeral,
     isGreeted: ({ event }) => event.type === 'session.create' && event.command.allowGreeting && event.greeting !== null,
+    mayInterrupt: ({ event }) => event.type === 'session.delete' && !event.unlessBusy,
     fits: ({ event }) => event.type === 'session.patch' && event.problem === null,
     isCrowded: ({ context }) => context.queue.length >= MAX_WAITING_RUNS,
     hasWaitingRun: ({ context }) => context.queue.length > 0,
@@ -129,6 +130,7 @@ export const sessionMachine = setup({
         'session.create': { actions: alreadyThere() },
         'session.patch': [{ guard: 'fits', actions: [takeMode(), change(), answerSession()] }, { actions: misfit() }],
         'session.delete': {
+          guard: 'mayInterrupt',
           target: 'deleted',
           actions: [{ type: 'tellTurn', params: { event: { type: 'turn.cancel' } } }, failWaiting(), erase(), answerNothing()],
         },
@@ -172,6 +174,7 @@ export const sessionMachine = setup({
         'session.create': { actions: alreadyThere() },
         'session.patch': [{ guard: 'fits', actions: [takeMode(), change(), answerSession()] }, { actions: misfit() }],
         'session.delete': {
+          guard: 'mayInterrupt',
           target: 'deleted',
           actions: [{ type: 'tellRun', params: { event: { type: 'run.orphaned' } } }, failWaiting(), erase(), answerNothing()],
         },

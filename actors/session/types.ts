@@ -38,7 +38,8 @@ export type SessionEvent =
   | { type: 'session.create'; command: CommandOf<'session.create'>; greeting: string | null }
   /** `problem`: why the record can't become what is wanted, null when it can. */
   | { type: 'session.patch'; command: CommandOf<'session.patch'>; problem: string | null }
-  | { type: 'session.delete' }
+  /** `unlessBusy`: what is in progress goes on, and the session stays. */
+  | { type: 'session.delete'; unlessBusy: boolean }
   | { type: 'message.post'; command: CommandOf<'message.post'>; atMs: number; coalesceMs: number; newTurnId: string }
   /** `ephemeral`: the session is the run's own and begins with it. */
   | { type: 'run.start'; runId: string; ephemeral: boolean }

@@ -60,7 +60,12 @@ const patchSession = z.object({
 });
 
 /** Ends the session for good: its events go, a tombstone stays. */
-const deleteSession = z.object({ ...header, type: z.literal('session.delete') });
+const deleteSession = z.object({
+  ...header,
+  type: z.literal('session.delete'),
+  /** Leaves a session as it is in which a turn or a run is in progress by the time the command is applied; absent: false. */
+  unlessBusy: z.boolean().optional(),
+});
 
 /** Begins a run whose row the gateway has written; everything about it stands there. The command's id is the run's. */
 const startRun = z.object({ ...header, type: z.literal('run.start'), runId: z.string() });

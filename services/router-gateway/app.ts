@@ -12,6 +12,7 @@ import type { GatewayLimits } from './limits.ts';
 import { indexModels } from './model-index.ts';
 import { bearerAuth, readKeys } from './plugins/bearer-auth.ts';
 import { answerBrokenRequest, installErrorReplies, sendError } from './plugins/error-reply.ts';
+import { type PlatformKeys, platformAuth } from './plugins/platform-auth.ts';
 import { requestIdOf } from './plugins/request-id.ts';
 import { closeWaitingAnswers } from './plugins/waiting-answers.ts';
 import { validateWithZod } from './plugins/zod-validation.ts';
@@ -28,6 +29,8 @@ export interface AppDeps {
   /** Where the secrets of the configured keys stand. */
   environment: Environment;
   houseSecret: string;
+  /** Null: no platform's agents send their traces here. */
+  platformKeys?: PlatformKeys | null;
   bus: Bus;
   readers: CallReaders;
   admission: Admission;
@@ -72,20 +75,31 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     });
   });
 
+  const byKey = bearerAuth(keys);
   const api: FastifyPluginAsync = async (scope) => {
-    scope.addHook('onRequest', async (_, reply) => {
-      if (admission.closing) reply.header('connection', 'close');
-      admission.assertOpen();
-    });
-    scope.addHook('onRequest', bearerAuth(keys));
+    scope.addHook('onRequest', whileOpen(admission));
+    scope.addHook('onRequest', byKey);
     await scope.register(chatCompletions({ ...deps, models, totalMs: routerConfig.timeouts.total_ms }));
     await scope.register(resumeGeneration({ ...deps, totalMs: routerConfig.timeouts.total_ms }));
     await scope.register(listModels(routerConfig));
+  };
+  const intake: FastifyPluginAsync = async (scope) => {
+    scope.addHook('onRequest', whileOpen(admission));
+    scope.addHook('onRequest', platformAuth(deps.platformKeys ?? null, byKey));
     await scope.register(tracesIntake({ admission, limits, forwarder: deps.traceForwarder ?? null }));
   };
   app.register(api, { prefix: '/api/v1' });
+  app.register(intake, { prefix: '/api/v1' });
   app.register(health({ bus, admission }));
   return app;
+}
+
+/** A hook that refuses what comes while the gateway closes. */
+function whileOpen(admission: Admission) {
+  return async (_: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    if (admission.closing) reply.header('connection', 'close');
+    admission.assertOpen();
+  };
 }
 
 /** One line for each request, once its connection is free or gone. Probes are too many to be news. */

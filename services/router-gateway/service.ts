@@ -13,6 +13,7 @@ import type { Tracing } from '#shared/telemetry/tracing.ts';
 import { Admission } from './admission.ts';
 import { buildApp } from './app.ts';
 import { type GatewayLimits, gatewayLimits } from './limits.ts';
+import type { PlatformKeys } from './plugins/platform-auth.ts';
 import { CallReaders } from './relay/call-readers.ts';
 import { openTraceForwarder, type TraceForwarder } from './trace-forwarder.ts';
 
@@ -25,6 +26,8 @@ interface RouterGatewayDeps {
     drainTimeoutMs: number;
     /** Where traces are handed on that clients send; absent, and without an endpoint, nowhere. */
     tracing?: TracingConfig;
+    /** Of the platform whose agents send their traces here; null when there is none. */
+    platformKeys?: PlatformKeys | null;
   };
   routerConfig: RouterConfig;
   environment: Environment;
@@ -52,8 +55,8 @@ export async function startRouterGateway(deps: RouterGatewayDeps): Promise<Route
   const readers = new CallReaders({ bus, log, limits, origin: `g${randomBytes(6).toString('hex')}` });
   let app: FastifyInstance | null = null;
   try {
-    const traceForwarder = forwarderTo(config.tracing, log);
-    app = buildApp({ ...deps, readers, admission, limits, metrics, traceForwarder });
+    const traceForwarder = forwarderTo(config.tracing, log, metrics);
+    app = buildApp({ ...deps, readers, admission, limits, metrics, traceForwarder, platformKeys: config.platformKeys ?? null });
     app.addHook('onClose', async () => traceForwarder?.stop());
     const url = await listen(app, config);
     let stopped: Promise<void> | null = null;
@@ -75,9 +78,10 @@ export async function startRouterGateway(deps: RouterGatewayDeps): Promise<Route
 }
 
 /** Null: there is no collector. */
-function forwarderTo(tracing: TracingConfig | undefined, log: Log): TraceForwarder | null {
+function forwarderTo(tracing: TracingConfig | undefined, log: Log, metrics: Metrics): TraceForwarder | null {
   const url = tracing === undefined ? null : tracesUrlOf(tracing);
-  return url === null || tracing === undefined ? null : openTraceForwarder({ url, headers: tracing.headers, log });
+  if (url === null || tracing === undefined) return null;
+  return openTraceForwarder({ url, headers: tracing.headers, log, onDrop: () => metrics.add('telemetryDropped', { kind: 'client_batches' }) });
 }
 
 interface Running {

@@ -20,7 +20,7 @@ const WARN_EVERY_MS = 60_000;
 /** For what still waits when the gateway stops. */
 const STOP_MS = 2_000;
 
-/** On what we hand on, so that a gateway that is its own collector is found out. */
+/** How often a batch was handed on from one gateway to another: a gateway that is its own collector is found out by it. */
 export const FORWARDED = 'x-switchyard-forwarded';
 
 interface TraceBatch {
@@ -28,6 +28,8 @@ interface TraceBatch {
   contentType: string;
   /** Null: as it is. */
   contentEncoding: string | null;
+  /** How often it was handed on before; absent: never. */
+  hops?: number;
 }
 
 /** Hands traces on to a collector, unread, behind the back of whoever sent them. */
@@ -44,11 +46,13 @@ interface ForwarderOptions {
   /** Sent with each batch; they may hold a credential. */
   headers: Readonly<Record<string, string>>;
   log: Log;
+  /** Hears of each batch that was taken and is lost. */
+  onDrop?(): void;
   /** Smaller in tests. */
   maxWaitingBytes?: number;
 }
 
-export function openTraceForwarder({ url, headers, log, maxWaitingBytes = MAX_WAITING_BYTES }: ForwarderOptions): TraceForwarder {
+export function openTraceForwarder({ url, headers, log, onDrop = () => {}, maxWaitingBytes = MAX_WAITING_BYTES }: ForwarderOptions): TraceForwarder {
   const { origin, pathname, search } = new URL(url);
   const pool = new Pool(origin, { connections: CONNECTIONS, connect: { timeout: CONNECT_MS }, headersTimeout: POST_MS, bodyTimeout: POST_MS });
   const stopped = new AbortController();
@@ -60,13 +64,14 @@ export function openTraceForwarder({ url, headers, log, maxWaitingBytes = MAX_WA
 
   const lose = (error: unknown) => {
     lost += 1;
+    onDrop();
     if (performance.now() - lastWarningAt < WARN_EVERY_MS) return;
     lastWarningAt = performance.now();
     log.warn({ err: error, lost }, 'traces could not be handed on to the collector');
   };
-  const post = async ({ body, contentType, contentEncoding }: TraceBatch): Promise<number> => {
+  const post = async ({ body, contentType, contentEncoding, hops = 0 }: TraceBatch): Promise<number> => {
     const encoding = contentEncoding === null ? {} : { 'content-encoding': contentEncoding };
-    const sent = { ...headers, 'content-type': contentType, ...encoding, [FORWARDED]: '1' };
+    const sent = { ...headers, 'content-type': contentType, ...encoding, [FORWARDED]: String(hops + 1) };
     const response = await pool.request({ method: 'POST', path: `${pathname}${search}`, headers: sent, body, signal: stopped.signal });
     await response.body.dump();
     return response.statusCode;

@@ -66,7 +66,7 @@ export async function startStandalone(deps: StandaloneDeps, releasers: Releasers
   releasers.add('gateways', async () => {
     await Promise.all(gateways.map((gateway) => gateway.stop()));
   });
-  const gatewayConfig = { host: config.host, port: config.routerPort, drainTimeoutMs, tracing: config.tracing };
+  const gatewayConfig = { host: config.host, port: config.routerPort, drainTimeoutMs, tracing: config.tracing, platformKeys: platformKeysOf(environment) };
   const routerGateway = await namingThePort(
     'ROUTER_PORT',
     startRouterGateway({ config: gatewayConfig, routerConfig, environment, houseSecret, bus, log, metrics, tracing, clock }),
@@ -83,4 +83,9 @@ async function namingThePort<Started>(setting: string, starting: Promise<Started
     if (!(error instanceof SwitchyardError) || error.code !== 'service.port_taken') throw error;
     throw new SwitchyardError('service.port_taken', `${error.message}. Set ${setting} to a free port, or 0 for any.`, { cause: error });
   }
+}
+
+/** Of the agent's own manifest, whose platform this is unless it says otherwise. */
+function platformKeysOf({ PLATFORM_PUBLIC_KEY: publicKey, PLATFORM_SECRET_KEY: secretKey }: Environment) {
+  return publicKey && secretKey ? { publicKey, secretKey } : null;
 }

@@ -4,7 +4,7 @@ import { tracesOf } from './traces-backend.ts';
 
 const KEY = '$' + '{TRACES_KEY}';
 
-function bodyWith(traces: object | undefined) {
+function bodyWith(traces: object | undefined, platform: object = {}) {
   const secret = '$' + '{SECRET}';
   const parsed = manifest.parse({
     id: 'agent-1',
@@ -12,7 +12,7 @@ function bodyWith(traces: object | undefined) {
     version: '1',
     agent_config: {
       runtime: { api_key: secret },
-      platform: { public_key: secret, secret_key: secret },
+      platform: { public_key: secret, secret_key: secret, ...platform },
       llms: { default: 'a/b', api_key: secret },
       context: { system_prompt: { id: 'prompt', version: 1 }, language: 'match_user' },
       ...(traces === undefined ? {} : { traces }),
@@ -38,4 +38,12 @@ it.each([
 ])('a backend is sent its key as its scheme says: %j %j', (fields, environment, authorization) => {
   const { backend } = tracesOf(bodyWith({ backend: { url: 'https://traces.example', ...fields } }), environment);
   expect(backend).toEqual({ url: 'https://traces.example', authorization });
+});
+
+it('a manifest without a backend means that of its platform, which is sent the platform’s keys', () => {
+  const body = bodyWith(undefined, { base_url: 'https://platform.example/' });
+  const authorization = `Basic ${Buffer.from('k:k').toString('base64')}`;
+
+  expect(tracesOf(body, { SECRET: 'k' }).backend).toEqual({ url: 'https://platform.example/api/v1/otel', authorization });
+  expect(tracesOf(body, {}).backend).toBeNull();
 });

@@ -2,14 +2,26 @@ import type { TracesBackend } from '../telemetry/open-tracing.ts';
 import type { BundleBody } from './bundle-body.ts';
 import { type Environment, resolveSecret } from './secret-ref.ts';
 
-/** What the manifest says about traces, its key resolved: `backend` is null when it names none. A key that is not set is not sent. */
+type Platform = BundleBody['manifest']['agent_config']['platform'];
+
+/**
+ * What the manifest says about traces, its key resolved; a key that is not set is not sent. A manifest that names no backend means its
+ * platform's, with the platform's keys, which are sent nothing where they are not set. `backend` is null when neither is named: then the
+ * platform is this deployment, whose collector the environment names.
+ */
 export function tracesOf({ manifest }: BundleBody, environment: Environment): { backend: TracesBackend | null; deploymentEnvironment: string | null } {
   const { traces } = manifest.agent_config;
   const deploymentEnvironment = traces?.deployment_environment ?? null;
   const { url = null, api_key: reference = null, api_key_scheme: scheme = 'bearer' } = traces?.backend ?? {};
-  if (url === null) return { backend: null, deploymentEnvironment };
+  if (url === null) return { backend: platformBackend(manifest.agent_config.platform, environment), deploymentEnvironment };
   const key = reference === null ? null : resolveSecret(reference, environment);
   return { backend: { url, authorization: key === null ? null : authorizationOf(key, scheme) }, deploymentEnvironment };
+}
+
+function platformBackend({ base_url: baseUrl, public_key: publicRef, secret_key: secretRef }: Platform, environment: Environment): TracesBackend | null {
+  const [publicKey, secretKey] = [resolveSecret(publicRef, environment), resolveSecret(secretRef, environment)];
+  if (baseUrl === null || publicKey === null || secretKey === null) return null;
+  return { url: `${baseUrl.replace(/\/+$/, '')}/api/v1/otel`, authorization: authorizationOf(`${publicKey}:${secretKey}`, 'basic') };
 }
 
 /** A pair of user and password is encoded, as HTTP wants it; anything else is taken for encoded already. */

@@ -1,14 +1,17 @@
 import { z } from 'zod';
 import type { ContentCapture } from '../telemetry/tracing.ts';
 
+/** What a header can carry; of anything else every batch would be lost, one after the other. */
+const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
 /** `name=value` pairs between commas, values percent-encoded, as OpenTelemetry has them. */
 const headerPairs = z.string().transform((text, context) => {
   const headers: Record<string, string> = {};
   for (const pair of text.split(',').filter((one) => one.trim() !== '')) {
     const [, name, value] = /^\s*([!#$%&'*+.^_`|~\w-]+)\s*=(.*)$/.exec(pair) ?? [];
     const decoded = value === undefined ? null : decode(value.trim());
-    if (name === undefined || decoded === null) {
-      context.addIssue({ code: 'custom', message: 'must be name=value pairs between commas' });
+    if (name === undefined || decoded === null || !SENDABLE.test(decoded)) {
+      context.addIssue({ code: 'custom', message: 'must be name=value pairs between commas, of what a header can carry' });
       return z.NEVER;
     }
     headers[name.toLowerCase()] = decoded;

@@ -93,9 +93,11 @@ export const metricTable = {
     [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
   ),
   deadLetters: counter('switchyard_dead_letters_total', 'What was given up and kept for an operator.', { source: ['command', 'delivery', 'tool', 'call'] }),
-  telemetryDropped: counter('switchyard_telemetry_dropped_total', 'Log lines and spans that were dropped because nobody took them fast enough.', {
-    kind: ['log_lines', 'spans'],
-  }),
+  telemetryDropped: counter(
+    'switchyard_telemetry_dropped_total',
+    'Log lines, spans, and batches of clients’ spans that were dropped because nobody took them, or not fast enough.',
+    { kind: ['log_lines', 'spans', 'client_batches'] },
+  ),
 } as const;
 
 type Table = typeof metricTable;

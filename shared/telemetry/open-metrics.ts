@@ -53,9 +53,16 @@ export function openMetrics(): MetricsRegistry {
       });
       return looking;
     },
-    add: (key: CounterKey, labels: GivenLabels, count = 1) => counters.get(key)?.inc(labels, Math.max(0, count)),
-    move: (key: GaugeKey, labels: GivenLabels, by: number) => gauges.get(key)?.inc(labels, by),
-    observe: (key: HistogramKey, labels: GivenLabels, value: number) => histograms.get(key)?.observe(labels, Math.max(0, value)),
+    // The library throws at what is no number, and nobody's work is to end for a count of it.
+    add: (key: CounterKey, labels: GivenLabels, count = 1) => {
+      if (Number.isFinite(count)) counters.get(key)?.inc(labels, Math.max(0, count));
+    },
+    move: (key: GaugeKey, labels: GivenLabels, by: number) => {
+      if (Number.isFinite(by)) gauges.get(key)?.inc(labels, by);
+    },
+    observe: (key: HistogramKey, labels: GivenLabels, value: number) => {
+      if (Number.isFinite(value)) histograms.get(key)?.observe(labels, Math.max(0, value));
+    },
     watch: (key: GaugeKey, read: Read) => {
       const watch = new Watch(read);
       const watches = watched.get(key) ?? new Set();
@@ -78,7 +85,7 @@ class Watch {
   }
 
   async look(gauge: Gauge | undefined): Promise<void> {
-    const samples = await this.#samples();
+    const samples = (await this.#samples()).filter(({ value }) => Number.isFinite(value));
     this.clear(gauge);
     for (const { labels, value } of samples) gauge?.set(labels, value);
     this.#shown = samples;

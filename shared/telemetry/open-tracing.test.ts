@@ -150,7 +150,7 @@ describe('what can not be sent', () => {
     expect(tracing.dropped).toBe(8_192);
   });
 
-  it('DESIGN 13: what waits is bounded in memory too when it shows what was said, and goes in batches that collectors take', async () => {
+  it('waits within a bound of memory also when it shows what was said, and goes in batches that collectors take', async () => {
     const { tracing, batches } = await open(() => null, { content: 'full' });
     const attributes = { 'gen_ai.input.messages': 'x'.repeat(100_000), 'gen_ai.output.messages': 'y'.repeat(100_000) };
     for (let index = 0; index < 1_000; index += 1) tracing.begin('chat', { kind: 'client', parent: PARENT, attributes }).end();

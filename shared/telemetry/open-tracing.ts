@@ -20,7 +20,11 @@ import {
 
 /** Spans that wait to be sent. At a thousand a second it bridges the batch interval and a short outage; one takes about a kilobyte. */
 const MAX_WAITING_SPANS = 8_192;
+/** Texts of waiting spans. Only those that show what was said come near it: some five hundred at their largest. */
+const MAX_WAITING_CHARS = 32 * 1_024 * 1_024;
 const MAX_BATCH_SPANS = 512;
+/** With what was said in them: collectors take a few megabytes at a time. */
+const MAX_BATCH_SPANS_WITH_CONTENT = 32;
 const BATCH_INTERVAL_MS = 1_000;
 /** For one batch, with the exporter's own repeats. */
 const EXPORT_TIMEOUT_MS = 10_000;
@@ -103,7 +107,7 @@ export async function tracingTo(exporter: SpanExporter, options: Omit<OpenTracin
   const processor = new BatchSpanProcessor(counted.exporter, {
     // Ours is the bound, and ours the count: the library keeps its own to itself.
     maxQueueSize: MAX_WAITING_SPANS * 2,
-    maxExportBatchSize: MAX_BATCH_SPANS,
+    maxExportBatchSize: config.content === 'off' ? MAX_BATCH_SPANS : MAX_BATCH_SPANS_WITH_CONTENT,
     scheduledDelayMillis: BATCH_INTERVAL_MS,
     exportTimeoutMillis: EXPORT_TIMEOUT_MS * 2,
   });
@@ -111,7 +115,8 @@ export async function tracingTo(exporter: SpanExporter, options: Omit<OpenTracin
 
   const keep = (span: FinishedSpan, place: SpanPlace) => {
     if (isStopped || !place.isSampled) return;
-    if (counted.enter()) processor.onEnd(readable(span, place, resource));
+    const made = readable(span, place, resource);
+    if (counted.enter(made)) processor.onEnd(made);
   };
   return {
     content: config.content,
@@ -174,41 +179,62 @@ function openSpan(name: string, options: SpanOptions, place: SpanPlace, keep: (s
 /** Counts what waits and what is lost on its way out. */
 function countedExporter(exporter: SpanExporter, log: Log, onDrop: (count: number) => void) {
   let waiting = 0;
+  let waitingChars = 0;
   let dropped = 0;
   let lastWarningAt = Number.NEGATIVE_INFINITY;
-  const lose = (count: number, error: unknown) => {
+  /** @param error absent: there was no room. Made for the line alone: spans that are dropped by the thousand must cost nothing. */
+  const lose = (count: number, error?: unknown) => {
     dropped += count;
     onDrop(count);
     if (performance.now() - lastWarningAt < WARN_EVERY_MS) return;
     lastWarningAt = performance.now();
-    log.warn({ err: error, dropped }, 'spans could not be sent');
+    log.warn({ err: error ?? new Error('the queue of spans is full'), dropped }, 'spans could not be sent');
+  };
+  const leave = (spans: readonly ReadableSpan[]) => {
+    waiting -= spans.length;
+    for (const span of spans) waitingChars -= charsOf(span);
   };
   const counting: SpanExporter = {
     export(spans, done) {
-      exporter.export(spans, (result) => {
-        waiting -= spans.length;
-        if (result.code !== 0) lose(spans.length, result.error ?? new Error('the collector took nothing'));
+      let isSettled = false;
+      const settle: typeof done = ({ code, error }) => {
+        if (isSettled) return;
+        isSettled = true;
+        leave(spans);
+        if (code !== 0) lose(spans.length, error ?? new Error('the collector took nothing'));
         // Told already, and counted: a failure would only make the library tell it again.
         done({ code: 0 });
-      });
+      };
+      try {
+        exporter.export(spans, settle);
+      } catch (error) {
+        // Without an answer they would keep their places for ever.
+        settle({ code: 1, error: error instanceof Error ? error : new Error('the exporter failed', { cause: error }) });
+      }
     },
     shutdown: () => exporter.shutdown(),
   };
   return {
     exporter: counting,
     /** @returns whether there is room for one more */
-    enter(): boolean {
-      if (waiting >= MAX_WAITING_SPANS) {
-        lose(1, new Error('the queue of spans is full'));
+    enter(span: ReadableSpan): boolean {
+      const chars = charsOf(span);
+      if (waiting >= MAX_WAITING_SPANS || waitingChars + chars > MAX_WAITING_CHARS) {
+        lose(1);
         return false;
       }
       waiting += 1;
+      waitingChars += chars;
       return true;
     },
     get dropped() {
       return dropped;
     },
   };
+}
+
+function charsOf({ attributes }: ReadableSpan): number {
+  return Object.values(attributes).reduce<number>((sum, value) => sum + (typeof value === 'string' ? value.length : 0), 0);
 }
 
 function readable(span: FinishedSpan, place: SpanPlace, resource: ReadableSpan['resource']): ReadableSpan {

@@ -69,7 +69,7 @@ function overdueRuns(deps: StaleRowsDeps): StaleKind['next'] {
 /**
  * Sessions of ephemeral runs that are settled, with all that was to be delivered, and still live: they go with the report of the last
  * delivery, unless that was lost. Only an owner deletes a session. One in which something is in progress, be it the run of another
- * caller, is left alone.
+ * caller, is left alone, also when it begins before the owner hears of the deletion.
  *
  * There is no index of such sessions, since each commit would pay for it: all runs are looked at, some at a time.
  */
@@ -80,7 +80,7 @@ function orphanedSessions(deps: StaleRowsDeps): StaleKind['next'] {
     const { rows } = await deps.database.query<{ id: string; session_id: string; is_orphaned: boolean }>(SELECT_ORPHANED, [after, BATCH_ROWS]);
     const orphaned = rows.filter((row) => row.is_orphaned);
     for (const { session_id: sessionId } of orphaned) {
-      await send(deps, { ...headerOf(deps, sessionId, `${sessionId}-delete-${deps.sweepId}`), type: 'session.delete' });
+      await send(deps, { ...headerOf(deps, sessionId, `${sessionId}-delete-${deps.sweepId}`), type: 'session.delete', unlessBusy: true });
     }
     after = rows.at(-1)?.id ?? after;
     return { count: orphaned.length, isLast: rows.length < BATCH_ROWS };

@@ -6,7 +6,7 @@ import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { embeddedStores } from '../test-support/embedded-stores.ts';
 import { eventually, type House, openHouse } from '../test-support/house.ts';
-import { storeOldRuns, sweepCases, sweepOf } from '../test-support/sweep-cases.ts';
+import { orphanSession, storeOldRuns, sweepCases, sweepOf } from '../test-support/sweep-cases.ts';
 
 const stores = embeddedStores({
   openDatabase: () => openPglite({ folder: null }),
@@ -76,6 +76,23 @@ describe('a sweep', () => {
     expect(await idsIn(house, 'runs')).toEqual(left);
     expect((await house.rows<{ run_id: string }>('select distinct run_id from steps order by 1')).map((row) => row.run_id)).toEqual(left);
     expect((await house.rows<{ run_id: string }>('select run_id from deliveries order by 1')).map((row) => row.run_id)).toEqual(left);
+  });
+
+  it('leaves a session alone in which another run begins before its owner hears of the deletion', async () => {
+    const house = await open();
+    await house.host();
+    await orphanSession(house, 'run_first', 'ses_shared');
+    const append: House['bus']['commands']['append'] = async (...command) => {
+      const begun = house.nextCall();
+      await house.startRun({ id: 'run_second', sessionId: 'ses_shared', ephemeral: false });
+      await begun;
+      return house.bus.commands.append(...command);
+    };
+
+    expect(await sweepOf(house, { bus: { commands: { ...house.bus.commands, append }, hasRoom: () => true } }).swept).toMatchObject({ orphaned_sessions: 1 });
+    await eventually(async () => (await house.count('seen', `command_id like 'ses_shared-delete-%'`)) === 1);
+    expect(await house.rows('select state from runs order by id')).toEqual([{ state: 'succeeded' }, { state: 'running' }]);
+    expect(await house.count('sessions', 'deleted_at is not null')).toBe(0);
   });
 
   it('takes away what deleted sessions have left, however many answers, unless something is on its way for them', async () => {

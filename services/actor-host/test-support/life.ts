@@ -17,6 +17,8 @@ const COALESCE_MS = 30;
 const OVERSLEPT_WITHIN_MS = 600;
 /** All that is outstanding is answered at once at the end; what takes longer than this hangs. */
 const END_WITHIN_MS = 20_000;
+/** Of timers: the back-off of a delivery. */
+const DUE = `command->>'type' = 'delivery.due'`;
 const HEADER = { v: 1 as const, sentAtMs: 0, answerTo: null, traceparent: null };
 
 /** An item that a worker has taken, and whose result it owes. */
@@ -124,14 +126,14 @@ export class Life {
       host.faults.length = 0;
       host.wake();
     }
-    // Back-offs that nobody waits for: the last host finds them over.
-    await this.#house.rows(`update timers set due_at = now() where command->>'type' = 'delivery.due'`);
     await this.#start();
     for (const host of this.#hosts.splice(0, this.#hosts.length - 1)) await host.stop();
     for (const command of this.#starts.splice(0)) await this.#send(command, 1);
     let outstanding: string[] = [];
     const isOver = async () => {
       while (this.#items.length > 0) await this.#answer(0, 0, 1);
+      // Back-offs are over as soon as they begin: nobody waits for them here.
+      for (const { command } of await this.#timers(DUE)) await this.#send(command, 1);
       outstanding = await this.#outstanding();
       return outstanding.length === 0;
     };
@@ -150,6 +152,7 @@ export class Life {
       `select 'effect ' || id as what from effects where state = 'open'
        union all select 'outbox ' || id from outbox
        union all select 'delivery ' || id from deliveries where state = 'open'
+       union all select 'timer ' || key from timers where ${DUE}
        union all select state || ' run ' || id from runs where state not in ('succeeded', 'failed')
        union all select 'session ' || id from sessions where snapshot->'session'->>'value' not in ('idle', 'deleted')`,
     );
@@ -246,8 +249,8 @@ export class Life {
     if (timer !== undefined) await this.#house.rows(`update timers set due_at = now() - interval '1 second' where p = $1 and key = $2`, [timer.p, timer.key]);
   }
 
-  #timers(): Promise<{ p: number; key: string; command: SessionCommand }[]> {
-    return this.#house.rows('select p, key, command from timers order by key');
+  #timers(where = 'true'): Promise<{ p: number; key: string; command: SessionCommand }[]> {
+    return this.#house.rows(`select p, key, command from timers where ${where} order by key`);
   }
 
   async #send(command: SessionCommand, copies: number): Promise<void> {

@@ -422,6 +422,8 @@ export function runCases(open: () => Promise<House>): void {
         // What comes while a commit is held up is applied together, by the next.
         host.faults.push('sleep');
         await house.send(create('ses_other'));
+        // Asleep by then: who was woken before would never wake.
+        await eventually(async () => host.faults.length === 0);
       }
       await house.send({ ...overdue, commandId: `${effectId}-overdue` });
       if (waits) await eventually(async () => (await house.count('effects', `state = 'superseded'`)) === 1);

@@ -118,6 +118,14 @@ describe('an attempt that fails', () => {
     expect(receiver.heard).toEqual([]);
   });
 
+  it('at what is no address counts like any other', async () => {
+    await start();
+    const item = deliveryItem(await house.delivery({ url: 'nowhere', bundleHash }));
+    await house.publish('delivery', item);
+
+    expect(await house.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'failed', attempts: 1 });
+  });
+
   it('is the last one when the limit is reached', async () => {
     answer = { status: 500 };
     await start({ maxDeliveryAttempts: 3 });

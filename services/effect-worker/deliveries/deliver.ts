@@ -6,7 +6,7 @@ import type { Database } from '#shared/storage/database.ts';
 import { patiently } from '#shared/storage/patiently.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
-import type { Tracing } from '#shared/telemetry/tracing.ts';
+import type { Attributes, Tracing } from '#shared/telemetry/tracing.ts';
 import type { Bundles } from '../bundles.ts';
 import type { ItemKind, Run } from '../consume-items.ts';
 import { itemSpan } from '../item-span.ts';
@@ -63,11 +63,9 @@ async function deliver(work: DeliveryWork, run: Run, deps: DeliverDeps): Promise
 /** One attempt, as one span: it is what the receiver is told to go on from. */
 async function posted(work: DeliveryWork, found: StoredDelivery, attempt: number, apiKey: string, run: Run, deps: DeliverDeps): Promise<Attempt> {
   const parent = found.traceparent ?? work.traceparent;
-  const { hostname, port, protocol } = new URL(found.url);
   const attributes = {
     'http.request.method': 'POST',
-    'server.address': hostname,
-    'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
+    ...receiverOf(found.url),
     'http.request.resend_count': attempt > 1 ? attempt - 1 : undefined,
     'switchyard.run.id': found.runId,
     'switchyard.delivery.id': work.deliveryId,
@@ -84,6 +82,13 @@ async function posted(work: DeliveryWork, found: StoredDelivery, attempt: number
     span?.end('abandoned');
     throw error;
   }
+}
+
+/** The host alone: a path or a query may hold a secret of the receiver's. Nothing for what is no address, which the post then says. */
+function receiverOf(url: string): Attributes {
+  if (!URL.canParse(url)) return {};
+  const { hostname, port, protocol } = new URL(url);
+  return { 'server.address': hostname, 'server.port': Number(port || (protocol === 'https:' ? 443 : 80)) };
 }
 
 function reportOf(deliveryId: string, attempts: number, maxAttempts: number, outcome: Attempt): Extract<Report, { type: 'delivery.reported' }> {

@@ -9,6 +9,9 @@ import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
+import { metricTable, noMetrics } from '#shared/telemetry/metrics.ts';
+import { openMetrics } from '#shared/telemetry/open-metrics.ts';
+import { seriesOf } from '#shared/telemetry/series-of.ts';
 import { startRouterGateway } from '../service.ts';
 import { environment, HOUSE_SECRET, KEY, recordingLog, testConfig } from '../test-support/harness.ts';
 import { openTraceForwarder } from '../trace-forwarder.ts';
@@ -67,10 +70,13 @@ async function openCollector() {
   };
 }
 
-async function gateway(endpoint: string | null, log = recordingLog()): Promise<string> {
+const platform = { publicKey: 'pk-test', secretKey: 'sk-test' };
+
+async function gateway(endpoint: string | null, log = recordingLog(), metrics = noMetrics, platformKeys: typeof platform | null = platform): Promise<string> {
   const tracing = { endpoint, tracesEndpoint: null, headers: { authorization: 'Basic c2VjcmV0' }, serviceName: null, sampleRatio: 1, content: 'off' as const };
-  const config = { host: '127.0.0.1', port: 0, drainTimeoutMs: 0, tracing };
-  const started = await startRouterGateway({ config, routerConfig: testConfig, environment, houseSecret: HOUSE_SECRET, bus, log, clock: systemClock });
+  const config = { host: '127.0.0.1', port: 0, drainTimeoutMs: 0, tracing, platformKeys };
+  const deps = { config, routerConfig: testConfig, environment, houseSecret: HOUSE_SECRET, bus, log, metrics, clock: systemClock };
+  const started = await startRouterGateway(deps);
   opened.push(started);
   return `${started.url}/api/v1/otel/v1/traces`;
 }
@@ -88,8 +94,25 @@ describe('what is sent to the intake of traces', () => {
     expect((await send(url, Buffer.alloc(4 * MIB + 1))).status).toBe(413);
     expect((await send(url, 'x', { 'content-type': 'text/plain' })).status).toBe(415);
     expect((await send(url, 'x', { 'content-encoding': 'br' })).status).toBe(415);
-    expect((await send(url, 'x', { 'x-switchyard-forwarded': '1' })).status).toBe(400);
+    expect((await send(url, 'x', { 'x-switchyard-forwarded': '3' })).status).toBe(400);
+    expect((await send(url, 'x', { 'x-switchyard-forwarded': 'often' })).status).toBe(400);
     expect(collector.heard).toEqual([]);
+  });
+
+  it('is taken from who has the platform’s keys, as agents do, and from nobody with others', async () => {
+    const url = await gateway(collector.url);
+    const basic = (pair: string) => ({ authorization: `Basic ${Buffer.from(pair).toString('base64')}` });
+
+    expect((await send(url, 'x', basic('pk-test:sk-test'))).status).toBe(200);
+    for (const pair of ['pk-test:sk-other', 'pk-test:', ':', 'pk-test:sk-test:']) expect((await send(url, 'x', basic(pair))).status).toBe(401);
+    // They open nothing else.
+    expect((await fetch(url.replace('/otel/v1/traces', '/models'), { headers: basic('pk-test:sk-test') })).status).toBe(401);
+  });
+
+  it('is taken from nobody with a pair where no platform’s keys are set', async () => {
+    const url = await gateway(collector.url, recordingLog(), noMetrics, null);
+
+    expect((await send(url, 'x', { authorization: `Basic ${Buffer.from('undefined:undefined').toString('base64')}` })).status).toBe(401);
   });
 
   it('DESIGN 12: traces of clients are handed on to the collector byte for byte, with its credential in the place of the client’s', async () => {
@@ -110,6 +133,14 @@ describe('what is sent to the intake of traces', () => {
     ]);
   });
 
+  it('reaches the collector through the gateway of another house, whose collector that one is', async () => {
+    const ours = openTraceForwarder({ url: await gateway(collector.url), headers: { authorization: `Bearer ${KEY}` }, log: silentLog });
+    opened.push(ours);
+    ours.take({ body: Buffer.from('far'), contentType: 'application/x-protobuf', contentEncoding: null });
+
+    await eventually(() => collector.heard.map(({ body }) => body.toString())).toEqual(['far']);
+  });
+
   it('is taken without a collector too, with a warning that exporters log and do not repeat', async () => {
     const url = await gateway(null);
     const asJson = await send(url, '{}', { 'content-type': 'application/json' });
@@ -121,9 +152,10 @@ describe('what is sent to the intake of traces', () => {
     expect(bytes.toString('utf8')).toContain('not kept');
   });
 
-  it('is sent again while the collector says later, and given up, and told, when it says no', async () => {
+  it('is sent again while the collector says later, and given up, counted and told, when it says no', async () => {
     const log = recordingLog();
-    const url = await gateway(collector.url, log);
+    const metrics = openMetrics();
+    const url = await gateway(collector.url, log, metrics);
     collector.answer(503);
     await send(url, 'later');
     await eventually(() => collector.heard.length).toBe(1);
@@ -134,6 +166,7 @@ describe('what is sent to the intake of traces', () => {
     await eventually(() => log.lines.filter(({ message }) => message.includes('could not be handed on')).length).toBe(1);
 
     expect(collector.heard.map(({ body }) => body.toString())).toEqual(['later', 'later', 'no']);
+    expect(seriesOf(await metrics.text(), metricTable.telemetryDropped.name)).toContain('{kind="client_batches"} 1');
   });
 
   it('DESIGN 12: traces never pile up behind a collector that does not keep up: what is beyond the queue is refused', async () => {

@@ -8,6 +8,8 @@ import { FORWARDED, type TraceForwarder } from '../trace-forwarder.ts';
 const PROTOBUF = 'application/x-protobuf';
 const JSON_TYPE = 'application/json';
 const ENCODINGS = ['gzip', 'identity'];
+/** Gateways between a client and the collector, such as one's own and that of a platform. More of them are one and the same. */
+const MAX_HOPS = 3;
 /** Shorter than 120 bytes: the encoding below has one byte for its length. */
 const NOT_KEPT = 'no collector is configured here: traces are taken and not kept';
 
@@ -42,14 +44,15 @@ export function tracesIntake({ admission, limits, forwarder }: TracesIntakeDeps)
     app.post('/otel/v1/traces', { bodyLimit: limits.tracesBytes }, async (request, reply) => {
       const { headers, body } = request;
       if (!Buffer.isBuffer(body)) throw new SwitchyardError('request.invalid', 'There are no traces in the body');
-      if (headers[FORWARDED] !== undefined)
-        throw new SwitchyardError('request.invalid', 'This gateway is its own collector: OTEL_EXPORTER_OTLP_ENDPOINT leads back to it');
+      const hops = Number(headers[FORWARDED] ?? 0);
+      if (!(hops < MAX_HOPS))
+        throw new SwitchyardError('request.invalid', 'These traces go in a circle: OTEL_EXPORTER_OTLP_ENDPOINT of a gateway leads back to it');
       const contentEncoding = headers['content-encoding'] ?? null;
       if (contentEncoding !== null && !ENCODINGS.includes(contentEncoding)) {
         throw new SwitchyardError('request.unsupported_media', 'The body has an encoding other than gzip');
       }
       const contentType = headers['content-type']?.startsWith(JSON_TYPE) === true ? JSON_TYPE : PROTOBUF;
-      if (forwarder !== null && !forwarder.take({ body, contentType, contentEncoding })) {
+      if (forwarder !== null && !forwarder.take({ body, contentType, contentEncoding, hops })) {
         throw new SwitchyardError('service.overloaded', 'The collector does not keep up', { details: { retryAfterMs: limits.retryAfterMs } });
       }
       return answer(reply, contentType, forwarder === null ? NOT_KEPT : null);
