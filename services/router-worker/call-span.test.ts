@@ -125,6 +125,33 @@ describe('a later delivery of a call', () => {
     expect(link(3, true)?.links).toEqual([contextBelow(PARENT, 'gen-1#2')]);
   });
 
+  it('is linked to one that has failed before it was made', async () => {
+    const call = callOf('Hello!');
+    await bus.work.publish('router.call', call.callId, JSON.stringify(call));
+    let isReturned = false;
+    const first = bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 30_000 }, async (item) => {
+      await item.nak(500);
+      isReturned = true;
+    });
+    await vi.waitFor(() => expect(isReturned).toBe(true), WAIT);
+    await first.stop();
+    const tracing = recordingTracing();
+    let replays = 0;
+    const replay: Bus['tokens']['replay'] = async (subject) => {
+      replays += 1;
+      if (replays === 1) throw new Error('the broker is away');
+      return bus.tokens.replay(subject);
+    };
+    const tokens: Bus['tokens'] = { publish: (...frame) => bus.tokens.publish(...frame), subscribe: (...readers) => bus.tokens.subscribe(...readers), replay };
+    worker = await startRouterWorker({ config, environment: {}, bus: { ...bus, tokens }, database, log: silentLog, clock: systemClock, tracing });
+
+    const chats = () => tracing.spans.filter(({ name }) => name.startsWith('chat'));
+    await vi.waitFor(() => expect(chats().at(-1)?.errorType).toBeNull(), WAIT);
+    const [failed, made] = chats().slice(-2);
+    expect(failed?.errorType).toBe('internal');
+    expect(made?.links).toEqual([failed?.traceparent]);
+  });
+
   it('that comes as the first of an item published again does not take the first one’s id', () => {
     const again = link(1, true);
     expect(again?.links).toEqual([contextBelow(PARENT, 'gen-1#1')]);

@@ -8,7 +8,7 @@ import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
 import { buryItem } from '#shared/effects/bury-item.ts';
 import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { patiently } from '#shared/storage/patiently.ts';
 import { actorIds } from '#shared/telemetry/actor-ids.ts';
@@ -103,11 +103,12 @@ async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, runnin
     nowMs: clock.nowMs(),
     attempted: span.attempted,
   };
-  // A second delivery of a client's call is harmless: what readers were shown of the first decides whether it is made again.
-  const shown = item.delivery > 1 && call.reply === null ? await shownOf(item, call, () => bus.tokens.replay(subject)) : 'nothing';
-  if (shown === 'end') return item.ack();
-  if (item.delivery > MAX_DELIVERIES) await buryCall(call, running, deps);
-  const result = hasRoom || shown === 'content' ? await resultOf(execution, item.delivery, shown, deps) : refuseCall(execution, noRoom());
+  const result = await makeOnce(execution, item, hasRoom, running, deps).catch((error: unknown) => {
+    // The next delivery names this one in a link.
+    span.end(failureOf(error).code);
+    throw error;
+  });
+  if (result === null) return item.ack();
   const cause = running.cause();
   log.info({ ...idsOf(call), delivery: item.delivery, result: result.type, cause }, 'a router call has ended');
   const outcome = result.type === 'failed' && (cause === 'cancelled' || cause === 'abandoned') ? cause : result.type;
@@ -118,6 +119,17 @@ async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, runnin
   if (call.reply !== null && cause !== 'cancelled')
     await reportResult(call, call.reply, result, () => running.cause() === 'abandoned', { commands: bus.commands, clock, log });
   await item.ack();
+}
+
+/** Makes the call, unless readers were shown of an earlier delivery what forbids it. Null: they were shown its end. */
+async function makeOnce(execution: Execution, item: WorkItem, hasRoom: boolean, running: RunningCall, deps: ConsumeDeps): Promise<CallResult | null> {
+  const { call } = execution;
+  const replay = () => deps.bus.tokens.replay(subjectOf(addresses.tokens, call.origin, call.callId));
+  // A second delivery of a client's call is harmless: what readers were shown of the first decides whether it is made again.
+  const shown = item.delivery > 1 && call.reply === null ? await shownOf(item, call, replay) : 'nothing';
+  if (shown === 'end') return null;
+  if (item.delivery > MAX_DELIVERIES) await buryCall(call, running, deps);
+  return hasRoom || shown === 'content' ? resultOf(execution, item.delivery, shown, deps) : refuseCall(execution, noRoom());
 }
 
 /** What the lines about a call name it by. */

@@ -205,6 +205,19 @@ describe.each(shapes)('a streamed conversation, with Switchyard $name', ({ start
       expect(deltas.map(({ data }) => data.seq)).toEqual(deltas.map((_, place) => place + 1));
     }
   });
+
+  it('DESIGN 7: who comes in the middle of a reply, at whichever gateway, is shown its text so far and then the rest', async () => {
+    const { agent } = house;
+    const { id } = await agent.createSession();
+    await agent.say(id, '!slow 100 How long is the warranty?');
+    await agent.streamUntil(id, ({ event, data }) => (event === 'delta' || event === 'snapshot') && Number(data.seq) >= 3);
+    const frames = await agent.streamUntil(id, ({ event }) => event === 'assistant_message');
+    const pieces = frames.filter(({ event }) => event === 'snapshot' || event === 'delta');
+
+    expect(pieces[0]?.event).toBe('snapshot');
+    expect(pieces.at(-1)?.event).toBe('delta');
+    expect(pieces.reduce((text, { event, data }) => (event === 'snapshot' ? `${data.text}` : `${text}${data.text}`), '')).toBe(frames.at(-1)?.data.text);
+  });
 });
 
 describe('a conversation in one process', () => {

@@ -1,0 +1,40 @@
+import { EventEmitter } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { gatewayLimits } from '../limits.ts';
+import { SseSocket } from './sse-socket.ts';
+
+/** A response that writes down what it is told to do. */
+function recordingResponse() {
+  const done: string[] = [];
+  const response = Object.assign(new EventEmitter(), {
+    writableLength: 0,
+    closed: true,
+    cork: () => done.push('hold'),
+    uncork: () => done.push('send'),
+    write: (bytes: string) => done.push(bytes),
+    end: () => done.push('end'),
+  });
+  return { done, response: response as unknown as ServerResponse };
+}
+
+it('DESIGN 7: what is written in one turn of the event loop leaves together, and by no timer', async () => {
+  const { done, response } = recordingResponse();
+  const socket = new SseSocket(response, gatewayLimits, () => {});
+  for (const piece of ['a', 'b', 'c']) socket.write(piece);
+  await nextTurn();
+  socket.write('d');
+  await nextTurn();
+
+  expect(done).toEqual(['hold', 'a', 'b', 'c', 'send', 'hold', 'd', 'send']);
+});
+
+it('sends what is held before the end', () => {
+  const { done, response } = recordingResponse();
+  const socket = new SseSocket(response, gatewayLimits, () => {});
+  socket.write('a');
+  socket.end();
+
+  expect(done).toEqual(['hold', 'a', 'send', 'end']);
+});
