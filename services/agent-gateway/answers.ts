@@ -5,6 +5,7 @@ import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
+import { jsonIn } from '#shared/json-in.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
@@ -121,7 +122,7 @@ export class Answers {
   }
 
   #hear(body: string): void {
-    const message = answerMessage.safeParse(jsonOf(body));
+    const message = answerMessage.safeParse(jsonIn(body));
     if (!message.success) {
       this.#deps.log.warn({ gateway_id: this.gatewayId }, 'an answer was not understood');
       return;
@@ -150,12 +151,4 @@ function withResolver<Value>(): { promise: Promise<Value>; resolve(value: Value)
     resolve = settle;
   });
   return { promise, resolve };
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

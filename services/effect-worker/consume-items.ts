@@ -2,9 +2,11 @@ import { z } from 'zod';
 import type { Bus, Subscription, WorkItem } from '#bus/bus.ts';
 import type { HeardAborts } from '#bus/heard-aborts.ts';
 import { keepLease, type LeaseTimes } from '#bus/keep-lease.ts';
+import { versionOf } from '#bus/messages/version-of.ts';
 import type { Clock } from '#shared/clock.ts';
 import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
+import { jsonIn } from '#shared/json-in.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { patiently } from '#shared/storage/patiently.ts';
 import { actorIds } from '#shared/telemetry/actor-ids.ts';
@@ -160,17 +162,4 @@ async function fail<Work extends EffectWork>(
 export function idsOf({ effectId, sessionId, traceparent, turnId }: EffectWork) {
   const ids = { effect_id: effectId, session_id: sessionId, trace_id: traceIdIn(traceparent) };
   return turnId === undefined ? ids : { ...ids, ...actorIds(turnId) };
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}
-
-/** Null when the body has none. A version that we do not know is left for a worker that does. */
-function versionOf(body: unknown): number | null {
-  return typeof body === 'object' && body !== null && 'v' in body && typeof body.v === 'number' ? body.v : null;
 }

@@ -6,6 +6,7 @@ import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
+import { jsonIn } from '#shared/json-in.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { type DeadLetter, findDeadLetters, removeDeadLetter, type Source } from './dead-letters.ts';
 
@@ -98,12 +99,4 @@ async function replayCommand(letter: DeadLetter, { database, bus }: ReplayDeps):
   await bus.commands.append(letter.partition ?? partitionOf(command.data.sessionId), commandId, body);
   await removeDeadLetter(database, letter);
   return { type: 'command', commandId };
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -135,6 +135,17 @@ describe('CallHolders', () => {
     expect(ends).toEqual(['left']);
   });
 
+  it('is not misled by a former owner that was paused, and says late of calls that it never knew that it has none', () => {
+    const { ends } = follow('trn_1-1', { askAt: '7', bears: ['unanswered'] });
+    held.set('7', ['trn_1-1']);
+    rounds(5);
+    for (const question of [1, 2, 3, 4, 5]) board.publish('held.w1', JSON.stringify({ v: 1, from: '7', question, calls: [] }));
+    expect(ends).toEqual([]);
+    held.set('7', []);
+    rounds(2);
+    expect(ends).toEqual(['left']);
+  });
+
   it('asks about a detached call all the same, and never ends it', () => {
     const { ends } = follow('gen-9', { bears: ['left', 'unanswered'] });
     rounds(30);

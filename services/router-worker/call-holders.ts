@@ -2,6 +2,7 @@ import type { NoticeBoard, Subscription } from '#bus/bus.ts';
 import { type Heartbeat, heldCalls, MAX_CALLS_PER_HEARTBEAT } from '#bus/messages/heartbeat.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
+import { jsonIn } from '#shared/json-in.ts';
 
 /** How often is asked who holds the calls. Readers take a worker for dead that has been silent for three times as long. */
 const ASK_MS = 2_000;
@@ -28,7 +29,12 @@ interface Followed {
   /** Questions in a row to which nobody has said that it is held, and the origin has said nothing. */
   unanswered: number;
   otherHeldAtMs: number;
+  /** The latest question to which somebody has said that it is held. */
+  heldInQuestion: number;
 }
+
+/** Nothing was said of it yet. */
+const UNHEARD = { misses: 0, unanswered: 0, otherHeldAtMs: Number.NEGATIVE_INFINITY, heldInQuestion: 0 };
 
 interface CallHoldersDeps {
   notices: NoticeBoard;
@@ -70,7 +76,7 @@ export class CallHolders {
    */
   follow(call: { callId: string; askAt: string; bears: readonly Unheld[]; isAskedNow: boolean }, onUnheld: (why: Unheld) => void): () => void {
     const { callId, askAt, bears } = call;
-    const followed = this.#follow({ callId, askAt, bears, onUnheld, onHeld: () => {}, misses: 0, unanswered: 0, otherHeldAtMs: Number.NEGATIVE_INFINITY });
+    const followed = this.#follow({ ...UNHEARD, callId, askAt, bears, onUnheld, onHeld: () => {} });
     if (call.isAskedNow) this.#ask(askAt, [followed]);
     return () => void this.#forget(followed);
   }
@@ -86,7 +92,7 @@ export class CallHolders {
       // A client may have resumed the call elsewhere, so whoever holds it is given the whole time to say so.
       const timer = setTimeout(resolve, waitMs);
       const asked = this.#follow({
-        ...{ callId, askAt, bears: [], misses: MISSES - 1, unanswered: 0, otherHeldAtMs: Number.NEGATIVE_INFINITY },
+        ...{ ...UNHEARD, callId, askAt, bears: [], misses: MISSES - 1 },
         onHeld: () => {
           isLeft = false;
           resolve();
@@ -154,19 +160,22 @@ export class CallHolders {
     const { from, question, calls } = answer.data;
     const held = new Set(calls);
     for (const followed of this.#asked.get(question) ?? []) {
-      if (held.has(followed.callId)) this.#held(followed, from);
-      else if (followed.askAt === from) this.#missed(followed);
+      if (held.has(followed.callId)) this.#held(followed, from, question);
+      else if (followed.askAt === from) this.#missed(followed, question);
     }
   }
 
-  #held(followed: Followed, from: string): void {
+  #held(followed: Followed, from: string, question: number): void {
+    followed.heldInQuestion = Math.max(followed.heldInQuestion, question);
     followed.misses = 0;
     followed.unanswered = 0;
     followed.onHeld();
     if (from !== followed.askAt) followed.otherHeldAtMs = this.#deps.clock.nowMs();
   }
 
-  #missed(followed: Followed): void {
+  #missed(followed: Followed, question: number): void {
+    // A partition's former owner that was paused answers what it was asked meanwhile, and knows nothing of calls that are newer.
+    if (question <= followed.heldInQuestion) return;
     followed.unanswered = 0;
     followed.misses += 1;
     if (followed.misses >= MISSES) this.#giveUp(followed, 'left');
@@ -185,13 +194,5 @@ export class CallHolders {
     const isForgotten = same?.delete(followed) === true;
     if (same?.size === 0) this.#followed.delete(followed.callId);
     return isForgotten;
-  }
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
   }
 }

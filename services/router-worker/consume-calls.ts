@@ -3,12 +3,14 @@ import type { Bus, Subscription, WorkItem, WorkKind } from '#bus/bus.ts';
 import { callLease, keepLease } from '#bus/keep-lease.ts';
 import { readFrame } from '#bus/messages/frame.ts';
 import { type RouterCall, routerCall } from '#bus/messages/router.ts';
+import { versionOf } from '#bus/messages/version-of.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
 import { buryItem } from '#shared/effects/bury-item.ts';
 import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { jsonIn } from '#shared/json-in.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { patiently } from '#shared/storage/patiently.ts';
 import { actorIds } from '#shared/telemetry/actor-ids.ts';
@@ -197,17 +199,4 @@ function callIn(item: WorkItem): RouterCall | string | null {
   if (version !== 1) return version === null ? 'not a message of ours' : null;
   const parsed = routerCall.safeParse(body);
   return parsed.success ? parsed.data : `not a router call: ${z.prettifyError(parsed.error)}`;
-}
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}
-
-/** Null when the body has none. A version that we do not know is left for a worker that does. */
-function versionOf(body: unknown): number | null {
-  return typeof body === 'object' && body !== null && 'v' in body && typeof body.v === 'number' ? body.v : null;
 }

@@ -62,10 +62,7 @@ export async function runProcess<Config extends ProcessConfig>(service: ServiceP
     exitOnFault(log);
     const releasers = new Releasers(log);
     const readiness = new Readiness({ log });
-    const facts = await startUp(service, { config, log, metrics, releasers, readiness });
-    // Listened for before anybody is told that this process is ready: who hears it may ask it to stop at once.
-    const stopped = stopSignal();
-    if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
+    const { stopped } = await startUp(service, { config, log, metrics, releasers, readiness });
     const signal = await stopped;
     log.info({ signal }, 'stopping: finishing what is in hand');
     readiness.drain();
@@ -86,8 +83,8 @@ interface Life<Config> {
   readiness: Readiness;
 }
 
-/** @returns what a process that waits for this one is told */
-async function startUp<Config extends ProcessConfig>(service: ServiceProcess<Config>, life: Life<Config>): Promise<object> {
+/** @returns the signal that is to come: a promise in an object, or the start would wait for it */
+async function startUp<Config extends ProcessConfig>(service: ServiceProcess<Config>, life: Life<Config>): Promise<{ stopped: ReturnType<typeof stopSignal> }> {
   const { config, log, metrics, releasers, readiness } = life;
   try {
     // Counted from the start of the process, of which loading the program was the first part.
@@ -97,8 +94,11 @@ async function startUp<Config extends ProcessConfig>(service: ServiceProcess<Con
       const { url, checks } = await service.start({ config, environment: process.env, log, metrics, step, releasers });
       readiness.booted(checks);
       const facts = { pid: process.pid, service: service.name, ...(url === null ? {} : { url }), managementUrl: management.url };
+      // Listened for before anybody is told that this process is ready: who hears it may ask it to stop at once.
+      const stopped = stopSignal();
+      if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
       log.info({ url, management_url: management.url, boot_ms: Math.round(performance.now()) }, 'ready');
-      return facts;
+      return { stopped };
     });
   } catch (error) {
     const closed = releasers.releaseAll({ timeoutMs: CLOSE_AFTER_FAILED_BOOT_MS });

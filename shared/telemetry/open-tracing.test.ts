@@ -1,5 +1,7 @@
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { TracingConfig } from '../config/tracing-settings.ts';
 import { silentLog } from './log.ts';
 import { openTracing, tracesUrlOf, tracingTo } from './open-tracing.ts';
@@ -185,6 +187,37 @@ describe('where spans go', () => {
     [{ endpoint: 'http://collector:4318', tracesEndpoint: 'http://other/in' }, 'http://other/in'],
   ])('is what the environment says before what the manifest does: %j', (changes, url) => {
     expect(tracesUrlOf({ ...config, ...changes }, backend)).toBe(url);
+  });
+});
+
+describe('the headers of the environment', () => {
+  /** What a collector is sent by a process whose environment has them. */
+  async function sentTo(place: 'environment' | 'manifest'): Promise<IncomingHttpHeaders> {
+    let heard: IncomingHttpHeaders = {};
+    const server = createServer((request, response) => {
+      heard = request.headers;
+      request.resume().on('end', () => response.end());
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', 'x-team=hush');
+    const own = { ...config, endpoint: place === 'environment' ? url : null, headers: { 'x-team': 'hush' } };
+    const backend = place === 'manifest' ? { url, authorization: 'Bearer own' } : null;
+    const tracing = await openTracing({ config: own, service: 'test', backend, log: silentLog });
+    tracing.begin('work', { kind: 'internal', parent: PARENT }).end();
+    await tracing.stop();
+    expect(process.env['OTEL_EXPORTER_OTLP_HEADERS']).toBe('x-team=hush');
+    vi.unstubAllEnvs();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    return heard;
+  }
+
+  it('are for its own collector: that of the manifest, or a platform, is sent none of them', async () => {
+    expect(await sentTo('environment')).toMatchObject({ 'x-team': 'hush' });
+    const headers = await sentTo('manifest');
+    expect(headers).toMatchObject({ authorization: 'Bearer own', 'content-type': 'application/x-protobuf' });
+    expect(headers).not.toHaveProperty('x-team');
   });
 });
 

@@ -3,6 +3,7 @@ import type { HrTime, Attributes as OtelAttributes, SpanContext } from '@opentel
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { TracingConfig } from '../config/tracing-settings.ts';
 import { traceId as newTraceId } from '../ids.ts';
+import { countedExporter, MAX_WAITING_SPANS } from './counted-exporter.ts';
 import { GEN_AI_SCHEMA_URL } from './gen-ai.ts';
 import type { Log } from './log.ts';
 import { newSpanId, placeIn, type SpanPlace, traceparentOf } from './trace-context.ts';
@@ -18,10 +19,6 @@ import {
   type Tracing,
 } from './tracing.ts';
 
-/** Spans that wait to be sent. At a thousand a second it bridges the batch interval and a short outage; one takes about a kilobyte. */
-const MAX_WAITING_SPANS = 8_192;
-/** Texts of waiting spans. Only those that show what was said come near it: some five hundred at their largest. */
-const MAX_WAITING_CHARS = 32 * 1_024 * 1_024;
 const MAX_BATCH_SPANS = 512;
 /** With what was said in them: collectors take a few megabytes at a time. */
 const MAX_BATCH_SPANS_WITH_CONTENT = 32;
@@ -35,8 +32,7 @@ const MAX_TEXT_CHARS = 256;
 /** Of a text that is shown because content capture asks for it. */
 const MAX_CONTENT_CHARS = 32 * 1_024;
 const CONTENT = /^gen_ai\.(?:input\.messages|output\.messages|system_instructions|tool\.call\.(?:arguments|result))$/;
-/** Between two lines that say that spans can't be sent. */
-const WARN_EVERY_MS = 60_000;
+const HEADER_VARIABLES = ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'];
 const NANOS_PER_MS = 1_000_000;
 
 const KINDS: Record<SpanKind, number> = { internal: 0, server: 1, client: 2, producer: 3 };
@@ -86,10 +82,27 @@ export async function openTracing({
   if (url === null) return noTracing;
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
   const isFromEnvironment = config.tracesEndpoint !== null || config.endpoint !== null;
-  const authorization = isFromEnvironment ? null : (backend?.authorization ?? null);
-  const headers = { ...config.headers, ...(authorization === null ? {} : { authorization }) };
-  const exporter = new OTLPTraceExporter({ url, headers, timeoutMillis: EXPORT_TIMEOUT_MS });
+  const authorization = backend?.authorization ?? null;
+  const ownHeaders = authorization === null ? {} : { authorization };
+  // What the environment sends to its own collector, such as a key, is no business of another.
+  const exporter = isFromEnvironment
+    ? new OTLPTraceExporter({ url, headers: config.headers, timeoutMillis: EXPORT_TIMEOUT_MS })
+    : withoutEnvironmentHeaders(() => new OTLPTraceExporter({ url, headers: ownHeaders, timeoutMillis: EXPORT_TIMEOUT_MS }));
   return tracingTo(exporter, { config, service, deploymentEnvironment, log, onDrop });
+}
+
+/** The library adds the headers of the environment by itself to all that it sends, and knows no option against it. */
+function withoutEnvironmentHeaders<Made>(make: () => Made): Made {
+  const kept = HEADER_VARIABLES.flatMap((name) => {
+    const value = process.env[name];
+    return value === undefined ? [] : [{ name, value }];
+  });
+  for (const { name } of kept) delete process.env[name];
+  try {
+    return make();
+  } finally {
+    for (const { name, value } of kept) process.env[name] = value;
+  }
 }
 
 /** @param exporter what is sent ends here; it is shut down with the rest */
@@ -174,67 +187,6 @@ function openSpan(name: string, options: SpanOptions, place: SpanPlace, keep: (s
       keep({ ...options, name, attributes, startMs, endMs: startMs + performance.now() - beganAt, errorType }, place);
     },
   };
-}
-
-/** Counts what waits and what is lost on its way out. */
-function countedExporter(exporter: SpanExporter, log: Log, onDrop: (count: number) => void) {
-  let waiting = 0;
-  let waitingChars = 0;
-  let dropped = 0;
-  let lastWarningAt = Number.NEGATIVE_INFINITY;
-  /** @param error absent: there was no room. Made for the line alone: spans that are dropped by the thousand must cost nothing. */
-  const lose = (count: number, error?: unknown) => {
-    dropped += count;
-    onDrop(count);
-    if (performance.now() - lastWarningAt < WARN_EVERY_MS) return;
-    lastWarningAt = performance.now();
-    log.warn({ err: error ?? new Error('the queue of spans is full'), dropped }, 'spans could not be sent');
-  };
-  const leave = (spans: readonly ReadableSpan[]) => {
-    waiting -= spans.length;
-    for (const span of spans) waitingChars -= charsOf(span);
-  };
-  const counting: SpanExporter = {
-    export(spans, done) {
-      let isSettled = false;
-      const settle: typeof done = ({ code, error }) => {
-        if (isSettled) return;
-        isSettled = true;
-        leave(spans);
-        if (code !== 0) lose(spans.length, error ?? new Error('the collector took nothing'));
-        // Told already, and counted: a failure would only make the library tell it again.
-        done({ code: 0 });
-      };
-      try {
-        exporter.export(spans, settle);
-      } catch (error) {
-        // Without an answer they would keep their places for ever.
-        settle({ code: 1, error: error instanceof Error ? error : new Error('the exporter failed', { cause: error }) });
-      }
-    },
-    shutdown: () => exporter.shutdown(),
-  };
-  return {
-    exporter: counting,
-    /** @returns whether there is room for one more */
-    enter(span: ReadableSpan): boolean {
-      const chars = charsOf(span);
-      if (waiting >= MAX_WAITING_SPANS || waitingChars + chars > MAX_WAITING_CHARS) {
-        lose(1);
-        return false;
-      }
-      waiting += 1;
-      waitingChars += chars;
-      return true;
-    },
-    get dropped() {
-      return dropped;
-    },
-  };
-}
-
-function charsOf({ attributes }: ReadableSpan): number {
-  return Object.values(attributes).reduce<number>((sum, value) => sum + (typeof value === 'string' ? value.length : 0), 0);
 }
 
 function readable(span: FinishedSpan, place: SpanPlace, resource: ReadableSpan['resource']): ReadableSpan {

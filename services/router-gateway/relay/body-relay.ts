@@ -1,3 +1,4 @@
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { FrameFeed } from './frame-feed.ts';
 import type { OpenRelay } from './relay.ts';
 import { type WholeAnswer, wholeAnswer } from './whole-answer.ts';
@@ -10,13 +11,14 @@ export const relayBody: OpenRelay = (deps, call) => {
       take: (frame) => {
         // Frames of a stream say nothing here, but the end of one is an end.
         if (frame.kind === 'body' || frame.kind === 'error') resolve(wholeAnswer(frame.status, frame.body));
+        else if (frame.kind === 'done') reject(new SwitchyardError('internal', 'a call that wanted its answer whole was answered with a stream'));
       },
       restart: () => {},
       hasAll: () => {},
       fail: reject,
     });
     call.reply.raw.once('close', () => {
-      feed?.abandon(call.isDetached ? 'over' : 'left');
+      feed?.abandon('left');
       // Without effect once the answer is known: then 'close' only says that it was sent.
       resolve(null);
     });

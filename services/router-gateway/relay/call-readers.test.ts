@@ -38,4 +38,18 @@ describe('CallReaders', () => {
     for (const { release } of held) release('over');
     await readers.stop();
   });
+
+  it('gives each reader of a call that began elsewhere a frame once, however many have resumed it here', async () => {
+    const readers = new CallReaders({ bus, origin: 'gtwo', log: silentLog, limits: gatewayLimits });
+    const taken: string[] = [];
+    const held = ['first', 'second', 'third'].map((name) =>
+      readers.hold('call', { onFrame: (frame) => taken.push(`${name} ${Buffer.from(frame)}`), onBeat: () => {}, onLoss: () => {}, onEnd: () => {} }, 'gelse'),
+    );
+    for (const frame of ['one', 'last']) bus.tokens.publish('tok.gelse.call', Buffer.from(frame));
+
+    await expect.poll(() => taken).toContain('third last');
+    expect(taken.sort()).toEqual(['first last', 'first one', 'second last', 'second one', 'third last', 'third one']);
+    for (const { release } of held) release('over');
+    await readers.stop();
+  });
 });

@@ -72,7 +72,7 @@ export class CallReaders {
     const readers = this.#readers.get(callId) ?? new Set();
     this.#readers.set(callId, readers.add(reader));
     this.#forgetKept(callId);
-    const elsewhere = origin === this.origin ? null : this.#follow(callId, origin);
+    const elsewhere = origin === this.origin ? null : this.#follow(callId, reader, origin);
     let isHeld = true;
     return {
       ready: () => elsewhere?.ready() ?? Promise.resolve(),
@@ -103,13 +103,15 @@ export class CallReaders {
 
   #bring(callId: string, frame: Uint8Array): void {
     // No reader: the client has left, and the worker has not heard yet.
-    for (const reader of this.#readers.get(callId) ?? []) {
-      try {
-        reader.onFrame(frame);
-      } catch (error) {
-        this.#deps.log.error({ err: error, call_id: callId }, 'a frame could not be relayed');
-        reader.onEnd(new SwitchyardError('internal', 'relaying a frame', { cause: error }));
-      }
+    for (const reader of this.#readers.get(callId) ?? []) this.#give(callId, reader, frame);
+  }
+
+  #give(callId: string, reader: CallReader, frame: Uint8Array): void {
+    try {
+      reader.onFrame(frame);
+    } catch (error) {
+      this.#deps.log.error({ err: error, call_id: callId }, 'a frame could not be relayed');
+      reader.onEnd(new SwitchyardError('internal', 'relaying a frame', { cause: error }));
     }
   }
 
@@ -117,9 +119,10 @@ export class CallReaders {
     for (const readers of [...this.#readers.values()]) for (const reader of [...readers]) reader.onLoss();
   }
 
-  #follow(callId: string, origin: string): { ready(): Promise<void>; stop(): void } {
+  #follow(callId: string, reader: CallReader, origin: string): { ready(): Promise<void>; stop(): void } {
     const { notices, tokens } = this.#deps.bus;
-    const frames = tokens.subscribe(subjectOf(addresses.tokens, origin, callId), (_subject, frame) => this.#bring(callId, frame));
+    // Each reader has one of its own: what one brings to all would come as often as there are readers.
+    const frames = tokens.subscribe(subjectOf(addresses.tokens, origin, callId), (_subject, frame) => this.#give(callId, reader, frame));
     const other = this.#others.get(origin) ?? {
       calls: 0,
       beats: notices.subscribe(subjectOf(addresses.heartbeats, origin), (_subject, body) => this.#answer(origin, body)),

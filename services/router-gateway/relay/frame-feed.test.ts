@@ -48,7 +48,7 @@ describe('FrameFeed', () => {
         const ended = new Promise<string>((resolve) => {
           new FrameFeed(
             { bus: faulty.bus, readers, clock: systemClock, log: silentLog, limits, metrics: noMetrics },
-            { callId, deadlineAtMs: systemClock.nowMs() + 60_000 },
+            { callId, deadlineAtMs: systemClock.nowMs() + 60_000, isDetached: false },
             {
               take: (frame) => {
                 taken.push(numbered(frame));
@@ -110,7 +110,7 @@ describe('FrameFeed', () => {
 /** What the feed of the call `call` fails with. */
 function failureOfCall(limits: GatewayLimits, from: Bus, readers: CallReaders): Promise<string> {
   return new Promise((resolve) => {
-    const call = { callId: 'call', deadlineAtMs: systemClock.nowMs() + 60_000 };
+    const call = { callId: 'call', deadlineAtMs: systemClock.nowMs() + 60_000, isDetached: false };
     new FrameFeed({ bus: from, readers, clock: systemClock, log: silentLog, limits, metrics: noMetrics }, call, {
       take: () => {},
       restart: () => {},

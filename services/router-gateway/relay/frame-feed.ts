@@ -43,6 +43,8 @@ export interface SeenPlace {
 export interface FedCall {
   callId: string;
   deadlineAtMs: number;
+  /** Whether the call goes on when nobody reads it any more. */
+  isDetached: boolean;
   /** For a reader that comes back. */
   resumed?: {
     /** The gateway that let the call in. */
@@ -67,6 +69,7 @@ export interface FedCall {
 export class FrameFeed {
   readonly #deps: FeedDeps;
   readonly #callId: string;
+  readonly #isDetached: boolean;
   readonly #subject: string;
   readonly #sink: FrameSink;
   readonly #held: HeldCall;
@@ -96,6 +99,7 @@ export class FrameFeed {
     const origin = resumed?.origin ?? readers.origin;
     this.#deps = deps;
     this.#callId = call.callId;
+    this.#isDetached = call.isDetached;
     this.#subject = subjectOf(addresses.tokens, origin, call.callId);
     this.#sink = sink;
     this.#isToBeFound = resumed !== undefined;
@@ -104,7 +108,7 @@ export class FrameFeed {
       onBeat: () => this.#heard(),
       onLoss: () => this.#look(),
       // Who was shown a part may come back for the rest; anybody else will ask anew.
-      onEnd: (error: SwitchyardError) => this.#fail(error, this.#shown ? 'dropped' : 'left'),
+      onEnd: (error: SwitchyardError) => this.#fail(error, this.#unread(this.#shown ? 'dropped' : 'left')),
     };
     this.#held = readers.hold(call.callId, reader, origin);
     const timedOut = () => this.fail(new SwitchyardError('router.timeout', 'The request exceeded its time limit'));
@@ -119,8 +123,13 @@ export class FrameFeed {
   }
 
   /** The client is gone: the sink hears nothing more of the call. */
-  abandon(how: LetGo): void {
-    if (!this.#over) this.#close(how);
+  abandon(how: 'left' | 'dropped'): void {
+    if (!this.#over) this.#close(this.#unread(how));
+  }
+
+  /** A detached call goes on, whoever leaves it. */
+  #unread(how: 'left' | 'dropped'): LetGo {
+    return this.#isDetached ? 'over' : how;
   }
 
   #fail(error: SwitchyardError, how: LetGo): void {

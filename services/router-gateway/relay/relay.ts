@@ -17,8 +17,6 @@ interface Relay {
 export interface RelayedCall extends FedCall {
   /** Id of the model that the request begins with, for errors of our own. */
   model: string;
-  /** Whether the call goes on when its client leaves. */
-  isDetached: boolean;
   requestId: string;
   reply: FastifyReply;
 }

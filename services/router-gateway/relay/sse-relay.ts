@@ -13,7 +13,7 @@ export const relayStream: OpenRelay = (deps, call) => {
   const sink = new SseSink(deps, call, () => feed.abandon('dropped'));
   const feed: FrameFeed = new FrameFeed(deps, call, sink);
   call.reply.raw.once('close', () => {
-    feed.abandon(call.isDetached ? 'over' : 'left');
+    feed.abandon('left');
     sink.left();
   });
   return { answer: sink.answer, fail: (error) => feed.fail(error) };
@@ -95,7 +95,9 @@ class SseSink implements FrameSink {
   }
 
   hasAll(): void {
-    this.#endWhole({ status: 204, headers: {}, body: new Uint8Array() });
+    // Who was told to wait has its status; the end of the stream says the rest.
+    if (this.#state === 'streaming') this.#endStream();
+    else this.#endWhole({ status: 204, headers: {}, body: new Uint8Array() });
   }
 
   restart(): void {

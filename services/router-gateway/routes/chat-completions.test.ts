@@ -71,6 +71,15 @@ describe('trouble of our own', () => {
     await eventually(() => gateway.worker.aborted).toContain(callId);
   });
 
+  it('is a worker that streams what was wanted whole: 500 at its end', async () => {
+    const answered = gateway.post(hello);
+    const held = await gateway.worker.next();
+    held.frame('content', 1, 'Hi');
+    held.frame('done', 2, '[DONE]');
+
+    expect(await Promise.race([answered.then(({ statusCode }) => statusCode), new Promise((resolve) => setTimeout(resolve, 2_000, 'nothing'))])).toBe(500);
+  });
+
   it('is too many calls at once: 503 until one has ended', async () => {
     await gateway.reopen({ limits: { openCalls: 1 } });
     const first = gateway.post(hello);

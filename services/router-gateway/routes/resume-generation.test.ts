@@ -158,6 +158,19 @@ describe('a stream whose connection broke', () => {
     expect((await resume(url, callId, { 'last-event-id': `${callId}.1.2` })).status).toBe(204);
   });
 
+  it('comes to its end for a client that names an event beyond the last, also when it was told to wait', async () => {
+    const url = await gateway({ headerDelayMs: 20 });
+    const { answer, held, callId } = await begin(url, { 'x-detach': 'true' });
+    answer.leave();
+    const resumed = await resume(url, callId, { 'last-event-id': `${callId}.1.2.9` });
+    await eventually(() => resumed.text).toContain('PROCESSING');
+    held.frame('done', 2, '[DONE]');
+
+    await eventually(() => beat(held)).toEqual(['origin ']);
+    expect(await Promise.race([resumed.ended, new Promise((resolve) => setTimeout(resolve, 2_000, 'still open'))])).toBe(true);
+    resumed.leave();
+  });
+
   it('ends with the error chunk when another worker has the call by now', async () => {
     const url = await gateway();
     const { answer, held, callId } = await begin(url, { 'x-detach': 'true' });
@@ -272,6 +285,39 @@ describe('a call lives while a reader holds it', () => {
     answer.leave();
     await eventually(() => beat(held)).toEqual(['origin ']);
     expect(worker.aborted).not.toContain(callId);
+  });
+
+  it('goes on when its gateway leaves, and its client had asked for that', async () => {
+    const url = await gateway();
+    const calls = [];
+    for (const headers of [{ 'x-detach': 'true' }, {}]) {
+      const client = post(`${url}/chat/completions`, { ...streamed, stream: false }, { authorization, ...headers });
+      calls.push({ client, held: await worker.next() });
+    }
+    await gateways.pop()?.stop();
+
+    const [detached, other] = calls.map(({ held }) => held.call.callId);
+    // Those of a gateway are aborted in the order in which they came.
+    await eventually(() => worker.aborted).toContain(other);
+    expect(worker.aborted).not.toContain(detached);
+    for (const { client } of calls) expect((await client.answer).status).toBe(503);
+  });
+
+  it('goes on when its client does not read and is cut off, and had asked for that', async () => {
+    const url = await gateway({ unsentBytes: 1_024, graceMs: 60_000 });
+    const { answer, held } = await begin(url, { 'x-detach': 'true' });
+    answer.stopReading();
+    const isCut = () => log.lines.some(({ message, fields }) => message === 'a client that did not read was dropped' && fields.call_id === held.call.callId);
+    let seq = 1;
+    await eventually(() => {
+      seq += 1;
+      held.frame('content', seq, 'x'.repeat(256 * 1_024));
+      return isCut();
+    }).toBe(true);
+
+    // Not kept for its client: what is kept is aborted in the end.
+    expect(await beat(held)).toEqual(['origin ']);
+    answer.leave();
   });
 
   it('DESIGN 7: a call is kept for a client that we have cut off, and is its again when it comes back', async () => {
