@@ -198,5 +198,16 @@ function callIn(item: WorkItem): RouterCall | string | null {
   const version = versionOf(body);
   if (version !== 1) return version === null ? 'not a message of ours' : null;
   const parsed = routerCall.safeParse(body);
-  return parsed.success ? parsed.data : `not a router call: ${z.prettifyError(parsed.error)}`;
+  if (!parsed.success) return `not a router call: ${z.prettifyError(parsed.error)}`;
+  return isAddressable(parsed.data) ? parsed.data : 'not a router call: its frames have no address';
+}
+
+/** Whether its frames, and questions about it, have somewhere to go. What has not would fail each worker that takes it, for ever. */
+function isAddressable({ origin, callId }: RouterCall): boolean {
+  try {
+    subjectOf(addresses.tokens, origin, callId);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -215,6 +215,13 @@ describe('a call that fails', () => {
     await vi.waitFor(() => isGone(callOf('', { callId: invalid.callId })), WAIT);
     await expect(isGone(callOf('', { callId: later.callId }))).rejects.toThrow();
   });
+
+  it.each([{ origin: 'gw.*' }, { callId: 'gen 1' }])('is dropped when its frames have no address: %j', async (fields) => {
+    const lost = callOf('hi', fields);
+    await start();
+    await publish(lost);
+    await vi.waitFor(() => isGone(lost), WAIT);
+  });
 });
 
 describe('a client’s call', () => {
