@@ -81,6 +81,8 @@ describe('migrate on a PostgreSQL server', () => {
     await migrate(database, await folderOf(FIRST));
     const folder = await folderOf({ ...FIRST, '0002-second.sql': 'alter table first add column b int;' });
     const [locked, released] = [signal(), signal()];
+    // Far above the second that a migration stands in line, far below the minute that it would without stepping back.
+    const bystander = await openPostgres({ url: fresh.url, applicationName: 'a bystander', log: silentLog, statementTimeoutMs: 10_000 });
     const reader = other.transaction(async (handle) => {
       await handle.query('select a from first');
       locked.give();
@@ -91,16 +93,17 @@ describe('migrate on a PostgreSQL server', () => {
     try {
       const impatient = migrate(database, folder, { lockTimeoutMs: 100 });
       await expect(impatient).rejects.toMatchObject({ code: 'service.not_ready', message: expect.stringContaining('0002-second.sql') });
-      const patient = migrate(database, folder);
+      const patient = expect(migrate(database, folder)).resolves.toEqual(['0002-second.sql']);
       // It stands in line for the table now; who comes after it must not have to give up.
-      await expect.poll(async () => (await other.query(`select 1 ${IN_LINE}`)).rowCount, POLL).toBe(1);
-      expect((await other.query('select a from first')).rows).toEqual([{ a: 1 }]);
+      await expect.poll(async () => (await bystander.query(`select 1 ${IN_LINE}`)).rowCount, POLL).toBe(1);
+      expect((await bystander.query('select a from first')).rows).toEqual([{ a: 1 }]);
       released.give();
       await reader;
 
-      expect(await patient).toEqual(['0002-second.sql']);
+      await patient;
     } finally {
       released.give();
+      await bystander.close();
     }
   });
 
