@@ -37,7 +37,7 @@ export function settleDelivery(draft: Draft, command: DeliveryCommand, wasSupers
       return false;
     case 'effect.overdue':
       // The item was lost with its stream, or its worker with its report: attempts are counted in the row, so another round is no attempt too many.
-      draft.closeEffect(command.callId, 'superseded');
+      closeRound(draft, command.callId, 'superseded');
       openRound(draft, command.turnId, command.traceparent);
       return false;
   }
@@ -45,8 +45,7 @@ export function settleDelivery(draft: Draft, command: DeliveryCommand, wasSupers
 
 function settleReport(draft: Draft, { callId, deliveryId, outcome, attempts, reason, retryAfterMs }: CommandOf<'delivery.reported'>): boolean {
   const { partition } = draft;
-  draft.closeEffect(callId, 'done');
-  draft.disarm(overdueKeyOf(callId));
+  closeRound(draft, callId, 'done');
   if (outcome === 'failed') {
     draft.arm(`${callId}-due`, draft.atMs + pauseMs(draft, attempts, retryAfterMs), { type: 'delivery.due', deliveryId });
     return false;
@@ -73,6 +72,11 @@ function openRound(draft: Draft, deliveryId: string, traceparent: string | null)
   const deadlineAtMs = draft.atMs + ROUND_MS;
   draft.openEffect(id, deliveryId, { kind: 'delivery', inputs: { deliveryId, deadlineAtMs, traceparent } });
   draft.arm(overdueKeyOf(id), deadlineAtMs + ROUND_GRACE_MS, { type: 'effect.overdue', callId: id, turnId: deliveryId, kind: 'delivery' });
+}
+
+function closeRound(draft: Draft, id: string, state: 'done' | 'superseded'): void {
+  draft.closeEffect(id, state);
+  draft.disarm(overdueKeyOf(id));
 }
 
 function overdueKeyOf(effectId: string): string {
