@@ -7,6 +7,7 @@ import { parseDelivery } from './delivery-subject.ts';
 import type { NatsLink } from './link.ts';
 import { pauseFor } from './pause.ts';
 import { Pull } from './pull.ts';
+import type { Standstill } from './standstill.ts';
 import { nanosOf, streams, workConsumers } from './streams.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
 import { workItem } from './work-item.ts';
@@ -24,6 +25,7 @@ export interface WorkConsumerOptions extends ConsumeOptions {
   kind: WorkKind;
   handler: (item: WorkItem) => Promise<void>;
   budgetMs: number;
+  standstill: Standstill;
   log: Log;
 }
 
@@ -122,16 +124,21 @@ export class WorkConsumer implements Subscription {
   }
 
   #onMessage(message: Msg): void {
-    const { link, kind, ackWaitMs, budgetMs, concurrency, log } = this.#options;
+    const { link, kind, ackWaitMs, budgetMs, concurrency, standstill, log } = this.#options;
     const { reply = '' } = message;
     const info = parseDelivery(reply);
+    const deliveredAt = standstill.deliveredSince();
     if (info === null) log.error({ kind, reply }, 'a work item came in a form that is not known');
     // It came while this worker stopped, or for a request that was given up: somebody else may have it at once.
     else if (this.#stop.signal.aborted || this.#inHand.size >= concurrency) link.main.publish(reply, '-NAK');
-    else {
+    // It waited to be read while this process stood still. Somebody else has it by now, and what we say of it would be taken for his word.
+    else if (performance.now() >= deliveredAt + ackWaitMs) {
+      log.warn({ kind, delivery: info.delivery }, 'a work item was read after its lease, and is left to its next delivery');
+      this.#ask();
+    } else {
       const messageId = fromWireId(message.headers?.get(MESSAGE_ID_HEADER) ?? '');
       const { delivery, storedAtMs } = info;
-      this.#begin(workItem({ link, kind, messageId, body: message.string(), delivery, storedAtMs, reply, ackWaitMs, budgetMs, log }));
+      this.#begin(workItem({ link, kind, messageId, body: message.string(), delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log }));
     }
   }
 

@@ -15,6 +15,8 @@ export interface WorkItemOptions {
   storedAtMs: number;
   /** Where the broker wants to hear about this delivery. */
   reply: string;
+  /** When the lease began at the earliest, by `performance.now()`. */
+  deliveredAt: number;
   ackWaitMs: number;
   budgetMs: number;
   log: Log;
@@ -26,8 +28,8 @@ export interface WorkItemOptions {
  * means nothing any more; an ack counts for the item, whichever delivery it belongs to, until the broker has forgotten that.
  */
 export function workItem(options: WorkItemOptions): WorkItem {
-  const { link, kind, messageId, body, delivery, storedAtMs, reply, ackWaitMs, budgetMs, log } = options;
-  let leaseEndsAt = performance.now() + ackWaitMs;
+  const { link, kind, messageId, body, delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log } = options;
+  let leaseEndsAt = deliveredAt + ackWaitMs;
   let settled = false;
   const isHeld = () => performance.now() < leaseEndsAt;
   const tell = (what: string, word: string, forMs: number) =>

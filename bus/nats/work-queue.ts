@@ -2,6 +2,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
 import type { NatsLink } from './link.ts';
+import { Standstill } from './standstill.ts';
 import type { StoredPublish } from './stored-publish.ts';
 import { streams, workConsumers } from './streams.ts';
 import type { Closable } from './types.ts';
@@ -20,6 +21,7 @@ export interface WorkQueueDeps {
 /** The work queue as a stream whose messages go when they are acked, with one durable consumer per kind. */
 export function natsWorkQueue({ link, publish, budgetMs, log }: WorkQueueDeps): WorkQueue & Closable {
   const consumers = new Set<WorkConsumer>();
+  const standstill = new Standstill();
   let stopping = false;
   return {
     async publish(kind: WorkKind, messageId: string, body: string) {
@@ -28,7 +30,7 @@ export function natsWorkQueue({ link, publish, budgetMs, log }: WorkQueueDeps): 
     },
     consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
       if (stopping) throw new SwitchyardError('bus.closed', 'the bus is closed');
-      const consumer = new WorkConsumer({ ...options, link, kind, handler, budgetMs, log });
+      const consumer = new WorkConsumer({ ...options, link, kind, handler, budgetMs, standstill, log });
       consumers.add(consumer);
       return {
         stop: async () => {
@@ -48,6 +50,7 @@ export function natsWorkQueue({ link, publish, budgetMs, log }: WorkQueueDeps): 
     async stopReaders() {
       stopping = true;
       await Promise.all([...consumers].map((consumer) => consumer.stop()));
+      standstill.stop();
     },
   };
 }
