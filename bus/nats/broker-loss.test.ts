@@ -201,7 +201,7 @@ describe('a broker that is away', () => {
     const tookMs = performance.now() - begunAt;
     await server.start();
 
-    expect(tookMs).toBeLessThan(1_000);
+    expect(tookMs).toBeLessThan(1_900);
   });
 
   it('takes leases with it: who is still at it is told so when its lease is over', async () => {

@@ -158,7 +158,7 @@ describe('maskUrl', () => {
     (text) => {
       const startedAtMs = performance.now();
       maskUrl(text);
-      expect(performance.now() - startedAtMs).toBeLessThan(1_000);
+      expect(performance.now() - startedAtMs).toBeLessThan(4_000);
     },
   );
 });
