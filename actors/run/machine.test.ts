@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { initialTransition, transition } from 'xstate';
+import { effectLease } from '#bus/keep-lease.ts';
 import { runMachine } from './machine.ts';
 import type { RunActions, RunError, RunEvent, RunInput, RunReply, StepMessage, ToolOutcome } from './types.ts';
 
@@ -52,11 +53,19 @@ describe('the run machine', () => {
       ]);
     });
 
+    it('waits for its tools longer than it takes to miss two workers that died with the question', () => {
+      const deadline = told(started({ servers: ['crm'] })[1])
+        .find((line) => line.startsWith('tool-list'))
+        ?.match(/\d+$/)?.[0];
+
+      expect(Number(deadline) - INPUT.atMs).toBeGreaterThan(2 * effectLease.ackWaitMs + 10_000);
+    });
+
     it('asks for the tools of its servers first', () => {
       const [next, actions] = started({ servers: ['crm', 'erp'] });
 
       expect(next.value).toBe('listing');
-      expect(told(actions).slice(4)).toEqual(['tool-list run_1-1 crm,erp until 21000', 'timer run_1-1-overdue 26000']);
+      expect(told(actions).slice(4)).toEqual(['tool-list run_1-1 crm,erp until 46000', 'timer run_1-1-overdue 51000']);
     });
   });
 

@@ -7,8 +7,11 @@ import type { RunActions, RunContext, RunError, RunEvent, RunInput, StepMessage 
 /** Stored with every snapshot. Grows with each change after which an old snapshot no longer fits. */
 export const RUN_MACHINE_VERSION = 1;
 
-/** To list the tools of all servers of a run. */
-const TOOL_LIST_TIMEOUT_MS = 20_000;
+/**
+ * To list the tools of all servers of a run. Two workers may die with the question, each missed only when the lease of its item is over
+ * (bus/keep-lease.ts), before the run gives up a server that nobody could ask.
+ */
+const TOOL_LIST_TIMEOUT_MS = 45_000;
 /** For one tool call. */
 const TOOL_CALL_TIMEOUT_MS = 90_000;
 /** After its deadline a worker reports by itself that it gave up. Only when not even that came is the item taken for lost. */

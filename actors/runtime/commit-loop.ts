@@ -1,6 +1,7 @@
 import type { Answer } from '#bus/messages/session.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import { traceId, ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { isPassingFault, sqlStateOf } from '#shared/storage/passing-fault.ts';
@@ -111,6 +112,7 @@ export class CommitLoop {
     await Promise.all(leaving.map((mailbox) => mailbox.abandon()));
     await this.#inHand.catch(() => {});
     const ours = leaving.filter((mailbox) => this.isHeld(mailbox.claim));
+    if (ours.length > 0) failPoint('partitions.let-go');
     for (const { claim } of ours) this.#forget(claim.partition);
     return ours.map((mailbox) => mailbox.claim);
   }
@@ -149,6 +151,7 @@ export class CommitLoop {
       this.#flushRows = false;
       this.#inHand = this.#commit(this.#takeBatch().map(parseEntry));
       await this.#inHand;
+      failPoint('commit.told');
     }
   }
 
@@ -272,7 +275,9 @@ export class CommitLoop {
     const parameters = commitParameters(plan);
     for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
       try {
+        failPoint('commit.sending');
         const { rows } = await this.#measured(() => this.#deps.database.query<{ owned: number[] }>(commitStatement, parameters));
+        failPoint('commit.stored');
         return { kind: 'committed', owned: new Set(rows[0]?.owned ?? []) };
       } catch (error) {
         if (sqlStateOf(error) === '23505') return { kind: 'repeated', error };

@@ -1,3 +1,4 @@
+import { failPoint } from '#shared/fail-points.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { LiveHost } from './rendezvous.ts';
 
@@ -24,10 +25,12 @@ select id, machine_v from hosts where id <> $1 and seen_at > clock_timestamp() -
     },
     [hostId, machineVersion, deadAfterMs, FORGET_AFTER_MS],
   );
+  failPoint('heartbeat.written');
   return [{ id: hostId, machineVersion }, ...rows.map((row) => ({ id: row.id, machineVersion: row.machine_v }))];
 }
 
 /** Says that this host is gone, so that nobody waits for it to look dead. */
 export async function signOff(database: Queryable, hostId: string): Promise<void> {
   await database.query('delete from hosts where id = $1', [hostId]);
+  failPoint('leave.signed-off');
 }

@@ -1,5 +1,6 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { CommitLoop } from './commit-loop.ts';
@@ -148,8 +149,8 @@ export class Host {
     const hosts = await this.#beat();
     if (this.#leaving) return;
     const share = partitionsOf(hostId, hosts);
-    const held = new Set(loop.partitions);
     await this.#giveBack(share);
+    const held = new Set(loop.partitions);
     await this.#take([...share].filter((partition) => !held.has(partition)));
     await this.#startLost();
   }
@@ -161,7 +162,11 @@ export class Host {
   async #giveBack(share: ReadonlySet<number>): Promise<void> {
     const { database, hostId, log, loop } = this.#deps;
     await loop.letGo(loop.partitions.filter((partition) => !share.has(partition)));
-    const partitions = await releaseOutside(database, hostId, share);
+    const claims = loop.mailboxes.map(({ claim }) => claim);
+    const { released: partitions, epochs } = await releaseOutside(database, hostId, share);
+    // A host that stood still may not have noticed, and would wait for a command to be told: until then nobody had the partition.
+    const lost = claims.filter((claim) => loop.isHeld(claim) && epochs.get(claim.partition) !== claim.epoch).map((claim) => claim.partition);
+    loop.drop(lost, 'another host had taken it meanwhile');
     if (partitions.length === 0) return;
     log.info({ partitions }, 'partitions given back');
     this.#announce();
@@ -182,6 +187,7 @@ export class Host {
       await outbox.load(database, taken);
       await timers.load(database, taken);
       await this.#start(taken, true);
+      failPoint('take-over.loaded');
     } catch (error) {
       loop.drop(taken, 'what its former owner left could not be read');
       throw error;

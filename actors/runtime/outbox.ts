@@ -2,6 +2,7 @@ import type { Bus, WorkKind } from '#bus/bus.ts';
 import type { AnswerMessage, NoticeMessage } from '#bus/messages/session.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { AfterCommit, CommitPlan } from './commit-plan.ts';
@@ -88,6 +89,7 @@ export class Outbox {
   /** Publishes again what the rows of newly taken partitions hold, under the same ids. */
   async load(database: Database, partitions: readonly number[]): Promise<void> {
     const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]);
+    failPoint('take-over.effects-read');
     for (const row of rows) {
       this.#open.set(row.id, row.p);
       if (row.unpublished) this.#want(effectOf(row), true);
@@ -187,7 +189,9 @@ export class Outbox {
       const body = await render(effect, wanted.republished);
       // Superseded while it was rendered: nothing was opened, nothing needs to be aborted.
       if (this.#wanted.get(id) !== wanted) return;
+      failPoint('outbox.rendered');
       await bus.work.publish(workKinds[effect.kind], id, body);
+      failPoint('outbox.published');
       this.#wanted.delete(id);
       if (this.#open.has(id)) this.#markDone(effect);
     } catch (error) {

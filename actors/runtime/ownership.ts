@@ -1,5 +1,6 @@
 import { PARTITION_COUNT } from '#bus/partition.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import type { Database, Queryable } from '#shared/storage/database.ts';
 
 /** A partition in the hands of this host. The epoch is the fencing token: whoever commits with an older one commits nothing. */
@@ -48,6 +49,7 @@ export async function takePartitions(database: Queryable, options: TakeOptions):
     partitions,
     deadAfterMs,
   ]);
+  if (rows.length > 0) failPoint('take-over.claimed');
   return rows.map((row) => ({ partition: row.p, epoch: row.epoch, commitNo: row.commit_no, cursor: row.cursor, cursorMessageId: row.cursor_msg }));
 }
 
@@ -77,22 +79,32 @@ export async function releasePartitions(database: Queryable, claims: readonly Pa
      update parts set owner = null from ours where parts.p = ours.p`,
     [claims.map((claim) => claim.partition), claims.map((claim) => claim.epoch)],
   );
+  failPoint('leave.given-back');
 }
 
 /**
  * Gives back every partition that is this host's by name and none of those that it is to keep, whatever epoch it has.
  *
- * @returns the partitions that were given back
+ * @returns the partitions that were given back, and the epochs of all that were this host's by name before
  */
-export async function releaseOutside(database: Queryable, hostId: string, keep: ReadonlySet<number>): Promise<number[]> {
-  const { rows } = await database.query<{ p: number }>(
-    {
-      name: 'release-outside',
-      text: `with others as materialized (
-       select parts.p from parts where parts.owner = $1 and parts.p <> all($2::int[]) order by parts.p for update of parts)
-     update parts set owner = null from others where parts.p = others.p returning parts.p`,
-    },
-    [hostId, [...keep]],
-  );
-  return rows.map((row) => row.p);
+export async function releaseOutside(
+  database: Queryable,
+  hostId: string,
+  keep: ReadonlySet<number>,
+): Promise<{ released: number[]; epochs: ReadonlyMap<number, number> }> {
+  const { rows } = await database.query<{ p: number; epoch: number; is_released: boolean }>(RELEASE_OUTSIDE, [hostId, [...keep]]);
+  const released = rows.filter((row) => row.is_released).map((row) => row.p);
+  if (released.length > 0) failPoint('partitions.given-back');
+  return { released, epochs: new Map(rows.map((row) => [row.p, row.epoch])) };
 }
+
+// The rows that come back are those from before the update.
+const RELEASE_OUTSIDE = {
+  name: 'release-outside',
+  text: `
+with others as materialized (
+  select parts.p from parts where parts.owner = $1 and parts.p <> all($2::int[]) order by parts.p for update of parts),
+released as (
+  update parts set owner = null from others where parts.p = others.p returning parts.p)
+select parts.p, parts.epoch, released.p is not null as is_released from parts left join released on released.p = parts.p where parts.owner = $1`,
+};

@@ -1,4 +1,5 @@
 import type { Clock } from '#shared/clock.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 
 /** A timer that has come due: the command it stands for, to be applied like any other. */
@@ -33,6 +34,7 @@ export class Timers {
       'select p, key, due_at, command::text as command from timers where p = any($1::int[])',
       [partitions],
     );
+    failPoint('take-over.timers-read');
     for (const row of rows) this.arm({ partition: row.p, key: row.key, command: row.command, dueAtMs: row.due_at.getTime() });
   }
 

@@ -6,6 +6,7 @@ import { versionOf } from '#bus/messages/version-of.ts';
 import type { Clock } from '#shared/clock.ts';
 import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { patiently } from '#shared/storage/patiently.ts';
@@ -88,6 +89,7 @@ async function take<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Work
   const run: Run = { ...running, mayBeBegun };
   const unfollow = kind.aborts?.follow(work.effectId, () => running.cancel());
   const lease = keepLease(item, { ...deps.lease, onLost: () => running.abandon(), log: deps.log });
+  failPoint('item.taken');
   try {
     await settle(item, work, run, kind, deps);
   } catch (error) {
@@ -111,12 +113,14 @@ async function settle<Work extends EffectWork>(item: WorkItem, work: Work, run: 
     if (isOpen === false || (isOpen === null && kind.needsEffectRow)) return item.ack();
   }
   const report = await traced(item, work, run, kind, deps);
+  failPoint('item.done');
   deps.log.info({ ...idsOf(work), kind: kind.name, delivery: item.delivery, result: report?.type ?? null }, 'a work item has ended');
   // What is done is reported even if the lease was lost meanwhile: of two results of an item the log takes the first.
   if (report !== null && !run.isCancelled()) {
     await reportResult(work, report, run.abandoned, { commands: deps.bus.commands, clock: deps.clock, log: deps.log });
   }
   await item.ack();
+  failPoint('item.acked');
 }
 
 /** What is done of the item stands below its span. What it throws ends the span too. */

@@ -3,6 +3,7 @@ import type { CommandLog } from '#bus/bus.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
 /** Between two tries. A result may stand for something that must not happen twice: it is worth waiting until the log takes it. */
@@ -43,6 +44,7 @@ export async function reportResult(work: Reported, report: Report, abandoned: Ab
   for (let tries = 1; ; tries += 1) {
     try {
       await commands.append(partitionOf(sessionId), effectId, body);
+      failPoint('item.reported');
       return;
     } catch (error) {
       if (tries >= MAX_TRIES || abandoned.aborted) throw error;

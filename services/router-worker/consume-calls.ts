@@ -10,6 +10,7 @@ import type { Clock } from '#shared/clock.ts';
 import { buryItem } from '#shared/effects/bury-item.ts';
 import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { patiently } from '#shared/storage/patiently.ts';
@@ -76,6 +77,7 @@ async function handle(item: WorkItem, hasRoom: boolean, deps: ConsumeDeps): Prom
   if (typeof call === 'string') return item.term(call);
   if (call === null) return item.nak(UNKNOWN_VERSION_RETRY_MS);
   const running = await deps.running.begin(call, item.publishedAtMs);
+  failPoint('call.taken');
   const lease = keepLease(item, { ...callLease, onLost: () => running.abandon(), log: deps.log });
   try {
     await settle(item, call, hasRoom, running, deps);
@@ -96,12 +98,17 @@ async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, runnin
   }
   const subject = subjectOf(addresses.tokens, call.origin, call.callId);
   const span = callSpan(deps.tracing, deps.upstreams, { call, delivery: item.delivery, mayBeSecond: mayBeSecond && call.reply !== null });
+  let isHeard = true;
   const execution: Execution = {
     call,
     attempt: item.delivery,
     signal: running.signal,
     maySpeak: () => running.cause() !== 'abandoned',
-    publish: (frame) => bus.tokens.publish(subject, frame),
+    publish: (frame) => {
+      // What is published while the connection is away goes nowhere.
+      isHeard &&= bus.isReady();
+      bus.tokens.publish(subject, frame);
+    },
     nowMs: clock.nowMs(),
     attempted: span.attempted,
   };
@@ -111,16 +118,20 @@ async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, runnin
     throw error;
   });
   if (result === null) return item.ack();
+  failPoint('call.made');
   const cause = running.cause();
   log.info({ ...idsOf(call), delivery: item.delivery, result: result.type, cause }, 'a router call has ended');
   const outcome = result.type === 'failed' && (cause === 'cancelled' || cause === 'abandoned') ? cause : result.type;
   span.end(result.type === 'completed' ? null : (cause ?? result.failure.code));
   metrics.add('routerCalls', { kind: call.reply === null ? 'client' : 'actor', outcome });
   if (cause === 'abandoned') return item.nak(0);
+  // Acknowledged now, a client's call would have no end that anybody hears: the next delivery looks what was kept of it.
+  if (call.reply === null && !isHeard && cause === null) return item.nak(FAULT_RETRY_MS);
   // Of a call that its actor has aborted nobody wants to hear any more.
   if (call.reply !== null && cause !== 'cancelled')
     await reportResult(call, call.reply, result, () => running.cause() === 'abandoned', { commands: bus.commands, clock, log });
   await item.ack();
+  failPoint('call.acked');
 }
 
 /** Makes the call, unless readers were shown of an earlier delivery what forbids it. Null: they were shown its end. */

@@ -5,6 +5,7 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { CallResult } from './call/execute-call.ts';
 
@@ -38,6 +39,7 @@ export async function reportResult(
   for (let tries = 1; ; tries += 1) {
     try {
       await deps.commands.append(partition, call.callId, body);
+      failPoint('call.reported');
       return;
     } catch (error) {
       if (tries >= MAX_TRIES || isAbandoned()) throw error;

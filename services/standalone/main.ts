@@ -6,6 +6,7 @@ import { agentApiKey, loadBundle } from '#shared/config/load-bundle.ts';
 import { checkRouterConfig, loadRouterConfig } from '#shared/config/load-router-config.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { checkFailPoint } from '#shared/fail-points.ts';
 import { openGuardedPoster } from '#shared/http/guarded-post.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { exitOnFault } from '#shared/lifecycle/exit-on-fault.ts';
@@ -21,9 +22,11 @@ import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { createLog, type Log } from '#shared/telemetry/log.ts';
 import { type MetricsRegistry, openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
+import { asDamage } from './as-damage.ts';
 import { banner } from './banner.ts';
 import { builtInRouter } from './built-in-router.ts';
 import { parseConfig, type StandaloneConfig } from './config.ts';
+import { refuseForeignFolder } from './foreign-folder.ts';
 import { loadKeys, withKeys } from './keys.ts';
 import { startStandalone } from './service.ts';
 
@@ -32,13 +35,16 @@ const RELEASE_MARGIN_MS = 10_000;
 
 /** Opens the embedded drivers once, starts every service on them, and waits to be stopped. */
 async function main(): Promise<void> {
+  checkFailPoint(process.env);
   const config = parseConfig(process.env);
   const metrics = openMetrics();
   const log = createLog({ level: config.logLevel, service: 'standalone', onDrop: () => metrics.add('telemetryDropped', { kind: 'log_lines' }) });
   exitOnFault(log);
   const releasers = new Releasers(log);
   try {
-    const { readiness, facts } = await run(config, { log, metrics, releasers });
+    const { readiness, facts } = await run(config, { log, metrics, releasers }).catch((error: unknown) => {
+      throw asDamage(error, config.dataFolder);
+    });
     // Listened for before anybody is told that this process is ready: who hears it may ask it to stop at once.
     const stopped = stopSignal();
     if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
@@ -59,6 +65,7 @@ interface Standing {
 
 /** @returns what a program that waits for this one is told, beside its readiness */
 async function run(config: StandaloneConfig, { log, metrics, releasers }: Standing): Promise<{ readiness: Readiness; facts: object }> {
+  await refuseForeignFolder(config.dataFolder);
   const folder = await holdDataFolder(config.dataFolder);
   releasers.add('data folder', () => folder.release());
   const readiness = new Readiness({ log });
@@ -78,7 +85,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
     onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
   });
   releasers.add('tracing', () => tracing.stop());
-  const database = await openPglite({ folder: join(config.dataFolder, 'database') });
+  const database = await openPglite({ folder: join(config.dataFolder, 'database'), onPanic: (error) => endWith(error, log, config.dataFolder) });
   releasers.add('database', () => database.close());
   await migrate(database);
   await storeBundle(database, bundle);
@@ -124,6 +131,14 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
   );
   const managementUrl = management === null ? {} : { managementUrl: management.url };
   return { readiness, facts: { pid: process.pid, routerUrl, agentUrl, ...managementUrl } };
+}
+
+/** The database has given up, and whoever waits for it would wait for ever. What was accepted is there at the next start. */
+function endWith(error: Error, log: Log, dataFolder: string): never {
+  const reason = asDamage(error, dataFolder);
+  log.error({ err: error }, 'the embedded database has given up: the process ends');
+  console.error(`Switchyard ends: ${reason instanceof SwitchyardError ? reason.message : `the database in ${dataFolder} has given up: ${error.message}`}`);
+  process.exit(1);
 }
 
 try {

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ProcessConfig } from '../config/process-config.ts';
 import type { Environment } from '../config/secret-ref.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
+import { checkFailPoint } from '../fail-points.ts';
 import { createLog, type Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type MetricsRegistry, openMetrics } from '../telemetry/open-metrics.ts';
@@ -55,6 +56,7 @@ interface ServiceProcess<Config extends ProcessConfig> {
  */
 export async function runProcess<Config extends ProcessConfig>(service: ServiceProcess<Config>): Promise<never> {
   try {
+    checkFailPoint(process.env);
     const config = service.parseConfig(process.env, process.argv.slice(2));
     const metrics = openMetrics();
     const onDrop = () => metrics.add('telemetryDropped', { kind: 'log_lines' });

@@ -1,6 +1,7 @@
 import { type DeliveryWork, deliveryWork } from '#bus/messages/delivery.ts';
 import { agentApiKey } from '#shared/config/load-bundle.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { patiently } from '#shared/storage/patiently.ts';
@@ -53,6 +54,7 @@ async function deliver(work: DeliveryWork, run: Run, deps: DeliverDeps): Promise
   // Nothing stands between the count and the request: a worker that dies behind this line has used up an attempt, whatever came of it.
   const attempt = await patiently(() => countAttempt(database, deliveryId, maxAttempts), run.signal);
   if (attempt === null) return usedUp(deliveryId, run, deps);
+  failPoint('delivery.counted');
   const outcome = await posted(work, found, attempt, apiKey, run, deps);
   log.debug({ delivery_id: deliveryId, attempt, ...outcome }, 'a callback was posted');
   const report = reportOf(deliveryId, attempt, maxAttempts, outcome);

@@ -1,4 +1,5 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { StoredDelivery } from './delivery-rows.ts';
 
@@ -34,6 +35,7 @@ export async function postCallback(poster: Pick<GuardedPoster, 'post'>, delivery
   const body = Buffer.from(delivery.body, 'utf8');
   try {
     const { status, retryAfterMs } = await poster.post({ url: delivery.url, hostAllowlist: delivery.hostAllowlist, headers, body, timeoutMs, signal });
+    failPoint('delivery.posted');
     if (status >= 200 && status < 300) return { status, delivered: true };
     return { status, delivered: false, reason: `the receiver answered ${status}`, retryAfterMs };
   } catch (error) {

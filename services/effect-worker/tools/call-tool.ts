@@ -1,5 +1,6 @@
 import type { ToolWork } from '#bus/messages/tool.ts';
 import type { Clock } from '#shared/clock.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { patiently } from '#shared/storage/patiently.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -54,6 +55,7 @@ export async function callTool(work: ToolCall, run: Run, deps: CallToolDeps): Pr
     run.hold();
     if (!(await patiently(() => claimCall(database, work.effectId), run.signal))) throw new Claimed();
     isClaimed = true;
+    failPoint('tool.claimed');
   };
   try {
     return await request(work, toolName, server, repeatable, claim, run, deps);
@@ -85,7 +87,9 @@ async function request(
   const attempt = () =>
     server.connected(async (connection) => {
       await claim();
-      return resultOf(await connection.request('tools/call', params, callAnswer, { signal, timeoutMs, longestMs }));
+      const answer = await connection.request('tools/call', params, callAnswer, { signal, timeoutMs, longestMs });
+      failPoint('tool.answered');
+      return resultOf(answer);
     });
   const attempts = { repeatable, signal, deadlineAtMs: work.deadlineAtMs, clock };
   return withAttempts(attempts, () => orStopped(signal, server.slots.holding(signal, attempt)));

@@ -5,6 +5,7 @@ import { type ListedTool, listedTool } from '#bus/messages/tool.ts';
 import type { Clock } from '#shared/clock.ts';
 import { canonicalJson } from '#shared/config/canonical-json.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
+import { failPoint } from '#shared/fail-points.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { orStopped, withAttempts } from './attempts.ts';
@@ -126,6 +127,7 @@ export class ToolLists {
     const { database } = this.#deps;
     // The list first: whoever reads the server's row must find it, so a sweep that is about to take it for unused must see that it is not.
     await database.query('insert into tool_lists (hash, tools) values ($1, $2::json) on conflict (hash) do update set unused_since = null', [hash, body]);
+    failPoint('tool-list.stored');
     await database.query(
       `insert into tool_servers (bundle_hash, server_id, list_hash, state, checked_at) values ($1, $2, $3, 'ready', now())
        on conflict (bundle_hash, server_id) do update set list_hash = excluded.list_hash, state = 'ready', checked_at = now()`,

@@ -1,0 +1,92 @@
+import { writeSync } from 'node:fs';
+import type { Environment } from './config/secret-ref.ts';
+import { SwitchyardError } from './errors/switchyard-error.ts';
+
+/** Every point at which a process can be made to die or to stop, and what is true there. Tests walk them all. */
+export const failPoints = {
+  'commit.sending': 'what a host is to store is about to be sent to the database',
+  'commit.stored': 'it is stored, and nobody has been told',
+  'commit.told': 'it is stored, and notices, answers and work may be on their way',
+  'outbox.rendered': 'an effect is stored, and its work item is about to be published',
+  'outbox.published': 'the item is on the bus, and the effect is still in the outbox',
+  'heartbeat.written': 'a host is known to live, and perhaps owns nothing yet',
+  'take-over.claimed': 'partitions have a new epoch, and what their last owner left is not read yet',
+  'take-over.effects-read': 'their open effects are known, and are about to be published again',
+  'take-over.timers-read': 'their timers are known, and those that are due are about to fire',
+  'take-over.loaded': 'all that was left behind is in hand, and no command is read yet',
+  'partitions.let-go': 'a host does nothing for some partitions any more, which are still its own by name',
+  'partitions.given-back': 'a host that stays has given partitions back, and told nobody',
+  'leave.signed-off': 'a host that leaves is known to be gone, and its partitions are still its own by name',
+  'leave.given-back': 'a host that leaves has given its partitions back, and told nobody',
+  'call.taken': 'a router worker has taken a call, and nobody has been asked',
+  'call.made': 'the model has answered, readers have seen it, and no result is stored',
+  'call.reported': 'the result of an actor’s call is in the log, and its item is not acknowledged',
+  'call.acked': 'the item of a call is acknowledged',
+  'item.taken': 'an effect worker has taken an item, and nothing has been done',
+  'item.done': 'what an item asked for is done, and no result is stored',
+  'item.reported': 'the result of an item is in the log, and the item is not acknowledged',
+  'item.acked': 'the item is acknowledged',
+  'tool.claimed': 'the right to a call that must not be made twice is taken, and the tool has not been asked',
+  'tool.answered': 'the tool has answered, and nobody knows it',
+  'tool-list.stored': 'a list of tools is stored, and no server’s row names it',
+  'delivery.counted': 'an attempt of a callback is counted, and nothing has been sent',
+  'delivery.posted': 'the receiver has answered, and nobody knows it',
+} as const satisfies Record<string, string>;
+
+export type FailPoint = keyof typeof failPoints;
+
+/** `FAIL_POINT=<name>:<kill|stop>[:<hit>]`: what happens at the point, at the time it is reached that `hit` says (by default the first). */
+interface Armed {
+  point: FailPoint;
+  signal: 'SIGKILL' | 'SIGSTOP';
+  hit: number;
+}
+
+const FORM = /^([a-z.-]+):(kill|stop)(?::([1-9]\d{0,5}))?$/;
+
+const armed = armedBy(process.env);
+/** Read once: a point that is not armed costs one branch. */
+const isArmed = armed !== null && armed !== 'refused';
+let reached = 0;
+
+/**
+ * A place at which a test may end this process by SIGKILL, or stop it until somebody sends SIGCONT. Does nothing unless the environment
+ * armed it. What happens was told on stderr before it does.
+ */
+export function failPoint(point: FailPoint): void {
+  if (isArmed) reach(point, armed);
+}
+
+function reach(point: FailPoint, { point: wanted, signal, hit }: Armed): void {
+  if (point !== wanted) return;
+  reached += 1;
+  if (reached !== hit) return;
+  writeSync(2, `fail point ${point}: ${signal}\n`);
+  process.kill(process.pid, signal);
+  // The signal may take a moment, and nothing may be done behind the point.
+  if (signal === 'SIGKILL') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+}
+
+/** For the start of every process. @throws `config.invalid` when the variable is set in production, or names no point or no action */
+export function checkFailPoint(environment: Environment): void {
+  if (armedBy(environment) !== 'refused') return;
+  const why = isProduction(environment) ? 'is for tests and is refused in production' : 'has to be <name>:<kill|stop>[:<hit>] with the name of a fail point';
+  throw new SwitchyardError('config.invalid', `FAIL_POINT ${why}`);
+}
+
+/** Null: not set. */
+function armedBy(environment: Environment): Armed | 'refused' | null {
+  const text = environment['FAIL_POINT'] ?? '';
+  if (text === '') return null;
+  const [, point = '', action, hit = '1'] = FORM.exec(text) ?? [];
+  if (isProduction(environment) || !isFailPoint(point)) return 'refused';
+  return { point, signal: action === 'kill' ? 'SIGKILL' : 'SIGSTOP', hit: Number(hit) };
+}
+
+function isProduction(environment: Environment): boolean {
+  return environment['NODE_ENV'] === 'production';
+}
+
+function isFailPoint(name: string): name is FailPoint {
+  return Object.hasOwn(failPoints, name);
+}

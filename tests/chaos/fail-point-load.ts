@@ -1,0 +1,203 @@
+import { expect } from 'vitest';
+import { z } from 'zod';
+import { plannedCall, requestFor } from '../helpers/acting-house.ts';
+import { type AgentClient, agentClient } from '../helpers/agent-client.ts';
+import type { CallbackReceiver } from '../helpers/callback-receiver.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { insistentClient } from '../helpers/insistent-client.ts';
+import { readStream } from '../helpers/read-stream.ts';
+import { checkLog, converse, type Said, storedSessions } from '../helpers/session-logs.ts';
+import { type FailPointWorld, type OneTool, routineOf } from './fail-point-world.ts';
+
+/** Begun by one pulse. */
+const CONVERSATIONS = 4;
+const RUNS = 2;
+const STREAMS = 2;
+const MESSAGES = 2;
+/** Beyond this nobody begins anything until somebody has been answered. */
+const MAX_UNDER_WAY = 60;
+/** A worker that died is missed after 15 s, an owner after 5 s; what waits for one of each after the other waits for both. */
+const PATIENCE_MS = 90_000;
+/** Less than the client waits, so that the server says what did not come. */
+const ANSWER_SECONDS = 15;
+
+interface Run {
+  id: string;
+  tool: OneTool;
+  /** Of the tool's call. */
+  key: string;
+  callback: ReturnType<CallbackReceiver['address']>;
+}
+interface Stream {
+  plan: string;
+  text: string;
+}
+
+/** What customers, triggers and clients of the router ask for while processes die, and what came of it. */
+export interface Load {
+  /** Begins some of each. Returns at once. @param tool what the runs call */
+  pulse(tool: OneTool): void;
+  /** Resolves when everybody was answered. @throws what failed first */
+  answered(): Promise<void>;
+  /** What was accepted, by session. */
+  readonly said: ReadonlyMap<string, Said>;
+  /** Streams that were begun so far. */
+  readonly streams: number;
+  /** How often the call behind a stream reached its provider, at most, of those that were begun after so many. */
+  mostCallsSince(streams: number): number;
+  /** Holds all that was begun against what is there now. */
+  check(): Promise<Checked>;
+}
+
+/** For the line that a pass prints. */
+interface Checked {
+  conversations: number;
+  runs: number;
+  streams: number;
+  streamsWithError: number;
+  /** Calls of the tool that must not be called twice whose outcome nobody knows. */
+  outcomesUnknown: number;
+  /** Calls of the other that were made again. */
+  lookedAgain: number;
+}
+
+export function startLoad(world: FailPointWorld): Load {
+  const { cluster, receiver, upstream } = world;
+  const nextUrl = () => cluster.agentUrls[0] ?? '';
+  const client = insistentClient({ nextUrl, key: cluster.keys.agentKey, patienceMs: PATIENCE_MS });
+  const agent = agentClient(nextUrl, cluster.keys.agentKey);
+  const conversations = new Map<string, Said>();
+  const runs: Run[] = [];
+  const streams: Stream[] = [];
+  const underWay: Promise<void>[] = [];
+  let number = 0;
+  let inHand = 0;
+
+  async function talk(which: number): Promise<void> {
+    const { id } = created.parse((await client.post('/sessions', {})).body);
+    const said = await converse({
+      number: which,
+      messages: MESSAGES,
+      textOf: (words, isSlow) => (isSlow ? `${words} slowly` : words),
+      say: async (text) => {
+        const { status, body } = await client.post(`/sessions/${id}/events`, { kind: 'user_message', text, idempotency_key: text });
+        expect([201, 202], JSON.stringify(body)).toContain(status);
+      },
+      answeredFrom: (offset) => answeredFrom(agent, id, offset),
+    });
+    conversations.set(id, said);
+  }
+
+  async function run(tool: OneTool, key: string): Promise<void> {
+    const callback = receiver.address();
+    const fields = { input: { key }, callback_url: callback.url, idempotency_key: key };
+    const { status, body } = await client.post(`/routines/${routineOf(tool)}/trigger`, fields);
+    expect([202, 409], JSON.stringify(body)).toContain(status);
+    runs.push({ id: triggered.parse(body).run_id, tool, key, callback });
+  }
+
+  async function stream(): Promise<void> {
+    const plan = plannedCall({ first: [{ say: 'word ', times: 4, everyMs: 30 }, 'finish', 'usage', 'done', 'end'] });
+    const begun = { plan: plan.name, text: '' };
+    streams.push(begun);
+    const response = await fetch(`${cluster.routerUrls[0]}/api/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${cluster.keys.routerKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify(requestFor(plan, 'first', true)),
+      signal: AbortSignal.timeout(PATIENCE_MS),
+    });
+    begun.text = await response.text();
+  }
+
+  const begin = (work: Promise<void>) => {
+    inHand += 1;
+    // What fails is told by answered(); until then nobody waits for it.
+    const over = work.finally(() => {
+      inHand -= 1;
+    });
+    over.catch(() => {});
+    underWay.push(over);
+  };
+  const next = () => {
+    number += 1;
+    return number;
+  };
+  return {
+    pulse: (tool) => {
+      if (inHand >= MAX_UNDER_WAY) return;
+      for (let count = 0; count < CONVERSATIONS; count += 1) begin(talk(next()));
+      for (let count = 0; count < RUNS; count += 1) begin(run(tool, `${tool}-${next()}`));
+      for (let count = 0; count < STREAMS; count += 1) begin(stream());
+    },
+    answered: async () => {
+      await Promise.all(underWay);
+    },
+    said: conversations,
+    get streams() {
+      return streams.length;
+    },
+    mostCallsSince: (from) => Math.max(0, ...streams.slice(from).map(({ plan }) => upstream.calls(plan).length)),
+    check: async () => {
+      await checkLogs(world, agent, conversations);
+      const outcomes = runs.map((one) => checkRun(one, world));
+      const withError = streams.map(checkStream).filter((end) => end !== 'done');
+      return {
+        conversations: conversations.size,
+        runs: runs.length,
+        streams: streams.length,
+        streamsWithError: withError.length,
+        outcomesUnknown: outcomes.filter((outcome) => outcome === 'unknown').length,
+        lookedAgain: outcomes.filter((outcome) => outcome === 'again').length,
+      };
+    },
+  };
+}
+
+const created = z.looseObject({ id: z.string() });
+const triggered = z.looseObject({ run_id: z.string() });
+const payload = z.looseObject({
+  run_id: z.string(),
+  output: z.looseObject({ booked: z.string(), looked: z.string() }).nullable(),
+});
+
+/** Waits, with as many questions as it takes, for the agent's next message. @returns the offset behind it */
+async function answeredFrom(agent: AgentClient, sessionId: string, offset: number): Promise<number> {
+  const query = `&kinds=assistant_message&wait_for_data=${ANSWER_SECONDS}`;
+  const answer = await eventually(async () => (await agent.poll(sessionId, offset, query)).at(-1), { timeoutMs: PATIENCE_MS });
+  return answer.offset + 1;
+}
+
+async function checkLogs({ database, model }: FailPointWorld, agent: AgentClient, conversations: ReadonlyMap<string, Said>): Promise<void> {
+  const stored = await storedSessions(database, [...conversations.keys()]);
+  for (const [id, said] of conversations) {
+    const log = await agent.poll(id, 0, '&limit=1000&wait_for_data=0');
+    checkLog(log, said, stored.get(id), model.answerTo);
+  }
+  const { rows } = await database.query('select id, source, reason from dead_letters');
+  expect(rows).toEqual([]);
+}
+
+/** It settled, and told one payload. What must not happen twice did not, and the model was told when nobody knows whether it did. */
+function checkRun({ id, tool, key, callback: { heard } }: Run, { tools }: FailPointWorld): 'once' | 'again' | 'unknown' {
+  const bodies = new Set(heard.map(({ body }) => String(body)));
+  expect(bodies.size, id).toBe(1);
+  const { run_id: runId, output } = payload.parse(JSON.parse([...bodies][0] ?? ''));
+  expect(runId).toBe(id);
+  if (output === null) throw new Error(`a run has failed: ${[...bodies][0]}`);
+  const told = tool === 'look' ? output.looked : output.booked;
+  const calls = (tool === 'look' ? tools.looked : tools.booked).get(key) ?? 0;
+  if (told.includes('outcome_unknown')) {
+    expect({ tool, isTwice: calls > 1 }, told).toEqual({ tool: 'book', isTwice: false });
+    return 'unknown';
+  }
+  expect(told).toBe(tool === 'look' ? `looked ${key}` : `booked ${key}`);
+  if (tool === 'book') expect(calls).toBe(1);
+  return calls > 1 ? 'again' : 'once';
+}
+
+/** @returns how it ended */
+function checkStream({ plan, text }: Stream): 'done' | number {
+  const { ends, behindEnd } = readStream(text);
+  expect({ ends: ends.length, behindEnd }, `${plan}: ${text}`).toEqual({ ends: 1, behindEnd: 0 });
+  return ends[0] ?? 0;
+}

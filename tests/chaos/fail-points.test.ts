@@ -1,0 +1,230 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { beforeAll, expect, it } from 'vitest';
+import type { ClusterProcess, Role } from '../../scripts/start-cluster.mjs';
+import { type FailPoint, failPoints } from '../../shared/fail-points.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { inParallel } from '../helpers/in-parallel.ts';
+import { isQuiet } from '../helpers/session-logs.ts';
+import { type Load, startLoad } from './fail-point-load.ts';
+import { type FailPointWorld, type OneTool, openFailPointWorld } from './fail-point-world.ts';
+
+/** A process that is to die, and where. */
+interface Armed {
+  role: Role;
+  point: FailPoint;
+  /** The time it gets there at which it dies; the first unless it says so. */
+  hit?: number;
+  env?: Record<string, string>;
+  /** It is told to stop once it owns something. */
+  leaves?: true;
+}
+
+interface Round {
+  /** What runs call meanwhile. */
+  tool: OneTool;
+  /** Started group by group, those of a group at once. */
+  groups: Armed[][];
+}
+
+const tools = { EFFECT_KINDS: 'tool' };
+const deliveries = { EFFECT_KINDS: 'delivery' };
+
+/** Every worker asks for the tools that comes when nobody has asked yet. */
+const FIRST: Armed = { role: 'effect-worker', env: tools, point: 'tool-list.stored' };
+
+/** Before the other workers, so that no call of the other tool comes again to who is to die after this one. */
+const LOOKING: Round = {
+  tool: 'look',
+  groups: [
+    [
+      { role: 'effect-worker', env: tools, point: 'tool.answered' },
+      { role: 'effect-worker', env: tools, point: 'item.reported' },
+      { role: 'effect-worker', env: tools, point: 'item.acked' },
+      { role: 'effect-worker', env: deliveries, point: 'item.reported' },
+      { role: 'effect-worker', env: deliveries, point: 'item.acked' },
+    ],
+  ],
+};
+
+/** Meanwhile the leases of those who died before run out: nothing is in the hands of two dead workers, one after the other. */
+const TAKING_OVER: Round = {
+  tool: 'look',
+  groups: [
+    [
+      { role: 'actor-host', point: 'commit.sending' },
+      { role: 'actor-host', point: 'commit.stored' },
+      { role: 'actor-host', point: 'commit.told' },
+      { role: 'actor-host', point: 'outbox.rendered' },
+      { role: 'actor-host', point: 'outbox.published' },
+    ],
+    [
+      { role: 'actor-host', point: 'take-over.claimed' },
+      { role: 'actor-host', point: 'take-over.effects-read' },
+      { role: 'actor-host', point: 'take-over.timers-read' },
+      { role: 'actor-host', point: 'take-over.loaded' },
+    ],
+  ],
+};
+
+const BOOKING: Round = {
+  tool: 'book',
+  groups: [
+    [
+      { role: 'router-worker', point: 'call.taken' },
+      { role: 'router-worker', point: 'call.made' },
+      { role: 'router-worker', point: 'call.reported' },
+      { role: 'router-worker', point: 'call.acked' },
+      { role: 'effect-worker', env: tools, point: 'item.taken' },
+      { role: 'effect-worker', env: tools, point: 'item.done' },
+      { role: 'effect-worker', env: tools, point: 'tool.claimed' },
+      { role: 'effect-worker', env: tools, point: 'tool.answered' },
+      { role: 'effect-worker', env: deliveries, point: 'item.taken' },
+      { role: 'effect-worker', env: deliveries, point: 'delivery.counted' },
+      { role: 'effect-worker', env: deliveries, point: 'delivery.posted' },
+      { role: 'effect-worker', env: deliveries, point: 'item.done' },
+    ],
+  ],
+};
+
+const LEAVING: Round = {
+  tool: 'book',
+  groups: [
+    [
+      { role: 'actor-host', point: 'partitions.let-go' },
+      { role: 'actor-host', point: 'partitions.given-back' },
+    ],
+    [
+      // Later than its first, so that it owns something.
+      { role: 'actor-host', point: 'heartbeat.written', hit: 3 },
+      { role: 'actor-host', point: 'leave.signed-off', leaves: true },
+      { role: 'actor-host', point: 'leave.given-back', leaves: true },
+    ],
+  ],
+};
+
+const all = [FIRST, ...[LOOKING, TAKING_OVER, BOOKING, LEAVING].flatMap(({ groups }) => groups.flat())];
+/** How often calls of models are made where no router worker dies. */
+const ONCE = { most: 1, extra: 0 };
+
+/** Until the load has led a process to its point, or the last of all waits is over. */
+const PATIENCE = { timeoutMs: 90_000 };
+const PULSE_MS = 700;
+/** Each has 9 s to start, on a machine that may be too busy for it. */
+const STARTING_AT_ONCE = 2;
+const MAX_STARTS = 5;
+const WALK_MS = 400_000;
+
+let world: FailPointWorld;
+let load: Load;
+
+beforeAll(async () => {
+  world = await openFailPointWorld();
+  load = startLoad(world);
+});
+
+it('a process that is killed at any fail point loses nothing and does nothing twice', { timeout: WALK_MS }, async () => {
+  const startedAtMs = performance.now();
+  expect(new Set(all.map(({ point }) => point))).toEqual(new Set(Object.keys(failPoints)));
+  await (await arm(FIRST)).died;
+  await world.cluster.add('effect-worker');
+  await walk(LOOKING);
+  await walk(TAKING_OVER);
+  expect(world.model.repeats(0)).toEqual(ONCE);
+  expect(load.mostCallsSince(0)).toBe(1);
+  await walk(BOOKING);
+  const before = { model: world.model.asked, streams: load.streams };
+  await walk(LEAVING);
+  const walkedMs = performance.now() - startedAtMs;
+
+  await load.answered();
+  await eventually(() => isQuiet(world.database, load.said), PATIENCE);
+  const checked = await load.check();
+  // A call is made again once for each worker that dies with it in hand, and for nobody else.
+  const workers = all.filter(({ role }) => role === 'router-worker').length;
+  const { most, extra } = world.model.repeats(0);
+  expect(Math.max(most, load.mostCallsSince(0))).toBeLessThanOrEqual(1 + workers);
+  expect(world.model.repeats(before.model)).toEqual(ONCE);
+  expect(load.mostCallsSince(before.streams)).toBe(1);
+  // What was to be learnt was met.
+  expect(Math.min(checked.outcomesUnknown, checked.lookedAgain)).toBeGreaterThan(0);
+  const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
+  console.info(
+    `${all.length} kills at ${Object.keys(failPoints).length} fail points in ${seconds(walkedMs)}, all over after ${seconds(performance.now() - startedAtMs)}: ` +
+      JSON.stringify({ ...checked, extraModelCalls: extra }),
+  );
+  await world.close();
+  const exits = await Promise.all(world.cluster.processes.map(async ({ role, exited }) => ({ role, ...(await exited) })));
+  expect(exits.filter(({ code, signal }) => code !== 0 && signal !== 'SIGKILL')).toEqual([]);
+});
+
+/** Starts those that are to die, and keeps the load on until all have. */
+async function walk({ tool, groups }: Round): Promise<void> {
+  const rest = new AbortController();
+  const pulsing = pulse(tool, rest.signal);
+  try {
+    const dying: Promise<void>[] = [];
+    for (const group of groups) {
+      await inParallel(group, STARTING_AT_ONCE, async (armed) => {
+        const { one, died } = await arm(armed);
+        // What fails is told by the wait for all; until then nobody waits for it.
+        died.catch(() => {});
+        dying.push(died);
+        if (one !== null) await hasSomethingToLose(armed, one);
+      });
+    }
+    await Promise.all(dying);
+  } finally {
+    rest.abort();
+    await pulsing;
+  }
+}
+
+async function pulse(tool: OneTool, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    load.pulse(tool);
+    await delay(PULSE_MS, undefined, { signal }).catch(() => {});
+  }
+}
+
+interface Dying {
+  /** Null: it died before it was ready. */
+  one: ClusterProcess | null;
+  /** @throws when it ends in another way, or not at all */
+  died: Promise<void>;
+}
+
+async function arm({ role, point, hit = 1, env = {} }: Armed): Promise<Dying> {
+  const last = `fail point ${point}: SIGKILL`;
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const one = await world.cluster.add(role, { ...env, FAIL_POINT: `${point}:kill:${hit}` });
+      return { one, died: diedAt(one, last) };
+    } catch (error) {
+      const words = error instanceof Error ? error.message : '';
+      // It may well die while it starts: taking partitions is part of that.
+      if (words.includes('ended with SIGKILL') && words.includes(last)) return { one: null, died: Promise.resolve() };
+      // It gave up by itself, and has met nothing.
+      if (!/can't start: .* has taken too long/.test(words) || tries === MAX_STARTS) throw error;
+    }
+  }
+}
+
+async function diedAt(one: ClusterProcess, last: string): Promise<void> {
+  await eventually(() => one.hasExited(), PATIENCE).catch((cause) => {
+    throw new Error(`${last} was not reached`, { cause });
+  });
+  expect(await one.exited).toEqual({ code: null, signal: 'SIGKILL' });
+  expect(one.output()).toContain(last);
+}
+
+/** Hosts own partitions soon; one that is to leave is then told to. */
+async function hasSomethingToLose({ role, leaves }: Armed, one: ClusterProcess): Promise<void> {
+  if (role !== 'actor-host') return;
+  await eventually(async () => one.hasExited() || (await partitionsOf(one)) > 0, PATIENCE);
+  if (leaves) one.signal('SIGTERM');
+}
+
+async function partitionsOf({ managementUrl }: ClusterProcess): Promise<number> {
+  const response = await fetch(`${managementUrl}/metrics`, { signal: AbortSignal.timeout(5_000) });
+  return Number(/^switchyard_partitions_owned(?:\{[^}]*\})? (\d+)/m.exec(await response.text())?.[1] ?? 0);
+}
