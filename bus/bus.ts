@@ -19,8 +19,10 @@ export interface Bus {
   /**
    * False once the command log or the work queue is four fifths full. Whoever lets new work in from outside asks first and refuses
    * it then, so that there is always room for the results of what was let in.
+   * @param kind what is let in becomes an item of this kind, and is counted as one: false also while those that wait now are more than are
+   *   taken up in a few seconds (shared/admission.ts)
    */
-  hasRoom(): boolean;
+  hasRoom(kind?: WorkKind): boolean;
   /**
    * The broker was away and is back: notices, answers and tokens may have been lost meanwhile. Handlers must not throw. An embedded
    * bus is never away.

@@ -38,7 +38,7 @@ export function carryLargeBodies(inner: Bus): Bus {
     tokens: carryLargeFrames(inner.tokens),
     blobs: inner.blobs,
     isReady: () => inner.isReady(),
-    hasRoom: () => inner.hasRoom(),
+    hasRoom: (kind) => inner.hasRoom(kind),
     onReconnect: (handler) => inner.onReconnect(handler),
     close: () => inner.close(),
   };

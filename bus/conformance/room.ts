@@ -49,5 +49,31 @@ export function roomCases(underTest: UnderTest): void {
       await hasRoom(bus, true);
       expect(await publish('after')).toEqual({ duplicate: false });
     });
+
+    it('DESIGN 13: there is no room for more work of a kind while what waits is not taken up, and other work is none the worse for it', async () => {
+      const { bus } = underTest();
+      let letGo = () => {};
+      const held = new Promise<void>((resolve) => {
+        letGo = resolve;
+      });
+      const consumer = bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 60_000 }, async (item) => {
+        await held;
+        await item.ack();
+      });
+      const ask = (expected: boolean) =>
+        eventually(
+          async () => bus.hasRoom('router.call'),
+          (found) => found === expected,
+        );
+      await ask(true);
+      await Promise.all(Array.from({ length: 100 }, (_, place) => bus.work.publish('router.call', `call${place}`, 'body')));
+      await ask(false);
+      expect(bus.hasRoom()).toBe(true);
+      expect(bus.hasRoom('router.turn')).toBe(true);
+
+      letGo();
+      await ask(true);
+      await consumer.stop();
+    });
   });
 }

@@ -71,7 +71,7 @@ export async function openMemoryBus({ database, clock, log = silentLog, limits =
     tokens,
     blobs,
     isReady: () => closing === null,
-    hasRoom: () => commands.hasRoom() && work.hasRoom(),
+    hasRoom: (kind) => commands.hasRoom() && work.hasRoom() && (kind === undefined || work.admits(kind)),
     // It is never away, so it never comes back.
     onReconnect: () => ({ stop: async () => {} }),
     close: () => {

@@ -1,4 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
+import { QueuePace } from '#shared/admission.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
 import { DeadlineTimer } from './deadline-timer.ts';
@@ -37,16 +38,25 @@ interface KindQueue {
   ready: Set<Entry>;
   /** The one that was given something longest ago comes first. */
   consumers: Consumer[];
+  /** Deliveries since the start. */
+  taken: number;
+  pace: QueuePace;
+}
+
+/** The part of the embedded queue that only its own bus sees. */
+interface Admitting {
+  /** False while what comes now would wait long. */
+  admits(kind: WorkKind): boolean;
 }
 
 /** The work queue: a table that outlives the process, and the leases in memory, because only this process delivers from it. */
-export async function openWorkQueue(deps: PartDeps): Promise<WorkQueue & Roomy & Closable> {
+export async function openWorkQueue(deps: PartDeps): Promise<WorkQueue & Admitting & Roomy & Closable> {
   const store = new WorkStore(deps);
   const rows = await store.takeOver(deps.clock.nowMs() - MAX_AGE_MS);
   return new MemoryWorkQueue(deps, store, rows);
 }
 
-class MemoryWorkQueue implements WorkQueue, Roomy, Closable {
+class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
   readonly #deps: PartDeps;
   readonly #store: WorkStore;
   readonly #kinds = new Map<string, KindQueue>();
@@ -126,6 +136,13 @@ class MemoryWorkQueue implements WorkQueue, Roomy, Closable {
     return isRoomy(this.#items, MAX_ITEMS) && isRoomy(this.#storedBytes, this.#deps.limits.workBytes);
   }
 
+  admits(kindName: WorkKind): boolean {
+    const { pace, ready, taken } = this.#kind(kindName);
+    const nowMs = performance.now();
+    if (pace.isDue(nowMs)) pace.look({ atMs: nowMs, waiting: ready.size, taken });
+    return pace.admits(nowMs);
+  }
+
   async stopReaders(): Promise<void> {
     if (this.#closing === 'no') this.#closing = 'readers';
     const consumers = [...this.#kinds.values()].flatMap((kind) => kind.consumers.splice(0));
@@ -140,13 +157,15 @@ class MemoryWorkQueue implements WorkQueue, Roomy, Closable {
 
   /** Hands out what is ready while a consumer has a free slot: to the one with the fewest in hand, in turn. */
   #deliver(kindName: string): void {
-    const { ready, consumers } = this.#kind(kindName);
+    const kind = this.#kind(kindName);
+    const { ready, consumers } = kind;
     for (const entry of ready) {
       const free = consumers.filter((consumer) => consumer.inHand.size < consumer.concurrency);
       if (free.length === 0) return;
       const consumer = free.reduce((best, next) => (next.inHand.size < best.inHand.size ? next : best));
       consumers.push(...consumers.splice(consumers.indexOf(consumer), 1));
       ready.delete(entry);
+      kind.taken += 1;
       this.#leased.add(entry);
       this.#renew(entry, consumer.ackWaitMs);
       const handled = Promise.resolve()
@@ -288,7 +307,7 @@ class MemoryWorkQueue implements WorkQueue, Roomy, Closable {
   #kind(name: string): KindQueue {
     const known = this.#kinds.get(name);
     if (known !== undefined) return known;
-    const fresh: KindQueue = { items: 0, ready: new Set(), consumers: [] };
+    const fresh: KindQueue = { items: 0, ready: new Set(), consumers: [], taken: 0, pace: new QueuePace() };
     this.#kinds.set(name, fresh);
     return fresh;
   }

@@ -69,7 +69,7 @@ export async function openNatsBus({ servers, user, password, log, clock = system
     tokens,
     blobs,
     isReady: () => closing === null && link.isReady,
-    hasRoom: () => room.hasRoom(),
+    hasRoom: (kind) => room.hasRoom(kind),
     onReconnect: (handler) => link.onReconnect(handler),
     close: () => {
       closing ??= close();

@@ -10,7 +10,7 @@ import { inboxPrefixOf } from './dial.ts';
 import { openNatsBus } from './nats-bus.ts';
 import { busUsers, permissionsOf } from './permissions.ts';
 import { natsServerConfig, passwordVariableOf } from './server-config.ts';
-import { streams } from './streams.ts';
+import { streams, workConsumers } from './streams.ts';
 
 const PARTITION = 7;
 /** Over what one message holds. */
@@ -144,6 +144,8 @@ describe('nobody', () => {
     ['router-worker', 'tool calls', '$JS.API.CONSUMER.CREATE.WORK.tool.work.tool'],
     ['router-worker', 'any work by a consumer of its own', '$JS.API.CONSUMER.CREATE.WORK.spy.work.>'],
     ['actor-host', 'tool calls', '$JS.API.CONSUMER.MSG.NEXT.WORK.tool'],
+    ['router-gateway', 'the number of turns that wait', '$JS.API.CONSUMER.INFO.WORK.router-turn'],
+    ['agent-gateway', 'the number of clients’ calls that wait', '$JS.API.CONSUMER.INFO.WORK.router-call'],
     ['agent-gateway', 'large bodies', '$JS.API.DIRECT.GET.BLOB.blob.x1.0'],
     ['effect-worker', 'acks of model calls', '$JS.ACK.WORK.router-turn.1.1.1.1.0'],
     ['operator', 'commands', '$JS.API.CONSUMER.MSG.NEXT.CMD.spy'],
@@ -187,6 +189,15 @@ describe('the driver works for', () => {
 
     expect(bus.isReady()).toBe(true);
     expect(bus.hasRoom()).toBe(true);
+  });
+
+  it.each<[BusUser, WorkKind]>([
+    ['router-gateway', 'router.call'],
+    ['agent-gateway', 'router.turn'],
+  ])('%s, which asks how long what it lets in would wait: %s', async (user, kind) => {
+    const { name } = workConsumers[kind];
+
+    expect(await mayPublish(user, `$JS.API.CONSUMER.INFO.WORK.${name}`)).toBe(true);
   });
 
   it.each<BusUser>(['agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'operator'])(

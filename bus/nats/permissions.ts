@@ -1,6 +1,6 @@
 import { addresses, type BusUser } from '../subjects.ts';
 import { inboxPrefixOf } from './dial.ts';
-import { type StreamUse, streams, workConsumers } from './streams.ts';
+import { letIn, type StreamUse, streams, workConsumers } from './streams.ts';
 
 /** Subjects, with wildcards. What is not named is refused. */
 interface Permissions {
@@ -33,6 +33,7 @@ export function permissionsOf(user: BusUser): Permissions {
     ...(includes(addresses.commands.read, user) ? readingCommands() : []),
     ...(includes([...addresses.tokens.read, ...addresses.tokens.publish], user) ? readingTokens() : []),
     ...Object.values(workConsumers).flatMap((consumer) => (reads.some(({ pattern }) => pattern === consumer.subject) ? consuming(consumer) : [])),
+    ...lookingAtQueues(user),
   ];
   const subscribe = [
     ...reads.filter((address) => !consumedOnly.includes(address)).map((address) => address.pattern),
@@ -81,6 +82,12 @@ function consuming({ name, subject }: { name: string; subject: string }): string
     `$JS.ACK.${stream}.${name}.>`,
     `$JS.ACK.*.*.${stream}.${name}.>`,
   ];
+}
+
+/** How much waits, of what a gateway lets in. */
+function lookingAtQueues(user: BusUser): string[] {
+  const kind = letIn[user];
+  return kind === undefined ? [] : [`${API}.CONSUMER.INFO.${streams.work.name}.${workConsumers[kind].name}`];
 }
 
 /** Bodies of commands and work travel as blobs when they are large. */

@@ -16,6 +16,7 @@ import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
+import type { Drained } from '#shared/lifecycle/drained.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
@@ -63,15 +64,7 @@ export interface ActorHostDeps {
  * One of the hosts that run the sessions' actors. It owns its share of the partitions; with each that it takes it goes on with what is
  * there: commands behind the cursor, timers, effects that were stored and not published, runs that were accepted and not started.
  */
-export async function startActorHost({
-  config,
-  bus,
-  database,
-  clock,
-  log,
-  metrics = noMetrics,
-  tracing = noTracing,
-}: ActorHostDeps): Promise<{ stop(): Promise<void> }> {
+export async function startActorHost({ config, bus, database, clock, log, metrics = noMetrics, tracing = noTracing }: ActorHostDeps): Promise<Drained> {
   const hostId = config.hostId ?? `host-${ulid()}`;
   await layPartitions(database);
   const bundleOf = bundleReader(database);
@@ -117,10 +110,10 @@ export async function startActorHost({
   const unwatch = watchHost({ metrics, loop, outbox, bus, database });
 
   return {
-    async stop() {
+    async stop(withinMs = config.drainTimeoutMs) {
       unwatch();
       // Turns end by themselves while commands still flow; only what is left at the limit waits for the next start.
-      const limitAtMs = clock.nowMs() + config.drainTimeoutMs;
+      const limitAtMs = clock.nowMs() + withinMs;
       while (!host.hasPeers && outbox.openEffects > 0 && clock.nowMs() < limitAtMs) await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS));
       const leaving = (async () => {
         await purging.stop();

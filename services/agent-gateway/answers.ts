@@ -3,6 +3,7 @@ import type { Bus, Subscription } from '#bus/bus.ts';
 import type { Answer, SessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
+import { QueuePace } from '#shared/admission.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import { jsonIn } from '#shared/json-in.ts';
@@ -44,6 +45,11 @@ export class Answers {
   /** By command: several requests may wait for one, when they carry the same idempotency key. */
   readonly #waiters = new Map<string, Set<(said: Said) => void>>();
   #waiting = 0;
+  /** Commands in the log whose requests were answered without them, by when they are forgotten: their owners have yet to come to them. */
+  readonly #late = new Map<string, number>();
+  #answered = 0;
+  /** Of the owners. */
+  readonly #pace = new QueuePace();
   #subscription: Subscription | null = null;
 
   constructor(deps: AnswersDeps) {
@@ -61,10 +67,10 @@ export class Answers {
 
   /**
    * @param waitMs how long to wait once the command is durable
-   * @throws `service.no_answer` when it could not be made durable in time, `service.not_ready` when too many wait already
+   * @throws `service.no_answer` when it could not be made durable in time, `service.overloaded` when too many wait already
    */
   async send(command: SessionCommand, waitMs: number): Promise<Outcome> {
-    if (this.#waiting >= limits.waitingCommands) throw new SwitchyardError('service.not_ready', 'too many requests wait for their answers');
+    this.#assertRoom();
     const { commandId, sessionId, type, traceparent } = command;
     const { promise: said, resolve } = withResolver<Said>();
     // Registered first: the answer may be here before the acknowledgement.
@@ -76,6 +82,8 @@ export class Answers {
       const ids = { command_id: commandId, session_id: sessionId, trace_id: traceIdIn(traceparent) };
       this.#deps.log.info({ ...ids, type, repeat: stored.duplicate }, 'a command was accepted');
       const outcome = await this.#outcome(command, said, { waitMs, lookAtOnce: stored.duplicate });
+      if (outcome === null) this.#late.set(commandId, performance.now() + this.#deps.waits.lateMs);
+      else this.#answered += 1;
       return outcome && { answer: outcome.answer, repeat: outcome.repeat || stored.duplicate };
     } finally {
       this.#unregister(commandId, resolve);
@@ -128,7 +136,21 @@ export class Answers {
       return;
     }
     const { commandId, repeat, answer } = message.data;
+    if (this.#late.delete(commandId)) this.#answered += 1;
     for (const resolve of this.#waiters.get(commandId) ?? []) resolve({ answer, repeat });
+  }
+
+  /** What the log takes for good has to be applied some day: no more is let in than owners get done in a few seconds. */
+  #assertRoom(): void {
+    const nowMs = performance.now();
+    const waiting = this.#waiting + this.#late.size;
+    if (this.#pace.isDue(nowMs)) {
+      for (const [commandId, forgottenAtMs] of this.#late) if (forgottenAtMs <= nowMs) this.#late.delete(commandId);
+      this.#pace.look({ atMs: nowMs, waiting, taken: this.#answered });
+    }
+    if (waiting >= limits.waitingCommands || !this.#pace.admits(nowMs)) {
+      throw new SwitchyardError('service.overloaded', 'too many requests wait for their answers');
+    }
   }
 
   #register(commandId: string, resolve: (said: Said) => void): void {

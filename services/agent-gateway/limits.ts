@@ -11,7 +11,9 @@ export const limits = {
   idempotencyKeyCharacters: 256,
   /** Requests of one connection that have no complete answer yet. Clients have one; more are pipelined, and each may be a page of events. */
   requestsPerConnection: 100,
-  /** Requests that wait for the answer to their command. Each is a closure and a timer; past this the owners are far behind. */
+  /** Connections that the system holds until they are accepted. Past it they are reset, or hang: a burst must fit that is refused one by one. */
+  connectionsToAccept: 4_096,
+  /** Requests that wait for the answer to their command, those included that were told to wait no longer. Each is a closure and a timer. */
   waitingCommands: 10_000,
   /** Seen rows asked for in one statement. */
   seenRowsPerRead: 1_000,
@@ -51,6 +53,8 @@ export const waits = {
   acceptMs: 5_000,
   /** Anything else without an answer by then is answered with 503. */
   answerMs: 10_000,
+  /** For so long a command that was not answered in time counts as one that its owner has yet to come to, unless it is heard of before. */
+  lateMs: 30_000,
   /** A trigger waits this long for its start command to be stored: its row is its acceptance, and the owner finds that by itself. */
   publishMs: 2_000,
   /** How long a long-poll waits that does not say. */

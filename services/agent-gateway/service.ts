@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { buildApp } from './app.ts';
 import type { AgentGatewayDeps } from './deps.ts';
+import { limits } from './limits.ts';
 import { assemble } from './parts.ts';
 import { RequestsInHand } from './requests-in-hand.ts';
 
@@ -20,7 +21,7 @@ export async function startAgentGateway(deps: AgentGatewayDeps): Promise<AgentGa
   const app = buildApp(deps, parts);
   const inHand = new RequestsInHand(app);
   try {
-    await app.listen({ host, port });
+    await app.listen({ host, port, backlog: limits.connectionsToAccept });
   } catch (error) {
     await app.close();
     if (isPortTaken(error)) throw new SwitchyardError('service.port_taken', `port ${port} of ${host} is taken`, { cause: error, details: { port } });

@@ -5,6 +5,7 @@ import type { Clock } from '#shared/clock.ts';
 import { agentApiKey } from '#shared/config/load-bundle.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
+import type { Drained } from '#shared/lifecycle/drained.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
@@ -53,7 +54,7 @@ export interface EffectWorkerDeps {
  * Does what actors wait for outside the house, model calls excepted: calls of tools, and deliveries of callbacks.
  * @throws `config.invalid` naming the variable when the agent's key, which callbacks carry, is not set
  */
-export async function startEffectWorker(deps: EffectWorkerDeps): Promise<{ stop(): Promise<void> }> {
+export async function startEffectWorker(deps: EffectWorkerDeps): Promise<Drained> {
   const { config, environment, bus, database, poster, clock, log, metrics = noMetrics, tracing = noTracing } = deps;
   const { kinds, maxDeliveryAttempts: maxAttempts, concurrency = DEFAULT_CONCURRENCY, lease = effectLease } = config;
   const timeouts = { ...DEFAULT_TIMEOUTS, ...config.timeouts };
@@ -88,9 +89,9 @@ export async function startEffectWorker(deps: EffectWorkerDeps): Promise<{ stop(
     return kinds.map((kind) => ({ labels: { kind }, value: depths[kind] }));
   });
   return {
-    async stop() {
+    async stop(withinMs = config.drainTimeoutMs) {
       unwatch();
-      const giveUp = setTimeout(() => running.abandonAll(), config.drainTimeoutMs);
+      const giveUp = setTimeout(() => running.abandonAll(), withinMs);
       await Promise.all(consumers.map((consumer) => consumer.stop()));
       clearTimeout(giveUp);
       await Promise.all(stops.map((stop) => stop()));

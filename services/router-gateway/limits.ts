@@ -18,6 +18,8 @@ export const gatewayLimits = {
   bodyBytesInHand: 512 * MIB,
   /** Calls held at once. Each may hold `unsentBytes` and its socket; over it another replica should serve. */
   openCalls: 4_096,
+  /** Connections that the system holds until they are accepted. Past it they are reset, or hang: a burst must fit that is refused one by one. */
+  connectionsToAccept: 4_096,
   /** What a refused client is told to wait. */
   retryAfterMs: 1_000,
   /** From a request's first byte to its last: 32 MiB over a slow line. */

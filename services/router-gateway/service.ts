@@ -58,7 +58,7 @@ export async function startRouterGateway(deps: RouterGatewayDeps): Promise<Route
     const traceForwarder = forwarderTo(config.tracing, log, metrics);
     app = buildApp({ ...deps, readers, admission, limits, metrics, traceForwarder, platformKeys: config.platformKeys ?? null });
     app.addHook('onClose', async () => traceForwarder?.stop());
-    const url = await listen(app, config);
+    const url = await listen(app, { ...config, backlog: limits.connectionsToAccept });
     let stopped: Promise<void> | null = null;
     const gateway = { app, admission, readers, limits, log, drainTimeoutMs: config.drainTimeoutMs };
     const unwatch = metrics.watch('queueDepth', async () => [{ labels: { kind: 'router.call' }, value: (await bus.work.depths())['router.call'] }]);
@@ -108,9 +108,9 @@ async function stopGateway({ app, admission, readers, limits, log, drainTimeoutM
   await readers.stop();
 }
 
-async function listen(app: FastifyInstance, { host, port }: { host: string; port: number }): Promise<string> {
+async function listen(app: FastifyInstance, { host, port, backlog }: { host: string; port: number; backlog: number }): Promise<string> {
   try {
-    await app.listen({ host, port });
+    await app.listen({ host, port, backlog });
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
     throw new SwitchyardError('service.port_taken', `Port ${port} of ${host} is taken by another program`, { cause: error, details: { port } });

@@ -2,6 +2,7 @@ import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
+import type { Drained } from '#shared/lifecycle/drained.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
@@ -36,7 +37,7 @@ export interface RouterWorkerDeps {
 }
 
 /** Makes the model calls of clients and of turns. @throws `config.invalid` naming the variable of a credential that is missing */
-export async function startRouterWorker(deps: RouterWorkerDeps): Promise<{ stop(): Promise<void> }> {
+export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained> {
   const { config, environment, bus, database, log, clock, drainTimeoutMs = DEFAULT_DRAIN_TIMEOUT_MS, metrics = noMetrics, tracing = noTracing } = deps;
   const { concurrency = DEFAULT_CONCURRENCY, bodyBytes = DEFAULT_BODY_BYTES } = deps;
   const providers = openProviders({ config, environment, clock });
@@ -64,9 +65,9 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<{ stop(
     return (['router.call', 'router.turn'] as const).map((kind) => ({ labels: { kind }, value: depths[kind] }));
   });
   return {
-    async stop() {
+    async stop(withinMs = drainTimeoutMs) {
       unwatch();
-      const giveUp = setTimeout(() => running.abandonAll(), drainTimeoutMs);
+      const giveUp = setTimeout(() => running.abandonAll(), withinMs);
       await Promise.all(consumers.map((consumer) => consumer.stop()));
       clearTimeout(giveUp);
       await running.stop();

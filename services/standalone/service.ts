@@ -11,6 +11,7 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
+import { countdown } from '#shared/lifecycle/countdown.ts';
 import type { Releasers } from '#shared/lifecycle/releasers.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -46,15 +47,17 @@ export interface StandaloneDeps {
 export async function startStandalone(deps: StandaloneDeps, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
   const { config, routerConfig, environment, agent, bundle, houseSecret, bus, database, cache, poster, clock, log, metrics, tracing } = deps;
   const { drainTimeoutMs } = config;
+  // One time for all: they stop one after the other, and who stops last has to have some of it.
+  const drainLeftMs = countdown(drainTimeoutMs);
 
   const worker = await startRouterWorker({ config: routerConfig, environment, bus, database, log, metrics, tracing, clock, drainTimeoutMs });
-  releasers.add('router worker', () => worker.stop());
+  releasers.add('router worker', () => worker.stop(drainLeftMs()));
   const { maxDeliveryAttempts } = config;
   const effectConfig = { kinds: ['tool', 'delivery'] as const, maxDeliveryAttempts, drainTimeoutMs };
   const effectWorker = await startEffectWorker({ config: effectConfig, environment, bus, database, poster, clock, log, metrics, tracing });
-  releasers.add('effect worker', () => effectWorker.stop());
+  releasers.add('effect worker', () => effectWorker.stop(drainLeftMs()));
   const host = await startActorHost({ config: { ...config, hostId: HOST_ID }, bus, database, clock, log, metrics, tracing });
-  releasers.add('actor host', () => host.stop());
+  releasers.add('actor host', () => host.stop(drainLeftMs()));
 
   const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs, runs: config.runs };
   const rules = { allowHosts: config.outboundAllowHosts };
@@ -64,6 +67,7 @@ export async function startStandalone(deps: StandaloneDeps, releasers: Releasers
   const gateways = [agentGateway];
   // Together, so that the drain of one does not eat up the other's time.
   releasers.add('gateways', async () => {
+    drainLeftMs();
     await Promise.all(gateways.map((gateway) => gateway.stop()));
   });
   const gatewayConfig = { host: config.host, port: config.routerPort, drainTimeoutMs, tracing: config.tracing, platformKeys: platformKeysOf(environment) };

@@ -39,6 +39,18 @@ export function hostCases(open: () => Promise<House>): void {
       await eventually(() => areSharedBy(house, first, second, third));
     });
 
+    it('a host takes again what it has lost without noticing, though no command comes to tell it', async () => {
+      const house = await open();
+      const host = await house.host();
+      const [before] = await house.rows<{ epoch: number }>('select epoch from parts where p = 5');
+      // As another leaves it that took it and gave it back while this one stood still.
+      await house.rows('update parts set owner = null, epoch = epoch + 1 where p = 5');
+
+      await eventually(async () => (await ownersIn(house)).get(host.id) === PARTITION_COUNT);
+      const [after] = await house.rows<{ epoch: number }>('select epoch from parts where p = 5');
+      expect(after?.epoch).toBe((before?.epoch ?? 0) + 2);
+    });
+
     it('DESIGN 4: a host that leaves sets the owner null after its last commit, and its partitions are served at once', async () => {
       const house = await open();
       const [first, second] = [await house.host({ times: { beatMs: 60_000 } }), await house.host({ times: { beatMs: 60_000 } })];

@@ -241,7 +241,7 @@ function stallable(bus: Bus, gate: Gate): Bus {
     tokens,
     blobs,
     isReady: () => bus.isReady(),
-    hasRoom: () => bus.hasRoom(),
+    hasRoom: (kind) => bus.hasRoom(kind),
     onReconnect: (handler) => bus.onReconnect(handler),
     close: () => bus.close(),
   };

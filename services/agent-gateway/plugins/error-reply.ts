@@ -41,9 +41,12 @@ export function sendError(error: SwitchyardError, { request, reply, log }: { req
   });
 }
 
-/** The contract's answer to a poll that named a time in which nothing came: 504 to its client, and nothing for whoever runs the server. */
+/**
+ * The contract's answer to a poll that named a time in which nothing came: 504 to its client, and nothing for whoever runs the server. What
+ * is refused because there is too much of it is counted (`switchyard_http_requests_total`): a line for each would be more work than the rest.
+ */
 function isNormal({ code }: SwitchyardError): boolean {
-  return code === 'session.nothing_new';
+  return code === 'session.nothing_new' || code === 'service.overloaded';
 }
 
 export function noSuchSession(): SwitchyardError {

@@ -16,7 +16,8 @@ export function requireReady(app: FastifyInstance, { gate, bus }: { gate: Readin
     if (request.routeOptions.config.isPublic === true) return;
     const readiness = await gate.admits();
     if (readiness !== 'ready') throw notReady(readiness, reply);
-    if (request.routeOptions.config.bringsWork === true && !bus.hasRoom())
+    // Whatever it is, a turn may come of it.
+    if (request.routeOptions.config.bringsWork === true && !bus.hasRoom('router.turn'))
       throw new SwitchyardError('service.overloaded', 'the server has more work than it gets done right now');
   });
   // Also with what was asked before: who keeps its connection would ask here again.

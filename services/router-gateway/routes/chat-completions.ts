@@ -45,6 +45,8 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
     const admitted = new WeakMap<FastifyRequest, AdmittedCall>();
     // Before the body is read: what is known to be too much is not even taken in.
     app.addHook('onRequest', async (request, reply) => {
+      // Who comes back for the rest of an answer brings no work.
+      if (lastEventIdOf(request.headers) === null) assertRoom(deps);
       const announced = Number(request.headers['content-length'] ?? 0);
       const call = admission.enter(Math.min(announced, limits.bodyBytes));
       admitted.set(request, call);
@@ -74,8 +76,6 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       const chat = withSession(request.body, request.headers['x-session-id'], limits);
       const model = models.firstKnown(chat);
       if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
-      // The rest of the room is for the results of what was let in before.
-      if (!bus.hasRoom()) throw unavailable('too much work waits already', limits);
 
       const nowMs = clock.nowMs();
       const callId = mintGenerationId({ houseSecret, origin: readers.origin, keyId: request.keyId, nowMs });
@@ -107,6 +107,12 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       return sendWhole(reply, await relay.answer, limits);
     });
   };
+}
+
+/** The rest of the room is for the results of what was let in before. @throws `service.overloaded` */
+function assertRoom({ bus, limits: { retryAfterMs } }: ChatCompletionsDeps): void {
+  if (bus.isReady() && !bus.hasRoom('router.call'))
+    throw new SwitchyardError('service.overloaded', 'too much work waits already', { details: { retryAfterMs } });
 }
 
 /** Durable once it resolves. A second publish of the same call would change nothing: the call id is the message id. */

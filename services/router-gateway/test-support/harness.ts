@@ -75,7 +75,7 @@ export function faultyBus(real: Bus): FaultyBus {
   const bus: Bus = {
     ...real,
     isReady: () => faults.ready && real.isReady(),
-    hasRoom: () => !faults.crowded && real.hasRoom(),
+    hasRoom: (kind) => !faults.crowded && real.hasRoom(kind),
     work: {
       consume: (...args) => real.work.consume(...args),
       publish: async (...args) => {

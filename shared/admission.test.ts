@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+import { LOOK_EVERY_MS, QueuePace } from './admission.ts';
+
+/** A queue at which so much is taken up in a second, looked at every half second, and of which so much waits from the beginning. */
+function queueAt(takenPerSecond: number) {
+  const pace = new QueuePace();
+  let nowMs = 0;
+  let taken = 0;
+  let waiting = 0;
+  const look = () => pace.look({ atMs: nowMs, waiting, taken });
+  look();
+  return {
+    pace,
+    put: (count: number) => {
+      waiting += count;
+    },
+    /** Time goes by, in which things are taken up and looked at. */
+    pass: (ms: number) => {
+      for (const untilMs = nowMs + ms; nowMs < untilMs; ) {
+        nowMs += LOOK_EVERY_MS;
+        const most = Math.min(waiting, (takenPerSecond * LOOK_EVERY_MS) / 1_000);
+        taken += most;
+        waiting -= most;
+        look();
+      }
+    },
+    /** Nobody looks meanwhile. */
+    leave: (ms: number) => {
+      nowMs += ms;
+    },
+    admits: () => pace.admits(nowMs),
+    /** How much is let in before the first refusal. */
+    room: () => {
+      let count = 0;
+      while (count < 100_000 && pace.admits(nowMs)) count += 1;
+      return count;
+    },
+  };
+}
+
+describe('the pace of a queue', () => {
+  it('refuses what would wait for more than five seconds, and lets in again once it would not', () => {
+    const queue = queueAt(100);
+    queue.put(700);
+    queue.pass(1_000);
+    expect(queue.admits()).toBe(false);
+
+    queue.pass(2_000);
+    expect(queue.admits()).toBe(true);
+  });
+
+  it('refuses when nothing is taken up at all', () => {
+    const queue = queueAt(0);
+    queue.put(65);
+    queue.pass(1_000);
+
+    expect(queue.admits()).toBe(false);
+  });
+
+  it('counts what it lets in between two looks', () => {
+    const queue = queueAt(100);
+    queue.put(500);
+    queue.pass(1_000);
+
+    expect(queue.room()).toBe(101); // 400 wait, and 500 are done in five seconds
+    queue.pass(500);
+    expect(queue.room()).toBeGreaterThan(0);
+  });
+
+  it('lets a burst in that nobody has had the time to take up', () => {
+    const queue = queueAt(1_000);
+    queue.pass(5_000);
+    queue.put(10_000);
+    queue.pass(LOOK_EVERY_MS);
+
+    expect(queue.admits()).toBe(true);
+    queue.pass(LOOK_EVERY_MS);
+    expect(queue.admits()).toBe(false);
+  });
+
+  it('lets a few in however long they wait', () => {
+    const queue = queueAt(0.1);
+    queue.put(60);
+    queue.pass(20_000);
+
+    expect(queue.admits()).toBe(true);
+  });
+
+  it('has forgotten after ten seconds what was seen', () => {
+    const queue = queueAt(0);
+    queue.put(1_000);
+    queue.pass(2_000);
+    expect(queue.admits()).toBe(false);
+
+    queue.leave(10_000);
+    expect(queue.admits()).toBe(true);
+  });
+
+  it('begins anew with a queue that counts anew', () => {
+    const { pace } = queueAt(0);
+    pace.look({ atMs: 500, waiting: 1_000, taken: 50 });
+    pace.look({ atMs: 1_000, waiting: 1_000, taken: 50 });
+    expect(pace.admits(1_000)).toBe(false);
+
+    pace.look({ atMs: 1_500, waiting: 1_000, taken: 0 });
+    expect(pace.admits(1_500)).toBe(true);
+  });
+
+  it('says when it is to be looked at', () => {
+    const pace = new QueuePace();
+    expect(pace.isDue(0)).toBe(true);
+
+    pace.look({ atMs: 0, waiting: 0, taken: 0 });
+    expect([pace.isDue(LOOK_EVERY_MS - 1), pace.isDue(LOOK_EVERY_MS)]).toEqual([false, true]);
+  });
+});

@@ -1,0 +1,61 @@
+/** How long what is let in may wait for its turn. Past it whoever asks is better off asking elsewhere, or later. */
+const MOST_WAIT_MS = 5_000;
+/** So much may wait whatever its pace: a handful of long calls on a small deployment is no overload. */
+const FREE_WAITING = 64;
+/** Between two looks. Less would say little about the pace of what takes a second; more would let much in before it is known to wait. */
+export const LOOK_EVERY_MS = 500;
+/** What the pace is reckoned from. Also how long a look stands: what was true before says nothing about now. */
+const LOOKS_KEPT_MS = 10_000;
+
+/** What is seen of a queue. */
+interface QueueLook {
+  atMs: number;
+  /** In the queue, and taken up by nobody. */
+  waiting: number;
+  /** Taken out of it since ever. */
+  taken: number;
+}
+
+/**
+ * Says whether what is let in now would wait too long, from looks at the queue that it would wait in. A bound on how much waits says
+ * little: a thousand calls are nothing to one deployment and an hour to another.
+ *
+ *   expected wait = (waiting at the last look + let in since − taken since, at the pace of the last looks) / pace
+ */
+export class QueuePace {
+  #looks: QueueLook[] = [];
+  #letIn = 0;
+
+  /** Whether it is time to look again. */
+  isDue(nowMs: number): boolean {
+    const last = this.#looks.at(-1);
+    return last === undefined || nowMs - last.atMs >= LOOK_EVERY_MS;
+  }
+
+  look(look: QueueLook): void {
+    const last = this.#looks.at(-1);
+    // Counted anew: it is another queue than before.
+    if (last !== undefined && look.taken < last.taken) this.#looks = [];
+    this.#looks = [...this.#looks.filter(({ atMs }) => look.atMs - atMs < LOOKS_KEPT_MS), look];
+    this.#letIn = 0;
+  }
+
+  /** Asked before something is let in, and counted as let in when it is true. */
+  admits(nowMs: number): boolean {
+    if (this.#isBehind(nowMs)) return false;
+    this.#letIn += 1;
+    return true;
+  }
+
+  #isBehind(nowMs: number): boolean {
+    const looks = this.#looks.filter(({ atMs }) => nowMs - atMs < LOOKS_KEPT_MS);
+    const [first] = looks;
+    const [before, last] = looks.slice(-2);
+    // What waits at one look alone has just come, and who takes it may have nothing else to do.
+    if (first === undefined || before === undefined || last === undefined) return false;
+    if (before.waiting <= FREE_WAITING || last.waiting <= FREE_WAITING) return false;
+    const takenPerMs = (last.taken - first.taken) / (last.atMs - first.atMs);
+    const waiting = last.waiting + this.#letIn - takenPerMs * (nowMs - last.atMs);
+    return waiting > FREE_WAITING && waiting > takenPerMs * MOST_WAIT_MS;
+  }
+}

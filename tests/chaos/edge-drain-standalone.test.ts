@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest';
+import { agentClient } from '../helpers/agent-client.ts';
+import { openStream } from '../helpers/open-stream.ts';
+import { readStream } from '../helpers/read-stream.ts';
+import { startStandalone } from '../helpers/start-standalone.ts';
+
+const CLEAN = { code: 0, signal: null };
+/** More than the drain. */
+const LONG = '!slow 500 !repeat 20 Hello!';
+/** On top of the drain: what closing everything may take (RELEASE_MARGIN_MS), and a busy machine. */
+const CLOSED_WITHIN_MS = 10_000 + 5_000;
+
+it('npm start that is stopped ends in time whatever is in hand, and the turn goes on at the next start', async () => {
+  const house = await startStandalone({ env: { SHUTDOWN_DRAIN_TIMEOUT_SECONDS: '2', MANAGEMENT_PORT: '0', COALESCE_MS: '1' } });
+  const agent = agentClient(house.agentUrl, house.keys.agentKey);
+  const { id } = await agent.createSession();
+  const { offset } = await agent.say(id, LONG);
+  const stream = await openStream(house, LONG);
+  await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'processing');
+  const beganAtMs = performance.now();
+  const exit = await house.stop();
+
+  expect(exit, house.output()).toEqual(CLEAN);
+  expect(performance.now() - beganAtMs).toBeLessThan(2_000 + CLOSED_WITHIN_MS);
+  expect(readStream(await stream.text)).toMatchObject({ ends: [503], behindEnd: 0 });
+  const next = await startStandalone({ dataDir: house.dataDir });
+  const log = await agentClient(next.agentUrl, next.keys.agentKey).logUntil(id, (event) => event.kind === 'status' && event.status === 'ready');
+  expect(log.filter((event) => event.kind === 'assistant_message')).toHaveLength(1);
+  expect(log[offset]).toMatchObject({ kind: 'user_message' });
+  expect(await next.stop()).toEqual(CLEAN);
+});

@@ -1,0 +1,250 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { agentClient } from '../helpers/agent-client.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { type OpenStream, openStream } from '../helpers/open-stream.ts';
+import { openOtlpSink } from '../helpers/otlp-sink.ts';
+import { readStream } from '../helpers/read-stream.ts';
+import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
+import { followEvents } from './edge-reader.ts';
+import { type HoldingReceiver, openHoldingReceiver } from './edge-receiver.ts';
+
+const DRAIN_SECONDS = 5;
+/** On top of the drain: what closing everything may take (RELEASE_MARGIN_MS), and a busy machine. */
+const CLOSED_WITHIN_MS = 10_000 + 5_000;
+const PATIENCE_MS = 30_000;
+const CLEAN = { code: 0, signal: null };
+/** Some two seconds: they are in hand when the signal comes, and done before the drain is over. */
+const SHORT = '!slow 200 !repeat 10 Hello!';
+/** More than the drain. */
+const LONG = '!slow 500 !repeat 20 Hello!';
+/** A partition that was handed over has its next owner so soon. */
+const HANDED_OVER_WITHIN_MS = 1_000;
+
+type Process = ReturnType<Cluster['running']>[number];
+type Role = Parameters<Cluster['running']>[0];
+
+let cluster: Cluster;
+let sink: Awaited<ReturnType<typeof openOtlpSink>>;
+let database: pg.Pool;
+let receiver: HoldingReceiver;
+
+beforeAll(async () => {
+  sink = await openOtlpSink();
+  receiver = await openHoldingReceiver();
+  const roles = { 'router-gateway': 1, 'agent-gateway': 2, 'actor-host': 2, 'router-worker': 1, 'effect-worker': 1 };
+  const env = {
+    LOG_LEVEL: 'warn',
+    SHUTDOWN_DRAIN_TIMEOUT_SECONDS: String(DRAIN_SECONDS),
+    OTEL_EXPORTER_OTLP_ENDPOINT: sink.url,
+    OUTBOUND_ALLOW_HOSTS: receiver.host,
+    COALESCE_MS: '1',
+  };
+  cluster = await startCluster({ roles, env });
+  database = new pg.Pool({ connectionString: cluster.postgres.url, max: 2 });
+  database.on('error', () => {});
+});
+afterAll(async () => {
+  await database?.end();
+  await cluster?.stop();
+  await Promise.all([sink.close(), receiver.close()]);
+});
+
+describe('a router worker that is stopped', () => {
+  it('finishes the call in hand, leaves what comes meanwhile to others, and its spans are told before it ends', async () => {
+    const leaving = first('router-worker');
+    const stream = await ask(SHORT);
+    const sentAtMs = await stop(leaving);
+    const meanwhile = ask('Hello!');
+
+    expect(readStream(await stream.text)).toMatchObject({ ends: ['done'], behindEnd: 0 });
+    await endsInTime(leaving, sentAtMs);
+    expect(callsOf(leaving)).toBe(1);
+    const other = await cluster.add('router-worker');
+    expect(readStream(await (await meanwhile).text)).toMatchObject({ ends: ['done'] });
+    await eventually(() => callsOf(other) === 1, { timeoutMs: PATIENCE_MS });
+  });
+
+  it('hands back what is not done when its time is over: a turn goes on elsewhere, a stream that was begun ends with an error', async () => {
+    const leaving = first('router-worker');
+    const sessionId = await say(LONG);
+    const stream = await ask(LONG);
+    await eventually(async () => (await openEffects()) > 0, { timeoutMs: PATIENCE_MS });
+    const sentAtMs = await stop(leaving);
+    await cluster.add('router-worker');
+
+    await endsInTime(leaving, sentAtMs);
+    expect(readStream(await stream.text)).toMatchObject({ ends: [502], behindEnd: 0 });
+    await isAnsweredOnce(sessionId);
+  });
+});
+
+describe('an effect worker that is stopped', () => {
+  it('waits for the answer to the callback in hand, which is posted once', async () => {
+    const leaving = first('effect-worker');
+    const run = await heldRun();
+    const sentAtMs = await stop(leaving);
+    run.answer();
+
+    await endsInTime(leaving, sentAtMs);
+    await cluster.add('effect-worker');
+    await eventually(async () => (await openEffects()) === 0, { timeoutMs: PATIENCE_MS });
+    expect(run.posts()).toBe(1);
+    expect(spansOf(leaving).length).toBeGreaterThan(0);
+  });
+
+  it('hands the callback back when its time is over, and another posts it', async () => {
+    const leaving = first('effect-worker');
+    const run = await heldRun();
+    const sentAtMs = await stop(leaving);
+    await cluster.add('effect-worker');
+
+    await endsInTime(leaving, sentAtMs);
+    await eventually(() => run.posts() > 1, { timeoutMs: PATIENCE_MS });
+    run.answer();
+    await eventually(async () => (await openEffects()) === 0, { timeoutMs: PATIENCE_MS });
+  });
+});
+
+describe('an actor host that is stopped', () => {
+  it('hands its partitions over at once, and the turns in progress end elsewhere', async () => {
+    const leaving = first('actor-host');
+    const sessions = await Promise.all(Array.from({ length: 8 }, () => say(SHORT)));
+    await eventually(async () => (await openEffects()) === sessions.length, { timeoutMs: PATIENCE_MS });
+    const before = await owners();
+    const sentAtMs = await stop(leaving);
+    await endsInTime(leaving, sentAtMs);
+    const endedAtMs = performance.now();
+    await eventually(async () => (await owners()).length === 1 && before.length === 2, { timeoutMs: PATIENCE_MS });
+    const handedOverMs = performance.now() - endedAtMs;
+    console.info(
+      `partitions had their new owner ${(performance.now() - sentAtMs).toFixed(0)} ms after the signal, ${handedOverMs.toFixed(0)} ms after the end`,
+    );
+
+    expect(handedOverMs).toBeLessThan(HANDED_OVER_WITHIN_MS);
+    for (const sessionId of sessions) await isAnsweredOnce(sessionId);
+    await eventually(() => spansOf(leaving).length > 0, { timeoutMs: PATIENCE_MS });
+  });
+});
+
+describe('an agent gateway that is stopped', () => {
+  it('answers long-polls at once with nothing, ends event streams whole, and sends who asks anew elsewhere', async () => {
+    const leaving = first('agent-gateway');
+    const url = leaving.url ?? '';
+    const agent = agentClient(url, cluster.keys.agentKey);
+    const { id } = await agent.createSession();
+    const { offset } = await agent.say(id, 'Hello!', { trigger_processing: false });
+    let door = url;
+    const reader = followEvents(() => `${door}/sessions/${id}/events`, cluster.keys.agentKey);
+    await eventually(() => reader.offsets.length === 1, { timeoutMs: PATIENCE_MS });
+    const plain = agent.poll(id, offset + 1);
+    const timed = agent.poll(id, offset + 1, '&wait_for_data=60');
+    await eventually(async () => (await metricOf(leaving, 'switchyard_streams_open{kind="agent_long_poll"}')) === 2, { timeoutMs: PATIENCE_MS });
+    const sentAtMs = await stop(leaving);
+    door = cluster.running('agent-gateway').find((one) => one !== leaving)?.url ?? '';
+
+    expect(await Promise.all([plain, timed])).toEqual([[], []]);
+    await endsInTime(leaving, sentAtMs);
+    await agentClient(door, cluster.keys.agentKey).say(id, 'and again', { trigger_processing: false });
+    await eventually(() => reader.offsets.length === 2, { timeoutMs: PATIENCE_MS });
+    reader.leave();
+    expect(reader.offsets).toEqual([0, 1]);
+    expect(spansOf(leaving).length).toBeGreaterThan(0);
+  });
+});
+
+describe('a router gateway that is stopped', () => {
+  it('lets a stream end, ends with an error what does not end in time, and exits with 0', async () => {
+    const leaving = first('router-gateway');
+    const [short, long] = [await ask(SHORT), await ask(LONG)];
+    const sentAtMs = await stop(leaving);
+
+    expect((await fetch(`${leaving.url}/api/v1/models`, { headers: { authorization: `Bearer ${cluster.keys.routerKey}` } })).status).toBe(503);
+    expect(readStream(await short.text)).toMatchObject({ ends: ['done'] });
+    expect(readStream(await long.text)).toMatchObject({ ends: [503], behindEnd: 0 });
+    await endsInTime(leaving, sentAtMs);
+    expect(spansOf(leaving).length).toBeGreaterThan(0);
+  });
+});
+
+function first(role: Role): Process {
+  const [one] = cluster.running(role);
+  if (one === undefined) throw new Error(`there is no ${role}`);
+  return one;
+}
+
+/** Asks it to end, and sees that who probes it is told at once. @returns when it was asked */
+async function stop(leaving: Process): Promise<number> {
+  const sentAtMs = performance.now();
+  leaving.signal('SIGTERM');
+  // One that has nothing in hand may be gone before anybody asks.
+  await eventually(async () => leaving.hasExited() || (await fetch(`${leaving.managementUrl}/ready`)).status === 503, { timeoutMs: PATIENCE_MS });
+  return sentAtMs;
+}
+
+async function endsInTime(leaving: Process, sentAtMs: number): Promise<void> {
+  expect(await leaving.exited, leaving.output()).toEqual(CLEAN);
+  expect(performance.now() - sentAtMs).toBeLessThan(DRAIN_SECONDS * 1_000 + CLOSED_WITHIN_MS);
+}
+
+function ask(text: string): Promise<OpenStream> {
+  return openStream({ routerUrl: cluster.routerUrls[0] ?? '', keys: cluster.keys, output: cluster.output }, text);
+}
+
+/** A run whose callback is being posted, and waits for its answer. */
+async function heldRun(): Promise<ReturnType<HoldingReceiver['address']>> {
+  const callback = receiver.address();
+  const input = { claim_id: 'C-1', model: 'Acme Duo', delivered_on: '2026-03-01', description: 'The pump is loud.' };
+  const response = await fetch(`${cluster.agentUrls[0]}/routines/triage-warranty-claim/trigger`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${cluster.keys.agentKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ input, callback_url: callback.url }),
+  });
+  expect(response.status).toBe(202);
+  await eventually(() => callback.posts() === 1, { timeoutMs: PATIENCE_MS });
+  return callback;
+}
+
+/** Says something in a session of its own. */
+async function say(text: string): Promise<string> {
+  const agent = agentClient(cluster.agentUrls[0] ?? '', cluster.keys.agentKey);
+  const { id } = await agent.createSession();
+  await agent.say(id, text);
+  return id;
+}
+
+async function isAnsweredOnce(sessionId: string): Promise<void> {
+  const agent = agentClient(cluster.agentUrls[0] ?? '', cluster.keys.agentKey);
+  const log = await agent.logUntil(sessionId, (event) => event.kind === 'status' && event.status === 'ready');
+  expect(log.filter(({ kind }) => kind === 'assistant_message')).toHaveLength(1);
+  expect(log.map(({ offset }) => offset)).toEqual(log.map((_, place) => place));
+}
+
+async function openEffects(): Promise<number> {
+  const { rows } = await database.query<{ count: number }>(`select count(*)::int as count from effects where state = 'open'`);
+  return rows[0]?.count ?? 0;
+}
+
+async function owners(): Promise<(string | null)[]> {
+  return (await database.query<{ owner: string | null }>('select distinct owner from parts')).rows.map(({ owner }) => owner);
+}
+
+async function metricOf({ managementUrl }: Process, series: string): Promise<number> {
+  const text = await (await fetch(`${managementUrl}/metrics`)).text();
+  return Number(
+    text
+      .split('\n')
+      .find((line) => line.startsWith(`${series} `))
+      ?.slice(series.length + 1),
+  );
+}
+
+/** Model calls that a process has told of. */
+function callsOf(worker: Process): number {
+  return spansOf(worker).filter(({ name }) => name.startsWith('chat')).length;
+}
+
+/** What a process has told of itself. */
+function spansOf({ role, pid }: Process) {
+  return sink.spans.filter(({ resource }) => resource['service.name'] === role && String(resource['process.pid'] ?? pid) === String(pid));
+}

@@ -1,0 +1,82 @@
+import { Agent, request } from 'node:http';
+
+/** What became of one request. `none`: there was no answer, and why. */
+export interface Answered {
+  status: number | 'none';
+  retryAfter: string | null;
+  text: string;
+  tookMs: number;
+}
+
+export interface LoadClient {
+  /** Never rejects. */
+  send(method: 'GET' | 'POST', url: string, body: object | null, headers?: Record<string, string>): Promise<Answered>;
+  close(): void;
+}
+
+/** A client that keeps its connections, as many as it needs, and waits for each answer so long. */
+export function loadClient(patienceMs: number): LoadClient {
+  const agent = new Agent({ keepAlive: true, maxFreeSockets: 2_000 });
+  return {
+    send: (method, url, body, headers = {}) =>
+      new Promise((resolve) => {
+        const startedAtMs = performance.now();
+        const end = (outcome: Omit<Answered, 'tookMs'>) => {
+          clearTimeout(timer);
+          resolve({ ...outcome, tookMs: performance.now() - startedAtMs });
+        };
+        const none = (why: string) => end({ status: 'none', retryAfter: null, text: why });
+        const text = body === null ? '' : JSON.stringify(body);
+        const json = body === null ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
+        const sent = request(url, { method, agent, headers: { ...json, ...headers } }, (response) => {
+          const pieces: string[] = [];
+          response.setEncoding('utf8');
+          response.on('data', (piece: string) => pieces.push(piece));
+          response.on('error', (error) => none(`cut: ${error.message}`));
+          response.on('end', () => {
+            const { statusCode = 0, headers: answered } = response;
+            end({ status: statusCode, retryAfter: answered['retry-after'] ?? null, text: pieces.join('') });
+          });
+        });
+        const timer = setTimeout(() => {
+          none('no answer in time');
+          sent.destroy();
+        }, patienceMs);
+        sent.on('error', (error) => none(error.message));
+        sent.end(text);
+      }),
+    close: () => agent.destroy(),
+  };
+}
+
+/** Does something again and again, so many at a time, for so long. @returns how often it was done per second */
+export async function closedLoop(atOnce: number, forMs: number, work: () => Promise<void>): Promise<number> {
+  const startedAtMs = performance.now();
+  let done = 0;
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      while (performance.now() - startedAtMs < forMs) {
+        await work();
+        done += 1;
+      }
+    }),
+  );
+  return done / ((performance.now() - startedAtMs) / 1_000);
+}
+
+const TICK_MS = 10;
+
+/** Begins something so many times a second, however long each takes. Resolves when the time is over, with what was begun. */
+export function openLoop<Result>(perSecond: number, forMs: number, work: () => Promise<Result>): Promise<Promise<Result>[]> {
+  return new Promise((resolve) => {
+    const startedAtMs = performance.now();
+    const begun: Promise<Result>[] = [];
+    const ticking = setInterval(() => {
+      const atMs = Math.min(performance.now() - startedAtMs, forMs);
+      while (begun.length < (atMs / 1_000) * perSecond) begun.push(work());
+      if (atMs < forMs) return;
+      clearInterval(ticking);
+      resolve(begun);
+    }, TICK_MS);
+  });
+}

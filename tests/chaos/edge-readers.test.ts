@@ -1,0 +1,132 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { agentClient } from '../helpers/agent-client.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
+import { heldBy } from './edge-memory.ts';
+import { type EventReader, followEvents } from './edge-reader.ts';
+
+/** 1,000 on demand. */
+const READERS = Number(process.env.EDGE_READERS ?? 300);
+/** Of one session: two windows of one customer. */
+const READERS_PER_SESSION = 2;
+const AT_ONCE = 32;
+const PATIENCE_MS = 30_000;
+/** Reading what a reader has missed is one statement for each; what hosts and posts ask beside it is far less. */
+const MOST_STATEMENTS_PER_READER = 3;
+/** Of a gateway's memory: buffers of its socket, its request and its answer. */
+const MOST_KIB_PER_READER = 200;
+
+type Gateway = ReturnType<Cluster['running']>[number];
+let cluster: Cluster;
+let database: pg.Pool;
+let sessions: string[];
+let readers: { sessionId: string; reader: EventReader }[];
+/** Where readers connect. */
+let door: Gateway;
+let posted = 0;
+
+beforeAll(async () => {
+  const roles = { 'router-gateway': 0, 'agent-gateway': 2, 'actor-host': 1, 'router-worker': 0, 'effect-worker': 0 };
+  cluster = await startCluster({ roles, env: { LOG_LEVEL: 'warn' } });
+  database = new pg.Pool({ connectionString: cluster.postgres.url, max: 1 });
+  database.on('error', () => {});
+  door = gateway(0);
+  const agent = agentClient(() => door.url ?? '', cluster.keys.agentKey);
+  sessions = [];
+  await inTurn(Array.from({ length: Math.ceil(READERS / READERS_PER_SESSION) }), async () => {
+    sessions.push((await agent.createSession()).id);
+  });
+  readers = sessions.flatMap((sessionId) =>
+    Array.from({ length: READERS_PER_SESSION }, () => ({
+      sessionId,
+      reader: followEvents(() => `${door.url}/sessions/${sessionId}/events`, cluster.keys.agentKey),
+    })),
+  );
+  await eventually(() => readers.every(({ reader }) => reader.isOpen), { timeoutMs: PATIENCE_MS });
+});
+afterAll(async () => {
+  for (const { reader } of readers) reader.leave();
+  await database.end();
+});
+
+describe(`${READERS} idle readers of a gateway`, () => {
+  it('go to another when theirs is stopped, and miss nothing and see nothing twice', () => loseDoor('SIGTERM'));
+
+  it('go to another when theirs is killed, and miss nothing and see nothing twice', async () => {
+    await cluster.add('agent-gateway');
+    await loseDoor('SIGKILL');
+    await cluster.stop();
+  });
+});
+
+async function loseDoor(signal: NodeJS.Signals): Promise<void> {
+  const lost = door;
+  await postToAll();
+  await allHave(posted);
+  const heldMib = heldBy(lost.pid);
+  const connectionsBefore = readers.map(({ reader }) => reader.connections);
+  const statementsBefore = await statements();
+  const beganAtMs = performance.now();
+  lost.signal(signal);
+  door = gateway(1);
+  const freshMib = heldBy(door.pid);
+  // While they come back, and before the most of them have.
+  await postToAll();
+  expect(await lost.exited).toEqual(signal === 'SIGKILL' ? { code: null, signal } : { code: 0, signal: null });
+  await eventually(() => readers.every(({ reader }, place) => reader.isOpen && reader.connections > (connectionsBefore[place] ?? 0)), {
+    timeoutMs: PATIENCE_MS,
+  });
+  const seconds = (performance.now() - beganAtMs) / 1_000;
+  await allHave(posted);
+  const asked = (await statements()) - statementsBefore;
+  await postToAll();
+  await allHave(posted);
+
+  for (const { sessionId, reader } of readers) expect(reader.offsets, sessionId).toEqual(Array.from({ length: posted }, (_, offset) => offset));
+  expect(readers.map(({ reader }, place) => reader.connections - (connectionsBefore[place] ?? 0))).toEqual(readers.map(() => 1));
+  const grownMib = heldBy(door.pid) - freshMib;
+  console.info(
+    `${signal}: ${readers.length} readers were back after ${seconds.toFixed(1)} s and ${asked} statements, ${sessions.length} posts among them; the lost gateway ` +
+      `held ${heldMib.toFixed(0)} MiB, the other went from ${freshMib.toFixed(0)} to ${(freshMib + grownMib).toFixed(0)}`,
+  );
+  expect(asked).toBeLessThan(readers.length * MOST_STATEMENTS_PER_READER);
+  expect(grownMib * 1_024).toBeLessThan(readers.length * MOST_KIB_PER_READER + 64 * 1_024);
+}
+
+function gateway(place: number): Gateway {
+  const found = cluster.running('agent-gateway')[place];
+  if (found === undefined) throw new Error('there is no such gateway');
+  return found;
+}
+
+/** An event for every session, by the gateway that stays. */
+async function postToAll(): Promise<void> {
+  const agent = agentClient(() => door.url ?? '', cluster.keys.agentKey);
+  await inTurn(sessions, async (sessionId) => {
+    await agent.say(sessionId, `number ${posted}`, { trigger_processing: false });
+  });
+  posted += 1;
+}
+
+async function allHave(count: number): Promise<void> {
+  await eventually(() => readers.every(({ reader }) => reader.offsets.length >= count), { timeoutMs: PATIENCE_MS });
+}
+
+/** Of the whole deployment since its start. A process tells of its own about once a second. */
+async function statements(): Promise<number> {
+  const { rows } = await database.query<{ count: number }>(
+    'select (xact_commit + xact_rollback)::int as count from pg_stat_database where datname = current_database()',
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/** A few at a time. @throws the first failure */
+async function inTurn<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
+  const left = items.values();
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      for (const item of left) await work(item);
+    }),
+  );
+}

@@ -1,0 +1,47 @@
+import type { ServerResponse } from 'node:http';
+import { openHttpDouble } from '../../services/effect-worker/test-support/http-double.ts';
+
+/** An address that keeps who posts there waiting until it is told to answer. */
+interface HoldingAddress {
+  url: string;
+  posts(): number;
+  /** Everybody, those included who post later. */
+  answer(): void;
+}
+
+export interface HoldingReceiver {
+  /** As OUTBOUND_ALLOW_HOSTS names it. */
+  host: string;
+  address(): HoldingAddress;
+  close(): Promise<void>;
+}
+
+/** A real HTTP server on this machine that is called back. */
+export async function openHoldingReceiver(): Promise<HoldingReceiver> {
+  const addresses = new Map<string, { posts: number; isOpen: boolean; held: ServerResponse[] }>();
+  const double = await openHttpDouble((heard, response) => {
+    const at = addresses.get(heard.url);
+    if (at === undefined) return void response.writeHead(404).end();
+    at.posts += 1;
+    if (at.isOpen) response.writeHead(204).end();
+    else at.held.push(response);
+  });
+  const host = `127.0.0.1:${double.port}`;
+  return {
+    host,
+    address: () => {
+      const path = `/callbacks/${addresses.size + 1}`;
+      const at = { posts: 0, isOpen: false, held: [] as ServerResponse[] };
+      addresses.set(path, at);
+      return {
+        url: `http://${host}${path}`,
+        posts: () => at.posts,
+        answer: () => {
+          at.isOpen = true;
+          for (const response of at.held.splice(0)) response.writeHead(204).end();
+        },
+      };
+    },
+    close: double.close,
+  };
+}
