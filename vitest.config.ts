@@ -9,6 +9,8 @@ const needServers = [
   'shared/storage/{postgres,redis}/**/*.test.ts',
   'services/**/*.servers.test.ts',
 ];
+/** Promises in seconds, under load: nothing else may run beside it. */
+const chaos = ['tests/chaos/chaos.test.ts'];
 const neverTests = ['**/node_modules/**', 'dist/**'];
 
 export default defineConfig({
@@ -36,11 +38,25 @@ export default defineConfig({
         test: {
           name: 'servers',
           include: needServers,
-          exclude: neverTests,
+          exclude: [...neverTests, ...chaos],
           globalSetup: './tests/global-setup.ts',
           // They start processes, and the machine may be busy. Each await inside has a bound of its own.
           testTimeout: 120_000,
           hookTimeout: 120_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'chaos',
+          include: chaos,
+          exclude: neverTests,
+          globalSetup: './tests/chaos/setup.ts',
+          // An act takes half a minute; each await inside has a bound of its own, and the machine may be busy.
+          testTimeout: 240_000,
+          hookTimeout: 240_000,
+          // Behind all others, which have no order among themselves.
+          sequence: { groupOrder: 1 },
         },
       },
     ],

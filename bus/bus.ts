@@ -74,15 +74,20 @@ export interface CommandLog {
   lastOf(partition: number): Promise<number>;
   /** `created` names this log: another value means that it was lost and begun anew, so old cursors mean nothing. */
   state(): Promise<{ created: string; firstSequence: number; lastSequence: number }>;
-  /** Drops everything below the sequence, over all partitions. A sequence of 1 or less drops nothing; one past the end drops all. */
-  purge(belowSequence: number): Promise<void>;
+  /**
+   * Drops everything below the sequence, over all partitions. A sequence of 1 or less drops nothing; one past the end drops all.
+   * @param standing drops only if the command of this place stands there. Both are done on one connection: a log that was lost or rolled
+   *   back in between, and holds other commands under those sequences, is left alone
+   * @throws `service.unreachable` when that can't be said; it is not tried again
+   */
+  purge(belowSequence: number, standing?: LogPosition): Promise<void>;
 }
 
 /** The last command that a reader has taken. Purges keep it for as long as it is the lowest of all cursors. */
 export interface LogPosition {
   sequence: number;
-  /** Tells the log that the sequence is of from one that has grown anew. Null: only looked at is whether the log reaches so far. */
-  messageId: string | null;
+  /** The mark of its command (log-mark.ts): tells the log that the sequence is of from one that has grown anew. Null: only looked at is whether the log reaches so far. */
+  mark: string | null;
 }
 
 export interface ReadOptions {
@@ -95,6 +100,8 @@ export interface StoredCommand {
   sequence: number;
   messageId: string;
   body: string;
+  /** When the log took it, by the log's own clock. */
+  storedAtMs: number;
 }
 
 /** The kinds of work, each with its own subject and consumers. */

@@ -55,7 +55,7 @@ function innerBus() {
 }
 
 function stored(bodies: string[]): StoredCommand[] {
-  return bodies.map((body, place) => ({ sequence: place + 1, messageId: `m${place}`, body }));
+  return bodies.map((body, place) => ({ sequence: place + 1, messageId: `m${place}`, body, storedAtMs: place }));
 }
 
 /** An item that writes down how it was settled. */
@@ -122,7 +122,7 @@ describe('carryLargeBodies', () => {
     const note = async (commands: StoredCommand[]) => {
       for (const { sequence, body } of commands) taken.push(`${sequence} ${body}`);
     };
-    carryLargeBodies(bus).commands.read(1, { sequence: 7, messageId: 'm7' }, note, { onRestart: () => taken.push('restart') });
+    carryLargeBodies(bus).commands.read(1, { sequence: 7, mark: 'm7' }, note, { onRestart: () => taken.push('restart') });
     held.restart?.();
     await held.read?.(stored(['text:blob:a', 'b']));
 

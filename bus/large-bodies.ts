@@ -99,7 +99,7 @@ function commandsOver(bus: Bus): CommandLog {
     },
     lastOf: (partition) => bus.commands.lastOf(partition),
     state: () => bus.commands.state(),
-    purge: (belowSequence) => bus.commands.purge(belowSequence),
+    purge: (belowSequence, standing) => bus.commands.purge(belowSequence, standing),
   };
 }
 

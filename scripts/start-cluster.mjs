@@ -33,8 +33,9 @@ export const roles = /** @type {const} */ (['router-gateway', 'agent-gateway', '
 /**
  * @typedef {object} Cluster
  * @property {ClusterProcess[]} processes all that were ever started, those that have ended included
- * @property {{ nats: Store, postgres: Store, redis: Store }} stores
- * @property {(role: Role, env?: Record<string, string>) => Promise<ClusterProcess>} add starts one more process of a role
+ * @property {{ nats: Store & { folder: string }, postgres: Store, redis: Store }} stores `folder` of the broker's streams
+ * @property {(role: Role, env?: Record<string, string>, folder?: string) => Promise<ClusterProcess>} add starts one more process of a role, from
+ *   another folder's `dist/` where one is named
  * @property {(user: Role | 'operator') => Record<string, string | undefined>} environmentOf what a process of a role, or the operator, is started with
  * @property {() => Promise<void>} stop ends the processes in order, then the stores, and removes all that they have written
  * @property {() => Promise<void>} kill the same, without asking anybody
@@ -46,6 +47,7 @@ export const roles = /** @type {const} */ (['router-gateway', 'agent-gateway', '
  * @property {Record<string, string | undefined>} environment of every process, with the keys and the agent's and the router's files in it
  * @property {string} natsConfig with `$NATS_PASSWORD_<SERVICE>` for the passwords
  * @property {unknown} [routerConfig] instead of a file that ROUTER_CONFIG names
+ * @property {boolean} [durable] whether PostgreSQL syncs what it commits to disk, as one that is run for real
  * @property {boolean} [leaveSignals] whoever starts it listens to signals itself
  * @property {(line: string, of: { role: Role, index: number }) => void} [onLine] each line that a process prints
  * @property {(started: ClusterProcess) => void} [onProcess] each that is ready
@@ -69,7 +71,7 @@ const DEFAULT_DRAIN_SECONDS = 120;
  * @throws {ScriptError} with what the first process printed that did not become ready; nothing is left running then
  */
 export async function startCluster(options) {
-  const { counts, environment, natsConfig, leaveSignals = false, say = () => {} } = options;
+  const { counts, environment, natsConfig, durable = false, leaveSignals = false, say = () => {} } = options;
   const passwords = passwordsFor(natsConfig);
   const programs = await ensurePrograms(['nats', 'redis', 'postgresBin'], { purpose: 'A cluster runs on the real servers', say });
   const run = await openRun({ leaveSignals });
@@ -86,7 +88,7 @@ export async function startCluster(options) {
   try {
     const [nats, postgres, redis] = await Promise.all([
       openNats(run, { program: programs.nats, config: natsConfig, env: passwords }),
-      openPostgres(run, { bin: programs.postgresBin }),
+      openPostgres(run, { bin: programs.postgresBin, durable }),
       openRedis(run, { program: programs.redis }),
     ]);
     const routerConfig = options.routerConfig === undefined ? {} : { ROUTER_CONFIG: writeRouterConfig(run, options.routerConfig) };
@@ -107,11 +109,11 @@ export async function startCluster(options) {
     /** How many of each role were ever started. @type {Map<Role, number>} */
     const started = new Map();
     /** @type {Cluster['add']} */
-    const add = async (role, env = {}) => {
+    const add = async (role, env = {}, folder = CLONE) => {
       const index = (started.get(role) ?? 0) + 1;
       started.set(role, index);
       const own = { SWITCHYARD_READY_FILE: join(ready, `${role}-${index}`), ...env };
-      const one = await startProcess(run, { role, index, env: { ...environmentOf(role), ...own }, onLine: options.onLine });
+      const one = await startProcess(run, { role, index, cwd: folder, env: { ...environmentOf(role), ...own }, onLine: options.onLine });
       processes.push(one);
       options.onProcess?.(one);
       return one;
@@ -154,12 +156,12 @@ function writeRouterConfig(run, config) {
 
 /**
  * @param {TestRun} run
- * @param {{ role: Role, index: number, env: NodeJS.ProcessEnv, onLine: ClusterOptions['onLine'] }} what
+ * @param {{ role: Role, index: number, cwd: string, env: NodeJS.ProcessEnv, onLine: ClusterOptions['onLine'] }} what
  * @returns {Promise<ClusterProcess>}
  */
-async function startProcess(run, { role, index, env, onLine }) {
+async function startProcess(run, { role, index, cwd, env, onLine }) {
   const args = ['--enable-source-maps', join('dist', 'services', role, 'main.js')];
-  const { child, output } = launch(run, { program: process.execPath, args, cwd: CLONE, env });
+  const { child, output } = launch(run, { program: process.execPath, args, cwd, env });
   for (const stream of [child.stdout, child.stderr]) {
     if (stream !== null && onLine !== undefined) createInterface({ input: stream }).on('line', (line) => onLine(line, { role, index }));
   }

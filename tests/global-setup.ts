@@ -1,7 +1,6 @@
-import { fileURLToPath } from 'node:url';
 import type { TestProject } from 'vitest/node';
-import { buildStamp, readStamp } from '../scripts/stamp.mjs';
 import { startTestServices } from '../scripts/test-services.mjs';
+import { refuseOldBuild } from './helpers/refuse-old-build.ts';
 
 declare module 'vitest' {
   /** What `inject()` gives to tests that need it. */
@@ -25,10 +24,4 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   project.provide('postgresUrl', services.postgresUrl);
   project.provide('chromiumPath', services.chromiumPath);
   return stop;
-}
-
-/** Tests of whole processes run dist/. `npm test` builds first; a bare `vitest run` after an edit would judge the code of yesterday. */
-function refuseOldBuild(): void {
-  const root = fileURLToPath(new URL('..', import.meta.url));
-  if (readStamp(`${root}dist`) !== buildStamp(root)) throw new Error('run npm test, dist is old');
 }

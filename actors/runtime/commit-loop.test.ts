@@ -63,7 +63,7 @@ const creating = (sessionId: string) =>
 it('DESIGN 4: what comes while a commit is in flight is stored by the next ones, at most 128 commands each, over all partitions', async () => {
   const { noted, release, database } = heldDatabase();
   const loop = loopOn(database);
-  const mailboxes = PARTITIONS.map((partition) => new Mailbox({ partition, epoch: 1, commitNo: 0, cursor: 0, cursorMessageId: null }, loop.kick));
+  const mailboxes = PARTITIONS.map((partition) => new Mailbox({ partition, epoch: 1, commitNo: 0, cursor: 0, cursorMark: null }, loop.kick));
   for (const mailbox of mailboxes) loop.own(mailbox);
   let sent = 0;
   for (let n = 0; sent < COMMANDS; n += 1) {
@@ -85,7 +85,7 @@ it('DESIGN 12: counts commits with their sizes, and the partitions that another 
   const { release, database } = heldDatabase([7]);
   const metrics = openMetrics();
   const loop = loopOn(database, metrics);
-  const mailboxes = PARTITIONS.map((partition) => new Mailbox({ partition, epoch: 1, commitNo: 0, cursor: 0, cursorMessageId: null }, () => {}));
+  const mailboxes = PARTITIONS.map((partition) => new Mailbox({ partition, epoch: 1, commitNo: 0, cursor: 0, cursorMark: null }, () => {}));
   for (const mailbox of mailboxes) {
     loop.own(mailbox);
     const sessionId = Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === mailbox.claim.partition) ?? '';

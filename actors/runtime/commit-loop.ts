@@ -336,7 +336,7 @@ export class CommitLoop {
     // What was let go, or lost and won anew, while the commit was on its way: its memory is not ours to write any more.
     const held = new Set<number>();
     const lost: number[] = [];
-    for (const [partition, { claim, cursor, cursorMessageId }] of plan.partitions) {
+    for (const [partition, { claim, cursor, cursorMark }] of plan.partitions) {
       if (!this.isHeld(claim)) continue;
       if (!owned.has(partition)) {
         lost.push(partition);
@@ -345,7 +345,7 @@ export class CommitLoop {
       held.add(partition);
       claim.commitNo += 1;
       claim.cursor = cursor;
-      claim.cursorMessageId = cursorMessageId;
+      claim.cursorMark = cursorMark;
     }
     this.#deps.snapshots.keep([...plan.sessions.values()].filter((state) => held.has(state.partition)));
     for (const timer of plan.timers.values()) {

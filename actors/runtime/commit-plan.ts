@@ -89,7 +89,7 @@ interface DeadLetter {
  * of the batch did to them replaces what an earlier one did.
  */
 export class CommitPlan {
-  readonly partitions = new Map<number, { claim: PartitionClaim; cursor: number; cursorMessageId: string | null }>();
+  readonly partitions = new Map<number, { claim: PartitionClaim; cursor: number; cursorMark: string | null }>();
   readonly sessions = new Map<string, SessionState>();
   readonly deletedSessions = new Map<string, number>();
   readonly seen = new Map<string, { partition: number; sessionId: string; commandId: string; answer: Answer | null }>();
@@ -117,7 +117,7 @@ export class CommitPlan {
   /** Takes a partition into the commit; its cursor stays where it is unless `advance` moves it. */
   touch(claim: PartitionClaim): void {
     if (this.partitions.has(claim.partition)) return;
-    this.partitions.set(claim.partition, { claim, cursor: claim.cursor, cursorMessageId: claim.cursorMessageId });
+    this.partitions.set(claim.partition, { claim, cursor: claim.cursor, cursorMark: claim.cursorMark });
   }
 
   /** Takes partitions out again that have been lost since they came in: the statement would only fence them. */
@@ -126,14 +126,14 @@ export class CommitPlan {
   }
 
   /** Moves a cursor forward, never back. */
-  advance(claim: PartitionClaim, cursor: number, cursorMessageId: string | null): void {
+  advance(claim: PartitionClaim, cursor: number, cursorMark: string | null): void {
     this.touch(claim);
-    if (cursor > (this.partitions.get(claim.partition)?.cursor ?? 0)) this.partitions.set(claim.partition, { claim, cursor, cursorMessageId });
+    if (cursor > (this.partitions.get(claim.partition)?.cursor ?? 0)) this.partitions.set(claim.partition, { claim, cursor, cursorMark });
   }
 
   /** The log is another one than the cursor was of: what follows counts from its beginning. */
   restart(claim: PartitionClaim): void {
-    this.partitions.set(claim.partition, { claim, cursor: 0, cursorMessageId: null });
+    this.partitions.set(claim.partition, { claim, cursor: 0, cursorMark: null });
   }
 
   appendEvent(partition: number, sessionId: string, event: ConversationEvent): void {

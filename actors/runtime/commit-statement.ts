@@ -46,7 +46,7 @@ export function commitParameters(plan: CommitPlan): unknown[] {
     partitions.map(({ claim }) => claim.epoch),
     partitions.map(({ claim }) => claim.commitNo),
     partitions.map(({ cursor }) => cursor),
-    partitions.map(({ cursorMessageId }) => cursorMessageId),
+    partitions.map(({ cursorMark }) => cursorMark),
     ...rowSets.flatMap(({ columns, rowsOf }) => {
       const rows = rowsOf(plan);
       return columns.map(({ value }) => rows.map(value));

@@ -12,7 +12,7 @@ export type Entry = { claim: PartitionClaim } & (
   | { kind: 'command'; stored: StoredCommand }
   | { kind: 'timer'; key: string; command: string }
   | { kind: 'start'; command: string }
-  | { kind: 'skip'; toSequence: number; messageId: string | null }
+  | { kind: 'skip'; toSequence: number; mark: string }
   | { kind: 'restart' }
 );
 
@@ -43,8 +43,8 @@ export class Mailbox {
 
   follow(log: CommandLog): void {
     if (this.#closed) return;
-    const { partition, cursor, cursorMessageId } = this.claim;
-    this.#reader = log.read(partition, { sequence: cursor, messageId: cursorMessageId }, (commands) => this.#take(commands), {
+    const { partition, cursor, cursorMark } = this.claim;
+    this.#reader = log.read(partition, { sequence: cursor, mark: cursorMark }, (commands) => this.#take(commands), {
       onRestart: () => {
         this.#lastSequence = 0;
         this.#push({ kind: 'restart' });
@@ -74,8 +74,8 @@ export class Mailbox {
   }
 
   /** Everything of this partition up to the sequence is applied: the cursor may move there. */
-  skipTo(toSequence: number, messageId: string | null): void {
-    this.#push({ kind: 'skip', toSequence, messageId });
+  skipTo(toSequence: number, mark: string): void {
+    this.#push({ kind: 'skip', toSequence, mark });
   }
 
   /** Takes the oldest entries out, at most `count`. */

@@ -11,8 +11,8 @@ export interface PartitionClaim {
   commitNo: number;
   /** Sequence of the last command that is applied. */
   cursor: number;
-  /** Id of the command at the cursor; null when it is not known. */
-  cursorMessageId: string | null;
+  /** Of the command at the cursor (bus/log-mark.ts); null when it is not known. */
+  cursorMark: string | null;
 }
 
 /** Makes the partitions' rows at a store's first start, and refuses a store that was laid out for another number of them. */
@@ -50,7 +50,7 @@ export async function takePartitions(database: Queryable, options: TakeOptions):
     deadAfterMs,
   ]);
   if (rows.length > 0) failPoint('take-over.claimed');
-  return rows.map((row) => ({ partition: row.p, epoch: row.epoch, commitNo: row.commit_no, cursor: row.cursor, cursorMessageId: row.cursor_msg }));
+  return rows.map((row) => ({ partition: row.p, epoch: row.epoch, commitNo: row.commit_no, cursor: row.cursor, cursorMark: row.cursor_msg }));
 }
 
 // `free` locks the rows in one order, as commits do, so that two hosts never wait for each other in a circle.

@@ -1,3 +1,4 @@
+import { markOf } from '#bus/log-mark.ts';
 import type { Answer, SessionCommand } from '#bus/messages/session.ts';
 import { sessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
@@ -108,10 +109,10 @@ function passEntry(plan: CommitPlan, entry: Entry, { isHeld }: PlanInput): boole
   plan.touch(claim);
   switch (entry.kind) {
     case 'command':
-      plan.advance(claim, entry.stored.sequence, entry.stored.messageId);
+      plan.advance(claim, entry.stored.sequence, markOf(entry.stored));
       break;
     case 'skip':
-      plan.advance(claim, entry.toSequence, entry.messageId);
+      plan.advance(claim, entry.toSequence, entry.mark);
       break;
     case 'restart':
       plan.restart(claim);

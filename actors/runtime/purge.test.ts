@@ -5,9 +5,9 @@ import { Mailbox } from './mailbox.ts';
 import { startPurging } from './purge.ts';
 
 /** A log as it stands now: a command at 5, in partition 7, and the newest at 25. */
-function logWith(atCursor: { messageId: string } | null) {
+function logWith(atCursor: { messageId: string; storedAtMs: number } | null) {
   const asked = vi.fn(async (sequence: number) => {
-    if (sequence === 25) return { sequence, messageId: 'newest', body: '' };
+    if (sequence === 25) return { sequence, messageId: 'newest', body: '', storedAtMs: 9 };
     return atCursor === null ? null : { sequence, ...atCursor, body: '' };
   });
   const commands: Pick<CommandLog, 'at' | 'lastOf' | 'state'> = {
@@ -19,7 +19,7 @@ function logWith(atCursor: { messageId: string } | null) {
 }
 
 /** One whose owner has applied all up to 20. */
-const mailboxOf = (partition: number) => new Mailbox({ partition, epoch: 1, commitNo: 1, cursor: 20, cursorMessageId: 'old' }, () => {});
+const mailboxOf = (partition: number) => new Mailbox({ partition, epoch: 1, commitNo: 1, cursor: 20, cursorMark: '@5 old' }, () => {});
 
 async function oneRound(commands: CommandLog, asked: ReturnType<typeof vi.fn>, mailboxes: Mailbox[]): Promise<void> {
   const database = { query: async () => ({ rows: [], rowCount: 0 }) };
@@ -30,7 +30,8 @@ async function oneRound(commands: CommandLog, asked: ReturnType<typeof vi.fn>, m
 
 describe('the cursor of a partition without commands', () => {
   it.each([
-    ['another command stands at the cursor', { messageId: 'another' }],
+    ['another command stands at the cursor', { messageId: 'another', storedAtMs: 5 }],
+    ['the same command stands there, but was stored anew', { messageId: 'old', storedAtMs: 6 }],
     ['none does', null],
   ])('stays when the log has grown anew and its reader has not noticed: %s', async (_, atCursor) => {
     const { asked, commands } = logWith(atCursor);
@@ -40,9 +41,9 @@ describe('the cursor of a partition without commands', () => {
   });
 
   it('DESIGN 4: the cursor of an idle partition moves to the end of a log that is still the one it was of', async () => {
-    const { asked, commands } = logWith({ messageId: 'old' });
+    const { asked, commands } = logWith({ messageId: 'old', storedAtMs: 5 });
     const mailbox = mailboxOf(8);
     await oneRound(commands, asked, [mailbox]);
-    await vi.waitFor(() => expect(mailbox.take(1)).toMatchObject([{ kind: 'skip', toSequence: 25, messageId: 'newest' }]));
+    await vi.waitFor(() => expect(mailbox.take(1)).toMatchObject([{ kind: 'skip', toSequence: 25, mark: '@9 newest' }]));
   });
 });

@@ -1,4 +1,5 @@
 import type { CommandLog } from '#bus/bus.ts';
+import { bearsMark, markOf } from '#bus/log-mark.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Mailbox } from './mailbox.ts';
@@ -67,9 +68,7 @@ async function purge({ commands, database }: PurgeDeps): Promise<void> {
   const lowest = rows[0];
   if (lowest === undefined || lowest.cursor <= 1) return;
   // A log that was lost or rolled back and has grown anew holds other commands under the sequences of old cursors: unread ones.
-  const standing = await commands.at(lowest.cursor);
-  if (standing === null || standing.messageId !== lowest.cursor_msg) return;
-  await commands.purge(lowest.cursor);
+  await commands.purge(lowest.cursor, { sequence: lowest.cursor, mark: lowest.cursor_msg });
 }
 
 async function moveIdleCursors(commands: CommandLog, mailboxes: readonly Mailbox[]): Promise<void> {
@@ -80,9 +79,9 @@ async function moveIdleCursors(commands: CommandLog, mailboxes: readonly Mailbox
   const last = await commands.at(lastSequence);
   if (last === null) return;
   // A log that has grown anew may reach beyond old cursors before their readers have noticed: what it holds below them is unread.
-  const { cursor, cursorMessageId } = behind.map(({ claim }) => claim).reduce((left, right) => (right.cursor > left.cursor ? right : left));
-  if (cursor > 0 && (await commands.at(cursor))?.messageId !== cursorMessageId) return;
+  const { cursor, cursorMark } = behind.map(({ claim }) => claim).reduce((left, right) => (right.cursor > left.cursor ? right : left));
+  if (cursor > 0 && !bearsMark(await commands.at(cursor), cursorMark)) return;
   for (const mailbox of behind) {
-    if ((await commands.lastOf(mailbox.claim.partition)) <= mailbox.claim.cursor) mailbox.skipTo(lastSequence, last.messageId);
+    if ((await commands.lastOf(mailbox.claim.partition)) <= mailbox.claim.cursor) mailbox.skipTo(lastSequence, markOf(last));
   }
 }

@@ -31,7 +31,7 @@ export const PATIENCE_MS = 20_000;
 const LOOK_EVERY_MS = 5;
 
 /** The place before all commands. */
-export const START: LogPosition = { sequence: 0, messageId: null };
+export const START: LogPosition = { sequence: 0, mark: null };
 
 /** Things that arrive one by one, and the wait for a number of them. */
 export class Arrivals<Item> {

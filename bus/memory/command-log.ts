@@ -1,6 +1,7 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import type { CommandLog, LogPosition, ReadOptions, StoredCommand, Subscription } from '../bus.ts';
+import { bearsMark } from '../log-mark.ts';
 import { PARTITION_COUNT } from '../partition.ts';
 import { CommandReader } from './command-reader.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
@@ -22,7 +23,6 @@ interface Append {
   partition: number;
   command: StoredCommand;
   sizeBytes: number;
-  storedAtMs: number;
 }
 
 /** What is remembered of a message id: where it is, and when that will be so. */
@@ -90,8 +90,8 @@ class MemoryCommandLog implements CommandLog, Roomy, Closable {
     if (this.#state.sizeBytes > this.#deps.limits.logBytes) throw new SwitchyardError('bus.full', 'the command log is full');
     this.#assigned += 1;
     const sequence = this.#assigned;
-    const command = { sequence, messageId, body };
-    const stored = this.#commit.add({ partition, command, sizeBytes: Buffer.byteLength(body), storedAtMs: this.#deps.clock.nowMs() });
+    const command = { sequence, messageId, body, storedAtMs: this.#deps.clock.nowMs() };
+    const stored = this.#commit.add({ partition, command, sizeBytes: Buffer.byteLength(body) });
     const seen: Seen = { sequence, stored };
     this.#seen.remember(messageId, seen);
     try {
@@ -152,8 +152,9 @@ class MemoryCommandLog implements CommandLog, Roomy, Closable {
   }
 
   /** A sequence beyond the end of the log drops all there is: sequences are never skipped by a purge. */
-  async purge(belowSequence: number): Promise<void> {
+  async purge(belowSequence: number, standing: LogPosition | null = null): Promise<void> {
     this.#assertOpen();
+    if (standing !== null && !bearsMark(await this.#find(standing.sequence), standing.mark)) return;
     const below = Math.min(belowSequence, this.#state.last + 1);
     while (this.#state.first < below && this.#closing !== 'all') {
       const step = Math.min(this.#state.first + PURGE_STEP, below);
@@ -200,7 +201,7 @@ class MemoryCommandLog implements CommandLog, Roomy, Closable {
         appends.map(({ partition }) => partition),
         appends.map(({ command }) => toStoredText(command.messageId)),
         appends.map(({ command }) => toStoredText(command.body)),
-        appends.map(({ storedAtMs }) => storedAtMs),
+        appends.map(({ command }) => command.storedAtMs),
       ],
     );
     // From here to the end nothing is awaited: what the log says of itself and what its readers were offered change as one.
@@ -215,17 +216,17 @@ class MemoryCommandLog implements CommandLog, Roomy, Closable {
 
   async #find(sequence: number): Promise<StoredCommand | null> {
     const { rows } = await this.#deps.database.query<CommandRow>(
-      { name: 'bus_log_at', text: 'select sequence, message_id, body from bus_log where sequence = $1' },
+      { name: 'bus_log_at', text: 'select sequence, message_id, body, stored_at_ms from bus_log where sequence = $1' },
       [sequence],
     );
     return rows[0] === undefined ? null : toCommand(rows[0]);
   }
 
   /** Whether a place is of this log: its command stands there, or, without an id to compare, the log reaches so far. */
-  async #holds({ sequence, messageId }: LogPosition): Promise<boolean> {
+  async #holds({ sequence, mark }: LogPosition): Promise<boolean> {
     if (sequence === 0) return true;
-    if (messageId === null) return sequence <= this.#state.last;
-    return (await this.#find(sequence))?.messageId === messageId;
+    if (mark === null) return sequence <= this.#state.last;
+    return bearsMark(await this.#find(sequence), mark);
   }
 
   async #readPage(partition: number, afterSequence: number, limit: number): Promise<StoredCommand[]> {
@@ -233,9 +234,9 @@ class MemoryCommandLog implements CommandLog, Roomy, Closable {
     const { rows } = await this.#deps.database.query<CommandRow>(
       {
         name: 'bus_log_page',
-        text: `select sequence, message_id, body from (
-            select sequence, message_id, body, sum(octet_length(body)) over (order by sequence) - octet_length(body) as before
-            from (select sequence, message_id, body from bus_log where p = $1 and sequence > $2 order by sequence limit $3) candidates) page
+        text: `select sequence, message_id, body, stored_at_ms from (
+            select sequence, message_id, body, stored_at_ms, sum(octet_length(body)) over (order by sequence) - octet_length(body) as before
+            from (select sequence, message_id, body, stored_at_ms from bus_log where p = $1 and sequence > $2 order by sequence limit $3) candidates) page
           where before < $4 order by sequence`,
       },
       [partition, afterSequence, limit, PAGE_BYTES],
@@ -252,10 +253,11 @@ interface CommandRow {
   sequence: number;
   message_id: string;
   body: string;
+  stored_at_ms: number;
 }
 
 function toCommand(row: CommandRow): StoredCommand {
-  return { sequence: row.sequence, messageId: fromStoredText(row.message_id), body: fromStoredText(row.body) };
+  return { sequence: row.sequence, messageId: fromStoredText(row.message_id), body: fromStoredText(row.body), storedAtMs: row.stored_at_ms };
 }
 
 async function loadState({ database, clock }: PartDeps): Promise<LogState> {

@@ -5,7 +5,7 @@ import { Arrivals, gate, START } from '../conformance/under-test.ts';
 import { CommandReader } from './command-reader.ts';
 
 function command(sequence: number): StoredCommand {
-  return { sequence, messageId: `m${sequence}`, body: `body ${sequence}` };
+  return { sequence, messageId: `m${sequence}`, body: `body ${sequence}`, storedAtMs: sequence };
 }
 
 function turn(): Promise<void> {
@@ -154,7 +154,7 @@ describe('CommandReader', () => {
     const { commit, read, pages, arrivals, restarts, setHeld } = partition();
     setHeld(false);
     commit(1, 2);
-    readers.push(read(async () => {}, { sequence: 900, messageId: 'm900' }));
+    readers.push(read(async () => {}, { sequence: 900, mark: 'm900' }));
     commit(3);
     (await pages.atLeast(1))[0]?.answer();
 

@@ -4,7 +4,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { StoredCommand } from '../bus.ts';
-import { parseDelivery } from './delivery-subject.ts';
+import { type DeliveryInfo, parseDelivery } from './delivery-subject.ts';
 import type { NatsLink } from './link.ts';
 import { Pull } from './pull.ts';
 import { nanosOf, streams } from './streams.ts';
@@ -132,12 +132,12 @@ export class CommandFeed {
     this.#received += 1;
     // A gap in the consumer's own count means that a message was lost between the broker and here.
     if (info === null || info.consumerSequence !== this.#received || info.streamSequence <= this.#reached) this.#break();
-    else this.#queue(info.streamSequence, message);
+    else this.#queue(info, message);
   }
 
-  #queue(sequence: number, message: Msg): void {
+  #queue({ streamSequence: sequence, storedAtMs }: DeliveryInfo, message: Msg): void {
     this.#reached = sequence;
-    const command = { sequence, messageId: fromWireId(message.headers?.get(MESSAGE_ID_HEADER) ?? ''), body: message.string() };
+    const command = { sequence, messageId: fromWireId(message.headers?.get(MESSAGE_ID_HEADER) ?? ''), body: message.string(), storedAtMs };
     this.#commands.push(command);
     this.#bytes += command.body.length;
     if (this.#pull.asked === 0) this.#ask();

@@ -3,6 +3,7 @@ import type { StreamInfo } from '@nats-io/jetstream';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { CommandLog, LogPosition, ReadOptions, StoredCommand, Subscription } from '../bus.ts';
+import { bearsMark, markOf } from '../log-mark.ts';
 import { PARTITION_COUNT } from '../partition.ts';
 import { addresses, subjectOf } from '../subjects.ts';
 import { CommandFeed } from './command-feed.ts';
@@ -59,7 +60,7 @@ export class NatsCommandLog implements CommandLog, Closable {
       onRestart,
       findPlace: (place, foundAt, until) => this.#findPlace(place, foundAt, until),
       openFeed: (sequence, session, until) => CommandFeed.open({ link, subject, after: sequence, session, until, budgetMs, log }),
-      note: ({ sequence, messageId }) => this.#witness.note(sequence, messageId),
+      note: (command) => this.#witness.note(command.sequence, markOf(command)),
       log,
     });
     this.#readers.add(reader);
@@ -73,7 +74,7 @@ export class NatsCommandLog implements CommandLog, Closable {
 
   async at(sequence: number): Promise<StoredCommand | null> {
     const found = await this.#get({ seq: sequence });
-    if (found !== null) this.#witness.note(found.sequence, found.messageId);
+    if (found !== null) this.#witness.note(found.sequence, markOf(found));
     return found;
   }
 
@@ -88,12 +89,17 @@ export class NatsCommandLog implements CommandLog, Closable {
   }
 
   /** Never asks the broker to purge below 1: version 2.9 takes that as "everything". Nor beyond the end: that would skip sequences. */
-  async purge(belowSequence: number): Promise<void> {
+  async purge(belowSequence: number, standing: LogPosition | null = null): Promise<void> {
     const { link, budgetMs } = this.#deps;
+    link.assertOpen();
+    const session = await link.up(AbortSignal.timeout(budgetMs));
+    if (standing !== null && !bearsMark(await this.at(standing.sequence), standing.mark)) return;
     const { firstSequence, lastSequence } = await this.state();
     const below = Math.min(Math.floor(belowSequence), lastSequence + 1);
     if (below <= 1 || below <= firstSequence) return;
-    await link.persistently('purge the command log', budgetMs, () => link.manager.streams.purge(streams.commands.name, { seq: below }));
+    // Tried once: behind a reconnect there may be another log, of which nothing is known.
+    if (session.aborted) throw new SwitchyardError('service.unreachable', 'the connection was lost while the command log was looked at');
+    await link.manager.streams.purge(streams.commands.name, { seq: below });
   }
 
   async stopReaders(): Promise<void> {
@@ -111,9 +117,9 @@ export class NatsCommandLog implements CommandLog, Closable {
 
   async #holds(place: LogPosition, foundAt: number, until: AbortSignal): Promise<boolean> {
     if (place.sequence === 0) return true;
-    if (place.messageId === null) return place.sequence <= (await this.#info(until)).state.last_seq;
+    if (place.mark === null) return place.sequence <= (await this.#info(until)).state.last_seq;
     const found = await this.#get({ seq: place.sequence }, until);
-    if (found !== null) return found.messageId === place.messageId;
+    if (found !== null) return bearsMark(found, place.mark);
     return this.#witness.vouchesFor(place, foundAt, (sequence) => this.#get({ seq: sequence }, until));
   }
 
@@ -123,7 +129,7 @@ export class NatsCommandLog implements CommandLog, Closable {
     if ('seq' in query && query.seq < 1) return null;
     const found = await link.persistently('look up a command', budgetMs, () => link.manager.streams.getMessage(streams.commands.name, query), until);
     if (found === null) return null;
-    return { sequence: found.seq, messageId: fromWireId(found.header.get(MESSAGE_ID_HEADER)), body: found.string() };
+    return { sequence: found.seq, messageId: fromWireId(found.header.get(MESSAGE_ID_HEADER)), body: found.string(), storedAtMs: found.time.getTime() };
   }
 
   #info(until: AbortSignal | null = null): Promise<StreamInfo> {

@@ -1,5 +1,6 @@
 import type { Log } from '#shared/telemetry/log.ts';
 import type { LogPosition, StoredCommand, Subscription } from '../bus.ts';
+import { markOf } from '../log-mark.ts';
 import type { CommandFeed } from './command-feed.ts';
 import { pauseFor } from './pause.ts';
 
@@ -74,7 +75,7 @@ export class CommandReader implements Subscription {
     if (!isHere) {
       log.warn({ partition, sequence: this.#place.sequence }, 'the command log is not the one that was read: reading begins at its first command');
       onRestart();
-      this.#place = { sequence: 0, messageId: null };
+      this.#place = { sequence: 0, mark: null };
     }
     return openFeed(this.#place.sequence, session, this.#stop.signal);
   }
@@ -94,7 +95,7 @@ export class CommandReader implements Subscription {
         await this.#options.handler(batch);
         const last = batch.at(-1);
         if (last !== undefined) {
-          this.#place = { sequence: last.sequence, messageId: last.messageId };
+          this.#place = { sequence: last.sequence, mark: markOf(last) };
           this.#options.note(last);
         }
         return;

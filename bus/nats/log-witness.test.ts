@@ -4,10 +4,10 @@ import { LogWitness } from './log-witness.ts';
 
 /** A log whose commands are at the sequences given, with ids like `m7`. */
 function logOf(...sequences: number[]): (sequence: number) => Promise<StoredCommand | null> {
-  return async (sequence) => (sequences.includes(sequence) ? { sequence, messageId: `m${sequence}`, body: '' } : null);
+  return async (sequence) => (sequences.includes(sequence) ? { sequence, messageId: `m${sequence}`, body: '', storedAtMs: sequence } : null);
 }
 
-const PURGED = { sequence: 3, messageId: 'm3' };
+const PURGED = { sequence: 3, mark: 'm3' };
 
 describe('LogWitness', () => {
   it('vouches for nothing when it has seen nothing', async () => {
@@ -23,7 +23,7 @@ describe('LogWitness', () => {
     witness.note(5, 'm5');
 
     expect(await witness.vouchesFor(PURGED, foundAt, logOf(9))).toBe(true);
-    expect(await witness.vouchesFor({ sequence: 10, messageId: 'm10' }, foundAt, logOf(9))).toBe(false);
+    expect(await witness.vouchesFor({ sequence: 10, mark: 'm10' }, foundAt, logOf(9))).toBe(false);
   });
 
   it('does not vouch when the newest command is gone, or another one stands in its place', async () => {
@@ -33,6 +33,14 @@ describe('LogWitness', () => {
 
     expect(await witness.vouchesFor(PURGED, foundAt, logOf(9))).toBe(false);
     expect(await witness.vouchesFor(PURGED, foundAt, logOf(5))).toBe(false);
+  });
+
+  it('does not vouch when the newest command stands in its place, but was stored anew', async () => {
+    const witness = new LogWitness();
+    const foundAt = witness.nextFinding();
+    witness.note(9, '@8 m9');
+
+    expect(await witness.vouchesFor(PURGED, foundAt, logOf(9))).toBe(false);
   });
 
   it('does not vouch for a place that this process never found: what it has seen may be of another log', async () => {

@@ -1,4 +1,5 @@
 import type { LogPosition, StoredCommand } from '../bus.ts';
+import { bearsMark } from '../log-mark.ts';
 
 /**
  * Tells a place that was purged from one that was lost. The command at a reader's place may be gone in good order: the reader's owner has
@@ -6,13 +7,13 @@ import type { LogPosition, StoredCommand } from '../bus.ts';
  * it has seen of the whole log, whoever saw it. If that one still stands in its place, nothing before it was rolled back.
  */
 export class LogWitness {
-  #newest: { sequence: number; messageId: string } | null = null;
+  #newest: { sequence: number; mark: string } | null = null;
   #findings = 0;
   #restartedAt = 0;
 
-  /** A command was seen at its place in the log. */
-  note(sequence: number, messageId: string): void {
-    if (sequence > (this.#newest?.sequence ?? 0)) this.#newest = { sequence, messageId };
+  /** A command was seen at its place in the log. @param mark or its message id, where the time at which it was stored is not known */
+  note(sequence: number, mark: string): void {
+    if (sequence > (this.#newest?.sequence ?? 0)) this.#newest = { sequence, mark };
   }
 
   /** A place was looked for. Returns the number of this look, for `vouchesFor`. */
@@ -36,6 +37,6 @@ export class LogWitness {
   async vouchesFor({ sequence }: LogPosition, foundAt: number, at: (sequence: number) => Promise<StoredCommand | null>): Promise<boolean> {
     const newest = this.#newest;
     if (newest === null || newest.sequence < sequence || foundAt <= this.#restartedAt) return false;
-    return (await at(newest.sequence))?.messageId === newest.messageId;
+    return bearsMark(await at(newest.sequence), newest.mark);
   }
 }

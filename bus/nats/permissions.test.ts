@@ -206,7 +206,7 @@ describe('the driver works for', () => {
       const [sender, host] = [await open(user), await open('actor-host')];
       const arrivals = new Arrivals<{ messageId: string; body: string }>();
       const { sequence: before } = await host.commands.append(PARTITION, `before-${user}`, 'before');
-      const reading = host.commands.read(PARTITION, { sequence: before, messageId: `before-${user}` }, async (commands) => commands.forEach(arrivals.add));
+      const reading = host.commands.read(PARTITION, { sequence: before, mark: `before-${user}` }, async (commands) => commands.forEach(arrivals.add));
       const { sequence } = await sender.commands.append(PARTITION, `small-${user}`, 'small');
       await sender.commands.append(PARTITION, `large-${user}`, LARGE);
 

@@ -106,7 +106,7 @@ function nextDelivery(): Promise<WorkItem> {
 /** The commands of the session that were appended since. */
 async function commandsSince(sequence: number): Promise<{ messageId: string; body: string }[]> {
   return new Promise((resolve) => {
-    const subscription = bus.commands.read(PARTITION, { sequence, messageId: null }, async (commands) => {
+    const subscription = bus.commands.read(PARTITION, { sequence, mark: null }, async (commands) => {
       resolve(commands);
       void subscription.stop();
     });

@@ -39,7 +39,8 @@ describe('BodyRoom', () => {
   });
 });
 
-describe('a worker with large calls', () => {
+describe('a worker with calls that it is handed', () => {
+  let isReady = true;
   let frames: Frame[];
   let worker: { stop(): Promise<void> } | null = null;
   let handle: (item: WorkItem) => Promise<void>;
@@ -47,6 +48,7 @@ describe('a worker with large calls', () => {
   afterEach(async () => {
     await worker?.stop();
     worker = null;
+    isReady = true;
   });
 
   const notUsed = () => {
@@ -77,7 +79,7 @@ describe('a worker with large calls', () => {
         replay: async () => [],
       },
       blobs: { put: notUsed, get: notUsed },
-      isReady: () => true,
+      isReady: () => isReady,
       hasRoom: () => true,
       onReconnect: () => ({ stop: async () => {} }),
       close: async () => {},
@@ -124,6 +126,19 @@ describe('a worker with large calls', () => {
     keys: [{ id: 'k', key: '${KEY}' }],
   });
   const SILENT = '!fail timeout';
+
+  it('leaves a client’s call to the next delivery when its answer was published while the bus was away, and went nowhere', async () => {
+    await start(scripted, 1_000);
+    isReady = false;
+    const unheard = give('Hello!');
+    await unheard.done;
+    expect(unheard.settled).toEqual(['nak 1000']);
+
+    isReady = true;
+    const heard = give('Hello!', 2);
+    await heard.done;
+    expect(heard.settled).toEqual(['ack']);
+  });
 
   it('sends a call back when it holds as much as it may, later each time, and refuses it in the end', async () => {
     await start(scripted, 1_000);

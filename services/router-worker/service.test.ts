@@ -110,7 +110,7 @@ function errorOf(frames: readonly Frame[]): { status: number; body: unknown } {
 /** Commands of the session, from all tests of this file. */
 async function commandsOf(callId: string): Promise<SessionCommand[]> {
   const found: SessionCommand[] = [];
-  const subscription = bus.commands.read(partitionOf(SESSION), { sequence: 0, messageId: null }, async (commands) => {
+  const subscription = bus.commands.read(partitionOf(SESSION), { sequence: 0, mark: null }, async (commands) => {
     for (const { messageId, body } of commands) if (messageId === callId) found.push(sessionCommand.parse(JSON.parse(body)));
   });
   await vi.waitFor(() => expect(found).not.toHaveLength(0), WAIT);

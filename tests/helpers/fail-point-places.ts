@@ -88,7 +88,7 @@ export const awaitsKept: Readonly<Record<string, readonly AwaitRow[]>> = {
     ['await database.query(`insert into parts (p) select generate_series(0, $1', LAYS],
     ['await database.query<{ p: number; epoch: number; commit_no: number; curs', { after: 'take-over.claimed' }],
     ['await database.query(', { after: 'leave.given-back' }],
-    ['await database.query<{ p: number }>(', { after: 'partitions.given-back' }],
+    ['await database.query<{ p: number; epoch: number; is_released: boolean }>', { after: 'partitions.given-back' }],
   ],
   'actors/runtime/heartbeat.ts': [
     ['await database.query<{ id: string; machine_v: number }>(', { after: 'heartbeat.written' }],

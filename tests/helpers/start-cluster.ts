@@ -15,8 +15,8 @@ export interface Cluster {
   processes: ClusterProcess[];
   /** The processes of a role that run, in the order in which they were started. */
   running(role: Role): ClusterProcess[];
-  /** Starts one more process of a role and resolves when it is ready. */
-  add(role: Role, env?: Record<string, string>): Promise<ClusterProcess>;
+  /** Starts one more process of a role and resolves when it is ready. @param folder whose `dist/` it runs, where it is not the clone's */
+  add(role: Role, env?: Record<string, string>, folder?: string): Promise<ClusterProcess>;
   /** What a process of a role, or the operator's command line, is started with. */
   environmentOf(user: Role | 'operator'): Record<string, string | undefined>;
   nats: Running['stores']['nats'];

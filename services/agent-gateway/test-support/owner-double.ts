@@ -35,7 +35,7 @@ export class OwnerDouble {
   start(): void {
     for (let partition = 0; partition < PARTITION_COUNT; partition += 1) {
       this.#readers.push(
-        this.#bus.commands.read(partition, { sequence: 0, messageId: null }, async (commands) => {
+        this.#bus.commands.read(partition, { sequence: 0, mark: null }, async (commands) => {
           for (const { body } of commands) {
             await this.#hold;
             await this.#take(sessionCommand.parse(JSON.parse(body)));

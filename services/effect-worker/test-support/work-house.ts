@@ -70,7 +70,7 @@ export class WorkHouse {
   private constructor({ database, bus }: { database: Database; bus: Bus }, sequence: number) {
     this.database = database;
     this.bus = bus;
-    this.#reading = bus.commands.read(partitionOf(SESSION), { sequence, messageId: null }, async (commands) => {
+    this.#reading = bus.commands.read(partitionOf(SESSION), { sequence, mark: null }, async (commands) => {
       for (const { body } of commands) this.commands.push(sessionCommand.parse(JSON.parse(body)));
     });
   }

@@ -1,0 +1,88 @@
+/**
+ * What a pass of the chaos suite has done and seen.
+ *
+ * @typedef {object} Figures
+ * @property {Record<string, number>} kills by role or store
+ * @property {Record<string, number>} restarts of stores that ended in order
+ * @property {number} zombiesRejected commits that stored nothing, since their partitions were in the hands of other hosts
+ * @property {number} zombieCommits commits that were accepted from somebody who was not the owner
+ * @property {number} longestFailOverMs
+ * @property {number} longestDrainMs
+ * @property {number} sessions
+ * @property {number} messages
+ * @property {number} turns
+ * @property {number} cancelled turns that a later message cancelled
+ * @property {number} joined messages that came to a turn that had begun
+ * @property {number} sentAgain requests that were refused for the moment, or broke off
+ * @property {number} runs
+ * @property {number} callbacks those that were repeated included
+ * @property {number} toolCalls
+ * @property {number} outcomesUnknown calls of the tool that must not be called twice of which nobody knows
+ * @property {number} extraModelCalls requests at the agent's model that had been made before
+ * @property {number} streams
+ * @property {number} streamsWithError streams that ended with the error chunk
+ * @property {number} streamsRefused calls that were refused before anything was shown
+ * @property {number} streamsCut streams that were cut with their gateway
+ * @property {number} streamsResumed those of them that went on at another
+ * @property {number} extraStreamCalls
+ * @property {number} rollBacksNoticed partitions whose owner saw that the command log was not the one that it had read
+ * @property {number} noticesLost events whose host died between storing them and telling anybody, all of which were read all the same
+ */
+
+/** @returns {Figures} */
+export function newFigures() {
+  return {
+    kills: {},
+    restarts: {},
+    zombiesRejected: 0,
+    zombieCommits: 0,
+    longestFailOverMs: 0,
+    longestDrainMs: 0,
+    sessions: 0,
+    messages: 0,
+    turns: 0,
+    cancelled: 0,
+    joined: 0,
+    sentAgain: 0,
+    runs: 0,
+    callbacks: 0,
+    toolCalls: 0,
+    outcomesUnknown: 0,
+    extraModelCalls: 0,
+    streams: 0,
+    streamsWithError: 0,
+    streamsRefused: 0,
+    streamsCut: 0,
+    streamsResumed: 0,
+    extraStreamCalls: 0,
+    rollBacksNoticed: 0,
+    noticesLost: 0,
+  };
+}
+
+/** Adds those of a pass to those of all; of what is longest, the longest stays. @param {Figures} all @param {Figures} pass */
+export function addFigures(all, pass) {
+  for (const name of /** @type {(keyof Figures)[]} */ (Object.keys(all))) {
+    if (name === 'kills' || name === 'restarts') {
+      for (const [who, times] of Object.entries(pass[name])) all[name][who] = (all[name][who] ?? 0) + times;
+      continue;
+    }
+    all[name] = name.startsWith('longest') ? Math.max(all[name], pass[name]) : all[name] + pass[name];
+  }
+}
+
+/** In one line. @param {Figures} figures */
+export function sayFigures({ kills, restarts, longestFailOverMs, longestDrainMs, ...counts }) {
+  /** @param {Record<string, number>} times */
+  const list = (times) =>
+    Object.entries(times)
+      .map((entry) => entry.join(' '))
+      .join(', ');
+  const rest = Object.entries(counts).map(([name, count]) => `${name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)} ${count}`);
+  const seconds = (/** @type {number} */ ms) => `${(ms / 1_000).toFixed(1)} s`;
+  return [
+    `killed: ${list(kills)}; restarted: ${list(restarts)}`,
+    `longest fail-over ${seconds(longestFailOverMs)}, drain ${seconds(longestDrainMs)}`,
+    rest.join(', '),
+  ].join('; ');
+}

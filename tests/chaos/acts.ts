@@ -1,0 +1,57 @@
+import { type Fault, underLoad } from './scenario.ts';
+import { effectWorkerKilled, gatewaysKilled, hostKilled, hostsChange, othersLeave, routerWorkerKilled } from './scenarios/deaths.ts';
+import { brokerEndsInBetween } from './scenarios/in-between.ts';
+import { hostSleeps, hostSleepsOverCommit, noticesLost } from './scenarios/sleepers.ts';
+import { brokerRestarts, cacheKilled, databaseRestarts, rollBackBroker } from './scenarios/stores.ts';
+import { olderBesideNewer } from './scenarios/versions.ts';
+import type { World } from './world.ts';
+
+/** What happens under one load. */
+export interface Act {
+  name: string;
+  run(world: World): Promise<void>;
+}
+
+const rollBack: Act = { name: 'the broker’s store is rolled back under owners that live', run: rollBackBroker };
+
+/** Faults that belong together, in an order in which they cost little time. */
+export function fixedActs(): Act[] {
+  return [
+    actOf(hostKilled, noticesLost),
+    actOf(gatewaysKilled, routerWorkerKilled, effectWorkerKilled),
+    actOf(hostsChange, othersLeave),
+    actOf(hostSleeps, hostSleepsOverCommit()),
+    actOf(cacheKilled, databaseRestarts, brokerRestarts),
+    rollBack,
+    actOf(olderBesideNewer),
+    actOf(brokerEndsInBetween('SIGTERM'), brokerEndsInBetween('SIGKILL')),
+  ];
+}
+
+const FAULTS_OF_AN_ACT = 3;
+
+/** The same faults in another order and in other company. */
+export function shuffledActs(random: () => number): Act[] {
+  const faults = shuffled(
+    [
+      ...[hostKilled, noticesLost, gatewaysKilled, routerWorkerKilled, effectWorkerKilled, hostsChange, othersLeave, hostSleeps, hostSleepsOverCommit()],
+      ...[cacheKilled, databaseRestarts, brokerRestarts, olderBesideNewer, brokerEndsInBetween('SIGTERM'), brokerEndsInBetween('SIGKILL')],
+    ],
+    random,
+  );
+  const acts = Array.from({ length: faults.length / FAULTS_OF_AN_ACT }, (_, act) =>
+    actOf(...faults.slice(act * FAULTS_OF_AN_ACT, (act + 1) * FAULTS_OF_AN_ACT)),
+  );
+  return shuffled([...acts, rollBack], random);
+}
+
+function actOf(...faults: Fault[]): Act {
+  return { name: faults.map(({ name }) => name).join('; '), run: (world) => underLoad(world, faults) };
+}
+
+function shuffled<Item>(items: readonly Item[], random: () => number): Item[] {
+  return items
+    .map((item) => ({ item, place: random() }))
+    .sort((one, other) => one.place - other.place)
+    .map(({ item }) => item);
+}

@@ -1,0 +1,105 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { get, post } from '../../services/router-gateway/test-support/http-client.ts';
+import { plannedCall, requestFor } from '../helpers/acting-house.ts';
+import { readStream, receivedOf } from '../helpers/read-stream.ts';
+import { PATIENCE_MS, type World } from './world.ts';
+
+/** How a client's stream ended, with what went before. */
+export interface ReadToEnd {
+  /** Of its call, in the upstream's book. */
+  call: string;
+  /** What a whole answer says. */
+  whole: string;
+  /** What was received, over all connections. */
+  text: string;
+  ends: ('done' | number)[];
+  behindEnd: number;
+  /** Whether it was cut with its gateway, and, if so, whether another went on with it. */
+  wasCut: boolean;
+  wasResumed: boolean;
+  /** The status of an answer that was no stream; null: it was one. */
+  refusedWith: number | null;
+  /** Why the connection should not have ended as it did; null: it might. */
+  fault: string | null;
+}
+
+const WORDS = 30;
+const EVERY_MS = 40;
+const RETRY_MS = 200;
+/** What a client is told that should come again, or that has not seen anything yet. */
+const PASSING = new Set([408, 429, 502, 503, 504]);
+
+/** Streams one answer, and reads on at another gateway when its own is gone. */
+export async function readToEnd(world: World): Promise<ReadToEnd> {
+  const plan = plannedCall({ first: [{ say: 'word', times: WORDS, everyMs: EVERY_MS }, 'finish', 'usage', 'done', 'end'] });
+  const whole = Array.from({ length: WORDS }, (_, place) => `word${place} `).join('');
+  const read: ReadToEnd = { call: plan.name, whole, text: '', ends: [], behindEnd: 0, wasCut: false, wasResumed: false, refusedWith: null, fault: null };
+  const gateway = world.nextRouterUrl();
+  const { answer } = post(`${gateway}/api/v1/chat/completions`, requestFor(plan, 'first', true), authorization(world));
+  const first = await answer.catch(() => null);
+  if (first === null) {
+    read.wasCut = true;
+    read.fault = isDying(world, gateway) ? null : 'a gateway that lives closed the connection without an answer';
+    return read;
+  }
+  const isWhole = await inTime(first.ended);
+  if (first.status !== 200) {
+    read.refusedWith = first.status;
+    read.fault = PASSING.has(first.status) ? null : `it was answered ${first.status}: ${first.text}`;
+    return read;
+  }
+  const received = receivedOf(first.text);
+  take(read, received);
+  if (read.ends.length > 0) return read;
+  read.wasCut = true;
+  if (isWhole || !isDying(world, gateway)) {
+    read.fault = `the stream ended in silence (${isWhole ? 'in order' : 'broken'}) after ${JSON.stringify(received.slice(-200))}`;
+    return read;
+  }
+  await resume(world, read, { callId: String(first.headers['x-generation-id']), received });
+  return read;
+}
+
+/** Goes on where the first connection was cut, as a client does. A call whose beginning is gone can't be had any more, and that is said. */
+async function resume(world: World, read: ReadToEnd, { callId, received }: { callId: string; received: string }): Promise<void> {
+  const untilMs = performance.now() + PATIENCE_MS;
+  const lastId = readStream(received).ids.at(-1);
+  while (performance.now() < untilMs) {
+    const headers = { ...authorization(world), ...(lastId === undefined ? {} : { 'last-event-id': lastId }) };
+    const rest = await get(`${world.nextRouterUrl()}/api/v1/generations/${callId}/stream`, headers).catch(() => null);
+    const isWhole = rest !== null && (await inTime(rest.ended));
+    if (rest?.status === 404) return;
+    if (rest?.status === 200 && isWhole) {
+      take(read, received + rest.text);
+      read.wasResumed = true;
+      if (read.ends.length === 0) read.fault = 'the resumed stream ended in silence';
+      return;
+    }
+    await delay(RETRY_MS);
+  }
+  read.fault = `${callId} could not be resumed, and nobody said that it can't`;
+}
+
+function take(read: ReadToEnd, received: string): void {
+  const { text, ends, behindEnd } = readStream(received);
+  Object.assign(read, { text, ends, behindEnd });
+}
+
+/** Whether the gateway was told to end, or is gone. */
+function isDying({ ended }: World, url: string): boolean {
+  return [...ended].some((one) => one.url === url);
+}
+
+function authorization({ cluster }: World): Record<string, string> {
+  return { authorization: `Bearer ${cluster.keys.routerKey}` };
+}
+
+/** @throws when a stream hangs */
+async function inTime(ended: Promise<boolean>): Promise<boolean> {
+  const late = new AbortController();
+  const limit = delay(PATIENCE_MS, null, { signal: late.signal }).catch(() => null);
+  const outcome = await Promise.race([ended, limit]);
+  late.abort();
+  if (outcome === null) throw new Error(`a stream was silent for ${PATIENCE_MS} ms and longer`);
+  return outcome;
+}

@@ -1,0 +1,46 @@
+import { setTimeout as after } from 'node:timers/promises';
+import { z } from 'zod';
+import { openSdkToolServer } from '../../services/effect-worker/test-support/tool-server-doubles.ts';
+
+export interface CountingTools {
+  port: number;
+  /** How often each tool was called, by the run's key. */
+  booked: ReadonlyMap<string, number>;
+  looked: ReadonlyMap<string, number>;
+  /** Calls that are being answered. */
+  readonly inHand: number;
+  close(): Promise<void>;
+}
+
+/** Long enough for somebody to be killed in it. */
+const CALL_MS = 150;
+
+/** A tool server made with the protocol's own library. `look` may be called twice, `book` must not be; both count. */
+export async function openCountingTools(): Promise<CountingTools> {
+  const booked = new Map<string, number>();
+  const looked = new Map<string, number>();
+  let inHand = 0;
+  const inputSchema = { key: z.string() };
+  const counting =
+    (times: Map<string, number>, word: string) =>
+    async ({ key }: { key: string }) => {
+      times.set(key, (times.get(key) ?? 0) + 1);
+      inHand += 1;
+      await after(CALL_MS);
+      inHand -= 1;
+      return { content: [{ type: 'text' as const, text: `${word} ${key}` }] };
+    };
+  const server = await openSdkToolServer((mcp) => {
+    mcp.registerTool('book', { description: 'Books it', inputSchema }, counting(booked, 'booked'));
+    mcp.registerTool('look', { description: 'Looks it up', inputSchema, annotations: { idempotentHint: true } }, counting(looked, 'looked'));
+  });
+  return {
+    port: server.port,
+    booked,
+    looked,
+    get inHand() {
+      return inHand;
+    },
+    close: server.close,
+  };
+}

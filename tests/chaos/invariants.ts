@@ -1,0 +1,104 @@
+import { expect } from 'vitest';
+import { z } from 'zod';
+import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { inParallel } from '../helpers/in-parallel.ts';
+import { checkLog, isQuiet, storedSessions } from '../helpers/session-logs.ts';
+import type { ReadToEnd } from './client-stream.ts';
+import type { Accepted, AcceptedRun } from './load.ts';
+import type { World } from './world.ts';
+
+/** What the faults of a scenario allow, beyond what is never allowed. */
+export interface Allowed {
+  /** How often the same model call may be made again: once for each worker that was killed, and for each loss of the broker's memory. */
+  extraCalls: number;
+}
+
+/** What is on its way when the load ends may wait for an owner, a redelivery and a callback's back-off. */
+const QUIET_MS = 60_000;
+const AT_ONCE = 16;
+
+/** Holds everything that was accepted against what is there now, when nothing is on its way any more. @throws what does not hold */
+export async function checkInvariants(world: World, accepted: Accepted, allowed: Allowed): Promise<void> {
+  await eventually(() => isQuiet(world.database, accepted.sessions), { timeoutMs: QUIET_MS });
+  await checkLogs(world, accepted);
+  for (const run of accepted.runs) await checkRun(world, run);
+  checkStreams(world, accepted.streams, allowed);
+  const repeats = world.model.repeats(accepted.modelAskedBefore);
+  expect(repeats.most - 1, 'a model call was made again too often').toBeLessThanOrEqual(allowed.extraCalls);
+  world.figures.extraModelCalls += repeats.extra;
+  const { rows } = await world.database.query('select source, reason from dead_letters');
+  expect(rows, 'there are dead letters').toEqual([]);
+  await checkWitness(world);
+}
+
+/** Nobody commits to a partition but its owner. */
+export async function checkWitness({ witness, figures }: World): Promise<void> {
+  expect(await witness.commits(), 'no commit was seen, so nothing is known about the fence').toBeGreaterThan(0);
+  figures.zombieCommits = await witness.zombieCommits();
+  figures.zombiesRejected = await witness.rejected();
+  expect(figures.zombieCommits, 'hosts have committed to partitions that were not theirs').toBe(0);
+}
+
+async function checkLogs({ database, client, stubbornClient, model, figures }: World, { sessions }: Accepted): Promise<void> {
+  const stored = await storedSessions(database, [...sessions.keys()]);
+  expect(stored.size).toBe(sessions.size);
+  await inParallel(sessions, AT_ONCE, async ([id, said]) => {
+    const { status, body } = await client.get(`/sessions/${id}/events?min_offset=0&limit=1000&wait_for_data=0`);
+    expect(status).toBe(200);
+    const turns = checkLog(body as ConversationEvent[], said, stored.get(id), model.answerTo);
+    figures.turns += turns.begun;
+    figures.cancelled += turns.cancelled;
+    figures.joined += turns.joined;
+    figures.messages += said.texts.length;
+  });
+  figures.sessions += sessions.size;
+  figures.sentAgain = client.figures.sentAgain + stubbornClient.figures.sentAgain;
+}
+
+const runRecord = z.looseObject({ run_id: z.string(), status: z.string(), output: z.unknown() });
+const payload = z.looseObject({
+  run_id: z.string(),
+  status: z.string(),
+  idempotency_key: z.string(),
+  output: z.object({ booked: z.string(), looked: z.string() }),
+});
+
+/** It is told once, in as many posts as it took; what must not happen twice did not, and it was told when nobody knows whether it did. */
+async function checkRun({ client, tools, figures }: World, { runId, key, callback: { heard } }: AcceptedRun): Promise<void> {
+  const record = runRecord.parse((await client.get(`/runs/${runId}`)).body);
+  const bodies = new Set(heard.map(({ body }) => String(body)));
+  expect(bodies.size, `${runId} was called back with ${bodies.size} payloads`).toBe(1);
+  const told = payload.parse(JSON.parse([...bodies][0] ?? ''));
+  expect({ ...record, status: told.status }).toMatchObject({ run_id: runId, status: 'succeeded', output: told.output });
+  expect(told.run_id).toBe(runId);
+  const booked = tools.booked.get(key) ?? 0;
+  const looked = tools.looked.get(key) ?? 0;
+  expect(looked, `${key} was never looked up`).toBeGreaterThan(0);
+  expect(told.output.looked).toBe(`looked ${key}`);
+  expect(booked, `${key} was booked ${booked} times`).toBeLessThanOrEqual(1);
+  const isUnknown = told.output.booked.includes('outcome_unknown');
+  if (!isUnknown) expect({ booked, told: told.output.booked }).toEqual({ booked: 1, told: `booked ${key}` });
+  figures.runs += 1;
+  figures.callbacks += heard.length;
+  figures.toolCalls += booked + looked;
+  if (isUnknown) figures.outcomesUnknown += 1;
+}
+
+/** None ends in silence, none leaves anything out, and none is asked for too often. */
+function checkStreams({ upstream, figures }: World, streams: readonly ReadToEnd[], allowed: Allowed): void {
+  for (const stream of streams) {
+    const { call, whole, text, ends, behindEnd, wasCut, wasResumed, refusedWith, fault } = stream;
+    expect(fault, call).toBeNull();
+    const calls = upstream.calls(call).length;
+    expect(calls, `${call} was asked for ${calls} times`).toBeLessThanOrEqual(1 + allowed.extraCalls);
+    if (refusedWith === null && (!wasCut || wasResumed)) expect({ call, ends: ends.length, behindEnd }).toEqual({ call, ends: 1, behindEnd: 0 });
+    expect(text, call).toBe(ends[0] === 'done' ? whole : whole.slice(0, text.length));
+    figures.streams += 1;
+    figures.extraStreamCalls += Math.max(0, calls - 1);
+    if (typeof ends[0] === 'number') figures.streamsWithError += 1;
+    if (refusedWith !== null) figures.streamsRefused += 1;
+    if (wasCut) figures.streamsCut += 1;
+    if (wasResumed) figures.streamsResumed += 1;
+  }
+}

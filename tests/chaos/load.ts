@@ -1,0 +1,166 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import { eventually } from '../helpers/eventually.ts';
+import type { InsistentClient } from '../helpers/insistent-client.ts';
+import { converse, type Said } from '../helpers/session-logs.ts';
+import { ROUTINE } from './agent-files.ts';
+import { type ReadToEnd, readToEnd } from './client-stream.ts';
+import { PATIENCE_MS, type World } from './world.ts';
+
+/** A run that was accepted, and where it is called back. */
+export interface AcceptedRun {
+  runId: string;
+  key: string;
+  callback: ReturnType<World['receiver']['address']>;
+}
+
+/** All that was accepted while the load was on. */
+export interface Accepted {
+  sessions: ReadonlyMap<string, Said>;
+  runs: readonly AcceptedRun[];
+  streams: readonly ReadToEnd[];
+  /** How many requests the agent's model had had before. */
+  modelAskedBefore: number;
+}
+
+export interface LoadOptions {
+  /** A message that was answered with 202 is sent again until it has its place. */
+  insistsOnPlace?: boolean;
+}
+
+export interface Load {
+  /** Messages, runs and streams that were accepted or begun so far. */
+  readonly begun: number;
+  /** Resolves once so much more has begun. @throws what made the load fail */
+  more(count: number): Promise<void>;
+  /** Nothing new is begun; what was is brought to its end. @throws when a client is not served in time, or not as it should be */
+  end(): Promise<Accepted>;
+  /** Nothing new is begun, and nobody waits for what was. */
+  abandon(): void;
+}
+
+/** At a time, each one after the other: conversations, runs that are waited for, streams that are read. */
+const CUSTOMERS = 6;
+const TRIGGERS = 3;
+const READERS = 5;
+/** Between two of them, so that the machine has time for processes that start. */
+const PACE_MS = 150;
+const MESSAGES = 4;
+/** More than this means that a scenario never ends. */
+const MAX_BEGUN = 20_000;
+const ANSWER_SECONDS = 10;
+
+const sessionRecord = z.looseObject({ id: z.string() });
+const runEnvelope = z.looseObject({ run_id: z.string() });
+const offsets = z.array(z.looseObject({ offset: z.number() }));
+
+let conversations = 0;
+let triggered = 0;
+
+/** Customers, triggers and readers of streams that go on until they are told to stop. */
+export function beginLoad(world: World, options: LoadOptions = {}): Load {
+  const { insistsOnPlace = false } = options;
+  const client = insistsOnPlace ? world.stubbornClient : world.client;
+  const sessions = new Map<string, Said>();
+  const runs: AcceptedRun[] = [];
+  const streams: ReadToEnd[] = [];
+  const accepted: Accepted = { sessions, runs, streams, modelAskedBefore: world.model.asked };
+  let begun = 0;
+  let isOver = false;
+  let failure: unknown;
+  const begin = () => {
+    begun += 1;
+    if (begun > MAX_BEGUN) throw new Error('the load was never ended');
+  };
+  const again = async (work: () => Promise<void>) => {
+    while (!isOver && failure === undefined) {
+      await work();
+      await delay(PACE_MS);
+    }
+  };
+  const fails = (error: unknown) => {
+    failure ??= error;
+  };
+  const talk = async () => {
+    const [id, said] = await holdConversation(client, begin);
+    sessions.set(id, said);
+  };
+  const trigger = async () => {
+    begin();
+    runs.push(await triggerRun(world, client));
+  };
+  const read = async () => {
+    begin();
+    streams.push(await readToEnd(world));
+  };
+  const all = [
+    ...Array.from({ length: CUSTOMERS }, () => again(talk)),
+    ...Array.from({ length: TRIGGERS }, () => again(trigger)),
+    ...Array.from({ length: READERS }, () => again(read)),
+  ].map((one) => one.catch(fails));
+  return {
+    get begun() {
+      return begun;
+    },
+    more: async (count) => {
+      const wanted = begun + count;
+      await eventually(() => failure !== undefined || begun >= wanted, { timeoutMs: PATIENCE_MS });
+      if (failure !== undefined) throw failure;
+    },
+    abandon: () => {
+      isOver = true;
+    },
+    end: async () => {
+      isOver = true;
+      await Promise.all(all);
+      if (failure !== undefined) throw failure;
+      return accepted;
+    },
+  };
+}
+
+async function holdConversation(client: InsistentClient, begin: () => void): Promise<[string, Said]> {
+  const { id } = sessionRecord.parse(accepted(await client.post('/sessions', {})).body);
+  conversations += 1;
+  const said = await converse({
+    number: conversations,
+    messages: MESSAGES,
+    textOf: (words, isSlow) => (isSlow ? `${words} slowly` : words),
+    say: async (text) => {
+      begin();
+      accepted(await client.post(`/sessions/${id}/events`, { kind: 'user_message', text, idempotency_key: text }));
+    },
+    answeredFrom: (offset) => answeredFrom(client, id, offset),
+  });
+  return [id, said];
+}
+
+/** Long-polls for the agent's next message. @throws when none comes in time */
+async function answeredFrom(client: InsistentClient, sessionId: string, offset: number): Promise<number> {
+  const untilMs = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const path = `/sessions/${sessionId}/events?min_offset=${offset}&kinds=assistant_message&wait_for_data=${ANSWER_SECONDS}`;
+    const { status, body } = await client.get(path);
+    const last = status === 200 ? offsets.parse(body).at(-1) : undefined;
+    if (last !== undefined) return last.offset + 1;
+    if (performance.now() > untilMs) throw new Error(`the agent never answered in ${sessionId} from ${offset} on (${status}): ${JSON.stringify(body)}`);
+  }
+}
+
+/** Triggers a run and waits until somebody is called back, so that their number stays within bounds. */
+async function triggerRun(world: World, client: InsistentClient): Promise<AcceptedRun> {
+  triggered += 1;
+  const key = `run-${process.pid}-${triggered}`;
+  // Every third receiver fails at first.
+  const callback = triggered % 3 === 0 ? world.receiver.address(500, 204) : world.receiver.address(204);
+  const fields = { input: { key }, callback_url: callback.url, idempotency_key: key };
+  const { status, body } = await client.post(`/routines/${ROUTINE}/trigger`, fields);
+  if (status !== 202 && status !== 409) throw new Error(`a trigger was answered ${status}: ${JSON.stringify(body)}`);
+  await eventually(() => callback.heard.length > 0, { timeoutMs: PATIENCE_MS });
+  return { runId: runEnvelope.parse(body).run_id, key, callback };
+}
+
+function accepted(answer: { status: number; body: unknown }): { body: unknown } {
+  if (answer.status < 200 || answer.status > 299) throw new Error(`a request was answered ${answer.status}: ${JSON.stringify(answer.body)}`);
+  return answer;
+}

@@ -1,0 +1,118 @@
+import type pg from 'pg';
+import { expect } from 'vitest';
+import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
+
+/** What was said in a session. */
+export interface Said {
+  texts: string[];
+  /** Whether one was accepted before the next was sent. */
+  inOrder: boolean;
+}
+
+/** What came of it. */
+export interface Turns {
+  begun: number;
+  cancelled: number;
+  /** Messages that came to a turn that had begun. */
+  joined: number;
+}
+
+/** What the database holds of a session. */
+export interface Stored {
+  head: number;
+  ids: string[];
+  offsets: number[];
+}
+
+/**
+ * A whole turn, in words. Later messages may join it, and may cancel it; nothing may come between its events, and it ends once. What is
+ * said here makes no turn fail.
+ */
+const TURNS = /^(?:user_message acknowledged (?:(?:user_message|processing|typing) )*(?:assistant_message|cancelled) ready )+$/;
+
+/** How customers talk: some wait for each answer, some go on while the agent answers, some say everything at once. */
+const MANNERS = ['patient', 'hasty', 'breathless'] as const;
+
+export interface Talk {
+  /** Which of many it is: its manner follows from it, and its words name it. */
+  number: number;
+  messages: number;
+  /** The text of what is said; `isSlow`: the model is to take its time, so that the next message finds it at work. */
+  textOf(words: string, isSlow: boolean): string;
+  /** Resolves once it is accepted. */
+  say(text: string): Promise<void>;
+  /** Waits for the agent's next message from an offset on. @returns the offset behind it */
+  answeredFrom(offset: number): Promise<number>;
+}
+
+/** Holds a conversation. */
+export async function converse({ number, messages, textOf, say, answeredFrom }: Talk): Promise<Said> {
+  const manner = MANNERS[number % MANNERS.length];
+  const texts = Array.from({ length: messages }, (_, place) => textOf(`customer-${number}-says-${place}`, manner === 'hasty' && place < messages - 1));
+  if (manner === 'breathless') {
+    await Promise.all(texts.map(say));
+    return { texts, inOrder: false };
+  }
+  let nextOffset = 0;
+  for (const text of texts) {
+    await say(text);
+    if (manner === 'patient') nextOffset = await answeredFrom(nextOffset);
+  }
+  return { texts, inOrder: true };
+}
+
+/**
+ * Holds a log as clients read it against what was said and against the rows: each message is in it once, at dense offsets, and every turn
+ * ended in one `ready`.
+ *
+ * @param lastAnswerTo what the agent says last, by what it was told last
+ */
+export function checkLog(
+  log: readonly ConversationEvent[],
+  { texts, inOrder }: Said,
+  stored: Stored | undefined,
+  lastAnswerTo: (text: string) => string,
+): Turns {
+  expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+  expect(stored).toEqual({ head: log.length, ids: log.map((event) => event.id), offsets: log.map((_, place) => place) });
+  // Each once, and in the order in which they were accepted.
+  const heard = log.flatMap((event) => (event.kind === 'user_message' ? [event.text] : []));
+  expect(inOrder ? heard : heard.toSorted()).toEqual(inOrder ? texts : texts.toSorted());
+  // So each `acknowledged` has one `ready`, and no message is behind the last.
+  expect(`${log.map(wordOf).join(' ')} `).toMatch(TURNS);
+  const tracesOf = (word: string) => log.filter((event) => wordOf(event) === word).map((event) => event.trace_id);
+  const begun = tracesOf('acknowledged');
+  expect(tracesOf('ready')).toEqual(begun);
+  expect(new Set(begun).size).toBe(begun.length);
+  // Nobody cancels the last turn.
+  expect(log.at(-2)).toMatchObject({ kind: 'assistant_message', text: lastAnswerTo(heard.at(-1) ?? '') });
+  return { begun: begun.length, cancelled: tracesOf('cancelled').length, joined: texts.length - begun.length };
+}
+
+function wordOf(event: ConversationEvent): string {
+  return event.kind === 'status' ? event.status : event.kind;
+}
+
+/** By session. */
+export async function storedSessions(database: pg.Pool, ids: readonly string[]): Promise<Map<string, Stored>> {
+  const { rows } = await database.query<Stored & { id: string }>(
+    `select s.id, s.head::int as head, array_agg(e.id order by e.off) as ids, array_agg(e.off::int order by e.off) as offsets
+     from sessions s left join events e on e.session_id = s.id where s.id = any($1) group by s.id, s.head`,
+    [ids],
+  );
+  return new Map(rows.map(({ id, ...rest }) => [id, rest]));
+}
+
+/** @param sessions whose accepted messages have to be in their logs @throws with what is still on its way, or waited for */
+export async function isQuiet(database: pg.Pool, sessions: ReadonlyMap<string, Said> = new Map()): Promise<true> {
+  const messages = [...sessions.values()].reduce((sum, { texts }) => sum + texts.length, 0);
+  const { rows } = await database.query<Record<string, number>>(
+    `select (select count(*)::int from effects where state = 'open') as effects, (select count(*)::int from outbox) as outbox,
+       (select count(*)::int from timers) as timers, (select count(*)::int from runs where completed_at is null) as runs,
+       (select count(*)::int from deliveries where state = 'open') as deliveries,
+       $2 - (select count(*)::int from events where session_id = any($1) and kind = 'user_message') as messages`,
+    [[...sessions.keys()], messages],
+  );
+  if (Object.values(rows[0] ?? {}).some((count) => count > 0)) throw new Error(`there is still something to do: ${JSON.stringify(rows[0])}`);
+  return true;
+}

@@ -1,0 +1,178 @@
+import type { Bus } from '../../bus/bus.ts';
+import type { SessionCommand } from '../../bus/messages/session.ts';
+import { partitionOf } from '../../bus/partition.ts';
+import { create, patch, post, remove, start, testBundle } from '../../services/actor-host/test-support/commands.ts';
+import type { Database } from '../../shared/storage/database.ts';
+import { ACCEPT_RUN, ACCEPTED_COLUMNS } from './model-statements.ts';
+import type { Process, Scheduler } from './scheduler.ts';
+
+/** Sessions of one schedule. Few, so that much happens to each; some share a partition. */
+const SESSIONS = 3;
+/** How often a gateway tries to store a command, until it tells its caller that it could not. */
+const TRIES = 3;
+const RETRY_MS = 200;
+
+export interface AcceptedRun {
+  id: string;
+  sessionId: string;
+  ephemeral: boolean;
+  hasCallback: boolean;
+}
+
+interface GatewayDeps {
+  scheduler: Scheduler;
+  process: Process;
+  bus: Bus;
+  database: Database;
+}
+
+/** Whoever sends commands: a gateway with its callers, some of whom repeat themselves, and what no gateway of ours would send. */
+export class Gateway {
+  readonly #deps: GatewayDeps;
+  readonly runs: AcceptedRun[] = [];
+  /** Message ids of what can't be applied. */
+  readonly poison = new Set<string>();
+  readonly #sent: SessionCommand[] = [];
+  readonly #starts: SessionCommand[] = [];
+  #favourite = 'ses_1';
+  #numbers = 0;
+
+  constructor(deps: GatewayDeps) {
+    this.#deps = deps;
+    deps.bus.notices.subscribe('evt.*', () => {});
+  }
+
+  /** Sessions to talk to; one comes into being in the course of events, or never. */
+  open(): void {
+    for (let session = 1; session < SESSIONS; session += 1) this.#send({ ...create(`ses_${session}`), commandId: this.#next('create') });
+  }
+
+  /** One request of somebody. */
+  act(): void {
+    const { chance } = this.#deps.scheduler;
+    // Who talks goes on talking, mostly.
+    if (chance.oneIn(2)) this.#favourite = `ses_${chance.below(SESSIONS)}`;
+    const session = this.#favourite;
+    const what = chance.below(100);
+    if (what < 50) this.#post(session);
+    else if (what < 74) this.#startRun(session);
+    else if (what < 79) this.#send({ ...create(session), commandId: this.#next('create'), mode: chance.oneIn(4) ? 'manual' : 'auto' });
+    else if (what < 83) this.#send(patch(session, this.#next('patch'), { title: `title ${this.#numbers}`, upsertLabels: ['seen'] }));
+    else if (what < 85) this.#send({ ...remove(session), commandId: this.#next('delete') });
+    else if (what < 92) this.#repeat();
+    else if (what < 96) this.#sendStart();
+    else this.#sendPoison(session);
+  }
+
+  /** Everything that was put off is sent. */
+  finish(): void {
+    for (const command of this.#starts.splice(0)) this.#send(command);
+  }
+
+  #post(session: string): void {
+    const commandId = this.#next('post');
+    const triggersTurn = !this.#deps.scheduler.chance.oneIn(6);
+    const traceId = String(this.#numbers).padStart(32, '0');
+    this.#send({ ...post(session, `message ${commandId}`), commandId, traceId, triggersTurn });
+  }
+
+  #startRun(session: string): void {
+    const { chance } = this.#deps.scheduler;
+    const id = this.#next('run');
+    const ephemeral = chance.oneIn(2);
+    const run = { id, sessionId: ephemeral ? `ses_of_${id}` : session, ephemeral, hasCallback: !chance.oneIn(4) };
+    const command = start(run.sessionId, id);
+    // Its start may never reach the log, or do so late: the row is the promise.
+    const fate = chance.below(4);
+    this.#do(async () => {
+      await this.#accept(run);
+      this.runs.push(run);
+      if (fate === 1) this.#starts.push(command);
+      else if (fate !== 0) await this.#store(command, command.commandId);
+    });
+  }
+
+  async #accept({ id, sessionId, ephemeral, hasCallback }: AcceptedRun): Promise<void> {
+    const { scheduler, database } = this.#deps;
+    const { chance, nowMs } = scheduler;
+    const timeoutMs = chance.pick([60_000, 60_000, 10_000]);
+    const row: Record<(typeof ACCEPTED_COLUMNS)[number], unknown> = {
+      ...{ id, p: partitionOf(sessionId), session_id: sessionId, customer_id: 'cus_1', ephemeral, idempotency_key: id, bundle_hash: testBundle.hash },
+      routine_id: chance.pick(['triage', 'refund', 'refund']),
+      input: JSON.stringify({ claim: chance.oneIn(10) ? 7 : 'broken' }),
+      metadata: JSON.stringify({ order: 7 }),
+      callback_url: hasCallback ? 'https://example.com/callback' : null,
+      trace_id: `f${id.replace(/\D/g, '').padStart(31, '0')}`,
+      timeout_ms: timeoutMs,
+      expires_at: new Date(nowMs + 2 * timeoutMs),
+      created_at: new Date(nowMs),
+    };
+    await database.query(
+      ACCEPT_RUN,
+      ACCEPTED_COLUMNS.map((column) => row[column]),
+    );
+  }
+
+  /** The same command, under the same message id or another: whoever sends twice is served once. */
+  #repeat(): void {
+    const { chance } = this.#deps.scheduler;
+    if (this.#sent.length === 0) return;
+    const command = chance.pick(this.#sent);
+    this.#send(command, chance.oneIn(2) ? command.commandId : this.#next('again'));
+  }
+
+  #sendStart(): void {
+    const command = this.#starts.shift();
+    if (command !== undefined) this.#send(command);
+  }
+
+  #sendPoison(session: string): void {
+    const { scheduler, bus } = this.#deps;
+    const messageId = this.#next('poison');
+    const bodies = [
+      '{"v":1,"type":"no such thing"}',
+      'no JSON',
+      JSON.stringify({ ...post(session, 'x'), commandId: `nul \0 ${messageId}` }),
+      JSON.stringify(post(sessionBeside(session), 'x')),
+    ];
+    this.poison.add(messageId);
+    this.#do(async () => {
+      await bus.commands.append(partitionOf(session), messageId, scheduler.chance.pick(bodies));
+    });
+  }
+
+  #send(command: SessionCommand, messageId = command.commandId): void {
+    this.#sent.push(command);
+    this.#do(() => this.#store(command, messageId));
+  }
+
+  async #store(command: SessionCommand, messageId: string): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await this.#deps.bus.commands.append(partitionOf(command.sessionId), messageId, JSON.stringify(command));
+        return;
+      } catch (error) {
+        // Its caller is told that it could not be taken, and that is all it can say.
+        if (tries === TRIES) throw error;
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    }
+  }
+
+  #do(work: () => Promise<void>): void {
+    work().catch(() => {});
+  }
+
+  #next(what: string): string {
+    this.#numbers += 1;
+    return `${what}_${this.#numbers}`;
+  }
+}
+
+/** A session of another partition. */
+function sessionBeside(session: string): string {
+  for (let number = 1; ; number += 1) {
+    const other = `${session}_${number}`;
+    if (partitionOf(other) !== partitionOf(session)) return other;
+  }
+}

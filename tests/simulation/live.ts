@@ -1,0 +1,213 @@
+import type { Offer } from './model-broker.ts';
+import type { Row } from './model-rows.ts';
+import { holdRules } from './rules.ts';
+import { EPOCH_MS, type Parked } from './scheduler.ts';
+import { useSimulatedTime } from './simulated-globals.ts';
+import { Simulation, type SimulationOptions } from './simulation.ts';
+import { MOST_SKEW_MS } from './watch.ts';
+
+/** Steps of the wild part of a schedule; the quiet part takes as many as it needs. */
+const FEWEST_WILD_STEPS = 40;
+const MORE_WILD_STEPS = 70;
+/** Of a hundred calls, so many do not go well. */
+const PERIL = 8;
+const PERIL_OF_COMMITS = 24;
+const MAX_HOSTS = 3;
+const MAX_WORKERS = 2;
+/** What never comes to its end within this is a breach: the longest waits are the deadlines of a run and of a lost delivery. */
+const MOST_QUIET_MS = 15 * 60_000;
+const MOST_QUIET_STEPS = 20_000;
+
+export interface Outcome {
+  seed: number;
+  violations: readonly string[];
+  steps: number;
+  trace: readonly string[];
+  traceHash: string;
+  counts: Record<string, number>;
+  /** All rows at the end, by table. */
+  rows: Record<string, Row[]>;
+}
+
+/** One schedule: a wild part, in which anything may happen, a quiet one, in which everything comes to its end, and the rules. */
+export async function live(options: SimulationOptions): Promise<Outcome> {
+  const simulation = new Simulation(options);
+  const { scheduler, watch, counts } = simulation;
+  const restore = useSimulatedTime(scheduler);
+  try {
+    await simulation.lay();
+    await beWild(simulation);
+    const left = await comeToRest(simulation);
+    if (left.length > 0) watch.breach('silence', `what never came to its end: ${left.slice(0, 6).join(', ')}`);
+    else holdRules(simulation);
+  } catch (error) {
+    watch.breach('fault', error instanceof Error ? (error.stack ?? error.message) : String(error));
+  } finally {
+    restore();
+  }
+  const { steps, trace, traceHash, nowMs } = scheduler;
+  const passed = { ...watch.counts, ...counts, seconds: (nowMs - EPOCH_MS) / 1_000 };
+  return { seed: options.seed, violations: watch.violations, steps, trace, traceHash, counts: passed, rows: simulation.model.tables.dump() };
+}
+
+async function beWild(simulation: Simulation): Promise<void> {
+  const { scheduler, gateway } = simulation;
+  const { chance } = scheduler;
+  await simulation.startHost();
+  await simulation.startWorker();
+  await scheduler.step(processOf(simulation), 'gateway opens', () => gateway.open());
+  // Most schedules begin with a house that runs.
+  if (!chance.oneIn(4)) await drain(simulation, scheduler.steps + FEWEST_WILD_STEPS);
+  const steps = scheduler.steps + FEWEST_WILD_STEPS + chance.below(MORE_WILD_STEPS);
+  // Some schedules are rougher than others, and some roughness is of one kind.
+  const roughness = chance.pick([10, 20, 40]);
+  while (scheduler.steps < steps) {
+    if (chance.oneIn(9)) await scheduler.step(processOf(simulation), 'gateway acts', () => gateway.act());
+    if (chance.oneIn(roughness)) await befall(simulation);
+    else if (chance.oneIn(15)) await relieve(simulation);
+    await goOn(simulation);
+  }
+}
+
+function processOf({ scheduler }: Simulation) {
+  const [, gateway] = scheduler.processes;
+  if (gateway === undefined) throw new TypeError('there is no gateway');
+  return gateway;
+}
+
+/** What is under way goes on by one step, well or badly. Time goes on when nothing else can, and now and then although something could. */
+async function goOn(simulation: Simulation): Promise<void> {
+  const { scheduler, broker, counts } = simulation;
+  const { chance } = scheduler;
+  const [op, inbox, offers] = [scheduler.nextOp(), scheduler.nextInbox(), broker.offers()];
+  const ways: [weight: number, go: () => Promise<void>][] = [];
+  if (op !== null) ways.push([56, () => takeUp(simulation, op)]);
+  if (inbox !== null) {
+    // Feeds lose nothing: what they can't bring breaks them.
+    const isLost = inbox.label.includes(' hears ') && chance.oneIn(6);
+    if (isLost) counts.noticesLost += 1;
+    ways.push([24, () => scheduler.deliver(inbox, { isLost })]);
+  }
+  if (offers.length > 0) ways.push([12, () => hand(simulation, chance.pick(offers))]);
+  const ringing = scheduler.ringing();
+  // Mostly the earliest; a process that lags behind rings when its turn comes.
+  const next = chance.oneIn(5) && ringing.length > 0 ? chance.pick(ringing) : ringing[0];
+  if (next !== undefined) ways.push([8, () => scheduler.ring(next)]);
+  let place = chance.below(ways.reduce((sum, [weight]) => sum + weight, 0));
+  for (const [weight, go] of ways) {
+    if (place < weight) return go();
+    place -= weight;
+  }
+}
+
+function hand({ scheduler, broker }: Simulation, offer: Offer): Promise<void> {
+  const { item, consumer } = offer;
+  return scheduler.step(consumer.process, `${consumer.process.id} takes ${item.kind}`, () => broker.hand(offer));
+}
+
+/** A call goes well; or it is carried out and not answered yet, or never; or it is lost on its way there, or arrives late. */
+async function takeUp({ scheduler }: Simulation, op: Parked): Promise<void> {
+  const { chance } = scheduler;
+  // What becomes of commits is what all hangs on.
+  const peril = op.label.endsWith(' commit') ? PERIL_OF_COMMITS : PERIL;
+  const fate = chance.below(100);
+  if (fate >= peril) return scheduler.carryThrough(op);
+  if (fate % 2 === 0) await scheduler.carryOut(op);
+  if (fate % 4 >= 1) await scheduler.lose(op, { staysOnItsWay: chance.oneIn(2) });
+}
+
+/** Something happens to somebody. */
+async function befall(simulation: Simulation): Promise<void> {
+  const { scheduler, hosts, workers } = simulation;
+  const { chance } = scheduler;
+  const what = chance.below(100);
+  if (what < 20) {
+    if (hosts.length < MAX_HOSTS) await simulation.startHost({ mayRepeatId: true });
+  } else if (what < 32) {
+    if (hosts.length > 0) simulation.killHost(chance.pick(hosts));
+  } else if (what < 42) {
+    if (hosts.length > 0) simulation.pause(chance.pick(hosts).process);
+  } else if (what < 52) {
+    const paused = scheduler.processes.filter(({ state }) => state === 'paused');
+    if (paused.length > 0) simulation.wake(chance.pick(paused));
+  } else if (what < 57) {
+    if (hosts.length > 0) await simulation.stopHost(chance.pick(hosts));
+  } else if (what < 66) {
+    if (workers.length < MAX_WORKERS) await simulation.startWorker();
+  } else if (what < 78) {
+    if (workers.length > 0) simulation.killWorker(chance.pick(workers));
+  } else if (what < 83) {
+    if (workers.length > 0) simulation.pause(chance.pick(workers));
+  } else befallAll(simulation);
+}
+
+/** With nobody there who could do it, nothing goes on: somebody comes. */
+async function relieve(simulation: Simulation): Promise<void> {
+  const { hosts, workers, scheduler } = simulation;
+  const [host] = hosts;
+  if (host === undefined) return simulation.startHost({ mayRepeatId: true });
+  if (hosts.every(({ process }) => process.state === 'paused')) {
+    return hosts.length < MAX_HOSTS && scheduler.chance.oneIn(2) ? simulation.startHost() : simulation.wake(host.process);
+  }
+  const [worker] = workers;
+  if (worker === undefined) return simulation.startWorker();
+  if (workers.every(({ state }) => state === 'paused')) simulation.wake(worker);
+}
+
+/** Something happens to everybody: to time, or to the broker. */
+function befallAll(simulation: Simulation): void {
+  const { scheduler, hosts } = simulation;
+  const { chance } = scheduler;
+  const what = chance.below(17);
+  if (what < 6) {
+    const jumpMs = chance.pick([2_000, 10_000, 30_000, 70_000]);
+    scheduler.note(`${jumpMs} ms pass unseen`);
+    scheduler.nowMs += jumpMs;
+  } else if (what < 9) {
+    if (hosts.length > 0) chance.pick(hosts).process.skewMs = chance.below(2 * MOST_SKEW_MS) - MOST_SKEW_MS;
+  } else if (what < 13) simulation.restartBroker();
+  else simulation.loseStore();
+}
+
+/** Nobody is disturbed any more: all that is under way goes on in turn, then time does. @returns what is left over */
+async function comeToRest(simulation: Simulation): Promise<string[]> {
+  const { scheduler, world, gateway } = simulation;
+  scheduler.note('rest');
+  world.isKind = true;
+  for (const process of [...scheduler.processes]) simulation.wake(process);
+  if (simulation.workers.length === 0) await simulation.startWorker();
+  await scheduler.step(processOf(simulation), 'gateway finishes', () => gateway.finish());
+  let quarrels: string[] = [];
+  const untilMs = scheduler.nowMs + MOST_QUIET_MS;
+  const untilSteps = scheduler.steps + MOST_QUIET_STEPS;
+  while (scheduler.nowMs < untilMs && scheduler.steps < untilSteps) {
+    // One whose start failed is started again, as whoever looks after processes would.
+    if (simulation.hosts.every(({ isLeaving }) => isLeaving)) await simulation.startHost();
+    await drain(simulation, untilSteps);
+    if (simulation.outstanding().length === 0) {
+      simulation.askOwners();
+      await drain(simulation, untilSteps);
+      // A host that has lost something may need a moment to notice, but no longer than that.
+      quarrels = simulation.quarrels();
+      if (quarrels.length + simulation.outstanding().length === 0) return [];
+    }
+    const [next] = scheduler.ringing();
+    if (next === undefined) return [`nothing that could go on: ${simulation.outstanding().join(', ')}`];
+    await scheduler.ring(next);
+  }
+  return [...simulation.outstanding(), ...quarrels];
+}
+
+/** All that is under way goes on in turn, until nothing is or the steps are used up. */
+async function drain(simulation: Simulation, untilSteps: number): Promise<void> {
+  const { scheduler, broker } = simulation;
+  while (scheduler.steps < untilSteps) {
+    const inbox = scheduler.nextInbox();
+    const op = scheduler.oldestOp();
+    const [offer] = broker.offers();
+    if (op !== null) await scheduler.carryThrough(op);
+    else if (inbox !== null) await scheduler.deliver(inbox);
+    else if (offer !== undefined) await hand(simulation, offer);
+    else return;
+  }
+}

@@ -1,0 +1,93 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { vi } from 'vitest';
+import type { RouterCall } from '../../bus/messages/router.ts';
+import type { Execution } from '../../services/router-worker/call/execute-call.ts';
+import type { OutsideWorld } from './outside-world.ts';
+import type { Patch } from './planted-faults.ts';
+import type { Process } from './scheduler.ts';
+
+/** As many partitions as make hosts quarrel over each, and a take-over cheap. */
+const PARTITIONS = 8;
+const TIME_LETTERS = 10;
+
+type Live = typeof import('./live.ts').live;
+
+interface SimulatedExecution extends Execution {
+  call: RouterCall;
+}
+
+/**
+ * Loads the house anew, with these in place of what a schedule can't have: ids come from the seed's chance, partitions are few, pauses
+ * are of simulated time, and a model call goes to the simulated world in place of a provider.
+ */
+export async function loadSimulation(patch: Patch | null = null): Promise<Live> {
+  vi.resetModules();
+  vi.doMock('../../shared/ids.ts', () => ({ ulid: seededUlid, ulidTimeMs: () => 0, traceId: () => randomText('0123456789abcdef', 32) }));
+  vi.doMock('../../bus/partition.ts', () => ({ PARTITION_COUNT: PARTITIONS, partitionOf: (sessionId: string) => fnv(sessionId) % PARTITIONS }));
+  vi.doMock('node:timers/promises', () => ({ setTimeout: simulatedPause }));
+  // As it is loaded in production: the tests' own conditions bring the other one, which checks and warns, and takes longer.
+  vi.doMock('xstate', () => import(join(ROOT, 'node_modules/xstate/dist/xstate.cjs.js')));
+  vi.doMock('../../services/router-worker/call/execute-call.ts', async () => {
+    const { failureOf } = await import('../../shared/errors/switchyard-error.ts');
+    return {
+      executeCall: (execution: SimulatedExecution, { world, process }: { world: OutsideWorld; process: Process }) => world.callModel(process, execution),
+      refuseCall: (_: Execution, error: unknown) => ({ type: 'failed', failure: failureOf(error) }),
+    };
+  });
+  if (patch === null) return (await import('./live.ts')).live;
+  const copy = patchedCopy(patch);
+  vi.doMock(join(ROOT, patch.file), () => import(copy.path));
+  try {
+    return (await import('./live.ts')).live;
+  } finally {
+    vi.doUnmock(join(ROOT, patch.file));
+    copy.remove();
+  }
+}
+
+const ROOT = resolve(import.meta.dirname, '../..');
+
+/** The patched source in a folder of its own; what it imports is the house's, by its whole path. @throws TypeError when it does not fit */
+function patchedCopy({ file, find, replace }: Patch): { path: string; remove(): void } {
+  const source = readFileSync(join(ROOT, file), 'utf8');
+  if (source.split(find).length !== 2) throw new TypeError(`${file} holds ${source.split(find).length - 1} times: ${find}`);
+  const text = source
+    .replace(find, replace)
+    .replaceAll(/from '#([^']+)'/g, (_, path: string) => `from '${join(ROOT, path)}'`)
+    .replaceAll(/from '(\.[^']+)'/g, (_, path: string) => `from '${resolve(ROOT, dirname(file), path)}'`);
+  const folder = mkdtempSync(join(tmpdir(), 'switchyard-fault-'));
+  const path = join(folder, 'patched.ts');
+  writeFileSync(path, text);
+  return { path, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+function randomText(letters: string, length: number): string {
+  let text = '';
+  for (let place = 0; place < length; place += 1) text += letters[Math.floor(Math.random() * letters.length)];
+  return text;
+}
+
+/** Sorts by time, as a ULID does. */
+function seededUlid(): string {
+  return Date.now().toString(32).toUpperCase().padStart(TIME_LETTERS, '0') + randomText('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 16);
+}
+
+function fnv(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let place = 0; place < text.length; place += 1) hash = Math.imul(hash ^ text.charCodeAt(place), 0x01000193);
+  return hash >>> 0;
+}
+
+function simulatedPause(ms: number, value: unknown, { signal }: { signal?: AbortSignal } = {}): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => resolve(value), ms);
+    const end = () => {
+      clearTimeout(timer);
+      reject(signal?.reason as Error);
+    };
+    if (signal?.aborted === true) end();
+    else signal?.addEventListener('abort', end, { once: true });
+  });
+}

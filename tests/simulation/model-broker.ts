@@ -1,0 +1,282 @@
+import type { StoredCommand, WorkKind } from '../../bus/bus.ts';
+import type { Process, Scheduler, SimulatedTimer } from './scheduler.ts';
+
+/** Both of the broker's windows, as its streams are declared. */
+const DEDUPE_WINDOW_MS = 120_000;
+
+export interface LogEntry extends StoredCommand {
+  partition: number;
+}
+
+/** An item of work, wherever it is. */
+export interface QueuedItem {
+  kind: WorkKind;
+  messageId: string;
+  body: string;
+  publishedAtMs: number;
+  /** How often it was handed out. */
+  delivery: number;
+  /** Grows with every hand-over, so that who had it before can't extend it. */
+  lease: number;
+  state: 'ready' | 'leased' | 'delayed' | 'gone';
+  timer: SimulatedTimer | null;
+}
+
+export interface Consumer {
+  process: Process;
+  kind: WorkKind;
+  concurrency: number;
+  ackWaitMs: number;
+  inHand: number;
+  take(item: QueuedItem, lease: number): void;
+}
+
+/** An item that may go to a consumer. */
+export interface Offer {
+  item: QueuedItem;
+  consumer: Consumer;
+}
+
+interface Listener {
+  process: Process;
+  key: string;
+  /** What a subject begins with, or is. */
+  prefix: string;
+  isExact: boolean;
+  handler(subject: string, body: string): void;
+}
+
+/** Something that follows a partition; told when there is more. */
+export interface Follower {
+  process: Process;
+  partition: number;
+  wake(): void;
+  breakOff(): void;
+}
+
+/** What the broker is asked by those who watch the simulation. */
+export interface BrokerWatch {
+  appended(entry: LogEntry): void;
+  published(kind: WorkKind, messageId: string, body: string): void;
+  handed(item: QueuedItem, consumer: Consumer): void;
+  acked(item: QueuedItem): void;
+  said(process: Process, subject: string, body: string): void;
+}
+
+/** The broker: a log of commands, a queue of work, and notices that it forgets at once. */
+export class ModelBroker {
+  readonly #scheduler: Scheduler;
+  readonly #watch: BrokerWatch;
+  readonly process: Process;
+  #logs = 1;
+  created = 'log-1';
+  entries = new Map<number, LogEntry>();
+  first = 1;
+  last = 0;
+  #lastStoredAtMs = 0;
+  #seen = new Map<string, { sequence: number; atMs: number }>();
+  items: QueuedItem[] = [];
+  #seenItems = new Map<string, number>();
+  consumers: Consumer[] = [];
+  #listeners: Listener[] = [];
+  followers: Follower[] = [];
+  #keys = 0;
+  /** Items that were settled a moment ago: a broker that restarts may not remember. */
+  #settled: QueuedItem[] = [];
+  /** Ends with the connections, when the broker does. */
+  session = new AbortController();
+  onReconnects: { process: Process; handler(): void }[] = [];
+
+  constructor(scheduler: Scheduler, watch: BrokerWatch) {
+    this.#scheduler = scheduler;
+    this.#watch = watch;
+    this.process = scheduler.process('broker', 'broker');
+  }
+
+  nextKey(what: string): string {
+    this.#keys += 1;
+    return `${what}#${this.#keys}`;
+  }
+
+  append(partition: number, messageId: string, body: string): { sequence: number; duplicate: boolean } {
+    const { nowMs } = this.#scheduler;
+    const earlier = this.#seen.get(messageId);
+    if (earlier !== undefined && nowMs - earlier.atMs < DEDUPE_WINDOW_MS) return { sequence: earlier.sequence, duplicate: true };
+    this.last += 1;
+    const entry = { sequence: this.last, messageId, body, partition, storedAtMs: this.#storedAt() };
+    this.entries.set(this.last, entry);
+    this.#seen.set(messageId, { sequence: this.last, atMs: nowMs });
+    this.#scheduler.note(`stored ${this.last} for ${partition}: ${messageId}`);
+    this.#watch.appended(entry);
+    for (const follower of this.followers) if (follower.partition === partition) follower.wake();
+    return { sequence: entry.sequence, duplicate: false };
+  }
+
+  /** No two alike, as with a clock that is finer than this one, and goes on while the log is rolled back. */
+  #storedAt(): number {
+    this.#lastStoredAtMs = Math.max(this.#scheduler.nowMs, this.#lastStoredAtMs + 1);
+    return this.#lastStoredAtMs;
+  }
+
+  at(sequence: number): StoredCommand | null {
+    const entry = this.entries.get(sequence);
+    return entry === undefined ? null : { sequence, messageId: entry.messageId, body: entry.body, storedAtMs: entry.storedAtMs };
+  }
+
+  behind(partition: number, after: number): LogEntry[] {
+    const found: LogEntry[] = [];
+    for (const entry of this.entries.values()) if (entry.partition === partition && entry.sequence > after) found.push(entry);
+    return found;
+  }
+
+  lastOf(partition: number): number {
+    let last = 0;
+    for (const entry of this.entries.values()) if (entry.partition === partition) last = entry.sequence;
+    return last;
+  }
+
+  purge(below: number): void {
+    const end = Math.min(below, this.last + 1);
+    for (const sequence of this.entries.keys()) if (sequence < end) this.entries.delete(sequence);
+    this.first = Math.max(this.first, end);
+  }
+
+  publish(kind: WorkKind, messageId: string, body: string): { duplicate: boolean } {
+    const { nowMs } = this.#scheduler;
+    const seenAtMs = this.#seenItems.get(messageId);
+    this.#watch.published(kind, messageId, body);
+    if (seenAtMs !== undefined && nowMs - seenAtMs < DEDUPE_WINDOW_MS) return { duplicate: true };
+    this.#seenItems.set(messageId, nowMs);
+    this.items.push({ kind, messageId, body, publishedAtMs: nowMs, delivery: 0, lease: 0, state: 'ready', timer: null });
+    return { duplicate: false };
+  }
+
+  /** What could be handed to whom just now. */
+  offers(): Offer[] {
+    const offers: Offer[] = [];
+    for (const item of this.items) {
+      if (item.state !== 'ready') continue;
+      for (const consumer of this.consumers) {
+        if (consumer.kind === item.kind && consumer.process.state === 'up' && consumer.inHand < consumer.concurrency) offers.push({ item, consumer });
+      }
+    }
+    return offers;
+  }
+
+  hand({ item, consumer }: Offer): void {
+    item.state = 'leased';
+    item.delivery += 1;
+    item.lease += 1;
+    this.#lapseAfter(item, consumer.ackWaitMs);
+    this.#watch.handed(item, consumer);
+    consumer.take(item, item.lease);
+  }
+
+  extend(item: QueuedItem, lease: number, ackWaitMs: number): boolean {
+    if (item.state !== 'leased' || item.lease !== lease) return false;
+    this.#lapseAfter(item, ackWaitMs);
+    return true;
+  }
+
+  settle(item: QueuedItem): void {
+    if (item.state === 'gone') return;
+    this.#watch.acked(item);
+    this.#clearTimer(item);
+    item.state = 'gone';
+    this.items.splice(this.items.indexOf(item), 1);
+    this.#settled = [...this.#settled.slice(-4), item];
+  }
+
+  putOff(item: QueuedItem, lease: number, delayMs: number): void {
+    if (item.state !== 'leased' || item.lease !== lease) return;
+    this.#clearTimer(item);
+    item.state = 'delayed';
+    item.timer = this.#scheduler.setTimer(this.process, () => this.#makeReady(item), delayMs, null);
+  }
+
+  say(process: Process, subject: string, body: string): void {
+    this.#watch.said(process, subject, body);
+    for (const { prefix, isExact, handler, key, process: listener } of this.#listeners) {
+      if (isExact ? subject !== prefix : !subject.startsWith(prefix)) continue;
+      this.#scheduler.post(listener, key, `hears ${isExact ? prefix : prefix.slice(0, 3)}`, () => handler(subject, body));
+    }
+  }
+
+  listen(process: Process, pattern: string, handler: (subject: string, body: string) => void): () => void {
+    const isExact = !pattern.includes('*');
+    const listener: Listener = { process, key: this.nextKey('sub'), prefix: isExact ? pattern : pattern.slice(0, pattern.indexOf('*')), isExact, handler };
+    this.#listeners.push(listener);
+    return () => {
+      this.#listeners = this.#listeners.filter((one) => one !== listener);
+    };
+  }
+
+  /** A process is gone: nothing is handed to it any more; what it has in hand comes back when its leases lapse. */
+  forget(process: Process): void {
+    this.consumers = this.consumers.filter((one) => one.process !== process);
+    this.#listeners = this.#listeners.filter((one) => one.process !== process);
+    this.followers = this.followers.filter((one) => one.process !== process);
+    this.onReconnects = this.onReconnects.filter((one) => one.process !== process);
+  }
+
+  /** Stops and starts again: whoever reads begins anew, notices on their way are lost, and what it did last it may not remember. */
+  restart({ forgets }: { forgets: boolean }): void {
+    if (forgets) {
+      this.#seen.clear();
+      this.#seenItems.clear();
+      for (const item of this.#settled) this.items.push({ ...item, state: 'ready', delivery: Math.max(0, item.delivery - 1), timer: null });
+    }
+    for (const item of this.items) if (item.state === 'leased') this.#makeReady(item);
+    this.#settled = [];
+    this.session.abort();
+    this.session = new AbortController();
+    for (const follower of [...this.followers]) follower.breakOff();
+    for (const { process, handler } of this.onReconnects) this.#scheduler.post(process, this.nextKey('reconnect'), 'reconnects', handler);
+  }
+
+  /** The log as it was when it ended at the sequence, and a queue without what came in later; both forget what they had seen. */
+  rollBack(toSequence: number): void {
+    this.#scheduler.note(`the log ends at ${toSequence} instead of ${this.last}`);
+    for (const sequence of this.entries.keys()) if (sequence > toSequence) this.entries.delete(sequence);
+    this.last = Math.min(this.last, toSequence);
+    this.first = Math.min(this.first, this.last + 1);
+    this.#loseWork();
+    this.restart({ forgets: true });
+  }
+
+  /** Another log, and an empty queue. */
+  lose(): void {
+    this.#logs += 1;
+    this.created = `log-${this.#logs}`;
+    this.entries.clear();
+    this.first = 1;
+    this.last = 0;
+    this.#loseWork();
+    this.restart({ forgets: true });
+  }
+
+  #loseWork(): void {
+    for (const item of this.items) {
+      this.#clearTimer(item);
+      item.state = 'gone';
+    }
+    this.items = [];
+    this.#settled = [];
+  }
+
+  #lapseAfter(item: QueuedItem, ackWaitMs: number): void {
+    this.#clearTimer(item);
+    item.timer = this.#scheduler.setTimer(this.process, () => this.#makeReady(item), ackWaitMs, null);
+  }
+
+  #makeReady(item: QueuedItem): void {
+    if (item.state === 'gone') return;
+    this.#clearTimer(item);
+    item.state = 'ready';
+  }
+
+  #clearTimer(item: QueuedItem): void {
+    if (item.timer !== null) this.#scheduler.clear(item.timer);
+    item.timer = null;
+  }
+}

@@ -1,0 +1,228 @@
+import type { Bus, CommandLog, LogPosition, StoredCommand, WorkItem, WorkQueue } from '../../bus/bus.ts';
+import { bearsMark, markOf } from '../../bus/log-mark.ts';
+import { CommandReader } from '../../bus/nats/command-reader.ts';
+import { LogWitness } from '../../bus/nats/log-witness.ts';
+import { SwitchyardError } from '../../shared/errors/switchyard-error.ts';
+import { silentLog } from '../../shared/telemetry/log.ts';
+import type { Consumer, Follower, ModelBroker, QueuedItem } from './model-broker.ts';
+import type { Process, Scheduler } from './scheduler.ts';
+
+export interface BusOptions {
+  scheduler: Scheduler;
+  broker: ModelBroker;
+  process: Process;
+  /** Whether the command at a reader's place is compared with the one that it remembers. */
+  comparesPlaces: boolean;
+}
+
+/** What every call to a broker ends with that is gone. */
+export const brokerLost = () => new SwitchyardError('service.unreachable', 'the connection to the broker was lost');
+
+/**
+ * One process's way to the broker. What a reader does about its place is the real thing (bus/nats/command-reader.ts, log-witness.ts); what
+ * is modelled is the broker, and the feed of a reader. No connection is ever down: calls fail, and a restart breaks every feed.
+ */
+export function openModelBus(options: BusOptions): Bus {
+  const { broker, process } = options;
+  const nothing = { ready: async () => {}, stop: async () => {} };
+  return {
+    commands: commandLogOf(options),
+    work: workQueueOf(options),
+    notices: {
+      publish: (subject, body) => {
+        if (process.state !== 'dead') broker.say(process, subject, body);
+      },
+      subscribe: (pattern, handler) => {
+        const stop = broker.listen(process, pattern, handler);
+        return { ready: async () => {}, stop: async () => stop() };
+      },
+    },
+    tokens: { publish: () => {}, subscribe: () => nothing, replay: async () => [] },
+    blobs: { put: unused, get: unused },
+    isReady: () => true,
+    hasRoom: () => true,
+    onReconnect: (handler) => {
+      const entry = { process, handler };
+      broker.onReconnects.push(entry);
+      return { stop: async () => void broker.onReconnects.splice(broker.onReconnects.indexOf(entry), 1) };
+    },
+    close: async () => {},
+  };
+}
+
+async function unused(): Promise<never> {
+  throw new TypeError('nothing is as large as a blob here');
+}
+
+function commandLogOf({ scheduler, broker, process, comparesPlaces }: BusOptions): CommandLog {
+  const witness = new LogWitness();
+  const ask = <Result>(label: string, execute: () => Result) => scheduler.park<Result>(process, label, brokerLost, execute);
+  const at = async (sequence: number) => {
+    const found = await ask(`at`, () => broker.at(sequence));
+    if (found !== null) witness.note(found.sequence, markOf(found));
+    return found;
+  };
+  const holds = async (place: LogPosition, foundAt: number) => {
+    if (place.sequence === 0) return true;
+    if (place.mark === null || !comparesPlaces) return place.sequence <= (await ask('log state', () => broker.last));
+    const found = await ask('place', () => broker.at(place.sequence));
+    if (found !== null) return bearsMark(found, place.mark);
+    return witness.vouchesFor(place, foundAt, async (sequence) => broker.at(sequence));
+  };
+  return {
+    append: (partition, messageId, body) => ask(`append ${partition}`, () => broker.append(partition, messageId, body)),
+    read(partition, after, handler, { maxBatch = 128, onRestart = () => {} } = {}) {
+      return new CommandReader({
+        ...{ partition, after, maxBatch, handler, onRestart, log: silentLog },
+        async findPlace(place, foundAt) {
+          const session = broker.session.signal;
+          const finding = witness.nextFinding();
+          const isHere = await holds(place, foundAt);
+          if (!isHere) witness.restarted();
+          scheduler.note(`${process.id}’s place in ${partition}, ${place.sequence}, is ${isHere ? 'here' : 'gone'}`);
+          return { isHere, foundAt: finding, session };
+        },
+        // The broker's feed has more to it than a reader needs; what a reader needs is this.
+        openFeed: async (reached, session) => {
+          if (session.aborted) throw brokerLost();
+          return new ModelFeed({ scheduler, broker, process, partition, reached }) as unknown as Feed;
+        },
+        note: (command) => witness.note(command.sequence, markOf(command)),
+      });
+    },
+    at,
+    lastOf: async (partition) => broker.lastOf(partition),
+    state: () => ask('log state', () => ({ created: broker.created, firstSequence: broker.first, lastSequence: broker.last })),
+    async purge(below, standing) {
+      const session = broker.session;
+      if (standing !== undefined && !bearsMark(await at(standing.sequence), standing.mark)) return;
+      if (broker.session !== session) throw brokerLost();
+      await ask('purge', () => broker.purge(below));
+    },
+  };
+}
+
+type Feed = Awaited<ReturnType<ConstructorParameters<typeof CommandReader>[0]['openFeed']>>;
+
+interface FeedOptions {
+  scheduler: Scheduler;
+  broker: ModelBroker;
+  process: Process;
+  partition: number;
+  reached: number;
+}
+
+/** The commands of a partition behind a sequence, as they arrive. */
+class ModelFeed implements Follower {
+  readonly process: Process;
+  readonly partition: number;
+  readonly #scheduler: Scheduler;
+  readonly #broker: ModelBroker;
+  readonly #key: string;
+  #reached: number;
+  #commands: StoredCommand[] = [];
+  #isAsked = false;
+  #onArrival: (() => void) | null = null;
+  isBroken = false;
+
+  constructor({ scheduler, broker, process, partition, reached }: FeedOptions) {
+    this.#scheduler = scheduler;
+    this.#broker = broker;
+    this.process = process;
+    this.partition = partition;
+    this.#reached = reached;
+    this.#key = broker.nextKey('feed');
+    broker.followers.push(this);
+    if (broker.lastOf(partition) > reached) this.wake();
+  }
+
+  take(maxCommands: number): StoredCommand[] {
+    return this.#commands.splice(0, maxCommands);
+  }
+
+  arrival(): Promise<void> {
+    if (this.#commands.length > 0 || this.isBroken) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onArrival = resolve;
+    });
+  }
+
+  async close(): Promise<void> {
+    this.breakOff();
+  }
+
+  /** There is something to fetch; it arrives when its turn comes, with all that has come in by then. */
+  wake(): void {
+    if (this.#isAsked || this.isBroken) return;
+    this.#isAsked = true;
+    this.#scheduler.post(this.process, this.#key, `feed ${this.partition}`, () => {
+      this.#isAsked = false;
+      if (this.isBroken) return;
+      const found = this.#broker.behind(this.partition, this.#reached);
+      for (const { sequence, messageId, body, storedAtMs } of found) this.#commands.push({ sequence, messageId, body, storedAtMs });
+      this.#reached = found.at(-1)?.sequence ?? this.#reached;
+      this.#scheduler.note(`feed ${this.partition} brings ${found.map(({ sequence }) => sequence).join(', ')}`);
+      this.#tell();
+    });
+  }
+
+  breakOff(): void {
+    this.isBroken = true;
+    const { followers } = this.#broker;
+    const place = followers.indexOf(this);
+    if (place >= 0) followers.splice(place, 1);
+    if (this.#scheduler.current === this.process) this.#tell();
+    else this.#scheduler.post(this.process, this.#key, `feed ${this.partition} broke`, () => this.#tell());
+  }
+
+  #tell(): void {
+    this.#onArrival?.();
+    this.#onArrival = null;
+  }
+}
+
+function workQueueOf({ scheduler, broker, process }: BusOptions): WorkQueue {
+  const ask = <Result>(label: string, execute: () => Result) => scheduler.park<Result>(process, label, brokerLost, execute);
+  const itemOf = (item: QueuedItem, lease: number, ackWaitMs: number): WorkItem => {
+    let isSettled = false;
+    const once = async (label: string, settle: () => void) => {
+      if (isSettled) return;
+      isSettled = true;
+      await ask(label, settle);
+    };
+    const { messageId, body, delivery, publishedAtMs } = item;
+    return {
+      ...{ messageId, body, delivery, publishedAtMs },
+      ack: () => once('ack', () => broker.settle(item)),
+      nak: (delayMs) => once('nak', () => broker.putOff(item, lease, delayMs)),
+      term: () => once('term', () => broker.settle(item)),
+      working: () =>
+        ask('working', () => {
+          if (!broker.extend(item, lease, ackWaitMs)) throw new SwitchyardError('bus.lease_lost', 'the item is somebody else’s');
+        }),
+    };
+  };
+  return {
+    publish: (kind, messageId, body) => ask(`publish ${kind}`, () => broker.publish(kind, messageId, body)),
+    consume(kind, { concurrency, ackWaitMs }, handler) {
+      const consumer: Consumer = {
+        ...{ process, kind, concurrency, ackWaitMs, inHand: 0 },
+        take(item, lease) {
+          consumer.inHand += 1;
+          handler(itemOf(item, lease, ackWaitMs))
+            .catch(() => {})
+            .finally(() => {
+              consumer.inHand -= 1;
+            });
+        },
+      };
+      broker.consumers.push(consumer);
+      return {
+        stop: async () => {
+          broker.consumers = broker.consumers.filter((one) => one !== consumer);
+        },
+      };
+    },
+    depths: unused,
+  };
+}

@@ -1,0 +1,40 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { emptyTables } from '../../services/actor-host/test-support/empty-tables.ts';
+import type { Database } from '../../shared/storage/database.ts';
+import { migrate } from '../../shared/storage/migrate.ts';
+import { openPglite } from '../../shared/storage/pglite/open-pglite.ts';
+import { loadSimulation } from './load-simulation.ts';
+import { readAll } from './model-rows.ts';
+import { StatementShadow } from './statement-shadow.ts';
+
+/** Each takes the database a second. Other seeds than those of the long run, so that more is seen. */
+const SCHEDULES = Number(process.env['SIMULATION_SHADOWED'] ?? 25);
+const FIRST_SEED = 900_000;
+
+let database: Database;
+let shadow: StatementShadow;
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  await migrate(database);
+  shadow = await StatementShadow.over(database);
+}, 60_000);
+afterAll(() => database.close());
+
+it('the model of the database answers every statement of a schedule as PostgreSQL does, and leaves the same rows', async () => {
+  const live = await loadSimulation();
+  for (let seed = FIRST_SEED; seed < FIRST_SEED + SCHEDULES; seed += 1) {
+    await emptyTables(database);
+    const alone = await live({ seed });
+    const outcome = await live({ seed, shadow });
+    for (const [table, rows] of Object.entries(outcome.rows)) {
+      await shadow.compareTable(
+        table,
+        rows.map((row) => readAll(row, table)),
+      );
+    }
+    expect(shadow.differences.slice(0, 3).join('\n'), `seed ${seed}`).toBe('');
+    expect(outcome.violations, `seed ${seed}`).toEqual([]);
+    expect(outcome.traceHash, `seed ${seed} takes the same steps beside a real database`).toBe(alone.traceHash);
+  }
+  console.log(`${SCHEDULES} schedules, ${shadow.statements} statements of ${shadow.names.size} kinds, answered alike by the model and by PostgreSQL`);
+}, 300_000);

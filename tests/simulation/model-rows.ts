@@ -1,0 +1,85 @@
+/** A row as a driver would give it back, but for JSON, which stays the text that came in until it is read. */
+export type Row = Record<string, unknown>;
+
+/** The tables that the runtime uses, each with the key by which it is mostly asked; a table without a unique key holds lists. */
+export class ModelTables {
+  readonly meta = new Map<string, Row>();
+  readonly parts = new Map<number, Row>();
+  readonly hosts = new Map<string, Row>();
+  readonly bundles = new Map<string, Row>();
+  readonly sessions = new Map<string, Row>();
+  /** By session, then by offset. */
+  readonly events = new Map<string, Map<number, Row>>();
+  /** By session and command. */
+  readonly seen = new Map<string, Row>();
+  readonly effects = new Map<string, Row[]>();
+  outbox: Row[] = [];
+  /** By partition and key. */
+  readonly timers = new Map<string, Row>();
+  readonly runs = new Map<string, Row>();
+  /** By run. */
+  readonly steps = new Map<string, Row[]>();
+  readonly deliveries = new Map<string, Row[]>();
+  readonly claims = new Map<string, Row>();
+  readonly deadLetters: Row[] = [];
+  readonly toolLists = new Map<string, Row>();
+
+  /** All rows of all tables, by the tables' names in the database. */
+  dump(): Record<string, Row[]> {
+    return {
+      meta: [...this.meta.values()],
+      parts: [...this.parts.values()],
+      hosts: [...this.hosts.values()],
+      sessions: [...this.sessions.values()],
+      events: [...this.events.values()].flatMap((rows) => [...rows.values()]),
+      seen: [...this.seen.values()],
+      effects: [...this.effects.values()].flat(),
+      outbox: this.outbox,
+      timers: [...this.timers.values()],
+      runs: [...this.runs.values()],
+      steps: [...this.steps.values()].flat(),
+      deliveries: [...this.deliveries.values()].flat(),
+      claims: [...this.claims.values()],
+      dead_letters: this.deadLetters,
+      tool_lists: [...this.toolLists.values()],
+    };
+  }
+}
+
+const JSON_COLUMNS: ReadonlySet<string> = new Set([
+  ...['snapshot', 'record', 'body', 'answer', 'inputs', 'command', 'input', 'metadata', 'output', 'error', 'message', 'host_allowlist', 'tools'],
+]);
+/** Of these the body is the bytes that are posted, or what was found unreadable. */
+const TEXT_BODIES: ReadonlySet<string> = new Set(['deliveries', 'dead_letters']);
+
+/** The row as a driver gives it back. @param columns those that the statement names */
+export function read(row: Row, columns: readonly string[], table = ''): Row {
+  const found: Row = {};
+  for (const column of columns) found[column] = cellOf(row, column, table);
+  return found;
+}
+
+/** A whole row. */
+export function readAll(row: Row, table: string): Row {
+  return read(row, Object.keys(row), table);
+}
+
+function cellOf(row: Row, column: string, table: string): unknown {
+  const value = row[column] ?? null;
+  const isJson = JSON_COLUMNS.has(column) && !(column === 'body' && TEXT_BODIES.has(table));
+  // A new object each time: nobody may change what another reads.
+  return isJson && typeof value === 'string' ? JSON.parse(value) : value;
+}
+
+/** What is raised with a SQLSTATE. */
+export function sqlError(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
+}
+
+export function list(map: Map<string, Row[]>, key: string): Row[] {
+  const found = map.get(key);
+  if (found !== undefined) return found;
+  const fresh: Row[] = [];
+  map.set(key, fresh);
+  return fresh;
+}

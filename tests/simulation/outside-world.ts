@@ -1,0 +1,107 @@
+import { ToolFailure } from '../../services/effect-worker/tools/tool-failure.ts';
+import type { CallResult, Execution } from '../../services/router-worker/call/execute-call.ts';
+import { failureOf, SwitchyardError } from '../../shared/errors/switchyard-error.ts';
+import type { GuardedPoster } from '../../shared/http/guarded-post.ts';
+import type { Process, Scheduler } from './scheduler.ts';
+
+/** What the tool server lists: one tool that may be called twice, and one that must not. */
+export const TOOLS = [
+  { name: 'find', title: null, description: null, inputSchema: { type: 'object' }, repeatable: true },
+  { name: 'refund', title: null, description: null, inputSchema: { type: 'object' }, repeatable: false },
+];
+
+type Posted = Parameters<GuardedPoster['post']>[0];
+
+/** Hears what workers ask of the outside, at the moment at which they do. */
+export interface WorldWatch {
+  begun(process: Process, effectId: string): void;
+}
+
+/** Models, tools and receivers of callbacks. They count. */
+export class OutsideWorld {
+  readonly #scheduler: Scheduler;
+  readonly #watch: WorldWatch;
+  /** Upstream requests by call. */
+  readonly modelCalls = new Map<string, number>();
+  /** What a tool really did, by `run number`. */
+  readonly toolEffects = new Map<string, number>();
+  readonly posts: { deliveryId: string; body: string }[] = [];
+  /** From now on everything ends well, and at once. */
+  isKind = false;
+
+  constructor(scheduler: Scheduler, watch: WorldWatch) {
+    this.#scheduler = scheduler;
+    this.#watch = watch;
+  }
+
+  async callModel(process: Process, { call, signal }: Execution): Promise<CallResult> {
+    const { callId, reply } = call;
+    this.#watch.begun(process, callId);
+    this.modelCalls.set(callId, (this.modelCalls.get(callId) ?? 0) + 1);
+    const lost = () => new SwitchyardError('router.provider_unavailable', 'the upstream connection was lost');
+    const isTurn = (reply?.turnId ?? '').startsWith('trn_');
+    try {
+      return await orAborted(
+        signal,
+        this.#scheduler.park<CallResult>(process, 'model', lost, () => this.#answerOf(callId, isTurn)),
+      );
+    } catch (error) {
+      return { type: 'failed', failure: failureOf(error) };
+    }
+  }
+
+  #answerOf(callId: string, isTurn: boolean): CallResult {
+    const { chance } = this.#scheduler;
+    const how = this.isKind ? 0 : chance.below(100);
+    const usage = { promptTokens: 1, completionTokens: 1 };
+    const said = { type: 'completed' as const, text: '', toolCalls: [], model: 'm', provider: 'p', finishReason: 'stop', usage };
+    const failed = { type: 'failed' as const, failure: failureOf(new SwitchyardError('router.provider_unavailable', 'no')) };
+    if (how >= 92) return failed;
+    if (isTurn) return how >= 85 ? said : { ...said, text: `a reply to ${callId}` };
+    const call = (id: string, name: string, args: object) => ({ id, name, arguments: JSON.stringify(args) });
+    const calling = (...toolCalls: ReturnType<typeof call>[]) => ({ ...said, toolCalls, finishReason: 'tool_calls' });
+    if (how < 35) return calling(call('c', 'emit_output', { verdict: 'refund' }));
+    if (how < 42) return calling(call('c', 'emit_output', { verdict: 7 }));
+    if (how < 47) return { ...said, text: 'only text' };
+    if (how < 52) return said;
+    if (how < 75) return calling(call('c1', 'shop__refund', { callId, n: 1 }));
+    return calling(call('c1', 'shop__find', { callId, n: 1 }), call('c2', 'shop__refund', { callId, n: 2 }));
+  }
+
+  /** Carries a tool out. What it did stands even if nobody learns of it. */
+  async callTool(process: Process, tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<{ structuredContent: unknown }> {
+    const key = `${tool} ${String(args['callId'])} ${String(args['n'])}`;
+    const { chance } = this.#scheduler;
+    const lost = () => new ToolFailure('lost', 'no answer came', { sent: true });
+    const answer = this.#scheduler.park<{ structuredContent: unknown }>(process, `tool ${tool}`, lost, () => {
+      if (!this.isKind && chance.oneIn(15)) throw new ToolFailure('unreachable', 'the server is not there');
+      this.toolEffects.set(key, (this.toolEffects.get(key) ?? 0) + 1);
+      return { structuredContent: { done: key } };
+    });
+    return orAborted(signal, answer).catch((error: unknown) => {
+      throw error instanceof ToolFailure ? error : new ToolFailure('stopped', 'the call was given up', { sent: true });
+    });
+  }
+
+  posterOf(process: Process): Pick<GuardedPoster, 'post'> {
+    const lost = () => new SwitchyardError('outbound.failed', 'no answer', { details: { reason: 'no_answer' } });
+    return {
+      post: ({ headers, body, signal }: Posted) => {
+        const deliveryId = `${(headers as Record<string, string>)['x-run-id']}-callback`;
+        const answer = this.#scheduler.park<{ status: number; retryAfterMs: null }>(process, 'post', lost, () => {
+          this.posts.push({ deliveryId, body: Buffer.from(body as Uint8Array).toString('utf8') });
+          return { status: this.isKind || !this.#scheduler.chance.oneIn(4) ? 204 : 503, retryAfterMs: null };
+        });
+        return signal === undefined ? answer : orAborted(signal, answer);
+      },
+    };
+  }
+}
+
+function orAborted<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) reject(signal.reason as Error);
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+    work.then(resolve, reject);
+  });
+}

@@ -1,0 +1,79 @@
+import type { Bus, WorkItem } from '../../bus/bus.ts';
+import type { SimulationOptions } from './simulation.ts';
+
+/** A source file of the house with one place changed. */
+export interface Patch {
+  /** From the root of the house. */
+  file: string;
+  /** Stands in the file exactly once. */
+  find: string;
+  replace: string;
+}
+
+interface PlantedFault {
+  name: string;
+  /** How the fault gets in: into the model of a store, between a worker and its bus, or into a copy of the runtime's source. */
+  options?: Omit<SimulationOptions, 'seed'>;
+  patch?: Patch;
+}
+
+/** Faults that the design guards against, each of them by itself. The house knows nothing of them. */
+export const plantedFaults: readonly PlantedFault[] = [
+  { name: 'no epoch check', options: { fence: { epoch: false, commitNo: true } } },
+  { name: 'no commit_no check', options: { fence: { epoch: true, commitNo: false } } },
+  { name: 'work acked before its result is stored', options: { busOfWorker: (bus) => withItems(bus, acked) } },
+  {
+    name: 'a notice before the commit',
+    patch: {
+      file: 'actors/runtime/outbox.ts',
+      find: 'addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {',
+      replace:
+        'addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {\n    this.#sayAfter({ answers: [], notices: plan.after.notices, aborts: [] } as unknown as AfterCommit, new Set(plan.partitions.keys()));',
+    },
+  },
+  {
+    name: 'a timer without a deterministic id',
+    patch: { file: 'actors/runtime/draft.ts', find: 'commandId: key,', replace: 'commandId: this.surroundings.newId(),' },
+  },
+  {
+    name: 'a result accepted for a superseded call',
+    patch: {
+      file: 'actors/turn/machine.ts',
+      find: "event.type === 'call.completed' && event.callId === callIdOf(context) && event.finishReason",
+      replace: "event.type === 'call.completed' && event.turnId === context.turnId && event.finishReason",
+    },
+  },
+  {
+    name: 'an outbox row deleted before its publish',
+    patch: {
+      file: 'actors/runtime/outbox.ts',
+      find: 'await bus.work.publish(workKinds[effect.kind], id, body);',
+      replace: 'this.#markDone(effect);\n      await bus.work.publish(workKinds[effect.kind], id, body);',
+    },
+  },
+  { name: 'redelivered work begun without reading its effect', options: { busOfWorker: (bus) => withItems(bus, unmarked) } },
+  {
+    name: 'a poison command that stops its partition',
+    patch: {
+      file: 'actors/runtime/plan-batch.ts',
+      find: "bury(plan, parsed, 'not a command for a session of this partition that this version knows');",
+      replace: "throw new TypeError('what is this?');",
+    },
+  },
+  { name: 'the message at the cursor not compared', options: { comparesPlaces: false } },
+];
+
+function withItems(bus: Bus, change: (item: WorkItem) => Promise<WorkItem>): Bus {
+  const consume: Bus['work']['consume'] = (kind, options, handler) => bus.work.consume(kind, options, async (item) => handler(await change(item)));
+  return { ...bus, work: { ...bus.work, consume } };
+}
+
+async function acked(item: WorkItem): Promise<WorkItem> {
+  await item.ack();
+  return item;
+}
+
+/** Every item looks as if it came for the first time. */
+async function unmarked(item: WorkItem): Promise<WorkItem> {
+  return { ...item, delivery: 1, body: item.body.replace('"republished":true', '"republished":false') };
+}

@@ -1,0 +1,185 @@
+import type { SessionCommand } from '../../bus/messages/session.ts';
+import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
+import type { Row } from './model-rows.ts';
+import type { Simulation } from './simulation.ts';
+
+/** Of a turn, and of a run: the words of its trace, without the messages. Every way ends in one `ready`, and nothing comes after it. */
+const TURN = /^acknowledged processing\/matching typing (assistant_message|error|cancelled) ready$/;
+const RUN = /^acknowledged( processing\/thinking( processing\/tools tool)*( processing\/tools)?)?( error)? ready$/;
+
+/** Holds what is stored, and what was done outside, against what was asked for, once nothing is under way any more. */
+export function holdRules(simulation: Simulation): void {
+  const logs = logsOf(simulation);
+  for (const [id, log] of logs) holdLog(simulation, id, log);
+  holdCommands(simulation, logs);
+  holdProvenance(simulation);
+  holdRuns(simulation);
+  holdCallbacks(simulation);
+  holdTools(simulation);
+  holdEffects(simulation, logs);
+  holdNothingLeft(simulation);
+}
+
+type Logs = ReadonlyMap<string, readonly ConversationEvent[]>;
+
+function logsOf({ model: { tables } }: Simulation): Logs {
+  const logs = new Map<string, ConversationEvent[]>();
+  for (const id of tables.sessions.keys()) {
+    const rows = [...(tables.events.get(id)?.values() ?? [])].sort((left, right) => (left['off'] as number) - (right['off'] as number));
+    logs.set(
+      id,
+      rows.map(({ body }) => JSON.parse(body as string) as ConversationEvent),
+    );
+  }
+  return logs;
+}
+
+function isDeleted({ model }: Simulation, session: string): boolean {
+  return model.tables.sessions.get(session)?.['deleted_at'] != null;
+}
+
+/** Dense offsets, one turn or run at a time, each with the words that it may have and one `ready` at its end. */
+function holdLog(simulation: Simulation, id: string, log: readonly ConversationEvent[]): void {
+  const { watch, model } = simulation;
+  if (isDeleted(simulation, id)) {
+    if (log.length > 0) watch.breach('deleted', `${id} keeps events`);
+    return;
+  }
+  const head = model.tables.sessions.get(id)?.['head'];
+  if (log.length !== head || log.some((event, place) => event.offset !== place)) watch.breach('offsets', `of ${id} are not dense up to ${head}`);
+  const traces = new Map<string, string[]>();
+  let working: string | null = null;
+  for (const event of log) {
+    if (event.kind === 'user_message') continue;
+    if (working !== null && working !== event.trace_id) watch.breach('interleaved', `offset ${event.offset} of ${id} stands in the middle of another turn`);
+    const word = event.kind === 'status' ? `${event.status}${event.stage === null ? '' : `/${event.stage}`}` : event.kind;
+    working = word === 'ready' ? null : event.trace_id;
+    traces.set(event.trace_id, [...(traces.get(event.trace_id) ?? []), word]);
+  }
+  for (const [trace, words] of traces) {
+    if (!(trace.startsWith('f') ? RUN : TURN).test(words.join(' '))) watch.breach('one ready', `trace ${trace} in ${id} reads: ${words.join(' ')}`);
+  }
+}
+
+/** What the log kept was applied once, and in its order. */
+function holdCommands(simulation: Simulation, logs: Logs): void {
+  const { watch } = simulation;
+  const order = new Map<string, string[]>();
+  const unsure = new Set<string>();
+  for (const stored of watch.history) {
+    const { command } = stored;
+    if (command !== null && (stored.isLost || !watch.isApplied(stored))) unsure.add(command.commandId);
+    if (command?.type !== 'message.post' || unsure.has(command.commandId)) continue;
+    const texts = order.get(command.sessionId) ?? [];
+    if (isAccepted(simulation, command) && !texts.includes(command.text)) order.set(command.sessionId, [...texts, command.text]);
+  }
+  for (const [id, log] of logs) {
+    if (isDeleted(simulation, id)) continue;
+    const texts = log.flatMap((event) => (event.kind === 'user_message' ? [event.text] : []));
+    if (new Set(texts).size !== texts.length) watch.breach('once', `a message stands twice in ${id}: ${texts.join(', ')}`);
+    const isSure = (text: string) => !unsure.has(text.replace('message ', ''));
+    const [found, wanted] = [texts.filter(isSure), (order.get(id) ?? []).filter(isSure)];
+    if (found.join() !== wanted.join()) watch.breach('order', `${id} holds ${found.join(', ')} where ${wanted.join(', ')} were accepted`);
+  }
+}
+
+function isAccepted({ model }: Simulation, { sessionId, commandId }: SessionCommand): boolean {
+  return ((model.tables.seen.get(`${sessionId} ${commandId}`)?.['answer'] as string | null) ?? '').startsWith('{"ok":true');
+}
+
+/** Nothing was applied that nobody has sent. */
+function holdProvenance({ watch, model }: Simulation): void {
+  const sent = new Set(watch.history.flatMap(({ command }) => command?.commandId ?? []));
+  for (const { session_id: session, command_id: id } of model.tables.seen.values()) {
+    const command = id as string;
+    if (!sent.has(command) && !watch.timerKeys.has(command) && !model.tables.runs.has(command)) {
+      watch.breach('provenance', `${command} was applied to ${session}, and is neither a command that was sent nor a timer’s key`);
+    }
+  }
+}
+
+/** Every run is settled, its log says the same, and an ephemeral session goes with its run. */
+function holdRuns(simulation: Simulation): void {
+  const { watch, model, gateway } = simulation;
+  for (const { id, sessionId, ephemeral } of gateway.runs) {
+    const row = model.tables.runs.get(id);
+    if (row === undefined || row['completed_at'] === null) watch.breach('settled', `${id} is ${row?.['state']}`);
+    if (ephemeral && model.tables.sessions.has(sessionId) && !isDeleted(simulation, sessionId)) watch.breach('ephemeral', `${sessionId} lives on`);
+  }
+  for (const [run, rows] of model.tables.steps) {
+    const numbers = rows.map(({ seq }) => seq as number).sort((left, right) => left - right);
+    if (numbers.some((seq, place) => seq !== place)) watch.breach('transcript', `of ${run} is not dense: ${numbers.join(', ')}`);
+  }
+}
+
+/** One callback a run, that says what its row says; its bytes are the same at each attempt. */
+function holdCallbacks({ watch, model, gateway, world }: Simulation): void {
+  for (const { id, hasCallback } of gateway.runs) {
+    const rows = [...model.tables.deliveries.values()].flat().filter((row) => row['run_id'] === id);
+    if (rows.length !== (hasCallback ? 1 : 0)) watch.breach('callback', `${id} has ${rows.length} callbacks`);
+    for (const { body, state, id: deliveryId, attempts } of rows) {
+      const { status } = JSON.parse(body as string) as { status: string };
+      if (status !== model.tables.runs.get(id)?.['state']) watch.breach('callback', `of ${id} says ${status}`);
+      const posts = world.posts.filter((post) => post.deliveryId === deliveryId);
+      if (posts.some((post) => post.body !== body)) watch.breach('callback', `of ${id} was posted with different bodies`);
+      if (posts.length > (attempts as number)) watch.breach('callback', `of ${id} was posted ${posts.length} times, counted ${attempts}`);
+      if (state === 'delivered' && posts.length === 0) watch.breach('callback', `of ${id} counts as delivered and was never posted`);
+    }
+  }
+}
+
+interface ToolStep {
+  role: string;
+  tool_call_id?: string;
+  tool_calls?: { id: string; function: { name: string; arguments: string } }[];
+  result?: { data: { done?: string; error?: string } } | null;
+}
+
+/** What must not happen twice happened once at most, and its run was told what is known of it. */
+function holdTools({ watch, model, world }: Simulation): void {
+  for (const [key, times] of world.toolEffects) if (key.startsWith('refund') && times > 1) watch.breach('once', `${key} happened ${times} times`);
+  for (const [run, rows] of model.tables.steps) {
+    const asked = new Map<string, string>();
+    for (const { message } of [...rows].sort((left, right) => (left['seq'] as number) - (right['seq'] as number))) {
+      const step = JSON.parse(message as string) as ToolStep;
+      for (const { id, function: call } of step.tool_calls ?? []) asked.set(id, keyOf(call));
+      if (step.role !== 'tool' || step.result == null) continue;
+      const key = asked.get(step.tool_call_id ?? '') ?? '';
+      const { done, error } = step.result.data;
+      const times = world.toolEffects.get(key) ?? 0;
+      if (done !== undefined && (done !== key || times === 0)) watch.breach('tool', `${run} was told of ${done}, of ${key} there were ${times}`);
+      if (error !== undefined && error !== 'outcome_unknown' && key.startsWith('refund') && times > 0)
+        watch.breach('tool', `${run} was told ${error} of ${key}, which happened`);
+    }
+  }
+}
+
+function keyOf({ name, arguments: text }: { name: string; arguments: string }): string {
+  const { callId, n } = JSON.parse(text) as { callId?: string; n?: number };
+  return `${name.replace('shop__', '')} ${callId} ${n}`;
+}
+
+/** A reply is that of the call that its turn was waiting for. */
+function holdEffects({ watch, model }: Simulation, logs: Logs): void {
+  for (const [id, rows] of model.tables.effects) if (rows.length > 1) watch.breach('once', `effect ${id} stands ${rows.length} times`);
+  for (const [session, log] of logs) {
+    for (const event of log) {
+      if (event.kind !== 'assistant_message' || !event.id.startsWith('evt_')) continue;
+      const [effect] = model.tables.effects.get(event.id.replace('evt_', 'trn_')) ?? [];
+      if (effect?.['state'] !== 'done') watch.breach('superseded', `${event.id} of ${session} is the reply to a call that is ${effect?.['state']}`);
+    }
+  }
+}
+
+function holdNothingLeft({ watch, model: { tables }, gateway }: Simulation): void {
+  for (const { key } of tables.timers.values()) watch.breach('left over', `timer ${key}`);
+  for (const { id, source } of tables.deadLetters) {
+    if (source === 'command' && !isPoison(gateway.poison, id as string)) watch.breach('left over', `dead letter ${id}`);
+  }
+  const letters = tables.deadLetters.filter(({ source }: Row) => source === 'delivery').map(({ id }) => id);
+  if (new Set(letters).size !== letters.length) watch.breach('once', `a dead letter stands twice: ${letters.join(', ')}`);
+}
+
+function isPoison(poison: ReadonlySet<string>, id: string): boolean {
+  return poison.has(id);
+}

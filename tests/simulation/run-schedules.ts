@@ -1,0 +1,53 @@
+import { expect } from 'vitest';
+import type { Outcome } from './live.ts';
+import { loadSimulation } from './load-simulation.ts';
+
+/** All of one run, both halves: SIMULATION_SCHEDULES more on demand, SIMULATION_SEED to begin elsewhere, or to live one seed again. */
+const SCHEDULES = Number(process.env['SIMULATION_SCHEDULES'] ?? 20_000);
+const FIRST_SEED = Number(process.env['SIMULATION_SEED'] ?? 1);
+/** Of each schedule. */
+const FEWEST_STEPS = 50;
+/** Lived twice, to see that a seed is a schedule. */
+const REPLAYED = 10;
+/** Lines of a failing schedule that are shown: where it went wrong, and how it ended. */
+const SHOWN_FIRST_LINES = 900;
+const SHOWN_LAST_LINES = 100;
+const HALVES = 2;
+
+/** Lives a half of the schedules and holds every one of them to the rules. @param half 0 or 1 */
+export async function runSchedules(half: number): Promise<void> {
+  const live = await loadSimulation();
+  const traces = new Set<string>();
+  const sums: Record<string, number> = {};
+  let [lived, steps, fewest] = [0, 0, Number.POSITIVE_INFINITY];
+  const begunAtMs = performance.now();
+  const cpu = process.cpuUsage();
+  for (let seed = FIRST_SEED + half; seed < FIRST_SEED + SCHEDULES; seed += HALVES) {
+    const outcome = await live({ seed });
+    hold(outcome);
+    lived += 1;
+    steps += outcome.steps;
+    fewest = Math.min(fewest, outcome.steps);
+    traces.add(outcome.traceHash);
+    for (const [what, count] of Object.entries(outcome.counts)) sums[what] = (sums[what] ?? 0) + count;
+    if (lived <= REPLAYED) expect((await live({ seed })).traceHash, `seed ${seed} takes the same steps again`).toBe(outcome.traceHash);
+  }
+  if (lived === 0) return;
+  const { user, system } = process.cpuUsage(cpu);
+  const took = `${Math.round((performance.now() - begunAtMs) / 1_000)} s, ${((user + system) / 1_000 / lived).toFixed(1)} ms of a core each`;
+  console.log(`simulation: ${lived} schedules from seed ${FIRST_SEED + half}, ${steps} steps, ${traces.size} distinct interleavings, in ${took}`);
+  console.log(`simulation: ${JSON.stringify(sums)}`);
+  expect(fewest, 'steps of the shortest').toBeGreaterThanOrEqual(FEWEST_STEPS);
+  // A seed asks for few; of many, none may be without what the simulation is there for.
+  if (lived < 1_000) return;
+  expect(traces.size, 'distinct interleavings').toBeGreaterThan(0.99 * lived);
+  for (const what of ['fenced', 'redeliveries', 'noticesLost', 'kills', 'pauses']) expect(sums[what], what).toBeGreaterThan(0);
+}
+
+function hold({ seed, violations, trace }: Outcome): void {
+  if (violations.length === 0) return;
+  const last = trace.slice(SHOWN_FIRST_LINES).slice(-SHOWN_LAST_LINES);
+  const left = trace.length - SHOWN_FIRST_LINES - last.length;
+  console.error([`seed ${seed}:`, ...trace.slice(0, SHOWN_FIRST_LINES), ...(left > 0 ? [`… ${left} lines …`] : []), ...last].join('\n'));
+  expect.fail(`SIMULATION_SEED=${seed} SIMULATION_SCHEDULES=1 lives it again:\n${violations.slice(0, 10).join('\n')}`);
+}

@@ -1,0 +1,295 @@
+import type { Chance } from './random.ts';
+
+/** Where simulated time begins: any instant, but always the same. */
+export const EPOCH_MS = Date.parse('2030-01-01T00:00:00Z');
+/** One call in so many takes long: it is passed over most of the time, so that others overtake it. */
+const SLOW_ONE_IN = 7;
+const PASS_SLOW_BUT_ONE_IN = 12;
+
+const realSetImmediate = setImmediate;
+
+/** Something that runs, and can be killed, or stand still. */
+export interface Process {
+  readonly id: string;
+  readonly role: 'host' | 'worker' | 'gateway' | 'broker';
+  state: 'up' | 'paused' | 'dead';
+  /** How far its wall clock is off. */
+  skewMs: number;
+  /** By the instant at which they are due. */
+  readonly timers: SimulatedTimer[];
+}
+
+type Outcome = { value: unknown } | { error: unknown };
+
+/** A call to a store or to the world outside: it is carried out when its turn comes, and answered then or later. */
+export interface Parked {
+  process: Process;
+  label: string;
+  execute(): unknown;
+  /** What a broken connection looks like to the caller. */
+  lost(): Error;
+  /** Null until it is carried out. */
+  outcome: Outcome | null;
+  /** Nobody waits for its answer any more. */
+  isStraggler: boolean;
+  isSlow: boolean;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+interface Inbox {
+  process: Process;
+  label: string;
+  /** In order: the first goes first. */
+  messages: (() => void)[];
+}
+
+/** What `setTimeout` returns to simulated code. */
+export class SimulatedTimer {
+  dueAtMs: number;
+  readonly process: Process;
+  readonly run: () => void;
+  readonly everyMs: number | null;
+  readonly #scheduler: Scheduler;
+  readonly #delayMs: number;
+
+  constructor(scheduler: Scheduler, process: Process, run: () => void, delayMs: number, everyMs: number | null) {
+    this.#scheduler = scheduler;
+    this.#delayMs = delayMs;
+    this.process = process;
+    this.run = run;
+    this.everyMs = everyMs;
+    this.dueAtMs = scheduler.nowMs + delayMs;
+  }
+
+  refresh(): this {
+    this.#scheduler.clear(this);
+    this.dueAtMs = this.#scheduler.nowMs + this.#delayMs;
+    this.#scheduler.enqueue(this);
+    return this;
+  }
+  ref(): this {
+    return this;
+  }
+  unref(): this {
+    return this;
+  }
+  hasRef(): boolean {
+    return true;
+  }
+}
+
+/**
+ * Decides what happens next. Everything that one process asks of another is parked here; between two steps every promise that can go on
+ * has gone on, so a step belongs to one process and a seed always gives the same steps.
+ */
+export class Scheduler {
+  readonly chance: Chance;
+  nowMs = EPOCH_MS;
+  /** Whose code runs just now. */
+  current: Process | null = null;
+  steps = 0;
+  readonly trace: string[] = [];
+  readonly parked: Parked[] = [];
+  readonly #inboxes = new Map<string, Inbox>();
+  readonly processes: Process[] = [];
+  #hash = 0x811c9dc5;
+  #hashHigh = 0xcbf29ce4;
+
+  constructor(chance: Chance) {
+    this.chance = chance;
+  }
+
+  /** Of all steps so far, in order. */
+  get traceHash(): string {
+    return `${this.#hash.toString(36)}-${this.#hashHigh.toString(36)}`;
+  }
+
+  process(id: string, role: Process['role'], skewMs = 0): Process {
+    const process: Process = { id, role, state: 'up', skewMs, timers: [] };
+    this.processes.push(process);
+    return process;
+  }
+
+  /** As kill -9: nothing of it goes on. What it had sent already may still be carried out. */
+  kill(process: Process, { evenSent }: { evenSent: boolean }): void {
+    process.state = 'dead';
+    process.timers.length = 0;
+    this.processes.splice(this.processes.indexOf(process), 1);
+    for (const op of this.parked.filter((one) => one.process === process)) {
+      if (evenSent || op.outcome !== null || this.chance.oneIn(2)) this.remove(op);
+      else op.isStraggler = true;
+    }
+    for (const [key, inbox] of this.#inboxes) if (inbox.process === process) this.#inboxes.delete(key);
+  }
+
+  /** A call of the process that is running, or of the one given. It is never answered once that process is dead. */
+  park<Result>(process: Process, label: string, lost: () => Error, execute: () => unknown): Promise<Result> {
+    return new Promise<Result>((resolve, reject) => {
+      if (process.state === 'dead') return;
+      const op: Parked = {
+        ...{ process, execute, lost, outcome: null, isStraggler: false, isSlow: this.chance.oneIn(SLOW_ONE_IN) },
+        label: `${process.id} ${label}`,
+        resolve: resolve as (value: unknown) => void,
+        reject,
+      };
+      this.parked.push(op);
+    });
+  }
+
+  /** A message for a process; those under one key arrive in order. */
+  post(process: Process, key: string, label: string, run: () => void): void {
+    if (process.state === 'dead') return;
+    const inbox = this.#inboxes.get(key);
+    if (inbox !== undefined) inbox.messages.push(run);
+    else this.#inboxes.set(key, { process, label: `${process.id} ${label}`, messages: [run] });
+  }
+
+  setTimer(process: Process, run: () => void, delayMs: number, everyMs: number | null): SimulatedTimer {
+    const timer = new SimulatedTimer(this, process, run, delayMs, everyMs);
+    if (process.state !== 'dead') this.enqueue(timer);
+    return timer;
+  }
+
+  enqueue(timer: SimulatedTimer): void {
+    const { timers } = timer.process;
+    let place = timers.length;
+    while (place > 0 && (timers[place - 1]?.dueAtMs ?? 0) > timer.dueAtMs) place -= 1;
+    timers.splice(place, 0, timer);
+  }
+
+  clear(timer: SimulatedTimer): void {
+    const place = timer.process.timers.indexOf(timer);
+    if (place >= 0) timer.process.timers.splice(place, 1);
+  }
+
+  /** A moment of one process: `run`, and all that follows from it without anybody else. */
+  async step(process: Process | null, label: string, run: () => void): Promise<void> {
+    this.steps += 1;
+    this.#record(label);
+    this.current = process;
+    run();
+    await new Promise((resolve) => realSetImmediate(resolve));
+    this.current = null;
+  }
+
+  /** Those that may be taken up now: a process that stands still gets no answers, but what it has sent is carried out. */
+  nextOp(): Parked | null {
+    const { parked, chance } = this;
+    if (parked.length === 0) return null;
+    const first = chance.below(parked.length);
+    for (let n = 0; n < parked.length; n += 1) {
+      const op = parked[(first + n) % parked.length] as Parked;
+      if (op.process.state === 'paused' && op.outcome !== null) continue;
+      if (op.isSlow && !chance.oneIn(PASS_SLOW_BUT_ONE_IN)) continue;
+      return op;
+    }
+    return null;
+  }
+
+  /** The oldest that can be taken up. */
+  oldestOp(): Parked | null {
+    return this.parked.find((op) => op.process.state !== 'paused' || op.outcome === null) ?? null;
+  }
+
+  /** Carries a call out, unless that has happened, and answers it. */
+  async carryThrough(op: Parked): Promise<void> {
+    await this.carryOut(op);
+    if (op.isStraggler || op.process.state !== 'up') return;
+    this.remove(op);
+    const { outcome } = op;
+    if (outcome === null) return;
+    if ('error' in outcome) await this.step(op.process, `${op.label} !`, () => op.reject(outcome.error));
+    else await this.step(op.process, op.label, () => op.resolve(outcome.value));
+  }
+
+  /** Carries a call out and leaves its answer on the way. */
+  async carryOut(op: Parked): Promise<void> {
+    if (op.outcome !== null) return;
+    this.#record(`${op.label} >`);
+    let outcome: Outcome;
+    try {
+      const value = op.execute();
+      outcome = { value: value instanceof Promise ? await value : value };
+    } catch (error) {
+      outcome = { error };
+    }
+    op.outcome = outcome;
+    if (op.isStraggler) this.remove(op);
+  }
+
+  /** The connection breaks: the caller learns nothing more. What was not carried out may be all the same, later. */
+  async lose(op: Parked, { staysOnItsWay }: { staysOnItsWay: boolean }): Promise<void> {
+    if (op.isStraggler || op.process.state !== 'up') return;
+    this.remove(op);
+    if (staysOnItsWay && op.outcome === null) this.parked.push({ ...op, isStraggler: true, isSlow: true });
+    await this.step(op.process, `${op.label} ${op.outcome === null ? 'lost' : 'unanswered'}`, () => op.reject(op.lost()));
+  }
+
+  /** A server is gone, and every connection to it with what was on its way: nobody learns what became of that. */
+  breakOff(lost: () => Error): void {
+    for (const op of this.parked.filter((one) => one.lost === lost)) {
+      if (op.isStraggler) this.remove(op);
+      else op.outcome = { error: lost() };
+    }
+  }
+
+  remove(op: Parked): void {
+    const place = this.parked.indexOf(op);
+    if (place >= 0) this.parked.splice(place, 1);
+  }
+
+  nextInbox(): Inbox | null {
+    const open = [...this.#inboxes.values()].filter(({ process }) => process.state === 'up');
+    return open.length === 0 ? null : this.chance.pick(open);
+  }
+
+  /** Hands the oldest message of an inbox on, or loses it. */
+  async deliver(inbox: Inbox, { isLost }: { isLost: boolean } = { isLost: false }): Promise<void> {
+    const message = inbox.messages.shift();
+    if (inbox.messages.length === 0) for (const [key, one] of this.#inboxes) if (one === inbox) this.#inboxes.delete(key);
+    if (message === undefined) return;
+    if (isLost) this.#record(`${inbox.label} lost`);
+    else await this.step(inbox.process, inbox.label, message);
+  }
+
+  /** Processes with a timer, the earliest first; of a process that lags behind the timers are overdue. */
+  ringing(): { process: Process; timer: SimulatedTimer }[] {
+    const found: { process: Process; timer: SimulatedTimer }[] = [];
+    for (const process of this.processes) {
+      const [timer] = process.timers;
+      if (process.state === 'up' && timer !== undefined) found.push({ process, timer });
+    }
+    return found.sort((left, right) => left.timer.dueAtMs - right.timer.dueAtMs);
+  }
+
+  /** Time goes on until the timer is due, if it is not yet; it rings, and what else the process has missed, before it hears of anything. */
+  async ring({ process, timer }: { process: Process; timer: SimulatedTimer }): Promise<void> {
+    this.nowMs = Math.max(this.nowMs, timer.dueAtMs);
+    for (const due of process.timers.filter(({ dueAtMs }) => dueAtMs <= this.nowMs)) {
+      if (!process.timers.includes(due)) continue;
+      this.clear(due);
+      if (due.everyMs !== null) {
+        due.dueAtMs = this.nowMs + due.everyMs;
+        this.enqueue(due);
+      }
+      await this.step(process, `${process.id} timer`, due.run);
+    }
+  }
+
+  note(what: string): void {
+    this.#record(what);
+  }
+
+  #record(label: string): void {
+    this.trace.push(label);
+    let { low, high } = { low: this.#hash, high: this.#hashHigh };
+    for (let place = 0; place < label.length; place += 1) {
+      const code = label.charCodeAt(place);
+      low = Math.imul(low ^ code, 0x01000193);
+      high = Math.imul(high ^ code, 0x85ebca6b);
+    }
+    this.#hash = Math.imul(low ^ 10, 0x01000193) >>> 0;
+    this.#hashHigh = Math.imul(high ^ 10, 0x85ebca6b) >>> 0;
+  }
+}

@@ -1,0 +1,48 @@
+import { EPOCH_MS, type Scheduler, SimulatedTimer } from './scheduler.ts';
+
+type Callback = (...args: unknown[]) => void;
+
+/**
+ * Puts the scheduler's time in place of the machine's, for the code that runs inside its steps; whoever else runs in this process has the
+ * real one all the while.
+ * @returns puts everything back
+ */
+export function useSimulatedTime(scheduler: Scheduler): () => void {
+  const real = {
+    setTimeout: globalThis.setTimeout,
+    setInterval: globalThis.setInterval,
+    setImmediate: globalThis.setImmediate,
+    clearTimeout: globalThis.clearTimeout,
+    clearInterval: globalThis.clearInterval,
+    random: Math.random,
+    now: Date.now,
+    performanceNow: performance.now,
+  };
+  const timer = (callback: Callback, delayMs: number, everyMs: number | null, args: unknown[]) => {
+    const { current } = scheduler;
+    if (current === null) return null;
+    return scheduler.setTimer(current, () => callback(...args), Math.max(0, delayMs), everyMs);
+  };
+  const clear = (handle: unknown) => {
+    if (handle instanceof SimulatedTimer) scheduler.clear(handle);
+    else real.clearTimeout(handle as NodeJS.Timeout);
+  };
+  const replacements = {
+    setTimeout: (callback: Callback, ms = 0, ...args: unknown[]) => timer(callback, ms, null, args) ?? real.setTimeout(callback, ms, ...args),
+    setInterval: (callback: Callback, ms = 0, ...args: unknown[]) => timer(callback, ms, Math.max(1, ms), args) ?? real.setInterval(callback, ms, ...args),
+    setImmediate: (callback: Callback, ...args: unknown[]) => timer(callback, 0, null, args) ?? real.setImmediate(callback, ...args),
+    clearTimeout: clear,
+    clearInterval: clear,
+  };
+  Object.assign(globalThis, replacements);
+  Math.random = () => (scheduler.current === null ? real.random() : scheduler.chance.next());
+  Date.now = () => (scheduler.current === null ? real.now() : scheduler.nowMs + scheduler.current.skewMs);
+  performance.now = () => (scheduler.current === null ? real.performanceNow.call(performance) : scheduler.nowMs - EPOCH_MS);
+  return () => {
+    const { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval } = real;
+    Object.assign(globalThis, { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval });
+    Math.random = real.random;
+    Date.now = real.now;
+    performance.now = real.performanceNow;
+  };
+}

@@ -1,0 +1,267 @@
+import { layPartitions } from '../../actors/runtime/ownership.ts';
+import type { Bus } from '../../bus/bus.ts';
+import { testBundle } from '../../services/actor-host/test-support/commands.ts';
+import { storeBundle } from '../../shared/config/bundle-store.ts';
+import type { Database, NamedStatement, QueryResult } from '../../shared/storage/database.ts';
+import { hostOn, workerOn } from './crew.ts';
+import { Gateway } from './gateway.ts';
+import { ModelBroker } from './model-broker.ts';
+import { type BusOptions, brokerLost, openModelBus } from './model-bus.ts';
+import type { Fence } from './model-commit.ts';
+import { ModelDatabase } from './model-database.ts';
+import { STORE_TOOLS } from './model-statements.ts';
+import { OutsideWorld, TOOLS } from './outside-world.ts';
+import { chanceOf } from './random.ts';
+import { type Process, Scheduler } from './scheduler.ts';
+import { MOST_SKEW_MS, Watch } from './watch.ts';
+
+export interface SimulationOptions {
+  seed: number;
+  fence?: Fence;
+  comparesPlaces?: boolean;
+  /** What a worker is given in place of its bus. */
+  busOfWorker?(bus: Bus): Bus;
+  /** Carries out each statement a second time, elsewhere, and compares. */
+  shadow?: Shadow;
+}
+
+export interface Shadow {
+  compare(statement: string | NamedStatement, parameters: readonly unknown[], nowMs: number, found: () => QueryResult<object>): Promise<QueryResult<object>>;
+}
+
+interface Host {
+  process: Process;
+  /** Null until it has opened. */
+  stop: (() => Promise<void>) | null;
+  isLeaving: boolean;
+}
+
+/** Everything that takes part in one schedule, and what can befall it. */
+export class Simulation {
+  readonly scheduler: Scheduler;
+  readonly model: ModelDatabase;
+  readonly watch: Watch;
+  readonly broker: ModelBroker;
+  readonly world: OutsideWorld;
+  readonly gateway: Gateway;
+  readonly hosts: Host[] = [];
+  readonly workers: Process[] = [];
+  readonly counts = { kills: 0, pauses: 0, noticesLost: 0 };
+  readonly #options: SimulationOptions;
+  #numbers = 0;
+  #lastDead: string | null = null;
+
+  constructor(options: SimulationOptions) {
+    this.#options = options;
+    this.scheduler = new Scheduler(chanceOf(options.seed));
+    this.model = new ModelDatabase(() => this.scheduler.nowMs, options.fence);
+    this.watch = new Watch(this.scheduler, this.model.tables);
+    this.broker = new ModelBroker(this.scheduler, this.watch);
+    this.world = new OutsideWorld(this.scheduler, this.watch);
+    const process = this.scheduler.process('gateway', 'gateway');
+    this.gateway = new Gateway({ scheduler: this.scheduler, process, bus: this.#busOf(process), database: this.#databaseOf(process) });
+  }
+
+  /** What stands before anything happens: the partitions, a configuration, the tools. */
+  async lay(): Promise<void> {
+    const direct = { query: (statement: string | NamedStatement, parameters: readonly unknown[] = []) => this.#carryOut(statement, parameters) } as Database;
+    await layPartitions(direct);
+    await storeBundle(direct, testBundle);
+    await direct.query(STORE_TOOLS, ['h1', JSON.stringify(TOOLS)]);
+  }
+
+  async startHost({ mayRepeatId = false } = {}): Promise<void> {
+    const repeats = mayRepeatId && this.#lastDead !== null && this.scheduler.chance.oneIn(3);
+    const id = repeats && this.#lastDead !== null ? this.#lastDead : this.#next('host');
+    this.#lastDead = null;
+    const skewMs = this.scheduler.chance.below(2 * MOST_SKEW_MS) - MOST_SKEW_MS;
+    const process = this.scheduler.process(id, 'host', skewMs);
+    const host: Host = { process, stop: null, isLeaving: false };
+    this.hosts.push(host);
+    await this.scheduler.step(process, `${id} starts`, () => {
+      hostOn(this.#footing(process)).then(
+        ({ stop }) => {
+          host.stop = stop;
+        },
+        // A start that fails ends the process, as in its main.ts.
+        () => this.bury(host, { evenSent: false }),
+      );
+    });
+  }
+
+  async startWorker(): Promise<void> {
+    const process = this.scheduler.process(this.#next('worker'), 'worker', this.scheduler.chance.below(2 * MOST_SKEW_MS) - MOST_SKEW_MS);
+    this.workers.push(process);
+    await this.scheduler.step(process, `${process.id} starts`, () => workerOn(this.#footing(process)));
+  }
+
+  /** Says that a host shall leave in good order. */
+  async stopHost(host: Host): Promise<void> {
+    const { stop } = host;
+    if (stop === null || host.isLeaving) return;
+    host.isLeaving = true;
+    await this.scheduler.step(host.process, `${host.process.id} leaves`, () => {
+      stop().then(
+        () => this.bury(host, { evenSent: false }),
+        () => {},
+      );
+    });
+  }
+
+  killHost(host: Host): void {
+    this.scheduler.note(`${host.process.id} dies`);
+    this.counts.kills += 1;
+    // Only one whose every statement is over can come again under its name.
+    const evenSent = this.scheduler.chance.oneIn(2);
+    this.bury(host, { evenSent });
+    this.#lastDead = evenSent ? host.process.id : null;
+  }
+
+  bury(host: Host, { evenSent }: { evenSent: boolean }): void {
+    if (host.process.state === 'dead') return;
+    this.hosts.splice(this.hosts.indexOf(host), 1);
+    this.broker.forget(host.process);
+    this.scheduler.kill(host.process, { evenSent });
+  }
+
+  killWorker(process: Process): void {
+    this.scheduler.note(`${process.id} dies`);
+    this.counts.kills += 1;
+    this.workers.splice(this.workers.indexOf(process), 1);
+    this.broker.forget(process);
+    this.scheduler.kill(process, { evenSent: false });
+  }
+
+  pause(process: Process): void {
+    if (process.state !== 'up') return;
+    this.scheduler.note(`${process.id} stands still`);
+    this.counts.pauses += 1;
+    process.state = 'paused';
+  }
+
+  wake(process: Process): void {
+    if (process.state !== 'paused') return;
+    this.scheduler.note(`${process.id} goes on`);
+    process.state = 'up';
+  }
+
+  restartBroker(): void {
+    this.scheduler.note('the broker restarts');
+    this.scheduler.breakOff(brokerLost);
+    this.broker.restart({ forgets: this.scheduler.chance.oneIn(2) });
+  }
+
+  /** The broker's store is the one of a while ago, or gone. */
+  loseStore(): void {
+    const { broker, scheduler, watch } = this;
+    scheduler.breakOff(brokerLost);
+    if (scheduler.chance.oneIn(3)) {
+      scheduler.note('the log is lost');
+      watch.losing(() => false);
+      broker.lose();
+      return;
+    }
+    const toSequence = Math.max(0, broker.last - 1 - scheduler.chance.below(6));
+    scheduler.note('the log is rolled back');
+    watch.losing(({ sequence, messageId }) => sequence <= toSequence && broker.at(sequence)?.messageId === messageId);
+    broker.rollBack(toSequence);
+  }
+
+  /** What keeps this schedule from being over; empty when it is. */
+  outstanding(): string[] {
+    const { tables } = this.model;
+    const found: string[] = [];
+    for (const rows of tables.effects.values()) for (const { id, state } of rows) if (state === 'open') found.push(`effect ${id}`);
+    for (const { id } of tables.outbox) found.push(`outbox ${id}`);
+    for (const rows of tables.deliveries.values()) for (const { id, state } of rows) if (state === 'open') found.push(`delivery ${id}`);
+    for (const { id, state } of tables.runs.values()) if (state !== 'succeeded' && state !== 'failed') found.push(`run ${id} is ${state}`);
+    // Of a delivery that has settled meanwhile, too: its round is opened, and ended at once.
+    for (const { key } of tables.timers.values()) if ((key as string).endsWith('-due')) found.push(`timer ${key}`);
+    for (const { id, snapshot } of tables.sessions.values()) {
+      if (!/^\{"v":\d+,"session":\{"value":"(idle|deleted)"/.test(snapshot as string)) found.push(`session ${id} is busy`);
+    }
+    const alive = new Set(this.hosts.map(({ process }) => process.id));
+    for (const part of tables.parts.values()) {
+      const p = part['p'] as number;
+      if (this.broker.lastOf(p) > (part['cursor'] as number)) found.push(`commands of partition ${p}`);
+      if (!alive.has(part['owner'] as string)) found.push(`partition ${p} has no owner`);
+    }
+    if (this.broker.items.length > 0) found.push('items');
+    // A cursor may stand beyond commands that nobody has read yet.
+    if (found.length === 0) found.push(...this.watch.unapplied());
+    return found;
+  }
+
+  /** Asks every partition who answers for it. */
+  askOwners(): void {
+    this.watch.owners.clear();
+    for (const p of this.model.tables.parts.keys()) {
+      this.broker.say(this.broker.process, `hb.${p}`, JSON.stringify({ v: 1, workerId: 'probe', question: 1, calls: [] }));
+    }
+  }
+
+  /** Who owns a partition by its row answers for it, and nobody else does. */
+  quarrels(): string[] {
+    const found: string[] = [];
+    for (const { p, owner } of this.model.tables.parts.values()) {
+      const answering = this.watch.owners.get(p as number) ?? [];
+      if (answering.join() !== owner) found.push(`partition ${p} is ${owner}’s, and for it answers ${answering.join(' and ') || 'nobody'}`);
+    }
+    return found;
+  }
+
+  #footing(process: Process) {
+    const bus = this.#busOf(process);
+    const clock = { nowMs: () => this.scheduler.nowMs + process.skewMs };
+    const given = process.role === 'worker' ? (this.#options.busOfWorker?.(bus) ?? bus) : bus;
+    return { process, bus: given, database: this.#databaseOf(process), clock, world: this.world };
+  }
+
+  #busOf(process: Process): Bus {
+    const options: BusOptions = { scheduler: this.scheduler, broker: this.broker, process, comparesPlaces: this.#options.comparesPlaces ?? true };
+    return openModelBus(options);
+  }
+
+  #databaseOf(process: Process): Database {
+    const lost = () => Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
+    return {
+      query: <Row extends object>(statement: string | NamedStatement, parameters: readonly unknown[] = []) => {
+        const label = typeof statement === 'string' ? statement.trim().slice(0, 24) : statement.name;
+        return this.scheduler.park<QueryResult<Row>>(process, label, lost, () => this.#watched(statement, parameters));
+      },
+      transaction: async () => {
+        throw new TypeError('nothing here needs a transaction');
+      },
+      close: async () => {},
+    };
+  }
+
+  #watched(statement: string | NamedStatement, parameters: readonly unknown[]): QueryResult<object> | Promise<QueryResult<object>> {
+    const look = this.watch.statement(statement, parameters);
+    const done = (result: QueryResult<object>) => {
+      look.done(result.rows);
+      return result;
+    };
+    const failed = (error: unknown) => {
+      look.failed(error instanceof Error && 'code' in error ? String(error.code) : '');
+      throw error;
+    };
+    try {
+      const found = this.#carryOut(statement, parameters);
+      return found instanceof Promise ? found.then(done, failed) : done(found);
+    } catch (error) {
+      return failed(error);
+    }
+  }
+
+  #carryOut(statement: string | NamedStatement, parameters: readonly unknown[]): QueryResult<object> | Promise<QueryResult<object>> {
+    const carry = () => this.model.carryOut(statement, parameters);
+    const { shadow } = this.#options;
+    return shadow === undefined ? carry() : shadow.compare(statement, parameters, this.scheduler.nowMs, carry);
+  }
+
+  #next(what: string): string {
+    this.#numbers += 1;
+    return `${what}-${this.#numbers}`;
+  }
+}
