@@ -20,12 +20,17 @@ const SLOW_INSTALL_MS = 30_000;
  * Brings a clone to the point where it can run: packages installed, sources built. Does nothing, quickly, when that is so already. Two
  * at once in one clone take turns.
  *
- * @param {{ root?: string, build?: boolean, tests?: boolean, say?: (line: string) => void }} [options]
- *   `build` compiles into dist/; `tests` also installs what only tests use; `say` gets one line per phase that has work to do
+ * @param {{ root?: string, build?: boolean, tests?: boolean, bench?: boolean, say?: (line: string) => void }} [options]
+ *   `build` compiles into dist/; `tests` also installs what only tests use, `bench` what only the bench does; `say` gets one line per phase
+ *   that has work to do
  * @throws {ScriptError | import('./run-child.mjs').Interrupted}
  */
-export async function prepare({ root = CLONE, build = false, tests = false, say = console.log } = {}) {
-  const phases = [installing(root), ...(tests ? [installingTests(root)] : []), ...(build ? [building(root)] : [])];
+export async function prepare({ root = CLONE, build = false, tests = false, bench = false, say = console.log } = {}) {
+  const more = [
+    ...(tests ? [installingMore(root, 'tests', 'Installing the clients that tests use (first run only) …')] : []),
+    ...(bench ? [installingMore(root, 'bench', 'Installing what the bench compares with (first run only) …')] : []),
+  ];
+  const phases = [installing(root), ...more, ...(build ? [building(root)] : [])];
   if (phases.every(isDone)) return;
   refuseReadOnly(root);
   await interruptible((signal) =>
@@ -65,15 +70,10 @@ function installing(root) {
   };
 }
 
-/** @param {string} root @returns {Phase} */
-function installingTests(root) {
-  const tests = join(root, 'tests');
-  return {
-    stamp: () => installStamp(tests),
-    folder: join(tests, 'node_modules'),
-    line: 'Installing the clients that tests use (first run only) …',
-    work: (context) => npmCi(tests, context),
-  };
+/** A package of its own inside the clone. @param {string} root @param {string} name of its folder @param {string} line @returns {Phase} */
+function installingMore(root, name, line) {
+  const folder = join(root, name);
+  return { stamp: () => installStamp(folder), folder: join(folder, 'node_modules'), line, work: (context) => npmCi(folder, context) };
 }
 
 /** @param {string} root @returns {Phase} */

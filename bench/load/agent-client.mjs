@@ -1,0 +1,79 @@
+import { ask, lastingConnection, requestBytes } from '../http/request.mjs';
+import { monotonicMs } from '../monotonic.mjs';
+
+/** @typedef {import('../http/connection.mjs').Address} Address */
+/** @typedef {{ address: Address, key: string }} AgentServer */
+
+/** Sessions that are made at once. */
+const MADE_AT_ONCE = 16;
+const NOTHING_NEW = 504;
+/** A turn that has not ended by then never does: something of the target has died. */
+const TURN_PATIENCE_MS = 60_000;
+
+/**
+ * A customer of an agent server over one connection.
+ *
+ * @param {AgentServer} server
+ */
+export function agentClient({ address, key }) {
+  const lasting = lastingConnection(address);
+  const headers = { authorization: `Bearer ${key}` };
+  /** @param {{ method?: string, path: string, body?: string }} request @param {number[]} expected statuses */
+  const request = async (request, expected) => {
+    const { status, text } = await ask(await lasting.get(), requestBytes({ address, headers, ...request }));
+    if (!expected.includes(status)) throw new Error(`${request.path} answered ${status}: ${text}`);
+    return { status, text };
+  };
+  return {
+    leave: lasting.leave,
+    /** @returns {Promise<string>} its id */
+    createSession: async () => JSON.parse((await request({ path: '/sessions', body: '{}' }, [201])).text).id,
+    /**
+     * Says something and waits until the turn that answers it has ended.
+     *
+     * @param {string} sessionId
+     * @throws when it ends in anything but a reply, or not at all
+     */
+    takeTurn: async (sessionId) => {
+      const path = `/sessions/${sessionId}/events`;
+      const body = JSON.stringify({ kind: 'user_message', text: 'How long is the warranty of my machine?' });
+      const { offset } = JSON.parse((await request({ path, body }, [201])).text);
+      let hasReply = false;
+      const untilMs = monotonicMs() + TURN_PATIENCE_MS;
+      for (let next = offset + 1; ; ) {
+        if (monotonicMs() > untilMs) throw new Error('a turn did not end');
+        const { text } = await request({ method: 'GET', path: `${path}?min_offset=${next}` }, [200]);
+        for (const event of JSON.parse(text)) {
+          hasReply ||= event.kind === 'assistant_message';
+          next = event.offset + 1;
+          if (event.status !== 'ready') continue;
+          if (!hasReply) throw new Error(`a turn ended without a reply: ${text}`);
+          return;
+        }
+      }
+    },
+    /** Waits for news of a session in which nothing happens. @param {string} sessionId @param {number} seconds at most */
+    pollIdle: async (sessionId, seconds) => {
+      const path = `/sessions/${sessionId}/events?min_offset=0&wait_for_data=${seconds}`;
+      await request({ method: 'GET', path }, [NOTHING_NEW]);
+    },
+  };
+}
+
+/** @param {AgentServer} server @param {number} count @returns {Promise<string[]>} their ids */
+export async function createSessions(server, count) {
+  /** @type {string[]} */
+  const ids = [];
+  let wanted = count;
+  await Promise.all(
+    Array.from({ length: MADE_AT_ONCE }, async () => {
+      const client = agentClient(server);
+      for (; wanted > 0; ) {
+        wanted -= 1;
+        ids.push(await client.createSession());
+      }
+      client.leave();
+    }),
+  );
+  return ids;
+}

@@ -1,0 +1,78 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { median } from '../figures.mjs';
+import { readUsage, total } from '../process-usage.mjs';
+import { agentClient, createSessions } from './agent-client.mjs';
+import { Failures } from './failures.mjs';
+
+/**
+ * @typedef {object} PollLoad
+ * @property {import('./agent-client.mjs').AgentServer} server
+ * @property {number} polls each of a session of its own
+ * @property {number} measureMs
+ * @property {readonly import('../process-usage.mjs').Root[]} gateway its process alone
+ * @property {() => Promise<number>} queries that the gateway has sent to its database so far
+ */
+
+/** @typedef {{ polls: number, queries: number, memoryBytes: number, failures: Failures }} PollFigures */
+
+/** The longest that the server lets one wait; who was told that nothing came asks again. */
+const WAIT_SECONDS = 60;
+/** Opened in waves: a listen queue is not endless. */
+const WAVE = 250;
+/** Opening one asks the database once. When nothing was asked for so long, all of them are open and wait. */
+const QUIET_MS = 3_000;
+const QUIET_PATIENCE_MS = 120_000;
+const MEMORY_EVERY_MS = 2_000;
+
+/**
+ * Holds long-polls in which nothing happens and looks what the gateway does meanwhile.
+ *
+ * @param {PollLoad} load
+ * @returns {Promise<PollFigures>}
+ */
+export async function idlePolls({ server, polls, measureMs, gateway, queries }) {
+  const failures = new Failures();
+  const sessions = await createSessions(server, polls);
+  let isOver = false;
+  /** @type {(() => void)[]} */
+  const leaving = [];
+  const open = async (/** @type {string} */ sessionId) => {
+    const client = agentClient(server);
+    leaving.push(client.leave);
+    while (!isOver) {
+      await client.pollIdle(sessionId, WAIT_SECONDS).catch((error) => {
+        if (!isOver) failures.add(error);
+        isOver ||= failures.count > polls; // each of them failed: this is no measurement
+      });
+    }
+  };
+  const readers = [];
+  for (let at = 0; at < sessions.length; at += WAVE) {
+    readers.push(...sessions.slice(at, at + WAVE).map(open));
+    await delay(WAVE / 5); // some 5,000 per second
+  }
+  const before = await whenQuiet(queries);
+  /** @type {number[]} */
+  const memories = [];
+  for (let leftMs = measureMs; leftMs > 0; leftMs -= MEMORY_EVERY_MS) {
+    await delay(Math.min(leftMs, MEMORY_EVERY_MS));
+    memories.push(total(readUsage(gateway)).memoryBytes);
+  }
+  const asked = (await queries()) - before;
+  isOver = true;
+  for (const leave of leaving) leave();
+  await Promise.all(readers);
+  return { polls, queries: asked, memoryBytes: median(memories) ?? 0, failures };
+}
+
+/** @param {() => Promise<number>} queries @returns {Promise<number>} how many there were by then @throws when it does not become quiet */
+async function whenQuiet(queries) {
+  let last = await queries();
+  for (let waitedMs = 0; waitedMs < QUIET_PATIENCE_MS; waitedMs += QUIET_MS) {
+    await delay(QUIET_MS);
+    const now = await queries();
+    if (now === last) return now;
+    last = now;
+  }
+  throw new Error(`the gateway went on asking its database: ${last} queries in all`);
+}

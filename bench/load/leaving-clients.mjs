@@ -1,0 +1,76 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { quantile } from '../figures.mjs';
+import { Connection } from '../http/connection.mjs';
+import { monotonicMs } from '../monotonic.mjs';
+import { Failures } from './failures.mjs';
+import { nextId } from './next-id.mjs';
+import { oneStream } from './one-stream.mjs';
+
+/**
+ * @typedef {object} LeavingLoad
+ * @property {import('../http/connection.mjs').Address} address
+ * @property {(id: number) => Buffer} requestOf
+ * @property {number} tokens that the upstream would send
+ * @property {number} clients
+ * @property {import('../upstream/start-upstream.mjs').Upstream} upstream
+ */
+
+/** @typedef {{ clients: number, seen: number, p50Ms: number | null, p99Ms: number | null, failures: Failures }} LeavingFigures */
+
+/** They begin and leave one after the other, so that each is measured and not the crowd. */
+const APART_MS = 10;
+const TOKENS_READ = 3;
+/** The bar is 50 ms; what the upstream has not noticed by then it never does in time. */
+const NOTICE_PATIENCE_MS = 5_000;
+const LOOK_AGAIN_MS = 50;
+
+/**
+ * Opens streams and leaves each of them in its middle, by closing the connection. An upstream that is told stops costing money.
+ *
+ * @param {LeavingLoad} load
+ * @returns {Promise<LeavingFigures>} how many of them the upstream saw leave, and how long after they did
+ */
+export async function leavingClients({ address, requestOf, tokens, clients, upstream }) {
+  const failures = new Failures();
+  /** By the stream's id. @type {Map<number, number>} */
+  const leftAtMs = new Map();
+  await upstream.counts(); // what was before is not of these
+  await Promise.all(
+    Array.from({ length: clients }, async (_, place) => {
+      await delay(place * APART_MS);
+      const id = nextId();
+      try {
+        await readAndLeave(await Connection.open(address), { id, request: requestOf(id), tokens, onLeave: (atMs) => void leftAtMs.set(id, atMs) });
+      } catch (error) {
+        failures.add(error);
+      }
+    }),
+  );
+  /** @type {Map<number, number>} */
+  const noticedAtMs = new Map();
+  for (const untilMs = monotonicMs() + NOTICE_PATIENCE_MS; noticedAtMs.size < leftAtMs.size && monotonicMs() < untilMs; ) {
+    await delay(LOOK_AGAIN_MS);
+    for (const { id, atMs } of (await upstream.counts()).aborts) if (leftAtMs.has(id)) noticedAtMs.set(id, atMs);
+  }
+  const tookMs = [...noticedAtMs].map(([id, atMs]) => atMs - (leftAtMs.get(id) ?? atMs));
+  return { clients, seen: noticedAtMs.size, p50Ms: quantile(tookMs, 0.5), p99Ms: quantile(tookMs, 0.99), failures };
+}
+
+/**
+ * @param {Connection} connection
+ * @param {{ id: number, request: Buffer, tokens: number, onLeave: (atMs: number) => void }} what
+ * @throws when the stream ends before the client leaves
+ */
+async function readAndLeave(connection, { id, request, tokens, onLeave }) {
+  let read = 0;
+  let hasLeft = false;
+  const onTokens = (/** @type {number} */ count) => {
+    read += count;
+    if (read < TOKENS_READ || hasLeft) return;
+    hasLeft = true;
+    onLeave(monotonicMs());
+    connection.leave();
+  };
+  const { failure } = await oneStream(connection, { request, id, tokens, onTokens });
+  if (!hasLeft) throw new Error(failure ?? 'the stream ended before its client left');
+}

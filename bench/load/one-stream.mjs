@@ -1,0 +1,48 @@
+import { monotonicMs } from '../monotonic.mjs';
+import { TokenCheck } from './token-check.mjs';
+
+/** @typedef {import('../http/connection.mjs').Connection} Connection */
+
+/**
+ * @typedef {object} Stream
+ * @property {number} begunMs
+ * @property {number | null} firstTokenMs from the request to the first token; null: there was none
+ * @property {import('./token-check.mjs').TokenCounts} counts
+ * @property {string | null} failure why it was no whole stream: another status than 200, no `[DONE]`, a connection that broke
+ */
+
+/**
+ * Asks for one stream and reads it to its end.
+ *
+ * @param {Connection} connection
+ * @param {{ request: Buffer, id: number, tokens: number, onTokens: (count: number) => void }} what `onTokens` with each piece that brings some
+ * @returns {Promise<Stream>}
+ */
+export function oneStream(connection, { request, id, tokens, onTokens }) {
+  return new Promise((resolve) => {
+    const check = new TokenCheck({ id, tokens });
+    const begunMs = monotonicMs();
+    /** @type {number | null} */
+    let firstTokenMs = null;
+    let status = 0;
+    let refusal = '';
+    connection.send(request, {
+      onStatus: (value) => {
+        status = value;
+      },
+      onBody: (bytes) => {
+        const text = bytes.toString('latin1');
+        if (status !== 200) refusal += text;
+        const found = check.push(text);
+        if (found === 0) return;
+        firstTokenMs ??= monotonicMs() - begunMs;
+        onTokens(found);
+      },
+      onEnd: (error) => {
+        const unfinished = check.isDone ? null : 'the stream ended without [DONE]';
+        const failure = error?.message ?? (status === 200 ? unfinished : `answered ${status}: ${refusal}`);
+        resolve({ begunMs, firstTokenMs, counts: check.counts(), failure });
+      },
+    });
+  });
+}

@@ -1,0 +1,29 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { monotonicMs } from '../monotonic.mjs';
+import { readUsage, total } from '../process-usage.mjs';
+
+/** @typedef {import('../process-usage.mjs').Root} Root */
+/** @typedef {Record<string, number>} CpuByProcess seconds */
+/** @typedef {{ onBegin?: () => void | Promise<void>, onEnd?: () => void | Promise<void> }} Hooks what else begins and ends with the window: a profiler, for one */
+/** @typedef {{ seconds: number, cpuSeconds: number, cpuByProcess: CpuByProcess, fromMs: number, toMs: number }} Window */
+
+/**
+ * Waits for the load to be warm, then measures what the target's processes use for some time.
+ *
+ * @param {readonly Root[]} roots
+ * @param {{ warmMs: number, measureMs: number }} times
+ * @param {Hooks} [hooks]
+ * @returns {Promise<Window>}
+ */
+export async function usageWindow(roots, { warmMs, measureMs }, { onBegin, onEnd } = {}) {
+  await delay(warmMs);
+  await onBegin?.();
+  const fromMs = monotonicMs();
+  const before = readUsage(roots, { memory: false });
+  await delay(measureMs);
+  const after = readUsage(roots, { memory: false });
+  const toMs = monotonicMs();
+  await onEnd?.();
+  const cpuByProcess = Object.fromEntries(after.map(({ name, cpuSeconds }, place) => [name, cpuSeconds - (before[place]?.cpuSeconds ?? 0)]));
+  return { seconds: (toMs - fromMs) / 1_000, cpuSeconds: total(after).cpuSeconds - total(before).cpuSeconds, cpuByProcess, fromMs, toMs };
+}

@@ -1,0 +1,126 @@
+import { completionsOf } from './completions.mjs';
+import { addressOf, requestBytes } from './http/request.mjs';
+import { idlePolls } from './load/idle-polls.mjs';
+import { leavingClients } from './load/leaving-clients.mjs';
+import { openStreams } from './load/open-streams.mjs';
+import { turns } from './load/turns.mjs';
+import { wholeRequests } from './load/whole-requests.mjs';
+import { wholeShape } from './settings.mjs';
+
+/** @typedef {import('./targets/start-target.mjs').Target} Target */
+/** @typedef {import('./load/failures.mjs').Failures} Failures */
+
+/**
+ * @typedef {object} Setting of one load on one target
+ * @property {Target} target
+ * @property {import('./upstream/start-upstream.mjs').Upstream} upstream
+ * @property {import('./settings.mjs').Settings} settings
+ * @property {import('./load/usage-window.mjs').Hooks} [hooks]
+ */
+
+/** @typedef {{ figures: Record<string, number | null>, cpuByProcess: Record<string, number>, count: number, failures: Failures }} Result `cpuByProcess`: seconds per 1,000 of what `count` counts */
+/** @typedef {(setting: Setting) => Promise<Result>} Load */
+
+const MIB = 1_024 * 1_024;
+
+/** Everything that is done to targets, by name. @type {Record<string, Load>} */
+export const loads = {
+  whole64: (setting) => whole(setting, { inFlight: 64, times: setting.settings.whole }),
+  whole1: (setting) => whole(setting, { inFlight: 1, times: setting.settings.single }),
+  tokens: (setting) => streamed(setting, setting.settings.tokens),
+  streams: (setting) => streamed(setting, { ...setting.settings.streams, memory: true }),
+  leaving,
+  turns16: (setting) => durableTurns(setting, { inFlight: 16, ...setting.settings.turns }),
+  turn1: (setting) => durableTurns(setting, { inFlight: 1, sessions: 50, ...setting.settings.single }),
+  polls,
+};
+
+/**
+ * Requests that are answered whole.
+ *
+ * @param {Setting} setting
+ * @param {{ inFlight: number, times: import('./settings.mjs').Times, shape?: import('./shape.mjs').Shape, promptBytes?: number }} how
+ */
+export async function whole({ target, upstream, hooks = {} }, { inFlight, times, shape = wholeShape, promptBytes = 0 }) {
+  const { address, requestOf } = completionsOf(target, upstream.url, shape);
+  const isRight = (/** @type {string} */ text) => text.includes('0.0 ');
+  const request = requestOf({ stream: false, promptBytes });
+  return ofLoop(await wholeRequests({ address, request, isRight, inFlight, times, roots: target.facts.roots, hooks }));
+}
+
+/**
+ * @param {Setting} setting
+ * @param {{ inFlight: number, sessions: number } & import('./settings.mjs').Times} how
+ */
+export async function durableTurns({ target, hooks = {} }, { inFlight, sessions, warmMs, measureMs }) {
+  const loop = { inFlight, times: { warmMs, measureMs }, roots: target.facts.roots, hooks };
+  const { agentUrl, turnUrl, keys } = target.facts;
+  if (turnUrl === undefined) return ofLoop(await turns({ ...loop, sessions, server: { address: addressOf(agentUrl ?? ''), key: keys?.agentKey ?? '' } }));
+  const address = addressOf(turnUrl);
+  const request = requestBytes({ address, path: new URL(turnUrl).pathname, body: JSON.stringify({ text: 'How long is the warranty of my machine?' }) });
+  return ofLoop(await wholeRequests({ ...loop, address, request, isRight: (text) => text.includes('0.0 ') }));
+}
+
+/** @param {Setting} setting @param {import('./settings.mjs').Times & { shape: import('./shape.mjs').Shape, streams: number, memory?: boolean }} how @returns {Promise<Result>} */
+async function streamed({ target, upstream, hooks = {} }, { shape, streams, warmMs, measureMs, memory = false }) {
+  const { address, requestOf } = completionsOf(target, upstream.url, shape);
+  const { integrity, failures, cpuByProcess, ...measured } = await openStreams({
+    address,
+    requestOf: (id) => requestOf({ stream: true, id }),
+    shape,
+    streams,
+    times: { warmMs, measureMs },
+    roots: target.facts.roots,
+    memory,
+    hooks,
+  });
+  const { count, expected, delivered, lost, doubled, reordered, foreign } = integrity;
+  return {
+    figures: {
+      firstTokenP50Ms: measured.firstTokenP50Ms,
+      firstTokenP99Ms: measured.firstTokenP99Ms,
+      cpuPerThousand: measured.cpuPerThousand,
+      tokensPerSecond: measured.tokensPerSecond,
+      ...(memory ? { memoryPerThousandMb: measured.memoryPerThousand === null ? null : measured.memoryPerThousand / MIB } : {}),
+      streams: count,
+      deliveredPercent: (delivered / expected) * 100,
+      lost,
+      doubled,
+      reordered,
+      foreign,
+    },
+    cpuByProcess,
+    count: measured.tokensWithin,
+    failures,
+  };
+}
+
+/** @param {Setting} setting @returns {Promise<Result>} */
+async function leaving({ target, upstream, settings: { leaving: settings } }) {
+  const { address, requestOf } = completionsOf(target, upstream.url, settings.shape);
+  const { clients, seen, p50Ms, p99Ms, failures } = await leavingClients({
+    address,
+    requestOf: (id) => requestOf({ stream: true, id }),
+    tokens: settings.shape.tokens,
+    clients: settings.clients,
+    upstream,
+  });
+  return { figures: { seenPercent: (seen / clients) * 100, p50Ms, p99Ms }, cpuByProcess: {}, count: clients, failures };
+}
+
+/** @param {Setting} setting @returns {Promise<Result>} */
+async function polls({ target, settings: { polls: settings } }) {
+  const { agentUrl = '', keys, roots } = target.facts;
+  const { queries, memoryBytes, failures } = await idlePolls({
+    ...settings,
+    server: { address: addressOf(agentUrl), key: keys?.agentKey ?? '' },
+    gateway: roots.filter(({ name }) => name === 'agent-gateway'),
+    queries: async () => Number(await target.call('queries')),
+  });
+  return { figures: { queries, memoryMb: memoryBytes / MIB }, cpuByProcess: {}, count: settings.polls, failures };
+}
+
+/** @param {import('./load/closed-loop.mjs').LoopFigures} figures @returns {Result} */
+function ofLoop({ count, perSecond, cpuPerThousand, p50Ms, p99Ms, cpuByProcess, failures }) {
+  return { figures: { cpuPerThousand, perSecond, p50Ms, p99Ms }, cpuByProcess, count, failures };
+}

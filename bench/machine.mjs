@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs';
+import { cpus, release, totalmem } from 'node:os';
+
+const GIB = 1_024 ** 3;
+
+/** What the figures were measured on, in one line each. @returns {string[]} */
+export function describeMachine() {
+  const all = cpus();
+  return [
+    `- machine: ${all.length} × ${all[0]?.model ?? 'unknown CPU'}, ${(totalmem() / GIB).toFixed(1)} GiB, Linux ${release()}`,
+    `- Node ${process.version}, ${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC`,
+    `- load average at the start: ${readFileSync('/proc/loadavg', 'utf8').split(' ').slice(0, 3).join(' ')}`,
+  ];
+}
+
+/** The cores that this process may use. @param {string} [status] what the kernel says of it */
+export function allowedCores(status = readFileSync('/proc/self/status', 'utf8')) {
+  const [, list = ''] = /^Cpus_allowed_list:\s+(\S+)$/m.exec(status) ?? [];
+  return list.split(',').flatMap((range) => {
+    const [from = 0, to = from] = range.split('-').map(Number);
+    return Array.from({ length: to - from + 1 }, (_, place) => from + place);
+  });
+}

@@ -1,0 +1,93 @@
+import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describeMachine } from './machine.mjs';
+import { measureMore } from './more.mjs';
+import { optionsFrom, usage } from './options.mjs';
+import { profileRun } from './profile/profile-run.mjs';
+import { allFiguresOf, cpuByProcessOf, failuresOf, tableOf } from './report.mjs';
+import { measureRounds } from './rounds.mjs';
+import { rows } from './rows.mjs';
+import { fullSettings, quickSettings } from './settings.mjs';
+import { stopTargets } from './targets/start-target.mjs';
+import { startUpstream } from './upstream/start-upstream.mjs';
+
+/** @typedef {import('./options.mjs').Options} Options */
+/** @typedef {import('./rounds.mjs').Need} Need */
+
+const RESULTS = fileURLToPath(new URL('RESULTS.md', import.meta.url));
+/** A Ctrl-C under npm arrives twice; whoever asks again later than this does not want to wait. */
+const REPEAT_MS = 1_000;
+
+const options = optionsFrom(process.argv.slice(2));
+if (options === 'help' || options instanceof Error) {
+  console.error(options instanceof Error ? `${options.message}\n\n${usage}` : usage);
+  process.exit(options instanceof Error ? 2 : 0);
+}
+endOnSignals();
+try {
+  await bench(options);
+} catch (error) {
+  console.error(error);
+  process.exitCode = 1;
+} finally {
+  await stopTargets();
+}
+process.exit(); // the upstream ends with its channel, and nothing else is waited for
+
+/** @param {Options} options */
+async function bench({ quick, rows: names, rounds, more, profile, write }) {
+  const chosen = quick ? quickSettings : fullSettings;
+  const settings = { ...chosen, rounds: rounds ?? chosen.rounds };
+  const machine = describeMachine();
+  const upstream = await startUpstream();
+  const core = Number(process.env.BENCH_TARGET_CORE);
+  const say = (/** @type {string} */ line) => console.error(line);
+  const measured = await measureRounds({ upstream, settings, core, say }, needsOf(names, more));
+  const sections = [
+    ['What was measured', [...machine, `- ${describeRun(settings, quick)}`].join('\n')],
+    ...(names.length > 0 ? [['The table', tableOf(measured, names)]] : []),
+    ...(failuresOf(measured) === '' ? [] : [['What failed', failuresOf(measured)]]),
+    ...(cpuByProcessOf(measured) === '' ? [] : [['CPU by process', cpuByProcessOf(measured)]]),
+    ...(names.length > 0 ? [['All figures', allFiguresOf(measured)]] : []),
+    ...(profile ? [['Where the CPU goes', await profileRun({ upstream, settings, core, say })]] : []),
+    ...(more ? [['More, without a bar', await measureMore({ upstream, settings, core, say })]] : []),
+  ];
+  const text = sections.map(([title, body]) => `## ${title}\n\n${body}`).join('\n\n');
+  console.log(text);
+  if (write) writeFileSync(RESULTS, `# Results\n\nWritten by \`npm run bench -- --write\`; [README.md](README.md) says what the rows mean.\n\n${text}\n`);
+}
+
+/** With `more` the embedded Switchyard is measured too, and all that the baselines can be asked for. @param {string[]} names @param {boolean} more @returns {Need[]} */
+function needsOf(names, more) {
+  const needs = rows.filter(({ name }) => names.includes(name)).flatMap((row) => row.needs);
+  if (!more) return needs;
+  const all = ['direct', 'raw-proxy', 'portkey', 'standalone'];
+  return [...needs, ...needs.flatMap(({ load }) => all.map((target) => ({ target, load })))];
+}
+
+/** @param {import('./settings.mjs').Settings} settings @param {boolean} quick */
+function describeRun({ rounds, whole, tokens, streams, turns, polls }, quick) {
+  const facts = [
+    `${rounds} ${rounds === 1 ? 'round' : 'rounds'}`,
+    `${whole.measureMs / 1_000} s of whole requests`,
+    `${tokens.measureMs / 1_000} s of ${tokens.streams} streams of ${tokens.shape.tokens} tokens`,
+    `${streams.measureMs / 1_000} s of ${streams.streams} streams of ${streams.shape.tokens}`,
+    `${turns.measureMs / 1_000} s of turns`,
+    `${polls.polls} long-polls`,
+  ];
+  return `${quick ? '**a quick run: it shows that everything works, its figures are not to be believed**; ' : ''}${facts.join(', ')}`;
+}
+
+/** Ends what was started, and then this. */
+function endOnSignals() {
+  let firstAtMs = 0;
+  for (const [name, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 })) {
+    process.on(name, () => {
+      if (firstAtMs === 0) {
+        firstAtMs = performance.now();
+        console.error(`\n${name}: ending what was started …`);
+        void stopTargets().finally(() => process.exit(code));
+      } else if (performance.now() - firstAtMs >= REPEAT_MS) process.exit(code);
+    });
+  }
+}

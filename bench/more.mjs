@@ -1,0 +1,132 @@
+import { durableTurns, whole } from './loads.mjs';
+import { alignedTable } from './report.mjs';
+import { open } from './rounds.mjs';
+import { longShape } from './settings.mjs';
+
+/** @typedef {import('./rounds.mjs').Bench} Bench */
+/** @typedef {import('./targets/start-target.mjs').Target} Target */
+/** @typedef {import('./loads.mjs').Result} Result */
+
+const KB = 1_000;
+const PROMPTS = [100 * KB, 1_000 * KB];
+/** Large prompts fill the generator's core first if there are more. */
+const PROMPTS_IN_FLIGHT = 8;
+/** The histogram that a host tells of how many commands it takes into one commit. */
+const BATCHES = 'switchyard_commit_batch_commands';
+
+/**
+ * What has no bar: large prompts and long answers, two of each process on all cores, and how many commands share a commit.
+ *
+ * @param {Bench} bench
+ * @returns {Promise<string>} Markdown
+ */
+export async function measureMore(bench) {
+  const sections = [
+    ['Large prompts and long answers', await promptTable(bench)],
+    ['One and two processes, on all cores', await scaleTable(bench)],
+    ['Commands in one commit', await batchTable(bench)],
+  ];
+  return sections.map(([title, table]) => `### ${title}\n\n${table}`).join('\n\n');
+}
+
+/** @param {Bench} bench */
+async function promptTable(bench) {
+  const { upstream, settings, core, say } = bench;
+  const times = settings.whole;
+  /** @type {string[][]} */
+  const lines = [];
+  for (const name of ['raw-proxy', 'portkey', 'switchyard']) {
+    await using(bench, name, { core }, async (target) => {
+      const setting = { target, upstream, settings };
+      for (const promptBytes of PROMPTS) {
+        const result = await whole(setting, { inFlight: PROMPTS_IN_FLIGHT, times, promptBytes });
+        lines.push([name, `prompt of ${promptBytes / KB} KB`, ...cellsOf(result)]);
+      }
+      const long = await whole(setting, { inFlight: 64, times, shape: longShape });
+      lines.push([name, `answer of ${longShape.tokens} tokens`, ...cellsOf(long)]);
+      say(`more: ${name}, large prompts and long answers`);
+    });
+  }
+  return alignedTable(['target', 'request', 'CPU s per 1,000', 'per second', 'p50 ms', 'failed'], lines);
+}
+
+/** @param {Bench} bench */
+async function scaleTable(bench) {
+  const { upstream, settings, say } = bench;
+  /** @type {string[][]} */
+  const lines = [];
+  for (const count of [1, 2]) {
+    const counts = { 'router-worker': count, 'actor-host': count };
+    await using(bench, 'switchyard', { core: null, options: { counts } }, async (target) => {
+      const setting = { target, upstream, settings };
+      lines.push([`${count} router worker`, 'requests at 64 in flight', ...cellsOf(await whole(setting, { inFlight: 64, times: settings.whole }))]);
+      lines.push([`${count} actor host`, 'turns at 64 in flight', ...cellsOf(await durableTurns(setting, { inFlight: 64, ...settings.turns }))]);
+      say(`more: ${count} of each`);
+    });
+  }
+  return alignedTable(['processes', 'load', 'CPU s per 1,000', 'per second', 'p50 ms', 'failed'], lines);
+}
+
+/** @param {Bench} bench */
+async function batchTable(bench) {
+  const { upstream, settings, core, say } = bench;
+  /** @type {string[][]} */
+  const lines = [];
+  await using(bench, 'switchyard', { core }, async (target) => {
+    for (const inFlight of [1, 16, 128]) {
+      let before = await batches(target);
+      let after = before;
+      const onBegin = async () => {
+        before = await batches(target);
+      };
+      const onEnd = async () => {
+        after = await batches(target);
+      };
+      const { count } = await durableTurns({ target, upstream, settings, hooks: { onBegin, onEnd } }, { inFlight, ...settings.turns });
+      const commits = after.count - before.count;
+      const commands = after.sum - before.sum;
+      lines.push([String(inFlight), String(count), String(commits), (commands / commits).toFixed(2), (commits / count).toFixed(2)]);
+    }
+    say('more: commands in one commit');
+  });
+  return alignedTable(['turns in flight', 'turns', 'commits', 'commands per commit', 'commits per turn'], lines);
+}
+
+/**
+ * @param {Bench} bench
+ * @param {string} name
+ * @param {{ core: number | null, options?: object }} how
+ * @param {(target: Target) => Promise<void>} act
+ */
+async function using({ upstream, settings }, name, how, act) {
+  const target = await open(name, { upstream, settings, ...how });
+  try {
+    await act(target);
+  } finally {
+    await target.stop();
+  }
+}
+
+/** What the hosts have told so far, together. @param {Target} target */
+async function batches({ facts: { management = [] } }) {
+  const told = { sum: 0, count: 0 };
+  for (const { role, managementUrl } of management) {
+    if (role !== 'actor-host') continue;
+    const text = await (await fetch(`${managementUrl}/metrics`)).text();
+    told.sum += metric(text, `${BATCHES}_sum`);
+    told.count += metric(text, `${BATCHES}_count`);
+  }
+  return told;
+}
+
+/** @param {string} text in the format of Prometheus @param {string} name @throws when it is not there */
+function metric(text, name) {
+  const [, value] = new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(text) ?? [];
+  if (value === undefined) throw new Error(`there is no metric ${name}`);
+  return Number(value);
+}
+
+/** @param {Result} result */
+function cellsOf({ figures: { cpuPerThousand, perSecond, p50Ms }, failures }) {
+  return [...[cpuPerThousand, perSecond, p50Ms].map((value) => (value == null ? '' : String(Number(value.toPrecision(3))))), String(failures.count)];
+}

@@ -1,0 +1,103 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { loads } from '../loads.mjs';
+import { alignedTable } from '../report.mjs';
+import { open } from '../rounds.mjs';
+import { summarise } from './summarise.mjs';
+
+/** @typedef {import('../rounds.mjs').Bench} Bench */
+
+const FUNCTIONS_TOLD = 15;
+/** Node's processes among those of a cluster: the others are profiled by nobody. */
+const NODE_PROCESSES = ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker'];
+/** A process that has hardly worked has nothing to tell; the CPU that the kernel counts for it is the profiler's. */
+const LEAST_BUSY_PART = 0.02;
+/** It reads every function that there is before it begins; that is no part of the load. */
+const PROFILER_START_MS = 1_500;
+const WRITTEN_PATIENCE_MS = 30_000;
+const LOOK_AGAIN_MS = 100;
+
+/**
+ * Where one request, one token and one turn spend their CPU, by process and function. Profiling itself costs: these figures are for their
+ * proportions, not for the table.
+ *
+ * @param {Bench} bench
+ * @returns {Promise<string>} Markdown
+ */
+export async function profileRun({ upstream, settings, core, say }) {
+  const folder = mkdtempSync(join(tmpdir(), 'switchyard-bench-profile-'));
+  const target = await open('switchyard', { upstream, settings, core, options: { profileFolder: folder } });
+  try {
+    /** @type {string[]} */
+    const sections = [];
+    for (const [load, unit] of Object.entries({ whole64: 'request', tokens: 'token', turns16: 'turn' })) {
+      say(`profile of one ${unit} …`);
+      const onEnd = async () => void (await target.call('profile'));
+      const onBegin = async () => {
+        await target.call('profile');
+        await delay(PROFILER_START_MS);
+      };
+      const { cpuByProcess } = (await loads[load]?.({ target, upstream, settings, hooks: { onBegin, onEnd } })) ?? empty;
+      sections.push(`### One ${unit}\n`, processTable(cpuByProcess, unit), ...(await functionTables(folder, { cpuByProcess, unit })));
+    }
+    return sections.join('\n');
+  } finally {
+    await target.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** @type {{ cpuByProcess: Record<string, number> }} */
+const empty = { cpuByProcess: {} };
+
+/** @param {Record<string, number>} cpuByProcess seconds per 1,000 @param {string} unit */
+function processTable(cpuByProcess, unit) {
+  const lines = Object.entries(cpuByProcess).sort(([, one], [, other]) => other - one);
+  return `${alignedTable(
+    ['process', `µs of CPU per ${unit}`],
+    lines.map(([name, seconds]) => [name, micros(seconds * 1_000)]),
+  )}\n`;
+}
+
+/**
+ * The profiler tells what part of a process' time each function had, and the kernel how much that was: by the profiler's own clock it is too
+ * much, since it goes on while another process has the core.
+ *
+ * @param {string} folder
+ * @param {{ cpuByProcess: Record<string, number>, unit: string }} of
+ */
+async function functionTables(folder, { cpuByProcess, unit }) {
+  const files = await writtenProfiles(folder);
+  const profiles = files.map((file) => {
+    const process = file.replace(/-\d+\.cpuprofile$/, '');
+    return { process, usOfCpu: (cpuByProcess[process] ?? 0) * 1_000, ...summarise(JSON.parse(readFileSync(join(folder, file), 'utf8'))) };
+  });
+  for (const file of files) rmSync(join(folder, file));
+  const all = profiles.reduce((sum, { busyUs }) => sum + busyUs, 0);
+  return profiles
+    .filter(({ busyUs }) => busyUs > all * LEAST_BUSY_PART)
+    .sort((one, other) => other.usOfCpu - one.usOfCpu)
+    .map(({ process, usOfCpu, busyUs, functions }) => {
+      const lines = functions.slice(0, FUNCTIONS_TOLD).map(({ name, place, selfUs }) => {
+        const part = selfUs / busyUs;
+        return [name, place, micros(part * usOfCpu), `${(part * 100).toFixed(1)} %`];
+      });
+      return `#### ${process}\n\n${alignedTable(['function', 'where', `µs per ${unit}`, 'of the process'], lines)}\n`;
+    });
+}
+
+/** Waits until every process has written its profile down. @param {string} folder @returns {Promise<string[]>} their names */
+async function writtenProfiles(folder) {
+  for (const untilMs = Date.now() + WRITTEN_PATIENCE_MS; Date.now() < untilMs; await delay(LOOK_AGAIN_MS)) {
+    const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.cpuprofile')) : [];
+    if (NODE_PROCESSES.every((role) => names.some((name) => name.startsWith(role)))) return names;
+  }
+  throw new Error('the profiles were not written in time');
+}
+
+/** @param {number} value */
+function micros(value) {
+  return value >= 100 ? value.toFixed(0) : value.toFixed(2);
+}

@@ -1,0 +1,106 @@
+import { judge, worst } from './judge.mjs';
+import { Figures, rows } from './rows.mjs';
+
+/** @typedef {import('./rounds.mjs').Measured} Measured */
+/** @typedef {import('./rows.mjs').Row} Row */
+/** @typedef {import('./rows.mjs').Comparison} Comparison */
+
+const words = { aim: 'meets the aim', bar: 'meets the bar', miss: 'MISSES', unknown: 'not measured' };
+
+/**
+ * The table of the rows that were asked for, and in one line how many of them hold.
+ *
+ * @param {readonly Measured[]} measured
+ * @param {readonly string[]} names of rows
+ * @returns {string} Markdown
+ */
+export function tableOf(measured, names) {
+  const figures = new Figures(measured);
+  const asked = rows.filter(({ name }) => names.includes(name)).map((row) => judgeRow(row, figures));
+  const lines = asked.flatMap(({ row, judged }) => judged.map((one, place) => [place === 0 ? row.title : '', ...cellsOf(one)]));
+  const table = alignedTable(['figure', 'of it', 'Switchyard', 'against', 'theirs', 'ratio', 'bar', 'aim', 'verdict'], lines);
+  const holding = asked.filter(({ verdict }) => verdict === 'aim' || verdict === 'bar').length;
+  const far = asked.flatMap(({ judged }) => judged).filter(({ verdict, missedBy }) => verdict === 'miss' && (missedBy === null || missedBy > 1.5)).length;
+  return `${table}\n\n${holding} of ${asked.length} rows meet their bar; ${far} figures miss theirs by more than 1.5×.`;
+}
+
+/**
+ * Every figure that was measured, as the median of its rounds with the least and the most.
+ *
+ * @param {readonly Measured[]} measured
+ * @returns {string} Markdown
+ */
+export function allFiguresOf(measured) {
+  /** @type {Map<string, { cells: string[], values: number[] }>} */
+  const found = new Map();
+  for (const { target, load, figures } of measured) {
+    for (const [name, value] of Object.entries(figures)) {
+      if (value === null || !Number.isFinite(value)) continue;
+      const key = `${load} ${name} ${target}`;
+      const row = found.get(key) ?? { cells: [load, name, target], values: [] };
+      row.values.push(value);
+      found.set(key, row);
+    }
+  }
+  const medians = new Figures(measured);
+  const lines = [...found.values()].map(({ cells, values }) => {
+    const [load = '', name = '', target = ''] = cells;
+    return [...cells, short(medians.median(target, load, name)), short(Math.min(...values)), short(Math.max(...values))];
+  });
+  lines.sort((one, other) => one.slice(0, 2).join().localeCompare(other.slice(0, 2).join()));
+  return alignedTable(['load', 'figure', 'target', 'median', 'least', 'most'], lines);
+}
+
+/**
+ * Where the CPU of Switchyard went, by process.
+ *
+ * @param {readonly Measured[]} measured
+ * @returns {string} Markdown; empty: nothing was measured that takes any
+ */
+export function cpuByProcessOf(measured) {
+  const per = { whole64: '1,000 requests', tokens: '1,000 tokens', turns16: '1,000 turns' };
+  const lines = Object.entries(per).flatMap(([load, unit]) => {
+    const rounds = measured.filter((one) => one.target === 'switchyard' && one.load === load);
+    const names = Object.keys(rounds[0]?.cpuByProcess ?? {});
+    const figures = new Figures(rounds.map((one) => ({ ...one, figures: one.cpuByProcess })));
+    return names.map((name, place) => [place === 0 ? `s per ${unit}` : '', name, short(figures.median('switchyard', load, name))]);
+  });
+  return lines.length === 0 ? '' : alignedTable(['CPU', 'process', 'median'], lines);
+}
+
+/** What went wrong, and is no figure. @param {readonly Measured[]} measured @returns {string} empty: nothing did */
+export function failuresOf(measured) {
+  return measured
+    .filter(({ failures }) => failures.count > 0)
+    .map(({ round, target, load, failures }) => `- round ${round}, ${target}, ${load}: ${failures.count} failed: ${failures.told.join(' / ')}`)
+    .join('\n');
+}
+
+/** @param {Row} row @param {Figures} figures */
+function judgeRow(row, figures) {
+  const judged = row.compare(figures).map((comparison) => ({ ...comparison, ...judge(comparison) }));
+  return { row, judged, verdict: worst(judged.map(({ verdict }) => verdict)) };
+}
+
+/** @param {Comparison & import('./judge.mjs').Judged} judged */
+function cellsOf({ what, unit, value, against, baseline, ratio, bar, aim, sense, verdict, missedBy }) {
+  const sign = sense === 'at most' ? '≤' : '≥';
+  const limit = (/** @type {number | null} */ at) =>
+    at === null || !Number.isFinite(at) ? '' : `${sign} ${at}${against === null ? ` ${unit}`.trimEnd() : '×'}`;
+  const told = verdict === 'miss' && missedBy !== null ? `${words.miss} by ${short(missedBy)}×` : words[verdict];
+  const withUnit = (/** @type {number | null} */ at) => (at === null ? '' : `${short(at)} ${unit}`.trimEnd());
+  return [what, withUnit(value), against ?? '', withUnit(baseline), ratio === null ? '' : `${short(ratio)}×`, limit(bar), limit(aim), told];
+}
+
+/** @param {number | null} value */
+function short(value) {
+  if (value === null) return '';
+  return Math.abs(value) >= 1_000 ? String(Math.round(value)) : String(Number(value.toPrecision(3)));
+}
+
+/** @param {readonly string[]} head @param {readonly string[][]} lines */
+export function alignedTable(head, lines) {
+  const widths = head.map((title, place) => Math.max(title.length, ...lines.map((line) => line[place]?.length ?? 0)));
+  const print = (/** @type {readonly string[]} */ cells) => `| ${cells.map((cell, place) => cell.padEnd(widths[place] ?? 0)).join(' | ')} |`;
+  return [print(head), print(widths.map((width) => '-'.repeat(width))), ...lines.map(print)].join('\n');
+}

@@ -1,0 +1,101 @@
+import { loads } from './loads.mjs';
+import { shapesOf, turnShape } from './settings.mjs';
+import { startTarget } from './targets/start-target.mjs';
+
+/** @typedef {import('./loads.mjs').Result} Result */
+/** @typedef {import('./targets/start-target.mjs').Target} Target */
+/** @typedef {{ round: number, target: string, load: string } & Result} Measured */
+/** @typedef {{ target: string, load: string }} Need */
+
+/**
+ * @typedef {object} Stage a target and what is done to it, in this order, while it runs: it runs alone
+ * @property {string} target
+ * @property {string[]} loads
+ * @property {object} [options]
+ */
+
+/**
+ * One round. Open streams come first: what a process has once taken of memory it keeps, and the growth is what counts.
+ *
+ * @type {readonly Stage[]}
+ */
+const stages = [
+  { target: 'direct', loads: ['streams', 'leaving', 'tokens', 'whole1', 'whole64'] },
+  { target: 'raw-proxy', loads: ['streams', 'leaving', 'tokens', 'whole1', 'whole64'] },
+  { target: 'portkey', loads: ['streams', 'leaving', 'tokens', 'whole1', 'whole64'] },
+  { target: 'switchyard', loads: ['streams', 'leaving', 'tokens', 'whole1', 'whole64', 'turn1', 'turns16'] },
+  { target: 'dbos', loads: ['turn1', 'turns16'] },
+  { target: 'switchyard', loads: ['polls'], options: { countQueries: true } },
+  { target: 'standalone', loads: ['streams', 'leaving', 'tokens', 'whole1', 'whole64', 'turn1', 'turns16'] },
+];
+
+/**
+ * @typedef {object} Bench what every measurement needs
+ * @property {import('./upstream/start-upstream.mjs').Upstream} upstream
+ * @property {import('./settings.mjs').Settings} settings
+ * @property {number} core of the targets
+ * @property {(line: string) => void} say
+ */
+
+/**
+ * Measures what is needed, round after round: each round starts every target afresh, one after the other, so that whatever else the machine
+ * does meanwhile meets all of them.
+ *
+ * @param {Bench} bench
+ * @param {readonly Need[]} needs
+ * @returns {Promise<Measured[]>}
+ */
+export async function measureRounds(bench, needs) {
+  /** @type {Measured[]} */
+  const measured = [];
+  const isNeeded = (/** @type {string} */ target, /** @type {string} */ load) => needs.some((need) => need.target === target && need.load === load);
+  for (let round = 1; round <= bench.settings.rounds; round += 1) {
+    for (const stage of stages) {
+      const needed = stage.loads.filter((load) => isNeeded(stage.target, load));
+      if (needed.length > 0) measured.push(...(await measureStage(bench, { ...stage, loads: needed }, round)));
+    }
+  }
+  return measured;
+}
+
+/**
+ * Starts a target, does its loads, and stops it. A load that can't be carried out is told and left out: the others are still worth having.
+ *
+ * @param {Bench} bench
+ * @param {Stage} stage
+ * @param {number} round
+ * @returns {Promise<Measured[]>}
+ */
+async function measureStage({ upstream, settings, core, say }, { target: name, loads: names, options = {} }, round) {
+  const target = await open(name, { upstream, settings, core, options });
+  /** @type {Measured[]} */
+  const measured = [];
+  try {
+    for (const load of names) {
+      const run = loads[load];
+      if (run === undefined) throw new Error(`there is no load '${load}'`);
+      const result = await run({ target, upstream, settings });
+      measured.push({ round, target: name, load, ...result });
+      say(`round ${round}  ${name}  ${load}: ${told(result)}`);
+    }
+  } finally {
+    await target.stop();
+  }
+  return measured;
+}
+
+/**
+ * @param {string} name
+ * @param {{ upstream: Bench['upstream'], settings: Bench['settings'], core: number | null, options?: object }} how
+ * @returns {Promise<Target>}
+ */
+export async function open(name, { upstream, settings, core, options = {} }) {
+  if (name === 'direct') return { name, facts: { roots: [], routerUrl: upstream.url }, call: async () => null, stop: async () => {} };
+  return startTarget(name, { core, options: { upstreamUrl: upstream.url, shapes: shapesOf(settings), turnShape, ...options } });
+}
+
+/** @param {Result} result */
+function told({ figures, failures }) {
+  const pairs = Object.entries(figures).map(([name, value]) => `${name} ${value === null ? 'none' : Number(value.toPrecision(4))}`);
+  return [...pairs, ...(failures.count > 0 ? [`FAILURES ${failures.count}: ${failures.told.join(' / ')}`] : [])].join(', ');
+}

@@ -1,0 +1,197 @@
+import { median } from './figures.mjs';
+import { turnShape } from './settings.mjs';
+
+/** @typedef {import('./rounds.mjs').Measured} Measured */
+/** @typedef {import('./rounds.mjs').Need} Need */
+
+/**
+ * @typedef {object} Comparison
+ * @property {string} what
+ * @property {string} unit
+ * @property {number | null} value Switchyard's
+ * @property {string | null} against whom; null: nobody
+ * @property {number | null} baseline theirs
+ * @property {number} bar of the ratio, or of the value where there is nobody to compare with
+ * @property {number | null} aim the same; null: there is none
+ * @property {'at most' | 'at least'} sense of both
+ */
+
+/** @typedef {{ name: string, title: string, needs: Need[], compare: (figures: Figures) => Comparison[] }} Row */
+
+/** What all rounds have said, as one number each. */
+export class Figures {
+  /** @type {readonly Measured[]} */
+  #measured;
+
+  /** @param {readonly Measured[]} measured */
+  constructor(measured) {
+    this.#measured = measured;
+  }
+
+  /** @param {string} target @param {string} load @param {string} figure @returns {number | null} null: it was not measured */
+  median(target, load, figure) {
+    return median(this.#all(target, load, figure));
+  }
+
+  /** Over all rounds: what may never happen is not made better by a median. @param {string} target @param {string} load @param {string} figure */
+  sum(target, load, figure) {
+    const all = this.#all(target, load, figure);
+    return all.length === 0 ? null : all.reduce((sum, one) => sum + one, 0);
+  }
+
+  /** @param {string} target @param {string} load @param {string} figure */
+  least(target, load, figure) {
+    const all = this.#all(target, load, figure);
+    return all.length === 0 ? null : Math.min(...all);
+  }
+
+  /** How much later than from the upstream itself the first token comes. @param {string} target @param {string} load */
+  firstTokenAdded(target, load) {
+    return minus(this.median(target, load, 'firstTokenP50Ms'), this.median('direct', load, 'firstTokenP50Ms'));
+  }
+
+  /** @param {string} target @param {string} load @param {string} figure */
+  #all(target, load, figure) {
+    return this.#measured.flatMap((one) => {
+      const value = one.target === target && one.load === load ? one.figures[figure] : null;
+      return value === null || value === undefined || !Number.isFinite(value) ? [] : [value];
+    });
+  }
+}
+
+/** @param {string} load @param {string[]} targets @returns {Need[]} */
+function need(load, targets) {
+  return targets.map((target) => ({ target, load }));
+}
+
+/** @type {readonly Row[]} */
+export const rows = [
+  {
+    name: 'request-cpu',
+    title: 'CPU per 1,000 non-stream requests at 64 in flight',
+    needs: need('whole64', ['raw-proxy', 'portkey', 'switchyard']),
+    compare: (figures) => [
+      versus(figures, 'portkey', 'whole64', 'cpuPerThousand', { unit: 's', bar: 0.25, aim: 0.15 }),
+      versus(figures, 'raw-proxy', 'whole64', 'cpuPerThousand', { unit: 's', bar: 5, aim: 3 }),
+    ],
+  },
+  {
+    name: 'request-rate',
+    title: 'requests per second at 64 in flight',
+    needs: need('whole64', ['portkey', 'switchyard']),
+    compare: (figures) => [versus(figures, 'portkey', 'whole64', 'perSecond', { unit: '/s', bar: 4, aim: 6, sense: 'at least' })],
+  },
+  {
+    name: 'request-latency',
+    title: 'p50 at 1 in flight',
+    needs: need('whole1', ['portkey', 'switchyard']),
+    compare: (figures) => [versus(figures, 'portkey', 'whole1', 'p50Ms', { unit: 'ms', bar: 0.5, aim: 0.3 })],
+  },
+  {
+    name: 'first-token',
+    title: 'first token added p50, 200 streams × 50 tokens/s',
+    needs: need('tokens', ['direct', 'raw-proxy', 'switchyard']),
+    compare: (figures) => [
+      {
+        ...plain('added', 'ms', figures.firstTokenAdded('switchyard', 'tokens'), { bar: 4, aim: 2 }),
+        against: 'raw-proxy',
+        baseline: figures.firstTokenAdded('raw-proxy', 'tokens'),
+      },
+    ],
+  },
+  {
+    name: 'token-cpu',
+    title: 'CPU per 1,000 streamed tokens at that load',
+    needs: need('tokens', ['portkey', 'switchyard']),
+    compare: (figures) => [versus(figures, 'portkey', 'tokens', 'cpuPerThousand', { unit: 's', bar: 1, aim: 0.85 })],
+  },
+  {
+    name: 'delivery',
+    title: '1,000 streams × 10 tokens/s',
+    needs: need('streams', ['direct', 'raw-proxy', 'switchyard']),
+    compare: (figures) => [
+      plain('delivered', '%', figures.least('switchyard', 'streams', 'deliveredPercent'), { bar: 100, aim: null, sense: 'at least' }),
+      ...['lost', 'doubled', 'reordered', 'foreign'].map((what) => plain(what, '', figures.sum('switchyard', 'streams', what), { bar: 0, aim: null })),
+      {
+        ...plain('first token added p50', 'ms', figures.firstTokenAdded('switchyard', 'streams'), { bar: Number.POSITIVE_INFINITY, aim: 5 }),
+        against: 'raw-proxy',
+        baseline: figures.firstTokenAdded('raw-proxy', 'streams'),
+      },
+    ],
+  },
+  {
+    name: 'leaving',
+    title: '200 clients that leave mid-stream',
+    needs: need('leaving', ['switchyard']),
+    compare: (figures) => [
+      plain('aborts seen upstream', '%', figures.least('switchyard', 'leaving', 'seenPercent'), { bar: 100, aim: null, sense: 'at least' }),
+      plain('p99', 'ms', figures.median('switchyard', 'leaving', 'p99Ms'), { bar: 50, aim: 25 }),
+    ],
+  },
+  {
+    name: 'stream-memory',
+    title: 'memory growth per 1,000 open streams, all processes',
+    needs: need('streams', ['raw-proxy', 'switchyard']),
+    compare: (figures) => {
+      const own = figures.median('switchyard', 'streams', 'memoryPerThousandMb');
+      const theirs = figures.median('raw-proxy', 'streams', 'memoryPerThousandMb');
+      return [
+        plain('growth', 'MB', own, { bar: 100, aim: null }),
+        { ...plain('growth', 'MB', own, { bar: Number.POSITIVE_INFINITY, aim: 2 }), against: 'raw-proxy', baseline: theirs },
+      ];
+    },
+  },
+  {
+    name: 'turn',
+    title: 'durable turn (one 20 ms model call)',
+    needs: [...need('turns16', ['dbos', 'switchyard']), ...need('turn1', ['dbos', 'switchyard'])],
+    compare: (figures) => [
+      versus(figures, 'dbos', 'turns16', 'cpuPerThousand', { what: 'CPU per 1,000 turns at 16 in flight', unit: 's', bar: 0.5, aim: 0.3 }),
+      versus(figures, 'dbos', 'turns16', 'perSecond', { what: 'turns/s at 16 in flight', unit: '/s', bar: 2, aim: 3, sense: 'at least' }),
+      {
+        ...plain('overhead p50 at 1', 'ms', minus(figures.median('switchyard', 'turn1', 'p50Ms'), turnShape.delayMs), { bar: 1, aim: 0.6 }),
+        against: 'dbos',
+        baseline: minus(figures.median('dbos', 'turn1', 'p50Ms'), turnShape.delayMs),
+      },
+    ],
+  },
+  {
+    name: 'idle-polls',
+    title: '10,000 idle long-polls on one gateway',
+    needs: need('polls', ['switchyard']),
+    compare: (figures) => [
+      plain("the gateway's own queries in 30 s", '', figures.median('switchyard', 'polls', 'queries'), { bar: 2, aim: null }),
+      plain('memory', 'MB', figures.median('switchyard', 'polls', 'memoryMb'), { bar: 400, aim: 300 }),
+    ],
+  },
+];
+
+/**
+ * Switchyard's figure against the same of another.
+ *
+ * @param {Figures} figures
+ * @param {string} against
+ * @param {string} load
+ * @param {string} figure
+ * @param {{ what?: string, unit: string, bar: number, aim: number | null, sense?: Comparison['sense'] }} row
+ * @returns {Comparison}
+ */
+function versus(figures, against, load, figure, { what = '', unit, ...limits }) {
+  return { ...plain(what, unit, figures.median('switchyard', load, figure), limits), against, baseline: figures.median(against, load, figure) };
+}
+
+/**
+ * @param {string} what
+ * @param {string} unit
+ * @param {number | null} value
+ * @param {{ bar: number, aim: number | null, sense?: Comparison['sense'] }} limits
+ * @returns {Comparison}
+ */
+function plain(what, unit, value, { bar, aim, sense = 'at most' }) {
+  return { what, unit, value, against: null, baseline: null, bar, aim, sense };
+}
+
+/** @param {number | null} value @param {number | null} other */
+function minus(value, other) {
+  return value === null || other === null ? null : value - other;
+}

@@ -1,0 +1,45 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { shapeName } from '../shape.mjs';
+
+/** @typedef {import('../shape.mjs').Shape} Shape */
+
+/** The model that clients ask for to be answered in a shape. @param {Shape} shape */
+export function modelOf(shape) {
+  return `bench/${shapeName(shape)}`;
+}
+
+/**
+ * Writes a router's configuration with a model for every shape, one key without a limit, and an agent of one sentence: a turn of it is one
+ * model call.
+ *
+ * @param {string} folder
+ * @param {{ upstreamUrl: string, shapes: readonly Shape[], turnShape: Shape }} house
+ * @returns {{ MANIFEST: string, ROUTER_CONFIG: string }} settings that name the files
+ */
+export function writeHouseFiles(folder, { upstreamUrl, shapes, turnShape }) {
+  const write = (/** @type {string} */ path, /** @type {object} */ value) => {
+    mkdirSync(join(folder, path, '..'), { recursive: true });
+    writeFileSync(join(folder, path), JSON.stringify(value));
+    return join(folder, path);
+  };
+  const names = [...new Set([...shapes, turnShape].map(shapeName))];
+  const router = {
+    providers: names.map((slug) => ({ slug, kind: 'openai-compatible', base_url: `${upstreamUrl}/${slug}/v1` })),
+    models: names.map((slug) => ({ id: `bench/${slug}`, endpoints: [{ provider: slug, upstream_model: 'bench' }] })),
+    keys: [{ id: 'bench', key: '${ROUTER_API_KEY}' }],
+  };
+  const manifest = {
+    id: 'bench',
+    name: 'Bench',
+    version: '1',
+    agent_config: {
+      runtime: { api_key: '${AGENT_API_KEY}' },
+      platform: { public_key: '${PLATFORM_PUBLIC_KEY}', secret_key: '${PLATFORM_SECRET_KEY}' },
+      llms: { default: modelOf(turnShape), api_key: '${ROUTER_API_KEY}' },
+      context: { system_prompt: { id: 'bench', version: 1 }, language: 'match_user' },
+    },
+  };
+  write('documents/prompts/bench.yaml', { id: 'bench', version: 1, title: 'Who the agent is', type: 'text', text: 'You answer briefly.' });
+  return { MANIFEST: write('manifest.yaml', manifest), ROUTER_CONFIG: write('router.json', router) };
+}

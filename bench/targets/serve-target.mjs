@@ -1,0 +1,53 @@
+/** @typedef {import('../process-usage.mjs').Root} Root */
+
+/**
+ * @typedef {object} Facts what a target says of itself once it is ready
+ * @property {Root[]} roots the processes that are measured: not the one that starts them
+ * @property {string} [routerUrl] of its chat completions
+ * @property {string} [agentUrl]
+ * @property {string} [turnUrl] where a posted request is one durable turn
+ * @property {{ routerKey: string, agentKey: string }} [keys]
+ * @property {{ role: string, managementUrl: string }[]} [management] where its processes tell their metrics
+ */
+
+/** @typedef {{ facts: Facts, stop: () => Promise<void>, calls?: Record<string, () => unknown> }} Served `calls`: what it does when it is asked to */
+
+/**
+ * The process that a target is started by. It runs on the core on which all that it starts runs too, says over its channel when that is
+ * ready, and ends it when it is told to or when the channel breaks: whoever is measuring may be killed.
+ *
+ * @template Options
+ * @param {(options: Options) => Promise<Served>} start options are the first argument, as JSON
+ */
+export async function serveTarget(start) {
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => {}); // a Ctrl-C is for who measures; it tells us
+  const starting = start(JSON.parse(process.argv[2] ?? '{}'));
+  let isStopping = false;
+  const stop = async () => {
+    if (isStopping) return;
+    isStopping = true;
+    const code = await starting
+      .then(({ stop: end }) => end())
+      .then(
+        () => 0,
+        (error) => {
+          console.error(error);
+          return 1;
+        },
+      );
+    process.exit(code);
+  };
+  process.on('disconnect', () => void stop());
+  try {
+    const { facts, calls = {} } = await starting;
+    process.on('message', (message) => {
+      const { call } = /** @type {{ call: string }} */ (message);
+      if (call === 'stop') return void stop();
+      void Promise.resolve(calls[call]?.()).then((result) => process.send?.({ result }));
+    });
+    process.send?.({ ready: facts });
+  } catch (error) {
+    console.error(error);
+    process.exit(1);
+  }
+}

@@ -1,0 +1,48 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { closeRun, hasEnded, launch, openRun } from '../../scripts/test-run.mjs';
+import { houseEnvironment } from './house-environment.mjs';
+import { serveTarget } from './serve-target.mjs';
+
+/** @typedef {import('./house-environment.mjs').House} House */
+
+const CLONE = fileURLToPath(new URL('../..', import.meta.url));
+/** The first start of an embedded database makes it. */
+const READY_PATIENCE_MS = 60_000;
+const LOOK_AGAIN_MS = 50;
+
+/** Switchyard as `npm start` runs it: one process on embedded drivers. */
+await serveTarget(async (/** @type {House} */ house) => {
+  const run = await openRun({ leaveSignals: true });
+  const folder = mkdtempSync(join(tmpdir(), 'switchyard-bench-'));
+  const { keys, environment } = await houseEnvironment(folder, house);
+  const readyPath = join(folder, 'ready.json');
+  const own = { ROUTER_PORT: '0', AGENT_PORT: '0', MANAGEMENT_PORT: '0', DATA_DIR: join(folder, 'data'), SWITCHYARD_READY_FILE: readyPath };
+  const args = ['--enable-source-maps', join('dist', 'services', 'standalone', 'main.js')];
+  const { child, output } = launch(run, { program: process.execPath, args, cwd: CLONE, env: { ...environment, ...own } });
+  const { routerUrl, agentUrl, managementUrl } = await readyFacts(readyPath, { child, output });
+  const pid = child.pid ?? 0;
+  return {
+    facts: { roots: [{ name: 'standalone', pid }], routerUrl, agentUrl, keys, management: [{ role: 'standalone', managementUrl }] },
+    stop: async () => {
+      await closeRun(run);
+      rmSync(folder, { recursive: true, force: true });
+    },
+    calls: { profile: () => void process.kill(pid, 'SIGUSR2') },
+  };
+});
+
+/** @param {string} path @param {{ child: import('node:child_process').ChildProcess, output: () => string }} program */
+async function readyFacts(path, { child, output }) {
+  for (const untilMs = Date.now() + READY_PATIENCE_MS; Date.now() < untilMs && !hasEnded(child); await delay(LOOK_AGAIN_MS)) {
+    try {
+      return JSON.parse(readFileSync(path, 'utf8'));
+    } catch {
+      // not yet written
+    }
+  }
+  throw new Error(`it was not ready in time; it printed:\n${output()}`);
+}

@@ -1,0 +1,80 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+/** @typedef {import('./serve-target.mjs').Facts} Facts */
+
+/**
+ * @typedef {object} Target one that runs
+ * @property {string} name
+ * @property {Facts} facts
+ * @property {(name: string) => Promise<unknown>} call asks it to do something
+ * @property {() => Promise<void>} stop
+ */
+
+/** A cluster with its stores, on a machine that is busy. */
+const START_PATIENCE_MS = 120_000;
+const CALL_PATIENCE_MS = 60_000;
+const STOP_PATIENCE_MS = 60_000;
+
+/** Those that run. @type {Set<Target>} */
+const running = new Set();
+let isOver = false;
+
+/**
+ * Starts a target, with all of its processes on one core.
+ *
+ * @param {string} name of its file in this folder
+ * @param {{ core: number | null, options: object }} how `core` null: on all of them
+ * @returns {Promise<Target>}
+ * @throws when it does not become ready, or when the bench is ending
+ */
+export async function startTarget(name, { core, options }) {
+  if (isOver) throw new Error('the bench is ending');
+  const program = [process.execPath, fileURLToPath(new URL(`${name}.mjs`, import.meta.url)), JSON.stringify(options)];
+  const cores = core === null ? `0-${CORES_AT_MOST}` : String(core);
+  // A group of its own: a Ctrl-C in a terminal reaches us first, and we end it in order.
+  const child = spawn('taskset', ['-c', cores, ...program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], detached: true });
+  const exited = once(child, 'exit');
+  const next = async (/** @type {number} */ patienceMs) => {
+    const message = once(child, 'message', { signal: AbortSignal.timeout(patienceMs) });
+    const first = await Promise.race([message, exited.then(() => null)]);
+    if (first === null) throw new Error(`${name} has ended; what it printed stands above`);
+    return first[0];
+  };
+  /** @type {Target} */
+  const target = {
+    name,
+    facts: { roots: [] },
+    call: async (call) => {
+      const answer = next(CALL_PATIENCE_MS);
+      child.send({ call });
+      return (await answer).result;
+    },
+    stop: async () => {
+      running.delete(target);
+      if (child.connected) child.send({ call: 'stop' });
+      // Only when it does not listen. What it has started is then ended by the next run that opens servers.
+      const patience = setTimeout(() => void child.kill('SIGKILL'), STOP_PATIENCE_MS);
+      await exited;
+      clearTimeout(patience);
+    },
+  };
+  running.add(target);
+  try {
+    target.facts = (await next(START_PATIENCE_MS)).ready;
+    return target;
+  } catch (error) {
+    await target.stop();
+    throw error;
+  }
+}
+
+/** Stops whatever runs. From then on nothing is started. */
+export async function stopTargets() {
+  isOver = true;
+  await Promise.all([...running].map((target) => target.stop()));
+}
+
+/** `taskset` passes over those that are not there. */
+const CORES_AT_MOST = 1_023;

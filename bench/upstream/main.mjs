@@ -1,0 +1,137 @@
+import { createServer } from 'node:net';
+import { MessageReader } from '../http/message-reader.mjs';
+import { monotonicMs } from '../monotonic.mjs';
+import { shapeOf } from '../shape.mjs';
+import { markedId, streamEnd, streamHead, streamToken, wholeAnswer } from './answers.mjs';
+import { Pace } from './pace.mjs';
+
+/** @typedef {{ requests: number, openConnections: number, streamedTokens: number, aborts: { id: number, atMs: number }[] }} UpstreamCounts since the last time they were asked for */
+/** @typedef {import('../shape.mjs').Shape} Shape */
+
+/** The mark stands near the beginning of a prompt; nobody reads a megabyte for it. */
+const SEARCHED_BYTES = 64 * 1_024;
+/** A stream that is behind by more than this in one go is behind for good, and the pace goes on from there. */
+const MAX_CATCH_UP = 100;
+
+const pace = new Pace();
+/** @type {Map<number, string>} */
+const wholeAnswers = new Map();
+/** @type {UpstreamCounts} */
+let counts = { requests: 0, openConnections: 0, streamedTokens: 0, aborts: [] };
+let openConnections = 0;
+
+/** A model provider made of raw sockets and texts that are ready: cheap enough not to be what is measured. */
+const server = createServer({ noDelay: true }, (socket) => {
+  openConnections += 1;
+  const request = { path: '', isStream: false, includeUsage: false, body: '' };
+  /** @type {{ id: number, abort: () => void } | null} */
+  let answering = null;
+  const reader = new MessageReader({
+    onHead: ({ startLine }) => {
+      request.path = startLine.split(' ')[1] ?? '';
+      request.body = '';
+    },
+    onBody: (bytes) => {
+      if (request.body.length < SEARCHED_BYTES) request.body += bytes.toString('latin1', 0, SEARCHED_BYTES);
+    },
+    onEnd: () => {
+      counts.requests += 1;
+      const shape = shapeOf(request.path);
+      const id = markedId(request.body);
+      const done = () => {
+        answering = null;
+      };
+      if (shape === null) socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n');
+      else answering = { id, abort: answer(socket, { shape, id, body: request.body, done }) };
+    },
+  });
+  const onGone = () => {
+    if (answering === null) return;
+    counts.aborts.push({ id: answering.id, atMs: monotonicMs() });
+    answering.abort();
+    answering = null;
+  };
+  socket.on('data', (bytes) => reader.push(bytes));
+  socket.on('error', () => {}); // a reset is a way of leaving, and `close` follows
+  socket.on('end', onGone);
+  socket.on('close', () => {
+    openConnections -= 1;
+    onGone();
+  });
+});
+
+/**
+ * @param {import('node:net').Socket} socket
+ * @param {{ shape: Shape, id: number, body: string, done: () => void }} request
+ * @returns {() => void} stops it
+ */
+function answer(socket, { shape, id, body, done }) {
+  const isStream = /"stream": ?true/.test(body);
+  if (isStream && shape.perSecond > 0) return stream(socket, { shape, id, body, done });
+  const send = () => {
+    done();
+    socket.write(isStream ? wholeStream(shape.tokens, id, body) : whole(shape.tokens));
+  };
+  if (shape.delayMs === 0) {
+    send();
+    return () => {};
+  }
+  const timer = setTimeout(send, shape.delayMs);
+  return () => clearTimeout(timer);
+}
+
+/** @param {import('node:net').Socket} socket @param {{ shape: Shape, id: number, body: string, done: () => void }} request */
+function stream(socket, { shape: { tokens, perSecond, delayMs }, id, body, done }) {
+  const everyMs = 1_000 / perSecond;
+  let next = 0;
+  let firstAtMs = monotonicMs() + delayMs;
+  socket.write(streamHead());
+  const paced = {
+    dueMs: firstAtMs,
+    /** @param {number} nowMs */
+    act: (nowMs) => {
+      const due = Math.min(tokens, Math.floor((nowMs - firstAtMs) / everyMs) + 1);
+      if (due - next > MAX_CATCH_UP) firstAtMs = nowMs - next * everyMs;
+      let text = '';
+      for (const end = Math.min(due, next + MAX_CATCH_UP); next < end; next += 1) text += streamToken(id, next);
+      if (next < tokens) {
+        socket.write(text);
+        return firstAtMs + next * everyMs;
+      }
+      counts.streamedTokens += tokens;
+      done();
+      socket.write(text + streamEnd(tokens, includesUsage(body)));
+      return null;
+    },
+  };
+  pace.add(paced);
+  return () => pace.remove(paced);
+}
+
+/** @param {number} tokens */
+function whole(tokens) {
+  const text = wholeAnswers.get(tokens) ?? wholeAnswer(tokens);
+  wholeAnswers.set(tokens, text);
+  return text;
+}
+
+/** @param {number} tokens @param {number} id @param {string} body */
+function wholeStream(tokens, id, body) {
+  const parts = Array.from({ length: tokens }, (_, number) => streamToken(id, number));
+  return `${streamHead()}${parts.join('')}${streamEnd(tokens, includesUsage(body))}`;
+}
+
+/** @param {string} body */
+function includesUsage(body) {
+  return /"include_usage": ?true/.test(body);
+}
+
+process.on('message', () => {
+  process.send?.({ ...counts, openConnections });
+  counts = { requests: 0, openConnections: 0, streamedTokens: 0, aborts: [] };
+});
+process.on('disconnect', () => process.exit()); // whoever started it is gone
+server.listen(0, '127.0.0.1', () => {
+  const address = server.address();
+  process.send?.({ port: typeof address === 'object' ? address?.port : 0 });
+});
