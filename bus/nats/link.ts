@@ -256,12 +256,15 @@ export class NatsLink {
 
   async #persist<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal | null): Promise<Result> {
     const untilMs = performance.now() + budgetMs;
-    let last: unknown = new SwitchyardError('service.unreachable', 'there is no connection');
+    let last: unknown = null;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       const leftMs = untilMs - performance.now();
       if (this.#up === null && leftMs > 0) await this.#upWithin(leftMs, until);
       until?.throwIfAborted();
-      if (this.#up === null || leftMs <= 0) throw new SwitchyardError('service.unreachable', `NATS at ${this.address} did not ${what}`, { cause: last });
+      if (this.#up === null || leftMs <= 0) {
+        const cause = last ?? new SwitchyardError('service.unreachable', 'there is no connection');
+        throw new SwitchyardError('service.unreachable', `NATS at ${this.address} did not ${what}`, { cause });
+      }
       try {
         return await this.#whileUp(action(Math.max(1, Math.min(API_TIMEOUT_MS, Math.ceil(leftMs)))), until);
       } catch (error) {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { access, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readdir, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -74,6 +74,39 @@ describe('a PGlite folder', () => {
       expect((await database.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
       await database.close();
       await expect(access(`${folder}.unfinished`)).rejects.toThrow();
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'is refused once its database is gone, in place of a new one being made, until somebody says that it may be',
+    async () => {
+      const folder = join(root, 'lost', 'database');
+      await (await openPglite({ folder })).close();
+      await rm(folder, { recursive: true });
+
+      await expect(openPglite({ folder })).rejects.toMatchObject({ code: 'config.invalid', message: expect.stringContaining(folder) });
+      await mkdir(folder);
+      await expect(openPglite({ folder })).rejects.toMatchObject({ code: 'config.invalid', message: expect.stringContaining('restore') });
+      expect(await readdir(folder)).toEqual([]);
+      await rm(`${folder}.made`);
+      await (await openPglite({ folder })).close();
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'is refused when a table in it was cut off, which nobody would notice before its rows are asked for',
+    async () => {
+      const folder = join(root, 'cut-off', 'database');
+      const first = await openPglite({ folder });
+      await first.query('create table kept (id bigint primary key, body text)');
+      await first.query("insert into kept select id, 'text' from generate_series(1, 10) as id");
+      const { rows } = await first.query<{ path: string }>("select pg_relation_filepath('kept') as path");
+      await first.close();
+      await truncate(join(folder, rows[0]?.path ?? ''), 0);
+
+      await expect(openPglite({ folder })).rejects.toMatchObject({ code: 'config.invalid', message: expect.stringMatching(/damaged.*restore/) });
     },
     TIMEOUT_MS,
   );

@@ -18,6 +18,7 @@ const ENDS_CONNECTION = [
 export class Connection {
   readonly #client: PoolClient;
   #limitMs: number | null;
+  readonly #onPanic: (error: Error) => void;
   #broken: Error | null = null;
   /** Why a prepared statement of this connection is refused from now on; a new connection prepares it anew. */
   #stale: Error | null = null;
@@ -29,10 +30,12 @@ export class Connection {
    * To be called in the very callback that hands the client out: the pool listens to idle clients only, and an error that nobody hears
    * ends the process.
    * @param limitMs how long a statement may go without its whole answer before the connection counts as dead; null: for ever
+   * @param onPanic told when the server says that it ends itself
    */
-  constructor(client: PoolClient, limitMs: number | null) {
+  constructor(client: PoolClient, limitMs: number | null, onPanic: (error: Error) => void) {
     this.#client = client;
     this.#limitMs = limitMs;
+    this.#onPanic = onPanic;
     client.on('error', this.#onError);
   }
 
@@ -101,6 +104,8 @@ export class Connection {
   }
 
   #judge(error: unknown): unknown {
+    // Asked of any error: an embedded engine's are of a class of its own.
+    if (error instanceof Error && 'severity' in error && error.severity === 'PANIC') this.#onPanic(error);
     if (error instanceof pg.DatabaseError) {
       if (isStalePlan(error)) this.#stale = error;
       if (ENDS_CONNECTION.some((code) => code.test(error.code ?? ''))) this.#broken ??= error;

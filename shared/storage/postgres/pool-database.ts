@@ -19,6 +19,8 @@ export interface PoolDatabaseOptions {
   forgetStatements?: () => void;
   /** Told why whenever no connection could be had. */
   onUnreachable?: (cause: Error) => void;
+  /** Told why when the server ends itself. One on another machine is started again by somebody; an engine in our own process is not. */
+  onPanic?: (cause: Error) => void;
 }
 
 /** Time for the answer to travel, on top of what the server may take to give it. */
@@ -46,6 +48,7 @@ class PoolDatabase implements Database {
   readonly #answerLimitMs: number | null;
   readonly #forgetStatements: (() => void) | null;
   readonly #onUnreachable: (cause: Error) => void;
+  readonly #onPanic: (cause: Error) => void;
   readonly #scopes = new AsyncLocalStorage<Scope>();
   #inHand = 0;
   #whenIdle: (() => void) | null = null;
@@ -58,6 +61,7 @@ class PoolDatabase implements Database {
     this.#answerLimitMs = options.answerLimitMs ?? null;
     this.#forgetStatements = options.forgetStatements ?? null;
     this.#onUnreachable = options.onUnreachable ?? (() => {});
+    this.#onPanic = options.onPanic ?? (() => {});
   }
 
   async query<Row extends object>(statement: string | NamedStatement, parameters: readonly unknown[] = []): Promise<QueryResult<Row>> {
@@ -129,7 +133,7 @@ class PoolDatabase implements Database {
     return new Promise((resolve, reject) => {
       // By callback: a promise would leave a moment in which nobody listens to the client.
       this.#pool.connect((error, client) => {
-        if (client !== undefined) return resolve(new Connection(client, this.#answerLimitMs));
+        if (client !== undefined) return resolve(new Connection(client, this.#answerLimitMs, this.#onPanic));
         const cause = error ?? new Error('the pool gave neither a connection nor a reason');
         this.#onUnreachable(cause);
         // Whatever the reason, even a wrong password: the statement was never sent, and is none the worse for it.
