@@ -9,8 +9,8 @@ const needServers = [
   'shared/storage/{postgres,redis}/**/*.test.ts',
   'services/**/*.servers.test.ts',
 ];
-/** Promises in seconds, under load: nothing else may run beside it. */
-const chaos = ['tests/chaos/chaos.test.ts'];
+/** Promises in seconds, under load: nothing else may run beside them, nor they beside each other. */
+const chaos = ['tests/chaos/{chaos,edge-drain,edge-overload}.test.ts'];
 const neverTests = ['**/node_modules/**', 'dist/**'];
 
 export default defineConfig({
@@ -57,6 +57,7 @@ export default defineConfig({
           hookTimeout: 240_000,
           // Behind all others, which have no order among themselves.
           sequence: { groupOrder: 1 },
+          maxWorkers: 1,
         },
       },
     ],

@@ -1,0 +1,86 @@
+import { chmodSync, cpSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A way in which a data folder is not what it should be, and what the refusal says of it. */
+interface Damage {
+  name: string;
+  /** @param folder a copy of a whole one, with sessions in it */
+  do(folder: string): void;
+  says: RegExp;
+}
+
+const database = (folder: string, ...path: string[]) => join(folder, 'database', ...path);
+const DAMAGED = /the database in .*(damaged|is gone)/;
+
+function garble(path: string): void {
+  writeFileSync(path, Buffer.alloc(statSync(path).size, 0xa5));
+}
+
+/** The segment that a crash is recovered from. */
+function lastSegment(folder: string): string {
+  const names = readdirSync(database(folder, 'pg_wal')).filter((name) => /^[0-9A-F]{24}$/.test(name));
+  return database(folder, 'pg_wal', names.sort().at(-1) ?? '');
+}
+
+/** Files of tables that are ours and not the engine's own, and of their indexes. */
+function ourFiles(folder: string): string[] {
+  const folders = readdirSync(database(folder, 'base')).filter((name) => name !== '1' && name !== '4');
+  return folders.flatMap((one) =>
+    readdirSync(database(folder, 'base', one))
+      .filter((name) => /^\d+$/.test(name) && Number(name) >= 16_384)
+      .map((name) => database(folder, 'base', one, name)),
+  );
+}
+
+export const damages: readonly Damage[] = [
+  { name: 'a control file that is garbled', do: (folder) => garble(database(folder, 'global/pg_control')), says: DAMAGED },
+  { name: 'a control file that is cut off', do: (folder) => truncateSync(database(folder, 'global/pg_control'), 100), says: DAMAGED },
+  { name: 'no control file', do: (folder) => rmSync(database(folder, 'global/pg_control')), says: DAMAGED },
+  { name: 'a log segment that is garbled', do: (folder) => garble(lastSegment(folder)), says: DAMAGED },
+  { name: 'no log segment', do: (folder) => rmSync(lastSegment(folder)), says: DAMAGED },
+  { name: 'tables that are garbled', do: (folder) => ourFiles(folder).forEach(garble), says: DAMAGED },
+  { name: 'tables that are cut off', do: (folder) => ourFiles(folder).forEach((path) => void truncateSync(path, 0)), says: DAMAGED },
+  { name: 'no tables', do: (folder) => ourFiles(folder).forEach((path) => void rmSync(path)), says: DAMAGED },
+  { name: 'a database of another version', do: (folder) => writeFileSync(database(folder, 'PG_VERSION'), '12\n'), says: DAMAGED },
+  { name: 'no database any more', do: (folder) => rmSync(database(folder), { recursive: true }), says: DAMAGED },
+  {
+    name: 'an empty folder in place of the database',
+    do: (folder) => {
+      rmSync(database(folder), { recursive: true });
+      mkdirSync(database(folder));
+    },
+    says: DAMAGED,
+  },
+  {
+    name: 'keys that are garbled',
+    do: (folder) => garble(join(folder, 'keys.json')),
+    says: /keys\.json is damaged: restore it/,
+  },
+  {
+    name: 'files of something else',
+    do: (folder) => {
+      renameSync(folder, `${folder}.moved`);
+      mkdirSync(folder);
+      writeFileSync(join(folder, 'letter.txt'), 'dear reader');
+    },
+    says: /the data folder .* holds files of something else, such as letter\.txt/,
+  },
+  {
+    name: 'a file in place of the folder',
+    do: (folder) => {
+      renameSync(folder, `${folder}.moved`);
+      writeFileSync(folder, '');
+    },
+    says: /the data folder .* can't be used/,
+  },
+];
+
+/** A copy that may be damaged. */
+export function copyOf(whole: string, into: string): string {
+  cpSync(whole, into, { recursive: true });
+  return into;
+}
+
+export function forbidWriting(folder: string): void {
+  chmodSync(folder, 0o500);
+}

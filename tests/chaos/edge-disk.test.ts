@@ -1,0 +1,179 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { agentClient } from '../helpers/agent-client.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { freeFolder } from '../helpers/free-folder.ts';
+import { inParallel } from '../helpers/in-parallel.ts';
+import { runProgram } from '../helpers/run-program.ts';
+import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
+import { copyOf, damages, forbidWriting } from './edge-disk-damage.ts';
+import { type Disk, diskThatFills } from './edge-disk-disk.ts';
+import { makeReadOnly, smallVolume } from './edge-disk-volume.ts';
+
+const PATIENCE = { timeoutMs: 40_000 };
+const QUESTION = 'How long is the warranty?';
+/** Of a message, as random bytes: a text that can be packed would take little of the disk. */
+const LARGE_BYTES = 60_000;
+/** More than the disk has room for. */
+const MAX_MESSAGES = 400;
+const REFUSALS = 4;
+
+/** A program that is expected to refuse to start: how it ended, and what it said. */
+async function startOn(dataDir: string): Promise<{ code: number | null; said: string; tookMs: number }> {
+  const ready = join(await freeFolder('ready'), 'ready.json');
+  const begunAtMs = performance.now();
+  const env = { ROUTER_PORT: '0', AGENT_PORT: '0', DATA_DIR: dataDir, SWITCHYARD_READY_FILE: ready };
+  const program = runProgram([process.execPath, 'dist/services/standalone/main.js'], { env });
+  await eventually(() => program.hasExited() || existsSync(ready), PATIENCE);
+  const wasReady = existsSync(ready);
+  program.signal('SIGKILL');
+  const { code } = await program.exited;
+  return { code, said: wasReady ? 'it is ready' : program.output(), tookMs: performance.now() - begunAtMs };
+}
+
+/** With a session in it. Making one takes longer than all that is done to its copies. */
+let whole: string;
+let knownSession: string;
+
+beforeAll(async () => {
+  const house = await startStandalone();
+  const agent = agentClient(house.agentUrl, house.keys.agentKey);
+  const { id } = await agent.createSession();
+  await agent.say(id, QUESTION);
+  await agent.logUntil(id, (event) => event.kind === 'assistant_message');
+  // In good order: after a kill, tables are made whole from the log, which is no damage.
+  await house.stop();
+  whole = house.dataDir;
+  knownSession = id;
+});
+
+/** Root heeds no permissions; where it may not mount anything either, the kernel's own files are what it can't write. */
+async function folderThatCanOnlyBeRead(): Promise<string> {
+  const volume = await smallVolume(8);
+  if (volume !== null) return makeReadOnly(volume);
+  if (process.getuid?.() === 0) return '/sys/switchyard';
+  const folder = await freeFolder('read-only');
+  forbidWriting(folder);
+  return folder;
+}
+
+describe('a data folder that is not what it should be', () => {
+  it('DESIGN 3: a data folder that is damaged, foreign or gone is refused at the start in words that name it and say what to do, and never becomes an empty store', async () => {
+    const refusals: Record<string, { code: number | null; said: string }> = {};
+    await inParallel(damages, 2, async ({ name, do: damage, says }) => {
+      const folder = copyOf(whole, join(await freeFolder('damaged'), 'data'));
+      damage(folder);
+      const { code, said } = await startOn(folder);
+      const isClear = says.test(said) && said.includes(folder) && said.split('\n').filter((line) => line !== '').length === 1;
+      refusals[name] = { code, said: isClear ? 'what it should' : said };
+    });
+
+    expect(refusals).toEqual(Object.fromEntries(damages.map(({ name }) => [name, { code: 1, said: 'what it should' }])));
+  });
+
+  it('is refused when it can only be read', async () => {
+    const folder = await folderThatCanOnlyBeRead();
+
+    const { code, said } = await startOn(folder);
+
+    expect({ code, said }).toEqual({ code: 1, said: expect.stringMatching(/data folder .* can't be used: \w+/) });
+    expect(said).toContain(folder);
+  });
+
+  it('starts with all that was in it when it is whole', async () => {
+    const house = await startStandalone({ dataDir: copyOf(whole, join(await freeFolder('whole'), 'data')) });
+    const log = await agentClient(house.agentUrl, house.keys.agentKey).poll(knownSession);
+
+    expect(log[0]).toMatchObject({ offset: 0, kind: 'user_message', text: QUESTION });
+    await house.kill();
+  });
+});
+
+interface Said {
+  sessionId: string;
+  accepted: string[];
+  refused: { status: number; retryAfter: string | null; body: string }[];
+}
+
+/** Posts large messages until some were refused, or until the server has ended. */
+async function sayUntil(end: 'refused' | 'ended', house: Standalone, sessionId: string): Promise<Said> {
+  const said: Said = { sessionId, accepted: [], refused: [] };
+  const headers = { authorization: `Bearer ${house.keys.agentKey}`, 'content-type': 'application/json' };
+  const isOver = () => (end === 'refused' ? said.refused.length === REFUSALS : house.program.hasExited());
+  for (let count = 0; !isOver(); count += 1) {
+    if (count === MAX_MESSAGES) throw new Error(`the disk never was full; the server printed:\n${house.output()}`);
+    const text = `number ${count} ${randomBytes(LARGE_BYTES).toString('base64')}`;
+    const body = JSON.stringify({ kind: 'user_message', text });
+    const signal = AbortSignal.timeout(PATIENCE.timeoutMs);
+    const response = await fetch(`${house.agentUrl}/sessions/${sessionId}/events`, { method: 'POST', headers, body, signal }).catch(() => null);
+    if (response === null) await eventually(() => house.program.hasExited(), PATIENCE);
+    else if (response.ok) said.accepted.push(text);
+    else said.refused.push({ status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.text() });
+  }
+  return said;
+}
+
+/** All of it, once; nothing is left half done. */
+async function expectAllThere(house: Standalone, { sessionId, accepted }: Said): Promise<void> {
+  const agent = agentClient(house.agentUrl, house.keys.agentKey);
+  await eventually(async () => (await agent.readSession(sessionId)).status === 'ready', PATIENCE);
+  const log: Awaited<ReturnType<typeof agent.poll>> = [];
+  for (let page = await agent.poll(sessionId, 0, '&wait_for_data=0'); page.length > 0; page = await agent.poll(sessionId, log.length, '&wait_for_data=0')) {
+    log.push(...page);
+  }
+  expect(log.map(({ offset }) => offset)).toEqual(log.map((_, place) => place));
+  const texts = log.flatMap((event) => (event.kind === 'user_message' ? [event.text] : []));
+  expect(accepted.filter((text) => texts.filter((one) => one === text).length !== 1).map((text) => text.slice(0, 12))).toEqual([]);
+  const countOf = (status: string) => log.filter((event) => event.kind === 'status' && event.status === status).length;
+  expect(countOf('ready')).toBe(countOf('acknowledged'));
+}
+
+/** But for a data folder that is as small as one can be. */
+async function emptyDisk(): Promise<Disk> {
+  const disk = await diskThatFills();
+  copyOf(whole, disk.dataDir);
+  return disk;
+}
+
+describe('a disk that is full', () => {
+  it('DESIGN 3: what a full disk can not keep is refused with 503, the log says why, and all goes on by itself when there is room', async () => {
+    const disk = await emptyDisk();
+    const house = await startStandalone({ dataDir: disk.dataDir, env: disk.env });
+    const agent = agentClient(house.agentUrl, house.keys.agentKey);
+    const { id } = await agent.createSession();
+    disk.fill('tables');
+    const said = await sayUntil('refused', house, id);
+
+    for (const refusal of said.refused) expect(refusal).toMatchObject({ status: 503, retryAfter: '1', body: expect.stringContaining('not_ready') });
+    expect(house.output()).toMatch(/no space left on device/i);
+    // What is there can still be read.
+    expect((await agent.readSession(said.sessionId)).id).toBe(said.sessionId);
+
+    disk.makeRoom();
+    await eventually(() => agent.say(said.sessionId, 'after all'), PATIENCE);
+    await expectAllThere(house, { ...said, accepted: [...said.accepted, 'after all'] });
+    await house.kill();
+    const again = await startStandalone({ dataDir: disk.dataDir, env: disk.env });
+    await expectAllThere(again, said);
+    await again.kill();
+  });
+
+  it('DESIGN 3: a database that can not write its log ends the process in words that say why, and all that was accepted is there at the next start', async () => {
+    const disk = await emptyDisk();
+    const house = await startStandalone({ dataDir: disk.dataDir, env: disk.env });
+    const { id } = await agentClient(house.agentUrl, house.keys.agentKey).createSession();
+    disk.fill('log');
+    const said = await sayUntil('ended', house, id);
+
+    expect((await house.program.exited).code).toBe(1);
+    expect(house.output()).toMatch(/Switchyard ends: the disk of .* is full: make room/);
+    if (disk.isReal) expect(await startOn(disk.dataDir)).toMatchObject({ code: 1, said: expect.stringMatching(/disk is full.*make room/) });
+
+    disk.makeRoom();
+    const again = await startStandalone({ dataDir: disk.dataDir, env: disk.env });
+    await expectAllThere(again, said);
+    await again.kill();
+  });
+});
