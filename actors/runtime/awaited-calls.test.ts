@@ -15,7 +15,7 @@ describe('a worker that asks about its calls', () => {
   let bus: Bus;
   let outbox: Outbox;
   let answering: Subscription;
-  let answers: { from: string; calls: string[] }[];
+  let answers: { from: string; calls: string[]; epoch: number | undefined }[];
 
   beforeEach(async () => {
     database = await openPglite({ folder: null });
@@ -23,12 +23,12 @@ describe('a worker that asks about its calls', () => {
     bus = await openMemoryBus({ database, clock: systemClock });
     const never = () => expect.fail('nothing is published');
     outbox = new Outbox({ bus, clock: systemClock, log: silentLog, render: never, onRowsDone: never, fail: never });
-    answering = answerForCalls({ bus, outbox, log: silentLog });
+    answering = answerForCalls({ bus, outbox, epochOf: (partition) => partition + 1, log: silentLog });
     answers = [];
     bus.notices.subscribe('held.w1', (_subject, body) => {
-      const { from, calls, question } = heldCalls.parse(JSON.parse(body));
+      const { from, calls, question, epoch } = heldCalls.parse(JSON.parse(body));
       expect(question).toBe(7);
-      answers.push({ from, calls });
+      answers.push({ from, calls, epoch });
     });
     for (const [id, state] of Object.entries({ 'trn_1-1': 'open', 'trn_1-2': 'superseded' })) {
       await database.query(
@@ -50,7 +50,7 @@ describe('a worker that asks about its calls', () => {
   it('DESIGN 7: is told by the owner of the partition for which of them an actor still waits', async () => {
     await outbox.load(database, [3]);
     ask(3);
-    await expect.poll(() => answers).toEqual([{ from: '3', calls: ['trn_1-1'] }]);
+    await expect.poll(() => answers).toEqual([{ from: '3', calls: ['trn_1-1'], epoch: 4 }]);
   });
 
   it('is told by nobody else, nor by an owner that has not read yet what is open, nor by one that has given the partition up', async () => {
@@ -61,6 +61,6 @@ describe('a worker that asks about its calls', () => {
     ask(3);
     ask(4, 'nonsense');
     ask(4);
-    await expect.poll(() => answers).toEqual([{ from: '4', calls: [] }]);
+    await expect.poll(() => answers).toEqual([{ from: '4', calls: [], epoch: 5 }]);
   });
 });

@@ -5,17 +5,27 @@ import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Outbox } from './outbox.ts';
 
+interface AnswerDeps {
+  bus: Bus;
+  outbox: Outbox;
+  /** Under which this host holds a partition. */
+  epochOf(partition: number): number | undefined;
+  log: Log;
+}
+
 /**
  * Tells the workers that ask which of their calls an actor still waits for, so that one whose abort was lost comes to its end. Only the
- * owner of a call's partition answers, and only once it knows what is open there.
+ * owner of a call's partition answers, and only once it knows what is open there. One that has lost the partition and not noticed answers, too:
+ * its epoch says so.
  */
-export function answerForCalls({ bus, outbox, log }: { bus: Bus; outbox: Outbox; log: Log }): Subscription {
+export function answerForCalls({ bus, outbox, epochOf, log }: AnswerDeps): Subscription {
   const subscriptions = Array.from({ length: PARTITION_COUNT }, (_, partition) =>
     bus.notices.subscribe(subjectOf(addresses.heartbeats, partition), (_subject, body) => {
-      if (!outbox.hasLoaded(partition)) return;
+      const epoch = epochOf(partition);
+      if (epoch === undefined || !outbox.hasLoaded(partition)) return;
       try {
         const { workerId, question, calls } = heartbeat.parse(JSON.parse(body));
-        const answer: HeldCalls = { v: 1, from: String(partition), question, calls: calls.filter((callId) => outbox.isOpen(callId)) };
+        const answer: HeldCalls = { v: 1, from: String(partition), question, calls: calls.filter((callId) => outbox.isOpen(callId)), epoch };
         bus.notices.publish(subjectOf(addresses.heldCalls, workerId), JSON.stringify(answer));
       } catch (error) {
         log.warn({ err: error, partition }, 'a question about calls could not be answered');

@@ -11,5 +11,7 @@ export interface RenderSettings {
 export interface RenderDeps {
   database: Database;
   bundleOf(hash: string): Promise<Bundle>;
+  /** Under which this host holds a partition; undefined once it does not. */
+  epochOf(partition: number): number | undefined;
   settings: RenderSettings;
 }

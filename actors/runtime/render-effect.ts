@@ -10,6 +10,7 @@ import { composePrompt } from '../engine/compose-prompt.ts';
 import type { EffectOf, EffectRow } from './effects.ts';
 import type { RenderDeps } from './render-deps.ts';
 import { renderRunCall, renderToolCall } from './render-run.ts';
+import { replyTo } from './reply-to.ts';
 
 /** The newest messages that a prompt takes in. A longer conversation loses its beginning, never its end. */
 const MAX_HISTORY_MESSAGES = 400;
@@ -63,7 +64,7 @@ async function itemOf(effect: EffectRow, republished: boolean, deps: RenderDeps)
 }
 
 async function renderTurnCall(effect: EffectOf<'router-call'>, republished: boolean, deps: RenderDeps): Promise<RouterCall> {
-  const { inputs, sessionId, turnId, createdAtMs } = effect;
+  const { inputs, sessionId, createdAtMs } = effect;
   const { manifest, documents } = (await deps.bundleOf(inputs.bundleHash)).body;
   const { context, llms } = manifest.agent_config;
   const reference = context.system_prompt;
@@ -95,7 +96,7 @@ async function renderTurnCall(effect: EffectOf<'router-call'>, republished: bool
       ...(llms.fallback.length > 0 ? { models: llms.fallback } : {}),
       session_id: sessionId,
     },
-    reply: { sessionId, turnId },
+    reply: replyTo(effect, deps),
   };
 }
 

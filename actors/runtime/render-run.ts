@@ -7,10 +7,11 @@ import { runTools } from '../engine/run-tools.ts';
 import type { StepMessage } from '../run/types.ts';
 import type { EffectOf } from './effects.ts';
 import type { RenderDeps } from './render-deps.ts';
+import { replyTo } from './reply-to.ts';
 
 /** Makes the model call of a run from its row, its transcript up to a message, and the tool lists that it began with. */
 export async function renderRunCall(effect: EffectOf<'run-call'>, republished: boolean, deps: RenderDeps): Promise<RouterCall> {
-  const { inputs, sessionId, turnId, createdAtMs } = effect;
+  const { inputs, sessionId, createdAtMs } = effect;
   const { runId, stepCount } = inputs;
   const { manifest, documents } = (await deps.bundleOf(inputs.bundleHash)).body;
   const { context, llms } = manifest.agent_config;
@@ -49,7 +50,7 @@ export async function renderRunCall(effect: EffectOf<'run-call'>, republished: b
     traceparent: inputs.traceparent,
     maxTokens: deps.settings.maxTokens,
     request: { ...request, model: usesFallback ? firstFallback : llms.default, ...(others.length > 0 ? { models: others } : {}), session_id: sessionId },
-    reply: { sessionId, turnId },
+    reply: replyTo(effect, deps),
   };
 }
 

@@ -27,5 +27,7 @@ export const heldCalls = z.object({
   from: z.string(),
   question: z.number().int(),
   calls: z.array(z.string()).max(MAX_CALLS_PER_HEARTBEAT),
+  /** Under which the owner of a partition answers. Gateways have none, and older releases did not say it. */
+  epoch: z.number().int().optional(),
 });
 export type HeldCalls = z.infer<typeof heldCalls>;

@@ -28,7 +28,7 @@ export const routerCall = z.object({
   maxTokens: z.number().int().min(1).nullable(),
   request: chatRequest,
   /** Where the result goes as a command, for calls of actors; null for calls of clients. */
-  // `turnId`: the turn or the run that waits for it.
-  reply: z.object({ sessionId: z.string(), turnId: z.string() }).nullable(),
+  // `turnId`: the turn or the run that waits for it. `epoch`: that of the owner who published the item; older releases did not say it.
+  reply: z.object({ sessionId: z.string(), turnId: z.string(), epoch: z.number().int().optional() }).nullable(),
 });
 export type RouterCall = z.infer<typeof routerCall>;

@@ -68,6 +68,7 @@ export async function startActorHost({ config, bus, database, clock, log, metric
   const hostId = config.hostId ?? `host-${ulid()}`;
   await layPartitions(database);
   const bundleOf = bundleReader(database);
+  const epochOf = (partition: number) => loop.mailboxOf(partition)?.claim.epoch;
   const timers = new Timers(clock, (due) => {
     for (const timer of due) loop.mailboxOf(timer.partition)?.fire(timer);
   });
@@ -75,7 +76,7 @@ export async function startActorHost({ config, bus, database, clock, log, metric
     bus,
     clock,
     log,
-    render: (effect, republished) => renderEffect(effect, republished, { database, bundleOf, settings: config }),
+    render: (effect, republished) => renderEffect(effect, republished, { database, bundleOf, epochOf, settings: config }),
     onRowsDone: () => loop.flushRows(),
     fail: (effect, error) => {
       log.error({ err: error, effect_id: effect.id, session_id: effect.sessionId }, 'an effect could not be published before its deadline');
@@ -97,7 +98,7 @@ export async function startActorHost({ config, bus, database, clock, log, metric
   });
   const times = { ...hostTimes, ...config.times };
   const host = new Host({ hostId, machineVersion: config.machineVersion ?? MACHINE_VERSION, database, bus, log, loop, timers, outbox, times });
-  const answering = answerForCalls({ bus, outbox, log });
+  const answering = answerForCalls({ bus, outbox, epochOf, log });
   await host.open();
   const purging = startPurging({
     commands: bus.commands,

@@ -3,7 +3,7 @@ import { heartbeat } from '#bus/messages/heartbeat.ts';
 import { CallHolders, type Unheld } from './call-holders.ts';
 import { testNoticeBoard } from './test-support/notice-board.ts';
 
-const CLIENTS = { askAt: 'gw1', bears: [], isAskedNow: false };
+const CLIENTS = { askAt: 'gw1', epoch: 0, bears: [], isAskedNow: false };
 
 describe('CallHolders', () => {
   let board: ReturnType<typeof testNoticeBoard>;
@@ -146,6 +146,28 @@ describe('CallHolders', () => {
     expect(ends).toEqual(['left']);
   });
 
+  it('is not misled by a former owner that has not noticed: who answers under an older epoch than the one that asked knows nothing', async () => {
+    const { ends } = follow('trn_1-1', { askAt: '7', epoch: 4, bears: ['unanswered'] });
+    const wanted = holders.isWanted({ callId: 'trn_1-1', askAt: '7', epoch: 4 }, 300);
+    const answer = (epoch: number) => {
+      const { question } = heartbeat.parse(JSON.parse(questions().at(-1)?.body ?? ''));
+      board.publish('held.w1', JSON.stringify({ v: 1, from: '7', question, calls: [], epoch }));
+    };
+    answer(3);
+    vi.advanceTimersByTime(300);
+    expect(await wanted).toBe(true);
+    for (let round = 0; round < 3; round += 1) {
+      rounds(1);
+      answer(3);
+    }
+    expect(ends).toEqual([]);
+    for (let round = 0; round < 2; round += 1) {
+      rounds(1);
+      answer(4);
+    }
+    expect(ends).toEqual(['left']);
+  });
+
   it('asks about a detached call all the same, and never ends it', () => {
     const { ends } = follow('gen-9', { bears: ['left', 'unanswered'] });
     rounds(30);
@@ -192,7 +214,7 @@ describe('CallHolders', () => {
 
   describe('before a call whose abort may have been missed', () => {
     const wanted = (callId: string) => {
-      const said = holders.isWanted(callId, 'gw1', 300);
+      const said = holders.isWanted({ callId, askAt: 'gw1', epoch: 0 }, 300);
       vi.advanceTimersByTime(300);
       return said;
     };

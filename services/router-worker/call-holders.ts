@@ -21,6 +21,8 @@ export type Unheld = 'left' | 'unanswered';
 interface Followed {
   readonly callId: string;
   readonly askAt: string;
+  /** Of the owner who asked for an actor's call; 0 for a client's. */
+  readonly epoch: number;
   readonly bears: readonly Unheld[];
   readonly onUnheld: (why: Unheld) => void;
   readonly onHeld: () => void;
@@ -68,15 +70,16 @@ export class CallHolders {
 
   /**
    * @param askAt the origin of a client's call, the partition of an actor's
+   * @param epoch of the owner who asked for an actor's call. Whoever answers under an older one has lost the partition, and knows nothing of it
    * @param bears what does not end the call: an actor waits though its partition is without an owner for a while, and nobody need hold a
    *   detached one. It is asked about all the same, since that is its sign of life
    * @param isAskedNow whether to ask at once: the call has waited so long that its client may be gone
    * @param onUnheld called once at most
    * @returns ends it
    */
-  follow(call: { callId: string; askAt: string; bears: readonly Unheld[]; isAskedNow: boolean }, onUnheld: (why: Unheld) => void): () => void {
-    const { callId, askAt, bears } = call;
-    const followed = this.#follow({ ...UNHEARD, callId, askAt, bears, onUnheld, onHeld: () => {} });
+  follow(call: { callId: string; askAt: string; epoch: number; bears: readonly Unheld[]; isAskedNow: boolean }, onUnheld: (why: Unheld) => void): () => void {
+    const { callId, askAt, epoch, bears } = call;
+    const followed = this.#follow({ ...UNHEARD, callId, askAt, epoch, bears, onUnheld, onHeld: () => {} });
     if (call.isAskedNow) this.#ask(askAt, [followed]);
     return () => void this.#forget(followed);
   }
@@ -85,14 +88,14 @@ export class CallHolders {
    * Asks before a call is begun whose abort may have been missed here. Resolves to false when its origin says that nobody holds it, to true
    * when somebody does, or nobody answers in time.
    */
-  async isWanted(callId: string, askAt: string, waitMs: number): Promise<boolean> {
+  async isWanted({ callId, askAt, epoch }: { callId: string; askAt: string; epoch: number }, waitMs: number): Promise<boolean> {
     let isLeft = false;
     let end = () => {};
     await new Promise<void>((resolve) => {
       // A client may have resumed the call elsewhere, so whoever holds it is given the whole time to say so.
       const timer = setTimeout(resolve, waitMs);
       const asked = this.#follow({
-        ...{ ...UNHEARD, callId, askAt, bears: [], misses: MISSES - 1 },
+        ...{ ...UNHEARD, callId, askAt, epoch, bears: [], misses: MISSES - 1 },
         onHeld: () => {
           isLeft = false;
           resolve();
@@ -157,11 +160,11 @@ export class CallHolders {
   #hear(body: string): void {
     const answer = heldCalls.safeParse(jsonIn(body));
     if (!answer.success) return;
-    const { from, question, calls } = answer.data;
+    const { from, question, calls, epoch = null } = answer.data;
     const held = new Set(calls);
     for (const followed of this.#asked.get(question) ?? []) {
       if (held.has(followed.callId)) this.#held(followed, from, question);
-      else if (followed.askAt === from) this.#missed(followed, question);
+      else if (followed.askAt === from && (epoch === null || epoch >= followed.epoch)) this.#missed(followed, question);
     }
   }
 

@@ -105,14 +105,15 @@ export class RunningCalls {
 
   async #hold({ callId, detached, origin, reply }: RouterCall, publishedAtMs: number, onUnheld: () => void): Promise<() => void> {
     const askAt = reply === null ? origin : String(partitionOf(reply.sessionId));
+    const epoch = reply?.epoch ?? 0;
     const nowMs = this.#clock.nowMs();
     const queuedMs = nowMs - publishedAtMs;
     const mayHaveMissedAbort = publishedAtMs < Math.max(this.#hearsSinceMs, nowMs - REMEMBER_MS);
-    if (mayHaveMissedAbort && !detached && !(await this.#holders.isWanted(callId, askAt, ANSWER_MS))) {
+    if (mayHaveMissedAbort && !detached && !(await this.#holders.isWanted({ callId, askAt, epoch }, ANSWER_MS))) {
       onUnheld();
       return () => {};
     }
-    return this.#holders.follow({ callId, askAt, bears: bearsOf(detached, reply !== null), isAskedNow: queuedMs > LONG_IN_QUEUE_MS }, onUnheld);
+    return this.#holders.follow({ callId, askAt, epoch, bears: bearsOf(detached, reply !== null), isAskedNow: queuedMs > LONG_IN_QUEUE_MS }, onUnheld);
   }
 }
 

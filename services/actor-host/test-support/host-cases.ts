@@ -247,7 +247,8 @@ export function hostCases(open: () => Promise<House>): void {
 
       const { item: secondItem, ...secondCall } = await again;
       expect(secondItem.messageId).toBe(item.messageId);
-      expect(secondCall).toEqual({ ...call, republished: true });
+      expect(call.reply).toMatchObject({ sessionId: 'ses_a', epoch: 1 });
+      expect(secondCall).toEqual({ ...call, republished: true, reply: { ...call.reply, epoch: 2 } });
       await eventually(() => announced.length === PARTITION_COUNT);
       expect(announced).toContain(`part.${partitionOf('ses_a')} ${JSON.stringify({ v: 1, epoch: 2 })}`);
     });
