@@ -8,6 +8,7 @@ import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
+import { callbackCases } from './test-support/callback-cases.ts';
 import { commandCases } from './test-support/command-cases.ts';
 import { create, post } from './test-support/commands.ts';
 import { emptyTables } from './test-support/empty-tables.ts';
@@ -73,6 +74,7 @@ commandCases(open);
 hostCases(open);
 patchCases(open);
 runCases(open);
+callbackCases(open);
 sweepCases(open);
 
 describe('an owner whose broker goes away', () => {

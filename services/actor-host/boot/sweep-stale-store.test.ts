@@ -1,32 +1,17 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { embeddedStores } from '../test-support/embedded-stores.ts';
-import { eventually, type House, openHouse } from '../test-support/house.ts';
+import { useEmbeddedHouses } from '../test-support/embedded-houses.ts';
+import { eventually, type House } from '../test-support/house.ts';
 import { orphanSession, storeOldRuns, sweepCases, sweepOf } from '../test-support/sweep-cases.ts';
 
-const stores = embeddedStores({
+const open = useEmbeddedHouses({
   openDatabase: () => openPglite({ folder: null }),
   openBus: (database) => openMemoryBus({ database, clock: systemClock, log: silentLog }),
 });
-const houses: House[] = [];
-const open = async () => {
-  const house = await openHouse(await stores.open());
-  houses.push(house);
-  return house;
-};
-
-// Opening the database takes longer than any test should.
-beforeAll(async () => {
-  await stores.open();
-}, 60_000);
-afterEach(async () => {
-  await Promise.all(houses.splice(0).map((house) => house.close()));
-});
-afterAll(() => stores.close());
 
 async function storeTombstone(house: House, id: string, days: number, seen: number): Promise<void> {
   await house.rows(

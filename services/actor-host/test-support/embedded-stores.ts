@@ -4,7 +4,7 @@ import { migrate } from '#shared/storage/migrate.ts';
 import { emptyTables } from './empty-tables.ts';
 import type { Stores } from './house.ts';
 
-interface Drivers {
+export interface Drivers {
   openDatabase(): Promise<Database>;
   openBus(database: Database): Promise<Bus>;
 }

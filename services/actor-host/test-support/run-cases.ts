@@ -1,48 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import type { WorkKind } from '#bus/bus.ts';
-import { deliveryWork } from '#bus/messages/delivery.ts';
-import type { CommandOf } from '#bus/messages/session.ts';
 import { toolWork } from '#bus/messages/tool.ts';
 import { calledTools, completed, create, post, remove, start } from './commands.ts';
 import { eventually, type House } from './house.ts';
+import { HEADER, isSettled, nextDelivery, nextItem, report, runOf, VERDICT } from './run-helpers.ts';
 
-const HEADER = { v: 1 as const, sentAtMs: 0, answerTo: null, traceparent: null };
-const VERDICT = [{ id: 'call_1', name: 'emit_output', arguments: { verdict: 'refund' } }];
-
-/** What a host does with runs: from their acceptance to their callbacks, whatever it stands on. */
+/** What a host does with runs, from their acceptance to their end, whatever it stands on. */
 export function runCases(open: () => Promise<House>): void {
-  const runOf = async (house: House, id = 'run_1') => (await house.rows<Record<string, unknown>>('select * from runs where id = $1', [id]))[0] ?? {};
   const callbackOf = async (house: House, id = 'run_1') => {
     const [row] = await house.rows<{ body: string }>('select body from deliveries where run_id = $1', [id]);
     return row === undefined ? null : (JSON.parse(row.body) as Record<string, unknown>);
   };
-  /** The next item of a kind, taken off its queue. */
-  const nextItem = (house: House, kind: WorkKind): Promise<unknown> =>
-    new Promise((resolve) => {
-      const reader = house.bus.work.consume(kind, { concurrency: 1, ackWaitMs: 30_000 }, async (item) => {
-        await item.ack();
-        resolve(JSON.parse(item.body));
-        reader.stop().catch(() => {});
-      });
-    });
-  const nextDelivery = async (house: House) => deliveryWork.parse(await nextItem(house, 'delivery'));
   const nextTool = async (house: House) => toolWork.parse(await nextItem(house, 'tool'));
-  const report = (effectId: string, outcome: 'delivered' | 'failed' | 'exhausted', attempts: number): CommandOf<'delivery.reported'> => ({
-    ...HEADER,
-    type: 'delivery.reported',
-    sessionId: 'ses_run',
-    commandId: effectId,
-    deliveryId: 'run_1-callback',
-    callId: effectId,
-    attempts,
-    outcome,
-    reason: outcome === 'delivered' ? null : 'the receiver answered 503',
-    retryAfterMs: 50,
-  });
-  const isSettled =
-    (house: House, id = 'run_1') =>
-    async () =>
-      ['succeeded', 'failed'].includes(String((await runOf(house, id)).state));
   const statusesOf = async (house: House, sessionId: string) =>
     (await house.log(sessionId)).map((event) => (event.kind === 'status' ? `${event.status}${event.stage === null ? '' : `/${event.stage}`}` : event.kind));
 
@@ -80,64 +48,6 @@ export function runCases(open: () => Promise<House>): void {
         origin_service: 'agent-server',
       });
       expect(item).toMatchObject({ deliveryId: 'run_1-callback', sessionId: 'ses_run', republished: false });
-    });
-
-    it('DESIGN 5: the command that reports its callback settled deletes the ephemeral session, and the run stays', async () => {
-      const house = await open();
-      await house.host();
-      const [next, delivery] = [house.nextCall(), nextDelivery(house)];
-      await house.startRun({ id: 'run_1' });
-      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
-      const { effectId } = await delivery;
-      expect(await house.count('sessions', 'deleted_at is null')).toBe(1);
-      await house.send(report(effectId, 'delivered', 1));
-      await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 1);
-
-      expect(await house.rows('select state from deliveries')).toEqual([{ state: 'delivered' }]);
-      expect(await house.log('ses_run')).toEqual([]);
-      expect(await house.count('steps')).toBe(0);
-      expect(await house.count('timers')).toBe(0);
-      expect(await runOf(house)).toMatchObject({ state: 'succeeded' });
-    });
-
-    it('DESIGN 5: a callback is one row; after a failure its back-off is a timer, and it becomes a dead letter at the end', async () => {
-      const house = await open();
-      await house.host();
-      const [next, first] = [house.nextCall(), nextDelivery(house)];
-      await house.startRun({ id: 'run_1' });
-      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
-      const before = await first;
-      const second = nextDelivery(house);
-      await house.send(report(before.effectId, 'failed', 1));
-      const again = await second;
-      expect(again.effectId).not.toBe(before.effectId);
-      expect(again.deliveryId).toBe(before.deliveryId);
-      expect(await house.count('deliveries')).toBe(1);
-      await house.send(report(again.effectId, 'exhausted', 5));
-      await eventually(async () => (await house.count('dead_letters')) === 1);
-
-      expect(await house.rows('select id, source, reason from dead_letters')).toEqual([
-        { id: 'run_1-callback', source: 'delivery', reason: 'the receiver answered 503' },
-      ]);
-      expect(await house.rows('select state from deliveries')).toEqual([{ state: 'dead' }]);
-      expect(await house.count('sessions', 'deleted_at is not null')).toBe(1);
-    });
-
-    it('DESIGN 6 rule 5: a delivery whose item was lost with its stream is published again by its timer', async () => {
-      const house = await open();
-      await house.host();
-      const [next, first] = [house.nextCall(), nextDelivery(house)];
-      await house.startRun({ id: 'run_1' });
-      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
-      const lost = await first;
-      const [timer] = await house.rows<{ p: number; command: CommandOf<'effect.overdue'> }>('select p, command from timers');
-      expect(timer?.command).toMatchObject({ type: 'effect.overdue', callId: lost.effectId, kind: 'delivery' });
-      const second = nextDelivery(house);
-      // As the timer would bring it two and a half minutes later.
-      await house.send(timer?.command as CommandOf<'effect.overdue'>);
-      const again = await second;
-      expect(again).toMatchObject({ deliveryId: lost.deliveryId });
-      expect(await house.rows('select state from effects where id = $1', [lost.effectId])).toEqual([{ state: 'superseded' }]);
     });
 
     it('runs tools in parallel, puts the batch into the log as one event, and shows the model what came of it', async () => {
@@ -192,7 +102,7 @@ export function runCases(open: () => Promise<House>): void {
       first.die();
       await house.send(calledTools('ses_run', callId, VERDICT));
       await house.host();
-      await eventually(isSettled(house));
+      await eventually(() => isSettled(house));
       expect(await runOf(house)).toMatchObject({ state: 'succeeded' });
       expect(await house.count('effects', `kind = 'run-call'`)).toBe(1);
     });
@@ -258,7 +168,7 @@ export function runCases(open: () => Promise<House>): void {
       const { callId } = await next;
       await Promise.all(Array.from({ length: 100 }, (_, n) => house.startRun({ id: `run_waiting_${n}`, ephemeral: false })));
       await house.startRun({ id: 'run_late', ephemeral: false });
-      await eventually(isSettled(house, 'run_late'));
+      await eventually(() => isSettled(house, 'run_late'));
       expect(await runOf(house, 'run_late')).toMatchObject({ state: 'failed', error: { code: 'session_error' } });
       expect(await callbackOf(house, 'run_late')).toMatchObject({ status: 'failed', error: { code: 'session_error' } });
       expect(await house.count('runs', `state = 'accepted'`)).toBe(100);
@@ -272,7 +182,7 @@ export function runCases(open: () => Promise<House>): void {
       await house.send(create('ses_run'));
       await house.startRun({ id: 'run_1', ephemeral: false });
       await house.startRun({ id: 'run_2', ephemeral: false, expiresInMs: 300 });
-      await eventually(isSettled(house, 'run_2'));
+      await eventually(() => isSettled(house, 'run_2'));
       expect(await runOf(house, 'run_2')).toMatchObject({ state: 'failed', error: { code: 'timeout', details: { timeout_seconds: 60 } } });
       expect(await callbackOf(house, 'run_2')).toMatchObject({ status: 'failed', output: null, error: { code: 'timeout' } });
       expect(await runOf(house)).toMatchObject({ state: 'running' });
@@ -288,7 +198,7 @@ export function runCases(open: () => Promise<House>): void {
       const house = await open();
       await house.host();
       await house.startRun({ id: 'run_1', ...run });
-      await eventually(isSettled(house));
+      await eventually(() => isSettled(house));
       expect(await runOf(house)).toMatchObject({ state: 'failed', output: null, error: { code } });
       expect(await callbackOf(house)).toMatchObject({ status: 'failed', error: { code } });
       expect(await house.count('dead_letters')).toBe(0);
@@ -301,39 +211,11 @@ export function runCases(open: () => Promise<House>): void {
       await house.startRun({ id: 'run_1', ephemeral: false });
       await house.startRun({ id: 'run_2', ephemeral: false });
       await house.send(remove('ses_run'));
-      await eventually(isSettled(house, 'run_2'));
+      await eventually(() => isSettled(house, 'run_2'));
       for (const id of ['run_1', 'run_2']) {
         expect(await runOf(house, id)).toMatchObject({ state: 'failed', error: { code: 'session_error' } });
         expect(await callbackOf(house, id)).toMatchObject({ status: 'failed', run_id: id });
       }
-    });
-
-    it('calls back once, though the start of a run is replayed after its end', async () => {
-      const house = await open();
-      await house.host();
-      await house.startRun({ id: 'run_1', sessionId: 'ses_run', ephemeral: false });
-      await eventually(isSettled(house));
-      await house.send(create('ses_run'));
-      await house.send({ ...start('ses_run', 'run_1'), commandId: 'replay-1' });
-      await eventually(async () => (await house.count('seen')) === 3);
-      expect(await house.count('deliveries')).toBe(1);
-      expect(await house.count('effects', `kind = 'run-call'`)).toBe(0);
-      expect(await house.log('ses_run')).toEqual([]);
-    });
-
-    it('leaves one dead letter of a delivery, though two rounds of it report the end', async () => {
-      const house = await open();
-      await house.host();
-      const [next, first] = [house.nextCall(), nextDelivery(house)];
-      await house.startRun({ id: 'run_1' });
-      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
-      const { effectId } = await first;
-      await house.send(report(effectId, 'exhausted', 5));
-      await house.send(report('run_1-callback-late', 'exhausted', 5));
-      await eventually(async () => (await house.count('seen')) === 4);
-      await house.send(report('run_1-callback-later', 'exhausted', 5));
-      await eventually(async () => (await house.count('seen')) === 5);
-      expect(await house.count('dead_letters')).toBe(1);
     });
 
     it('calls tools that a message asked for whose text the database can not take apart', async () => {
@@ -368,7 +250,7 @@ export function runCases(open: () => Promise<House>): void {
         await house.send(calledTools('ses_run', callId, VERDICT));
       });
       await house.startRun({ id: 'run_1', routineId: 'refund' });
-      await eventually(isSettled(house));
+      await eventually(() => isSettled(house));
       expect(await runOf(house)).toMatchObject({ state });
       await Promise.all([lists.stop(), calls.stop()]);
       await house.send(create('ses_a'));
@@ -433,36 +315,6 @@ export function runCases(open: () => Promise<House>): void {
       await eventually(async () => (await house.count('seen', `command_id = '${effectId}'`)) === 1);
       expect(await house.count('effects', `kind = 'delivery' and state = 'open'`)).toBe(1);
       expect(await house.count('timers', `command->>'type' = 'delivery.due'`)).toBe(0);
-    });
-
-    it('calls nobody back for a run without an address, and deletes its session when it is settled', async () => {
-      const house = await open();
-      await house.host();
-      const next = house.nextCall();
-      await house.startRun({ id: 'run_1', callbackUrl: null });
-      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
-      await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 1);
-      expect(await house.count('deliveries')).toBe(0);
-      expect(await runOf(house)).toMatchObject({ state: 'succeeded' });
-    });
-
-    it('does what is left of a delivery for a session that is gone, as a replay needs it', async () => {
-      const house = await open();
-      await house.host();
-      const [next, delivery] = [house.nextCall(), nextDelivery(house)];
-      await house.startRun({ id: 'run_1' });
-      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
-      await house.send(report((await delivery).effectId, 'exhausted', 5));
-      await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 1);
-      // The worker says so once more, of a round that was published twice.
-      await house.send(report('run_1-callback-again', 'exhausted', 5));
-      await eventually(async () => (await house.count('seen', `command_id = 'run_1-callback-again'`)) === 1);
-      expect(await house.count('dead_letters')).toBe(1);
-      await house.rows(`update deliveries set state = 'open', attempts = 0`);
-      const again = nextDelivery(house);
-      await house.send(report('run_1-callback-replay-1', 'failed', 1));
-      await house.send(report((await again).effectId, 'delivered', 2));
-      await eventually(async () => (await house.rows<{ state: string }>('select state from deliveries'))[0]?.state === 'delivered');
     });
   });
 }

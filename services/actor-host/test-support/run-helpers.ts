@@ -1,0 +1,48 @@
+import type { WorkKind } from '#bus/bus.ts';
+import { type DeliveryWork, deliveryWork } from '#bus/messages/delivery.ts';
+import type { CommandOf } from '#bus/messages/session.ts';
+import type { House } from './house.ts';
+
+/** What commands carry that no case is about. */
+export const HEADER = { v: 1 as const, sentAtMs: 0, answerTo: null, traceparent: null };
+/** What a model says to end a run well. */
+export const VERDICT = [{ id: 'call_1', name: 'emit_output', arguments: { verdict: 'refund' } }];
+
+export async function runOf(house: House, id = 'run_1'): Promise<Record<string, unknown>> {
+  return (await house.rows<Record<string, unknown>>('select * from runs where id = $1', [id]))[0] ?? {};
+}
+
+export async function isSettled(house: House, id = 'run_1'): Promise<boolean> {
+  return ['succeeded', 'failed'].includes(String((await runOf(house, id)).state));
+}
+
+/** The next item of a kind, taken off its queue. */
+export function nextItem(house: House, kind: WorkKind): Promise<unknown> {
+  return new Promise((resolve) => {
+    const reader = house.bus.work.consume(kind, { concurrency: 1, ackWaitMs: 30_000 }, async (item) => {
+      await item.ack();
+      resolve(JSON.parse(item.body));
+      reader.stop().catch(() => {});
+    });
+  });
+}
+
+export async function nextDelivery(house: House): Promise<DeliveryWork> {
+  return deliveryWork.parse(await nextItem(house, 'delivery'));
+}
+
+/** How a round of the callback of `run_1` ended. */
+export function report(effectId: string, outcome: 'delivered' | 'failed' | 'exhausted', attempts: number): CommandOf<'delivery.reported'> {
+  return {
+    ...HEADER,
+    type: 'delivery.reported',
+    sessionId: 'ses_run',
+    commandId: effectId,
+    deliveryId: 'run_1-callback',
+    callId: effectId,
+    attempts,
+    outcome,
+    reason: outcome === 'delivered' ? null : 'the receiver answered 503',
+    retryAfterMs: 50,
+  };
+}
