@@ -25,6 +25,8 @@ interface QueueLook {
 export class QueuePace {
   #looks: QueueLook[] = [];
   #letIn = 0;
+  /** What the last looks say; null while they say that nothing waits long. Reckoned once a look, and asked with every request. */
+  #backlog: { atMs: number; waiting: number; takenPerMs: number } | null = null;
 
   /** Whether it is time to look again. */
   isDue(nowMs: number): boolean {
@@ -38,6 +40,7 @@ export class QueuePace {
     if (last !== undefined && look.taken < last.taken) this.#looks = [];
     this.#looks = [...this.#looks.filter(({ atMs }) => look.atMs - atMs < LOOKS_KEPT_MS), look];
     this.#letIn = 0;
+    this.#backlog = backlogOf(this.#looks);
   }
 
   /** Asked before something is let in, and counted as let in when it is true. */
@@ -48,14 +51,18 @@ export class QueuePace {
   }
 
   #isBehind(nowMs: number): boolean {
-    const looks = this.#looks.filter(({ atMs }) => nowMs - atMs < LOOKS_KEPT_MS);
-    const [first] = looks;
-    const [before, last] = looks.slice(-2);
-    // What waits at one look alone has just come, and who takes it may have nothing else to do.
-    if (first === undefined || before === undefined || last === undefined) return false;
-    if (before.waiting <= FREE_WAITING || last.waiting <= FREE_WAITING) return false;
-    const takenPerMs = (last.taken - first.taken) / (last.atMs - first.atMs);
-    const waiting = last.waiting + this.#letIn - takenPerMs * (nowMs - last.atMs);
+    if (this.#backlog === null || nowMs - this.#backlog.atMs >= LOOKS_KEPT_MS) return false;
+    const { atMs, takenPerMs } = this.#backlog;
+    const waiting = this.#backlog.waiting + this.#letIn - takenPerMs * (nowMs - atMs);
     return waiting > FREE_WAITING && waiting > takenPerMs * MOST_WAIT_MS;
   }
+}
+
+/** Null: nothing waits, or it has just come and who takes it may have nothing else to do. That takes two looks to tell. */
+function backlogOf(looks: readonly QueueLook[]): { atMs: number; waiting: number; takenPerMs: number } | null {
+  const [first] = looks;
+  const [before, last] = looks.slice(-2);
+  if (first === undefined || before === undefined || last === undefined) return null;
+  if (before.waiting <= FREE_WAITING || last.waiting <= FREE_WAITING) return null;
+  return { atMs: last.atMs, waiting: last.waiting, takenPerMs: (last.taken - first.taken) / (last.atMs - first.atMs) };
 }
