@@ -6,6 +6,8 @@ import { PATIENCE_MS, type World } from '../world.ts';
 
 const CALLS = 100;
 const EVERY_MS = 1_000;
+/** A broker whose store is rolled back meanwhile gives out once more what had been given out since. */
+const MOST_TIMES = 2;
 /** Of the promise. */
 const CLOSED_MS = 35_000;
 
@@ -28,7 +30,7 @@ export async function killGatewayWithOpenCalls(world: World): Promise<() => Prom
     const calls = () => plans.flatMap(({ name }) => world.upstream.calls(name));
     await eventually(() => calls().every(({ leftAtMs }) => leftAtMs !== null), { timeoutMs: PATIENCE_MS });
     const livedMs = calls().map(({ leftAtMs }) => (leftAtMs ?? 0) - killedAtMs);
-    expect(calls()).toHaveLength(CALLS);
+    expect(Math.max(...plans.map(({ name }) => world.upstream.calls(name).length)), 'a call was made too often').toBeLessThanOrEqual(MOST_TIMES);
     expect(Math.max(...livedMs), 'an upstream of a dead gateway was open for too long').toBeLessThanOrEqual(CLOSED_MS);
     return `${CALLS} upstreams of a dead gateway were closed after ${(Math.min(...livedMs) / 1_000).toFixed(1)} to ${(Math.max(...livedMs) / 1_000).toFixed(1)} s`;
   };
