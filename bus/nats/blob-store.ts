@@ -4,6 +4,7 @@ import { ulid } from '#shared/ids.ts';
 import type { BlobStore } from '../bus.ts';
 import { MAX_BODY_BYTES } from '../large-bodies.ts';
 import type { NatsLink } from './link.ts';
+import { storeMessage } from './store-message.ts';
 import { streams } from './streams.ts';
 
 /** One message. Brokers slow down with larger ones. */
@@ -21,8 +22,8 @@ export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => num
     const subject = `blob.${id}.${part}`;
     const marked = headers();
     marked.set(PARTS_HEADER, String(parts));
-    await link.persistently('store a part of a blob', budgetMs, (timeout) =>
-      link.stream.publish(subject, bytes, { msgID: `${id}.${part}`, headers: marked, timeout }),
+    await link.persistently('store a part of a blob', budgetMs, (timeoutMs) =>
+      storeMessage(link.requests, { subject, messageId: `${id}.${part}`, bytes, timeoutMs, marks: marked }),
     );
   }
 

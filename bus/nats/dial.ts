@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { connect, type NatsConnection } from '@nats-io/transport-node';
+import type { NatsConnection } from '@nats-io/transport-node';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { BusUser } from '../subjects.ts';
 import { isRefusal } from './broker-errors.ts';
+import { connectCorked } from './corked-transport.ts';
 import { pauseFor } from './pause.ts';
 
 /** One try of a connection. The network answers in milliseconds or is not there. */
@@ -45,7 +46,7 @@ export async function dial(account: Account, name: string, budgetMs: number): Pr
   for (;;) {
     const leftMs = Math.max(1, untilMs - performance.now());
     try {
-      return await within(leftMs, connect({ ...options(account, servers), name, timeout: Math.min(DIAL_TIMEOUT_MS, leftMs) }));
+      return await within(leftMs, connectCorked({ ...options(account, servers), name, timeout: Math.min(DIAL_TIMEOUT_MS, leftMs) }));
     } catch (error) {
       if (isRefusal(error)) throw new SwitchyardError('service.unreachable', `NATS at ${servers.join(', ')} refused the ${whoIs(account)}`, { cause: error });
       if (performance.now() + DIAL_AGAIN_MS >= untilMs) {

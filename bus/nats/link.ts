@@ -1,12 +1,13 @@
 import { setMaxListeners } from 'node:events';
-import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream';
-import type { NatsConnection, Status } from '@nats-io/transport-node';
+import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
+import { type NatsConnection, PermissionViolationError, type Status } from '@nats-io/transport-node';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Subscription } from '../bus.ts';
 import { verdictOn } from './broker-errors.ts';
 import { type Account, addressesOf, dial, inboxPrefixOf } from './dial.ts';
 import { pauseFor } from './pause.ts';
+import { Requests } from './requests.ts';
 
 /** One answer of the broker's API. It works on one request at a time, and a stream that is being recovered takes a while. */
 const API_TIMEOUT_MS = 5_000;
@@ -36,7 +37,8 @@ export class NatsLink {
   readonly main: NatsConnection;
   readonly tokens: NatsConnection;
   readonly manager: JetStreamManager;
-  readonly stream: JetStreamClient;
+  /** On the main connection. */
+  readonly requests: Requests;
   readonly address: string;
   readonly inboxPrefix: string;
   readonly #options: LinkOptions;
@@ -51,7 +53,9 @@ export class NatsLink {
   #redeclaring: Promise<void> | null = null;
   readonly #waiting = new Set<() => void>();
   readonly #pending = new Set<(reason: unknown) => void>();
-  readonly #running = new Set<Promise<unknown>>();
+  /** What is being done persistently, and who waits for there to be nothing. */
+  #running = 0;
+  readonly #idle = new Set<() => void>();
   readonly #listeners = new Set<() => void>();
 
   /** @throws `service.unreachable` */
@@ -78,9 +82,9 @@ export class NatsLink {
     this.main = main;
     this.tokens = tokens;
     this.manager = manager;
-    this.stream = jetstream(main, { timeout: API_TIMEOUT_MS });
     this.address = addressesOf(options.servers).join(', ');
     this.inboxPrefix = inboxPrefixOf(options.user);
+    this.requests = new Requests(main, this.inboxPrefix);
   }
 
   /** Whether both connections can be used. */
@@ -121,10 +125,7 @@ export class NatsLink {
    * @throws `bus.closed`, `bus.full`, `service.unreachable`, what the broker refused it with, or the reason of `until`
    */
   persistently<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal | null = null): Promise<Result> {
-    if (this.#closing) return Promise.reject(closed());
-    const running = this.#persist(what, budgetMs, action, until).finally(() => this.#running.delete(running));
-    this.#running.add(running);
-    return running;
+    return this.#closing ? Promise.reject(closed()) : this.#persist(what, budgetMs, action, until);
   }
 
   onReconnect(handler: () => void): Subscription {
@@ -145,7 +146,7 @@ export class NatsLink {
   /** Refuses what comes, waits for what is under way and for what was published, and closes. */
   async close(): Promise<void> {
     this.#closing = true;
-    await Promise.allSettled(this.#running);
+    if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.add(resolve));
     this.#closed = true;
     if (this.isReady) await Promise.race([Promise.allSettled([this.main.flush(), this.tokens.flush()]), pauseFor(FLUSH_PATIENCE_MS)]);
     this.#goDown();
@@ -193,8 +194,10 @@ export class NatsLink {
   }
 
   #report(status: Status): void {
-    if (status.type === 'error') this.#options.log.error({ err: status.error, address: this.address }, 'NATS reported an error');
-    else if (status.type === 'slowConsumer' || status.type === 'staleConnection' || status.type === 'ldm') {
+    if (status.type === 'error') {
+      this.#options.log.error({ err: status.error, address: this.address }, 'NATS reported an error');
+      if (status.error instanceof PermissionViolationError) this.requests.refuse(status.error);
+    } else if (status.type === 'slowConsumer' || status.type === 'staleConnection' || status.type === 'ldm') {
       this.#options.log.warn({ address: this.address, status: status.type }, 'NATS reported trouble with a connection');
     }
   }
@@ -238,8 +241,10 @@ export class NatsLink {
   #goDown(): void {
     this.#up?.abort(new SwitchyardError('service.unreachable', 'the connection to NATS is lost'));
     this.#up = null;
-    for (const reject of this.#pending) reject(new SwitchyardError('service.unreachable', 'the connection to NATS was lost meanwhile'));
+    const lost = new SwitchyardError('service.unreachable', 'the connection to NATS was lost meanwhile');
+    for (const reject of this.#pending) reject(lost);
     this.#pending.clear();
+    this.requests.end(lost);
   }
 
   #announce(): void {
@@ -255,7 +260,16 @@ export class NatsLink {
   }
 
   async #persist<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal | null): Promise<Result> {
-    const untilMs = performance.now() + budgetMs;
+    this.#running += 1;
+    try {
+      return await this.#tryUntilDone(what, performance.now() + budgetMs, action, until);
+    } finally {
+      this.#running -= 1;
+      if (this.#running === 0) for (const wake of this.#idle) wake();
+    }
+  }
+
+  async #tryUntilDone<Result>(what: string, untilMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal | null): Promise<Result> {
     let last: unknown = null;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       const leftMs = untilMs - performance.now();
@@ -288,7 +302,16 @@ export class NatsLink {
       };
       this.#pending.add(reject);
       until?.addEventListener('abort', giveUp);
-      answer.then(resolve, reject).finally(end);
+      answer.then(
+        (result) => {
+          end();
+          resolve(result);
+        },
+        (error) => {
+          end();
+          reject(error);
+        },
+      );
     });
   }
 

@@ -28,7 +28,7 @@ async function open(url: string, user: BusUser | null = null, password: string |
 
 const TWO_USERS = `authorization { users: [
   { user: router-worker, password: right }
-  { user: operator, password: right, permissions: { publish: { deny: ["evt.>"] }, subscribe: { deny: ["ctl.>"] } } }
+  { user: operator, password: right, permissions: { publish: { deny: ["evt.>", "work.tool"] }, subscribe: { deny: ["ctl.>"] } } }
 ] }`;
 
 it('names the address when nobody is there, within its budget', async () => {
@@ -148,6 +148,13 @@ it('writes what the broker does not allow into the log, and goes on', async () =
 
   expect(complaints.items.join()).toMatch(/evt\.s1/);
   expect(await bus.commands.append(1, 'm1', 'a')).toEqual({ sequence: 1, duplicate: false });
+});
+
+it('tells a caller at once, and with the reason, that its user may not do what it has asked for', async () => {
+  const server = await serverWith(TWO_USERS);
+  const bus = await open(server.url, 'operator', 'right');
+
+  await expect(bus.work.publish('tool', 'w1', '{}')).rejects.toMatchObject({ name: 'RequestError', cause: { name: 'PermissionViolationError' } });
 });
 
 it('brings two processes together: commands, large bodies, notices, tokens', async () => {

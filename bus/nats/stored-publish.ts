@@ -1,6 +1,6 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { NatsLink } from './link.ts';
-import { toWireId } from './wire-id.ts';
+import { storeMessage } from './store-message.ts';
 
 /** What may wait for the broker's word at once; at its 20,000 messages a second this is one second of work. More is refused. */
 const MAX_WAITING = 20_000;
@@ -25,9 +25,7 @@ export function storedPublisher(link: NatsLink, budgetMs: number, onFull: () => 
     waiting += 1;
     waitingBytes += bytes.byteLength;
     try {
-      const msgID = toWireId(messageId);
-      const { seq, duplicate } = await link.persistently('store a message', budgetMs, (timeout) => link.stream.publish(subject, bytes, { msgID, timeout }));
-      return { sequence: seq, duplicate };
+      return await link.persistently('store a message', budgetMs, (timeoutMs) => storeMessage(link.requests, { subject, messageId, bytes, timeoutMs }));
     } catch (error) {
       if (error instanceof SwitchyardError && error.code === 'bus.full') onFull();
       throw error;

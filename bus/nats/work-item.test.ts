@@ -17,7 +17,7 @@ it('calls a lease lost that the broker could not be asked to prolong, though its
       };
       look();
     });
-  const link = { persistently, assertOpen: () => {}, main: { request: () => Promise.reject(new Error('not asked')) } };
+  const link = { persistently, assertOpen: () => {}, requests: { ask: () => Promise.reject(new Error('not asked')) } };
   const fields = { kind: 'tool', messageId: 'w1', body: '', delivery: 1, storedAtMs: 0, reply: 'reply', budgetMs: 1_000, log: silentLog } as const;
   const item = workItem({ ...fields, link, deliveredAt: performance.now(), ackWaitMs: 50 });
 

@@ -7,7 +7,7 @@ import type { NatsLink } from './link.ts';
 const TIMER_SLACK_MS = 10;
 
 export interface WorkItemOptions {
-  link: Pick<NatsLink, 'persistently' | 'assertOpen'> & { main: Pick<NatsLink['main'], 'request'> };
+  link: Pick<NatsLink, 'persistently' | 'assertOpen'> & { requests: Pick<NatsLink['requests'], 'ask'> };
   kind: WorkKind;
   messageId: string;
   body: string;
@@ -33,8 +33,8 @@ export function workItem(options: WorkItemOptions): WorkItem {
   let settled = false;
   const isHeld = () => performance.now() < leaseEndsAt;
   const tell = (what: string, word: string, forMs: number) =>
-    link.persistently(what, forMs, async (timeout) => {
-      await link.main.request(reply, word, { timeout });
+    link.persistently(what, forMs, async (timeoutMs) => {
+      await link.requests.ask(reply, word, { timeoutMs });
     });
   const once = async (settle: () => Promise<void>) => {
     link.assertOpen();

@@ -1,0 +1,60 @@
+import { createServer, Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { connectCorked } from './corked-transport.ts';
+
+const INFO = 'INFO {"server_id":"one","version":"2.10.0","max_payload":1048576,"headers":true}\r\n';
+
+/** A broker that answers pings, and keeps what else it is sent. */
+function serve() {
+  let sent = '';
+  const server = createServer((socket) => {
+    socket.write(INFO);
+    socket.on('data', (bytes) => {
+      sent += bytes;
+      if (bytes.includes('PING\r\n')) socket.write('PONG\r\n');
+    });
+    socket.on('error', () => {});
+  });
+  return { server, sent: () => sent };
+}
+
+let broker: ReturnType<typeof serve>;
+
+beforeEach(async () => {
+  broker = serve();
+  await new Promise<void>((resolve) => broker.server.listen(0, '127.0.0.1', resolve));
+});
+
+afterEach(() => broker.server.close());
+
+function open() {
+  const address = broker.server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server does not listen');
+  return connectCorked({ servers: `127.0.0.1:${address.port}`, reconnect: false });
+}
+
+it('writes what is sent in one turn of the event loop once, also what is only sent because of it', async () => {
+  const connection = await open();
+  await nextTurn();
+  // What the broker writes meanwhile, its answer to the flush, is a write of its own and of another kind.
+  const written = vi.spyOn(Socket.prototype, '_writev');
+  connection.publish('a', 'one');
+  await Promise.resolve().then(() => {});
+  connection.publish('b', 'two');
+  queueMicrotask(() => connection.publish('c', 'three'));
+  await connection.flush();
+
+  expect(written).toHaveBeenCalledTimes(1);
+  await expect.poll(() => broker.sent().match(/PUB . \d/g)).toEqual(['PUB a 3', 'PUB b 3', 'PUB c 5']);
+  vi.restoreAllMocks();
+  await connection.close();
+});
+
+it('sends what is left before it closes', async () => {
+  const connection = await open();
+  connection.publish('a', 'last');
+  await connection.drain();
+
+  await expect.poll(() => broker.sent()).toContain('PUB a 4\r\nlast\r\n');
+});

@@ -1,0 +1,32 @@
+import { type NatsConnection, NatsConnectionImpl, type NodeConnectionOptions, setTransportFactory } from '@nats-io/transport-node';
+import { NodeTransport, nodeResolveHost } from '@nats-io/transport-node/lib/node_transport.js';
+
+/**
+ * The library's transport, but what is sent in one turn of the event loop goes to the socket together. The library writes once for each
+ * thing that happens, and on a busy process a write costs more than what led to it: twenty requests that have come in together would be
+ * twenty system calls here, twenty reads at the broker and as many wakings of it.
+ */
+class CorkedTransport extends NodeTransport {
+  #corked = false;
+
+  /** What can't be written is no news: the connection's end follows. */
+  override send(frame: Uint8Array): void {
+    const { socket } = this;
+    if (this.isClosed || socket === undefined) return;
+    if (!this.#corked) {
+      this.#corked = true;
+      socket.cork();
+      setImmediate(() => {
+        this.#corked = false;
+        socket.uncork();
+      });
+    }
+    socket.write(frame);
+  }
+}
+
+/** As the library's own `connect`. */
+export function connectCorked(options: NodeConnectionOptions): Promise<NatsConnection> {
+  setTransportFactory({ factory: () => new CorkedTransport(), dnsResolveFn: nodeResolveHost });
+  return NatsConnectionImpl.connect(options);
+}

@@ -1,0 +1,33 @@
+import { JetStreamApiError } from '@nats-io/jetstream';
+import { headers, type MsgHdrs } from '@nats-io/transport-node';
+import { z } from 'zod';
+import type { Requests } from './requests.ts';
+import { MESSAGE_ID_HEADER, toWireId } from './wire-id.ts';
+
+/** What the broker answers once a stream has a message, or when it does not take it: then the sequence means nothing. */
+const answer = z.object({
+  error: z.object({ code: z.number(), err_code: z.number(), description: z.string() }).optional(),
+  seq: z.number().optional(),
+  duplicate: z.boolean().default(false),
+});
+
+export interface MessageToStore {
+  subject: string;
+  messageId: string;
+  bytes: Uint8Array;
+  timeoutMs: number;
+  /** Headers of its own. */
+  marks?: MsgHdrs;
+}
+
+/** Puts a message into the stream of its subject, once however often it is sent. @throws `JetStreamApiError`, and as `Requests.ask` */
+export async function storeMessage(
+  requests: Requests,
+  { subject, messageId, bytes, timeoutMs, marks = headers() }: MessageToStore,
+): Promise<{ sequence: number; duplicate: boolean }> {
+  marks.set(MESSAGE_ID_HEADER, toWireId(messageId));
+  const { error, seq, duplicate } = answer.parse((await requests.ask(subject, bytes, { timeoutMs, headers: marks })).json());
+  if (error !== undefined) throw new JetStreamApiError(error);
+  if (seq === undefined) throw new Error('the broker answered without a sequence');
+  return { sequence: seq, duplicate };
+}
