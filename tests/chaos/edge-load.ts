@@ -14,9 +14,12 @@ export interface LoadClient {
   close(): void;
 }
 
-/** A client that keeps its connections, as many as it needs, and waits for each answer so long. */
+/** To one gateway. Past the 4,096 that the system holds for a gateway that has no time to accept them, it resets connections that nobody has seen. */
+const MAX_CONNECTIONS = 2_000;
+
+/** A client that keeps its connections, and waits for each answer so long. */
 export function loadClient(patienceMs: number): LoadClient {
-  const agent = new Agent({ keepAlive: true, maxFreeSockets: 2_000 });
+  const agent = new Agent({ keepAlive: true, maxSockets: MAX_CONNECTIONS, maxFreeSockets: MAX_CONNECTIONS });
   return {
     send: (method, url, body, headers = {}) =>
       new Promise((resolve) => {
