@@ -15,8 +15,12 @@ export interface CountingTools {
 /** Long enough for somebody to be killed in it. */
 const CALL_MS = 150;
 
-/** A tool server made with the protocol's own library. `look` may be called twice, `book` must not be; both count. */
-export async function openCountingTools(): Promise<CountingTools> {
+/**
+ * A tool server made with the protocol's own library. `look` may be called twice, `book` must not be; both count.
+ *
+ * @param untilAnswered what a call waits for before it is answered
+ */
+export async function openCountingTools(untilAnswered: () => Promise<void> = () => after(CALL_MS)): Promise<CountingTools> {
   const booked = new Map<string, number>();
   const looked = new Map<string, number>();
   let inHand = 0;
@@ -26,7 +30,7 @@ export async function openCountingTools(): Promise<CountingTools> {
     async ({ key }: { key: string }) => {
       times.set(key, (times.get(key) ?? 0) + 1);
       inHand += 1;
-      await after(CALL_MS);
+      await untilAnswered();
       inHand -= 1;
       return { content: [{ type: 'text' as const, text: `${word} ${key}` }] };
     };

@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { z } from 'zod';
+import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback-receiver.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
+import { ROUTINE, writeAgentFiles } from './agent-files.ts';
+import { type CountingTools, openCountingTools } from './counting-tools.ts';
+import { type ModelUpstream, openModelUpstream } from './model-upstream.ts';
+
+const DRAIN_SECONDS = 4;
+const PATIENCE_MS = 60_000;
+const CLEAN = { code: 0, signal: null };
+
+let cluster: Cluster;
+let receiver: CallbackReceiver;
+let tools: CountingTools;
+let model: ModelUpstream;
+/** The tools answer nobody while it is set. */
+let held: Promise<void> | null = null;
+
+beforeAll(async () => {
+  [receiver, tools, model] = await Promise.all([openCallbackReceiver(), openCountingTools(async () => held ?? undefined), openModelUpstream()]);
+  cluster = await startCluster({
+    roles: { 'agent-gateway': 1, 'actor-host': 1, 'router-worker': 1, 'effect-worker': 1 },
+    env: {
+      ...(await writeAgentFiles(tools.port, model.baseUrl, model.baseUrl)),
+      PLATFORM_PUBLIC_KEY: 'pk-drain',
+      PLATFORM_SECRET_KEY: 'sk-drain',
+      LOG_LEVEL: 'warn',
+      OUTBOUND_ALLOW_HOSTS: receiver.host,
+      SHUTDOWN_DRAIN_TIMEOUT_SECONDS: String(DRAIN_SECONDS),
+    },
+  });
+});
+afterAll(async () => {
+  await cluster?.stop();
+  await Promise.all([receiver.close(), tools.close(), model.close()]);
+});
+
+it('an effect worker that is stopped waits for the tools in hand, each of which is called once', async () => {
+  const run = await runWithToolsInHand('one');
+  const exited = stopWorker();
+  run.answerTools();
+
+  expect(await exited).toEqual(CLEAN);
+  await cluster.add('effect-worker');
+  expect(await run.output()).toEqual({ booked: 'booked one', looked: 'looked one' });
+  expect([tools.booked.get('one'), tools.looked.get('one')]).toEqual([1, 1]);
+});
+
+it('past the drain it leaves them: what may be repeated is called again elsewhere, of what may not the run is told that nobody knows', async () => {
+  const run = await runWithToolsInHand('two');
+  const exited = stopWorker();
+  await cluster.add('effect-worker');
+
+  expect(await exited).toEqual(CLEAN);
+  await eventually(() => (tools.looked.get('two') ?? 0) > 1, { timeoutMs: PATIENCE_MS });
+  run.answerTools();
+  expect(await run.output()).toEqual({ booked: expect.stringContaining('outcome_unknown'), looked: 'looked two' });
+  expect([tools.booked.get('two'), tools.looked.get('two')]).toEqual([1, 2]);
+});
+
+/** Begins a run whose two tools have been called and have not answered. */
+async function runWithToolsInHand(key: string) {
+  let answer = () => {};
+  held = new Promise((resolve) => {
+    answer = resolve;
+  });
+  const callback = receiver.address();
+  const response = await fetch(`${cluster.agentUrls[0]}/routines/${ROUTINE}/trigger`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${cluster.keys.agentKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ input: { key }, callback_url: callback.url }),
+  });
+  expect(response.status, await response.text()).toBe(202);
+  await eventually(() => tools.booked.get(key) === 1 && tools.looked.get(key) === 1, { timeoutMs: PATIENCE_MS });
+  return {
+    answerTools: () => {
+      held = null;
+      answer();
+    },
+    /** What it is called back with. */
+    output: async () => {
+      await eventually(() => callback.heard.length > 0, { timeoutMs: PATIENCE_MS });
+      return payload.parse(JSON.parse(String(callback.heard[0]?.body))).output;
+    },
+  };
+}
+
+const payload = z.looseObject({ output: z.record(z.string(), z.string()) });
+
+/** Resolves when it has ended. */
+async function stopWorker() {
+  const [worker] = cluster.running('effect-worker');
+  if (worker === undefined) throw new Error('there is no effect worker');
+  worker.signal('SIGTERM');
+  return worker.exited;
+}
