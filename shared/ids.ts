@@ -1,24 +1,29 @@
-import { randomBytes } from 'node:crypto';
+import { randomFillSync } from 'node:crypto';
 
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 /** Letters that are the time; the rest is random. */
 const TIME_LETTERS = 10;
+const RANDOM_LETTERS = 16;
+
+/** Random bytes are taken from the system in portions of so many: asking for each id costs more than all the rest of it. No byte is used twice. */
+const POOL_BYTES = 4_096;
+const pool = Buffer.alloc(POOL_BYTES);
+let poolUsed = POOL_BYTES;
+
+/** The time of the last ULID as text: many are made in one millisecond. */
+let lastTime = { ms: -1, text: '' };
 
 /**
  * A ULID: 48 bits of milliseconds and 80 random bits as 26 characters of Crockford's base 32. It sorts by time, and holds
  * none of the characters that separate tokens of a subject.
  */
 export function ulid(nowMs: number = Date.now()): string {
-  let time = '';
-  let rest = nowMs;
-  for (let place = 0; place < TIME_LETTERS; place += 1) {
-    time = CROCKFORD[rest % 32] + time;
-    rest = Math.floor(rest / 32);
-  }
+  if (nowMs !== lastTime.ms) lastTime = { ms: nowMs, text: timeText(nowMs) };
+  let id = lastTime.text;
+  const from = drawRandom(RANDOM_LETTERS);
   // 32 divides 256, so masking a random byte keeps every character equally likely.
-  let random = '';
-  for (const byte of randomBytes(16)) random += CROCKFORD[byte & 31];
-  return time + random;
+  for (let at = from; at < from + RANDOM_LETTERS; at += 1) id += CROCKFORD[(pool[at] as number) & 31];
+  return id;
 }
 
 /** When a ULID was made, epoch milliseconds by the clock of who made it. */
@@ -30,5 +35,32 @@ export function ulidTimeMs(id: string): number {
 
 /** A 32-hex W3C trace id. */
 export function traceId(): string {
-  return randomBytes(16).toString('hex');
+  return randomHex(16);
+}
+
+/** So many random bytes, for an id: two letters each. */
+export function randomHex(sizeBytes: number): string {
+  const from = drawRandom(sizeBytes);
+  return pool.toString('hex', from, from + sizeBytes);
+}
+
+function timeText(nowMs: number): string {
+  let text = '';
+  let rest = nowMs;
+  for (let place = 0; place < TIME_LETTERS; place += 1) {
+    text = CROCKFORD[rest % 32] + text;
+    rest = Math.floor(rest / 32);
+  }
+  return text;
+}
+
+/** Where in the pool so many fresh bytes stand. To be read before anything else is drawn. */
+function drawRandom(sizeBytes: number): number {
+  if (poolUsed + sizeBytes > POOL_BYTES) {
+    randomFillSync(pool);
+    poolUsed = 0;
+  }
+  const from = poolUsed;
+  poolUsed += sizeBytes;
+  return from;
 }

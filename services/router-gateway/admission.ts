@@ -1,5 +1,13 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { GatewayLimits } from './limits.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Null for what nobody has to be let in for. */
+    admitted: AdmittedCall | null;
+  }
+}
 
 /** A call that was let in. The last two are harmless when repeated. */
 export interface AdmittedCall {
@@ -14,6 +22,8 @@ export interface AdmittedCall {
 /** Counts what this process holds, says when it is too much, and, once closing, when nothing is left. */
 export class Admission {
   readonly #limits: GatewayLimits;
+  /** Made once: while there is too much they are thrown with nearly every request, and an error of one's own costs a stack. */
+  readonly #errors: { closing: SwitchyardError; tooManyCalls: SwitchyardError; tooManyBytes: SwitchyardError };
   readonly #emptied: (() => void)[] = [];
   #openCalls = 0;
   #bodyBytes = 0;
@@ -21,6 +31,13 @@ export class Admission {
 
   constructor(limits: GatewayLimits) {
     this.#limits = limits;
+    const { openCalls, retryAfterMs } = limits;
+    const comeBack = (code: 'service.not_ready' | 'service.overloaded', message: string) => new SwitchyardError(code, message, { details: { retryAfterMs } });
+    this.#errors = {
+      closing: comeBack('service.not_ready', 'this gateway is shutting down'),
+      tooManyCalls: comeBack('service.overloaded', `this gateway already holds ${openCalls} calls`),
+      tooManyBytes: comeBack('service.overloaded', 'this gateway is reading as many request bodies as it can hold'),
+    };
   }
 
   get closing(): boolean {
@@ -29,7 +46,7 @@ export class Admission {
 
   /** @throws `service.not_ready` while closing */
   assertOpen(): void {
-    if (this.#closing) throw this.#comeBack('service.not_ready', 'this gateway is shutting down');
+    if (this.#closing) throw this.#errors.closing;
   }
 
   /**
@@ -39,8 +56,7 @@ export class Admission {
    */
   enter(announcedBytes: number): AdmittedCall {
     this.assertOpen();
-    const { openCalls } = this.#limits;
-    if (this.#openCalls >= openCalls) throw this.#comeBack('service.overloaded', `this gateway already holds ${openCalls} calls`);
+    if (this.#openCalls >= this.#limits.openCalls) throw this.#errors.tooManyCalls;
     this.#assertRoom(announcedBytes, 0);
     this.#openCalls += 1;
     let held = 0;
@@ -66,6 +82,13 @@ export class Admission {
     return { bodyGrew, bodyDone, leave };
   }
 
+  /** Lets a request in, until its answer is over. @param limitBytes of its body @throws as `enter` does */
+  enterRequest(request: FastifyRequest, reply: FastifyReply, limitBytes: number): void {
+    const call = this.enter(Math.min(Number(request.headers['content-length'] ?? 0), limitBytes));
+    request.admitted = call;
+    reply.raw.on('close', call.leave);
+  }
+
   /** Lets nobody in any more. */
   close(): void {
     this.#closing = true;
@@ -86,12 +109,6 @@ export class Admission {
 
   /** One body may always be read: else a bound below the largest body would refuse it for ever. */
   #assertRoom(bytes: number, own: number): void {
-    if (this.#bodyBytes > own && this.#bodyBytes + bytes > this.#limits.bodyBytesInHand) {
-      throw this.#comeBack('service.overloaded', 'this gateway is reading as many request bodies as it can hold');
-    }
-  }
-
-  #comeBack(code: 'service.not_ready' | 'service.overloaded', message: string): SwitchyardError {
-    return new SwitchyardError(code, message, { details: { retryAfterMs: this.#limits.retryAfterMs } });
+    if (this.#bodyBytes > own && this.#bodyBytes + bytes > this.#limits.bodyBytesInHand) throw this.#errors.tooManyBytes;
   }
 }

@@ -1,4 +1,4 @@
-import { type FastifyInstance, type FastifyPluginAsync, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { type FastifyInstance, type FastifyPluginAsync, type FastifyReply, type FastifyRequest, fastify, type onRequestHookHandler } from 'fastify';
 import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
@@ -63,9 +63,10 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   app.setValidatorCompiler(validateWithZod);
   installErrorReplies(app, log);
   app.decorateRequest('keyId', '');
+  app.decorateRequest('admitted', null);
   closeWaitingAnswers(app);
   traceRequests(app, deps.tracing ?? noTracing);
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     const startedAtMs = performance.now();
     reply.raw.once('close', () => {
@@ -73,6 +74,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
       logRequest(log, request, reply, durationMs);
       if (!isProbe(request)) countRequest(metrics, request, reply, durationMs);
     });
+    done();
   });
 
   const byKey = bearerAuth(keys);
@@ -95,20 +97,23 @@ export function buildApp(deps: AppDeps): FastifyInstance {
 }
 
 /** A hook that refuses what comes while the gateway closes. */
-function whileOpen(admission: Admission) {
-  return async (_: FastifyRequest, reply: FastifyReply): Promise<void> => {
+function whileOpen(admission: Admission): onRequestHookHandler {
+  return (_, reply, done) => {
     if (admission.closing) reply.header('connection', 'close');
     admission.assertOpen();
+    done();
   };
 }
 
 /** One line for each request, once its connection is free or gone. Probes are too many to be news. */
 function logRequest(log: Log, request: FastifyRequest, reply: FastifyReply, durationMs: number): void {
+  const level = isProbe(request) ? 'debug' : 'info';
+  if (log.writes?.(level) === false) return;
   const { id, keyId, method, routeOptions } = request;
   const status = reply.raw.statusCode;
   const facts = { request_id: id, key_id: keyId, method, route: routeOptions.url, status, duration_ms: Math.round(durationMs) };
   const ids = { call_id: reply.getHeader('x-generation-id'), trace_id: traceIdOfRequest(request) };
-  log[isProbe(request) ? 'debug' : 'info']({ ...facts, ...ids }, 'request');
+  log[level]({ ...facts, ...ids }, 'request');
 }
 
 function isProbe({ routeOptions }: FastifyRequest): boolean {

@@ -1,6 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { placeIn, traceIdIn } from './trace-context.ts';
-import type { Span, Tracing } from './tracing.ts';
+import { placeIn, traceContextOf, traceIdIn } from './trace-context.ts';
+import { noTracing, type Span, spanThatHandsOn, type Tracing } from './tracing.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Null for what is not traced, such as a probe. */
+    span: Span | null;
+  }
+}
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 /** Probes are too many to be news, and spans of the taking in of spans would never come to an end. */
@@ -9,31 +16,44 @@ const UNTRACED = /^\/health(?:\/|$)|\/otel\//;
 /** What long-polls answer when their time is over. */
 const NOTHING_NEW = 504;
 
-const spans = new WeakMap<FastifyRequest, Span>();
-
 /**
  * One span per request, from its head to the end of its answer, however long that streams. It goes on with the caller's trace. Its name is
  * the route's template: what stands in a path or a query may be anybody's secret. To be installed before other hooks.
  */
 export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
-  app.addHook('onRequest', async (request, reply) => {
-    const { method, routeOptions, headers } = request;
+  app.decorateRequest('span', null);
+  app.addHook('onRequest', (request, reply, done) => {
+    const { routeOptions, headers } = request;
     const { url: route } = routeOptions;
-    if (route !== undefined && UNTRACED.test(route)) return;
-    const known = METHODS.has(method) ? method : '_OTHER';
-    const span = tracing.begin(route === undefined ? known : `${known} ${route}`, {
-      kind: 'server',
-      parent: placeIn(headers.traceparent) === null ? null : String(headers.traceparent),
-      attributes: { 'http.request.method': known, 'http.route': route, 'url.scheme': 'http', 'network.protocol.version': request.raw.httpVersion },
-    });
-    spans.set(request, span);
-    reply.raw.once('close', () => endOf(span, reply));
+    if (route === undefined || !UNTRACED.test(route)) {
+      const parent = placeIn(headers.traceparent) === null ? null : String(headers.traceparent);
+      request.span = tracing === noTracing ? spanThatHandsOn(parent) : recorded(tracing, parent, request, reply);
+    }
+    done();
   });
+}
+
+function recorded(tracing: Tracing, parent: string | null, request: FastifyRequest, reply: FastifyReply): Span {
+  const { method, routeOptions, raw } = request;
+  const { url: route } = routeOptions;
+  const known = METHODS.has(method) ? method : '_OTHER';
+  const span = tracing.begin(route === undefined ? known : `${known} ${route}`, {
+    kind: 'server',
+    parent,
+    attributes: { 'http.request.method': known, 'http.route': route, 'url.scheme': 'http', 'network.protocol.version': raw.httpVersion },
+  });
+  reply.raw.once('close', () => endOf(span, reply));
+  return span;
+}
+
+/** The context for what is done for a request: of its own span, else its caller's, else a new one. */
+export function traceparentOfRequest(request: FastifyRequest): string {
+  return request.span?.traceparent ?? traceContextOf(request.headers.traceparent).traceparent;
 }
 
 /** The context of a request's own span, or of its caller's when it has none. Not checked: `traceContextOf` is. */
 export function contextOfRequest(request: FastifyRequest): unknown {
-  return spans.get(request)?.traceparent ?? request.headers.traceparent;
+  return request.span?.traceparent ?? request.headers.traceparent;
 }
 
 /** The trace that log lines of a request name; null for one that has none, such as a probe. */

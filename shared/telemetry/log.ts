@@ -28,7 +28,11 @@ export interface Log {
   warn: Write;
   /** The error itself goes into the field `err`: it is written with its codes and its whole chain of causes. */
   error: Write;
+  /** Whether lines of this level are written at all, for those who would gather much for one; absent: they are. */
+  writes?: (level: Level) => boolean;
 }
+
+type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error';
 
 export interface LogOptions {
   /** The least level that is written: `TRACE`, `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`, or the library's spelling, in any case. */
@@ -59,17 +63,18 @@ export function createLog({ level, service, onDrop = () => {}, output = lineWrit
     output,
   );
   const at =
-    (name: keyof Log): Write =>
+    (name: Level): Write =>
     (fields, message) => {
       if (logger.isLevelEnabled(name)) logger[name](redactSecrets(fields), maskUrl(message));
     };
-  return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+  const writes = (level: Level) => logger.isLevelEnabled(level);
+  return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), writes };
 }
 
 /** A log whose every line says what it is about, such as the ids of a call. */
 export function logAbout(log: Log, about: Record<string, unknown>): Log {
   const at =
-    (name: keyof Log): Write =>
+    (name: Level): Write =>
     (fields, message) =>
       log[name]({ ...about, ...fields }, message);
   return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };

@@ -1,6 +1,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { type CounterKey, type GaugeKey, type HistogramKey, type Metrics, metricTable, type Sample } from './metrics.ts';
 
+/** How often it is looked whether the event loop is late. More often, and an idle process does little else; what is late is late by more than this. */
+const LOOP_LOOK_EVERY_MS = 50;
 /** Of one number that is asked for when somebody looks: a store that is away must not keep the others from being shown. */
 const READ_LIMIT_MS = 1_000;
 
@@ -20,7 +22,7 @@ type GivenLabels = Record<string, string>;
  */
 export function openMetrics(): MetricsRegistry {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_LOOK_EVERY_MS });
   const counters = new Map<string, Counter>();
   const gauges = new Map<string, Gauge>();
   const histograms = new Map<string, Histogram>();

@@ -1,5 +1,5 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { traceId as newTraceId } from '../ids.ts';
+import { createHash } from 'node:crypto';
+import { traceId as newTraceId, randomHex } from '../ids.ts';
 
 /** Version, trace, parent, flags. Zeros name no trace and no parent, and the version ff is none (W3C Trace Context, 3.2). */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
@@ -38,7 +38,8 @@ export function traceIdIn(traceparent: string | null): string | null {
 
 /** Null for what is no context. */
 export function placeIn(traceparent: unknown): SpanPlace | null {
-  const [, traceId, spanId, flags] = (typeof traceparent === 'string' ? TRACEPARENT.exec(traceparent) : null) ?? [];
+  if (typeof traceparent !== 'string') return null;
+  const [, traceId, spanId, flags] = TRACEPARENT.exec(traceparent) ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return null;
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
@@ -48,7 +49,7 @@ export function traceparentOf({ traceId, spanId, isSampled }: SpanPlace): string
 }
 
 export function newSpanId(): string {
-  return randomBytes(SPAN_ID_LETTERS / 2).toString('hex');
+  return randomHex(SPAN_ID_LETTERS / 2);
 }
 
 /**

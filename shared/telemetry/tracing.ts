@@ -69,7 +69,24 @@ export const noTracing: Tracing = {
   async stop() {},
 };
 
-/** For what is not recorded: the span above takes its place. */
+/** For what is not recorded: the span above takes its place. Without one, a context is made for whoever asks for it. */
 export function spanThatHandsOn(parent: string | null): Span {
-  return { traceparent: parent ?? traceContextOf(null).traceparent, set() {}, end() {} };
+  return new HandedOn(parent);
+}
+
+class HandedOn implements Span {
+  #context: string | null;
+
+  constructor(parent: string | null) {
+    this.#context = parent;
+  }
+
+  get traceparent(): string {
+    this.#context ??= traceContextOf(null).traceparent;
+    return this.#context;
+  }
+
+  set(): void {}
+
+  end(): void {}
 }

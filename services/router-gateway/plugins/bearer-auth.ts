@@ -1,8 +1,9 @@
-import { createHash } from 'node:crypto';
-import type { FastifyRequest } from 'fastify';
+import { hash } from 'node:crypto';
+import type { onRequestHookHandler } from 'fastify';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import { type Environment, resolveSecret, variableOf } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { preparedRefusal } from './error-reply.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -23,6 +24,13 @@ const BEARER = /^Bearer +([\x21-\x7e]+) *$/i;
 /** What a header can carry as one word. */
 const SECRET = /^[\x21-\x7e]+$/;
 
+const refuse = {
+  noKey: unauthorized('No API key was given: send it as "Authorization: Bearer <key>"'),
+  noBearer: unauthorized('The Authorization header is not of the form "Bearer <key>"'),
+  unknown: unauthorized('The API key is not valid'),
+  disabled: unauthorized('The API key is disabled'),
+};
+
 /**
  * Resolves the secrets of the configured keys. A disabled key may do without one; blanks around a secret, as a file leaves them behind,
  * are no part of it. @throws `config.invalid` naming one that is missing, repeated, or that no caller could send
@@ -36,33 +44,30 @@ export function readKeys({ keys }: Pick<RouterConfig, 'keys'>, environment: Envi
     if (!SECRET.test(secret)) {
       throw new SwitchyardError('config.invalid', `${variableOf(key)}: the secret of the router's key '${id}' may hold no blanks, and only letters of ASCII`);
     }
-    const hash = hashOf(secret);
-    const other = table.get(hash);
+    const digest = hash('sha256', secret);
+    const other = table.get(digest);
     if (other !== undefined) throw new SwitchyardError('config.invalid', `the router's keys '${other.id}' and '${id}' have the same secret`);
-    table.set(hash, { id, disabled });
+    table.set(digest, { id, disabled });
   }
   return table;
 }
 
-/** A hook that lets only callers with a key pass, and names the key in `request.keyId`. @throws `request.unauthorized` */
-export function bearerAuth(keys: KeyTable) {
-  return async (request: FastifyRequest): Promise<void> => {
+/** A hook that lets only callers with a key pass, and names the key in `request.keyId`. */
+export function bearerAuth(keys: KeyTable): onRequestHookHandler {
+  return (request, reply, done) => {
     const { authorization } = request.headers;
-    if (authorization === undefined) throw unauthorized('No API key was given: send it as "Authorization: Bearer <key>"');
+    if (authorization === undefined) return refuse.noKey(reply);
     const secret = BEARER.exec(authorization)?.[1];
-    if (secret === undefined) throw unauthorized('The Authorization header is not of the form "Bearer <key>"');
+    if (secret === undefined) return refuse.noBearer(reply);
     // Looked up by its hash: how long that takes says nothing about a secret, whatever part of it was guessed.
-    const key = keys.get(hashOf(secret));
-    if (key === undefined) throw unauthorized('The API key is not valid');
-    if (key.disabled) throw unauthorized('The API key is disabled');
+    const key = keys.get(hash('sha256', secret));
+    if (key === undefined) return refuse.unknown(reply);
+    if (key.disabled) return refuse.disabled(reply);
     request.keyId = key.id;
+    done();
   };
 }
 
-function hashOf(secret: string): string {
-  return createHash('sha256').update(secret).digest('hex');
-}
-
-function unauthorized(message: string): SwitchyardError {
-  return new SwitchyardError('request.unauthorized', message);
+function unauthorized(message: string) {
+  return preparedRefusal(new SwitchyardError('request.unauthorized', message));
 }

@@ -6,6 +6,7 @@ import { type ErrorCode, errorCatalogue, SwitchyardError } from '#shared/errors/
 import { traceIdOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
+const JSON_CONTENT = 'application/json; charset=utf-8';
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies HTTPMethods[];
 
 /** Codes of the HTTP framework that are the caller's doing. Whatever is not here is ours, and answers 500. */
@@ -46,6 +47,18 @@ export function errorReply(error: unknown): ErrorReply {
   return { status, headers: retryHeaders(body), body };
 }
 
+/**
+ * Answers what is refused again and again, with what was made once: to refuse has to cost next to nothing when more comes than can be done.
+ */
+export function preparedRefusal(error: SwitchyardError): (reply: FastifyReply) => void {
+  const { status, headers, body } = errorReply(error);
+  const all = { ...headers, 'content-type': JSON_CONTENT };
+  const text = JSON.stringify(body);
+  return (reply) => {
+    reply.code(status).headers(all).send(text);
+  };
+}
+
 /** Headers that tell clients when to try again, or not to: `Retry-After`, and `x-should-retry` where no provider will ever fit. */
 export function retryHeaders({ error }: RetryFacts): Record<string, string> {
   const headers: Record<string, string> = {};
@@ -63,7 +76,7 @@ interface RetryFacts {
 
 /** Answers every error, unknown route and wrong method of the app in the router's shape. */
 export function installErrorReplies(app: FastifyInstance, log: Log): void {
-  app.setErrorHandler((error, request, reply) => sendError(log, error, request, reply));
+  app.setErrorHandler((error, request, reply) => void sendError(log, error, request, reply));
   app.setNotFoundHandler((request, reply) => {
     const url = request.url.split('?', 1)[0] ?? '';
     const allowed = METHODS.filter((method) => app.hasRoute({ method, url }));

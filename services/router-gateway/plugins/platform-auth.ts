@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import type { FastifyRequest } from 'fastify';
+import type { onRequestHookHandler } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
 const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i;
@@ -16,16 +16,17 @@ export interface PlatformKeys {
  * A hook that lets pass who has the platform's public and secret key as user and password, as agents do, and leaves everybody else to the
  * keys of the router.
  */
-export function platformAuth(keys: PlatformKeys | null, otherwise: (request: FastifyRequest) => Promise<void>) {
+export function platformAuth(keys: PlatformKeys | null, otherwise: onRequestHookHandler): onRequestHookHandler {
   const pair = keys === null ? null : hashOf(`${keys.publicKey}:${keys.secretKey}`);
-  return async (request: FastifyRequest): Promise<void> => {
+  return function asPlatform(request, reply, done) {
     const given = BASIC.exec(request.headers.authorization ?? '')?.[1];
-    if (given === undefined) return otherwise(request);
+    if (given === undefined) return otherwise.call(this, request, reply, done);
     // By their hashes, which have one length: how long that takes says nothing about the secret.
     if (pair === null || !timingSafeEqual(pair, hashOf(Buffer.from(given, 'base64').toString('utf8')))) {
       throw new SwitchyardError('request.unauthorized', 'The platform key is not valid');
     }
     request.keyId = PLATFORM;
+    done();
   };
 }
 

@@ -8,12 +8,12 @@ import type { FastifyInstance } from 'fastify';
  * connection is still open.
  */
 export function closeWaitingAnswers(app: FastifyInstance): void {
-  /** Answers that are not over, by connection: one listener serves them all. */
-  const open = new WeakMap<Socket, Set<ServerResponse>>();
+  /** Answers that began as waiting and are not over, by connection: one listener serves them all. */
+  const waiting = new WeakMap<Socket, Set<ServerResponse>>();
 
   const follow = (socket: Socket): Set<ServerResponse> => {
     const answers = new Set<ServerResponse>();
-    open.set(socket, answers);
+    waiting.set(socket, answers);
     socket.once('close', () => {
       // Without a socket: its turn has not come, and never will.
       for (const answer of answers) if (answer.socket === null) answer.emit('close');
@@ -21,9 +21,13 @@ export function closeWaitingAnswers(app: FastifyInstance): void {
     return answers;
   };
 
-  app.addHook('onRequest', async ({ raw: { socket } }, { raw: answer }) => {
-    const answers = open.get(socket) ?? follow(socket);
-    answers.add(answer);
-    answer.once('close', () => answers.delete(answer));
+  app.addHook('onRequest', ({ raw: { socket } }, { raw: answer }, done) => {
+    // With a socket it is this answer's turn, as it nearly always is.
+    if (answer.socket === null) {
+      const answers = waiting.get(socket) ?? follow(socket);
+      answers.add(answer);
+      answer.once('close', () => answers.delete(answer));
+    }
+    done();
   });
 }

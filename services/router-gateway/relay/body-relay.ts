@@ -17,7 +17,7 @@ export const relayBody: OpenRelay = (deps, call) => {
       hasAll: () => {},
       fail: reject,
     });
-    call.reply.raw.once('close', () => {
+    call.reply.raw.on('close', () => {
       feed?.abandon('left');
       // Without effect once the answer is known: then 'close' only says that it was sent.
       resolve(null);

@@ -31,6 +31,8 @@ export interface HeldCall {
   release(how: LetGo): void;
 }
 
+const NOBODY: readonly CallReader[] = [];
+
 interface Deps {
   bus: Bus;
   /** This gateway's own short name, never a number: workers send the frames of its calls to `tok.<origin>.<call>`. */
@@ -47,7 +49,8 @@ interface Deps {
 export class CallReaders {
   readonly origin: string;
   readonly #deps: Deps;
-  readonly #readers = new Map<string, Set<CallReader>>();
+  /** Nearly always one of a call. A list is never changed, only replaced, so that a reader may let go while all are told something. */
+  readonly #readers = new Map<string, readonly CallReader[]>();
   /** Calls whose clients may come back, the oldest first. */
   readonly #kept = new Map<string, NodeJS.Timeout>();
   /** How many calls of another gateway's are held, and its workers' questions. */
@@ -69,8 +72,8 @@ export class CallReaders {
 
   /** From now on the reader gets every frame of the call, until it lets go. @param origin the gateway that let the call in */
   hold(callId: string, reader: CallReader, origin = this.origin): HeldCall {
-    const readers = this.#readers.get(callId) ?? new Set();
-    this.#readers.set(callId, readers.add(reader));
+    const others = this.#readers.get(callId);
+    this.#readers.set(callId, others === undefined ? [reader] : [...others, reader]);
     this.#forgetKept(callId);
     const elsewhere = origin === this.origin ? null : this.#follow(callId, reader, origin);
     let isHeld = true;
@@ -80,8 +83,11 @@ export class CallReaders {
         if (!isHeld) return;
         isHeld = false;
         elsewhere?.stop();
-        readers.delete(reader);
-        if (readers.size > 0) return;
+        const left = (this.#readers.get(callId) ?? []).filter((one) => one !== reader);
+        if (left.length > 0) {
+          this.#readers.set(callId, left);
+          return;
+        }
         this.#readers.delete(callId);
         if (how === 'left') this.#abort(callId);
         else if (how === 'dropped') this.#keep(callId);
@@ -91,7 +97,7 @@ export class CallReaders {
 
   /** Ends every reader. */
   endAll(error: SwitchyardError): void {
-    for (const readers of [...this.#readers.values()]) for (const reader of [...readers]) reader.onEnd(error);
+    for (const readers of [...this.#readers.values()]) for (const reader of readers) reader.onEnd(error);
   }
 
   /** The calls whose clients may come back are left to their workers, who wait as long as this gateway would have. */
@@ -103,7 +109,7 @@ export class CallReaders {
 
   #bring(callId: string, frame: Uint8Array): void {
     // No reader: the client has left, and the worker has not heard yet.
-    for (const reader of this.#readers.get(callId) ?? []) this.#give(callId, reader, frame);
+    for (const reader of this.#readers.get(callId) ?? NOBODY) this.#give(callId, reader, frame);
   }
 
   #give(callId: string, reader: CallReader, frame: Uint8Array): void {
@@ -116,7 +122,7 @@ export class CallReaders {
   }
 
   #lookAgain(): void {
-    for (const readers of [...this.#readers.values()]) for (const reader of [...readers]) reader.onLoss();
+    for (const readers of [...this.#readers.values()]) for (const reader of readers) reader.onLoss();
   }
 
   #follow(callId: string, reader: CallReader, origin: string): { ready(): Promise<void>; stop(): void } {
@@ -171,6 +177,7 @@ export class CallReaders {
   }
 
   #forgetKept(callId: string): void {
+    if (this.#kept.size === 0) return;
     clearTimeout(this.#kept.get(callId));
     this.#kept.delete(callId);
   }

@@ -70,7 +70,8 @@ export class FrameFeed {
   readonly #deps: FeedDeps;
   readonly #callId: string;
   readonly #isDetached: boolean;
-  readonly #subject: string;
+  /** Of the gateway that let the call in. */
+  readonly #origin: string;
   readonly #sink: FrameSink;
   readonly #held: HeldCall;
   /** Nothing was brought yet to a reader that has come back, so that it can still be told that there is nothing. */
@@ -96,11 +97,10 @@ export class FrameFeed {
   constructor(deps: FeedDeps, call: FedCall, sink: FrameSink) {
     const { clock, readers, limits } = deps;
     const { resumed } = call;
-    const origin = resumed?.origin ?? readers.origin;
+    this.#origin = resumed?.origin ?? readers.origin;
     this.#deps = deps;
     this.#callId = call.callId;
     this.#isDetached = call.isDetached;
-    this.#subject = subjectOf(addresses.tokens, origin, call.callId);
     this.#sink = sink;
     this.#isToBeFound = resumed !== undefined;
     const reader = {
@@ -110,7 +110,7 @@ export class FrameFeed {
       // Who was shown a part may come back for the rest; anybody else will ask anew.
       onEnd: (error: SwitchyardError) => this.#fail(error, this.#unread(this.#shown ? 'dropped' : 'left')),
     };
-    this.#held = readers.hold(call.callId, reader, origin);
+    this.#held = readers.hold(call.callId, reader, this.#origin);
     const timedOut = () => this.fail(new SwitchyardError('router.timeout', 'The request exceeded its time limit'));
     this.#deadline = setTimeout(timedOut, Math.max(0, call.deadlineAtMs - clock.nowMs()) + limits.deadlineGraceMs);
     this.#silence = this.#armSilence();
@@ -153,6 +153,7 @@ export class FrameFeed {
   }
 
   #receive(bytes: Uint8Array): void {
+    if (this.#over) return;
     if (this.#pending === null) {
       this.#judge(bytes);
       return;
@@ -227,7 +228,8 @@ export class FrameFeed {
     const { bus, limits, log } = this.#deps;
     this.#pending = first;
     this.#pendingBytes = 0;
-    within(limits.replayMs, bus.tokens.replay(this.#subject), () => new SwitchyardError('service.no_answer', 'reading frames again')).then(
+    const subject = subjectOf(addresses.tokens, this.#origin, this.#callId);
+    within(limits.replayMs, bus.tokens.replay(subject), () => new SwitchyardError('service.no_answer', 'reading frames again')).then(
       (kept) => this.#goOn(kept),
       (error) => {
         log.warn({ err: error, call_id: this.#callId }, 'kept frames could not be read');

@@ -12,7 +12,7 @@ const COMMENT = ': SWITCHYARD PROCESSING\n\n';
 export const relayStream: OpenRelay = (deps, call) => {
   const sink = new SseSink(deps, call, () => feed.abandon('dropped'));
   const feed: FrameFeed = new FrameFeed(deps, call, sink);
-  call.reply.raw.once('close', () => {
+  call.reply.raw.on('close', () => {
     feed.abandon('left');
     sink.left();
   });

@@ -68,9 +68,12 @@ export class SseSocket {
   }
 }
 
-/** Cuts the connection when an answer that has ended is not taken in time: it would hold its bytes for as long as the client likes. */
+/**
+ * Cuts the connection when an answer that has ended is not taken in time: it would hold its bytes for as long as the client likes. To be
+ * asked once the last of them are written: nearly always the system has taken them by then.
+ */
 export function finishWithin(raw: ServerResponse, finishMs: number): void {
-  if (raw.closed) return;
+  if (raw.closed || (raw.writableEnded && raw.writableLength === 0)) return;
   const timer = setTimeout(() => raw.destroy(), finishMs);
   raw.once('close', () => clearTimeout(timer));
 }

@@ -29,8 +29,9 @@ export function sendWhole(reply: FastifyReply, answer: WholeAnswer | null, limit
     reply.hijack();
     return undefined;
   }
+  reply.code(answer.status).headers(answer.headers).send(answer.body);
   finishWithin(reply.raw, limits.finishMs);
-  return reply.code(answer.status).headers(answer.headers).send(answer.body);
+  return reply;
 }
 
 function parseJson(body: Uint8Array): unknown {

@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { describe, expect, it, vi } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
+import { LoopBudget } from '#shared/loop-budget.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { testConfig } from '../test-support/harness.ts';
 import { hello, useGateway } from '../test-support/use-gateway.ts';
@@ -58,6 +59,19 @@ describe('trouble of our own', () => {
 
     expect(response.statusCode).toBe(503);
     expect(response.headers['retry-after']).toBe('1');
+  });
+
+  it('is a round of the event loop that has let in what it may: 503 before the body is read, but for who comes back for the rest of an answer', async () => {
+    const budget = vi.spyOn(LoopBudget.prototype, 'admits').mockReturnValue(false);
+    const refused = await gateway.post('{', { 'content-type': 'application/json' });
+    const resumed = await gateway.post(hello, { 'last-event-id': 'gen-none.1.1' });
+    budget.mockRestore();
+
+    expect(refused.statusCode).toBe(503);
+    expect(refused.headers['retry-after']).toBe('1');
+    expect(refused.headers['x-request-id']).toMatch(/^req_/);
+    expect(refused.json().error).toMatchObject({ code: 503, message: 'too much work waits already', metadata: { retry_after: 1 } });
+    expect(resumed.statusCode).toBe(404);
   });
 
   it('is a bus that does not take the call in time: 503, and the call is aborted in case it was taken', async () => {
@@ -188,6 +202,19 @@ describe('a call that wants its answer whole', () => {
       reply: null,
     });
     expect(call.createdAtMs).toBeGreaterThanOrEqual(before);
+  });
+
+  it.each([
+    ['a mark of its byte order before it', `\uFEFF${JSON.stringify(hello)}`],
+    ['blanks around it', `\n ${JSON.stringify(hello, null, 2)}\r\n`],
+    ['a field twice, of which the last counts', `{"messages":[],${JSON.stringify(hello).slice(1)}`],
+    ['half of a letter in it, and no session', JSON.stringify({ ...hello, user: '\ud83d' })],
+  ])('may be written with %s', async (_, text) => {
+    const response = gateway.post(text, { 'content-type': 'application/json' });
+    const call = await gateway.answerNext();
+
+    expect((await response).statusCode).toBe(200);
+    expect(call.request).toEqual(text.includes('ud83d') ? { ...hello, user: '\ud83d' } : hello);
   });
 
   it('keeps the session of its body, and begins a trace where the caller’s is none', async () => {

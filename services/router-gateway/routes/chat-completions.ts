@@ -6,15 +6,16 @@ import type { Clock } from '#shared/clock.ts';
 import { type ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { mintGenerationId } from '#shared/generation-id.ts';
-import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
+import { LoopBudget } from '#shared/loop-budget.ts';
+import { traceparentOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
-import { traceContextOf } from '#shared/telemetry/trace-context.ts';
 import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
-import type { Admission, AdmittedCall } from '../admission.ts';
-import { countedBody } from '../counted-body.ts';
+import type { Admission } from '../admission.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { ModelIndex } from '../model-index.ts';
+import { preparedRefusal } from '../plugins/error-reply.ts';
+import { takeJson } from '../plugins/json-body.ts';
 import { relayBody } from '../relay/body-relay.ts';
 import type { CallReaders } from '../relay/call-readers.ts';
 import { relayStream } from '../relay/sse-relay.ts';
@@ -42,31 +43,22 @@ export interface ChatCompletionsDeps {
 export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZod {
   const { admission, bus, clock, readers, houseSecret, limits, models } = deps;
   return async (app) => {
-    const admitted = new WeakMap<FastifyRequest, AdmittedCall>();
+    const refuseWork = preparedRefusal(overloaded(limits));
+    const loop = new LoopBudget();
     // Before the body is read: what is known to be too much is not even taken in.
-    app.addHook('onRequest', async (request, reply) => {
+    app.addHook('onRequest', (request, reply, done) => {
       // Who comes back for the rest of an answer brings no work.
-      if (lastEventIdOf(request.headers) === null) assertRoom(deps);
-      const announced = Number(request.headers['content-length'] ?? 0);
-      const call = admission.enter(Math.min(announced, limits.bodyBytes));
-      admitted.set(request, call);
-      reply.raw.once('close', call.leave);
+      if (lastEventIdOf(request.headers) === null && !(loop.admits() && hasRoom(bus))) return refuseWork(reply);
+      admission.enterRequest(request, reply, limits.bodyBytes);
+      done();
     });
-    app.addHook('preParsing', async (request, _, payload) => {
-      const call = admitted.get(request);
-      return call === undefined ? payload : countedBody(payload, call);
-    });
-    app.addHook('preValidation', async ({ body }) => {
+    takeJson(app, limits.bodyBytes);
+    app.addHook('preValidation', ({ body }, _, done) => {
       const excess = excessOf(body, limits);
-      if (excess !== null) throw invalid('', excess);
+      done(excess === null ? undefined : invalid('', excess));
     });
-    /** The bus has the body, or does not want it. What still held it here would do so for as long as the answer takes. */
-    const letGoOfBody = (request: FastifyRequest) => {
-      request.body = undefined;
-      admitted.get(request)?.bodyDone();
-    };
 
-    app.post('/chat/completions', { schema: { body: chatRequest }, bodyLimit: limits.bodyBytes }, async (request, reply) => {
+    app.post('/chat/completions', { schema: { body: chatRequest } }, async (request, reply) => {
       const lastEventId = lastEventIdOf(request.headers);
       if (lastEventId !== null) {
         letGoOfBody(request);
@@ -82,8 +74,8 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       const deadlineAtMs = nowMs + deps.totalMs;
       reply.header('x-generation-id', callId);
       const isDetached = request.headers['x-detach'] === 'true';
-      const publishing = publishSpan(deps, callId, traceContextOf(contextOfRequest(request)).traceparent);
-      const call: RouterCall = {
+      const publishing = publishSpan(deps, callId, traceparentOfRequest(request));
+      const call: Omit<RouterCall, 'request'> = {
         v: 1,
         callId,
         origin: readers.origin,
@@ -95,36 +87,47 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
         keyId: request.keyId,
         traceparent: publishing.traceparent,
         maxTokens: null,
-        request: chat,
         reply: null,
       };
       // The reader first: a worker may be faster than the answer of the bus.
       const openRelay = call.want === 'frames' ? relayStream : relayBody;
       const relay = openRelay(deps, { callId, model, deadlineAtMs, isDetached, requestId: request.id, reply });
-      publish(deps, call, publishing)
-        .catch((error: unknown) => relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be put on the bus', limits, error)))
-        .finally(() => letGoOfBody(request));
+      publish(deps, call, chat === request.body ? request.bodyText : JSON.stringify(chat)).then(
+        () => {
+          letGoOfBody(request);
+          publishing.end();
+        },
+        (error: unknown) => {
+          letGoOfBody(request);
+          publishing.end(failureOf(error).code);
+          relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be put on the bus', limits, error));
+        },
+      );
       return sendWhole(reply, await relay.answer, limits);
     });
   };
 }
 
-/** The rest of the room is for the results of what was let in before. @throws `service.overloaded` */
-function assertRoom({ bus, limits: { retryAfterMs } }: ChatCompletionsDeps): void {
-  if (bus.isReady() && !bus.hasRoom('router.call'))
-    throw new SwitchyardError('service.overloaded', 'too much work waits already', { details: { retryAfterMs } });
+/** The rest of the room is for the results of what was let in before. A bus that is away is another matter, and told as such. */
+function hasRoom(bus: Bus): boolean {
+  return !bus.isReady() || bus.hasRoom('router.call');
 }
 
-/** Durable once it resolves. A second publish of the same call would change nothing: the call id is the message id. */
-async function publish({ bus, limits }: ChatCompletionsDeps, call: RouterCall, span: Span): Promise<void> {
-  try {
-    const published = bus.work.publish('router.call', call.callId, JSON.stringify(call));
-    await within(limits.publishMs, published, () => unavailable('the bus did not take the call in time', limits));
-    span.end();
-  } catch (error) {
-    span.end(failureOf(error).code);
-    throw error;
-  }
+/**
+ * Durable once it resolves. A second publish of the same call would change nothing: the call id is the message id.
+ * @param requestText JSON of the request: mostly the client's own, which was read and found good, and need not be written anew
+ */
+function publish({ bus, limits }: ChatCompletionsDeps, call: Omit<RouterCall, 'request'>, requestText: string): Promise<unknown> {
+  const body = `${JSON.stringify(call).slice(0, -1)},"request":${requestText}}`;
+  const published = bus.work.publish('router.call', call.callId, body);
+  return within(limits.publishMs, published, () => unavailable('the bus did not take the call in time', limits));
+}
+
+/** The bus has the body, or does not want it. What still held it here would do so for as long as the answer takes. */
+function letGoOfBody(request: Pick<FastifyRequest, 'body' | 'bodyText' | 'admitted'>): void {
+  request.body = undefined;
+  request.bodyText = '';
+  request.admitted?.bodyDone();
 }
 
 /** What the worker does is below it: the answer comes back long after it has ended. */
@@ -147,6 +150,10 @@ function withSession(chat: ChatRequest, header: string | string[] | undefined, {
 
 function invalid(param: string, message: string): SwitchyardError {
   return new SwitchyardError('request.invalid', message, { details: { param } });
+}
+
+function overloaded({ retryAfterMs }: GatewayLimits): SwitchyardError {
+  return new SwitchyardError('service.overloaded', 'too much work waits already', { details: { retryAfterMs } });
 }
 
 function unavailable(message: string, { retryAfterMs }: GatewayLimits, cause?: unknown): SwitchyardError {

@@ -1,8 +1,9 @@
-import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import type { Readable } from 'node:stream';
+import type { FastifyPluginAsync, FastifyReply } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { Admission, AdmittedCall } from '../admission.ts';
-import { countedBody } from '../counted-body.ts';
+import type { Admission } from '../admission.ts';
 import type { GatewayLimits } from '../limits.ts';
+import { readBody } from '../read-body.ts';
 import { FORWARDED, type TraceForwarder } from '../trace-forwarder.ts';
 
 const PROTOBUF = 'application/x-protobuf';
@@ -27,21 +28,17 @@ export interface TracesIntakeDeps {
  */
 export function tracesIntake({ admission, limits, forwarder }: TracesIntakeDeps): FastifyPluginAsync {
   return async (app) => {
-    const admitted = new WeakMap<FastifyRequest, AdmittedCall>();
-    app.addHook('onRequest', async (request, reply) => {
-      const announced = Number(request.headers['content-length'] ?? 0);
-      const call = admission.enter(Math.min(announced, limits.tracesBytes));
-      admitted.set(request, call);
-      reply.raw.once('close', call.leave);
-    });
-    app.addHook('preParsing', async (request, _, payload) => {
-      const call = admitted.get(request);
-      return call === undefined ? payload : countedBody(payload, call);
+    app.addHook('onRequest', (request, reply, done) => {
+      admission.enterRequest(request, reply, limits.tracesBytes);
+      done();
     });
     app.removeAllContentTypeParsers();
-    app.addContentTypeParser([PROTOBUF, JSON_TYPE], { parseAs: 'buffer' }, async (_: FastifyRequest, body: Buffer) => body);
+    app.addContentTypeParser([PROTOBUF, JSON_TYPE], (request, payload: Readable, done) => {
+      // A copy: what was read may be a small part of a large block of memory, and waits here for the collector.
+      readBody(request, payload, limits.tracesBytes, (error, body) => (error === null ? done(null, Buffer.from(body)) : done(error)));
+    });
 
-    app.post('/otel/v1/traces', { bodyLimit: limits.tracesBytes }, async (request, reply) => {
+    app.post('/otel/v1/traces', async (request, reply) => {
       const { headers, body } = request;
       if (!Buffer.isBuffer(body)) throw new SwitchyardError('request.invalid', 'There are no traces in the body');
       const hops = Number(headers[FORWARDED] ?? 0);

@@ -1,0 +1,27 @@
+import type { Readable } from 'node:stream';
+import type { FastifyInstance } from 'fastify';
+import { readBody } from '../read-body.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The JSON that the body was read from; empty before that, and once it is let go. */
+    bodyText: string;
+  }
+}
+
+const BYTE_ORDER_MARK = '\uFEFF';
+
+/** Reads bodies as JSON, counted as they arrive. A body that would set a prototype is refused, as one that is no JSON. */
+export function takeJson(app: FastifyInstance, limitBytes: number): void {
+  const parse = app.getDefaultJsonParser('error', 'error');
+  app.decorateRequest('bodyText', '');
+  app.addContentTypeParser('application/json', (request, payload: Readable, done) => {
+    readBody(request, payload, limitBytes, (error, body) => {
+      if (error !== null) return done(error);
+      const text = body.toString();
+      // It is allowed before JSON, and would be none within the one that this becomes a part of.
+      request.bodyText = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+      void parse(request, request.bodyText, done);
+    });
+  });
+}

@@ -1,0 +1,45 @@
+import { setImmediate as nextRound } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { LoopBudget } from './loop-budget.ts';
+
+const BURST = 256;
+
+/** A budget by a clock of its own, of which a burst was let in within this round. */
+function budgetAfterBurst() {
+  const clock = { nowMs: 0 };
+  const budget = new LoopBudget(() => clock.nowMs);
+  const letIn = Array.from({ length: BURST }, () => budget.admits()).filter(Boolean).length;
+  return { budget, clock, letIn };
+}
+
+describe('LoopBudget', () => {
+  it('refuses what comes late in a long round of the event loop, until that is over', async () => {
+    const { budget, clock } = budgetAfterBurst();
+    clock.nowMs = 1_001;
+    const late = [budget.admits(), budget.admits()];
+    await nextRound();
+
+    expect(late).toEqual([false, false]);
+    expect(budget.admits()).toBe(true);
+  });
+
+  it('lets a burst in, however long that takes', () => {
+    const clock = { nowMs: 0 };
+    const budget = new LoopBudget(() => clock.nowMs);
+
+    const letIn = Array.from({ length: BURST + 1 }, () => {
+      clock.nowMs += 1_001;
+      return budget.admits();
+    });
+
+    expect(letIn.indexOf(false)).toBe(BURST);
+  });
+
+  it('lets in what comes within the time, however much that is', () => {
+    const { budget, clock, letIn } = budgetAfterBurst();
+    clock.nowMs = 1_000;
+
+    expect(letIn).toBe(BURST);
+    expect(Array.from({ length: 10_000 }, () => budget.admits())).not.toContain(false);
+  });
+});
