@@ -14,7 +14,8 @@ const abortMessage = z.looseObject({ abort: z.literal(true) });
 export class HeardAborts {
   readonly #clock: Clock;
   readonly #subscription: { stop(): Promise<void> };
-  readonly #followed = new Map<string, Set<() => void>>();
+  /** An item that was delivered again while the first worker still lets go of it is the same call twice. */
+  readonly #followed = new Map<string, readonly (() => void)[]>();
   /** Until when each is remembered, the oldest first. */
   readonly #remembered = new Map<string, number>();
 
@@ -27,14 +28,13 @@ export class HeardAborts {
 
   /** Tells of aborts of a call that begins, at once when one has come in the last minute. @returns what ends it: the call is over */
   follow(callId: string, onAbort: () => void): () => void {
-    // A set: an item that was delivered again while the first worker still lets go of it is the same call twice.
-    const followers = this.#followed.get(callId) ?? new Set();
-    this.#followed.set(callId, followers.add(onAbort));
+    this.#followed.set(callId, [...(this.#followed.get(callId) ?? []), onAbort]);
     const untilMs = this.#remembered.get(callId);
     if (untilMs !== undefined && untilMs > this.#clock.nowMs()) onAbort();
     return () => {
-      followers.delete(onAbort);
-      if (followers.size === 0) this.#followed.delete(callId);
+      const left = (this.#followed.get(callId) ?? []).filter((other) => other !== onAbort);
+      if (left.length === 0) this.#followed.delete(callId);
+      else this.#followed.set(callId, left);
     };
   }
 
@@ -45,7 +45,7 @@ export class HeardAborts {
   #hear(callId: string): void {
     const followers = this.#followed.get(callId);
     if (followers !== undefined) {
-      for (const onAbort of [...followers]) onAbort();
+      for (const onAbort of followers) onAbort();
       return;
     }
     this.#remembered.delete(callId);

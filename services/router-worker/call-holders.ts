@@ -55,7 +55,8 @@ interface CallHoldersDeps {
  */
 export class CallHolders {
   readonly #deps: CallHoldersDeps;
-  readonly #followed = new Map<string, Set<Followed>>();
+  /** An item that was delivered again while the first worker still lets go of it is the same call twice. */
+  readonly #followed = new Map<string, readonly Followed[]>();
   readonly #answers: Subscription;
   readonly #timer: NodeJS.Timeout;
   /** Whom each of the latest questions named, the oldest first: an answer says nothing of calls that it was not asked about. */
@@ -117,7 +118,7 @@ export class CallHolders {
   /** Whether a gateway other than the call's own has just said that it holds it: then an abort of the other reader's is none. */
   isHeldElsewhere(callId: string): boolean {
     const nowMs = this.#deps.clock.nowMs();
-    return [...(this.#followed.get(callId) ?? [])].some(({ otherHeldAtMs }) => nowMs - otherHeldAtMs < OTHERS_MS);
+    return (this.#followed.get(callId) ?? []).some(({ otherHeldAtMs }) => nowMs - otherHeldAtMs < OTHERS_MS);
   }
 
   stop(): Promise<void> {
@@ -126,9 +127,8 @@ export class CallHolders {
   }
 
   #follow(followed: Followed): Followed {
-    // A set: an item that was delivered again while the first worker still lets go of it is the same call twice.
-    const same = this.#followed.get(followed.callId) ?? new Set();
-    this.#followed.set(followed.callId, same.add(followed));
+    const same = this.#followed.get(followed.callId);
+    this.#followed.set(followed.callId, same === undefined ? [followed] : [...same, followed]);
     return followed;
   }
 
@@ -136,7 +136,7 @@ export class CallHolders {
     if (!this.#deps.isReady()) return;
     const byOrigin = new Map<string, Followed[]>();
     for (const same of [...this.#followed.values()]) {
-      for (const followed of [...same]) {
+      for (const followed of same) {
         if (followed.unanswered >= UNANSWERED && this.#giveUp(followed, 'unanswered')) continue;
         followed.unanswered += 1;
         const others = byOrigin.get(followed.askAt);
@@ -194,8 +194,13 @@ export class CallHolders {
   /** @returns false when it is forgotten already */
   #forget(followed: Followed): boolean {
     const same = this.#followed.get(followed.callId);
-    const isForgotten = same?.delete(followed) === true;
-    if (same?.size === 0) this.#followed.delete(followed.callId);
-    return isForgotten;
+    if (same?.includes(followed) !== true) return false;
+    if (same.length === 1) this.#followed.delete(followed.callId);
+    else
+      this.#followed.set(
+        followed.callId,
+        same.filter((other) => other !== followed),
+      );
+    return true;
   }
 }

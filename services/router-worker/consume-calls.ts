@@ -20,6 +20,7 @@ import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import { BodyRoom } from './body-room.ts';
 import { type CallResult, type ExecuteDeps, type Execution, executeCall, refuseCall } from './call/execute-call.ts';
+import { abortSignalOf } from './call-signal.ts';
 import { callSpan, type Upstreams } from './call-span.ts';
 import { reportResult } from './report-result.ts';
 import type { RunningCall, RunningCalls } from './running-calls.ts';
@@ -78,7 +79,7 @@ async function handle(item: WorkItem, hasRoom: boolean, deps: ConsumeDeps): Prom
   if (call === null) return item.nak(UNKNOWN_VERSION_RETRY_MS);
   const running = await deps.running.begin(call, item.publishedAtMs);
   failPoint('call.taken');
-  const lease = keepLease(item, { ...callLease, onLost: () => running.abandon(), log: deps.log });
+  const lease = keepLease(item, { ...callLease, onLost: () => running.end('abandoned'), log: deps.log });
   try {
     await settle(item, call, hasRoom, running, deps);
   } finally {
@@ -93,7 +94,7 @@ async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, runnin
   const mayBeSecond = mayBeDoneAlready(item, call.republished, clock.nowMs());
   if (call.reply !== null && mayBeSecond) {
     // A second delivery of an actor's call is harmless: the row says whether its result came already, or is not wanted any more.
-    const isOpen = await patiently(() => isEffectOpen(database, call.callId), running.signal);
+    const isOpen = await patiently(() => isEffectOpen(database, call.callId), abortSignalOf(running.signal));
     if (isOpen !== true) return item.ack();
   }
   const subject = subjectOf(addresses.tokens, call.origin, call.callId);
@@ -103,7 +104,7 @@ async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, runnin
     call,
     attempt: item.delivery,
     signal: running.signal,
-    maySpeak: () => running.cause() !== 'abandoned',
+    maySpeak: () => running.cause !== 'abandoned',
     publish: (frame) => {
       // What is published while the connection is away goes nowhere.
       isHeard &&= bus.isReady();
@@ -112,14 +113,17 @@ async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, runnin
     nowMs: clock.nowMs(),
     attempted: span.attempted,
   };
-  const result = await makeOnce(execution, item, hasRoom, running, deps).catch((error: unknown) => {
+  let result: CallResult | null;
+  try {
+    result = await makeOnce(execution, item, hasRoom, running, deps);
+  } catch (error) {
     // The next delivery names this one in a link.
     span.end(failureOf(error).code);
     throw error;
-  });
+  }
   if (result === null) return item.ack();
   failPoint('call.made');
-  const cause = running.cause();
+  const cause = running.cause;
   log.info({ ...idsOf(call), delivery: item.delivery, result: result.type, cause }, 'a router call has ended');
   const outcome = result.type === 'failed' && (cause === 'cancelled' || cause === 'abandoned') ? cause : result.type;
   span.end(result.type === 'completed' ? null : (cause ?? result.failure.code));
@@ -129,7 +133,7 @@ async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, runnin
   if (call.reply === null && !isHeard && cause === null) return item.nak(FAULT_RETRY_MS);
   // Of a call that its actor has aborted nobody wants to hear any more.
   if (call.reply !== null && cause !== 'cancelled')
-    await reportResult(call, call.reply, result, () => running.cause() === 'abandoned', { commands: bus.commands, clock, log });
+    await reportResult(call, call.reply, result, () => running.cause === 'abandoned', { commands: bus.commands, clock, log });
   await item.ack();
   failPoint('call.acked');
 }
@@ -157,18 +161,16 @@ async function buryCall(call: RouterCall, running: RunningCall, { database, log,
   const partition = call.reply === null ? null : partitionOf(call.reply.sessionId);
   const letter = { id: call.callId, source: 'call', partition, reason: gaveUp, body: JSON.stringify(call) } as const;
   try {
-    await (call.reply === null ? buryItem(database, letter) : patiently(() => buryItem(database, letter), running.signal));
+    await (call.reply === null ? buryItem(database, letter) : patiently(() => buryItem(database, letter), abortSignalOf(running.signal)));
     metrics.add('deadLetters', { source: 'call' });
   } catch (error) {
     log.warn({ err: error, call_id: call.callId }, 'a call that was given up could not be kept');
   }
 }
 
-async function resultOf(execution: Execution, delivery: number, shown: 'content' | 'nothing', deps: ConsumeDeps): Promise<CallResult> {
+function resultOf(execution: Execution, delivery: number, shown: 'content' | 'nothing', deps: ConsumeDeps): CallResult | Promise<CallResult> {
   if (shown === 'content') return refuseCall(execution, new SwitchyardError('router.provider_unavailable', 'the worker died in the middle of the answer'));
-  if (delivery > MAX_DELIVERIES) {
-    return refuseCall(execution, new SwitchyardError('router.provider_unavailable', gaveUp));
-  }
+  if (delivery > MAX_DELIVERIES) return refuseCall(execution, new SwitchyardError('router.provider_unavailable', gaveUp));
   return executeCall(execution, { ...deps, log: logAbout(deps.log, idsOf(execution.call)) });
 }
 

@@ -59,13 +59,13 @@ describe('RunningCalls', () => {
   it.each(['', 'nonsense', '{}', '{"abort":false}', 'null'])('takes no notice of "%s"', async (body) => {
     const call = await begin('gen-1');
     board.publish('ctl.gen-1', body);
-    expect(call.cause()).toBeNull();
+    expect(call.cause).toBeNull();
   });
 
   it('aborts the call that is named, and no other', async () => {
     const [one, two] = [await begin('gen-1'), await begin('gen-2')];
     abort('gen-1');
-    expect([one.cause(), two.cause()]).toEqual(['cancelled', null]);
+    expect([one.cause, two.cause]).toEqual(['cancelled', null]);
     expect(one.signal.reason).toMatchObject({ code: 'router.cancelled' });
   });
 
@@ -79,45 +79,45 @@ describe('RunningCalls', () => {
     const call = await begin('gen-1');
     call.forget();
     abort('gen-1');
-    expect(call.cause()).toBeNull();
+    expect(call.cause).toBeNull();
   });
 
   it('ends a call at its deadline, and one that begins after it at once', async () => {
     const call = await begin('gen-1', { deadlineAtMs: Date.now() + 10_000 });
     vi.advanceTimersByTime(9_999);
-    expect(call.cause()).toBeNull();
+    expect(call.cause).toBeNull();
     vi.advanceTimersByTime(1);
-    expect(call.cause()).toBe('deadline');
+    expect(call.cause).toBe('deadline');
     expect(call.signal.reason).toMatchObject({ code: 'router.timeout' });
-    expect((await begin('gen-2', { deadlineAtMs: Date.now() })).cause()).toBe('deadline');
+    expect((await begin('gen-2', { deadlineAtMs: Date.now() })).cause).toBe('deadline');
   });
 
   it('lets the first cause stand', async () => {
     const call = await begin('gen-1');
     running.abandonAll();
     abort('gen-1');
-    expect(call.cause()).toBe('abandoned');
+    expect(call.cause).toBe('abandoned');
   });
 
   it('aborts both when the same call runs twice for a moment', async () => {
     const [first, second] = [await begin('gen-1'), await begin('gen-1')];
     first.forget();
     abort('gen-1');
-    expect([first.cause(), second.cause()]).toEqual([null, 'cancelled']);
+    expect([first.cause, second.cause]).toEqual([null, 'cancelled']);
   });
 
   it('DESIGN 7: a call whose abort was lost is ended all the same', async () => {
     held = ['gen-1'];
     const [held1, left] = [await begin('gen-1'), await begin('gen-2')];
     rounds(2);
-    expect([held1.cause(), left.cause()]).toEqual([null, 'cancelled']);
+    expect([held1.cause, left.cause]).toEqual([null, 'cancelled']);
   });
 
   it('ends a call of a client half a minute after its gateway died, but not one of an actor, nor a detached one', async () => {
     const reply = { sessionId: 'ses_1', turnId: 'trn_1' };
     const [client, actor, detached] = [await begin('gen-1'), await begin('trn_1-1', { reply }), await begin('gen-2', { detached: true })];
     rounds(16);
-    expect([client.cause(), actor.cause(), detached.cause()]).toEqual(['cancelled', null, null]);
+    expect([client.cause, actor.cause, detached.cause]).toEqual(['cancelled', null, null]);
   });
 
   it('asks the owner of its partition about an actor’s call', async () => {
@@ -132,7 +132,7 @@ describe('RunningCalls', () => {
     const asked = heartbeat.parse(JSON.parse(board.sent.at(-1)?.body ?? ''));
     board.publish(`held.${asked.workerId}`, JSON.stringify({ v: 1, from: 'gw2', question: asked.question, calls: ['gen-1'] }));
     abort('gen-1');
-    expect(call.cause()).toBeNull();
+    expect(call.cause).toBeNull();
   });
 
   it.each([
@@ -146,6 +146,6 @@ describe('RunningCalls', () => {
     const begun = Promise.all([begin('gen-1', {}, queuedMs), begin('gen-2', {}, queuedMs), begin('gen-3', { detached: true }, queuedMs)]);
     vi.advanceTimersByTime(300);
     const [wanted, left, detached] = await begun;
-    expect([wanted.cause(), left.cause(), detached.cause()]).toEqual([null, 'cancelled', null]);
+    expect([wanted.cause, left.cause, detached.cause]).toEqual([null, 'cancelled', null]);
   });
 });

@@ -6,6 +6,7 @@ import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import { CallHolders, type Unheld } from './call-holders.ts';
+import { CallEnding, type CallSignal } from './call-signal.ts';
 
 /** Timers take no longer delay. */
 const MAX_TIMER_MS = 2_147_483_647;
@@ -17,20 +18,43 @@ const ANSWER_MS = 300;
 /** Why a call was ended before it had ended by itself. `abandoned`: another worker makes it, or may by now. */
 type Cause = 'cancelled' | 'deadline' | 'abandoned';
 
-export interface RunningCall {
-  signal: AbortSignal;
-  /** Null while nothing has ended it. The first cause stands. */
-  cause(): Cause | null;
-  abandon(): void;
-  /** The call is over: an abort finds nothing to abort any more. */
-  forget(): void;
-}
-
 const REASONS = {
   cancelled: () => new SwitchyardError('router.cancelled', 'the call was cancelled'),
   deadline: () => new SwitchyardError('router.timeout', 'the call exceeded its time limit'),
   abandoned: () => new SwitchyardError('router.cancelled', 'the worker gave the call up'),
 } as const satisfies Record<Cause, () => SwitchyardError>;
+
+/** A call that this worker makes. */
+export class RunningCall {
+  readonly #ending = new CallEnding();
+  #cause: Cause | null = null;
+  readonly #leaves: (() => void)[] = [];
+
+  get signal(): CallSignal {
+    return this.#ending;
+  }
+
+  /** Null while nothing has ended it. The first cause stands. */
+  get cause(): Cause | null {
+    return this.#cause;
+  }
+
+  end(cause: Cause): void {
+    if (this.#cause !== null) return;
+    this.#cause = cause;
+    this.#ending.abort(REASONS[cause]());
+  }
+
+  /** @param leave what is to be done once the call is over */
+  onForget(leave: () => void): void {
+    this.#leaves.push(leave);
+  }
+
+  /** The call is over: an abort finds nothing to abort any more. */
+  forget(): void {
+    for (const leave of this.#leaves) leave();
+  }
+}
 
 interface RunningCallsDeps {
   bus: Pick<Bus, 'notices' | 'isReady' | 'onReconnect'>;
@@ -45,7 +69,7 @@ export class RunningCalls {
   readonly #aborts: HeardAborts;
   readonly #holders: CallHolders;
   readonly #reconnects: Subscription;
-  readonly #running = new Set<(cause: Cause) => void>();
+  readonly #running = new Set<RunningCall>();
   /** Since when every abort was heard here. */
   #hearsSinceMs: number;
 
@@ -65,60 +89,62 @@ export class RunningCalls {
    * @param publishedAtMs when its item was put on the bus
    */
   async begin(call: RouterCall, publishedAtMs: number): Promise<RunningCall> {
-    const { callId, deadlineAtMs } = call;
-    const controller = new AbortController();
-    let cause: Cause | null = null;
-    const end = (why: Cause) => {
-      if (cause !== null) return;
-      cause = why;
-      controller.abort(REASONS[why]());
-    };
-    const restMs = deadlineAtMs - this.#clock.nowMs();
-    const timer = setTimeout(end, Math.min(Math.max(restMs, 0), MAX_TIMER_MS), 'deadline');
-    // Who has resumed the call at another gateway goes on reading, though the first reader has left.
-    const unfollow = this.#aborts.follow(callId, () => {
-      if (!this.#holders.isHeldElsewhere(callId)) end('cancelled');
-    });
-    if (restMs <= 0) end('deadline');
-    this.#running.add(end);
-    const unhold = await this.#hold(call, publishedAtMs, () => end('cancelled'));
-    return {
-      signal: controller.signal,
-      cause: () => cause,
-      abandon: () => end('abandoned'),
-      forget: () => {
-        clearTimeout(timer);
-        unfollow();
-        unhold();
-        this.#running.delete(end);
-      },
-    };
+    const running = this.#takeUp(call);
+    const asked = { callId: call.callId, askAt: askedAt(call), epoch: call.reply?.epoch ?? 0 };
+    if (this.#mayHaveMissedAbort(call, publishedAtMs) && !(await this.#holders.isWanted(asked, ANSWER_MS))) running.end('cancelled');
+    else
+      running.onForget(
+        this.#holders.follow({ ...asked, bears: bearsOf(call), isAskedNow: this.#hasWaitedLong(publishedAtMs) }, () => running.end('cancelled')),
+      );
+    return running;
   }
 
   abandonAll(): void {
-    for (const end of [...this.#running]) end('abandoned');
+    for (const running of [...this.#running]) running.end('abandoned');
   }
 
   async stop(): Promise<void> {
     await Promise.all([this.#aborts.stop(), this.#holders.stop(), this.#reconnects.stop()]);
   }
 
-  async #hold({ callId, detached, origin, reply }: RouterCall, publishedAtMs: number, onUnheld: () => void): Promise<() => void> {
-    const askAt = reply === null ? origin : String(partitionOf(reply.sessionId));
-    const epoch = reply?.epoch ?? 0;
-    const nowMs = this.#clock.nowMs();
-    const queuedMs = nowMs - publishedAtMs;
-    const mayHaveMissedAbort = publishedAtMs < Math.max(this.#hearsSinceMs, nowMs - REMEMBER_MS);
-    if (mayHaveMissedAbort && !detached && !(await this.#holders.isWanted({ callId, askAt, epoch }, ANSWER_MS))) {
-      onUnheld();
-      return () => {};
-    }
-    return this.#holders.follow({ callId, askAt, epoch, bears: bearsOf(detached, reply !== null), isAskedNow: queuedMs > LONG_IN_QUEUE_MS }, onUnheld);
+  #takeUp({ callId, deadlineAtMs }: RouterCall): RunningCall {
+    const running = new RunningCall();
+    const restMs = deadlineAtMs - this.#clock.nowMs();
+    const timer = setTimeout(endLate, Math.min(Math.max(restMs, 0), MAX_TIMER_MS), running);
+    // Who has resumed the call at another gateway goes on reading, though the first reader has left.
+    const unfollow = this.#aborts.follow(callId, () => {
+      if (!this.#holders.isHeldElsewhere(callId)) running.end('cancelled');
+    });
+    if (restMs <= 0) running.end('deadline');
+    this.#running.add(running);
+    running.onForget(() => {
+      clearTimeout(timer);
+      unfollow();
+      this.#running.delete(running);
+    });
+    return running;
+  }
+
+  #mayHaveMissedAbort({ detached }: RouterCall, publishedAtMs: number): boolean {
+    return !detached && publishedAtMs < Math.max(this.#hearsSinceMs, this.#clock.nowMs() - REMEMBER_MS);
+  }
+
+  #hasWaitedLong(publishedAtMs: number): boolean {
+    return this.#clock.nowMs() - publishedAtMs > LONG_IN_QUEUE_MS;
   }
 }
 
+function endLate(running: RunningCall): void {
+  running.end('deadline');
+}
+
+/** Whom a call is asked about at. */
+function askedAt({ origin, reply }: RouterCall): string {
+  return reply === null ? origin : String(partitionOf(reply.sessionId));
+}
+
 /** An actor waits though its partition is without an owner for a while; a detached call goes on whoever reads it. */
-function bearsOf(isDetached: boolean, isActors: boolean): readonly Unheld[] {
-  if (isDetached) return ['left', 'unanswered'];
-  return isActors ? ['unanswered'] : [];
+function bearsOf({ detached, reply }: RouterCall): readonly Unheld[] {
+  if (detached) return ['left', 'unanswered'];
+  return reply === null ? [] : ['unanswered'];
 }

@@ -1,7 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type HttpClient, type HttpResponse, openHttpClient } from './client.ts';
+import { type HttpClient, type HttpExchange, openHttpClient } from './client.ts';
 
 /** For what the system does in its own time; a machine may be busy. */
 const WAIT = { timeout: 10_000 };
@@ -34,77 +34,100 @@ describe('openHttpClient', () => {
     await vi.waitFor(() => expect(open).toBe(0), WAIT);
   });
 
-  const post = (signal: AbortSignal = new AbortController().signal) => client.post('/x', { headers: {}, body: '{}', signal });
-  const firstChunk = async (response: HttpResponse) => {
-    for await (const chunk of response.chunks) return Buffer.from(chunk).toString();
-    return null;
+  const post = () => client.post('/x', { headers: {}, body: '{}' });
+  const read = async (exchange: HttpExchange) => {
+    await exchange.news();
+    const pieces = exchange.take();
+    return pieces === null ? null : Buffer.concat(pieces).toString();
   };
+  const firstRead = async (exchange: HttpExchange) => {
+    await exchange.begun();
+    return read(exchange);
+  };
+  const left = new Error('left');
 
-  it('rejects at once when the signal aborts before there is an answer, and closes the connection', async () => {
+  it('rejects at once when it is aborted before there is an answer, and closes the connection', async () => {
     const arrived = new Promise<ServerResponse>((resolve) => {
       answer = resolve;
     });
-    const controller = new AbortController();
-    const posted = post(controller.signal);
+    const posted = post();
     const { socket } = await arrived;
-    controller.abort(new Error('left'));
-    await expect(posted).rejects.toThrow('left');
+    posted.abort(left);
+    await expect(posted.begun()).rejects.toBe(left);
     await vi.waitFor(() => expect(socket?.destroyed).toBe(true), WAIT);
   });
 
-  it('rejects at once when the signal aborts while the request waits for a connection', async () => {
+  it('rejects at once when it is aborted while the request waits for a connection, and is not sent', async () => {
     answer = (response) => response.write('a');
-    const first = await post();
-    const controller = new AbortController();
-    const waiting = post(controller.signal);
-    controller.abort(new Error('left'));
-    await expect(waiting).rejects.toThrow('left');
-    first.destroy();
+    const first = post();
+    await first.begun();
+    const waiting = post();
+    waiting.abort(left);
+    await expect(waiting.begun()).rejects.toBe(left);
+    const arrived = vi.fn();
+    answer = (response, url) => {
+      arrived(url);
+      response.end('b');
+    };
+    first.abort(left);
+    expect(await firstRead(post())).toBe('b');
+    expect(arrived).toHaveBeenCalledTimes(1);
   });
 
-  it('closes a connection that is still being made when the signal of its request aborts, and no other', async () => {
+  it('closes a connection that is still being made when its request is aborted, and no other', async () => {
     // Who expects TLS waits for a handshake that never comes.
     const sockets: Socket[] = [];
     const deaf = createTcpServer((socket) => sockets.push(socket.resume().on('error', () => {})));
     await new Promise<void>((resolve) => deaf.listen(0, '127.0.0.1', resolve));
     const { port } = deaf.address() as AddressInfo;
     const secure = openHttpClient({ baseUrl: `https://127.0.0.1:${port}`, connectTimeoutMs: 60_000, maxConnections: 2 });
-    const [stays, leaves] = [new AbortController(), new AbortController()];
-    const waiting = secure.post('/x', { headers: {}, body: '{}', signal: stays.signal });
+    const waits = secure.post('/x', { headers: {}, body: '{}' });
     await vi.waitFor(() => expect(sockets).toHaveLength(1), WAIT);
-    const left = secure.post('/x', { headers: {}, body: '{}', signal: leaves.signal });
+    const leaves = secure.post('/x', { headers: {}, body: '{}' });
     await vi.waitFor(() => expect(sockets).toHaveLength(2), WAIT);
-    leaves.abort(new Error('left'));
-    await expect(left).rejects.toThrow('left');
+    leaves.abort(left);
+    await expect(leaves.begun()).rejects.toBe(left);
     await vi.waitFor(() => expect(sockets.map(({ destroyed }) => destroyed)).toEqual([false, true]), WAIT);
-    stays.abort(new Error('left too'));
-    await expect(waiting).rejects.toThrow('left too');
+    waits.abort(new Error('left too'));
+    await expect(waits.begun()).rejects.toThrow('left too');
     await vi.waitFor(() => expect(sockets[0]?.destroyed).toBe(true), WAIT);
     await secure.close();
     await new Promise((resolve) => deaf.close(resolve));
   });
 
-  it('throws the reason of an abort in the middle of the body', async () => {
+  it('throws the reason of an abort in the middle of the body, and drops what has come', async () => {
     let socket: Socket | null = null;
     answer = (response) => {
       socket = response.socket;
       response.write('a');
     };
-    const controller = new AbortController();
-    const response = await post(controller.signal);
-    const chunks = response.chunks[Symbol.asyncIterator]();
-    expect(Buffer.from((await chunks.next()).value).toString()).toBe('a');
-    controller.abort(new Error('left'));
-    await expect(chunks.next()).rejects.toThrow('left');
+    const exchange = post();
+    expect(await firstRead(exchange)).toBe('a');
+    const next = read(exchange);
+    exchange.abort(left);
+    await expect(next).rejects.toBe(left);
+    expect(() => exchange.take()).toThrow(left);
     await vi.waitFor(() => expect(socket?.destroyed).toBe(true), WAIT);
+  });
+
+  it('gives what came before the connection broke, then throws', async () => {
+    answer = (response) => response.write('a', () => response.socket?.destroy());
+    const exchange = post();
+    await exchange.begun();
+    await vi.waitFor(() => expect(open).toBe(0), WAIT);
+    expect(await firstRead(exchange)).toBe('a');
+    await expect(read(exchange)).rejects.toThrow('other side closed');
   });
 
   it('keeps the path and the query of the base', async () => {
     answer = (response, url) => response.end(url);
-    expect(await firstChunk(await post())).toBe('/v1beta/x?api-version=1');
+    expect(await firstRead(post())).toBe('/v1beta/x?api-version=1');
   });
 
-  it('sends the body whole, and its size in advance', async () => {
+  it.each([
+    ['small', 'ä€'],
+    ['large', 'ä€'.repeat(400_000)],
+  ])('sends a %s body whole, and its size in advance', async (_, body) => {
     let arrived: { size: string | undefined; encoding: string | undefined; text: string } | null = null;
     server.removeAllListeners('request');
     server.on('request', async (request, response) => {
@@ -114,25 +137,42 @@ describe('openHttpClient', () => {
       arrived = { size, encoding, text };
       response.end('a');
     });
-    const body = 'ä€'.repeat(400_000);
-    const response = await client.post('/x', { headers: {}, body, signal: new AbortController().signal });
-    expect(await firstChunk(response)).toBe('a');
+    const exchange = client.post('/x', { headers: {}, body });
+    expect(await firstRead(exchange)).toBe('a');
     expect(arrived).toEqual({ size: String(Buffer.byteLength(body)), encoding: undefined, text: body });
-    response.destroy();
+    exchange.release();
   });
 
-  it('uses a connection again after a release, and not after a destroy', async () => {
+  it('uses a connection again after a release, and not after an abort', async () => {
     answer = (response) => {
       response.write('a');
       setTimeout(() => response.end('b'), 20);
     };
-    for (const ending of ['release', 'release', 'destroy'] as const) {
-      const response = await post();
-      expect(await firstChunk(response)).toBe('a');
-      response[ending]();
+    for (const ending of ['release', 'release', 'abort'] as const) {
+      const exchange = post();
+      expect(await firstRead(exchange)).toBe('a');
+      exchange[ending](left);
     }
     expect(connections).toBe(1);
-    (await post()).destroy();
+    const exchange = post();
+    await exchange.begun();
+    exchange.abort(left);
     expect(connections).toBe(2);
+  });
+
+  it.each([
+    ['too much', (response: ServerResponse) => response.write(Buffer.alloc(1024 * 1024))],
+    ['too long in coming', () => {}],
+  ])('closes a connection that is released while what is left is %s', async (_, goOn) => {
+    const closed = new Promise<void>((resolve) => {
+      answer = (response) => {
+        response.on('close', resolve);
+        response.write('a', () => goOn(response));
+      };
+    });
+    const exchange = post();
+    await firstRead(exchange);
+    exchange.release();
+    await closed;
   });
 });

@@ -1,5 +1,6 @@
 import { ToolFailure } from '../../services/effect-worker/tools/tool-failure.ts';
 import type { CallResult, Execution } from '../../services/router-worker/call/execute-call.ts';
+import type { CallSignal } from '../../services/router-worker/call-signal.ts';
 import { failureOf, SwitchyardError } from '../../shared/errors/switchyard-error.ts';
 import type { GuardedPoster } from '../../shared/http/guarded-post.ts';
 import type { Process, Scheduler } from './scheduler.ts';
@@ -98,10 +99,10 @@ export class OutsideWorld {
   }
 }
 
-function orAborted<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Result> {
+function orAborted<Result>(signal: CallSignal, work: Promise<Result>): Promise<Result> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) reject(signal.reason as Error);
-    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+    signal.addEventListener('abort', () => reject(signal.reason as Error));
     work.then(resolve, reject);
   });
 }

@@ -28,7 +28,10 @@ async function openPicky() {
     const request: ChatRequest = { messages: [{ role: 'user', content: 'hi' }], max_tokens: 5, ...fields };
     const call = { model: 'picky', request, timeouts: { connectMs: 1_000, firstTokenMs: 20_000, idleMs: 20_000 } };
     let text = '';
-    for await (const parts of adapter.stream(call, new AbortController().signal)) for (const part of parts) if (part.type === 'text-delta') text += part.text;
+    await adapter.stream(call, new AbortController().signal, (parts) => {
+      for (const part of parts) if (part.type === 'text-delta') text += part.text;
+      return true;
+    });
     return text;
   };
   return { upstream, ask };

@@ -2,6 +2,7 @@ import { bodyFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
 import { type Failure, failureOf, type SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { CallSignal } from '../call-signal.ts';
 import { type Candidate, type Catalogue, candidatesFor } from './candidates.ts';
 import { echoBody } from './echo-body.ts';
 import { errorBodyOf, type PreviousError } from './error-chunk.ts';
@@ -31,8 +32,8 @@ export interface Execution {
   call: RouterCall;
   /** The delivery number of the work item. */
   attempt: number;
-  /** Aborts the call; the reason is a SwitchyardError that says why. */
-  signal: AbortSignal;
+  /** Ends the call; the reason is a SwitchyardError that says why. */
+  signal: CallSignal;
   /** Whether an aborted call may still speak: not when another worker may have it by now. */
   maySpeak(): boolean;
   /** Sends a frame to the call's readers. */

@@ -25,6 +25,7 @@ function inCallersOrder(order: readonly string[], mayFallBack: boolean, offers: 
 
 /** Endpoints that miss a preferred speed stand behind those that have it; what is equal stays in the configuration's order. */
 function inSortedOrder(preferences: Preferences, route: 'fallback' | 'sort', offers: readonly Offer[]): Offer[] {
+  if (offers.length < 2) return [...offers];
   const { sort } = preferences;
   const by = typeof sort === 'string' ? sort : (sort?.by ?? null);
   // `route` is the older name of the same choice.

@@ -63,15 +63,15 @@ async function run(
   const adapterFor = (slug: string): ProviderAdapter => ({
     slug,
     upstreamBody: () => ({}),
-    async *stream({ model }, signal) {
+    async stream({ model }, signal, hear) {
       const place = `${model}@${slug}`;
       asked.push(place);
       if (abortOn === place) abort.abort(failing('router.cancelled'));
       for (const deed of tries[place]?.shift() ?? [unavailable()]) {
         signal.throwIfAborted();
         if (deed instanceof Error) throw deed;
-        if (deed === 'wait') await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
-        else yield deed;
+        if (deed === 'wait') await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+        else if (!hear(deed)) return;
       }
     },
   });
@@ -254,10 +254,10 @@ describe('an abort', () => {
     const stubborn: ProviderAdapter = {
       slug: 'east',
       upstreamBody: () => ({}),
-      async *stream() {
-        yield [say('a')];
+      async stream(_call, _signal, hear) {
+        hear([say('a')]);
         abort.abort(failing('router.cancelled'));
-        yield [say('b')];
+        hear([say('b')]);
       },
     };
     const candidates = candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }] }, maxTokens: null }, catalogueOf(configOf(['m/a@east'])));

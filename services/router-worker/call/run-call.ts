@@ -1,7 +1,8 @@
 import { type Failure, failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
-import type { ProviderAdapter, ProviderPart, ProviderTimeouts } from '../providers/provider.ts';
+import type { CallSignal } from '../call-signal.ts';
+import type { Hear, ProviderAdapter, ProviderPart, ProviderTimeouts } from '../providers/provider.ts';
 import type { Candidate } from './candidates.ts';
 import { type PreviousError, previousErrorOf } from './error-chunk.ts';
 import { fallBackAfter } from './fall-back.ts';
@@ -53,7 +54,7 @@ export type CallOutcome =
  * Asks the candidates in turn until one answers. The first content part is the point of no return: a failure before it goes to the next
  * candidate and nobody notices, a failure after it ends the call, because what was shown can not be taken back.
  */
-export async function runCall(candidates: readonly Candidate[], listener: CallListener, signal: AbortSignal, deps: RunDeps): Promise<CallOutcome> {
+export async function runCall(candidates: readonly Candidate[], listener: CallListener, signal: CallSignal, deps: RunDeps): Promise<CallOutcome> {
   const previousErrors: PreviousError[] = [];
   let outcome: CallOutcome = { type: 'aborted', candidate: null, partial: null, previousErrors };
   let queue = [...candidates];
@@ -82,7 +83,7 @@ export async function runCall(candidates: readonly Candidate[], listener: CallLi
 }
 
 /** One try, counted by how it ended. */
-async function measured(tried: Attempted, signal: AbortSignal, metrics: Metrics, attempt: (onShown: () => void) => Promise<unknown>): Promise<unknown> {
+async function measured(tried: Attempted, signal: CallSignal, metrics: Metrics, attempt: (onShown: () => void) => Promise<unknown>): Promise<unknown> {
   const { slug: provider } = tried.candidate.provider;
   const beganAtMs = performance.now();
   const seconds = () => (performance.now() - beganAtMs) / 1_000;
@@ -105,32 +106,51 @@ interface Shown {
 }
 
 /** One try. @returns what went wrong, or null when the answer is whole */
-async function tryCandidate(candidate: Candidate, answer: Answer, { listener, onShown }: Shown, signal: AbortSignal, deps: RunDeps): Promise<unknown> {
+async function tryCandidate(candidate: Candidate, answer: Answer, shown: Shown, signal: CallSignal, deps: RunDeps): Promise<unknown> {
   const { provider, endpoint, request } = candidate;
   const adapter = deps.adapters.get(provider.slug);
   if (adapter === undefined) return new SwitchyardError('config.invalid', `there is no provider ${provider.slug}`);
-  let chars = 0;
+  const { hear, stopped } = hearing(candidate, answer, shown, signal);
   try {
-    listener.begin(candidate, adapter);
-    for await (const said of adapter.stream({ model: endpoint.upstream_model, request, timeouts: deps.timeouts }, signal)) {
-      // An adapter may hand over what had already arrived when the caller left; nobody is to see it.
-      if (signal.aborted) return signal.reason;
-      const parts = candidate.hidesReasoning ? withoutReasoning(said, answer) : said;
-      let shown = 0;
-      for (const part of parts) shown += addPart(answer, part);
-      chars += shown;
-      if (chars + answer.hiddenReasoningChars > MAX_ANSWER_CHARS)
-        throw new SwitchyardError('router.provider_unavailable', `${provider.name} sent an answer without end`);
-      if (shown === 0) continue;
-      onShown();
-      listener.parts(parts);
-    }
+    shown.listener.begin(candidate, adapter);
+    await adapter.stream({ model: endpoint.upstream_model, request, timeouts: deps.timeouts }, signal, hear);
   } catch (error) {
     return error;
   }
+  const reason = stopped();
+  if (reason !== null) return reason;
   if (answer.finishReason === null) return new SwitchyardError('router.provider_unavailable', `${provider.name} closed the stream before it had finished`);
   if (answer.finishReason === 'error') return new SwitchyardError('router.provider_unavailable', `${provider.name} broke off its answer`);
   return null;
+}
+
+/** Adds to an answer what is heard, and shows it. `stopped` says why nothing more was wanted, null while all is well. */
+function hearing({ provider, hidesReasoning }: Candidate, answer: Answer, { listener, onShown }: Shown, signal: CallSignal) {
+  let chars = 0;
+  let reason: unknown = null;
+  const take = (said: readonly ProviderPart[]) => {
+    // An adapter may hand over what had already arrived when the caller left; nobody is to see it.
+    signal.throwIfAborted();
+    const parts = hidesReasoning ? withoutReasoning(said, answer) : said;
+    let added = 0;
+    for (const part of parts) added += addPart(answer, part);
+    chars += added;
+    if (chars + answer.hiddenReasoningChars > MAX_ANSWER_CHARS)
+      throw new SwitchyardError('router.provider_unavailable', `${provider.name} sent an answer without end`);
+    if (added === 0) return;
+    onShown();
+    listener.parts(parts);
+  };
+  const hear: Hear = (said) => {
+    try {
+      take(said);
+      return true;
+    } catch (error) {
+      reason = error;
+      return false;
+    }
+  };
+  return { hear, stopped: () => reason };
 }
 
 /** What is left is what the caller is shown; until there is any, another endpoint may still answer in the place of this one. */

@@ -1,5 +1,6 @@
 import type { FinishReason, Logprobs } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { CallSignal } from '../call-signal.ts';
 
 /** One thing a provider said, whatever its dialect. Names are noun-verb. */
 export type ProviderPart =
@@ -38,17 +39,20 @@ export interface ProviderTimeouts {
   idleMs: number;
 }
 
+/** Hears what a provider says. @returns false when nothing more is wanted: what is behind the call is closed at once, and it ends. Never throws */
+export type Hear = (parts: readonly ProviderPart[]) => boolean;
+
 export interface ProviderAdapter {
   /** The slug of the provider in the router's configuration. */
   readonly slug: string;
   /**
-   * Calls the model and yields what it says, one batch per network read, so that no token costs a turn of the event loop.
-   * Ends after a `finish` part; `usage` may come before it or after it, and the last one counts.
+   * Calls the model and says what it says, one batch per network read: whoever hears it is called, and no promise made for a token.
+   * Resolves after a `finish` part; `usage` may come before it or after it, and the last one counts.
    * @throws SwitchyardError with a `router.*` code; `details` may hold `status` (upstream's), `raw` (its error as parsed JSON or text),
    *   `providerCode`, `retryAfterMs`, and `connection: 'reset'` when a connection broke before the upstream had said anything. A stream that ends without `finish` throws `router.provider_unavailable`.
    *   When the signal aborts, the upstream connection is closed at once and the signal's reason is thrown.
    */
-  stream(call: ProviderCall, signal: AbortSignal): AsyncIterable<readonly ProviderPart[]>;
+  stream(call: ProviderCall, signal: CallSignal, hear: Hear): Promise<void>;
   /** The body that `stream` would send, as JSON, for callers that ask to see it. It holds no credential of ours. */
   upstreamBody(call: Pick<ProviderCall, 'model' | 'request'>): Record<string, unknown>;
 }

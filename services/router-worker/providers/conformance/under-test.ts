@@ -105,7 +105,7 @@ async function hear(adapter: ProviderAdapter, call: ProviderCall, signal: AbortS
   const batches: (readonly ProviderPart[])[] = [];
   let thrown: unknown = null;
   try {
-    for await (const parts of adapter.stream(call, signal)) batches.push(parts);
+    await adapter.stream(call, signal, (parts) => batches.push(parts) > 0);
   } catch (error) {
     thrown = error;
   }

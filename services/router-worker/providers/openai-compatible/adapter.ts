@@ -1,8 +1,10 @@
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { type HttpClient, type HttpResponse, openHttpClient } from '#shared/http/client.ts';
-import { readSse } from '#shared/http/read-sse.ts';
-import type { ProviderAdapter, ProviderCall, ProviderPart } from '../provider.ts';
+import { type HttpClient, type HttpExchange, openHttpClient } from '#shared/http/client.ts';
+import { sseReader } from '#shared/http/sse-reader.ts';
+import type { CallSignal } from '../../call-signal.ts';
+import type { Hear, ProviderAdapter, ProviderCall, ProviderPart } from '../provider.ts';
+import { BoundedText } from './bounded-text.ts';
 import { learnDialect } from './learn-dialect.ts';
 import { guardSilence, type SilenceGuard } from './silence-guard.ts';
 import { toBreak, toRefusal, toUnreachable, type Upstream } from './to-error.ts';
@@ -42,7 +44,7 @@ export function openAiCompatible(options: OpenAiCompatibleOptions): ProviderAdap
   const sender: Sender = { client, clock, upstream: { name, apiKey }, dialects: new Map(), initial: { maxTokensField, refused: new Set() } };
   return {
     slug,
-    stream: (call, signal) => stream(sender, call, signal),
+    stream: (call, signal, hear) => stream(sender, call, signal, hear),
     upstreamBody: (call) => toRequest(call, dialectOf(sender, call)),
     close: () => client.close(),
   };
@@ -57,16 +59,23 @@ interface Sender {
   initial: Dialect;
 }
 
-async function* stream(sender: Sender, call: ProviderCall, signal: AbortSignal): AsyncGenerator<readonly ProviderPart[], void, void> {
+async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, hear: Hear): Promise<void> {
   const guard = guardSilence(sender.upstream.name, call.timeouts, signal);
   const reader = new PartReader();
-  let response: HttpResponse | null = null;
+  let exchange: HttpExchange | null = null;
   try {
-    response = await send(sender, call, guard);
-    for await (const parts of readParts(response, reader)) {
+    exchange = await send(sender, call, guard);
+    // Asked to stream, some servers answer whole.
+    const isWhole = exchange.header('content-type')?.includes('application/json') === true;
+    const partsOf = isWhole ? readWhole(reader) : readStream(reader);
+    for (let hasEnded = false; !hasEnded; ) {
+      await exchange.news();
+      const pieces = exchange.take();
+      hasEnded = pieces === null;
+      const parts = partsOf(pieces);
       guard.heard();
       if (reader.hasContent) guard.contentCame();
-      if (parts.length > 0) yield parts;
+      if (parts.length > 0 && !hear(parts)) return;
       if (reader.broken !== null) throw reader.broken;
       // Some upstreams send the usage after the end mark. Once all is there, the connection is given back without waiting for its end.
       if (reader.ended && reader.hasUsage) break;
@@ -78,47 +87,58 @@ async function* stream(sender: Sender, call: ProviderCall, signal: AbortSignal):
     if (!reader.finished) throw toBreak(sender.upstream, error);
   } finally {
     guard.stop();
-    if (reader.finished && reader.ended) response?.release();
-    else response?.destroy();
+    if (reader.finished && reader.ended) exchange?.release();
+    else exchange?.abort(new Error('the answer is read no further'));
   }
   if (!reader.finished) throw new SwitchyardError('router.provider_unavailable', `${sender.upstream.name} closed the stream before it had finished`);
 }
 
-async function* readParts(response: HttpResponse, reader: PartReader): AsyncGenerator<ProviderPart[], void, void> {
-  // Asked to stream, some servers answer whole.
-  if (response.header('content-type')?.includes('application/json')) {
-    yield reader.readWhole(await readText(response, MAX_EVENT_CHARS));
-    return;
-  }
-  for await (const events of readSse(response.chunks, { maxEventChars: MAX_EVENT_CHARS })) yield reader.readEvents(events);
+/** Turns the pieces of a body into parts; null stands for its end. */
+type PartsOf = (pieces: readonly Uint8Array[] | null) => ProviderPart[];
+
+function readStream(reader: PartReader): PartsOf {
+  const sse = sseReader({ maxEventChars: MAX_EVENT_CHARS });
+  return (pieces) => reader.readEvents(pieces === null ? sse.end() : sse.read(pieces));
+}
+
+function readWhole(reader: PartReader): PartsOf {
+  const body = new BoundedText(MAX_EVENT_CHARS);
+  return (pieces) => {
+    if (reader.ended || (pieces !== null && body.add(pieces))) return [];
+    return reader.readWhole(body.text);
+  };
 }
 
 /** Sends the request, and sends it again, in other words, when the model does not take a parameter. @throws what `ProviderAdapter.stream` says */
-async function send(sender: Sender, call: ProviderCall, { signal }: SilenceGuard): Promise<HttpResponse> {
+async function send(sender: Sender, call: ProviderCall, guard: SilenceGuard): Promise<HttpExchange> {
   let dialect = dialectOf(sender, call);
   for (let lesson = 0; ; lesson += 1) {
     const body = toRequest(call, dialect);
-    const response = await post(sender, body, signal);
-    const { status, header } = response;
+    guard.throwIfOver();
+    const exchange = post(sender, body);
+    guard.watch(exchange);
+    await exchange.begun().catch((error: unknown) => {
+      throw toUnreachable(sender.upstream, error);
+    });
+    const { status } = exchange;
     if (status >= 200 && status < 300) {
       remember(sender, call.model, dialect);
-      return response;
+      return exchange;
     }
-    const text = await readText(response, MAX_ERROR_BYTES).finally(() => response.destroy());
+    const text = await readText(exchange, MAX_ERROR_BYTES).finally(() => exchange.abort(new Error('a refusal is read no further')));
     const mayLearn = (status === 400 || status === 422) && lesson < MAX_LESSONS && call.request.provider?.require_parameters !== true;
     const learned = mayLearn ? learnDialect(text, body, dialect) : null;
+    const header = (name: string) => exchange.header(name);
     if (learned === null) throw toRefusal(sender.upstream, { status, header, text, nowMs: sender.clock.nowMs() });
     dialect = learned;
   }
 }
 
-/** Not async: its frame would hold the text of the body until the upstream answers. */
-function post({ client, upstream }: Sender, body: Record<string, unknown>, signal: AbortSignal): Promise<HttpResponse> {
+/** Not async, and apart: the frame of `send` would hold the text of the body until the upstream answers. */
+function post({ client, upstream }: Sender, body: Record<string, unknown>): HttpExchange {
   const headers: Record<string, string> = { accept: 'text/event-stream', 'content-type': 'application/json', 'user-agent': 'switchyard' };
   if (upstream.apiKey !== null) headers.authorization = `Bearer ${upstream.apiKey}`;
-  return client.post('/chat/completions', { headers, body: JSON.stringify(body), signal }).catch((error: unknown) => {
-    throw signal.aborted ? signal.reason : toUnreachable(upstream, error);
-  });
+  return client.post('/chat/completions', { headers, body: JSON.stringify(body) });
 }
 
 /** A caller who wants all of its parameters or none gets the upstream's refusal instead of an answer to less than was asked. */
@@ -140,14 +160,14 @@ function remember({ dialects, initial }: Sender, model: string, { maxTokensField
   }
 }
 
-/** The body as text, cut at a limit. */
-async function readText({ chunks }: HttpResponse, maxBytes: number): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of chunks) {
-    pieces.push(chunk);
-    size += chunk.length;
-    if (size >= maxBytes) break;
+/** A body as text, cut at a limit. */
+async function readText(exchange: HttpExchange, maxBytes: number): Promise<string> {
+  const body = new BoundedText(maxBytes);
+  let hasRoom = true;
+  while (hasRoom) {
+    await exchange.news();
+    const pieces = exchange.take();
+    hasRoom = pieces !== null && body.add(pieces);
   }
-  return Buffer.concat(pieces).subarray(0, maxBytes).toString('utf8');
+  return body.text;
 }

@@ -1,10 +1,13 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { CallSignal } from '../../call-signal.ts';
 import type { ProviderTimeouts } from '../provider.ts';
 
-/** Aborts a request that stays silent for too long. One timer per request, pushed on by every read. */
+/** Ends a request that stays silent for too long, or whose caller has left. One timer per request, pushed on by every read. */
 export interface SilenceGuard {
-  /** Aborts with the caller's signal, or with `router.provider_unavailable` when the upstream is silent. */
-  signal: AbortSignal;
+  /** What is to be aborted now, in the place of any other. */
+  watch(request: Abortable): void;
+  /** @throws the reason why the request is over already: it is not to be made again */
+  throwIfOver(): void;
   /** Bytes came. Before the first content they change nothing: an upstream that only says that it is alive is still late. */
   heard(): void;
   /** The first content part came: from here on only the silence between two reads counts. */
@@ -14,18 +17,33 @@ export interface SilenceGuard {
   stop(): void;
 }
 
-export function guardSilence(name: string, { firstTokenMs, idleMs }: ProviderTimeouts, caller: AbortSignal): SilenceGuard {
-  const controller = new AbortController();
+interface Abortable {
+  /** @param reason the caller's, or `router.provider_unavailable` when the upstream is silent */
+  abort(reason: unknown): void;
+}
+
+export function guardSilence(name: string, { firstTokenMs, idleMs }: ProviderTimeouts, caller: CallSignal): SilenceGuard {
+  let watched: Abortable | null = null;
+  let over: { reason: unknown } | null = null;
+  const end = (reason: unknown) => {
+    over ??= { reason };
+    watched?.abort(over.reason);
+  };
   const silent = (limitMs: number) => {
-    controller.abort(new SwitchyardError('router.provider_unavailable', `${name} was silent for ${limitMs} ms`, { details: { reason: 'timeout' } }));
+    end(new SwitchyardError('router.provider_unavailable', `${name} was silent for ${limitMs} ms`, { details: { reason: 'timeout' } }));
   };
   let phase: 'waiting' | 'streaming' | 'ending' = 'waiting';
   let timer = setTimeout(silent, firstTokenMs, firstTokenMs);
-  const onAbort = () => controller.abort(caller.reason);
+  const onAbort = () => end(caller.reason);
   if (caller.aborted) onAbort();
-  else caller.addEventListener('abort', onAbort, { once: true });
+  else caller.addEventListener('abort', onAbort);
   return {
-    signal: controller.signal,
+    watch(request) {
+      watched = request;
+    },
+    throwIfOver() {
+      if (over !== null) throw over.reason;
+    },
     heard() {
       if (phase === 'streaming') timer.refresh();
     },

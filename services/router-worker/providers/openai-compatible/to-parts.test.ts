@@ -1,17 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { readSse } from '#shared/http/read-sse.ts';
+import { sseReader } from '#shared/http/sse-reader.ts';
 import type { ProviderPart } from '../provider.ts';
 import { ErrorEvent, PartReader } from './to-parts.ts';
 
 async function partsOf(fixture: string): Promise<ProviderPart[]> {
   const bytes = await readFile(new URL(`./__fixtures__/${fixture}.sse`, import.meta.url));
-  async function* reads(): AsyncGenerator<Uint8Array> {
-    yield bytes;
-  }
+  const sse = sseReader({ maxEventChars: 100_000 });
   const reader = new PartReader();
-  const parts: ProviderPart[] = [];
-  for await (const events of readSse(reads(), { maxEventChars: 100_000 })) parts.push(...reader.readEvents(events));
+  const parts = [...reader.readEvents(sse.read([bytes])), ...reader.readEvents(sse.end())];
   expect(reader).toMatchObject({ broken: null, finished: true });
   return parts;
 }

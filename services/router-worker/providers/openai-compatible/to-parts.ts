@@ -1,8 +1,10 @@
 import { randomInt } from 'node:crypto';
 import type { FinishReason, Logprobs } from '#shared/contracts/router/chat-completion.ts';
-import type { SseEvent } from '#shared/http/read-sse.ts';
+import type { SseEvent } from '#shared/http/sse-reader.ts';
 import type { ProviderPart, ProviderUsage } from '../provider.ts';
 import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type UpstreamToolCall, type UpstreamUsage, upstreamChunk } from './chunk.ts';
+import { ChunkMould } from './chunk-mould.ts';
+import { isPlainChunk } from './plain-chunk.ts';
 
 /** Tool calls of one answer; past it the upstream is broken. */
 const MAX_TOOL_CALLS = 512;
@@ -42,6 +44,7 @@ export class PartReader {
   hasUsage = false;
   /** What was wrong with an event: ErrorEvent, SyntaxError (not JSON) or ZodError (not a chunk). Nothing is read after it. */
   broken: unknown = null;
+  readonly #mould = new ChunkMould();
   readonly #toolCalls: OpenToolCall[] = [];
   #named = 0;
 
@@ -51,7 +54,7 @@ export class PartReader {
     try {
       for (const { data } of events) {
         if (data === '[DONE]') this.ended = true;
-        else if (data !== '') this.#read(upstreamChunk.parse(JSON.parse(data)), parts);
+        else if (data !== '') this.#readChunk(data, parts);
       }
     } catch (error) {
       this.broken = error;
@@ -64,6 +67,19 @@ export class PartReader {
     const parts = this.readEvents([{ event: null, data: body }]);
     this.ended = true;
     return parts;
+  }
+
+  #readChunk(data: string, parts: ProviderPart[]): void {
+    const text = this.#mould.textOf(data);
+    if (text !== null) {
+      this.hasContent = true;
+      parts.push({ type: 'text-delta', text });
+      return;
+    }
+    const value: unknown = JSON.parse(data);
+    const isPlain = isPlainChunk(value);
+    if (isPlain) this.#mould.learn(data, value);
+    this.#read(isPlain ? value : upstreamChunk.parse(value), parts);
   }
 
   #read(chunk: UpstreamChunk, parts: ProviderPart[]): void {

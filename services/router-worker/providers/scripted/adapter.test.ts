@@ -10,7 +10,8 @@ async function hear(text: string, { signal = new AbortController().signal, model
   const batches: (readonly ProviderPart[])[] = [];
   let thrown: unknown = null;
   try {
-    for await (const parts of adapter.stream({ model, request: { messages: [{ role: 'user', content: text }] }, timeouts: SHORT }, signal)) batches.push(parts);
+    const request = { messages: [{ role: 'user' as const, content: text }] };
+    await adapter.stream({ model, request, timeouts: SHORT }, signal, (parts) => batches.push(parts) > 0);
   } catch (error) {
     thrown = error;
   }
@@ -102,7 +103,7 @@ it('gives the arguments of a tool call in pieces', async () => {
   ];
   const request = { messages: [{ role: 'user' as const, content: 'call look {"at":"it"}' }], tools };
   const parts: ProviderPart[] = [];
-  for await (const batch of adapter.stream({ model: 'm', request, timeouts: SHORT }, new AbortController().signal)) parts.push(...batch);
+  await adapter.stream({ model: 'm', request, timeouts: SHORT }, new AbortController().signal, (batch) => parts.push(...batch) > 0);
   expect(parts.slice(0, -1)).toEqual([
     { type: 'tool-call-start', index: 0, id: expect.any(String), name: 'look' },
     { type: 'tool-call-delta', index: 0, arguments: '{"at":' },

@@ -1,5 +1,6 @@
-import { setTimeout as after, setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { CallSignal } from '../../call-signal.ts';
 import type { ProviderAdapter, ProviderCall, ProviderPart } from '../provider.ts';
 import { compose, type Script } from './compose.ts';
 import type { Directives } from './directives.ts';
@@ -16,26 +17,29 @@ type Failure = NonNullable<Directives['fail']>;
 export function scripted({ slug, name }: ScriptedOptions): ProviderAdapter {
   return {
     slug,
-    async *stream(call, signal) {
+    async stream(call, signal, hear) {
       signal.throwIfAborted();
-      const script = compose(call.request);
-      const { fail } = script.directives;
-      const failure = fail !== null && (fail.onModel === null || fail.onModel === call.model) ? fail : null;
-      if (failure === null) {
-        yield* speak(script, script.words, signal);
-        yield [{ type: 'finish', reason: script.finish, nativeReason: script.finish }];
-        yield [{ type: 'usage', usage: script.usage }];
-      } else yield* misbehave({ name, call, script, failure, signal });
+      for await (const parts of perform(name, call, signal)) if (!hear(parts)) return;
     },
     upstreamBody: ({ model, request }) => ({ ...request, model }),
   };
+}
+
+async function* perform(name: string, call: ProviderCall, signal: CallSignal): AsyncGenerator<readonly ProviderPart[], void, void> {
+  const script = compose(call.request);
+  const { fail } = script.directives;
+  const failure = fail !== null && (fail.onModel === null || fail.onModel === call.model) ? fail : null;
+  if (failure !== null) return yield* misbehave({ name, call, script, failure, signal });
+  yield* speak(script, script.words, signal);
+  yield [{ type: 'finish', reason: script.finish, nativeReason: script.finish }];
+  yield [{ type: 'usage', usage: script.usage }];
 }
 
 /** Everything but the end: reasoning, text and tool calls, one word at a time, each in a turn of its own like a network read. */
 async function* speak(
   { reasoning, toolCalls, directives }: Script,
   words: readonly string[],
-  signal: AbortSignal,
+  signal: CallSignal,
 ): AsyncGenerator<readonly ProviderPart[], void, void> {
   const parts: ProviderPart[] = [
     ...reasoning.map((text) => ({ type: 'reasoning-delta' as const, text })),
@@ -59,7 +63,7 @@ interface Misbehaviour {
   call: ProviderCall;
   script: Script;
   failure: Failure;
-  signal: AbortSignal;
+  signal: CallSignal;
 }
 
 /** Fails in the way that was asked for, as a real upstream of that kind would fail. */
@@ -105,17 +109,27 @@ function cut(name: string): SwitchyardError {
   return new SwitchyardError('router.provider_unavailable', `${name} closed the stream before it had finished`);
 }
 
-async function silence(name: string, limitMs: number, signal: AbortSignal): Promise<never> {
+async function silence(name: string, limitMs: number, signal: CallSignal): Promise<never> {
   await pause(limitMs, signal);
   throw new SwitchyardError('router.provider_unavailable', `${name} was silent for ${limitMs} ms`, { details: { reason: 'timeout' } });
 }
 
 /** @throws the signal's reason, at once when it aborts */
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  try {
-    await (ms > 0 ? after(ms, undefined, { signal }) : nextTurn());
-  } catch {
-    // Only the signal ends a pause, and its reason is what the caller is owed.
-  }
+async function pause(ms: number, signal: CallSignal): Promise<void> {
+  if (ms > 0) await after(ms, signal);
+  else await nextTurn();
   signal.throwIfAborted();
+}
+
+/** Resolves after so long, or when the signal aborts. */
+function after(ms: number, signal: CallSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, signal.aborted ? 0 : ms);
+    signal.addEventListener('abort', end);
+  });
 }

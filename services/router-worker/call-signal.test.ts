@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { abortSignalOf, CallEnding, type CallSignal } from './call-signal.ts';
+
+const left = new Error('left');
+
+describe.each<[string, () => CallSignal & { end(reason: unknown): void }]>([
+  [
+    'CallEnding',
+    () => {
+      const ending = new CallEnding();
+      return Object.assign(ending, { end: (reason: unknown) => ending.abort(reason) });
+    },
+  ],
+  [
+    'an AbortSignal',
+    () => {
+      const controller = new AbortController();
+      return Object.assign(controller.signal, { end: (reason: unknown) => controller.abort(reason) });
+    },
+  ],
+])('%s', (_, open) => {
+  it('tells each listener once, in their order, and lets the first reason stand', () => {
+    const signal = open();
+    const told: string[] = [];
+    for (const name of ['first', 'second']) signal.addEventListener('abort', () => told.push(name));
+    expect([signal.aborted, signal.reason]).toEqual([false, undefined]);
+    signal.throwIfAborted();
+    signal.end(left);
+    signal.end(new Error('again'));
+    expect({ told, aborted: signal.aborted, reason: signal.reason }).toEqual({ told: ['first', 'second'], aborted: true, reason: left });
+    expect(() => signal.throwIfAborted()).toThrow(left);
+  });
+
+  it('tells nobody who does not listen any more, and nobody who came too late', () => {
+    const signal = open();
+    const told: string[] = [];
+    const leaves = () => told.push('leaves');
+    signal.addEventListener('abort', leaves);
+    signal.removeEventListener('abort', leaves);
+    signal.end(left);
+    signal.addEventListener('abort', () => told.push('late'));
+    expect(told).toEqual([]);
+  });
+});
+
+describe('abortSignalOf', () => {
+  it('aborts with the call, or at once', () => {
+    const ending = new CallEnding();
+    const before = abortSignalOf(ending);
+    expect(before.aborted).toBe(false);
+    ending.abort(left);
+    expect([before.reason, abortSignalOf(ending).reason]).toEqual([left, left]);
+  });
+});

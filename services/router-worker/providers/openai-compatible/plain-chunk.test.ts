@@ -1,0 +1,81 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { upstreamChunk } from './chunk.ts';
+import { isPlainChunk } from './plain-chunk.ts';
+
+/** Mostly what fits, and now and then anything at all. */
+const or = <Value>(fitting: fc.Arbitrary<Value>) =>
+  fc.oneof({ weight: 12, arbitrary: fitting }, fc.constantFrom(null, '', 0, -1, 0.5, -0, 1e300, true, [], {}), fc.jsonValue({ maxDepth: 1 }));
+const text = or(fc.string({ maxLength: 5 }));
+const count = or(fc.nat({ max: 100 }));
+const fields = <Shape extends Record<string, fc.Arbitrary<unknown>>>(shape: Shape) => or(fc.record(shape, { requiredKeys: [] }));
+const toolCall = fields({ index: count, id: text, function: fields({ name: text, arguments: text }) });
+const rarely = (arbitrary: fc.Arbitrary<unknown>) => fc.oneof({ weight: 6, arbitrary: fc.constantFrom(null, undefined) }, arbitrary);
+const delta = fields({
+  role: text,
+  content: text,
+  reasoning: text,
+  reasoning_content: text,
+  refusal: text,
+  tool_calls: rarely(fc.array(toolCall, { maxLength: 2 })),
+  function_call: rarely(fields({ name: text, arguments: text })),
+});
+const choice = fields({
+  index: count,
+  delta,
+  message: rarely(delta),
+  finish_reason: text,
+  logprobs: rarely(fields({ content: rarely(fc.array(fc.jsonValue())) })),
+});
+const usage = fields({
+  prompt_tokens: count,
+  completion_tokens: count,
+  prompt_tokens_details: fields({ cached_tokens: count }),
+  completion_tokens_details: fields({ reasoning_tokens: count }),
+  prompt_cache_hit_tokens: count,
+});
+const chunk = fields({ id: text, choices: or(fc.array(choice, { maxLength: 2 })), usage, x_groq: rarely(fields({ usage })), error: rarely(fc.jsonValue()) });
+
+/** As it comes from the network. */
+const sent = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+const token = { choices: [{ index: 0, delta: { content: 'a' }, finish_reason: null }] };
+
+describe('isPlainChunk', () => {
+  it.each([
+    ['a text', token],
+    ['the role', { choices: [{ index: 0, delta: { role: 'assistant', content: '' } }] }],
+    ['reasoning', { choices: [{ delta: { reasoning_content: 'a', content: null } }] }],
+    ['the end', { choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: 'stop' }], usage: null }],
+    ['usage', { choices: [], usage: { prompt_tokens: 9, completion_tokens: 1, total_tokens: 10, prompt_tokens_details: { cached_tokens: 0 } } }],
+    ['an error', { error: { message: 'no' } }],
+  ])('knows %s', (_, value) => {
+    expect(isPlainChunk(value)).toBe(true);
+  });
+
+  it.each([
+    ['a tool call', { choices: [{ delta: { tool_calls: [] } }] }],
+    ['a list of typed pieces', { choices: [{ delta: { content: [{ type: 'text', text: 'a' }] } }] }],
+    ['log probabilities', { choices: [{ ...token.choices[0], logprobs: {} }] }],
+    ['a whole message', { choices: [{ message: { content: 'a' } }] }],
+    ['half a token', { choices: [], usage: { prompt_tokens: 0.5 } }],
+    ['a text', 'a'],
+    ['nothing', null],
+  ])('leaves %s to the schema', (_, value) => {
+    expect(isPlainChunk(value)).toBe(false);
+  });
+
+  it('says of no chunk that it is plain which the schema would refuse or read in another way', () => {
+    let plain = 0;
+    fc.assert(
+      fc.property(chunk, (generated) => {
+        const value = sent(generated);
+        if (!isPlainChunk(value)) return;
+        plain += 1;
+        // What the schema makes of it holds the same values: it has only left out what nobody reads.
+        expect(value).toMatchObject(upstreamChunk.parse(value));
+      }),
+      { numRuns: 5_000 },
+    );
+    expect(plain).toBeGreaterThan(100);
+  });
+});

@@ -1,0 +1,63 @@
+import type { UpstreamChunk } from './chunk.ts';
+
+/**
+ * Whether a chunk is as nearly all are: texts, a finish reason, counts that are whole numbers, and nothing that the schema would change or
+ * refuse. The schema says the same of such a chunk, and more slowly; whatever else comes is left to it.
+ */
+export function isPlainChunk(value: unknown): value is UpstreamChunk {
+  if (!isObject(value) || isGiven(value.x_groq)) return false;
+  const { choices, usage } = value;
+  if (isGiven(usage) && !isPlainUsage(usage)) return false;
+  if (!isGiven(choices)) return true;
+  return Array.isArray(choices) && choices.every(isPlainChoice);
+}
+
+function isPlainChoice(value: unknown): boolean {
+  if (!isObject(value) || isGiven(value.message) || isGiven(value.logprobs)) return false;
+  const { index, delta, finish_reason: reason } = value;
+  return isCountOrNone(index) && isTextOrNone(reason) && (!isGiven(delta) || isPlainDelta(delta));
+}
+
+function isPlainDelta(value: unknown): boolean {
+  return (
+    isObject(value) &&
+    !isGiven(value.tool_calls) &&
+    !isGiven(value.function_call) &&
+    isTextOrNone(value.content) &&
+    isTextOrNone(value.reasoning) &&
+    isTextOrNone(value.reasoning_content) &&
+    isTextOrNone(value.refusal)
+  );
+}
+
+function isPlainUsage(value: unknown): boolean {
+  if (!isObject(value) || !isCount(value.prompt_tokens)) return false;
+  const { prompt_tokens_details: prompt, completion_tokens_details: completion } = value;
+  return (
+    isCountOrNone(value.completion_tokens) &&
+    isCountOrNone(value.prompt_cache_hit_tokens) &&
+    (!isGiven(prompt) || (isObject(prompt) && isCountOrNone(prompt.cached_tokens))) &&
+    (!isGiven(completion) || (isObject(completion) && isCountOrNone(completion.reasoning_tokens)))
+  );
+}
+
+/** Null counts as absent. */
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isTextOrNone(value: unknown): boolean {
+  return typeof value === 'string' || !isGiven(value);
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
+}
+
+function isCountOrNone(value: unknown): boolean {
+  return !isGiven(value) || isCount(value);
+}

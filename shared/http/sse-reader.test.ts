@@ -1,0 +1,69 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type SseEvent, SseOverflow, sseReader } from './sse-reader.ts';
+
+const LIMIT = { maxEventChars: 1_000 };
+
+function inPieces(bytes: Uint8Array, sizes: readonly number[]): Uint8Array[] {
+  const pieces: Uint8Array[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const size = sizes[pieces.length % sizes.length] ?? 1;
+    pieces.push(bytes.subarray(at, at + size));
+    at += size;
+  }
+  return pieces;
+}
+
+/** @param together how many pieces are read at once */
+function dataOf(text: string, sizes: readonly number[] = [1_000_000], together = 1): string[] {
+  const pieces = inPieces(Buffer.from(text), sizes);
+  const reader = sseReader(LIMIT);
+  const events: SseEvent[] = [];
+  for (let at = 0; at < pieces.length; at += together) events.push(...reader.read(pieces.slice(at, at + together)));
+  return [...events, ...reader.end()].map(({ data }) => data);
+}
+
+describe('sseReader', () => {
+  it('refuses an event that never ends', () => {
+    expect(() => dataOf(`data: ${'x'.repeat(2_000)}`, [64])).toThrow(SseOverflow);
+  });
+
+  it('refuses an event of many lines that never ends', () => {
+    expect(() => dataOf('data: xxxxxxxxxxxxxxxx\n'.repeat(200), [64])).toThrow(SseOverflow);
+  });
+
+  it('gives what came before an event that never ends, and refuses it then', () => {
+    const reader = sseReader(LIMIT);
+    const [before, endless] = [Buffer.from('data: a\n\n'), Buffer.from(`data: ${'x'.repeat(2_000)}`)];
+    expect(reader.read([before, endless])).toEqual([{ event: null, data: 'a' }]);
+    expect(() => reader.read([before])).toThrow(SseOverflow);
+    expect(() => reader.end()).toThrow(SseOverflow);
+  });
+
+  it('gives all events of one read as one batch, and an empty batch for a comment', () => {
+    const reader = sseReader(LIMIT);
+    const batches = [[': waiting\n\n'], ['event: ping\ndata: 1\n\n', 'data: 2\n\nda'], ['ta: 3\n\n']].map((texts) =>
+      reader.read(texts.map((text) => Buffer.from(text))).map(({ event, data }) => `${event} ${data}`),
+    );
+    expect(batches).toEqual([[], ['ping 1', 'null 2'], ['null 3']]);
+  });
+
+  it('gives the last event even when its empty line is missing', () => {
+    expect(dataOf('data: a\n\ndata: [DONE]')).toEqual(['a', '[DONE]']);
+  });
+
+  it('reads the same events however the network cuts the bytes, with any line ending, in any script', () => {
+    const values = fc.array(
+      fc.string({ unit: 'grapheme', maxLength: 20 }).map((text) => text.replaceAll(/[\r\n]/g, ' ').trimStart()),
+      { maxLength: 8 },
+    );
+    const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 });
+    fc.assert(
+      fc.property(values, sizes, fc.integer({ min: 1, max: 4 }), fc.constantFrom('\n', '\r\n', '\r'), (texts, cuts, together, newline) => {
+        const stream = texts.map((text) => `data: ${text}${newline}${newline}`).join('');
+        expect(dataOf(stream, cuts, together)).toEqual(texts);
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
