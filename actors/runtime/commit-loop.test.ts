@@ -8,7 +8,8 @@ import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { seriesOf } from '#shared/telemetry/series-of.ts';
 import { CommitLoop } from './commit-loop.ts';
-import { commitStatement } from './commit-statement.ts';
+import { isCommit } from './commit-statement.ts';
+import { Histories } from './histories.ts';
 import { Mailbox } from './mailbox.ts';
 import { Outbox } from './outbox.ts';
 import { RunFactsReader } from './run-facts.ts';
@@ -24,7 +25,7 @@ function heldDatabase(owned = PARTITIONS) {
   let release = () => {};
   const held = new Promise<void>((resolve) => (release = resolve));
   const query: Database['query'] = async (statement, parameters = []) => {
-    if (statement !== commitStatement) {
+    if (!isCommit(statement)) {
       noted.push('read');
       return { rows: [], rowCount: 0 };
     }
@@ -47,7 +48,16 @@ function loopOn(database: Database, metrics: Metrics = noMetrics): CommitLoop {
     fail: () => {},
   });
   return new CommitLoop({
-    ...{ database, outbox, clock: systemClock, log: silentLog, metrics, snapshots: new Snapshots(database), timers: new Timers(systemClock, () => {}) },
+    ...{
+      database,
+      outbox,
+      clock: systemClock,
+      log: silentLog,
+      metrics,
+      snapshots: new Snapshots(database),
+      histories: new Histories(database),
+      timers: new Timers(systemClock, () => {}),
+    },
     runFacts: new RunFactsReader({ database, bundleOf: () => expect.fail('there are no runs'), log: silentLog }),
     settings: { coalesceMs: 0, turnTimeoutMs: 1_000 },
     greetingOf: async () => null,

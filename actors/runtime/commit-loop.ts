@@ -8,8 +8,9 @@ import { isPassingFault, sqlStateOf } from '#shared/storage/passing-fault.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { CommitPlan, EndedWork } from './commit-plan.ts';
-import { commitParameters, commitStatement } from './commit-statement.ts';
-import type { Entry, Mailbox } from './mailbox.ts';
+import { commitOf } from './commit-statement.ts';
+import type { Histories } from './histories.ts';
+import { type Entry, type Mailbox, takeInTurn } from './mailbox.ts';
 import type { Outbox } from './outbox.ts';
 import type { PartitionClaim } from './ownership.ts';
 import { nameOf, type Parsed, type PlanInput, parseEntry, planBatch, planBurial, type Repeats, type States, seenKeyOf } from './plan-batch.ts';
@@ -31,6 +32,7 @@ export interface CommitLoopDeps {
   log: Log;
   metrics: Metrics;
   snapshots: Snapshots;
+  histories: Histories;
   timers: Timers;
   outbox: Outbox;
   runFacts: RunFactsReader;
@@ -155,15 +157,9 @@ export class CommitLoop {
     }
   }
 
-  /** A share for each partition that has something waiting, in turn. */
   #takeBatch(): Entry[] {
-    const waiting = this.mailboxes.filter((mailbox) => mailbox.waiting > 0);
-    const batch: Entry[] = [];
     this.#round += 1;
-    for (let n = 0; n < waiting.length && batch.length < MAX_BATCH; n += 1) {
-      const share = Math.ceil((MAX_BATCH - batch.length) / (waiting.length - n));
-      batch.push(...(waiting[(this.#round + n) % waiting.length] as Mailbox).take(share));
-    }
+    const batch = takeInTurn(this.mailboxes, { first: this.#round, most: MAX_BATCH });
     if (batch.length > 0) this.#deps.metrics.observe('commitCommands', {}, batch.length);
     return batch;
   }
@@ -272,11 +268,11 @@ export class CommitLoop {
   }
 
   async #store(plan: CommitPlan): Promise<Outcome> {
-    const parameters = commitParameters(plan);
+    const { statement, parameters } = commitOf(plan);
     for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
       try {
         failPoint('commit.sending');
-        const { rows } = await this.#measured(() => this.#deps.database.query<{ owned: number[] }>(commitStatement, parameters));
+        const { rows } = await this.#measured(() => this.#deps.database.query<{ owned: number[] }>(statement, parameters));
         failPoint('commit.stored');
         return { kind: 'committed', owned: new Set(rows[0]?.owned ?? []) };
       } catch (error) {
@@ -353,6 +349,8 @@ export class CommitLoop {
       if (timer.dueAtMs === null) this.#deps.timers.disarm(timer.key);
       else this.#deps.timers.arm(timer);
     }
+    // Before the effects that are rendered from them.
+    this.#deps.histories.release(plan, held);
     this.#deps.outbox.release(plan, held);
     tellOf(plan, held, this.#deps);
     if (lost.length > 0) this.#deps.metrics.add('fences', {}, lost.length);
@@ -372,6 +370,7 @@ export class CommitLoop {
   #forget(partition: number): void {
     this.#mailboxes.delete(partition);
     this.#deps.snapshots.forget(partition);
+    this.#deps.histories.forget(partition);
     this.#deps.timers.forget(partition);
     this.#deps.outbox.forget(partition);
   }

@@ -1,6 +1,6 @@
 import type { NamedStatement } from '#shared/storage/database.ts';
 import type { CommitPlan } from './commit-plan.ts';
-import { type RowSet, rowSets } from './row-sets.ts';
+import { type RowSet, rowSets, turnSets } from './row-sets.ts';
 
 /** Parameters of the fence itself come first: partition, epoch, commit number, cursor, message at the cursor. */
 const FENCE_PARAMETERS = 5;
@@ -12,7 +12,21 @@ const FENCE_PARAMETERS = 5;
  * whose epoch and commit number are what this host believes. A partition that another host has taken, or that an earlier try of this
  * very statement has advanced, drops out, and every row joined to it with it. `owned` names the partitions that were committed.
  */
-export const commitStatement: NamedStatement = { name: 'commit', text: statementOf(rowSets) };
+const everything: NamedStatement = { name: 'commit', text: statementOf(rowSets) };
+
+/** The same without what no turn brings about: the database spends on each kind of row that a statement names, be there any or not. */
+const turnsOnly: NamedStatement = { name: 'commit-turns', text: statementOf(turnSets) };
+
+/** Whether a statement is one of the two: for whoever looks at what a host sends. */
+export function isCommit(statement: string | NamedStatement): boolean {
+  return statement === turnsOnly || statement === everything;
+}
+
+/** The statement that a plan needs, and what it is sent with. */
+export function commitOf(plan: CommitPlan): { statement: NamedStatement; parameters: unknown[] } {
+  const needsAll = rowSets.some((set, place) => place >= turnSets.length && set.rowsOf(plan).length > 0);
+  return needsAll ? { statement: everything, parameters: parametersOf(plan, rowSets) } : { statement: turnsOnly, parameters: parametersOf(plan, turnSets) };
+}
 
 function statementOf(sets: readonly RowSet[]): string {
   let parameter = FENCE_PARAMETERS;
@@ -39,17 +53,18 @@ select coalesce(array_agg(p), '{}') as owned from own`;
 }
 
 /** One array a column, in the statement's order. JSON travels as text and is cast inside. */
-export function commitParameters(plan: CommitPlan): unknown[] {
+function parametersOf(plan: CommitPlan, sets: readonly RowSet[]): unknown[] {
   const partitions = [...plan.partitions.values()];
-  return [
+  const parameters: unknown[] = [
     partitions.map(({ claim }) => claim.partition),
     partitions.map(({ claim }) => claim.epoch),
     partitions.map(({ claim }) => claim.commitNo),
     partitions.map(({ cursor }) => cursor),
     partitions.map(({ cursorMark }) => cursorMark),
-    ...rowSets.flatMap(({ columns, rowsOf }) => {
-      const rows = rowsOf(plan);
-      return columns.map(({ value }) => rows.map(value));
-    }),
   ];
+  for (const { columns, rowsOf } of sets) {
+    const rows = rowsOf(plan);
+    for (const { value } of columns) parameters.push(rows.map(value));
+  }
+  return parameters;
 }

@@ -1,4 +1,3 @@
-import { initialTransition } from 'xstate';
 import type { SessionCommand } from '#bus/messages/session.ts';
 import type { ConversationEvent, EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
@@ -11,6 +10,7 @@ import type { AfterCommit, CommitPlan, EndedWork, Ending } from './commit-plan.t
 import type { EffectContent } from './effects.ts';
 import type { MachineState, RunFrame, SessionState, TurnFrame } from './snapshots.ts';
 import type { Surroundings } from './surroundings.ts';
+import { initialTransition } from './transition.ts';
 
 type Operation = (plan: CommitPlan) => void;
 

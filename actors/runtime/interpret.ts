@@ -1,4 +1,3 @@
-import { initialTransition, transition } from 'xstate';
 import type { Answer, CommandOf, SessionCommand } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
@@ -15,6 +14,7 @@ import { carryOutActions, Draft, emptyContext, type Handlers } from './draft.ts'
 import { RunPart } from './run-part.ts';
 import type { SessionState } from './snapshots.ts';
 import type { Surroundings } from './surroundings.ts';
+import { initialTransition, transition } from './transition.ts';
 
 /**
  * Applies one command to a session and puts what follows from it into the plan: events, effects, timers, the new state, the answer.

@@ -132,3 +132,17 @@ export class Mailbox {
     this.#roomWaiter = null;
   }
 }
+
+/**
+ * The oldest entries of all mailboxes together, an equal share for each that has something waiting.
+ * @param first whose turn it is, counted on by who asks: so no partition starves
+ */
+export function takeInTurn(mailboxes: readonly Mailbox[], { first, most }: { first: number; most: number }): Entry[] {
+  const waiting = mailboxes.filter((mailbox) => mailbox.waiting > 0);
+  const taken: Entry[] = [];
+  for (let n = 0; n < waiting.length && taken.length < most; n += 1) {
+    const share = Math.ceil((most - taken.length) / (waiting.length - n));
+    taken.push(...(waiting[(first + n) % waiting.length] as Mailbox).take(share));
+  }
+  return taken;
+}

@@ -1,5 +1,6 @@
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { Database } from '#shared/storage/database.ts';
+import type { Histories } from './histories.ts';
 
 export interface RenderSettings {
   /** Whether tokens of a reply are sent to readers while it is made. */
@@ -10,6 +11,7 @@ export interface RenderSettings {
 
 export interface RenderDeps {
   database: Database;
+  histories: Pick<Histories, 'upTo'>;
   bundleOf(hash: string): Promise<Bundle>;
   /** Under which this host holds a partition; undefined once it does not. */
   epochOf(partition: number): number | undefined;

@@ -3,7 +3,6 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import type { ToolWork } from '#bus/messages/tool.ts';
 import { readBundle } from '#shared/config/bundle-store.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
-import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { composePrompt } from '../engine/compose-prompt.ts';
@@ -12,8 +11,6 @@ import type { RenderDeps } from './render-deps.ts';
 import { renderRunCall, renderToolCall } from './render-run.ts';
 import { replyTo } from './reply-to.ts';
 
-/** The newest messages that a prompt takes in. A longer conversation loses its beginning, never its end. */
-const MAX_HISTORY_MESSAGES = 400;
 /** Bundles kept in memory: one is in use, a few more while a new configuration rolls out. */
 const MAX_BUNDLES = 8;
 
@@ -70,12 +67,11 @@ async function renderTurnCall(effect: EffectOf<'router-call'>, republished: bool
   const reference = context.system_prompt;
   const prompt = documents.prompts.find(({ id, version }) => id === reference.id && version === reference.version);
   if (prompt === undefined) throw new SwitchyardError('config.invalid', `the configuration lacks the prompt ${reference.id} version ${reference.version}`);
-  const { rows } = await deps.database.query<{ body: ConversationEvent }>(SELECT_HISTORY, [sessionId, inputs.upToOffset, MAX_HISTORY_MESSAGES]);
   const messages = composePrompt({
     agent: { id: manifest.id, name: manifest.name },
     systemPrompt: prompt.text,
     language: context.language,
-    history: rows.reverse().map((row) => row.body),
+    history: await deps.histories.upTo(inputs.upToOffset, effect),
     nowMs: createdAtMs,
   });
   return {
@@ -99,8 +95,3 @@ async function renderTurnCall(effect: EffectOf<'router-call'>, republished: bool
     reply: replyTo(effect, deps),
   };
 }
-
-const SELECT_HISTORY = {
-  name: 'load-history',
-  text: `select body from events where session_id = $1 and off <= $2 and kind in ('user_message', 'assistant_message', 'preamble') order by off desc limit $3`,
-};

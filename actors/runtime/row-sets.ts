@@ -18,8 +18,8 @@ function rowSet<Row>(name: string, rowsOf: (plan: CommitPlan) => readonly Row[],
   return { name, columns: list, sql, rowsOf };
 }
 
-/** In the statement's order; all of them happen at once, and none sees what another does. */
-export const rowSets: readonly RowSet[] = [
+/** What turns are made of. */
+export const turnSets: readonly RowSet[] = [
   rowSet(
     'session_rows',
     (plan) => [...plan.sessions.values()],
@@ -58,7 +58,6 @@ export const rowSets: readonly RowSet[] = [
   insert into events (session_id, off, id, kind, source, trace_id, body, created_at)
   select i.session_id, i.off, i.id, i.kind, i.source, i.trace_id, i.body::json, i.created_at from ${from}`,
   ),
-  ...deletions(),
   rowSet(
     'seen_rows',
     (plan) => [...plan.seen.values()],
@@ -73,6 +72,12 @@ export const rowSets: readonly RowSet[] = [
   ),
   ...effectSets(),
   ...timerSets(),
+];
+
+/** All there is, what turns are made of first. In the statement's order; all of them happen at once, and none sees what another does. */
+export const rowSets: readonly RowSet[] = [
+  ...turnSets,
+  ...deletions(),
   ...runSets(),
   // A delivery that is reported dead a second time, as after a lost acknowledgement, has its letter already.
   rowSet(

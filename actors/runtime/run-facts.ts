@@ -174,6 +174,8 @@ export async function readRunFacts(
     // The answer that asked for the batch, and what has come of it so far.
     if (context.batch.length > 0) stagedFrom.set(context.runId, Math.max(0, context.stepCount - context.batch.length - 1));
   }
+  // As with all that turns are made of.
+  if (runIds.size === 0 && failed.length === 0) return noRuns;
   const [runs, settled, superseded, lists, staged] = await Promise.all([
     reader.runs(runIds),
     reader.settled(named),
@@ -189,6 +191,14 @@ export async function readRunFacts(
     stagedOf: (runId) => staged.get(runId) ?? new Map(),
   };
 }
+
+const noRuns: Pick<Surroundings, 'runOf' | 'isSettled' | 'isSuperseded' | 'toolsOf' | 'stagedOf'> = {
+  runOf: () => null,
+  isSettled: () => false,
+  isSuperseded: () => false,
+  toolsOf: () => null,
+  stagedOf: () => new Map(),
+};
 
 /** Fails the transition, and so the run: no output may pass that could not be checked. */
 function uncheckable(): never {

@@ -1,4 +1,3 @@
-import { initialTransition, transition } from 'xstate';
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
@@ -10,6 +9,7 @@ import type { RunProgress } from './commit-plan.ts';
 import { callBack } from './deliveries.ts';
 import { carryOutActions, type Draft, type Handlers } from './draft.ts';
 import type { AutonomousRoutine, RunFacts } from './surroundings.ts';
+import { initialTransition, transition } from './transition.ts';
 
 interface Steps {
   runId: string;

@@ -1,6 +1,7 @@
 import { answerForCalls } from '#actors/runtime/awaited-calls.ts';
 import { CommitLoop } from '#actors/runtime/commit-loop.ts';
 import type { EffectRow } from '#actors/runtime/effects.ts';
+import { Histories } from '#actors/runtime/histories.ts';
 import { Host, type HostTimes, hostTimes } from '#actors/runtime/host.ts';
 import { Outbox } from '#actors/runtime/outbox.ts';
 import { layPartitions } from '#actors/runtime/ownership.ts';
@@ -68,6 +69,7 @@ export async function startActorHost({ config, bus, database, clock, log, metric
   const hostId = config.hostId ?? `host-${ulid()}`;
   await layPartitions(database);
   const bundleOf = bundleReader(database);
+  const histories = new Histories(database);
   const epochOf = (partition: number) => loop.mailboxOf(partition)?.claim.epoch;
   const timers = new Timers(clock, (due) => {
     for (const timer of due) loop.mailboxOf(timer.partition)?.fire(timer);
@@ -76,7 +78,7 @@ export async function startActorHost({ config, bus, database, clock, log, metric
     bus,
     clock,
     log,
-    render: (effect, republished) => renderEffect(effect, republished, { database, bundleOf, epochOf, settings: config }),
+    render: (effect, republished) => renderEffect(effect, republished, { database, histories, bundleOf, epochOf, settings: config }),
     onRowsDone: () => loop.flushRows(),
     fail: (effect, error) => {
       log.error({ err: error, effect_id: effect.id, session_id: effect.sessionId }, 'an effect could not be published before its deadline');
@@ -90,6 +92,7 @@ export async function startActorHost({ config, bus, database, clock, log, metric
     metrics,
     timers,
     outbox,
+    histories,
     snapshots: new Snapshots(database),
     runFacts: new RunFactsReader({ database, bundleOf, log }),
     settings: config,

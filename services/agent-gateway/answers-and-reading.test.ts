@@ -5,6 +5,7 @@ import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
+import { Ending } from './ending.ts';
 import { EventFeeds } from './feed/event-feeds.ts';
 import { longPoll } from './feed/long-poll.ts';
 import { everything, type SessionLog } from './feed/session-log.ts';
@@ -260,12 +261,12 @@ it('DESIGN 9: 10,000 idle long-polls cost no queries', async () => {
   feeds.open();
   const sessions = Array.from({ length: 10_000 }, (_, n) => `ses_idle_${n}`);
   const pollAll = async () => {
-    const endings = sessions.map(() => new AbortController());
+    const waiting = sessions.map((sessionId) => ({ sessionId, ending: new Ending() }));
     const query = { filter: everything, minOffset: 0, limit: 200, waitMs: 60_000 };
-    const polls = sessions.map((sessionId, n) => longPoll({ feeds, sessionLog }, sessionId, query, (endings[n] ?? new AbortController()).signal));
+    const polls = waiting.map(({ sessionId, ending }) => longPoll({ feeds, sessionLog }, sessionId, query, ending));
     await new Promise((resolve) => setImmediate(resolve));
     return async () => {
-      for (const ending of endings) ending.abort();
+      for (const { ending } of waiting) ending.end();
       await Promise.all(polls);
     };
   };

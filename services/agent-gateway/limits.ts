@@ -27,6 +27,8 @@ export const limits = {
   streamPageEvents: 200,
   /** Feeds kept without a reader. Past this the one that has waited longest is let go early. */
   keptFeeds: 10_000,
+  /** Characters of a session's newest events that stay in memory with its feed: what a turn begins with, for the poll that asks for it right away. */
+  keptCharacters: 4 * 1_024,
   /** Sessions whose heads are compared in one statement. */
   sessionsPerCheck: 5_000,
   /** A large event goes to a client that catches up in pieces of this size, so that one that is slow is told from one that has stopped. */

@@ -65,8 +65,8 @@ export class ReadinessGate {
     return 'booting';
   }
 
-  /** For every request, so without a query once the gateway has been ready: a database that is away shows by itself, in `suspect`. */
-  async admits(): Promise<Readiness> {
+  /** For every request, so without a query, and without a wait, once the gateway has been ready: a database that is away shows by itself, in `suspect`. */
+  admits(): Readiness | Promise<Readiness> {
     if (this.#draining) return 'draining';
     if (!this.#wasReady) return this.check();
     return this.#deps.bus.isReady() && !this.#isAway ? 'ready' : 'unavailable';

@@ -6,9 +6,9 @@ export class RequestsInHand {
   #waiting: (() => void)[] = [];
 
   constructor(app: FastifyInstance) {
-    app.addHook('onRequest', async (request, reply) => {
+    app.addHook('onRequest', (request, reply, done) => {
       // Who has left while another hook was busy will not say so again.
-      if (request.routeOptions.config.isPublic === true || reply.raw.destroyed) return;
+      if (request.routeOptions.config.isPublic === true || reply.raw.destroyed) return done();
       this.#count += 1;
       // Not `onResponse`: a connection that breaks off never gets there.
       reply.raw.once('close', () => {
@@ -17,6 +17,7 @@ export class RequestsInHand {
         for (const resolve of this.#waiting) resolve();
         this.#waiting = [];
       });
+      done();
     });
   }
 

@@ -109,7 +109,7 @@ function hand({ scheduler, broker }: Simulation, offer: Offer): Promise<void> {
 async function takeUp({ scheduler }: Simulation, op: Parked): Promise<void> {
   const { chance } = scheduler;
   // What becomes of commits is what all hangs on.
-  const peril = op.label.endsWith(' commit') ? PERIL_OF_COMMITS : PERIL;
+  const peril = / commit(?:-turns)?$/.test(op.label) ? PERIL_OF_COMMITS : PERIL;
   const fate = chance.below(100);
   if (fate >= peril) return scheduler.carryThrough(op);
   if (fate % 2 === 0) await scheduler.carryOut(op);

@@ -1,3 +1,4 @@
+import { isCommit } from '../../actors/runtime/commit-statement.ts';
 import type { WorkKind } from '../../bus/bus.ts';
 import type { AnswerMessage, NoticeMessage, SessionCommand } from '../../bus/messages/session.ts';
 import type { NamedStatement } from '../../shared/storage/database.ts';
@@ -53,7 +54,7 @@ export class Watch implements BrokerWatch, WorldWatch {
   /** Looks at a statement before it is carried out. @returns what looks at its result, and at its failure */
   statement(statement: string | NamedStatement, parameters: readonly unknown[]): Look {
     const name = typeof statement === 'string' ? '' : statement.name;
-    if (name === 'commit') return this.#commit(parameters);
+    if (isCommit(statement)) return this.#commit(parameters);
     const done = (rows: readonly object[]) => {
       if (name === 'take-partitions') this.counts.takes += rows.length;
     };

@@ -1,3 +1,4 @@
+import { isCommit } from '#actors/runtime/commit-statement.ts';
 import type { Database } from '#shared/storage/database.ts';
 
 /**
@@ -60,7 +61,7 @@ export class FaultyLink {
       close: () => database.close(),
       query: async (statement, parameters) => {
         await this.#pass();
-        const fault = typeof statement !== 'string' && statement.name === 'commit' ? this.#faults.shift() : undefined;
+        const fault = isCommit(statement) ? this.#faults.shift() : undefined;
         if (fault === 'sleep') {
           this.pause();
           await this.#pass();

@@ -1,3 +1,4 @@
+import { isCommit } from '#actors/runtime/commit-statement.ts';
 import type { Database, NamedStatement } from '#shared/storage/database.ts';
 import { sqlStateOf } from '#shared/storage/passing-fault.ts';
 
@@ -51,7 +52,7 @@ export class FenceWatch {
         this.#takeWaiters.delete(row.p);
       }
     }
-    if (statement.name !== 'commit') return;
+    if (!isCommit(statement)) return;
     const [partitions, epochs, commitNos] = parameters as [number[], number[], number[]];
     const owned = (rows as readonly { owned: number[] }[])[0]?.owned ?? [];
     if (owned.length > 0) this.#accepted.add(parameters);

@@ -125,6 +125,22 @@ describe('what polls cost', () => {
     expect(listening(`evt.${sessionId}`)).toBe(1);
   });
 
+  it.each([
+    { what: 'nothing for a poll that asks for what was told a moment before', text: 'short', queries: [] },
+    { what: 'one query when it was too much to keep in mind', text: 'x'.repeat(5_000), queries: ['agent-gateway-page'] },
+  ])('is $what', async ({ text, queries }) => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+    await read(app, sessionId, 'wait_for_data=0.001'); // the feed is kept
+    const heard = new Promise((resolve) => house.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
+    await house.owner.append(sessionId, SAY(text), SAY('b'), SAY('c'));
+    await heard;
+    house.queries.length = 0;
+
+    expect(offsetsOf(await read(app, sessionId, 'wait_for_data=60&min_offset=0&kinds=status,assistant_message&limit=2'))).toEqual([0, 1]);
+    expect(house.queries).toEqual(queries);
+  });
+
   it('is no subscription any more some time after the last reader', async () => {
     const { bus, listening } = countedBus(house.bus);
     const app = house.app({ bus, waits: { keepFeedMs: 20 } });

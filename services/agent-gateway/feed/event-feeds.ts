@@ -4,6 +4,7 @@ import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { limits, type Waits } from '../limits.ts';
 import { within } from '../within.ts';
+import { NewestEvents } from './newest-events.ts';
 import { noticeOf } from './notice.ts';
 import { everything, type LoggedEvent, type SessionLog } from './session-log.ts';
 
@@ -18,6 +19,8 @@ interface FeedListener {
 export interface FeedReader {
   /** Offset of the next event, as far as this process knows; null until somebody has read the log. */
   readonly head: number | null;
+  /** All that there is from an offset on, when it is still in mind; null when the log has to be asked. */
+  newest(offset: number): readonly LoggedEvent[] | null;
   /** To be awaited before the first read of the log: what is appended from then on is heard of. Resolves soon, come what may. */
   ready(): Promise<void>;
   /**
@@ -37,6 +40,8 @@ interface Feed {
   readonly listeners: Set<FeedListener>;
   readers: number;
   head: number | null;
+  /** The events before the head that were told last. */
+  readonly newest: NewestEvents;
   /** The log is said to reach at least this far. */
   expected: number;
   isGone: boolean;
@@ -103,6 +108,7 @@ export class EventFeeds {
       get head() {
         return feed.head;
       },
+      newest: (offset) => feed.newest.from(offset),
       ready: async () => {
         // A bus that is away in between is found out when it is back.
         await within(feed.subscription.ready(), this.#deps.waits.subscribedMs);
@@ -140,6 +146,7 @@ export class EventFeeds {
       listeners: new Set(),
       readers: 0,
       head: null,
+      newest: new NewestEvents(),
       expected: 0,
       isGone: false,
       isFetching: false,
@@ -173,6 +180,7 @@ export class EventFeeds {
     if (before !== null && head < before) {
       // Said of a store that has since been put back to an earlier day. What comes from here on is news.
       feed.head = head;
+      feed.newest.clear();
       feed.expected = head;
     } else if (feed.head === null) {
       feed.head = head;
@@ -191,8 +199,8 @@ export class EventFeeds {
       return;
     }
     const next = notice.last + 1;
-    // Without a gap before it, and with somebody to tell: the log itself need not be asked.
-    const isNext = feed.head !== null && notice.first <= feed.head && next > feed.head && feed.listeners.size > 0;
+    // Without a gap before it the log itself need not be asked.
+    const isNext = feed.head !== null && notice.first <= feed.head && next > feed.head;
     const events = isNext ? notice.events : null;
     if (events === null) this.#reach(feed, next);
     else this.#tell(feed, events, next);
@@ -213,8 +221,10 @@ export class EventFeeds {
   #reach(feed: Feed, head: number): void {
     feed.expected = Math.max(feed.expected, head);
     if (feed.head === null || feed.expected <= feed.head) return;
-    if (feed.listeners.size === 0) feed.head = feed.expected;
-    else if (!feed.isFetching) void this.#fetch(feed);
+    if (feed.listeners.size === 0) {
+      feed.head = feed.expected;
+      feed.newest.clear();
+    } else if (!feed.isFetching) void this.#fetch(feed);
   }
 
   async #fetch(feed: Feed): Promise<void> {
@@ -245,6 +255,8 @@ export class EventFeeds {
     if (head <= from) return;
     feed.head = head;
     const news = events.filter(({ offset }) => offset >= from);
+    if (news.length === head - from) feed.newest.add(news);
+    else feed.newest.clear();
     for (const listener of [...feed.listeners]) listener.onEvents(news, head);
   }
 

@@ -1,3 +1,4 @@
+import type { Ending } from '../ending.ts';
 import type { EventFeeds, FeedReader } from './event-feeds.ts';
 import { type EventFilter, type LoggedEvent, matches, type SessionLog } from './session-log.ts';
 
@@ -10,15 +11,15 @@ export interface PollQuery {
 }
 
 /**
- * Waits until the log holds an event that the query asks for: empty when none came in time, or when the signal ended the wait. Null
- * when there is no such session, or it was deleted meanwhile. A wait costs one query at most, and none when the feed knows that there is
- * nothing to be read yet.
+ * Waits until the log holds an event that the query asks for: empty when none came in time, or when the wait was ended. Null
+ * when there is no such session, or it was deleted meanwhile. A wait costs one query at most, and none when the feed knows what there is, or
+ * that there is nothing to be read yet.
  */
 export async function longPoll(
   { feeds, sessionLog }: { feeds: EventFeeds; sessionLog: SessionLog },
   sessionId: string,
   { filter, minOffset, limit, waitMs }: PollQuery,
-  signal: AbortSignal,
+  ending: Ending,
 ): Promise<LoggedEvent[] | null> {
   // Who asks for what is there now gets it from the database: what this process has heard of may be a moment older.
   if (waitMs === 0) {
@@ -32,15 +33,22 @@ export async function longPoll(
   try {
     if (reader.head === null) await reader.ready();
     let next = minOffset;
-    while ((reader.head === null || next < reader.head) && !signal.aborted) {
+    while ((reader.head === null || next < reader.head) && !ending.isOver) {
       const before = reader.head;
+      const told = reader.newest(next);
+      if (told !== null) {
+        const wanted = told.filter((event) => matches(filter, event));
+        if (wanted.length > 0) return wanted.slice(0, limit);
+        next = before ?? next;
+        continue;
+      }
       const page = await sessionLog.read(sessionId, filter, next, limit);
       if (page === null) return null;
       reader.learn(page.head, before);
       if (page.events.length > 0) return page.events;
       next = page.next;
     }
-    const events = await arrival(reader, { filter, minOffset: next }, endsAtMs - performance.now(), signal);
+    const events = await arrival(reader, { filter, minOffset: next }, endsAtMs - performance.now(), ending);
     return events?.slice(0, limit) ?? null;
   } finally {
     reader.release();
@@ -48,17 +56,16 @@ export async function longPoll(
 }
 
 /** The next events that match, as they come. Nothing is awaited between the last look at the feed's head and this. */
-function arrival(reader: FeedReader, { filter, minOffset }: { filter: EventFilter; minOffset: number }, waitMs: number, signal: AbortSignal) {
+function arrival(reader: FeedReader, { filter, minOffset }: { filter: EventFilter; minOffset: number }, waitMs: number, ending: Ending) {
   return new Promise<LoggedEvent[] | null>((resolve) => {
     const settle = (events: LoggedEvent[] | null) => {
       clearTimeout(timer);
-      signal.removeEventListener('abort', onAbort);
+      ending.onEnd = null;
       resolve(events);
     };
-    const onAbort = () => settle([]);
-    const timer = setTimeout(onAbort, Math.max(waitMs, 0));
-    signal.addEventListener('abort', onAbort);
-    if (signal.aborted) onAbort();
+    const giveUp = () => settle([]);
+    const timer = setTimeout(giveUp, Math.max(waitMs, 0));
+    ending.onEnd = giveUp;
     reader.listen({
       onEvents: (events) => {
         const wanted = events.filter((event) => event.offset >= minOffset && matches(filter, event));

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
@@ -11,19 +11,19 @@ declare module 'fastify' {
 
 /** Tells whether an `Authorization` header carries the key. Takes as long for a wrong key as for the right one. */
 export function bearerCheck(apiKey: string): (authorization: string | undefined) => boolean {
-  const expected = createHash('sha256').update(apiKey, 'utf8').digest();
+  const expected = hash('sha256', Buffer.from(apiKey, 'utf8'), 'buffer');
   return (authorization) => {
     const [, key] = /^bearer +(\S+) *$/i.exec(authorization ?? '') ?? [];
     // A header's characters are bytes, so a key beyond ASCII comes as the bytes of its UTF-8.
-    return key !== undefined && timingSafeEqual(expected, createHash('sha256').update(key, 'latin1').digest());
+    return key !== undefined && timingSafeEqual(expected, hash('sha256', Buffer.from(key, 'latin1'), 'buffer'));
   };
 }
 
 /** Refuses requests without the agent's key, unknown addresses among them: nobody learns what there is without it. */
 export function requireAgentKey(app: FastifyInstance, carriesKey: (authorization: string | undefined) => boolean): void {
-  app.addHook('onRequest', async (request) => {
-    if (request.routeOptions.config.isPublic === true) return;
-    if (!carriesKey(request.headers.authorization)) throw unauthorized();
+  app.addHook('onRequest', (request, _reply, done) => {
+    const mayPass = request.routeOptions.config.isPublic === true || carriesKey(request.headers.authorization);
+    done(mayPass ? undefined : unauthorized());
   });
 }
 

@@ -12,7 +12,8 @@ export function requestIdOf(request: Pick<IncomingMessage, 'headers'>): string {
 
 /** Every reply names its request. */
 export function returnRequestId(app: FastifyInstance): void {
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
+    done();
   });
 }

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Bus } from '#bus/bus.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Readiness, ReadinessGate } from '../readiness.ts';
@@ -12,17 +12,22 @@ declare module 'fastify' {
 
 /** Refuses requests while the gateway can't serve them, and those that bring work while there is too much of it. */
 export function requireReady(app: FastifyInstance, { gate, bus }: { gate: ReadinessGate; bus: Pick<Bus, 'hasRoom'> }): void {
-  app.addHook('onRequest', async (request, reply) => {
-    if (request.routeOptions.config.isPublic === true) return;
-    const readiness = await gate.admits();
-    if (readiness !== 'ready') throw notReady(readiness, reply);
+  const refusalOf = (readiness: Readiness, request: FastifyRequest, reply: FastifyReply) => {
+    if (readiness !== 'ready') return notReady(readiness, reply);
     // Whatever it is, a turn may come of it.
-    if (request.routeOptions.config.bringsWork === true && !bus.hasRoom('router.turn'))
-      throw new SwitchyardError('service.overloaded', 'the server has more work than it gets done right now');
+    const isTooMuch = request.routeOptions.config.bringsWork === true && !bus.hasRoom('router.turn');
+    return isTooMuch ? new SwitchyardError('service.overloaded', 'the server has more work than it gets done right now') : undefined;
+  };
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.routeOptions.config.isPublic === true) return done();
+    const readiness = gate.admits();
+    if (typeof readiness === 'string') done(refusalOf(readiness, request, reply));
+    else readiness.then((found) => done(refusalOf(found, request, reply)), done);
   });
   // Also with what was asked before: who keeps its connection would ask here again.
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, _payload, done) => {
     if (gate.isDraining) reply.header('connection', 'close');
+    done();
   });
 }
 

@@ -27,10 +27,11 @@ export function closeWaitingAnswers(app: FastifyInstance): void {
     return answers;
   };
 
-  app.addHook('onRequest', async ({ raw: { socket } }, { raw: answer }) => {
+  app.addHook('onRequest', ({ raw: { socket } }, { raw: answer }, done) => {
     const answers = open.get(socket) ?? follow(socket);
-    if (answers.size >= limits.requestsPerConnection) throw new SwitchyardError('service.overloaded', 'too many requests are open on this connection');
+    if (answers.size >= limits.requestsPerConnection) return done(new SwitchyardError('service.overloaded', 'too many requests are open on this connection'));
     answers.add(answer);
     answer.once('close', () => answers.delete(answer));
+    done();
   });
 }

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { type ReadEventsQuery, readEventsQuery } from '#shared/contracts/agent/read-events.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { Ending } from '../ending.ts';
 import type { EventFeeds } from '../feed/event-feeds.ts';
 import { longPoll } from '../feed/long-poll.ts';
 import type { EventFilter, LogPage, SessionLog } from '../feed/session-log.ts';
@@ -46,21 +47,21 @@ type EventsRequest = Pick<FastifyRequest, 'headers' | 'ip'> & { query: ReadEvent
 async function pollEvents({ sessionLog, feeds, polls, backoff, waits }: ReadEventsDeps, sessionId: string, request: EventsRequest, reply: FastifyReply) {
   const { min_offset: minOffset, limit, wait_for_data: waitSeconds } = request.query;
   const waitMs = waitSeconds === undefined ? waits.pollMs : waitSeconds * 1_000;
-  const ended = new AbortController();
-  const leave = polls.enter(() => ended.abort());
-  const onClose = () => ended.abort();
+  const ending = new Ending();
+  const onClose = () => ending.end();
+  const leave = polls.enter(onClose);
   reply.raw.once('close', onClose);
   // Who has left already has said so before anybody listened.
   if (reply.raw.destroyed) onClose();
   try {
-    const events = await longPoll({ feeds, sessionLog }, sessionId, { filter: filterOf(request.query), minOffset, limit, waitMs }, ended.signal);
+    const events = await longPoll({ feeds, sessionLog }, sessionId, { filter: filterOf(request.query), minOffset, limit, waitMs }, ending);
     if (events === null) throw noSuchSession();
     const isEmpty = events.length === 0;
     if (waitMs === 0) reply.header(BACKOFF_HEADER, String(isEmpty ? await backoff.afterNothing(sessionId, request.ip) : 0));
     else if (!isEmpty) reply.header(BACKOFF_HEADER, '0');
     if (waitMs === 0 && !isEmpty) await backoff.afterEvents(sessionId, request.ip);
     // Who named a time is told that it is over, as clients of other engines expect.
-    if (isEmpty && waitSeconds !== undefined && waitSeconds > 0 && !ended.signal.aborted)
+    if (isEmpty && waitSeconds !== undefined && waitSeconds > 0 && !ending.isOver)
       throw new SwitchyardError('session.nothing_new', 'no event came in the time given by wait_for_data');
     return reply.type('application/json; charset=utf-8').send(`[${events.map(({ text }) => text).join(',')}]`);
   } finally {
@@ -152,6 +153,7 @@ function textHeaders(reply: FastifyReply): Record<string, string> {
 }
 
 /** Every answer of this route tells when to come again, errors among them. */
-async function withBackoff(_request: FastifyRequest, reply: FastifyReply): Promise<void> {
+function withBackoff(_request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: () => void): void {
   if (!reply.hasHeader(BACKOFF_HEADER)) reply.header(BACKOFF_HEADER, String(EMPTY_BACKOFF_SECONDS));
+  done();
 }

@@ -50,6 +50,7 @@ class PoolDatabase implements Database {
   readonly #onUnreachable: (cause: Error) => void;
   readonly #onPanic: (cause: Error) => void;
   readonly #scopes = new AsyncLocalStorage<Scope>();
+  #transactions = 0;
   #inHand = 0;
   #whenIdle: (() => void) | null = null;
   #closing: Promise<void> | null = null;
@@ -86,23 +87,32 @@ class PoolDatabase implements Database {
   }
 
   async transaction<Result>(work: (handle: Queryable) => Promise<Result>, options: TransactionOptions = {}): Promise<Result> {
-    return this.#lease(async (connection) => {
-      const scope: Scope = { ended: false };
-      const handle = new TransactionHandle(connection, scope);
-      await connection.send('begin');
-      try {
-        if (options.statementTimeoutMs !== undefined) await allowStatements(connection, options.statementTimeoutMs);
-        const result = await this.#scopes.run(scope, async () => work(handle));
-        scope.ended = true;
-        await handle.commit();
-        return result;
-      } catch (error) {
-        scope.ended = true;
-        await handle.settled();
-        await rollback(connection);
-        throw error;
-      }
-    });
+    this.#transactions += 1;
+    try {
+      return await this.#lease((connection) => this.#transact(connection, work, options));
+    } finally {
+      this.#transactions -= 1;
+      // Everything in the process that waits for anything pays for it for as long as it is on.
+      if (this.#transactions === 0) this.#scopes.disable();
+    }
+  }
+
+  async #transact<Result>(connection: Connection, work: (handle: Queryable) => Promise<Result>, options: TransactionOptions): Promise<Result> {
+    const scope: Scope = { ended: false };
+    const handle = new TransactionHandle(connection, scope);
+    await connection.send('begin');
+    try {
+      if (options.statementTimeoutMs !== undefined) await allowStatements(connection, options.statementTimeoutMs);
+      const result = await this.#scopes.run(scope, async () => work(handle));
+      scope.ended = true;
+      await handle.commit();
+      return result;
+    } catch (error) {
+      scope.ended = true;
+      await handle.settled();
+      await rollback(connection);
+      throw error;
+    }
   }
 
   async close(): Promise<void> {
