@@ -1,7 +1,7 @@
 /** How long one round of the event loop may go on letting work in. Past it whoever asks is better off asking elsewhere, or a second later. */
-const MOST_ROUND_MS = 1_000;
+const MOST_ROUND_MS = 2_000;
 /** So many are let in whatever the time: a burst on a machine that is short of CPU for a moment is no overload. */
-const FREE_PER_ROUND = 256;
+const FREE_PER_ROUND = 512;
 
 /**
  * Bounds what one round of the event loop lets in. A round takes all requests that have arrived, however many there are. Timers wait until

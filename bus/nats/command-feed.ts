@@ -16,6 +16,9 @@ const PULL_BYTES = 2 * 1024 * 1024;
 /** A consumer that nobody pulls from is cleared away by the broker after this: what a dead process leaves behind. */
 const INACTIVE_MS = 120_000;
 
+/** For the broker to remove a consumer, which it does by itself after some minutes. */
+const REMOVE_BUDGET_MS = 5_000;
+
 export interface CommandFeedOptions {
   link: NatsLink;
   subject: string;
@@ -62,7 +65,7 @@ export class CommandFeed {
       await link.persistently('begin to read a partition', budgetMs, () => link.manager.consumers.add(streams.commands.name, config), until);
     } catch (error) {
       // Who stops waiting for the broker's word may have a consumer all the same.
-      if (!session.aborted) await removeConsumer(link, name);
+      await removeConsumer(link, name, session);
       throw error;
     }
     if (session.aborted) throw new SwitchyardError('service.unreachable', 'the connection was lost while a reader began');
@@ -117,7 +120,7 @@ export class CommandFeed {
     this.#break();
     await this.#pull.drain();
     const { link, session } = this.#options;
-    if (!session.aborted) await removeConsumer(link, this.#consumer);
+    await removeConsumer(link, this.#consumer, session);
   }
 
   #ask(): void {
@@ -150,7 +153,8 @@ export class CommandFeed {
   }
 }
 
-/** Never rejects: when it can't be told, the broker clears it away by itself. */
-async function removeConsumer(link: NatsLink, name: string): Promise<void> {
-  await link.manager.consumers.delete(streams.commands.name, name).catch(() => {});
+/** Never rejects: when it can't be told, or its connection is lost meanwhile, the broker clears it away by itself. */
+async function removeConsumer(link: NatsLink, name: string, session: AbortSignal): Promise<void> {
+  const remove = () => link.manager.consumers.delete(streams.commands.name, name);
+  if (!session.aborted) await link.persistently('remove a consumer', REMOVE_BUDGET_MS, remove, session).catch(() => {});
 }
