@@ -1,5 +1,5 @@
 /** How long one round of the event loop may go on letting work in. Past it whoever asks is better off asking elsewhere, or a second later. */
-const MOST_ROUND_MS = 2_000;
+const MOST_ROUND_MS = 1_000;
 /** So many are let in whatever the time: a burst on a machine that is short of CPU for a moment is no overload. */
 const FREE_PER_ROUND = 512;
 
