@@ -1,8 +1,8 @@
 import { Agent, request } from 'node:http';
 
-/** What became of one request. `none`: there was no answer, and why. */
+/** What became of one request. `none`: there was no answer, and why. `unsent`: all connections that the client may have were in use. */
 export interface Answered {
-  status: number | 'none';
+  status: number | 'none' | 'unsent';
   retryAfter: string | null;
   text: string;
   tookMs: number;
@@ -15,16 +15,25 @@ export interface LoadClient {
 }
 
 /** To one gateway. Past the 4,096 that the system holds for a gateway that has no time to accept them, it resets connections that nobody has seen. */
-const MAX_CONNECTIONS = 2_000;
+const MAX_CONNECTIONS = 3_500;
 
-/** A client that keeps its connections, and waits for each answer so long. */
+/** A client that keeps its connections, waits for each answer so long, and sends nothing while it has as many connections in use as it may. */
 export function loadClient(patienceMs: number): LoadClient {
-  const agent = new Agent({ keepAlive: true, maxSockets: MAX_CONNECTIONS, maxFreeSockets: MAX_CONNECTIONS });
+  const agent = new Agent({ keepAlive: true, maxFreeSockets: MAX_CONNECTIONS });
+  const inUse = new Map<string, number>();
   return {
     send: (method, url, body, headers = {}) =>
       new Promise((resolve) => {
+        const { host } = new URL(url);
+        const connections = inUse.get(host) ?? 0;
+        if (connections >= MAX_CONNECTIONS) return resolve({ status: 'unsent', retryAfter: null, text: '', tookMs: 0 });
+        inUse.set(host, connections + 1);
         const startedAtMs = performance.now();
+        let isOver = false;
         const end = (outcome: Omit<Answered, 'tookMs'>) => {
+          if (isOver) return;
+          isOver = true;
+          inUse.set(host, (inUse.get(host) ?? 1) - 1);
           clearTimeout(timer);
           resolve({ ...outcome, tookMs: performance.now() - startedAtMs });
         };
