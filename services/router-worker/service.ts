@@ -14,7 +14,7 @@ import { openProviders } from './providers/registry.ts';
 import { RunningCalls } from './running-calls.ts';
 
 /** Calls at once. They mostly wait for upstreams; each kind has its own share, so that clients never starve conversations. */
-const DEFAULT_CONCURRENCY = { clientCalls: 512, turnCalls: 256 };
+const DEFAULT_CONCURRENCY = { clientCalls: 1_024, turnCalls: 256 };
 /** Bytes of their requests. Each is held as it was read, and a second time while it is sent upstream; a gigabyte is what a worker should need. */
 const DEFAULT_BODY_BYTES = { clientCalls: 256 * 1024 * 1024, turnCalls: 128 * 1024 * 1024 };
 const DEFAULT_DRAIN_TIMEOUT_MS = 30_000;

@@ -11,7 +11,7 @@ const BOUND_MS = 2_000;
 /** Calls in each phase and form. */
 const SAMPLES = 5;
 /** Calls that one worker makes at once, for clients. */
-const WORKER_SLOTS = 512;
+const WORKER_SLOTS = 1_024;
 const WAVE = 64;
 /** Of a deployment, at most. */
 const GATEWAYS = 2;

@@ -17,7 +17,7 @@ const MAX_ERROR_BYTES = 64 * 1024;
 /** How long the usage of a finished answer is waited for, and the end of a body that says nothing more. */
 const LATE_USAGE_MS = 1_000;
 /** Connections to one upstream: more than a worker has slots, so that only a leak meets it. */
-const MAX_CONNECTIONS = 1_024;
+const MAX_CONNECTIONS = 2_048;
 /** Refusals of one request that may each teach us a parameter to leave out. */
 const MAX_LESSONS = 3;
 /** Models whose dialect is remembered. */
