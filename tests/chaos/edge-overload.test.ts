@@ -104,8 +104,8 @@ function checkAnswers(talks: readonly Talk[], calls: readonly Call[], cluster: C
     );
     expect(odd.slice(0, 3), `${odd.length} of ${answers.length} were answered in no such way\n${cluster.output()}`).toEqual([]);
   }
-  // Otherwise it was not too much: all of the client's connections are in use when nothing is refused.
-  expect(opened.some(({ status }) => status === 503) || opened.length < talks.length).toBe(true);
+  // Otherwise it was not too much. Completions may be done so fast that all of the client's connections are in use before any is refused.
+  expect(opened.some(({ status }) => status === 503)).toBe(true);
   expect(completed.some(({ status }) => status === 503) || completed.length < calls.length).toBe(true);
   // Each stream ends once, in one way or the other.
   const unended = calls.filter(({ ends }) => ends !== null && ends.length !== 1);
