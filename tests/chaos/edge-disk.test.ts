@@ -147,7 +147,7 @@ describe('a disk that is full', () => {
     const said = await sayUntil('refused', house, id);
 
     for (const refusal of said.refused) expect(refusal).toMatchObject({ status: 503, retryAfter: '1', body: expect.stringContaining('not_ready') });
-    expect(house.output()).toMatch(/no space left on device/i);
+    await eventually(() => /no space left on device/i.test(house.output()), PATIENCE);
     // What is there can still be read.
     expect((await agent.readSession(said.sessionId)).id).toBe(said.sessionId);
 

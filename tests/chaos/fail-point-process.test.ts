@@ -30,8 +30,8 @@ describe('a process with a fail point', () => {
 
   it('stops at the point until it is told to go on, and then goes on', async () => {
     const program = passing('commit.stored:stop');
-    await eventually(() => isStopped(program), PATIENCE);
-    expect(program.output()).toBe('first\nfail point commit.stored: SIGSTOP\n');
+    // What it wrote may be read here a while after it stopped.
+    await eventually(() => isStopped(program) && program.output() === 'first\nfail point commit.stored: SIGSTOP\n', PATIENCE);
 
     program.signal('SIGCONT');
     expect(await program.exited).toEqual({ code: 0, signal: null });

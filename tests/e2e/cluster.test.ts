@@ -110,7 +110,7 @@ describe('npm run cluster', () => {
     const ready = await eventually(() => events().find(({ event }) => event === 'ready') ?? (program.hasExited() ? { routerUrls: [], routerKey: '' } : null), {
       timeoutMs: 60_000,
     });
-    expect(program.output()).toContain('The cluster is running.');
+    await eventually(() => program.output().includes('The cluster is running.'));
     const processes = events().filter(({ event }) => event === 'process');
     expect(processes.map(({ role }) => role).sort()).toEqual(['actor-host', 'agent-gateway', 'effect-worker', 'router-gateway', 'router-worker']);
     const answer = await fetch(`${ready.routerUrls[0]}/api/v1/models`, { headers: { authorization: `Bearer ${ready.routerKey}` } });
