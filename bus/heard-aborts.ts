@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
+import { Dictionary } from '#shared/dictionary.ts';
 import type { NoticeBoard } from './bus.ts';
 import { addresses, patternOf } from './subjects.ts';
 
@@ -15,7 +16,7 @@ export class HeardAborts {
   readonly #clock: Clock;
   readonly #subscription: { stop(): Promise<void> };
   /** An item that was delivered again while the first worker still lets go of it is the same call twice. */
-  readonly #followed = new Map<string, readonly (() => void)[]>();
+  readonly #followed = new Dictionary<readonly (() => void)[]>();
   /** Until when each is remembered, the oldest first. */
   readonly #remembered = new Map<string, number>();
 

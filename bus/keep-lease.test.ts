@@ -20,7 +20,7 @@ describe.each([
     const extended = vi.fn(working);
     const settled = async () => {};
     const item: WorkItem = { messageId: 'm', body: '', delivery: 1, publishedAtMs: 0, ack: settled, nak: settled, term: settled, working: extended };
-    return { onLost, extended, lease: keepLease(item, { ...times, onLost, log: silentLog }) };
+    return { onLost, extended, lease: keepLease(item, times, { onLost, log: silentLog }) };
   }
 
   it('is given up at once when it is somebody else’s', async () => {

@@ -16,14 +16,14 @@ export const callLease: LeaseTimes = { ackWaitMs: 6_000, extendEveryMs: 2_000 };
 /** Of the lease, after which the item may soon be somebody else's: what went on would be done twice. */
 const LOST_AFTER = 0.8;
 
-interface LeaseOptions extends LeaseTimes {
+interface LeaseOptions {
   /** Called once, when the lease is lost or could not be extended in time. */
   onLost: () => void;
   log: Log;
 }
 
 /** Extends the lease of an item until it is stopped. */
-export function keepLease(item: WorkItem, { ackWaitMs, extendEveryMs, onLost, log }: LeaseOptions): { stop(): void } {
+export function keepLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTimes, { onLost, log }: LeaseOptions): { stop(): void } {
   let isExtending = false;
   const lose = () => {
     stop();

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { type NatsConnection, PermissionViolationError, type Status } from '@nats-io/transport-node';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { Slab } from '#shared/slab.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Subscription } from '../bus.ts';
 import { verdictOn } from './broker-errors.ts';
@@ -52,7 +53,7 @@ export class NatsLink {
   #closed = false;
   #redeclaring: Promise<void> | null = null;
   readonly #waiting = new Set<() => void>();
-  readonly #pending = new Set<(reason: unknown) => void>();
+  readonly #pending = new Slab<(reason: unknown) => void>();
   /** What is being done persistently, and who waits for there to be nothing. */
   #running = 0;
   readonly #idle = new Set<() => void>();
@@ -242,8 +243,7 @@ export class NatsLink {
     this.#up?.abort(new SwitchyardError('service.unreachable', 'the connection to NATS is lost'));
     this.#up = null;
     const lost = new SwitchyardError('service.unreachable', 'the connection to NATS was lost meanwhile');
-    for (const reject of this.#pending) reject(lost);
-    this.#pending.clear();
+    for (const reject of this.#pending.values()) reject(lost);
     this.requests.end(lost);
   }
 
@@ -297,10 +297,10 @@ export class NatsLink {
     return new Promise((resolve, reject) => {
       const giveUp = () => reject(until?.reason);
       const end = () => {
-        this.#pending.delete(reject);
+        this.#pending.remove(place);
         until?.removeEventListener('abort', giveUp);
       };
-      this.#pending.add(reject);
+      const place = this.#pending.add(reject);
       until?.addEventListener('abort', giveUp);
       answer.then(
         (result) => {

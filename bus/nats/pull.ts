@@ -66,12 +66,8 @@ export class Pull {
     if (this.#asked === 0) this.#lastHeardAt = performance.now();
     this.#lastAskedAt = performance.now();
     this.#asked += count;
-    const request = {
-      batch: count,
-      expires: nanosOf(EXPIRES_MS),
-      idle_heartbeat: nanosOf(HEARTBEAT_MS),
-      ...(maxBytes === undefined ? {} : { max_bytes: maxBytes }),
-    };
+    // A bound of undefined is none: it is not written.
+    const request = { batch: count, expires: nanosOf(EXPIRES_MS), idle_heartbeat: nanosOf(HEARTBEAT_MS), max_bytes: maxBytes };
     const { link, stream, consumer } = this.#options;
     link.main.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`, JSON.stringify(request), { reply: this.#inbox });
   }

@@ -8,11 +8,13 @@ import {
   RequestError,
   TimeoutError,
 } from '@nats-io/transport-node';
+import { Dictionary } from '#shared/dictionary.ts';
 
 /** The status of a message that the broker sends in place of an answer: nobody listens there. */
 const NO_RESPONDERS = 503;
 
 interface Waiting {
+  reply: string;
   subject: string;
   timer: NodeJS.Timeout;
   resolve(answer: Msg): void;
@@ -26,7 +28,7 @@ interface Waiting {
 export class Requests {
   readonly #connection: NatsConnection;
   readonly #inbox: string;
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new Dictionary<Waiting>();
   #asked = 0;
 
   constructor(connection: NatsConnection, inboxPrefix: string) {
@@ -49,13 +51,13 @@ export class Requests {
         this.#waiting.delete(reply);
         reject(new TimeoutError());
       }, timeoutMs);
-      this.#waiting.set(reply, { subject, timer, resolve, reject });
+      this.#waiting.set(reply, { reply, subject, timer, resolve, reject });
     });
   }
 
   /** The broker has refused to take something under this subject: it does not say which message it was. */
   refuse(error: PermissionViolationError): void {
-    for (const [reply, { subject, reject }] of this.#waiting) {
+    for (const { reply, subject, reject } of this.#waiting.values()) {
       if (error.operation !== 'publish' || error.subject !== subject) continue;
       this.#forget(reply);
       reject(new RequestError(error.message, { cause: error }));
@@ -64,7 +66,7 @@ export class Requests {
 
   /** No answer can come any more. */
   end(error: Error): void {
-    for (const [reply, { reject }] of this.#waiting) {
+    for (const { reply, reject } of this.#waiting.values()) {
       this.#forget(reply);
       reject(error);
     }

@@ -37,7 +37,9 @@ export class WorkConsumer implements Subscription {
   readonly #options: WorkConsumerOptions;
   readonly #handler: (item: WorkItem) => Promise<void>;
   readonly #stop = new AbortController();
-  readonly #inHand = new Set<Promise<void>>();
+  /** Items that are being handled, and who waits for there to be none. */
+  #inHand = 0;
+  readonly #idle: (() => void)[] = [];
   readonly #ended: Promise<void>;
   #pull: Pull | null = null;
 
@@ -51,7 +53,7 @@ export class WorkConsumer implements Subscription {
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#ended;
-    await Promise.all(this.#inHand);
+    if (this.#inHand > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   /** Never rejects. Ends when it is stopped, and then the broker sends nothing more. */
@@ -118,7 +120,7 @@ export class WorkConsumer implements Subscription {
   }
 
   #ask(): void {
-    const free = this.#options.concurrency - this.#inHand.size;
+    const free = this.#options.concurrency - this.#inHand;
     const asked = this.#pull?.asked ?? 0;
     if (!this.#stop.signal.aborted && asked < free / 2) this.#pull?.ask(free - asked);
   }
@@ -130,7 +132,7 @@ export class WorkConsumer implements Subscription {
     const deliveredAt = standstill.deliveredSince();
     if (info === null) log.error({ kind, reply }, 'a work item came in a form that is not known');
     // It came while this worker stopped, or for a request that was given up: somebody else may have it at once.
-    else if (this.#stop.signal.aborted || this.#inHand.size >= concurrency) link.main.publish(reply, '-NAK');
+    else if (this.#stop.signal.aborted || this.#inHand >= concurrency) link.main.publish(reply, '-NAK');
     // It waited to be read while this process stood still. Somebody else has it by now, and what we say of it would be taken for his word.
     else if (performance.now() >= deliveredAt + ackWaitMs) {
       log.warn({ kind, delivery: info.delivery }, 'a work item was read after its lease, and is left to its next delivery');
@@ -143,11 +145,12 @@ export class WorkConsumer implements Subscription {
   }
 
   #begin(item: WorkItem): void {
-    const handled: Promise<void> = this.#handle(item).then(() => {
-      this.#inHand.delete(handled);
+    this.#inHand += 1;
+    void this.#handle(item).then(() => {
+      this.#inHand -= 1;
       this.#ask();
+      if (this.#inHand === 0) for (const wake of this.#idle) wake();
     });
-    this.#inHand.add(handled);
   }
 
   /** Never rejects. */

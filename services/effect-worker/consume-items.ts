@@ -88,7 +88,7 @@ async function take<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Work
   const mayBeBegun = mayBeDoneAlready(item, work.republished, deps.clock.nowMs());
   const run: Run = { ...running, mayBeBegun };
   const unfollow = kind.aborts?.follow(work.effectId, () => running.cancel());
-  const lease = keepLease(item, { ...deps.lease, onLost: () => running.abandon(), log: deps.log });
+  const lease = keepLease(item, deps.lease, { onLost: () => running.abandon(), log: deps.log });
   failPoint('item.taken');
   try {
     await settle(item, work, run, kind, deps);

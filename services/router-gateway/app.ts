@@ -111,9 +111,8 @@ function logRequest(log: Log, request: FastifyRequest, reply: FastifyReply, dura
   if (log.writes?.(level) === false) return;
   const { id, keyId, method, routeOptions } = request;
   const status = reply.raw.statusCode;
-  const facts = { request_id: id, key_id: keyId, method, route: routeOptions.url, status, duration_ms: Math.round(durationMs) };
-  const ids = { call_id: reply.getHeader('x-generation-id'), trace_id: traceIdOfRequest(request) };
-  log[level]({ ...facts, ...ids }, 'request');
+  const ids = { request_id: id, key_id: keyId, call_id: reply.getHeader('x-generation-id'), trace_id: traceIdOfRequest(request) };
+  log[level]({ method, route: routeOptions.url, status, duration_ms: Math.round(durationMs), ...ids }, 'request');
 }
 
 function isProbe({ routeOptions }: FastifyRequest): boolean {

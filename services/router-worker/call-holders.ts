@@ -2,6 +2,7 @@ import type { NoticeBoard, Subscription } from '#bus/bus.ts';
 import { type Heartbeat, heldCalls, MAX_CALLS_PER_HEARTBEAT } from '#bus/messages/heartbeat.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
+import { Dictionary } from '#shared/dictionary.ts';
 import { jsonIn } from '#shared/json-in.ts';
 
 /** How often is asked who holds the calls. Readers take a worker for dead that has been silent for three times as long. */
@@ -12,7 +13,8 @@ const MISSES = 2;
 const UNANSWERED = 15;
 /** A client's abort does not end a call that another gateway has spoken up for within this time. */
 const OTHERS_MS = 6_000;
-/** Questions that may still be answered: those of a few rounds. What comes later is no answer any more. */
+/** Rounds whose questions may still be answered, and questions at most. What comes later is no answer any more. */
+const OPEN_ROUNDS = 4;
 const OPEN_QUESTIONS = 256;
 
 /** Why nobody wants a call any more. */
@@ -35,9 +37,6 @@ interface Followed {
   heldInQuestion: number;
 }
 
-/** Nothing was said of it yet. */
-const UNHEARD = { misses: 0, unanswered: 0, otherHeldAtMs: Number.NEGATIVE_INFINITY, heldInQuestion: 0 };
-
 interface CallHoldersDeps {
   notices: NoticeBoard;
   /** This worker's name, one token of a subject. */
@@ -56,12 +55,14 @@ interface CallHoldersDeps {
 export class CallHolders {
   readonly #deps: CallHoldersDeps;
   /** An item that was delivered again while the first worker still lets go of it is the same call twice. */
-  readonly #followed = new Map<string, readonly Followed[]>();
+  readonly #followed = new Dictionary<readonly Followed[]>();
   readonly #answers: Subscription;
   readonly #timer: NodeJS.Timeout;
   /** Whom each of the latest questions named, the oldest first: an answer says nothing of calls that it was not asked about. */
   readonly #asked = new Map<number, readonly Followed[]>();
   #question = 0;
+  /** The first question of each round that is open, the oldest first. */
+  readonly #rounds: number[] = [];
 
   constructor(deps: CallHoldersDeps) {
     this.#deps = deps;
@@ -80,7 +81,7 @@ export class CallHolders {
    */
   follow(call: { callId: string; askAt: string; epoch: number; bears: readonly Unheld[]; isAskedNow: boolean }, onUnheld: (why: Unheld) => void): () => void {
     const { callId, askAt, epoch, bears } = call;
-    const followed = this.#follow({ ...UNHEARD, callId, askAt, epoch, bears, onUnheld, onHeld: () => {} });
+    const followed = this.#follow(unheard({ callId, askAt, epoch }, bears, onUnheld, () => {}));
     if (call.isAskedNow) this.#ask(askAt, [followed]);
     return () => void this.#forget(followed);
   }
@@ -95,16 +96,15 @@ export class CallHolders {
     await new Promise<void>((resolve) => {
       // A client may have resumed the call elsewhere, so whoever holds it is given the whole time to say so.
       const timer = setTimeout(resolve, waitMs);
-      const asked = this.#follow({
-        ...{ ...UNHEARD, callId, askAt, epoch, bears: [], misses: MISSES - 1 },
-        onHeld: () => {
-          isLeft = false;
-          resolve();
-        },
-        onUnheld: () => {
-          isLeft = true;
-        },
-      });
+      const onUnheld = () => {
+        isLeft = true;
+      };
+      const onHeld = () => {
+        isLeft = false;
+        resolve();
+      };
+      const asked = this.#follow(unheard({ callId, askAt, epoch }, [], onUnheld, onHeld));
+      asked.misses = MISSES - 1;
       end = () => {
         clearTimeout(timer);
         this.#forget(asked);
@@ -133,9 +133,10 @@ export class CallHolders {
   }
 
   #tick(): void {
+    this.#beginRound();
     if (!this.#deps.isReady()) return;
     const byOrigin = new Map<string, Followed[]>();
-    for (const same of [...this.#followed.values()]) {
+    for (const same of this.#followed.values()) {
       for (const followed of same) {
         if (followed.unanswered >= UNANSWERED && this.#giveUp(followed, 'unanswered')) continue;
         followed.unanswered += 1;
@@ -146,6 +147,18 @@ export class CallHolders {
     }
     for (const [askAt, calls] of byOrigin) {
       for (let at = 0; at < calls.length; at += MAX_CALLS_PER_HEARTBEAT) this.#ask(askAt, calls.slice(at, at + MAX_CALLS_PER_HEARTBEAT));
+    }
+  }
+
+  /** Calls that are over long since are not kept for answers that won't come. */
+  #beginRound(): void {
+    this.#rounds.push(this.#question + 1);
+    if (this.#rounds.length <= OPEN_ROUNDS) return;
+    this.#rounds.shift();
+    const [oldest = 0] = this.#rounds;
+    for (const question of this.#asked.keys()) {
+      if (question >= oldest) break;
+      this.#asked.delete(question);
     }
   }
 
@@ -203,4 +216,14 @@ export class CallHolders {
       );
     return true;
   }
+}
+
+/** One of which nothing was said yet. */
+function unheard(
+  { callId, askAt, epoch }: Pick<Followed, 'callId' | 'askAt' | 'epoch'>,
+  bears: readonly Unheld[],
+  onUnheld: (why: Unheld) => void,
+  onHeld: () => void,
+): Followed {
+  return { callId, askAt, epoch, bears, onUnheld, onHeld, misses: 0, unanswered: 0, otherHeldAtMs: Number.NEGATIVE_INFINITY, heldInQuestion: 0 };
 }

@@ -79,7 +79,7 @@ async function handle(item: WorkItem, hasRoom: boolean, deps: ConsumeDeps): Prom
   if (call === null) return item.nak(UNKNOWN_VERSION_RETRY_MS);
   const running = await deps.running.begin(call, item.publishedAtMs);
   failPoint('call.taken');
-  const lease = keepLease(item, { ...callLease, onLost: () => running.end('abandoned'), log: deps.log });
+  const lease = keepLease(item, callLease, { onLost: () => running.end('abandoned'), log: deps.log });
   try {
     await settle(item, call, hasRoom, running, deps);
   } finally {
@@ -124,7 +124,7 @@ async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, runnin
   if (result === null) return item.ack();
   failPoint('call.made');
   const cause = running.cause;
-  log.info({ ...idsOf(call), delivery: item.delivery, result: result.type, cause }, 'a router call has ended');
+  if (log.writes?.('info') !== false) log.info({ delivery: item.delivery, result: result.type, cause, ...idsOf(call) }, 'a router call has ended');
   const outcome = result.type === 'failed' && (cause === 'cancelled' || cause === 'abandoned') ? cause : result.type;
   span.end(result.type === 'completed' ? null : (cause ?? result.failure.code));
   metrics.add('routerCalls', { kind: call.reply === null ? 'client' : 'actor', outcome });
@@ -151,9 +151,9 @@ async function makeOnce(execution: Execution, item: WorkItem, hasRoom: boolean, 
 
 /** What the lines about a call name it by. */
 function idsOf({ callId, keyId, traceparent, reply }: RouterCall) {
-  const ids = { call_id: callId, key_id: keyId, trace_id: traceIdIn(traceparent) };
-  if (reply === null) return ids;
-  return { ...ids, session_id: reply.sessionId, ...actorIds(reply.turnId) };
+  const traceId = traceIdIn(traceparent);
+  if (reply === null) return { call_id: callId, key_id: keyId, trace_id: traceId };
+  return { call_id: callId, key_id: keyId, trace_id: traceId, session_id: reply.sessionId, ...actorIds(reply.turnId) };
 }
 
 /** Kept for people to look at. A client's call comes to its end without it, should the database be away. */

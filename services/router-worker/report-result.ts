@@ -53,7 +53,7 @@ export async function reportResult(
 
 function commandOf({ callId, traceparent }: RouterCall, { sessionId, turnId }: NonNullable<RouterCall['reply']>, result: CallResult, clock: Clock) {
   const header = { v: 1 as const, sessionId, commandId: callId, sentAtMs: clock.nowMs(), answerTo: null, traceparent, turnId, callId };
-  if (result.type === 'failed') return { ...header, type: 'call.failed', failure: result.failure } satisfies CommandOf<'call.failed'>;
+  if (result.type === 'failed') return { type: 'call.failed', failure: result.failure, ...header } satisfies CommandOf<'call.failed'>;
   const { text, toolCalls, model, provider, finishReason, usage } = result;
-  return { ...header, type: 'call.completed', text, toolCalls, model, provider, finishReason, usage } satisfies CommandOf<'call.completed'>;
+  return { type: 'call.completed', text, toolCalls, model, provider, finishReason, usage, ...header } satisfies CommandOf<'call.completed'>;
 }

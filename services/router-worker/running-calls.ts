@@ -5,6 +5,7 @@ import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
+import { Slab } from '#shared/slab.ts';
 import { CallHolders, type Unheld } from './call-holders.ts';
 import { CallEnding, type CallSignal } from './call-signal.ts';
 
@@ -69,7 +70,7 @@ export class RunningCalls {
   readonly #aborts: HeardAborts;
   readonly #holders: CallHolders;
   readonly #reconnects: Subscription;
-  readonly #running = new Set<RunningCall>();
+  readonly #running = new Slab<RunningCall>();
   /** Since when every abort was heard here. */
   #hearsSinceMs: number;
 
@@ -90,17 +91,15 @@ export class RunningCalls {
    */
   async begin(call: RouterCall, publishedAtMs: number): Promise<RunningCall> {
     const running = this.#takeUp(call);
-    const asked = { callId: call.callId, askAt: askedAt(call), epoch: call.reply?.epoch ?? 0 };
+    const { callId, reply } = call;
+    const asked = { callId, askAt: askedAt(call), epoch: reply?.epoch ?? 0, bears: bearsOf(call), isAskedNow: this.#hasWaitedLong(publishedAtMs) };
     if (this.#mayHaveMissedAbort(call, publishedAtMs) && !(await this.#holders.isWanted(asked, ANSWER_MS))) running.end('cancelled');
-    else
-      running.onForget(
-        this.#holders.follow({ ...asked, bears: bearsOf(call), isAskedNow: this.#hasWaitedLong(publishedAtMs) }, () => running.end('cancelled')),
-      );
+    else running.onForget(this.#holders.follow(asked, () => running.end('cancelled')));
     return running;
   }
 
   abandonAll(): void {
-    for (const running of [...this.#running]) running.end('abandoned');
+    for (const running of this.#running.values()) running.end('abandoned');
   }
 
   async stop(): Promise<void> {
@@ -116,11 +115,11 @@ export class RunningCalls {
       if (!this.#holders.isHeldElsewhere(callId)) running.end('cancelled');
     });
     if (restMs <= 0) running.end('deadline');
-    this.#running.add(running);
+    const place = this.#running.add(running);
     running.onForget(() => {
       clearTimeout(timer);
       unfollow();
-      this.#running.delete(running);
+      this.#running.remove(place);
     });
     return running;
   }

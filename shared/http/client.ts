@@ -39,7 +39,8 @@ export function openHttpClient({ baseUrl, connectTimeoutMs, maxConnections }: Ht
   return {
     post(path, { headers, body }) {
       const exchange = new Exchange();
-      const request: ExchangeOptions = { method: 'POST', path: `${basePath}${path}${query}`, ...sentOnce(headers, body), exchange };
+      const sent = sentOnce(headers, body);
+      const request: ExchangeOptions = { method: 'POST', path: `${basePath}${path}${query}`, headers: sent.headers, body: sent.body, exchange };
       pool.dispatch(request, exchange);
       return exchange;
     },

@@ -76,7 +76,7 @@ export function logAbout(log: Log, about: Record<string, unknown>): Log {
   const at =
     (name: Level): Write =>
     (fields, message) =>
-      log[name]({ ...about, ...fields }, message);
+      log[name](Object.assign({}, about, fields), message);
   return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 

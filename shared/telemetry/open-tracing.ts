@@ -157,7 +157,7 @@ export async function tracingTo(exporter: SpanExporter, options: Omit<OpenTracin
 /** Below its parent a span is recorded as that is; a trace that begins here by the ratio. */
 function placeOf({ parent, spanId = newSpanId(), traceId }: SpanOptions | FinishedSpan, sampleRatio: number): SpanPlace {
   const above = placeIn(parent);
-  if (above !== null) return { ...above, spanId };
+  if (above !== null) return { traceId: above.traceId, spanId, isSampled: above.isSampled };
   const own = traceId ?? newTraceId();
   return { traceId: own, spanId, isSampled: isChosen(own, sampleRatio) };
 }
@@ -179,7 +179,7 @@ function openSpan(name: string, options: SpanOptions, place: SpanPlace, keep: (s
   return {
     traceparent: traceparentOf(place),
     set(more) {
-      attributes = { ...attributes, ...more };
+      attributes = Object.assign({}, attributes, more);
     },
     end(errorType = null) {
       if (isEnded) return;

@@ -1,6 +1,7 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
 import { type Heartbeat, type HeldCalls, heartbeat } from '#bus/messages/heartbeat.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
+import { Dictionary } from '#shared/dictionary.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { GatewayLimits } from '../limits.ts';
@@ -50,7 +51,7 @@ export class CallReaders {
   readonly origin: string;
   readonly #deps: Deps;
   /** Nearly always one of a call. A list is never changed, only replaced, so that a reader may let go while all are told something. */
-  readonly #readers = new Map<string, readonly CallReader[]>();
+  readonly #readers = new Dictionary<readonly CallReader[]>();
   /** Calls whose clients may come back, the oldest first. */
   readonly #kept = new Map<string, NodeJS.Timeout>();
   /** How many calls of another gateway's are held, and its workers' questions. */
@@ -97,7 +98,7 @@ export class CallReaders {
 
   /** Ends every reader. */
   endAll(error: SwitchyardError): void {
-    for (const readers of [...this.#readers.values()]) for (const reader of readers) reader.onEnd(error);
+    for (const readers of this.#readers.values()) for (const reader of readers) reader.onEnd(error);
   }
 
   /** The calls whose clients may come back are left to their workers, who wait as long as this gateway would have. */
@@ -122,7 +123,7 @@ export class CallReaders {
   }
 
   #lookAgain(): void {
-    for (const readers of [...this.#readers.values()]) for (const reader of readers) reader.onLoss();
+    for (const readers of this.#readers.values()) for (const reader of readers) reader.onLoss();
   }
 
   #follow(callId: string, reader: CallReader, origin: string): { ready(): Promise<void>; stop(): void } {

@@ -57,7 +57,7 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
   let outcome: CallOutcome;
   try {
     signal.throwIfAborted();
-    outcome = await runCall(candidatesFor(call, deps.catalogue), listenerOf(speaker, execution), signal, deps);
+    outcome = await runCall(candidatesFor(call, deps.catalogue), speaker.listener, signal, deps);
   } catch (error) {
     outcome = { type: 'failed', error, candidate: null, partial: null, previousErrors: [] };
   }
@@ -83,10 +83,6 @@ function usageIn({ candidate, answer }: Extract<CallOutcome, { type: 'completed'
   return usage;
 }
 
-function listenerOf({ listener }: Speaker, { attempted }: Execution): CallListener {
-  return attempted === undefined ? listener : { ...listener, attempted };
-}
-
 /** Ends a call that is not made at all: its readers, if it has any, get the error. */
 export function refuseCall(execution: Execution, error: SwitchyardError): CallResult {
   return speakerFor(execution).fail(error, { candidate: null, partial: null, previousErrors: [] });
@@ -106,7 +102,7 @@ interface Speaker {
 }
 
 /** Says what happens in the form that the item wants: frames, one body, or nothing. */
-function speakerFor({ call, attempt, publish, nowMs }: Execution): Speaker {
+function speakerFor({ call, attempt, publish, nowMs, attempted = () => {} }: Execution): Speaker {
   const created = Math.floor(nowMs / 1_000);
   const writer: FrameWriter | null = call.want === 'frames' ? frameWriter({ callId: call.callId, attempt, publish }) : null;
   const headOf = (candidate: Candidate | null): CompletionHead => ({
@@ -124,6 +120,7 @@ function speakerFor({ call, attempt, publish, nowMs }: Execution): Speaker {
           writer?.debug(echoBody(adapter.upstreamBody({ model: candidate.endpoint.upstream_model, request: candidate.request })));
       },
       parts: (parts) => writer?.parts(parts),
+      attempted,
     },
     complete(candidate, answer, usage) {
       writer?.finish(answer, usage);

@@ -87,16 +87,26 @@ export interface CompletionHead {
 
 /** The whole answer. With an error it is what came before the error: the client keeps it, and learns that it is not all. */
 export function toCompletion(answer: Answer, head: CompletionHead, usage: Usage, error?: RouterErrorBody['error']): ChatCompletion {
-  const details = answer.reasoning === '' ? {} : { reasoning_details: [reasoningDetail(answer.reasoning)] };
   const message: AssistantMessage = {
     role: 'assistant',
     content: answer.text === '' && (answer.toolCalls.length > 0 || answer.refusal !== '') ? null : answer.text,
     refusal: answer.refusal === '' ? null : answer.refusal,
-    ...(answer.reasoning === '' ? {} : { reasoning: answer.reasoning }),
-    ...details,
-    ...(answer.toolCalls.length === 0 ? {} : { tool_calls: answer.toolCalls }),
   };
-  const finishReason = error === undefined ? finishReasonOf(answer) : 'error';
+  const choice: ChatCompletion['choices'][number] = {
+    index: 0,
+    finish_reason: error === undefined ? finishReasonOf(answer) : 'error',
+    native_finish_reason: answer.nativeReason,
+    logprobs: answer.logprobs,
+    message,
+  };
+  if (answer.reasoning !== '') {
+    const details = [reasoningDetail(answer.reasoning)];
+    message.reasoning = answer.reasoning;
+    message.reasoning_details = details;
+    choice.reasoning_details = details;
+  }
+  if (answer.toolCalls.length > 0) message.tool_calls = answer.toolCalls;
+  if (error !== undefined) choice.error = error;
   return {
     id: head.id,
     object: 'chat.completion',
@@ -104,17 +114,7 @@ export function toCompletion(answer: Answer, head: CompletionHead, usage: Usage,
     model: head.model,
     provider: head.provider,
     system_fingerprint: null,
-    choices: [
-      {
-        index: 0,
-        finish_reason: finishReason,
-        native_finish_reason: answer.nativeReason,
-        logprobs: answer.logprobs,
-        message,
-        ...details,
-        ...(error === undefined ? {} : { error }),
-      },
-    ],
+    choices: [choice],
     usage,
   };
 }

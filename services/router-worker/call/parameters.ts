@@ -51,7 +51,8 @@ export function requestFor(endpoint: EndpointConfig, request: ChatRequest, maxTo
   const rest = Object.entries(request).filter(([name, value]) => value !== null && value !== undefined && !isTokenLimit(name) && !isDropped(name));
   const limit = tokenLimit(endpoint, request, maxTokens);
   const field = tokenLimitField(endpoint, request);
-  return { ...Object.fromEntries(rest), messages: request.messages, ...(limit === null || field === null ? {} : { [field]: limit }) };
+  if (limit !== null && field !== null) rest.push([field, limit]);
+  return { messages: request.messages, ...Object.fromEntries(rest) };
 }
 
 function tokenLimit({ max_completion_tokens: most, context_length: context }: EndpointConfig, request: ChatRequest, maxTokens: number | null): number | null {

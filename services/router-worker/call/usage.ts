@@ -20,14 +20,15 @@ type Prices = NonNullable<EndpointConfig['prices']>;
 export function usageOf(answer: Answer, request: ChatRequest, prices: Prices | undefined, { isBroken = false } = {}): Usage {
   const used = answer.usage ?? counted(answer, request);
   const cost = prices === undefined ? null : isBroken ? 0n : costNanoUsd(used, prices);
-  return {
+  const usage: Usage = {
     prompt_tokens: used.promptTokens,
     completion_tokens: used.completionTokens,
     total_tokens: used.promptTokens + used.completionTokens,
     prompt_tokens_details: { cached_tokens: used.cachedTokens },
     completion_tokens_details: { reasoning_tokens: used.reasoningTokens },
-    ...(cost === null ? {} : { cost: Number(cost) / NANO_USD_PER_USD }),
   };
+  if (cost !== null) usage.cost = Number(cost) / NANO_USD_PER_USD;
+  return usage;
 }
 
 /** Billionths of a US dollar, rounded half up once, at the end. Cached tokens are part of the prompt; `request` is per call. */

@@ -152,6 +152,7 @@ function dialectOf({ dialects, initial }: Sender, { model, request }: Pick<Provi
  * another caller's value of the same parameter may be welcome.
  */
 function remember({ dialects, initial }: Sender, model: string, { maxTokensField }: Dialect): void {
+  if (dialects.get(model)?.maxTokensField === maxTokensField) return;
   dialects.delete(model);
   dialects.set(model, { ...initial, maxTokensField });
   for (const oldest of dialects.keys()) {

@@ -108,7 +108,7 @@ export class PartReader {
     const reasoning = delta.reasoning || delta.reasoning_content;
     if (reasoning) parts.push({ type: 'reasoning-delta', text: reasoning });
     if (typeof delta.content === 'string') {
-      if (delta.content !== '') parts.push({ type: 'text-delta', text: delta.content, ...(logprobs ? { logprobs } : {}) });
+      if (delta.content !== '') parts.push(logprobs ? { type: 'text-delta', text: delta.content, logprobs } : { type: 'text-delta', text: delta.content });
     } else if (delta.content) {
       for (const { text } of delta.content) if (text) parts.push({ type: 'text-delta', text });
     }

@@ -49,7 +49,7 @@ export function toRequest({ model, request }: Pick<ProviderCall, 'model' | 'requ
   body.messages = request.messages.map(toMessage);
   if (request.tools !== undefined) body.tools = request.tools.map(withoutCacheControl);
   body.stream = true;
-  body.stream_options = { ...request.stream_options, include_usage: true };
+  body.stream_options = request.stream_options === undefined ? { include_usage: true } : { ...request.stream_options, include_usage: true };
   const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? null;
   if (maxTokens !== null) body[dialect.maxTokensField] = maxTokens;
   const effort = effortOf(request, maxTokens);
