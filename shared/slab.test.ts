@@ -17,6 +17,7 @@ describe('a slab', () => {
             held.push({ value, place: slab.add(value) });
           }
           expect(slab.size).toBe(held.length);
+          for (const { value, place } of held) expect(slab.get(place)).toBe(value);
         }
         expect(new Set(slab.values())).toEqual(new Set(held.map(({ value }) => value)));
         expect(slab.values()).toHaveLength(held.length);
@@ -35,5 +36,6 @@ describe('a slab', () => {
     }
 
     expect(places.size).toBe(2);
+    expect([...places, 2].map((place) => slab.get(place))).toEqual([undefined, undefined, undefined]);
   });
 });

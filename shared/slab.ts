@@ -17,6 +17,11 @@ export class Slab<Value> {
     return place;
   }
 
+  /** Undefined when nothing is there, or never was. */
+  get(place: number): Value | undefined {
+    return this.#places[place];
+  }
+
   /** To be called once for each that was added: its place is somebody else's from then on. */
   remove(place: number): void {
     this.#places[place] = undefined;

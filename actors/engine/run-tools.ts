@@ -112,7 +112,8 @@ function freeName(wanted: string, taken: ReadonlyMap<string, unknown>): string {
 
 function functionOf(name: string, { description, title, inputSchema }: ListedTool): ChatTool {
   const text = cleanText((description ?? title ?? '').slice(0, MAX_DESCRIPTION_CHARS));
-  return { type: 'function', function: { name, ...(text === '' ? {} : { description: text }), parameters: parametersOf(inputSchema) } };
+  const parameters = parametersOf(inputSchema);
+  return { type: 'function', function: text === '' ? { name, parameters } : { name, description: text, parameters } };
 }
 
 function emitOutput(outputSchema: Record<string, unknown>): ChatTool {

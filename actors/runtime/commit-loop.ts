@@ -232,7 +232,6 @@ export class CommitLoop {
     const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
     const about = await this.#patiently(() => readRunFacts(this.#deps.runFacts, commands, states));
     return {
-      ...about,
       atMs: this.#deps.clock.nowMs(),
       coalesceMs: this.#deps.settings.coalesceMs,
       turnTimeoutMs: this.#deps.settings.turnTimeoutMs,
@@ -240,6 +239,7 @@ export class CommitLoop {
       newId: () => ulid(),
       newTraceId: traceId,
       chance: Math.random,
+      ...about,
     };
   }
 

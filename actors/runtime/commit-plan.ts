@@ -162,7 +162,7 @@ export class CommitPlan {
   }
 
   openEffect(effect: EffectRow): void {
-    this.effects.set(effect.id, { ...effect, state: 'open' });
+    this.effects.set(effect.id, { state: 'open', ...effect });
   }
 
   /** Closes an effect, whether it was opened in this commit or before. */

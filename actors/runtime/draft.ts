@@ -64,8 +64,8 @@ export class Draft {
   carryOut(plan: CommitPlan): void {
     const { record, partition, sessionId: id, head, session, isDeleted } = this;
     if (record !== null) {
-      const turn = this.turn === null || this.turnFrame === null ? null : { ...frameOf(this.turnFrame), ...this.turn };
-      const run = this.run === null || this.runFrame === null ? null : { ...runFrameOf(this.runFrame), ...this.run };
+      const turn = this.turn === null || this.turnFrame === null ? null : turnOf(this.turnFrame, this.turn);
+      const run = this.run === null || this.runFrame === null ? null : runOf(this.runFrame, this.run);
       plan.sessions.set(id, { id, partition, head, record, session, turn, run, isDeleted });
     }
     for (const operation of this.#operations) operation(plan);
@@ -106,7 +106,7 @@ export class Draft {
   /** A turn or a run is over, for traces, once it is stored. */
   tellEnd(work: Omit<EndedWork, 'partition' | 'sessionId' | 'endedAtMs'>): void {
     const { partition, sessionId, atMs: endedAtMs } = this;
-    this.write((plan) => plan.after.ended.push({ ...work, partition, sessionId, endedAtMs }));
+    this.write((plan) => plan.after.ended.push({ partition, sessionId, endedAtMs, ...work }));
   }
 
   openEffect(id: string, turnId: string, content: EffectContent): void {
@@ -153,12 +153,12 @@ const freshSession: MachineState<SessionContext> = (() => {
 /** The context of a session that is not there any more. */
 export const emptyContext = freshSession.context;
 
-function frameOf({ traceId, bundleHash, traceparent, startedAtMs }: TurnFrame): TurnFrame {
-  return { traceId, bundleHash, traceparent, ...(startedAtMs === undefined ? {} : { startedAtMs }) };
+function turnOf({ traceId, bundleHash, traceparent, startedAtMs }: TurnFrame, { value, context }: MachineState<TurnContext>): SessionState['turn'] {
+  return { traceId, bundleHash, traceparent, startedAtMs, value, context };
 }
 
-function runFrameOf(frame: RunFrame): RunFrame {
-  return { ...frameOf(frame), runId: frame.runId, startedAtMs: frame.startedAtMs };
+function runOf({ traceId, bundleHash, traceparent, startedAtMs, runId }: RunFrame, { value, context }: MachineState<RunContext>): SessionState['run'] {
+  return { traceId, bundleHash, traceparent, startedAtMs, runId, value, context };
 }
 
 export type Handlers<Actions> = { [Name in keyof Actions]: (params: Actions[Name]) => void };

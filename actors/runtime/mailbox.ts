@@ -106,7 +106,7 @@ export class Mailbox {
 
   #push(content: EntryContent): void {
     if (this.#closed) return;
-    this.#entries.push({ ...content, claim: this.claim });
+    this.#entries.push({ claim: this.claim, ...content });
     this.#since.push(performance.now());
     this.#onEntry();
   }

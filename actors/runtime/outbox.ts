@@ -2,7 +2,9 @@ import type { Bus, WorkKind } from '#bus/bus.ts';
 import type { AnswerMessage, NoticeMessage } from '#bus/messages/session.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
+import { Dictionary } from '#shared/dictionary.ts';
 import { failPoint } from '#shared/fail-points.ts';
+import { Slab } from '#shared/slab.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { AfterCommit, CommitPlan } from './commit-plan.ts';
@@ -31,6 +33,9 @@ interface Wanted {
   pauseMs: number;
 }
 
+/** Which effect it is, and whose. */
+type Placed = Pick<EffectRow, 'id' | 'partition'>;
+
 /** A row is deleted this long after its publish was acknowledged, if no other commit took it along before. */
 const DELETE_WITHIN_MS = 500;
 
@@ -54,14 +59,14 @@ export interface OutboxDeps {
 export class Outbox {
   readonly #deps: OutboxDeps;
   /** Effects that are wanted and not yet known to be published. */
-  readonly #wanted = new Map<string, Wanted>();
+  readonly #wanted = new Dictionary<Wanted>();
   readonly #queue: string[] = [];
   /** Open effects, published or not: what a turn of this host is waiting for. */
-  readonly #open = new Map<string, number>();
+  readonly #open = new Dictionary<Placed>();
   /** Partitions whose open effects are all known. */
   readonly #loaded = new Set<number>();
-  readonly #published = new Map<string, number>();
-  readonly #running = new Set<Promise<void>>();
+  readonly #published = new Dictionary<Placed>();
+  readonly #running = new Slab<Promise<void>>();
   /** Of effects that wait for their next try. */
   readonly #retries = new Set<NodeJS.Timeout>();
   #deletion: NodeJS.Timeout | null = null;
@@ -91,7 +96,7 @@ export class Outbox {
     const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]);
     failPoint('take-over.effects-read');
     for (const row of rows) {
-      this.#open.set(row.id, row.p);
+      this.#open.set(row.id, { id: row.id, partition: row.p });
       if (row.unpublished) this.#want(effectOf(row), true);
     }
     for (const partition of partitions) this.#loaded.add(partition);
@@ -103,7 +108,7 @@ export class Outbox {
     this.#sayAfter(plan.after, owned);
     for (const effect of plan.effects.values()) {
       if (!owned.has(effect.partition) || effect.state !== 'open') continue;
-      this.#open.set(effect.id, effect.partition);
+      this.#open.set(effect.id, { id: effect.id, partition: effect.partition });
       this.#want(effect, false);
     }
     for (const [id, { partition }] of plan.effectStates) {
@@ -117,7 +122,7 @@ export class Outbox {
 
   /** Puts the rows of published effects into a commit that is about to be made. */
   addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {
-    for (const [id, partition] of this.#published) if (touch(partition)) plan.outboxDone.set(id, partition);
+    for (const { id, partition } of this.#published.values()) if (touch(partition)) plan.outboxDone.set(id, partition);
   }
 
   get hasDone(): boolean {
@@ -126,8 +131,8 @@ export class Outbox {
 
   forget(partition: number): void {
     this.#loaded.delete(partition);
-    for (const map of [this.#open, this.#published]) for (const [id, p] of map) if (p === partition) map.delete(id);
-    for (const [id, { effect }] of this.#wanted) if (effect.partition === partition) this.#wanted.delete(id);
+    for (const known of [this.#open, this.#published]) for (const effect of known.values()) if (effect.partition === partition) known.delete(effect.id);
+    for (const { effect } of this.#wanted.values()) if (effect.partition === partition) this.#wanted.delete(effect.id);
   }
 
   /** Publishes nothing new and waits for what is on its way. */
@@ -135,18 +140,19 @@ export class Outbox {
     this.#stopped = true;
     if (this.#deletion !== null) clearTimeout(this.#deletion);
     for (const retry of this.#retries) clearTimeout(retry);
-    await Promise.all(this.#running);
+    await Promise.all(this.#running.values());
   }
 
   #sayAfter({ answers, notices, aborts }: AfterCommit, owned: ReadonlySet<number>): void {
-    for (const { partition, gateway, ...rest } of answers) {
-      const message: AnswerMessage = { v: 1, ...rest };
+    for (const { partition, gateway, commandId, answer, repeat } of answers) {
+      const message: AnswerMessage = { v: 1, commandId, answer, repeat };
       if (owned.has(partition)) this.#say(addresses.answers, gateway, JSON.stringify(message));
     }
     for (const [sessionId, { partition, first, last, events, isDeleted }] of notices) {
       if (!owned.has(partition)) continue;
       const size = events.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-      const message: NoticeMessage = { v: 1, first, last, events: size > MAX_NOTICE_BYTES ? null : events, ...(isDeleted ? { isDeleted } : {}) };
+      const message: NoticeMessage = { v: 1, first, last, events: size > MAX_NOTICE_BYTES ? null : events };
+      if (isDeleted) message.isDeleted = isDeleted;
       this.#say(addresses.notices, sessionId, JSON.stringify(message));
     }
     for (const { partition, callId } of aborts) {
@@ -173,10 +179,10 @@ export class Outbox {
       const id = this.#queue.shift();
       if (id === undefined) return;
       const running = this.#publish(id).finally(() => {
-        this.#running.delete(running);
+        this.#running.remove(place);
         this.#pump();
       });
-      this.#running.add(running);
+      const place = this.#running.add(running);
     }
   }
 
@@ -222,7 +228,7 @@ export class Outbox {
   }
 
   #markDone({ id, partition }: EffectRow): void {
-    this.#published.set(id, partition);
+    this.#published.set(id, { id, partition });
     if (this.#deletion !== null || this.#stopped) return;
     this.#deletion = setTimeout(() => {
       this.#deletion = null;

@@ -89,7 +89,7 @@ async function renderTurnCall(effect: EffectOf<'router-call'>, republished: bool
     request: {
       messages,
       model: llms.default,
-      ...(llms.fallback.length > 0 ? { models: llms.fallback } : {}),
+      models: llms.fallback.length > 0 ? llms.fallback : undefined,
       session_id: sessionId,
     },
     reply: replyTo(effect, deps),

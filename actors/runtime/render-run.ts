@@ -23,7 +23,7 @@ export async function renderRunCall(effect: EffectOf<'run-call'>, republished: b
     if (prompt === undefined) throw new SwitchyardError('config.invalid', `the configuration lacks the prompt ${id} version ${version}`);
     return prompt.text;
   };
-  const request = composeRun({
+  const { messages, tools, tool_choice } = composeRun({
     runId,
     agent: { id: manifest.id, name: manifest.name },
     systemPrompt: promptOf(context.system_prompt),
@@ -49,7 +49,14 @@ export async function renderRunCall(effect: EffectOf<'run-call'>, republished: b
     keyId: 'llms.api_key',
     traceparent: inputs.traceparent,
     maxTokens: deps.settings.maxTokens,
-    request: { ...request, model: usesFallback ? firstFallback : llms.default, ...(others.length > 0 ? { models: others } : {}), session_id: sessionId },
+    request: {
+      messages,
+      tools,
+      tool_choice,
+      model: usesFallback ? firstFallback : llms.default,
+      models: others.length > 0 ? others : undefined,
+      session_id: sessionId,
+    },
     reply: replyTo(effect, deps),
   };
 }

@@ -4,6 +4,5 @@ import type { RenderDeps } from './render-deps.ts';
 
 /** Where the result of a model call goes, and under which epoch it was asked for. */
 export function replyTo({ sessionId, turnId, partition }: EffectRow, { epochOf }: Pick<RenderDeps, 'epochOf'>): NonNullable<RouterCall['reply']> {
-  const epoch = epochOf(partition);
-  return { sessionId, turnId, ...(epoch === undefined ? {} : { epoch }) };
+  return { sessionId, turnId, epoch: epochOf(partition) };
 }

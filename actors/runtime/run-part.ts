@@ -197,19 +197,19 @@ export class RunPart {
     const { bundleHash, runId } = runFrame;
     const traceparent = contextBelow(runFrame.traceparent, runId);
     const { id, deadlineAtMs } = effect;
-    const common = { bundleHash, deadlineAtMs, traceparent };
     switch (effect.kind) {
       case 'router-call': {
         const { stepCount, useFallbackModel, lists } = effect;
-        this.#draft.openEffect(id, runId, { kind: 'run-call', inputs: { ...common, template: 'run@1', runId, stepCount, useFallbackModel, lists } });
+        const inputs = { bundleHash, deadlineAtMs, traceparent, template: 'run@1' as const, runId, stepCount, useFallbackModel, lists };
+        this.#draft.openEffect(id, runId, { kind: 'run-call', inputs });
         return;
       }
       case 'tool-list':
-        this.#draft.openEffect(id, runId, { kind: 'tool-list', inputs: { ...common, servers: effect.servers } });
+        this.#draft.openEffect(id, runId, { kind: 'tool-list', inputs: { bundleHash, deadlineAtMs, traceparent, servers: effect.servers } });
         return;
       case 'tool-call': {
         const { toolCallId, toolId, listHash } = effect;
-        this.#draft.openEffect(id, runId, { kind: 'tool-call', inputs: { ...common, runId, toolCallId, toolId, listHash } });
+        this.#draft.openEffect(id, runId, { kind: 'tool-call', inputs: { bundleHash, deadlineAtMs, traceparent, runId, toolCallId, toolId, listHash } });
       }
     }
   }

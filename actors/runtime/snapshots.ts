@@ -39,7 +39,7 @@ export interface TurnFrame {
   readonly bundleHash: string;
   readonly traceparent: string | null;
   /** Absent in snapshots of programs that did not need it. */
-  readonly startedAtMs?: number;
+  readonly startedAtMs?: number | undefined;
 }
 
 /** What the runtime remembers of a run beside its machine. Everything else stands in the run's row. */

@@ -12,7 +12,7 @@ interface Watchers {
 export function tellOf({ after, deadLetters }: CommitPlan, held: ReadonlySet<number>, { log, metrics, onEnded }: Watchers): void {
   for (const { partition, what, fields, end } of after.milestones) {
     if (!held.has(partition)) continue;
-    log.info(end === null ? fields : { ...fields, outcome: end.outcome, duration_ms: end.durationMs }, what);
+    log.info(end === null ? fields : Object.assign({}, fields, { outcome: end.outcome, duration_ms: end.durationMs }), what);
     if (end !== null) countEnd(metrics, end);
   }
   for (const ended of after.ended) if (held.has(ended.partition)) onEnded?.(ended);

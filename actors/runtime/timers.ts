@@ -1,4 +1,5 @@
 import type { Clock } from '#shared/clock.ts';
+import { Dictionary } from '#shared/dictionary.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 
@@ -19,7 +20,7 @@ const LONGEST_WAIT_MS = 2_147_483_647;
 export class Timers {
   readonly #clock: Clock;
   readonly #onDue: (due: DueTimer[]) => void;
-  readonly #armed = new Map<string, DueTimer & { dueAtMs: number }>();
+  #armed = new Dictionary<DueTimer & { dueAtMs: number }>();
   #alarm: NodeJS.Timeout | null = null;
   #alarmAtMs = Number.POSITIVE_INFINITY;
 
@@ -49,13 +50,13 @@ export class Timers {
   }
 
   forget(partition: number): void {
-    for (const [key, timer] of this.#armed) if (timer.partition === partition) this.#armed.delete(key);
+    for (const timer of this.#armed.values()) if (timer.partition === partition) this.#armed.delete(timer.key);
   }
 
   stop(): void {
     if (this.#alarm !== null) clearTimeout(this.#alarm);
     this.#alarm = null;
-    this.#armed.clear();
+    this.#armed = new Dictionary();
   }
 
   #setAlarm(atMs: number): void {
@@ -71,11 +72,11 @@ export class Timers {
     const nowMs = this.#clock.nowMs();
     const due: DueTimer[] = [];
     let nextAtMs = Number.POSITIVE_INFINITY;
-    for (const [key, timer] of this.#armed) {
-      if (timer.dueAtMs <= nowMs) {
+    for (const { partition, key, command, dueAtMs } of this.#armed.values()) {
+      if (dueAtMs <= nowMs) {
         this.#armed.delete(key);
-        due.push({ partition: timer.partition, key, command: timer.command });
-      } else nextAtMs = Math.min(nextAtMs, timer.dueAtMs);
+        due.push({ partition, key, command });
+      } else nextAtMs = Math.min(nextAtMs, dueAtMs);
     }
     if (nextAtMs !== Number.POSITIVE_INFINITY) this.#setAlarm(nextAtMs);
     if (due.length > 0) this.#onDue(due);

@@ -8,12 +8,13 @@ import {
   RequestError,
   TimeoutError,
 } from '@nats-io/transport-node';
-import { Dictionary } from '#shared/dictionary.ts';
+import { Slab } from '#shared/slab.ts';
 
 /** The status of a message that the broker sends in place of an answer: nobody listens there. */
 const NO_RESPONDERS = 503;
 
 interface Waiting {
+  place: number;
   reply: string;
   subject: string;
   timer: NodeJS.Timeout;
@@ -28,7 +29,7 @@ interface Waiting {
 export class Requests {
   readonly #connection: NatsConnection;
   readonly #inbox: string;
-  readonly #waiting = new Dictionary<Waiting>();
+  readonly #waiting = new Slab<Waiting>();
   #asked = 0;
 
   constructor(connection: NatsConnection, inboxPrefix: string) {
@@ -44,47 +45,54 @@ export class Requests {
   /** @throws `RequestError` when nobody listens there or the broker refuses it, `TimeoutError` when no answer came in time, what the library says of a connection that has ended */
   ask(subject: string, payload: Uint8Array | string, { timeoutMs, headers }: { timeoutMs: number; headers?: MsgHdrs }): Promise<Msg> {
     return new Promise((resolve, reject) => {
+      const waiting: Waiting = { place: 0, reply: '', subject, timer: setTimeout(() => this.#giveUp(waiting), timeoutMs), resolve, reject };
+      // Where it waits, and a number of its own: its place is soon another's.
       this.#asked += 1;
-      const reply = this.#inbox + this.#asked.toString(36);
-      this.#connection.publish(subject, payload, headers === undefined ? { reply } : { reply, headers });
-      const timer = setTimeout(() => {
-        this.#waiting.delete(reply);
-        reject(new TimeoutError());
-      }, timeoutMs);
-      this.#waiting.set(reply, { reply, subject, timer, resolve, reject });
+      waiting.place = this.#waiting.add(waiting);
+      waiting.reply = `${this.#inbox}${waiting.place}-${this.#asked}`;
+      try {
+        this.#connection.publish(subject, payload, headers === undefined ? { reply: waiting.reply } : { reply: waiting.reply, headers });
+      } catch (error) {
+        this.#forget(waiting);
+        reject(error);
+      }
     });
   }
 
   /** The broker has refused to take something under this subject: it does not say which message it was. */
   refuse(error: PermissionViolationError): void {
-    for (const { reply, subject, reject } of this.#waiting.values()) {
-      if (error.operation !== 'publish' || error.subject !== subject) continue;
-      this.#forget(reply);
-      reject(new RequestError(error.message, { cause: error }));
+    for (const waiting of this.#waiting.values()) {
+      if (error.operation !== 'publish' || error.subject !== waiting.subject) continue;
+      this.#forget(waiting);
+      waiting.reject(new RequestError(error.message, { cause: error }));
     }
   }
 
   /** No answer can come any more. */
   end(error: Error): void {
-    for (const { reply, reject } of this.#waiting.values()) {
-      this.#forget(reply);
-      reject(error);
+    for (const waiting of this.#waiting.values()) {
+      this.#forget(waiting);
+      waiting.reject(error);
     }
   }
 
   #take(message: Msg): void {
+    const waiting = this.#waiting.get(Number.parseInt(message.subject.slice(this.#inbox.length), 10));
     // Late, or the second answer: nobody waits for it.
-    const waiting = this.#forget(message.subject);
-    if (waiting === undefined) return;
+    if (waiting?.reply !== message.subject) return;
+    this.#forget(waiting);
     if (message.data.length > 0 || message.headers?.code !== NO_RESPONDERS) waiting.resolve(message);
     else waiting.reject(noResponders(waiting.subject));
   }
 
-  #forget(reply: string): Waiting | undefined {
-    const waiting = this.#waiting.get(reply);
-    clearTimeout(waiting?.timer);
-    this.#waiting.delete(reply);
-    return waiting;
+  #giveUp(waiting: Waiting): void {
+    this.#forget(waiting);
+    waiting.reject(new TimeoutError());
+  }
+
+  #forget({ place, timer }: Waiting): void {
+    clearTimeout(timer);
+    this.#waiting.remove(place);
   }
 }
 

@@ -4,6 +4,7 @@ import type { Answer, SessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { QueuePace } from '#shared/admission.ts';
+import { Dictionary } from '#shared/dictionary.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import { jsonIn } from '#shared/json-in.ts';
@@ -21,6 +22,12 @@ const answerMessage = z.object({ v: z.literal(1), commandId: z.string(), repeat:
 interface Said {
   answer: Answer;
   repeat: boolean;
+}
+
+/** A command in the log whose request was answered without it: its owner has yet to come to it. */
+interface Late {
+  commandId: string;
+  forgottenAtMs: number;
 }
 
 interface AnswersDeps {
@@ -43,10 +50,10 @@ export class Answers {
   readonly gatewayId = `agw-${ulid()}`;
   readonly #deps: AnswersDeps;
   /** By command: several requests may wait for one, when they carry the same idempotency key. */
-  readonly #waiters = new Map<string, Set<(said: Said) => void>>();
+  readonly #waiters = new Dictionary<((said: Said) => void)[]>();
   #waiting = 0;
-  /** Commands in the log whose requests were answered without them, by when they are forgotten: their owners have yet to come to them. */
-  readonly #late = new Map<string, number>();
+  /** By command: `waits.lateMs` after their requests were answered they are forgotten. */
+  readonly #late = new Dictionary<Late>();
   #answered = 0;
   /** Of the owners. */
   readonly #pace = new QueuePace();
@@ -79,10 +86,10 @@ export class Answers {
       const stored = await this.#publish(command);
       if (stored === null)
         throw new SwitchyardError('service.no_answer', 'the command could not be stored in time; send it again with the same idempotency key');
-      const ids = { command_id: commandId, session_id: sessionId, trace_id: traceIdIn(traceparent) };
-      this.#deps.log.info({ ...ids, type, repeat: stored.duplicate }, 'a command was accepted');
+      const fields = { command_id: commandId, session_id: sessionId, trace_id: traceIdIn(traceparent), type, repeat: stored.duplicate };
+      this.#deps.log.info(fields, 'a command was accepted');
       const outcome = await this.#outcome(command, said, { waitMs, lookAtOnce: stored.duplicate });
-      if (outcome === null) this.#late.set(commandId, performance.now() + this.#deps.waits.lateMs);
+      if (outcome === null) this.#late.set(commandId, { commandId, forgottenAtMs: performance.now() + this.#deps.waits.lateMs });
       else this.#answered += 1;
       return outcome && { answer: outcome.answer, repeat: outcome.repeat || stored.duplicate };
     } finally {
@@ -145,7 +152,7 @@ export class Answers {
     const nowMs = performance.now();
     const waiting = this.#waiting + this.#late.size;
     if (this.#pace.isDue(nowMs)) {
-      for (const [commandId, forgottenAtMs] of this.#late) if (forgottenAtMs <= nowMs) this.#late.delete(commandId);
+      for (const { commandId, forgottenAtMs } of this.#late.values()) if (forgottenAtMs <= nowMs) this.#late.delete(commandId);
       this.#pace.look({ atMs: nowMs, waiting, taken: this.#answered });
     }
     if (waiting >= limits.waitingCommands || !this.#pace.admits(nowMs)) {
@@ -154,15 +161,16 @@ export class Answers {
   }
 
   #register(commandId: string, resolve: (said: Said) => void): void {
-    const waiters = this.#waiters.get(commandId) ?? new Set();
-    this.#waiters.set(commandId, waiters.add(resolve));
+    const waiters = this.#waiters.get(commandId);
+    if (waiters === undefined) this.#waiters.set(commandId, [resolve]);
+    else waiters.push(resolve);
     this.#waiting += 1;
   }
 
   #unregister(commandId: string, resolve: (said: Said) => void): void {
-    const waiters = this.#waiters.get(commandId);
-    waiters?.delete(resolve);
-    if (waiters?.size === 0) this.#waiters.delete(commandId);
+    const others = this.#waiters.get(commandId)?.filter((waiter) => waiter !== resolve) ?? [];
+    if (others.length > 0) this.#waiters.set(commandId, others);
+    else this.#waiters.delete(commandId);
     this.#waiting -= 1;
   }
 }

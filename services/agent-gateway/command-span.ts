@@ -11,7 +11,6 @@ type Place = Pick<SpanOptions, 'parent' | 'traceId' | 'links' | 'attributes'>;
 /** The putting of a command on the bus. What its owner does about it stands below, and begins when this has ended. */
 export function commandSpan(tracing: Tracing, { type, commandId, sessionId }: PublishedCommand, { attributes, ...place }: Place): Span {
   return tracing.begin('publish cmd', {
-    ...place,
     kind: 'producer',
     scope: 'switchyard.messaging',
     attributes: {
@@ -23,5 +22,6 @@ export function commandSpan(tracing: Tracing, { type, commandId, sessionId }: Pu
       'switchyard.session.id': sessionId,
       ...attributes,
     },
+    ...place,
   });
 }

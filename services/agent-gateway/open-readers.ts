@@ -1,10 +1,11 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { Slab } from '#shared/slab.ts';
 
 /** Requests that stay open for as long as nothing happens: how many there may be, and how to end them all when the gateway leaves. */
 export class OpenReaders {
   readonly #name: string;
   readonly #most: number;
-  readonly #open = new Set<() => void>();
+  #open = new Slab<() => void>();
   #draining = false;
 
   constructor(name: string, most: number) {
@@ -20,10 +21,12 @@ export class OpenReaders {
   enter(onDrain: () => void): () => void {
     if (this.#draining) throw new SwitchyardError('service.not_ready', 'the server is shutting down');
     if (this.#open.size >= this.#most) throw new SwitchyardError('service.not_ready', `too many ${this.#name} are open on this server`);
-    // A function of its own for each, so that two readers with the same function have two places.
-    const place = () => onDrain();
-    this.#open.add(place);
-    return () => this.#open.delete(place);
+    const open = this.#open;
+    let place: number | null = open.add(onDrain);
+    return () => {
+      if (place !== null) open.remove(place);
+      place = null;
+    };
   }
 
   get size(): number {
@@ -32,8 +35,8 @@ export class OpenReaders {
 
   drain(): void {
     this.#draining = true;
-    const places = [...this.#open];
-    this.#open.clear();
-    for (const end of places) end();
+    const open = this.#open;
+    this.#open = new Slab();
+    for (const end of open.values()) end();
   }
 }

@@ -53,7 +53,7 @@ export const awaitsKept: Readonly<Record<string, readonly AwaitRow[]>> = {
   ],
   'actors/runtime/outbox.ts': [
     ['await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]);', { after: 'take-over.effects-read' }],
-    ['await Promise.all(this.#running);', WAITS],
+    ['await Promise.all(this.#running.values());', WAITS],
     ['await render(effect, wanted.republished);', { after: 'outbox.rendered' }],
     ['await bus.work.publish(workKinds[effect.kind], id, body);', { before: 'outbox.rendered', after: 'outbox.published' }],
   ],

@@ -1,6 +1,7 @@
 import type { Bus, Listening, Subscription } from '#bus/bus.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
+import { Dictionary } from '#shared/dictionary.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { limits, type Waits } from '../limits.ts';
 import { within } from '../within.ts';
@@ -37,7 +38,8 @@ interface Feed {
   readonly sessionId: string;
   readonly partition: number;
   readonly subscription: Listening;
-  readonly listeners: Set<FeedListener>;
+  /** In the order in which they came, and are told. */
+  readonly listeners: FeedListener[];
   readers: number;
   head: number | null;
   /** The events before the head that were told last. */
@@ -63,7 +65,7 @@ interface EventFeedsDeps {
  */
 export class EventFeeds {
   readonly #deps: EventFeedsDeps;
-  readonly #feeds = new Map<string, Feed>();
+  #feeds = new Dictionary<Feed>();
   /** Feeds without readers, the one that has waited longest first. */
   readonly #kept = new Set<Feed>();
   /** Feeds whose heads are to be compared with the database. */
@@ -85,8 +87,8 @@ export class EventFeeds {
   async close(): Promise<void> {
     if (this.#check !== null) clearInterval(this.#check);
     for (const feed of this.#feeds.values()) if (feed.letGo !== null) clearTimeout(feed.letGo);
-    const subscriptions = [...this.#around, ...[...this.#feeds.values()].map((feed) => feed.subscription)];
-    this.#feeds.clear();
+    const subscriptions = [...this.#around, ...this.#feeds.values().map((feed) => feed.subscription)];
+    this.#feeds = new Dictionary();
     this.#kept.clear();
     this.#doubted.clear();
     await Promise.all(subscriptions.map((subscription) => subscription.stop()));
@@ -100,7 +102,8 @@ export class EventFeeds {
     if (feed.letGo !== null) clearTimeout(feed.letGo);
     let mine: FeedListener | null = null;
     const release = () => {
-      if (mine !== null) feed.listeners.delete(mine);
+      const place = mine === null ? -1 : feed.listeners.indexOf(mine);
+      if (place !== -1) feed.listeners.splice(place, 1);
       feed.readers -= 1;
       if (feed.readers === 0) this.#keep(feed);
     };
@@ -120,7 +123,7 @@ export class EventFeeds {
           return;
         }
         mine = listener;
-        feed.listeners.add(listener);
+        feed.listeners.push(listener);
       },
       release,
     };
@@ -143,7 +146,7 @@ export class EventFeeds {
       sessionId,
       partition: partitionOf(sessionId),
       subscription,
-      listeners: new Set(),
+      listeners: [],
       readers: 0,
       head: null,
       newest: new NewestEvents(),
@@ -211,9 +214,7 @@ export class EventFeeds {
     if (feed.isGone) return;
     feed.isGone = true;
     if (this.#feeds.get(feed.sessionId) === feed) this.#feeds.delete(feed.sessionId);
-    const listeners = [...feed.listeners];
-    feed.listeners.clear();
-    for (const listener of listeners) listener.onGone();
+    for (const listener of feed.listeners.splice(0)) listener.onGone();
     if (this.#kept.has(feed)) this.#end(feed);
   }
 
@@ -221,7 +222,7 @@ export class EventFeeds {
   #reach(feed: Feed, head: number): void {
     feed.expected = Math.max(feed.expected, head);
     if (feed.head === null || feed.expected <= feed.head) return;
-    if (feed.listeners.size === 0) {
+    if (feed.listeners.length === 0) {
       feed.head = feed.expected;
       feed.newest.clear();
     } else if (!feed.isFetching) void this.#fetch(feed);
@@ -230,7 +231,7 @@ export class EventFeeds {
   async #fetch(feed: Feed): Promise<void> {
     feed.isFetching = true;
     try {
-      while (feed.head !== null && feed.head < feed.expected && feed.listeners.size > 0) {
+      while (feed.head !== null && feed.head < feed.expected && feed.listeners.length > 0) {
         const from = feed.head;
         const { expected } = feed;
         const page = await this.#deps.sessionLog.read(feed.sessionId, everything, from, limits.streamPageEvents);
@@ -263,7 +264,7 @@ export class EventFeeds {
   /** A partition has a new owner, and what the old one did not get to say is lost. */
   #onTakeOver(subject: string): void {
     const partition = Number(subject.slice(subject.lastIndexOf('.') + 1));
-    this.#compare([...this.#feeds.values()].filter((feed) => feed.partition === partition));
+    this.#compare(this.#feeds.values().filter((feed) => feed.partition === partition));
   }
 
   /** Partitions change hands in numbers, so what is asked for in one turn of the event loop goes into one query. */

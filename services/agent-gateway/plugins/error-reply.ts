@@ -36,8 +36,8 @@ export function sendError(error: SwitchyardError, { request, reply, log }: { req
   return reply.code(status).send({
     error: isOurs ? 'internal error' : error.message,
     code: agentCode,
-    ...(typeof path === 'string' && !isOurs ? { path } : {}),
-    ...(typeof schemaPath === 'string' && !isOurs ? { schema_path: schemaPath } : {}),
+    path: typeof path === 'string' && !isOurs ? path : undefined,
+    schema_path: typeof schemaPath === 'string' && !isOurs ? schemaPath : undefined,
   });
 }
 

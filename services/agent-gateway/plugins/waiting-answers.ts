@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { Slab } from '#shared/slab.ts';
 import { limits } from '../limits.ts';
 
 /**
@@ -11,14 +12,14 @@ import { limits } from '../limits.ts';
  */
 export function closeWaitingAnswers(app: FastifyInstance): void {
   /** Answers that are not over, by connection: one listener serves them all. */
-  const open = new WeakMap<Socket, Set<ServerResponse>>();
+  const open = new WeakMap<Socket, Slab<ServerResponse>>();
 
-  const follow = (socket: Socket): Set<ServerResponse> => {
-    const answers = new Set<ServerResponse>();
+  const follow = (socket: Socket): Slab<ServerResponse> => {
+    const answers = new Slab<ServerResponse>();
     open.set(socket, answers);
     socket.once('close', () => {
       // Without a socket: its turn has not come, and never will. Node marks the one whose turn it is in the same way.
-      for (const answer of [...answers]) {
+      for (const answer of answers.values()) {
         if (answer.socket !== null) continue;
         answer.destroyed = true;
         answer.emit('close');
@@ -30,8 +31,8 @@ export function closeWaitingAnswers(app: FastifyInstance): void {
   app.addHook('onRequest', ({ raw: { socket } }, { raw: answer }, done) => {
     const answers = open.get(socket) ?? follow(socket);
     if (answers.size >= limits.requestsPerConnection) return done(new SwitchyardError('service.overloaded', 'too many requests are open on this connection'));
-    answers.add(answer);
-    answer.once('close', () => answers.delete(answer));
+    const place = answers.add(answer);
+    answer.once('close', () => answers.remove(place));
     done();
   });
 }

@@ -1,5 +1,6 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
+import { Dictionary } from '#shared/dictionary.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { EventFeeds, FeedReader } from '../feed/event-feeds.ts';
 import type { LoggedEvent } from '../feed/session-log.ts';
@@ -25,7 +26,7 @@ interface Followed {
 /** The tokens of sessions with SSE readers: one subscription a session for as long as there is one. */
 export class Deltas {
   readonly #deps: { bus: Bus; feeds: EventFeeds; log: Log };
-  readonly #followed = new Map<string, Followed>();
+  readonly #followed = new Dictionary<Followed>();
 
   constructor(deps: { bus: Bus; feeds: EventFeeds; log: Log }) {
     this.#deps = deps;
