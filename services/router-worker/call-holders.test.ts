@@ -53,6 +53,18 @@ describe('CallHolders', () => {
     ]);
   });
 
+  it('takes no answer to a question that was asked more than four rounds ago', () => {
+    held.clear();
+    const { ends } = follow('gen-1');
+    rounds(6);
+    const answerTo = (question: number) => board.publish('held.w1', JSON.stringify({ v: 1, from: 'gw1', question, calls: [] }));
+
+    for (const question of [1, 2]) answerTo(question);
+    expect(ends).toEqual([]);
+    for (const question of [5, 6]) answerTo(question);
+    expect(ends).toEqual(['left']);
+  });
+
   it('DESIGN 7: a call that has waited long is asked about at once', () => {
     follow('gen-1', { isAskedNow: true });
     expect(questions()).toHaveLength(1);
