@@ -1,9 +1,9 @@
 /**
  * A Map with strings for keys, for what comes and goes with every request. A Map grows and shrinks by moving to a new table, and in V8 each
  * table that it has left refers to the next one. Once one of them is old, all that follow it, and what was in them when they were left, is
- * kept until the next collection of the whole heap: the collector copies every request that is under way, and old space fills with those
- * that are over. On a busy router worker that was half of what collecting garbage costs. An object in dictionary mode, which is what one
- * without a prototype is from the start, refers to nothing that it has left.
+ * kept until the next collection of the whole heap: old space fills with requests that are over. On a busy router worker that was a third
+ * of what was kept so. An object in dictionary mode, which is what one without a prototype is from the start, refers to nothing that it has
+ * left.
  *
  * For what stays, and where the order of keys matters, a Map is right.
  */
