@@ -106,11 +106,29 @@ export interface StoredCommand {
 
 /** The kinds of work, each with its own subject and consumers. */
 export type WorkKind = 'router.turn' | 'router.call' | 'tool' | 'delivery';
+/** The kinds whose publishers keep their items and hear of what is done with them, so that they can be offered. */
+export type OfferedKind = Extract<WorkKind, 'router.call'>;
 
-/** At least once: an item is given again when its worker died, let its lease lapse or sent it back. Handlers must bear a second delivery. */
+/**
+ * At least once: an item is given again when its worker died, let its lease lapse or sent it back. Handlers must bear a second delivery.
+ * What was offered comes at most once, unless its worker sent it back.
+ */
 export interface WorkQueue {
-  /** Stores an item. A message id seen within the last 120 s is a duplicate and stores nothing. */
-  publish(kind: WorkKind, messageId: string, body: string): Promise<{ duplicate: boolean }>;
+  /**
+   * Stores an item. A message id seen within the last 120 s is a duplicate and stores nothing.
+   * @param earlierDeliveries how often it was handed to somebody before it was stored: its first delivery is the next
+   */
+  publish(kind: WorkKind, messageId: string, body: string, earlierDeliveries?: number): Promise<{ duplicate: boolean }>;
+  /**
+   * Hands an item to a consumer with a free slot, and stores it nowhere: at most once, and without a word about it. A consumer that dies
+   * takes it along, and so does a broker. For work that its publisher keeps until it hears of it: hearing nothing, it publishes the item
+   * under the same message id. A consumer whose slots are full stores the item in the publisher's stead.
+   * @param messageId one token of a subject
+   * @param body at most 512 KiB
+   */
+  offer(kind: OfferedKind, messageId: string, body: string): void;
+  /** The handler gets the message id of each item that was offered here and came to nobody, as far as that is known: nobody consumes its kind, or the broker is away. */
+  onRefused(handler: (messageId: string) => void): Subscription;
   /**
    * Hands items to the handler, at most `concurrency` at once. A handler that returns or throws without having settled its
    * item leaves it to be delivered again when the lease lapses.

@@ -4,6 +4,7 @@ import { bodyCases } from './conformance/bodies.ts';
 import { closingCases } from './conformance/closing.ts';
 import { commandCases, commandReopenCases, commandWindowCases } from './conformance/commands.ts';
 import { noticeCases } from './conformance/notices.ts';
+import { offerCases } from './conformance/offers.ts';
 import { placeCases } from './conformance/places.ts';
 import { roomCases } from './conformance/room.ts';
 import { tokenCases, tokenWindowCases } from './conformance/tokens.ts';
@@ -11,7 +12,7 @@ import { type BusKind, type BusUnderTest, PATIENCE_MS, type UnderTest } from './
 import { workCases, workReopenCases, workWindowCases } from './conformance/work.ts';
 
 const casesByKind: Record<BusKind, readonly ((underTest: UnderTest) => void)[]> = {
-  ordinary: [commandCases, placeCases, workCases, noticeCases, tokenCases, blobCases, bodyCases, closingCases, commandReopenCases, workReopenCases],
+  ordinary: [commandCases, placeCases, workCases, offerCases, noticeCases, tokenCases, blobCases, bodyCases, closingCases, commandReopenCases, workReopenCases],
   brief: [commandWindowCases, workWindowCases, tokenWindowCases, blobWindowCases],
   small: [roomCases],
 };

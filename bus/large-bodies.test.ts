@@ -28,6 +28,8 @@ function innerBus() {
     },
     work: {
       publish: async (_kind, _messageId, body) => ({ duplicate: appended.push(body) === 0 }),
+      offer: (_kind, _messageId, body) => void appended.push(body),
+      onRefused: () => subscription,
       consume: (_kind, _options, handler) => {
         held.consume = handler;
         return subscription;

@@ -105,10 +105,16 @@ function commandsOver(bus: Bus): CommandLog {
 
 function workOver(bus: Bus): WorkQueue {
   return {
-    async publish(kind, messageId, body) {
+    async publish(kind, messageId, body, earlierDeliveries) {
       const packed = pack(bus, body);
-      return bus.work.publish(kind, messageId, typeof packed === 'string' ? packed : await packed);
+      return bus.work.publish(kind, messageId, typeof packed === 'string' ? packed : await packed, earlierDeliveries);
     },
+    offer(kind, messageId, body) {
+      // A blob would have to be stored first, and then it may as well be published.
+      if (body.length * 3 > MAX_INLINE_BYTES && Buffer.byteLength(body) > MAX_INLINE_BYTES) throw tooLarge(Buffer.byteLength(body), MAX_INLINE_BYTES);
+      bus.work.offer(kind, messageId, marked(body));
+    },
+    onRefused: (handler) => bus.work.onRefused(handler),
     consume: (kind, options, handler) =>
       bus.work.consume(kind, options, async (item) => {
         if (!isMarked(item.body)) return handler(item);
@@ -145,11 +151,17 @@ function pack(bus: Bus, body: string): string | Promise<string> {
   // A character takes at most three bytes, so nearly every body is known to be small without being counted.
   if (body.length * 3 > MAX_INLINE_BYTES) {
     const sizeBytes = Buffer.byteLength(body);
-    if (sizeBytes > MAX_BODY_BYTES) {
-      throw new SwitchyardError('bus.body_too_large', `a body has ${sizeBytes} bytes, ${MAX_BODY_BYTES} is the most`, { details: { size_bytes: sizeBytes } });
-    }
+    if (sizeBytes > MAX_BODY_BYTES) throw tooLarge(sizeBytes, MAX_BODY_BYTES);
     if (sizeBytes > MAX_INLINE_BYTES) return bus.blobs.put(Buffer.from(body)).then((id) => BLOB + id);
   }
+  return marked(body);
+}
+
+function tooLarge(sizeBytes: number, most: number): SwitchyardError {
+  return new SwitchyardError('bus.body_too_large', `a body has ${sizeBytes} bytes, ${most} is the most`, { details: { size_bytes: sizeBytes } });
+}
+
+function marked(body: string): string {
   return isMarked(body) ? TEXT + body : body;
 }
 

@@ -16,7 +16,9 @@ export const addresses = {
   /** A model call that a turn waits for. */
   turnCalls: { pattern: 'work.router.turn', publish: ['actor-host'], read: ['router-worker'] },
   /** A model call that a client of the router waits for. */
-  clientCalls: { pattern: 'work.router.call', publish: ['router-gateway'], read: ['router-worker'] },
+  clientCalls: { pattern: 'work.router.call', publish: ['router-gateway', 'router-worker'], read: ['router-worker'] },
+  /** The same, handed to a worker that is free. One whose hands are full puts it on the queue. */
+  offeredCalls: { pattern: 'offer.router.call', publish: ['router-gateway'], read: ['router-worker'] },
   /** Tools of the agent's tool servers: calls and lists. */
   tools: { pattern: 'work.tool', publish: ['actor-host'], read: ['effect-worker'] },
   /** Callbacks of settled runs. */
@@ -41,6 +43,11 @@ export const addresses = {
 
 /** One token of a subject. `.` separates tokens and `*` `>` are wildcards, so an id may hold none of them. */
 const TOKEN = /^[A-Za-z0-9_-]{1,128}$/;
+
+/** Whether a text can stand as one token of a subject. */
+export function isToken(text: string): boolean {
+  return TOKEN.test(text);
+}
 
 /** Fills the `*` of a pattern in order: `subjectOf(addresses.tokens, origin, callId)`. @throws `bus.invalid_subject` */
 export function subjectOf({ pattern }: Address, ...tokens: (string | number)[]): string {

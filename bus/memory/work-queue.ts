@@ -1,7 +1,9 @@
 import { AsyncResource } from 'node:async_hooks';
 import { QueuePace } from '#shared/admission.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
+import type { ConsumeOptions, OfferedKind, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
+import { offeredItem } from '../offered-item.ts';
+import { isToken } from '../subjects.ts';
 import { DeadlineTimer } from './deadline-timer.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
 import { isRoomy } from './limits.ts';
@@ -29,6 +31,7 @@ interface Consumer {
   ackWaitMs: number;
   handler: (item: WorkItem) => Promise<void>;
   inHand: Set<Promise<void>>;
+  stopping: AbortController;
 }
 
 interface KindQueue {
@@ -64,6 +67,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
   readonly #delayed = new Set<Entry>();
   readonly #seen: DedupeWindow<{ stored: Promise<void> | null }>;
   readonly #timer = new DeadlineTimer(() => this.#onDue());
+  readonly #onRefused = new Set<(messageId: string) => void>();
   #lastId = 0;
   #items = 0;
   #storedBytes = 0;
@@ -83,7 +87,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
     }
   }
 
-  async publish(kind: WorkKind, messageId: string, body: string): Promise<{ duplicate: boolean }> {
+  async publish(kind: WorkKind, messageId: string, body: string, earlierDeliveries = 0): Promise<{ duplicate: boolean }> {
     this.#assertOpen();
     const earlier = this.#seen.find(messageId);
     if (earlier !== null) {
@@ -93,7 +97,8 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
     this.#store.assertRoom();
     if (this.#items >= MAX_ITEMS || this.#storedBytes >= this.#deps.limits.workBytes) throw new SwitchyardError('bus.full', 'the work queue is full');
     this.#lastId += 1;
-    const row: WorkRow = { id: this.#lastId, kind, messageId, sizeBytes: Buffer.byteLength(body), publishedAtMs: this.#deps.clock.nowMs(), delivery: 1 };
+    const publishedAtMs = this.#deps.clock.nowMs();
+    const row: WorkRow = { id: this.#lastId, kind, messageId, sizeBytes: Buffer.byteLength(body), publishedAtMs, delivery: 1 + earlierDeliveries };
     const entry = this.#admit(row, body);
     const seen: { stored: Promise<void> | null } = { stored: this.#store.insert(row, body) };
     this.#seen.remember(messageId, seen);
@@ -110,17 +115,38 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
     return { duplicate: false };
   }
 
+  offer(kind: OfferedKind, messageId: string, body: string): void {
+    if (!isToken(messageId)) throw new SwitchyardError('bus.invalid_subject', `'${messageId}' can't be offered: it is no token of a subject`);
+    const { consumers, ready } = this.#kind(kind);
+    // What waits in the queue comes first.
+    const consumer = ready.size > 0 ? null : takeTurn(consumers);
+    if (consumer !== null) this.#handOver(kind, consumer, () => this.#handleOffer(kind, messageId, body, consumer));
+    else if (consumers.length > 0) this.#storeOffer(kind, messageId, body);
+    else setImmediate(() => this.#refuse(messageId));
+  }
+
+  onRefused(handler: (messageId: string) => void): Subscription {
+    const one = (messageId: string) => handler(messageId);
+    this.#onRefused.add(one);
+    return {
+      stop: async () => {
+        this.#onRefused.delete(one);
+      },
+    };
+  }
+
   consume(kind: WorkKind, { concurrency, ackWaitMs }: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
     if (this.#closing !== 'no') throw new SwitchyardError('bus.closed', 'the bus is closed');
     const { consumers } = this.#kind(kind);
     // Bound, because a delivery begins in whatever turn freed the item: the handler runs in its consumer's context, not in a publisher's.
-    const consumer: Consumer = { concurrency, ackWaitMs, handler: AsyncResource.bind(handler), inHand: new Set() };
+    const consumer: Consumer = { concurrency, ackWaitMs, handler: AsyncResource.bind(handler), inHand: new Set(), stopping: new AbortController() };
     consumers.push(consumer);
     this.#deliver(kind);
     return {
       stop: async () => {
         const place = consumers.indexOf(consumer);
         if (place >= 0) consumers.splice(place, 1);
+        consumer.stopping.abort();
         await Promise.all(consumer.inHand);
       },
     };
@@ -146,6 +172,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
   async stopReaders(): Promise<void> {
     if (this.#closing === 'no') this.#closing = 'readers';
     const consumers = [...this.#kinds.values()].flatMap((kind) => kind.consumers.splice(0));
+    for (const { stopping } of consumers) stopping.abort();
     await Promise.all(consumers.flatMap(({ inHand }) => [...inHand]));
   }
 
@@ -155,27 +182,63 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
     await this.#store.idle();
   }
 
-  /** Hands out what is ready while a consumer has a free slot: to the one with the fewest in hand, in turn. */
+  /** Hands out what is ready while a consumer has a free slot. */
   #deliver(kindName: string): void {
     const kind = this.#kind(kindName);
     const { ready, consumers } = kind;
     for (const entry of ready) {
-      const free = consumers.filter((consumer) => consumer.inHand.size < consumer.concurrency);
-      if (free.length === 0) return;
-      const consumer = free.reduce((best, next) => (next.inHand.size < best.inHand.size ? next : best));
-      consumers.push(...consumers.splice(consumers.indexOf(consumer), 1));
+      const consumer = takeTurn(consumers);
+      if (consumer === null) return;
       ready.delete(entry);
       kind.taken += 1;
       this.#leased.add(entry);
       this.#renew(entry, consumer.ackWaitMs);
-      const handled = Promise.resolve()
-        .then(() => this.#handle(entry, consumer))
-        .then(() => {
-          consumer.inHand.delete(handled);
-          this.#deliver(kindName);
-        });
-      consumer.inHand.add(handled);
+      this.#handOver(kindName, consumer, () => this.#handle(entry, consumer));
     }
+  }
+
+  /** @param handle never rejects */
+  #handOver(kindName: string, consumer: Consumer, handle: () => Promise<void>): void {
+    const handled = Promise.resolve()
+      .then(handle)
+      .then(() => {
+        consumer.inHand.delete(handled);
+        this.#deliver(kindName);
+      });
+    consumer.inHand.add(handled);
+  }
+
+  /** What is offered is in nobody's books: neither counted nor found again. Never rejects. */
+  async #handleOffer(kind: WorkKind, messageId: string, body: string, { ackWaitMs, handler, stopping }: Consumer): Promise<void> {
+    const { clock, log } = this.#deps;
+    const item = offeredItem({
+      kind,
+      messageId,
+      body,
+      publishedAtMs: clock.nowMs(),
+      ackWaitMs,
+      deliveredAt: performance.now(),
+      assertOpen: () => this.#assertOpen(),
+      isReachable: () => true,
+      store: () => this.publish(kind, messageId, body, 1),
+      stopping: stopping.signal,
+      log,
+    });
+    try {
+      await handler(item);
+    } catch (error) {
+      log.error({ err: error, kind, message_id: messageId }, 'a work handler failed with an item that was offered: whoever offered it will ask again');
+    }
+  }
+
+  /** Whoever offered it hears nothing of it when it is lost, and stores it in the end. */
+  #storeOffer(kind: OfferedKind, messageId: string, body: string): void {
+    const lost = (error: unknown) => this.#deps.log.warn({ err: error, kind, message_id: messageId }, 'an item that nobody has time for could not be stored');
+    this.publish(kind, messageId, body).catch(lost);
+  }
+
+  #refuse(messageId: string): void {
+    for (const handler of this.#onRefused) handler(messageId);
   }
 
   /** One delivery, up to the handler's return. Never rejects. */
@@ -315,4 +378,13 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
   #assertOpen(): void {
     if (this.#closing === 'all') throw new SwitchyardError('bus.closed', 'the bus is closed');
   }
+}
+
+/** The consumer that is next: of those with a free slot the one with the fewest in hand, in turn. Null: all are busy. */
+function takeTurn(consumers: Consumer[]): Consumer | null {
+  const free = consumers.filter((consumer) => consumer.inHand.size < consumer.concurrency);
+  if (free.length === 0) return null;
+  const next = free.reduce((best, other) => (other.inHand.size < best.inHand.size ? other : best));
+  consumers.push(...consumers.splice(consumers.indexOf(next), 1));
+  return next;
 }

@@ -1,8 +1,8 @@
 import { JetStreamApiError, type JetStreamManager } from '@nats-io/jetstream';
 import type { Log } from '#shared/telemetry/log.ts';
+import { pauseFor } from '../pause.ts';
 import type { BusUser } from '../subjects.ts';
 import { isStreamMissing, lacksResources } from './broker-errors.ts';
-import { pauseFor } from './pause.ts';
 import { keeperOf, type StreamDeclaration } from './streams.ts';
 
 /** Processes that start together declare the same streams: who loses a race looks again. All pauses together last less than two seconds. */

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { pauseFor } from '../pause.ts';
 import type { BusUser } from '../subjects.ts';
 import { isRefusal } from './broker-errors.ts';
 import { connectCorked } from './corked-transport.ts';
-import { pauseFor } from './pause.ts';
 
 /** One try of a connection. The network answers in milliseconds or is not there. */
 const DIAL_TIMEOUT_MS = 3_000;

@@ -5,9 +5,9 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { Slab } from '#shared/slab.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Subscription } from '../bus.ts';
+import { pauseFor } from '../pause.ts';
 import { verdictOn } from './broker-errors.ts';
 import { type Account, addressesOf, dial, inboxPrefixOf } from './dial.ts';
-import { pauseFor } from './pause.ts';
 import { Requests } from './requests.ts';
 
 /** One answer of the broker's API. It works on one request at a time, and a stream that is being recovered takes a while. */

@@ -48,7 +48,7 @@ export async function openNatsBus({ servers, user, password, log, clock = system
   await room.look();
   const publish = storedPublisher(link, budgetMs, () => room.markFull());
   const commands = new NatsCommandLog({ link, publish, budgetMs, log });
-  const work = natsWorkQueue({ link, publish, budgetMs, log });
+  const work = natsWorkQueue({ link, clock, publish, budgetMs, log });
   const notices = natsNoticeBoard(link, log);
   const tokens = natsTokenStream(link, budgetMs, log);
   const blobs = natsBlobStore(link, budgetMs, () => clock.nowMs());

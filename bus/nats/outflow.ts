@@ -1,4 +1,4 @@
-import type { NatsConnection } from '@nats-io/transport-node';
+import type { NatsConnection, PublishOptions } from '@nats-io/transport-node';
 import type { Log } from '#shared/telemetry/log.ts';
 
 /** What may be on its way to the broker without its having answered. Past it more is lost, as it may be: the broker or the network is stuck. */
@@ -23,16 +23,26 @@ export class Outflow {
     this.#log = log;
   }
 
-  publish(subject: string, bytes: Uint8Array): void {
-    if (!this.#isUp()) return;
+  /**
+   * @param options the subject at which the broker says that nobody listens, for one
+   * @returns false when it is lost already
+   */
+  publish(subject: string, bytes: Uint8Array, options?: PublishOptions): boolean {
+    if (!this.#isUp()) return false;
     if (bytes.byteLength > MAX_MESSAGE_BYTES) {
       this.#log.error({ subject, size_bytes: bytes.byteLength, limit: MAX_MESSAGE_BYTES }, 'a message is lost: it is too large');
-    } else if (this.#unconfirmedBytes > MAX_UNCONFIRMED_BYTES) this.#lose(subject);
-    else this.#send(subject, bytes);
+      return false;
+    }
+    if (this.#unconfirmedBytes > MAX_UNCONFIRMED_BYTES) {
+      this.#lose(subject);
+      return false;
+    }
+    this.#send(subject, bytes, options);
+    return true;
   }
 
-  #send(subject: string, bytes: Uint8Array): void {
-    this.#connection.publish(subject, bytes);
+  #send(subject: string, bytes: Uint8Array, options?: PublishOptions): void {
+    this.#connection.publish(subject, bytes, options);
     this.#unconfirmedBytes += bytes.byteLength;
     this.#sinceBytes += bytes.byteLength;
     if (this.#sinceBytes >= CONFIRM_EVERY_BYTES) this.#confirm();

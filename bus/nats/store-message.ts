@@ -17,7 +17,7 @@ export interface MessageToStore {
   bytes: Uint8Array;
   timeoutMs: number;
   /** Headers of its own. */
-  marks?: MsgHdrs;
+  marks?: MsgHdrs | undefined;
 }
 
 /** Puts a message into the stream of its subject, once however often it is sent. @throws `JetStreamApiError`, and as `Requests.ask` */

@@ -1,11 +1,14 @@
 import { AsyncResource } from 'node:async_hooks';
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream';
-import type { Msg } from '@nats-io/transport-node';
+import type { Msg, Subscription as NatsSubscription } from '@nats-io/transport-node';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { ConsumeOptions, Subscription, WorkItem, WorkKind } from '../bus.ts';
+import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
+import { offeredItem } from '../offered-item.ts';
+import { pauseFor } from '../pause.ts';
 import { parseDelivery } from './delivery-subject.ts';
+import { earlierDeliveries } from './earlier-deliveries.ts';
 import type { NatsLink } from './link.ts';
-import { pauseFor } from './pause.ts';
+import { offersOf, readOffer } from './offers.ts';
 import { Pull } from './pull.ts';
 import type { Standstill } from './standstill.ts';
 import { nanosOf, streams, workConsumers } from './streams.ts';
@@ -16,6 +19,8 @@ import { workItem } from './work-item.ts';
 const MAX_IN_HAND = 10_000;
 /** Requests that the broker keeps for all workers of a kind. Each keeps a few. */
 const MAX_WAITING_PULLS = 5_000;
+/** Of the slots of a kind that is offered: asked for ahead, so that what waits in the queue comes as soon as it is there. The others are for offers. */
+const SHARE_ASKED_AHEAD = 1 / 8;
 /** Pause before a consumer is looked for again, doubled each time up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
@@ -24,14 +29,16 @@ export interface WorkConsumerOptions extends ConsumeOptions {
   link: NatsLink;
   kind: WorkKind;
   handler: (item: WorkItem) => Promise<void>;
+  store: WorkQueue['publish'];
   budgetMs: number;
   standstill: Standstill;
   log: Log;
 }
 
 /**
- * Pulls items of one kind while it has free slots. What was asked for and what is in hand never add up to more than the concurrency;
- * it asks anew once less than half of the free slots are asked for, so that a busy worker does not ask for each item.
+ * Pulls items of one kind while it has free slots, and takes those that are offered. What was asked for and what is in hand never add up to
+ * more than the concurrency; it asks anew once less than half of what it may ask for is asked for, so that a busy worker does not ask for
+ * each item, and what is offered takes no more than half of the slots that are freed while items wait in the queue.
  */
 export class WorkConsumer implements Subscription {
   readonly #options: WorkConsumerOptions;
@@ -41,18 +48,21 @@ export class WorkConsumer implements Subscription {
   #inHand = 0;
   readonly #idle: (() => void)[] = [];
   readonly #ended: Promise<void>;
+  /** Null: items of the kind are not offered. */
+  readonly #offers: NatsSubscription | null;
   #pull: Pull | null = null;
 
   constructor(options: WorkConsumerOptions) {
     this.#options = options;
     // Bound: items arrive in the context of a connection, and the handler runs in that of its consumer.
     this.#handler = AsyncResource.bind(options.handler);
+    this.#offers = this.#listen();
     this.#ended = this.#run();
   }
 
   async stop(): Promise<void> {
     this.#stop.abort();
-    await this.#ended;
+    await Promise.all([this.#ended, this.#listenNoMore()]);
     if (this.#inHand > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
@@ -120,9 +130,54 @@ export class WorkConsumer implements Subscription {
   }
 
   #ask(): void {
-    const free = this.#options.concurrency - this.#inHand;
+    const { concurrency } = this.#options;
+    const free = concurrency - this.#inHand;
+    const wanted = this.#offers === null ? free : Math.min(free, Math.ceil(concurrency * SHARE_ASKED_AHEAD));
     const asked = this.#pull?.asked ?? 0;
-    if (!this.#stop.signal.aborted && asked < free / 2) this.#pull?.ask(free - asked);
+    if (!this.#stop.signal.aborted && asked < wanted / 2) this.#pull?.ask(wanted - asked);
+  }
+
+  /** The broker gives each offer to one of those who listen. It listens anew by itself when it is back. */
+  #listen(): NatsSubscription | null {
+    const { link, kind, log } = this.#options;
+    const subject = offersOf(kind);
+    if (subject === null) return null;
+    const callback = (error: Error | null, message: Msg) => {
+      if (error === null) this.#onOffer(message);
+      else log.error({ err: error, kind }, 'work is not offered here any more');
+    };
+    return link.main.subscribe(subject, { queue: workConsumers[kind].name, callback });
+  }
+
+  /** Resolves when all that the broker has sent before it knew of that has been handed over. Never rejects. */
+  async #listenNoMore(): Promise<void> {
+    if (this.#offers === null || this.#offers.isClosed()) return;
+    // Rejected when the connection ends meanwhile: then nothing more comes either.
+    if (this.#options.link.isUp) await this.#offers.drain().catch(() => {});
+    else this.#offers.unsubscribe();
+  }
+
+  #onOffer(message: Msg): void {
+    const { link, kind, ackWaitMs, concurrency, standstill, store, log } = this.#options;
+    const offer = readOffer(message.reply);
+    const deliveredAt = standstill.deliveredSince();
+    if (offer === null) {
+      log.error({ kind, reply: message.reply }, 'an offer came in a form that is not known');
+      return;
+    }
+    const { messageId, publishedAtMs } = offer;
+    const body = message.string();
+    if (this.#stop.signal.aborted || this.#inHand + (this.#pull?.asked ?? 0) >= concurrency) {
+      // Whoever offered it hears nothing of it, and stores it in the end.
+      const lost = (error: unknown) => log.warn({ err: error, kind, message_id: messageId }, 'an item that nobody has time for could not be stored');
+      store(kind, messageId, body).catch(lost);
+    } else if (performance.now() >= deliveredAt + ackWaitMs) {
+      log.warn({ kind, message_id: messageId }, 'an offer was read when it was somebody else’s already');
+    } else {
+      const item = { kind, messageId, body, publishedAtMs, ackWaitMs, deliveredAt, log, stopping: this.#stop.signal };
+      const deps = { assertOpen: () => link.assertOpen(), isReachable: () => link.isUp, store: () => store(kind, messageId, body, 1) };
+      this.#begin(offeredItem({ ...item, ...deps }));
+    }
   }
 
   #onMessage(message: Msg): void {
@@ -139,7 +194,8 @@ export class WorkConsumer implements Subscription {
       this.#ask();
     } else {
       const messageId = fromWireId(message.headers?.get(MESSAGE_ID_HEADER) ?? '');
-      const { delivery, storedAtMs } = info;
+      const delivery = info.delivery + earlierDeliveries(message.headers);
+      const { storedAtMs } = info;
       this.#begin(workItem({ link, kind, messageId, body: message.string(), delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log }));
     }
   }

@@ -1,7 +1,10 @@
+import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
+import { markDelivered } from './earlier-deliveries.ts';
 import type { NatsLink } from './link.ts';
+import { Offers } from './offers.ts';
 import { Standstill } from './standstill.ts';
 import type { StoredPublish } from './stored-publish.ts';
 import { streams, workConsumers } from './streams.ts';
@@ -13,24 +16,29 @@ const DEPTHS_BUDGET_MS = 1_000;
 
 export interface WorkQueueDeps {
   link: NatsLink;
+  clock: Clock;
   publish: StoredPublish;
   budgetMs: number;
   log: Log;
 }
 
 /** The work queue as a stream whose messages go when they are acked, with one durable consumer per kind. */
-export function natsWorkQueue({ link, publish, budgetMs, log }: WorkQueueDeps): WorkQueue & Closable {
+export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueueDeps): WorkQueue & Closable {
   const consumers = new Set<WorkConsumer>();
   const standstill = new Standstill();
+  const offers = new Offers({ link, clock, log });
   let stopping = false;
+  const store = async (kind: WorkKind, messageId: string, body: string, earlierDeliveries = 0) => {
+    const { duplicate } = await publish(workConsumers[kind].subject, messageId, body, markDelivered(earlierDeliveries));
+    return { duplicate };
+  };
   return {
-    async publish(kind: WorkKind, messageId: string, body: string) {
-      const { duplicate } = await publish(workConsumers[kind].subject, messageId, body);
-      return { duplicate };
-    },
+    publish: store,
+    offer: (kind, messageId, body) => offers.offer(kind, messageId, body),
+    onRefused: (handler) => offers.onRefused(handler),
     consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
       if (stopping) throw new SwitchyardError('bus.closed', 'the bus is closed');
-      const consumer = new WorkConsumer({ ...options, link, kind, handler, budgetMs, standstill, log });
+      const consumer = new WorkConsumer({ ...options, link, kind, handler, store, budgetMs, standstill, log });
       consumers.add(consumer);
       return {
         stop: async () => {

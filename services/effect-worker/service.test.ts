@@ -72,7 +72,9 @@ function busThat(change: (item: WorkItem) => Partial<WorkItem>, commands: Bus['c
     ...bus,
     commands,
     work: {
-      publish: (kind, messageId, body) => bus.work.publish(kind, messageId, body),
+      publish: (...args) => bus.work.publish(...args),
+      offer: (...args) => bus.work.offer(...args),
+      onRefused: (handler) => bus.work.onRefused(handler),
       depths: () => bus.work.depths(),
       consume: (kind, options, handler) => bus.work.consume(kind, { ...options, ackWaitMs: 60_000 }, (item) => handler({ ...item, ...change(item) })),
     },

@@ -49,6 +49,8 @@ async function run(...args: string[]): Promise<string> {
           published.push(rows[0]?.state ?? '');
           return fault?.() ?? bus.work.publish(kind, messageId, body);
         },
+        offer: (...given) => bus.work.offer(...given),
+        onRefused: (handler) => bus.work.onRefused(handler),
         depths: () => bus.work.depths(),
       },
     }),

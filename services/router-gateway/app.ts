@@ -8,6 +8,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import type { Admission } from './admission.ts';
+import type { CallSender } from './call-sender.ts';
 import type { GatewayLimits } from './limits.ts';
 import { indexModels } from './model-index.ts';
 import { bearerAuth, readKeys } from './plugins/bearer-auth.ts';
@@ -33,6 +34,7 @@ export interface AppDeps {
   platformKeys?: PlatformKeys | null;
   bus: Bus;
   readers: CallReaders;
+  sender: CallSender;
   admission: Admission;
   log: Log;
   clock: Clock;

@@ -12,6 +12,7 @@ import { tracesUrlOf } from '#shared/telemetry/open-tracing.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import { Admission } from './admission.ts';
 import { buildApp } from './app.ts';
+import { CallSender } from './call-sender.ts';
 import { type GatewayLimits, gatewayLimits } from './limits.ts';
 import type { PlatformKeys } from './plugins/platform-auth.ts';
 import { CallReaders } from './relay/call-readers.ts';
@@ -53,14 +54,15 @@ export async function startRouterGateway(deps: RouterGatewayDeps): Promise<Route
   const admission = new Admission(limits);
   // Starts with a letter: a token that is a number means a partition elsewhere. Letters and digits only, so that ids can be taken apart.
   const readers = new CallReaders({ bus, log, limits, origin: `g${randomBytes(6).toString('hex')}` });
+  const sender = new CallSender({ bus, limits });
   let app: FastifyInstance | null = null;
   try {
     const traceForwarder = forwarderTo(config.tracing, log, metrics);
-    app = buildApp({ ...deps, readers, admission, limits, metrics, traceForwarder, platformKeys: config.platformKeys ?? null });
+    app = buildApp({ ...deps, readers, sender, admission, limits, metrics, traceForwarder, platformKeys: config.platformKeys ?? null });
     app.addHook('onClose', async () => traceForwarder?.stop());
     const url = await listen(app, { ...config, backlog: limits.connectionsToAccept });
     let stopped: Promise<void> | null = null;
-    const gateway = { app, admission, readers, limits, log, drainTimeoutMs: config.drainTimeoutMs };
+    const gateway = { app, admission, readers, sender, limits, log, drainTimeoutMs: config.drainTimeoutMs };
     const unwatch = metrics.watch('queueDepth', async () => [{ labels: { kind: 'router.call' }, value: (await bus.work.depths())['router.call'] }]);
     return {
       url,
@@ -72,7 +74,7 @@ export async function startRouterGateway(deps: RouterGatewayDeps): Promise<Route
     };
   } catch (error) {
     await app?.close();
-    await readers.stop();
+    await Promise.all([readers.stop(), sender.stop()]);
     throw error;
   }
 }
@@ -88,12 +90,13 @@ interface Running {
   app: FastifyInstance;
   admission: Admission;
   readers: CallReaders;
+  sender: CallSender;
   limits: GatewayLimits;
   log: Log;
   drainTimeoutMs: number;
 }
 
-async function stopGateway({ app, admission, readers, limits, log, drainTimeoutMs }: Running): Promise<void> {
+async function stopGateway({ app, admission, readers, sender, limits, log, drainTimeoutMs }: Running): Promise<void> {
   admission.close();
   // The port stays open meanwhile: a balancer learns from the readiness that it should go elsewhere.
   if (!(await admission.empty(drainTimeoutMs))) {
@@ -105,7 +108,7 @@ async function stopGateway({ app, admission, readers, limits, log, drainTimeoutM
   const cut = setTimeout(() => app.server.closeAllConnections(), limits.stopFlushMs);
   await closed;
   clearTimeout(cut);
-  await readers.stop();
+  await Promise.all([readers.stop(), sender.stop()]);
 }
 
 async function listen(app: FastifyInstance, { host, port, backlog }: { host: string; port: number; backlog: number }): Promise<string> {

@@ -63,6 +63,8 @@ describe('a worker with calls that it is handed', () => {
       commands: { append: notUsed, read: notUsed, at: notUsed, lastOf: notUsed, state: notUsed, purge: notUsed },
       work: {
         publish: notUsed,
+        offer: notUsed,
+        onRefused: notUsed,
         consume: (kind, _, handler) => {
           if (kind === 'router.call') handle = handler;
           return { stop: async () => {} };

@@ -125,7 +125,7 @@ describe.each(shapes)('traces, with Switchyard $name', ({ isCluster, start }) =>
 
     expect(chainTo(spans, /^upstream/)).toEqual([
       named('router-gateway', 'POST /api/v1/chat/completions'),
-      named('router-gateway', 'publish work.router.call'),
+      named('router-gateway', 'publish router.call'),
       named('router-worker', 'chat'),
       named('router-worker', 'upstream scripted'),
     ]);

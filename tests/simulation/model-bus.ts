@@ -223,6 +223,8 @@ function workQueueOf({ scheduler, broker, process }: BusOptions): WorkQueue {
         },
       };
     },
+    offer: unused,
+    onRefused: () => ({ stop: async () => {} }),
     depths: unused,
   };
 }

@@ -5,6 +5,7 @@ import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
+import type { CallSending } from '../call-sender.ts';
 import type { GatewayLimits } from '../limits.ts';
 import { within } from '../within.ts';
 import type { CallReaders, HeldCall, LetGo } from './call-readers.ts';
@@ -45,6 +46,8 @@ export interface FedCall {
   deadlineAtMs: number;
   /** Whether the call goes on when nobody reads it any more. */
   isDetached: boolean;
+  /** How it gets to a worker; absent when that is not this reader's affair. */
+  sending?: CallSending;
   /** For a reader that comes back. */
   resumed?: {
     /** The gateway that let the call in. */
@@ -60,6 +63,7 @@ export interface FedCall {
  *   lower attempt, or seen seq    dropped
  *   a gap, a reconnect, silence   what the bus keeps is read again; a gap that stays fails the call
  *   silence after content         neither a frame nor a sign of life of the worker: fails the call, unless what the bus keeps goes on
+ *   silence before                the same: it is sent to another worker
  *   higher attempt                starts anew, or fails the call once content was shown: it can't be taken back
  *   past the deadline             fails the call: its worker would have said so itself
  *
@@ -70,6 +74,7 @@ export class FrameFeed {
   readonly #deps: FeedDeps;
   readonly #callId: string;
   readonly #isDetached: boolean;
+  readonly #sending: CallSending | undefined;
   /** Of the gateway that let the call in. */
   readonly #origin: string;
   readonly #sink: FrameSink;
@@ -101,6 +106,7 @@ export class FrameFeed {
     this.#deps = deps;
     this.#callId = call.callId;
     this.#isDetached = call.isDetached;
+    this.#sending = call.sending;
     this.#sink = sink;
     this.#isToBeFound = resumed !== undefined;
     const reader = {
@@ -181,13 +187,18 @@ export class FrameFeed {
     if (frame.seq > this.#nextSeq) this.#heal(frame, bytes);
     if (frame.seq !== this.#nextSeq) return;
     this.#nextSeq += 1;
-    this.#shown ||= frame.kind === 'content';
+    if (frame.kind === 'content' && !this.#shown) this.#show();
     const unseen = frame.seq === this.#seen?.seq ? { ...frame, sse: behindEvents(frame.sse, this.#seen.events) } : frame;
     if (unseen.sse.byteLength > 0) this.#take(unseen);
     else if (frame.kind === 'done' || frame.kind === 'error') {
       this.#close('over');
       this.#sink.hasAll();
     }
+  }
+
+  #show(): void {
+    this.#shown = true;
+    this.#sending?.forget();
   }
 
   /** Another worker has the call after content of the first was shown. It may say by itself that the call is lost. */
@@ -247,7 +258,13 @@ export class FrameFeed {
       // Ended, or the next gap was found: then the rest is among what is read again for it.
       if (this.#over || this.#pending !== null) return;
     }
-    if (this.#isDoubted) this.#lost('Nothing is heard of the worker of this call any more');
+    if (this.#isDoubted) this.#giveUpWorker();
+  }
+
+  /** Content that was shown can't wait for another worker. */
+  #giveUpWorker(): void {
+    if (this.#shown || this.#isToBeFound) this.#lost('Nothing is heard of the worker of this call any more');
+    else this.#sending?.sendAgain();
   }
 
   /** Looks at what the bus keeps, unless that is being done. */
@@ -274,8 +291,7 @@ export class FrameFeed {
       () => {
         this.#silentReads += 1;
         this.#silence = this.#armSilence();
-        // Content that was shown can't wait for another worker.
-        this.#isDoubted = this.#shown || this.#isToBeFound;
+        this.#isDoubted = true;
         this.#look();
       },
       Math.min(silenceMs * 2 ** this.#silentReads, silenceMaxMs),
@@ -287,6 +303,7 @@ export class FrameFeed {
     this.#pending = null;
     clearTimeout(this.#deadline);
     clearTimeout(this.#silence);
+    this.#sending?.forget();
     this.#held.release(how);
   }
 }

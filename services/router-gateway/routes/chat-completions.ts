@@ -12,6 +12,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
 import type { Admission } from '../admission.ts';
+import type { CallSender } from '../call-sender.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { ModelIndex } from '../model-index.ts';
 import { preparedRefusal } from '../plugins/error-reply.ts';
@@ -21,13 +22,13 @@ import type { CallReaders } from '../relay/call-readers.ts';
 import { relayStream } from '../relay/sse-relay.ts';
 import { sendWhole } from '../relay/whole-answer.ts';
 import { excessOf } from '../request-bounds.ts';
-import { within } from '../within.ts';
 import { lastEventIdOf, placeOf, resumeCall } from './resume-generation.ts';
 
 export interface ChatCompletionsDeps {
   models: ModelIndex;
   admission: Admission;
   readers: CallReaders;
+  sender: CallSender;
   bus: Bus;
   houseSecret: string;
   /** How long a call may take in all. */
@@ -41,7 +42,7 @@ export interface ChatCompletionsDeps {
 
 /** POST /chat/completions: puts the call on the bus and relays what a worker answers, whole or as server-sent events. */
 export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZod {
-  const { admission, bus, clock, readers, houseSecret, limits, models } = deps;
+  const { admission, bus, clock, readers, houseSecret, limits, models, sender } = deps;
   return async (app) => {
     const refuseWork = preparedRefusal(overloaded(limits));
     const loop = new LoopBudget();
@@ -62,6 +63,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       const lastEventId = lastEventIdOf(request.headers);
       if (lastEventId !== null) {
         letGoOfBody(request);
+        request.admitted?.bodyDone();
         // Clients that reconnect post the same request again: a second call would be made, and billed, beside the first.
         return resumeCall(deps, placeOf(lastEventId), request, reply);
       }
@@ -89,18 +91,19 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
         maxTokens: null,
         reply: null,
       };
+      const sending = sender.begin(call, chat === request.body ? request.bodyText : JSON.stringify(chat), () => request.admitted?.bodyDone());
+      // What is sent is all that is needed of it.
+      letGoOfBody(request);
       // The reader first: a worker may be faster than the answer of the bus.
       const openRelay = call.want === 'frames' ? relayStream : relayBody;
-      const relay = openRelay(deps, { callId, model, deadlineAtMs, isDetached, requestId: request.id, reply });
-      publish(deps, call, chat === request.body ? request.bodyText : JSON.stringify(chat)).then(
-        () => {
-          letGoOfBody(request);
-          publishing.end();
-        },
+      const relay = openRelay(deps, { callId, model, deadlineAtMs, isDetached, sending, requestId: request.id, reply });
+      const fail = (error: unknown) =>
+        relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be put on the bus', limits, error));
+      sending.send(fail).then(
+        () => publishing.end(),
         (error: unknown) => {
-          letGoOfBody(request);
           publishing.end(failureOf(error).code);
-          relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be put on the bus', limits, error));
+          fail(error);
         },
       );
       return sendWhole(reply, await relay.answer, limits);
@@ -113,21 +116,10 @@ function hasRoom(bus: Bus): boolean {
   return !bus.isReady() || bus.hasRoom('router.call');
 }
 
-/**
- * Durable once it resolves. A second publish of the same call would change nothing: the call id is the message id.
- * @param requestText JSON of the request: mostly the client's own, which was read and found good, and need not be written anew
- */
-function publish({ bus, limits }: ChatCompletionsDeps, call: Omit<RouterCall, 'request'>, requestText: string): Promise<unknown> {
-  const body = `${JSON.stringify(call).slice(0, -1)},"request":${requestText}}`;
-  const published = bus.work.publish('router.call', call.callId, body);
-  return within(limits.publishMs, published, () => unavailable('the bus did not take the call in time', limits));
-}
-
-/** The bus has the body, or does not want it. What still held it here would do so for as long as the answer takes. */
-function letGoOfBody(request: Pick<FastifyRequest, 'body' | 'bodyText' | 'admitted'>): void {
+/** What still held it here would do so for as long as the answer takes. */
+function letGoOfBody(request: Pick<FastifyRequest, 'body' | 'bodyText'>): void {
   request.body = undefined;
   request.bodyText = '';
-  request.admitted?.bodyDone();
 }
 
 /** What the worker does is below it: the answer comes back long after it has ended. */
@@ -135,10 +127,10 @@ function publishSpan({ tracing = noTracing }: ChatCompletionsDeps, callId: strin
   const attributes = {
     'messaging.system': 'nats',
     'messaging.operation.type': 'send',
-    'messaging.destination.name': 'work.router.call',
+    'messaging.destination.name': 'router.call',
     'messaging.message.id': callId,
   };
-  return tracing.begin('publish work.router.call', { kind: 'producer', scope: 'switchyard.messaging', parent, attributes });
+  return tracing.begin('publish router.call', { kind: 'producer', scope: 'switchyard.messaging', parent, attributes });
 }
 
 /** The session of the body wins over that of the header. @throws `request.invalid` when the header's is used and too long */

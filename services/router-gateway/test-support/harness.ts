@@ -7,6 +7,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { Admission } from '../admission.ts';
 import { buildApp } from '../app.ts';
+import { CallSender } from '../call-sender.ts';
 import { type GatewayLimits, gatewayLimits } from '../limits.ts';
 import { CallReaders } from '../relay/call-readers.ts';
 
@@ -58,6 +59,10 @@ export interface FaultyBus {
     beforePublish(): Promise<void>;
     /** Runs before kept frames are read; what it throws, `replay` rejects with. */
     beforeReplay(): Promise<void>;
+    /** Nobody is there for what is offered. */
+    refusesOffers: boolean;
+    /** What is offered comes to nobody, and nobody knows. */
+    losesOffers: boolean;
     /** How often kept frames were read. */
     replays: number;
   };
@@ -70,8 +75,11 @@ export function faultyBus(real: Bus): FaultyBus {
     crowded: false,
     beforePublish: async () => {},
     beforeReplay: async () => {},
+    refusesOffers: false,
+    losesOffers: false,
     replays: 0,
   };
+  const handlers = new Set<(messageId: string) => void>();
   const bus: Bus = {
     ...real,
     isReady: () => faults.ready && real.isReady(),
@@ -81,6 +89,20 @@ export function faultyBus(real: Bus): FaultyBus {
       publish: async (...args) => {
         await faults.beforePublish();
         return real.work.publish(...args);
+      },
+      offer: (...args) => {
+        if (faults.refusesOffers) for (const refused of handlers) refused(args[1]);
+        else if (!faults.losesOffers) real.work.offer(...args);
+      },
+      onRefused: (handler) => {
+        handlers.add(handler);
+        const listening = real.work.onRefused(handler);
+        return {
+          stop: async () => {
+            handlers.delete(handler);
+            await listening.stop();
+          },
+        };
       },
       depths: () => real.work.depths(),
     },
@@ -124,12 +146,14 @@ export function openTestApp(
   const all = { ...gatewayLimits, ...limits };
   const admission = new Admission(all);
   const readers = new CallReaders({ bus, origin, log, limits: all });
+  const sender = new CallSender({ bus, limits: all });
   const app = buildApp({
     routerConfig: config,
     environment: variables,
     houseSecret: HOUSE_SECRET,
     bus,
     readers,
+    sender,
     admission,
     log,
     clock: systemClock,
@@ -138,7 +162,7 @@ export function openTestApp(
   });
   const close = async () => {
     await app.close();
-    await readers.stop();
+    await Promise.all([readers.stop(), sender.stop()]);
   };
   return { app, readers, admission, log, close };
 }

@@ -10,6 +10,10 @@ const CALL_MS = 10_000;
 /** One call in the hands of a test, which plays its worker frame by frame. */
 export interface HeldCall {
   call: RouterCall;
+  /** Of the item. */
+  delivery: number;
+  /** Says that the worker lives, and makes it. */
+  beat(): void;
   /** Sends bytes of the test's own making. */
   send(frame: Uint8Array): void;
   /** Sends `data: <text>` as a frame of a stream. */
@@ -34,7 +38,7 @@ export function startScriptedWorker(bus: Bus): ScriptedWorker {
   const aborted: string[] = [];
   const subscriptions = [
     bus.work.consume('router.call', { concurrency: 32, ackWaitMs: 60_000 }, async (item) => {
-      const held = holdCall(bus, routerCall.parse(JSON.parse(item.body)));
+      const held = holdCall(bus, routerCall.parse(JSON.parse(item.body)), item.delivery);
       await item.ack();
       const taker = waiting.shift();
       if (taker === undefined) calls.push(held);
@@ -57,11 +61,13 @@ export function startScriptedWorker(bus: Bus): ScriptedWorker {
   };
 }
 
-function holdCall(bus: Bus, call: RouterCall): HeldCall {
+function holdCall(bus: Bus, call: RouterCall, delivery: number): HeldCall {
   const subject = subjectOf(addresses.tokens, call.origin, call.callId);
   const send = (frame: Uint8Array) => bus.tokens.publish(subject, frame);
   return {
     call,
+    delivery,
+    beat: () => bus.notices.publish(subjectOf(addresses.heartbeats, call.origin), JSON.stringify({ v: 1, workerId: 'w1', question: 1, calls: [call.callId] })),
     send,
     frame: (kind, seq, text, attempt = 1) => send(sseFrame(kind, call.callId, attempt, seq, `data: ${text}\n\n`)),
     error: (seq, status, attempt = 1) => send(errorFrame(call.callId, attempt, seq, status, JSON.stringify({ status }), `data: error ${status}\n\n`)),

@@ -39,6 +39,8 @@ export function useGateway(openBus: () => Promise<{ bus: Bus; close(): Promise<v
     testBus.faults.crowded = false;
     testBus.faults.loses = () => false;
     testBus.faults.beforePublish = async () => {};
+    testBus.faults.refusesOffers = false;
+    testBus.faults.losesOffers = false;
   });
 
   return {

@@ -1,0 +1,144 @@
+import { describe, expect, it, vi } from 'vitest';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { hello, useGateway } from './test-support/use-gateway.ts';
+
+// Bounds for a machine that is busy with other tests; none of these waits for time to pass.
+vi.setConfig({ testTimeout: 20_000 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
+
+/** Of silence, after which another worker gets the call. */
+const SOON_MS = 40;
+
+const gateway = useGateway(async () => {
+  const database = await openPglite({ folder: null });
+  const bus = await openMemoryBus({ database, clock: systemClock });
+  return { bus, close: () => bus.close().then(() => database.close()) };
+});
+
+/** Counts what is put on the queue from now on. */
+function countPublishes(): { count: number } {
+  const published = { count: 0 };
+  gateway.faults.beforePublish = async () => {
+    published.count += 1;
+  };
+  return published;
+}
+
+describe('a call on its way to a worker', () => {
+  it('is handed to one that is free, and not put on the queue', async () => {
+    const published = countPublishes();
+    const answered = gateway.post(hello);
+    const held = await gateway.worker.next();
+    held.body(200, {});
+
+    expect((await answered).statusCode).toBe(200);
+    expect(held.delivery).toBe(1);
+    expect(published.count).toBe(0);
+  });
+
+  it('is put on the queue when no worker is there, and delivered as for the first time', async () => {
+    gateway.faults.refusesOffers = true;
+    const answered = gateway.post(hello);
+    const held = await gateway.worker.next();
+    held.body(200, {});
+
+    expect((await answered).statusCode).toBe(200);
+    expect(held.delivery).toBe(1);
+  });
+
+  it('fails with 503 when no worker is there and the queue does not take it', async () => {
+    await gateway.reopen({ limits: { publishMs: 20 } });
+    gateway.faults.refusesOffers = true;
+    gateway.faults.beforePublish = () => new Promise(() => {});
+
+    const answered = await gateway.post(hello);
+    expect(answered.statusCode).toBe(503);
+    expect(answered.headers['retry-after']).toBe('1');
+  });
+
+  it('is sent again, once, when nothing is heard of it, and its worker knows that it is not the first', async () => {
+    await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
+    gateway.faults.losesOffers = true;
+    const published = countPublishes();
+    const answered = gateway.post(hello);
+    const held = await gateway.worker.next();
+    const replaysThen = gateway.faults.replays;
+    await eventually(() => gateway.faults.replays).toBeGreaterThan(replaysThen + 2);
+    held.body(200, {});
+
+    expect((await answered).statusCode).toBe(200);
+    expect(held.delivery).toBe(2);
+    expect(published.count).toBe(1);
+  });
+
+  it('is not sent again while its worker says that it is at it', async () => {
+    await gateway.reopen({ limits: { silenceMs: 1_000 } });
+    const published = countPublishes();
+    const answered = gateway.post(hello);
+    const held = await gateway.worker.next();
+    let beats = 0;
+    const beating = setInterval(() => {
+      held.beat();
+      beats += 1;
+    }, 20);
+    // More than fill the silence that would be too long.
+    await eventually(() => beats).toBeGreaterThan(70);
+    clearInterval(beating);
+    held.body(200, {});
+
+    expect((await answered).statusCode).toBe(200);
+    expect(published.count).toBe(0);
+  });
+
+  it('is not sent again once a part of its answer was shown', async () => {
+    await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
+    const published = countPublishes();
+    const answered = gateway.post({ ...hello, stream: true });
+    const held = await gateway.worker.next();
+    held.frame('content', 1, '{"shown":true}');
+
+    expect((await answered).body).toContain('"finish_reason":"error"');
+    expect(published.count).toBe(0);
+  });
+
+  it('is sent again when all that was heard showed nothing', async () => {
+    await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
+    const answered = gateway.post({ ...hello, stream: true });
+    const first = await gateway.worker.next();
+    first.frame('open', 1, '{"debug":true}');
+    const second = await gateway.worker.next();
+    second.frame('content', 1, '{"shown":true}', second.delivery);
+    second.frame('done', 2, '[DONE]', second.delivery);
+
+    expect((await answered).body).toContain('{"shown":true}');
+    expect(second.delivery).toBe(2);
+  });
+
+  it('is put on the queue at once when it outlives this process, and when it is too long to be kept', async () => {
+    const published = countPublishes();
+    for (const [payload, headers] of [
+      [hello, { 'x-detach': 'true' }],
+      [{ messages: [{ role: 'user', content: 'x'.repeat(40_000) }] }, {}],
+    ] as const) {
+      const answered = gateway.post(payload, headers);
+      await gateway.answerNext();
+      expect((await answered).statusCode).toBe(200);
+    }
+    expect(published.count).toBe(2);
+  });
+
+  it('counts among the bodies in hand until its answer begins', async () => {
+    await gateway.reopen({ limits: { bodyBytesInHand: 10 } });
+    const first = gateway.post(hello);
+    const held = await gateway.worker.next();
+    expect((await gateway.post(hello)).statusCode).toBe(503);
+
+    held.body(200, {});
+    expect((await first).statusCode).toBe(200);
+    const second = gateway.post(hello);
+    await gateway.answerNext();
+    expect((await second).statusCode).toBe(200);
+  });
+});

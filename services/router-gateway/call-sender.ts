@@ -1,0 +1,102 @@
+import type { Bus, Subscription } from '#bus/bus.ts';
+import type { RouterCall } from '#bus/messages/router.ts';
+import { Dictionary } from '#shared/dictionary.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { GatewayLimits } from './limits.ts';
+import { within } from './within.ts';
+
+/** A call on its way to a worker. */
+export interface CallSending {
+  /**
+   * Called once. Resolves when a worker has it or will get it, as far as can be told.
+   * @param onLost called when it turns out later that no worker can get it
+   * @throws when it could not be put on the bus
+   */
+  send(onLost: (error: unknown) => void): Promise<void>;
+  /** Nothing was heard of the call for long: another worker gets it, unless one of them waits for its turn with it. Does so once. */
+  sendAgain(): void;
+  /** It need not be sent again: an answer has begun, or nobody waits for it. */
+  forget(): void;
+}
+
+interface Held {
+  readonly body: string;
+  readonly onRefused: () => void;
+}
+
+interface Deps {
+  bus: Pick<Bus, 'work'>;
+  limits: GatewayLimits;
+}
+
+/**
+ * Brings calls to workers. A small one is offered: handed to a worker that is free, which costs the broker no more than passing it on, and
+ * kept here until its answer begins, since whoever has it may die. Hearing nothing of it, the gateway puts it on the queue. A large one is
+ * not worth the memory, and a detached one outlives this process: those go to the queue at once.
+ *
+ *   offered ──refused: no worker is there──▶ queued, and delivered as for the first time
+ *      └──silence, though workers speak of each call that they make──▶ queued, and delivered as for the second time
+ */
+export class CallSender {
+  readonly #deps: Deps;
+  readonly #held = new Dictionary<Held>();
+  readonly #refusals: Subscription;
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+    this.#refusals = deps.bus.work.onRefused((callId) => this.#held.get(callId)?.onRefused());
+  }
+
+  /**
+   * @param requestText JSON of the request: mostly the client's own, which was read and found good, and need not be written anew
+   * @param onForget called once, when its text is not held any more
+   */
+  begin(call: Omit<RouterCall, 'request'>, requestText: string, onForget: () => void): CallSending {
+    const body = `${JSON.stringify(call).slice(0, -1)},"request":${requestText}}`;
+    const isOffered = !call.detached && body.length <= this.#deps.limits.offeredCharacters;
+    return isOffered ? this.#offering(call.callId, body, onForget) : this.#queueing(call.callId, body, onForget);
+  }
+
+  stop(): Promise<void> {
+    return this.#refusals.stop();
+  }
+
+  #offering(callId: string, body: string, onForget: () => void): CallSending {
+    let onLost = (_error: unknown) => {};
+    const queue = (earlierDeliveries: number) => {
+      if (this.#held.get(callId) === held) this.#queue(callId, body, earlierDeliveries).catch((error) => onLost(error));
+    };
+    const held: Held = { body, onRefused: () => queue(0) };
+    let isSentAgain = false;
+    return {
+      send: async (whenLost) => {
+        onLost = whenLost;
+        this.#held.set(callId, held);
+        this.#deps.bus.work.offer('router.call', callId, body);
+      },
+      sendAgain: () => {
+        if (!isSentAgain) queue(1);
+        isSentAgain = true;
+      },
+      forget: () => {
+        if (this.#held.delete(callId)) onForget();
+      },
+    };
+  }
+
+  #queueing(callId: string, body: string, onForget: () => void): CallSending {
+    return {
+      // The bus has the text then, or does not want it: what still held it here would do so for as long as the answer takes.
+      send: () => this.#queue(callId, body, 0).finally(onForget),
+      sendAgain: () => {},
+      forget: () => {},
+    };
+  }
+
+  /** Durable once it resolves. A second publish of the same call would change nothing: the call id is the message id. */
+  async #queue(callId: string, body: string, earlierDeliveries: number): Promise<void> {
+    const { bus, limits } = this.#deps;
+    const late = () => new SwitchyardError('service.not_ready', 'the bus did not take the call in time', { details: { retryAfterMs: limits.retryAfterMs } });
+    await within(limits.publishMs, bus.work.publish('router.call', callId, body, earlierDeliveries), late);
+  }
+}
