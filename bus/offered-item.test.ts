@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { type OfferedItemOptions, offeredItem } from './offered-item.ts';
+
+const LEASE_MS = 60_000;
+
+function take(changes: Partial<OfferedItemOptions> = {}) {
+  const stored: string[] = [];
+  const item = offeredItem({
+    kind: 'router.call',
+    messageId: 'o1',
+    body: 'body',
+    publishedAtMs: 1,
+    ackWaitMs: LEASE_MS,
+    deliveredAt: performance.now(),
+    assertOpen: () => {},
+    isReachable: () => true,
+    store: async () => void stored.push('o1'),
+    stopping: new AbortController().signal,
+    log: silentLog,
+    ...changes,
+  });
+  return { item, stored };
+}
+
+describe('an item that was offered', () => {
+  it('is not kept by a holder who stood still for longer than its lease, though he says that he is at it', async () => {
+    const { item } = take({ deliveredAt: performance.now() - LEASE_MS - 1 });
+    await expect(item.working()).rejects.toMatchObject({ code: 'bus.lease_lost' });
+  });
+
+  it('is not prolonged while nobody would hear that its holder lives, and is not lost for it at once', async () => {
+    let reachable = false;
+    const { item } = take({ isReachable: () => reachable });
+    await expect(item.working()).rejects.toMatchObject({ code: 'service.unreachable' });
+    reachable = true;
+    await item.working();
+  });
+
+  it('is stored when it is sent back, once', async () => {
+    const { item, stored } = take();
+    await item.nak(0);
+    await item.nak(0);
+    await item.ack();
+    expect(stored).toEqual(['o1']);
+  });
+
+  it('is stored at once when its consumer stops, however long it was to be put off', async () => {
+    const { item, stored } = take({ stopping: AbortSignal.abort() });
+    await item.nak(3_600_000);
+    expect(stored).toEqual(['o1']);
+  });
+
+  it('can be sent back again when it could not be stored', async () => {
+    let tries = 0;
+    const store = async () => {
+      tries += 1;
+      if (tries === 1) throw new SwitchyardError('bus.full', 'the work queue is full');
+    };
+    const { item } = take({ store });
+    await expect(item.nak(0)).rejects.toMatchObject({ code: 'bus.full' });
+    await item.nak(0);
+    expect(tries).toBe(2);
+  });
+
+  it('is settled by nobody once the bus is closed', async () => {
+    const assertOpen = () => {
+      throw new SwitchyardError('bus.closed', 'the bus is closed');
+    };
+    const { item, stored } = take({ assertOpen });
+    for (const settle of [() => item.ack(), () => item.nak(0), () => item.term('never'), () => item.working()])
+      await expect(settle()).rejects.toMatchObject({ code: 'bus.closed' });
+    expect(stored).toEqual([]);
+  });
+});
