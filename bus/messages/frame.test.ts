@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { behindEvents, bodyFrame, errorFrame, readFrame, sseFrame } from './frame.ts';
+import { behindEvents, bodyFrame, errorFrame, readFrame, sseFrame, textFrame } from './frame.ts';
 
 const CALL = 'gen-gw1-01ARZ3NDEKTSV4RRFFQ69G5FAV-tag';
 const EVENTS = 'data: {"text":"h\u00e9\u{1f600}"}\n\n';
@@ -26,6 +26,10 @@ describe('readFrame', () => {
     ['attempt 0', `cid: ${CALL}.0.1\n`],
     ['sequence 0', `cid: ${CALL}.1.0\n`],
     ['a number that is too long', `cid: ${CALL}.1.1234567890\n`],
+    ['a text without numbers', 't"a"'],
+    ['a text without a sequence', 't1\n"a"'],
+    ['a text of attempt 0', 't0.1\n"a"'],
+    ['a text whose first line never ends', 't1.2'],
     ['a body without a status', 'b\n{}'],
     ['a body whose status is no number', 'bok\n{}'],
     ['a body without an end of its status', 'b200'],
@@ -40,6 +44,13 @@ describe('readFrame', () => {
 
     expect(frame).toMatchObject({ kind, attempt: 12, seq: 345_678_901 });
     expect(textOf(frame?.kind === kind ? frame.sse : undefined)).toBe(`id: ${CALL}.12.345678901\n${EVENTS}`);
+  });
+
+  it('reads a text', () => {
+    const frame = readFrame(CALL, textFrame(2, 17, '"\\n.\u{1f600}"'));
+    if (frame?.kind !== 'text') throw new Error('not the frame of a text');
+
+    expect([frame.attempt, frame.seq, textOf(frame.json)]).toEqual([2, 17, '"\\n.\u{1f600}"']);
   });
 
   it('reads both faces of an error', () => {

@@ -1,9 +1,10 @@
 /**
  * What a worker sends on `tok.<origin>.<call>`. The bytes for the client are made once, in the worker; a gateway looks at the first
- * byte and at the `id:` line and writes the rest as it is.
+ * byte and at the numbers and writes the rest as it is. Of a text it writes what stands around it too (frame-reader.ts).
  *
  *   o  `o` + SSE bytes                              opens the stream without showing content (role, debug)
  *   c  `c` + SSE bytes                              shows content: from here on no other provider may take over
+ *   t  `t<attempt>.<seq>\n` + JSON string           shows content too, a text and nothing else; a `c` with the same head went before it
  *   d  `d` + SSE bytes                              finish, usage, [DONE]: the last frame of a stream that went well
  *   e  `e` + status + `\n` + JSON body + `\n` + SSE bytes   the last frame of a stream that failed: the body if no header was sent yet, else the bytes
  *   b  `b` + status + `\n` + JSON body              the only frame of a call that wants its answer whole
@@ -11,7 +12,10 @@
  * SSE bytes begin with `id: <call>.<attempt>.<seq>\n`. The attempt is the delivery number of the work item; seq counts from 1 in it. The
  * second event of a frame has the id `<call>.<attempt>.<seq>.2`, and so on: a connection may break between two events of one frame.
  */
-export type Frame =
+export type Frame = ReadyFrame | { kind: 'text'; attempt: number; seq: number; json: Uint8Array };
+
+/** A frame whose bytes for the client are there. */
+export type ReadyFrame =
   | { kind: 'open' | 'content' | 'done'; attempt: number; seq: number; sse: Uint8Array }
   | { kind: 'error'; attempt: number; seq: number; status: number; body: Uint8Array; sse: Uint8Array }
   | { kind: 'body'; status: number; body: Uint8Array };
@@ -25,13 +29,18 @@ const ID_FIELD = 'id: ';
 /** No line of an event is empty, so this stands nowhere else. */
 const EVENT_END = '\n\n';
 const BETWEEN_EVENTS = /\n\n(?!$)/g;
-const KINDS = { 111: 'open', 99: 'content', 100: 'done', 101: 'error', 98: 'body' } as const;
+const KINDS = { 116: 'text', 111: 'open', 99: 'content', 100: 'done', 101: 'error', 98: 'body' } as const;
 const LETTERS = { open: 'o', content: 'c', done: 'd' } as const;
 
 /** A frame of ready SSE bytes. `events` is one or more whole events, each closed by an empty line. */
 export function sseFrame(kind: 'open' | 'content' | 'done', callId: string, attempt: number, seq: number, events: string): Uint8Array {
   const mark = `${callId}.${attempt}.${seq}`;
   return Buffer.from(`${LETTERS[kind]}id: ${mark}\n${numbered(events, mark)}`, 'utf8');
+}
+
+/** A text of the answer without all that is the same for the whole answer. `json` is one JSON string. */
+export function textFrame(attempt: number, seq: number, json: string): Uint8Array {
+  return Buffer.from(`t${attempt}.${seq}\n${json}`, 'utf8');
 }
 
 /** The events with an id each, but for the first, which has that of the frame. */
@@ -71,6 +80,11 @@ export function bodyFrame(status: number, body: string): Uint8Array {
 export function readFrame(callId: string, bytes: Uint8Array): Frame | null {
   const kind = KINDS[bytes[0] as keyof typeof KINDS];
   if (kind === undefined) return null;
+  if (kind === 'text') {
+    const lineEnd = bytes.indexOf(NEWLINE);
+    const mark = readNumbers(bytes, 1, lineEnd);
+    return mark && { kind, attempt: mark.attempt, seq: mark.seq, json: bytes.subarray(lineEnd + 1) };
+  }
   if (kind === 'open' || kind === 'content' || kind === 'done') {
     const mark = readMark(callId, bytes, 1);
     return mark && { kind, attempt: mark.attempt, seq: mark.seq, sse: bytes.subarray(1) };
@@ -89,9 +103,14 @@ export function readFrame(callId: string, bytes: Uint8Array): Frame | null {
 function readMark(callId: string, bytes: Uint8Array, lineAt: number): { attempt: number; seq: number } | null {
   if (!beginsWithIdOf(callId, bytes, lineAt)) return null;
   const attemptAt = lineAt + ID_FIELD.length + callId.length + 1;
-  const attemptEnd = bytes.indexOf(DOT, attemptAt);
-  const attempt = readNumber(bytes, attemptAt, attemptEnd);
-  const seq = readNumber(bytes, attemptEnd + 1, bytes.indexOf(NEWLINE, attemptAt));
+  return readNumbers(bytes, attemptAt, bytes.indexOf(NEWLINE, attemptAt));
+}
+
+/** `<attempt>.<seq>` between two places. */
+function readNumbers(bytes: Uint8Array, from: number, end: number): { attempt: number; seq: number } | null {
+  const attemptEnd = bytes.indexOf(DOT, from);
+  const attempt = readNumber(bytes, from, attemptEnd);
+  const seq = readNumber(bytes, attemptEnd + 1, end);
   return attempt === null || seq === null || attempt < 1 || seq < 1 ? null : { attempt, seq };
 }
 

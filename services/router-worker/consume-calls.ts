@@ -190,7 +190,7 @@ function shownBefore(callId: string, frames: readonly Uint8Array[]): 'nothing' |
   for (const bytes of frames) {
     const frame = readFrame(callId, bytes);
     if (frame === null || frame.kind === 'open') continue;
-    if (frame.kind !== 'content') return 'end';
+    if (frame.kind !== 'content' && frame.kind !== 'text') return 'end';
     shown = 'content';
   }
   return shown;

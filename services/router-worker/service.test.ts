@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
-import { type Frame, readFrame, sseFrame } from '#bus/messages/frame.ts';
+import { type Frame, readFrame, sseFrame, textFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import { type SessionCommand, sessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
@@ -181,7 +181,7 @@ describe('a call that fails', () => {
     const call = callOf('!fail 500 on=primary');
     await publish(call);
     const kinds = (await framesUntilEnd(call)).map(({ kind }) => kind);
-    expect(new Set(kinds)).toEqual(new Set(['content', 'done']));
+    expect(new Set(kinds)).toEqual(new Set(['content', 'text', 'done']));
   });
 
   it('DESIGN 6 rule 5: a call is not begun past its deadline', async () => {
@@ -231,7 +231,7 @@ describe('a client’s call', () => {
     await publish(call);
     const frames = await framesUntilEnd(call);
     expect(frames.map((frame) => (frame.kind === 'body' ? null : [frame.attempt, frame.seq]))).toEqual(frames.map((_, place) => [1, place + 1]));
-    expect(frames.slice(0, -1).every(({ kind }) => kind === 'content')).toBe(true);
+    expect(frames.slice(0, -1).every(({ kind }, place) => kind === (place === 0 ? 'content' : 'text'))).toBe(true);
     await vi.waitFor(() => isGone(call), WAIT);
   });
 
@@ -407,6 +407,13 @@ describe('a call whose worker died', () => {
     expect(errorOf(frames)).toMatchObject({ status: 502, body: { error: { message: expect.stringContaining('the worker died') } } });
   });
 
+  it('is not made again when all that is kept of it are texts: its first frames are gone', async () => {
+    const call = callOf('Hello!');
+    await diesWith(call, (subject) => bus.tokens.publish(subject, textFrame(1, 700, '"a"')));
+    await start();
+    expect((await framesUntilEnd(call)).map(({ kind }) => kind)).toEqual(['text', 'error']);
+  });
+
   it('is left alone when its end was shown already', async () => {
     const call = callOf('Hello!');
     await diesWith(call, (subject) => {
@@ -479,7 +486,7 @@ describe('stopping', () => {
     await publish(call);
     await vi.waitFor(async () => expect(await framesOf(call)).not.toHaveLength(0), WAIT);
     await worker?.stop();
-    expect((await framesOf(call)).every(({ kind }) => kind === 'content')).toBe(true);
+    expect((await framesOf(call)).every(({ kind }) => kind === 'content' || kind === 'text')).toBe(true);
     await start();
     expect(await commandsOf(call.callId)).toEqual([expect.objectContaining({ type: 'call.completed', text: expect.stringMatching(/^a b c a b c/) })]);
   });

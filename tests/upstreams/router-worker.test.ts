@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import type { Bus } from '../../bus/bus.ts';
 import { openMemoryBus } from '../../bus/memory/memory-bus.ts';
-import { type Frame, readFrame } from '../../bus/messages/frame.ts';
+import type { ReadyFrame } from '../../bus/messages/frame.ts';
+import { FrameReader } from '../../bus/messages/frame-reader.ts';
 import type { RouterCall } from '../../bus/messages/router.ts';
 import { addresses, subjectOf } from '../../bus/subjects.ts';
 import type { UpstreamScenario } from '../../services/router-worker/providers/conformance/under-test.ts';
@@ -74,16 +75,20 @@ async function call(fields: Partial<ChatRequest> = {}, want: RouterCall['want'] 
   return made;
 }
 
-async function framesUntil({ callId, origin }: RouterCall, isEnough: (last: Frame | undefined) => boolean): Promise<Frame[]> {
+async function framesUntil({ callId, origin }: RouterCall, isEnough: (last: ReadyFrame | undefined) => boolean): Promise<ReadyFrame[]> {
   return vi.waitFor(async () => {
-    const frames = (await bus.tokens.replay(subjectOf(addresses.tokens, origin, callId))).flatMap((bytes) => readFrame(callId, bytes) ?? []);
+    const reader = new FrameReader(callId);
+    const frames = (await bus.tokens.replay(subjectOf(addresses.tokens, origin, callId))).flatMap((bytes) => {
+      const frame = reader.read(bytes);
+      return frame === null || frame.kind === 'headless' ? [] : [frame];
+    });
     if (!isEnough(frames.at(-1))) throw new Error(`only ${frames.map(({ kind }) => kind)}`);
     return frames;
   }, WAIT);
 }
 const untilEnd = (made: RouterCall) => framesUntil(made, (last) => last !== undefined && last.kind !== 'open' && last.kind !== 'content');
 
-function chunksOf(frames: readonly Frame[]): Record<string, unknown>[] {
+function chunksOf(frames: readonly ReadyFrame[]): Record<string, unknown>[] {
   const sse = frames.map((frame) => (frame.kind === 'body' ? '' : Buffer.from(frame.sse).toString('utf8'))).join('');
   return [...sse.matchAll(/^data: (\{.*)$/gm)].map((match) => JSON.parse(match[1] ?? ''));
 }

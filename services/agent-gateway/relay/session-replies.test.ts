@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { bodyFrame, errorFrame, sseFrame } from '#bus/messages/frame.ts';
+import { bodyFrame, errorFrame, sseFrame, textFrame } from '#bus/messages/frame.ts';
 import { ulid } from '#shared/ids.ts';
 import type { LoggedEvent } from '../feed/session-log.ts';
 import { limits } from '../limits.ts';
@@ -53,6 +53,8 @@ describe('tokens that are not shown', () => {
     ['a whole body', bodyFrame(200, '{}')],
     ['a failure', errorFrame(CALL, 1, 1, 502, '{}', 'data: {"choices":[{"delta":{"content":"x"}}]}\n\n')],
     ['data that is no chunk', sseFrame('content', CALL, 1, 1, 'data: {"choices": 7}\n\ndata: [DONE]\n\n')],
+    ['a text that is no JSON', textFrame(1, 1, '"x')],
+    ['a text that is none', textFrame(1, 1, '{"x":1}')],
     ['a comment', sseFrame('content', CALL, 1, 1, ': data: nothing\n\n')],
   ])('shows nothing of %s', (_case, bytes) => {
     replies.take(CALL, bytes);
@@ -126,6 +128,13 @@ describe('a reply in the making', () => {
     expect(shown).toEqual([delta(1, 'Hel'), delta(2, 'lo \u{1f600}\n')]);
   });
 
+  it('is shown the same whether its tokens came as whole chunks or as texts', () => {
+    replies.take(CALL, content(1, 'Hel'));
+    replies.take(CALL, textFrame(1, 2, JSON.stringify('lo "\u{1f600}"\n')));
+
+    expect(shown).toEqual([delta(1, 'Hel'), delta(2, 'lo "\u{1f600}"\n')]);
+  });
+
   it('takes all chunks of a frame together', () => {
     const chunk = (text: string) => `data: ${JSON.stringify({ choices: [{ delta: { content: text } }] })}\n\n`;
     replies.take(CALL, sseFrame('content', CALL, 1, 1, `${chunk('a')}${chunk('b')}`));
@@ -192,8 +201,8 @@ describe('a reply in the making', () => {
 
 describe('lost frames', () => {
   it('are fetched, and the text is shown whole', async () => {
-    kept = [opening(), content(2, 'Hel'), content(3, 'lo'), content(4, ' wor')];
-    replies.take(CALL, content(4, ' wor'));
+    kept = [opening(), content(2, 'Hel'), content(3, 'lo'), textFrame(1, 4, '" wor"')];
+    replies.take(CALL, textFrame(1, 4, '" wor"'));
     replies.take(CALL, content(5, 'ld'));
     await until(() => shown.length > 0, 'the text so far');
     replies.take(CALL, content(6, '!'));

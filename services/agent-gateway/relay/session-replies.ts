@@ -181,9 +181,22 @@ const chunk = z.object({ choices: z.array(z.object({ delta: z.object({ content: 
 
 /** What a frame adds to the text: nothing, unless it is one of content. */
 function textOf(frame: SequencedFrame): string {
+  if (frame.kind === 'text') return textIn(frame.json);
   if (frame.kind !== 'content') return '';
-  const lines = Buffer.from(frame.sse.buffer, frame.sse.byteOffset, frame.sse.byteLength).toString('utf8').split('\n');
+  const lines = stringOf(frame.sse).split('\n');
   return lines.map((line) => (line.startsWith('data:') ? deltaOf(line.slice('data:'.length)) : '')).join('');
+}
+
+function textIn(json: Uint8Array): string {
+  try {
+    return z.string().parse(JSON.parse(stringOf(json)));
+  } catch {
+    return '';
+  }
+}
+
+function stringOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
 }
 
 function deltaOf(data: string): string {

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
-import { type Frame, sseFrame } from '#bus/messages/frame.ts';
+import { type ReadyFrame, sseFrame, textFrame } from '#bus/messages/frame.ts';
+import { DELTA_END, DELTA_START } from '#bus/messages/frame-reader.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -29,10 +30,23 @@ afterAll(async () => {
 
 /** Silence is how the last frame is missed, and how a dead worker is told: a machine that is busy must not look like one. */
 const limits = { ...gatewayLimits, silenceMs: 150, silenceMaxMs: 150 };
-const numbered = (frame: Frame) => (frame.kind === 'body' ? 'body' : `${frame.attempt}.${frame.seq}`);
+const bytesOf = (frame: ReadyFrame) => (frame.kind === 'body' ? 'body' : Buffer.from(frame.sse).toString());
+const chunk = (text: string) => `data: {"id":"a"${DELTA_START}{"content":${JSON.stringify(text)}}${DELTA_END}`;
+/** The number of a frame that is ready, or of a text. */
+const MARK = /(?:^.id: [\w-]+\.|^t)(\d+\.\d+)\n/;
+const markOf = (frame: Uint8Array) => MARK.exec(Buffer.from(frame).toString())?.[1] ?? '';
 
-/** What happens to one frame of the worker that has the call: its live copy may be lost, it may be sent again, and another worker may still be talking. */
-const fate = fc.record({ lost: fc.boolean(), repeated: fc.boolean(), zombie: fc.boolean(), pause: fc.boolean() });
+/**
+ * What happens to one frame of the worker that has the call: it may be whole or a text, its live copy may be lost, it may be sent again,
+ * and another worker may still be talking.
+ */
+const fate = fc.record({
+  text: fc.option(fc.string({ unit: 'binary', maxLength: 8 }), { nil: null }),
+  lost: fc.boolean(),
+  repeated: fc.boolean(),
+  zombie: fc.boolean(),
+  pause: fc.boolean(),
+});
 
 describe('FrameFeed', () => {
   it('brings every frame once and in order, whatever is lost or repeated on the way', async () => {
@@ -51,7 +65,7 @@ describe('FrameFeed', () => {
             { callId, deadlineAtMs: systemClock.nowMs() + 60_000, isDetached: false },
             {
               take: (frame) => {
-                taken.push(numbered(frame));
+                taken.push(bytesOf(frame));
                 if (frame.kind === 'done') resolve('done');
               },
               restart: () => {},
@@ -62,11 +76,17 @@ describe('FrameFeed', () => {
         });
         // The first frame of the second delivery is never lost: what a zombie says before it would be the call's.
         bus.tokens.publish(subject, sseFrame('open', callId, 2, 1, 'data: 1\n\n'));
-        const lost = new Set(fates.flatMap((one, place) => (one.lost ? [`.2.${place + 2}\n`] : [])));
-        faulty.faults.loses = (_, frame) => [...lost].some((mark) => Buffer.from(frame).toString().includes(`${callId}${mark}`));
-        for (const [place, { repeated, zombie, pause }] of fates.entries()) {
+        const lost = new Set(fates.flatMap((one, place) => (one.lost ? [`2.${place + 2}`] : [])));
+        faulty.faults.loses = (about, frame) => about === subject && lost.has(markOf(frame));
+        const whole = ['data: 1\n\n'];
+        for (const [place, { text, repeated, zombie, pause }] of fates.entries()) {
           const seq = place + 2;
-          const frame = sseFrame(seq === fates.length + 1 ? 'done' : 'content', callId, 2, seq, `data: ${seq}\n\n`);
+          const events = chunk(text ?? 'whole');
+          const isLast = seq === fates.length + 1;
+          // The first of content is whole, and so is the last of all.
+          const isText = text !== null && place > 0 && !isLast;
+          const frame = isText ? textFrame(2, seq, JSON.stringify(text)) : sseFrame(isLast ? 'done' : 'content', callId, 2, seq, events);
+          whole.push(events);
           bus.tokens.publish(subject, frame);
           if (zombie) bus.tokens.publish(subject, sseFrame('content', callId, 1, seq, 'data: zombie\n\n'));
           if (repeated) bus.tokens.publish(subject, frame);
@@ -74,7 +94,7 @@ describe('FrameFeed', () => {
         }
 
         expect(await ended).toBe('done');
-        expect(taken).toEqual(Array.from({ length: fates.length + 1 }, (_, place) => `2.${place + 1}`));
+        expect(taken).toEqual(whole.map((events, place) => `id: ${callId}.2.${place + 1}\n${events}`));
         await readers.stop();
       }),
       { numRuns: 60 },

@@ -1,5 +1,6 @@
 import type { Bus } from '#bus/bus.ts';
-import { behindEvents, type Frame, readFrame } from '#bus/messages/frame.ts';
+import { behindEvents, type ReadyFrame } from '#bus/messages/frame.ts';
+import { FrameReader } from '#bus/messages/frame-reader.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -21,7 +22,7 @@ export interface FeedDeps {
 
 /** What becomes of the frames. Exactly one terminal frame (done, error, body), `hasAll` or failure comes last, unless the feed is abandoned. */
 export interface FrameSink {
-  take(frame: Frame): void;
+  take(frame: ReadyFrame): void;
   /** Another delivery of the call begins. No content of the former one was taken. */
   restart(): void;
   /** A reader that has come back had all of it already. */
@@ -31,7 +32,7 @@ export interface FrameSink {
 
 const NOTHING_TO_RESUME = 'There is no generation with this id, or nothing is kept of it any more';
 
-type NumberedFrame = Exclude<Frame, { kind: 'body' }>;
+type NumberedFrame = Exclude<ReturnType<FrameReader['read']>, { kind: 'body' } | null>;
 
 /** How far a reader came: so many events of this frame are the last that it has. */
 export interface SeenPlace {
@@ -79,6 +80,7 @@ export class FrameFeed {
   readonly #origin: string;
   readonly #sink: FrameSink;
   readonly #held: HeldCall;
+  readonly #frames: FrameReader;
   /** Nothing was brought yet to a reader that has come back, so that it can still be told that there is nothing. */
   #isToBeFound: boolean;
   readonly #deadline: NodeJS.Timeout;
@@ -105,6 +107,7 @@ export class FrameFeed {
     this.#origin = resumed?.origin ?? readers.origin;
     this.#deps = deps;
     this.#callId = call.callId;
+    this.#frames = new FrameReader(call.callId);
     this.#isDetached = call.isDetached;
     this.#sending = call.sending;
     this.#sink = sink;
@@ -170,7 +173,7 @@ export class FrameFeed {
   }
 
   #judge(bytes: Uint8Array): void {
-    const frame = readFrame(this.#callId, bytes);
+    const frame = this.#frames.read(bytes);
     if (frame === null) this.#deps.log.warn({ call_id: this.#callId }, 'a message that is no frame of its call was dropped');
     else if (frame.kind === 'body') this.#take(frame);
     else if (frame.attempt > this.#attempt && this.#shown) this.#overtaken(frame);
@@ -184,8 +187,11 @@ export class FrameFeed {
       this.#nextSeq = 1;
       this.#sink.restart();
     }
-    if (frame.seq > this.#nextSeq) this.#heal(frame, bytes);
-    if (frame.seq !== this.#nextSeq) return;
+    if (frame.seq < this.#nextSeq) return;
+    if (frame.seq > this.#nextSeq || frame.kind === 'headless') {
+      this.#heal(frame, bytes);
+      return;
+    }
     this.#nextSeq += 1;
     if (frame.kind === 'content' && !this.#shown) this.#show();
     const unseen = frame.seq === this.#seen?.seq ? { ...frame, sse: behindEvents(frame.sse, this.#seen.events) } : frame;
@@ -207,7 +213,7 @@ export class FrameFeed {
     else this.#lost('The worker of this call was lost after a part of the answer was sent');
   }
 
-  #take(frame: Frame): void {
+  #take(frame: ReadyFrame): void {
     this.#isToBeFound = false;
     if (frame.kind === 'open' || frame.kind === 'content') this.#heard();
     else this.#close('over');
@@ -253,6 +259,8 @@ export class FrameFeed {
     if (this.#over) return;
     const frames = [...kept, ...(this.#pending ?? [])];
     this.#pending = null;
+    // Of a long answer the first frames are gone by now; that they are is no gap before the place where this reader goes on.
+    if (this.#seen !== null) this.#frames.seekHead(this.#seen.attempt, frames);
     for (const bytes of frames) {
       this.#judge(bytes);
       // Ended, or the next gap was found: then the rest is among what is read again for it.

@@ -1,4 +1,4 @@
-import type { Frame } from '#bus/messages/frame.ts';
+import type { ReadyFrame } from '#bus/messages/frame.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { errorEvent } from './error-event.ts';
 import { type FeedDeps, FrameFeed, type FrameSink } from './frame-feed.ts';
@@ -59,7 +59,7 @@ class SseSink implements FrameSink {
     this.#comment = setTimeout(() => this.#write(COMMENT), deps.limits.headerDelayMs);
   }
 
-  take(frame: Frame): void {
+  take(frame: ReadyFrame): void {
     switch (frame.kind) {
       case 'open':
         if (this.#state === 'waiting') this.#hold(frame.sse);

@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
-import { sseFrame } from '#bus/messages/frame.ts';
+import { sseFrame, textFrame } from '#bus/messages/frame.ts';
+import { DELTA_END, DELTA_START } from '#bus/messages/frame-reader.ts';
 import { heldCalls } from '#bus/messages/heartbeat.ts';
 import { systemClock } from '#shared/clock.ts';
 import { mintGenerationId } from '#shared/generation-id.ts';
@@ -66,6 +67,9 @@ async function begin(url: string, headers: Record<string, string> = {}) {
   return { answer, held, callId: held.call.callId };
 }
 
+/** The id of a call that a gateway has let in that is not there any more. */
+const oldCall = () => mintGenerationId({ houseSecret: HOUSE_SECRET, origin: 'gold', keyId: 'one', nowMs: Date.now() });
+
 function resume(url: string, callId: string, headers: Record<string, string> = {}) {
   return get(`${url}/generations/${callId}/stream`, { authorization, ...headers });
 }
@@ -101,6 +105,23 @@ describe('a stream whose connection broke', () => {
     const whole = ['Hel', 'lo ', 'there', '[DONE]'].map((text, place) => `id: ${callId}.1.${place + 1}\ndata: ${text}\n\n`).join('');
     expect(answer.text + resumed.text).toBe(whole);
     expect(resumed.headers).toMatchObject({ 'content-type': 'text/event-stream', 'x-generation-id': callId });
+  });
+
+  it('DESIGN 7: a stream of texts goes on from any event of it, also when its first frames are not kept any more', async () => {
+    const url = await gateway();
+    const callId = oldCall();
+    const event = (text: string) => `data: {"id":"${callId}"${DELTA_START}{"content":"${text}"}${DELTA_END}`;
+    const send = (frame: Uint8Array) => bus.tokens.publish(`tok.gold.${callId}`, frame);
+    for (const seq of [7, 8]) send(textFrame(1, seq, `"${seq}"`));
+    send(sseFrame('content', callId, 1, 9, event('9')));
+    send(sseFrame('done', callId, 1, 10, 'data: [DONE]\n\n'));
+
+    const events = [...[8, 9].map((seq) => `id: ${callId}.1.${seq}\n${event(String(seq))}`), `id: ${callId}.1.10\ndata: [DONE]\n\n`];
+    for (const had of [7, 8, 9]) {
+      const resumed = await resume(url, callId, { 'last-event-id': `${callId}.1.${had}` });
+      expect(await resumed.ended).toBe(true);
+      expect(resumed.text).toBe(events.slice(had - 7).join(''));
+    }
   });
 
   it('comes whole to a client that names no event, also after its end', async () => {
@@ -199,15 +220,13 @@ describe('a stream whose connection broke', () => {
 });
 
 describe('what can’t be resumed', () => {
-  const ours = () => mintGenerationId({ houseSecret: HOUSE_SECRET, origin: 'gold', keyId: 'one', nowMs: Date.now() });
-
   it.each([
     ['another key’s id', () => mintGenerationId({ houseSecret: HOUSE_SECRET, origin: 'gold', keyId: 'two', nowMs: Date.now() }), {}],
-    ['a wrong tag', () => `${ours().slice(0, -1)}x`, {}],
-    ['an id of which nothing is kept', ours, {}],
+    ['a wrong tag', () => `${oldCall().slice(0, -1)}x`, {}],
+    ['an id of which nothing is kept', oldCall, {}],
     ['no id at all', () => 'nonsense', {}],
-    ['an event of another stream', ours, { 'last-event-id': 'gen-1.1.1' }],
-    ['an event that is none', ours, { 'last-event-id': '7' }],
+    ['an event of another stream', oldCall, { 'last-event-id': 'gen-1.1.1' }],
+    ['an event that is none', oldCall, { 'last-event-id': '7' }],
   ])('is answered with the same 404: %s', async (_case, idOf, headers) => {
     const url = await gateway({ silenceMs: 20 });
     const resumed = await resume(url, idOf(), headers);
@@ -227,7 +246,7 @@ describe('what can’t be resumed', () => {
 
   it('DESIGN 7: a stream is answered with 404 when its beginning is not kept any more', async () => {
     const url = await gateway();
-    const callId = ours();
+    const callId = oldCall();
     for (const seq of [7, 8]) bus.tokens.publish(`tok.gold.${callId}`, sseFrame('content', callId, 1, seq, 'data: late\n\n'));
 
     for (const headers of [{}, { 'last-event-id': `${callId}.1.5` }]) {
@@ -237,8 +256,18 @@ describe('what can’t be resumed', () => {
     }
   });
 
+  it('is answered with 404 when nothing that is kept says what stands around its texts', async () => {
+    const url = await gateway();
+    const callId = oldCall();
+    for (const seq of [7, 8]) bus.tokens.publish(`tok.gold.${callId}`, textFrame(1, seq, '"late"'));
+
+    const resumed = await resume(url, callId, { 'last-event-id': `${callId}.1.7` });
+    await resumed.ended;
+    expect([resumed.status, JSON.parse(resumed.text)]).toMatchObject([404, NOT_FOUND]);
+  });
+
   it('needs a key', async () => {
-    expect((await get(`${await gateway()}/generations/${ours()}/stream`, {})).status).toBe(401);
+    expect((await get(`${await gateway()}/generations/${oldCall()}/stream`, {})).status).toBe(401);
   });
 });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { readFrame } from '#bus/messages/frame.ts';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { readFrame, sseFrame } from '#bus/messages/frame.ts';
+import { FrameReader } from '#bus/messages/frame-reader.ts';
 import type { ProviderPart } from '../providers/provider.ts';
 import { addPart, emptyAnswer, toCompletion } from './fold.ts';
 import { frameWriter } from './frames.ts';
@@ -16,10 +17,14 @@ function opened() {
   return { writer, frames };
 }
 
-/** The events of a frame as a client sees them: parsed, and the end mark as it is. */
-function eventsOf(bytes: Uint8Array): unknown[] {
-  const frame = readFrame('gen-1', bytes);
-  if (frame === null || frame.kind === 'body') throw new Error('not a frame of a stream');
+/** The events of each frame as a client sees them: parsed, and the end mark as it is. */
+function eventsOf(frames: readonly Uint8Array[]): unknown[][] {
+  const reader = new FrameReader('gen-1');
+  return frames.map((bytes) => eventsIn(reader.read(bytes)));
+}
+
+function eventsIn(frame: ReturnType<FrameReader['read']>): unknown[] {
+  if (frame === null || frame.kind === 'body' || frame.kind === 'headless') throw new Error('not a frame of a stream');
   const events = Buffer.from(frame.sse).toString('utf8').split('\n\n');
   expect(events.pop()).toBe('');
   return events.map((event, place) => {
@@ -30,10 +35,16 @@ function eventsOf(bytes: Uint8Array): unknown[] {
   });
 }
 
+const kindsOf = (frames: readonly Uint8Array[]) => frames.map((frame) => readFrame('gen-1', frame)?.kind);
+
 const chunk = (delta: object) => ({
   ...head,
   object: 'chat.completion.chunk',
   choices: [{ index: 0, delta, finish_reason: null, native_finish_reason: null, logprobs: null }],
+});
+
+afterEach(() => {
+  vi.useRealTimers();
 });
 
 describe('the frames of a call', () => {
@@ -45,7 +56,7 @@ describe('the frames of a call', () => {
     const frame = readFrame('gen-1', bytes ?? new Uint8Array());
     expect(frame).toMatchObject({ kind: 'error', status: 502, attempt: 2, seq: 1 });
     expect(frame?.kind === 'error' && JSON.parse(Buffer.from(frame.body).toString('utf8'))).toEqual(body);
-    expect(eventsOf(bytes ?? new Uint8Array())).toEqual([
+    expect(eventsOf(frames).flat()).toEqual([
       {
         ...head,
         object: 'chat.completion.chunk',
@@ -59,8 +70,8 @@ describe('the frames of a call', () => {
     const { writer, frames } = opened();
     writer.parts([{ type: 'text-delta', text: 'a' }]);
     writer.parts([{ type: 'text-delta', text: 'b' }]);
-    expect(frames.map((frame) => readFrame('gen-1', frame)?.kind)).toEqual(['content', 'content']);
-    expect(frames.map(eventsOf)).toEqual([[chunk({ role: 'assistant', content: '' }), chunk({ content: 'a' })], [chunk({ content: 'b' })]]);
+    expect(kindsOf(frames)).toEqual(['content', 'text']);
+    expect(eventsOf(frames)).toEqual([[chunk({ role: 'assistant', content: '' }), chunk({ content: 'a' })], [chunk({ content: 'b' })]]);
   });
 
   it('hold one chunk for each part of a batch, and only the keys that say something', () => {
@@ -73,7 +84,7 @@ describe('the frames of a call', () => {
       { type: 'usage', usage: { promptTokens: 1, completionTokens: 1, cachedTokens: 0, reasoningTokens: 0 } },
       { type: 'finish', reason: 'stop', nativeReason: 'stop' },
     ]);
-    expect(frames.flatMap(eventsOf).slice(1)).toEqual([
+    expect(eventsOf(frames).flat().slice(1)).toEqual([
       chunk({ reasoning: 'hm', reasoning_details: [{ type: 'reasoning.text', text: 'hm', index: 0, format: 'unknown' }] }),
       chunk({ refusal: 'no' }),
       chunk({ tool_calls: [{ index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: '' } }] }),
@@ -93,7 +104,7 @@ describe('the frames of a call', () => {
     writer.parts([{ type: 'text-delta', text: 'a' }]);
     writer.finish(answer, usage);
     expect(readFrame('gen-1', frames[1] ?? new Uint8Array())).toMatchObject({ kind: 'done', seq: 2 });
-    expect(eventsOf(frames[1] ?? new Uint8Array())).toEqual([
+    expect(eventsOf(frames)[1]).toEqual([
       {
         ...chunk({}),
         choices: [{ index: 0, delta: { content: '' }, finish_reason: 'stop', native_finish_reason: 'eos', logprobs: null }],
@@ -106,7 +117,7 @@ describe('the frames of a call', () => {
   it('say the role also in an answer without content', () => {
     const { writer, frames } = opened();
     writer.finish({ ...emptyAnswer(), finishReason: 'stop' }, usage);
-    expect(frames.flatMap(eventsOf)[0]).toEqual(chunk({ role: 'assistant', content: '' }));
+    expect(eventsOf(frames).flat()[0]).toEqual(chunk({ role: 'assistant', content: '' }));
   });
 
   it('open with the upstream’s body for who debugs, which shows no content, and name the provider that is asked next', () => {
@@ -114,18 +125,36 @@ describe('the frames of a call', () => {
     writer.debug({ model: 'm' });
     writer.begin({ ...head, provider: 'West' });
     writer.debug({ model: 'm' });
-    expect(frames.map((frame) => readFrame('gen-1', frame)?.kind)).toEqual(['open', 'open']);
-    expect(frames.flatMap(eventsOf)).toEqual([
+    expect(kindsOf(frames)).toEqual(['open', 'open']);
+    expect(eventsOf(frames).flat()).toEqual([
       { ...head, object: 'chat.completion.chunk', choices: [], debug: { echo_upstream_body: { model: 'm' } } },
       { ...head, provider: 'West', object: 'chat.completion.chunk', choices: [], debug: { echo_upstream_body: { model: 'm' } } },
     ]);
+  });
+
+  it('DESIGN 7: a token is sent as its text alone once a frame has said what stands around it', () => {
+    const { writer, frames } = opened();
+    for (const text of ['a', 'b "quoted"\n', '\u{1f600}']) writer.parts([{ type: 'text-delta', text }]);
+    expect(frames.slice(1).map((frame) => Buffer.from(frame).toString())).toEqual(['t2.2\n"b \\"quoted\\"\\n"', 't2.3\n"\u{1f600}"']);
+  });
+
+  it('say all of a chunk again after a while, for who has not heard the first of them', () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const { writer, frames } = opened();
+    for (let second = 0; second < 63; second += 1) {
+      writer.parts([{ type: 'text-delta', text: 'a' }]);
+      vi.advanceTimersByTime(1_000);
+    }
+    expect(kindsOf(frames).flatMap((kind, second) => (kind === 'content' ? [second] : []))).toEqual([0, 30, 60]);
+    expect(eventsOf(frames).flat().slice(1)).toEqual(Array.from({ length: 63 }, () => chunk({ content: 'a' })));
   });
 
   it('carry logprobs on the chunk of their text', () => {
     const { writer, frames } = opened();
     const logprobs = { content: [{ token: 'a', logprob: -1, bytes: null, top_logprobs: [] }], refusal: null };
     writer.parts([{ type: 'text-delta', text: 'a', logprobs }]);
-    expect(frames.flatMap(eventsOf)[1]).toMatchObject({ choices: [{ delta: { content: 'a' }, logprobs }] });
+    writer.parts([{ type: 'text-delta', text: 'a', logprobs }]);
+    for (const place of [1, 2]) expect(eventsOf(frames).flat()[place]).toMatchObject({ choices: [{ delta: { content: 'a' }, logprobs }] });
   });
 });
 
@@ -197,7 +226,7 @@ it('a client that folds the stream has what the whole answer says, however the p
       }
       const total = usageOf(answer, { messages: [] }, undefined);
       writer.finish(answer, total);
-      const events = frames.flatMap(eventsOf);
+      const events = eventsOf(frames).flat();
       const folded = foldAsClient(events);
       const [choice] = toCompletion(answer, head, total).choices;
       const message = choice?.message;
@@ -212,3 +241,43 @@ it('a client that folds the stream has what the whole answer says, however the p
     }),
   );
 });
+
+it('clients see of each frame the very bytes that a whole one would have had, whatever was said before it', () => {
+  const odd = fc.string({ unit: 'binary', minLength: 1, maxLength: 12 });
+  const part = fc.oneof(
+    { weight: 4, arbitrary: odd.map((text): ProviderPart => ({ type: 'text-delta', text })) },
+    odd.map((text): ProviderPart => ({ type: 'reasoning-delta', text })),
+  );
+  const heads = fc.record({ id: fc.constant('gen-1'), created: fc.nat(), model: odd, provider: odd });
+  fc.assert(
+    fc.property(heads, fc.array(fc.array(part, { minLength: 1, maxLength: 2 }), { maxLength: 12 }), (named, batches) => {
+      const frames: Uint8Array[] = [];
+      const writer = frameWriter({ callId: 'gen-1', attempt: 1, publish: (frame) => frames.push(frame) });
+      writer.begin(named);
+      for (const batch of batches) writer.parts(batch);
+      const reader = new FrameReader('gen-1');
+      const seen = frames.map((bytes) => {
+        const frame = reader.read(bytes);
+        return frame?.kind === 'content' ? Buffer.from(frame.sse).toString() : frame?.kind;
+      });
+      expect(seen).toEqual(batches.map((batch, place) => wholeFrame(named, batch, place)));
+    }),
+  );
+});
+
+/** The bytes of a batch as one frame of whole chunks, made in the plainest way. */
+function wholeFrame(named: typeof head, batch: readonly ProviderPart[], place: number): string {
+  const deltas = batch.map((part) => {
+    if (part.type !== 'reasoning-delta') return { content: part.type === 'text-delta' ? part.text : '' };
+    return { reasoning: part.text, reasoning_details: [{ type: 'reasoning.text', text: part.text, index: 0, format: 'unknown' }] };
+  });
+  const { id, created, model, provider } = named;
+  const start = { id, object: 'chat.completion.chunk', created, model, provider };
+  const events = [...(place === 0 ? [{ role: 'assistant', content: '' }] : []), ...deltas].map((delta) => {
+    const choices = [{ index: 0, delta, finish_reason: null, native_finish_reason: null, logprobs: null }];
+    return `data: ${JSON.stringify({ ...start, choices })}\n\n`;
+  });
+  return Buffer.from(sseFrame('content', 'gen-1', 1, place + 1, events.join('')))
+    .toString()
+    .slice(1);
+}

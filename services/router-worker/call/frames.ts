@@ -1,4 +1,5 @@
-import { errorFrame, sseFrame } from '#bus/messages/frame.ts';
+import { errorFrame, sseFrame, textFrame } from '#bus/messages/frame.ts';
+import { DELTA_END, DELTA_START } from '#bus/messages/frame-reader.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
 import type { ProviderPart } from '../providers/provider.ts';
 import { errorChunkOf } from './error-chunk.ts';
@@ -23,18 +24,21 @@ export interface FrameTarget {
   publish(frame: Uint8Array): void;
 }
 
-const DELTA_END = ',"finish_reason":null,"native_finish_reason":null,"logprobs":null}]}\n\n';
 const END_MARK = 'data: [DONE]\n\n';
+/** Frames are kept for two minutes, and a reader that comes back after longer needs the head too. */
+const HEAD_EVERY_MS = 30_000;
 
 /**
- * The hot path: all of a chunk but the delta is the same for the whole answer and made once, so a token costs one `JSON.stringify` of
- * its text. Keys of a delta that say nothing are left out: null there throws in real clients.
+ * The hot path: all of a chunk but the delta is the same for the whole answer and made once. Once a frame has said it, a token travels as
+ * its text alone, and readers set it into the rest. Keys of a delta that say nothing are left out: null there throws in real clients.
  */
 export function frameWriter({ callId, attempt, publish }: FrameTarget): FrameWriter {
   let head: CompletionHead | null = null;
   let deltaStart = '';
   let seq = 0;
   let hasRole = false;
+  /** When readers were last shown a whole chunk of content. */
+  let headAtMs = Number.NEGATIVE_INFINITY;
 
   const next = () => {
     seq += 1;
@@ -55,13 +59,19 @@ export function frameWriter({ callId, attempt, publish }: FrameTarget): FrameWri
   return {
     begin(started) {
       head = started;
-      deltaStart = `${chunkStart(started)},"choices":[{"index":0,"delta":`;
+      deltaStart = `${chunkStart(started)}${DELTA_START}`;
     },
     debug(upstreamBody) {
       const events = `${chunkStart(begun())},"choices":[],"debug":{"echo_upstream_body":${JSON.stringify(upstreamBody)}}}\n\n`;
       publish(sseFrame('open', callId, attempt, next(), events));
     },
     parts(parts) {
+      const nowMs = performance.now();
+      const text = nowMs - headAtMs < HEAD_EVERY_MS ? onlyTextIn(parts) : null;
+      if (text !== null) {
+        publish(textFrame(attempt, next(), JSON.stringify(text)));
+        return;
+      }
       let events = '';
       for (const part of parts) {
         const delta = deltaOf(part);
@@ -69,7 +79,9 @@ export function frameWriter({ callId, attempt, publish }: FrameTarget): FrameWri
         events += role();
         events += part.type === 'text-delta' && part.logprobs !== undefined ? chunkWithLogprobs(deltaStart, delta, part.logprobs) : chunk(delta);
       }
-      if (events !== '') publish(sseFrame('content', callId, attempt, next(), events));
+      if (events === '') return;
+      headAtMs = nowMs;
+      publish(sseFrame('content', callId, attempt, next(), events));
     },
     finish(answer, usage) {
       const start = chunkStart(begun());
@@ -87,6 +99,12 @@ export function frameWriter({ callId, attempt, publish }: FrameTarget): FrameWri
 
 function chunkStart({ id, created, model, provider }: CompletionHead): string {
   return `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"provider":${JSON.stringify(provider)}`;
+}
+
+/** The text of a batch that is one text and nothing else: nearly all of them are. */
+function onlyTextIn(parts: readonly ProviderPart[]): string | null {
+  const [part] = parts;
+  return parts.length === 1 && part?.type === 'text-delta' && part.logprobs === undefined ? part.text : null;
 }
 
 /** The delta of a part as JSON; null for parts that show no content. */

@@ -1,0 +1,103 @@
+import { type ReadyFrame, readFrame } from './frame.ts';
+
+/** What stands behind the head of a chunk, up to its delta, and behind the delta, when a delta is all that the chunk says. */
+export const DELTA_START = ',"choices":[{"index":0,"delta":';
+export const DELTA_END = ',"finish_reason":null,"native_finish_reason":null,"logprobs":null}]}\n\n';
+
+/** No string of JSON holds it, since a quote in a string has a backslash before it. So the first one ends the head. */
+const HEAD_END = ',"choices":[';
+const DATA_START = '\ndata: {';
+const TEXT_START = `${DELTA_START}{"content":`;
+const AFTER_TEXT = Buffer.from(`}${DELTA_END}`, 'latin1');
+const ZERO = 48;
+
+/** A text whose bytes can't be made, since no frame that says its head has been read. */
+interface HeadlessFrame {
+  kind: 'headless';
+  attempt: number;
+  seq: number;
+}
+
+/** What stands around the texts of one attempt, as bytes. */
+interface Surroundings {
+  attempt: number;
+  /** Up to the sequence. */
+  beforeSeq: Uint8Array;
+  /** From the sequence to the text. */
+  beforeText: Uint8Array;
+}
+
+/**
+ * Reads the frames of one call, and makes texts the events that clients see. All chunks of an attempt have one head (the call, the model,
+ * the provider), so the frames of texts leave it out, and it is taken from the first of content.
+ */
+export class FrameReader {
+  readonly #callId: string;
+  /** Of the newest attempt that has said its head. */
+  #around: Surroundings | null = null;
+
+  constructor(callId: string) {
+    this.#callId = callId;
+  }
+
+  /** Null when the bytes are not a frame of this call. */
+  read(bytes: Uint8Array): ReadyFrame | HeadlessFrame | null {
+    const frame = readFrame(this.#callId, bytes);
+    if (frame === null) return null;
+    if (frame.kind === 'text') {
+      const { attempt, seq, json } = frame;
+      const around = this.#around;
+      if (around === null || around.attempt !== attempt) return { kind: 'headless', attempt, seq };
+      return { kind: 'content', attempt, seq, sse: eventOf(around, seq, json) };
+    }
+    if ((frame.kind === 'content' || frame.kind === 'done') && frame.attempt > (this.#around?.attempt ?? 0)) this.#learn(frame.attempt, frame.sse);
+    return frame;
+  }
+
+  /** Finds the head of an attempt anywhere among frames: the first of them may be gone, and the head is said again from time to time. */
+  seekHead(attempt: number, frames: readonly Uint8Array[]): void {
+    for (const bytes of frames) {
+      if (this.#around?.attempt === attempt) return;
+      const frame = readFrame(this.#callId, bytes);
+      if ((frame?.kind === 'content' || frame?.kind === 'done') && frame.attempt === attempt) this.#learn(attempt, frame.sse);
+    }
+  }
+
+  #learn(attempt: number, sse: Uint8Array): void {
+    const beforeText = beforeTextIn(sse);
+    if (beforeText !== null) this.#around = { attempt, beforeSeq: apart(Buffer.from(`id: ${this.#callId}.${attempt}.`, 'latin1')), beforeText };
+  }
+}
+
+/** From the end of the first `id:` line to where a text would stand; null when the first event is no chunk. */
+function beforeTextIn(sse: Uint8Array): Uint8Array | null {
+  const bytes = Buffer.from(sse.buffer, sse.byteOffset, sse.byteLength);
+  const start = bytes.indexOf('\n');
+  const headEnd = bytes.indexOf(HEAD_END, start);
+  if (bytes.indexOf(DATA_START, start) !== start || headEnd < 0 || headEnd > bytes.indexOf('\n', start + 1)) return null;
+  return apart(Buffer.concat([bytes.subarray(start, headEnd), Buffer.from(TEXT_START, 'latin1')]));
+}
+
+/** A copy in memory of its own: it is kept as long as the call lives, and a view would keep all that it is a view of. */
+function apart(bytes: Uint8Array): Uint8Array {
+  return new Uint8Array(bytes);
+}
+
+function eventOf({ beforeSeq, beforeText }: Surroundings, seq: number, json: Uint8Array): Uint8Array {
+  const digits = digitsOf(seq);
+  const sse = Buffer.allocUnsafe(beforeSeq.length + digits + beforeText.length + json.length + AFTER_TEXT.length);
+  sse.set(beforeSeq, 0);
+  let at = beforeSeq.length + digits;
+  for (let left = seq, place = at - 1; place >= beforeSeq.length; place -= 1, left = Math.floor(left / 10)) sse[place] = ZERO + (left % 10);
+  sse.set(beforeText, at);
+  at += beforeText.length;
+  sse.set(json, at);
+  sse.set(AFTER_TEXT, at + json.length);
+  return sse;
+}
+
+function digitsOf(number: number): number {
+  let digits = 1;
+  for (let left = number; left >= 10; left /= 10) digits += 1;
+  return digits;
+}
