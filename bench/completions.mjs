@@ -17,6 +17,7 @@ const UPSTREAM_KEY = 'sk-upstream-0123456789abcdef0123456789abcdef';
 const ways = {
   direct: handedOn,
   'raw-proxy': handedOn,
+  'bare-hop': handedOn,
   portkey: (_, upstreamUrl, shape) => ({
     path: '/v1/chat/completions',
     model: 'bench',

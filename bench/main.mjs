@@ -57,9 +57,10 @@ async function bench({ quick, rows: names, rounds, more, profile, write }) {
   if (write) writeFileSync(RESULTS, `# Results\n\nWritten by \`npm run bench -- --write\`; [README.md](README.md) says what the rows mean.\n\n${text}\n`);
 }
 
-/** With `more` the embedded Switchyard is measured too, and all that the baselines can be asked for. @param {string[]} names @param {boolean} more @returns {Need[]} */
+/** The bare hop is measured wherever requests are, so that a reader sees what of a figure is the shape's, and what Switchyard's. With `more` the embedded Switchyard is measured too, and all that the baselines can be asked for. @param {string[]} names @param {boolean} more @returns {Need[]} */
 function needsOf(names, more) {
   const needs = rows.filter(({ name }) => names.includes(name)).flatMap((row) => row.needs);
+  needs.push(...needs.map(({ load }) => ({ target: 'bare-hop', load })));
   if (!more) return needs;
   const all = ['direct', 'raw-proxy', 'portkey', 'standalone'];
   return [...needs, ...needs.flatMap(({ load }) => all.map((target) => ({ target, load })))];

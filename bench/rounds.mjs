@@ -23,6 +23,7 @@ import { startTarget } from './targets/start-target.mjs';
 const stages = [
   { target: 'direct', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1'] },
   { target: 'raw-proxy', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1'] },
+  { target: 'bare-hop', loads: ['whole64', 'whole1'] },
   { target: 'portkey', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1'] },
   { target: 'switchyard', loads: ['streams', 'leaving', 'tokens', 'whole64', 'whole1', 'turns16', 'turn1'] },
   { target: 'dbos', loads: ['turns16', 'turn1'] },

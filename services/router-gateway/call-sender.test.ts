@@ -71,6 +71,7 @@ describe('a call on its way to a worker', () => {
     expect((await answered).statusCode).toBe(200);
     expect(held.delivery).toBe(2);
     expect(published.count).toBe(1);
+    expect(gateway.opened.log.lines).toContainEqual(expect.objectContaining({ level: 'warn', fields: { call_id: held.call.callId } }));
   });
 
   it('is not sent again while its worker says that it is at it', async () => {

@@ -2,6 +2,7 @@ import type { Bus, Subscription } from '#bus/bus.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import { Dictionary } from '#shared/dictionary.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
 import type { GatewayLimits } from './limits.ts';
 import { within } from './within.ts';
 
@@ -26,6 +27,7 @@ interface Held {
 
 interface Deps {
   bus: Pick<Bus, 'work'>;
+  log: Log;
   limits: GatewayLimits;
 }
 
@@ -75,8 +77,10 @@ export class CallSender {
         this.#deps.bus.work.offer('router.call', callId, body);
       },
       sendAgain: () => {
-        if (!isSentAgain) queue(1);
+        if (isSentAgain) return;
         isSentAgain = true;
+        this.#deps.log.warn({ call_id: callId }, 'nothing is heard of the worker of a call: it is put on the queue');
+        queue(1);
       },
       forget: () => {
         if (this.#held.delete(callId)) onForget();

@@ -54,7 +54,7 @@ export async function startRouterGateway(deps: RouterGatewayDeps): Promise<Route
   const admission = new Admission(limits);
   // Starts with a letter: a token that is a number means a partition elsewhere. Letters and digits only, so that ids can be taken apart.
   const readers = new CallReaders({ bus, log, limits, origin: `g${randomBytes(6).toString('hex')}` });
-  const sender = new CallSender({ bus, limits });
+  const sender = new CallSender({ bus, log, limits });
   let app: FastifyInstance | null = null;
   try {
     const traceForwarder = forwarderTo(config.tracing, log, metrics);

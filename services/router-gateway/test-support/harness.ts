@@ -146,7 +146,7 @@ export function openTestApp(
   const all = { ...gatewayLimits, ...limits };
   const admission = new Admission(all);
   const readers = new CallReaders({ bus, origin, log, limits: all });
-  const sender = new CallSender({ bus, limits: all });
+  const sender = new CallSender({ bus, log, limits: all });
   const app = buildApp({
     routerConfig: config,
     environment: variables,

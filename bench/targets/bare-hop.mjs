@@ -1,0 +1,38 @@
+import { fileURLToPath } from 'node:url';
+import { ensurePrograms } from '../../scripts/programs.mjs';
+import { openNats } from '../../scripts/stores.mjs';
+import { closeRun, launch, openRun } from '../../scripts/test-run.mjs';
+import { freePort } from '../../scripts/test-tcp.mjs';
+import { serveTarget } from './serve-target.mjs';
+import { untilListening } from './until-listening.mjs';
+
+/**
+ * The least that a router of two processes and a broker can do: a gateway that parses a request and publishes it, a worker that asks the
+ * upstream, parses the answer and publishes it. Nothing is checked, stored, counted or given up.
+ */
+await serveTarget(async (/** @type {{ upstreamUrl: string }} */ { upstreamUrl }) => {
+  const { nats: program } = await ensurePrograms(['nats'], { purpose: 'the bare hop runs on NATS', say: console.error });
+  const run = await openRun({ leaveSignals: true });
+  const nats = await openNats(run, { program });
+  const port = await freePort();
+  const start = (/** @type {string} */ file) =>
+    launch(run, {
+      program: process.execPath,
+      args: [fileURLToPath(new URL(file, import.meta.url))],
+      env: { PATH: process.env.PATH, NODE_ENV: 'production', NATS_URL: nats.url, UPSTREAM_URL: upstreamUrl, PORT: String(port) },
+    });
+  const worker = start('bare-hop-worker.mjs');
+  const gateway = start('bare-hop-gateway.mjs');
+  await untilListening({ port, ...gateway });
+  return {
+    facts: {
+      roots: [
+        { name: 'gateway', pid: gateway.child.pid ?? 0 },
+        { name: 'worker', pid: worker.child.pid ?? 0 },
+        { name: 'nats', pid: nats.pid },
+      ],
+      routerUrl: `http://127.0.0.1:${port}`,
+    },
+    stop: () => closeRun(run),
+  };
+});
