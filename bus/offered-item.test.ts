@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
@@ -15,7 +16,7 @@ function take(changes: Partial<OfferedItemOptions> = {}) {
     ackWaitMs: LEASE_MS,
     deliveredAt: performance.now(),
     assertOpen: () => {},
-    isReachable: () => true,
+    reach: async () => performance.now(),
     store: async () => void stored.push('o1'),
     stopping: new AbortController().signal,
     log: silentLog,
@@ -31,11 +32,33 @@ describe('an item that was offered', () => {
   });
 
   it('is not prolonged while nobody would hear that its holder lives, and is not lost for it at once', async () => {
-    let reachable = false;
-    const { item } = take({ isReachable: () => reachable });
+    let isReached = false;
+    const reach = async () => {
+      if (!isReached) throw new SwitchyardError('service.unreachable', 'the bus is away');
+      return performance.now();
+    };
+    const { item } = take({ reach });
     await expect(item.working()).rejects.toMatchObject({ code: 'service.unreachable' });
-    reachable = true;
+    isReached = true;
     await item.working();
+  });
+
+  it('is lost when the bus answers only after its lease, as after a connection that was frozen', async () => {
+    const askedAt = performance.now();
+    const { item } = take({
+      deliveredAt: askedAt - (2 / 3) * LEASE_MS + 30,
+      reach: async () => {
+        while (performance.now() < askedAt + 40) await nextTurn();
+        return askedAt;
+      },
+    });
+    await expect(item.working()).rejects.toMatchObject({ code: 'bus.lease_lost' });
+  });
+
+  it('is not stored by a holder whose lease is over: its publisher gives it to somebody else', async () => {
+    const { item, stored } = take({ deliveredAt: performance.now() - LEASE_MS });
+    await item.nak(0);
+    expect(stored).toEqual([]);
   });
 
   it('is stored when it is sent back, once', async () => {

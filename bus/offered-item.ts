@@ -14,8 +14,8 @@ export interface OfferedItemOptions {
   deliveredAt: number;
   /** @throws `bus.closed` */
   assertOpen(): void;
-  /** False while a sign of life would reach nobody. */
-  isReachable(): boolean;
+  /** Resolves once the bus has answered, with the time at which it was asked, by `performance.now()`. @throws when it does not */
+  reach(): Promise<number>;
   /** Stores it, as an item that was delivered once. */
   store(): Promise<unknown>;
   /** Its consumer stops: what is put off is stored at once. */
@@ -24,14 +24,22 @@ export interface OfferedItemOptions {
 }
 
 /**
+ * Of the time that its publisher waits. The sign of life that the publisher hears and the word by which a holder prolongs his lease are not
+ * the same message: each comes every third of that time, so that the one may be that much older than the other.
+ */
+const LEASE_SHARE = 2 / 3;
+
+/**
  * What a handler holds of an item that nobody has stored: to acknowledge it costs nothing, and to send it back means to store it. Its
- * publisher gives it to somebody else when it hears nothing for as long as a lease, so the holder counts a lease all the same: one that
- * was paused, or is out of reach, learns from it that the item may be somebody else's.
+ * publisher gives it to somebody else when it hears nothing for as long as a lease, so the holder counts one all the same, prolonged only by
+ * what the bus has answered: one that was paused, or is out of reach, learns from it that the item may be somebody else's.
  */
 export function offeredItem(options: OfferedItemOptions): WorkItem {
-  const { kind, messageId, body, publishedAtMs, ackWaitMs, deliveredAt, assertOpen, isReachable, store, stopping, log } = options;
-  let leaseEndsAt = deliveredAt + ackWaitMs;
+  const { kind, messageId, body, publishedAtMs, deliveredAt, assertOpen, reach, store, stopping, log } = options;
+  const leaseMs = LEASE_SHARE * options.ackWaitMs;
+  let leaseEndsAt = deliveredAt + leaseMs;
   let settled = false;
+  const isHeld = () => performance.now() < leaseEndsAt;
   const once = async (settle: () => Promise<unknown> | undefined) => {
     assertOpen();
     if (settled) return;
@@ -54,6 +62,8 @@ export function offeredItem(options: OfferedItemOptions): WorkItem {
     },
     nak: (delayMs) =>
       once(async () => {
+        // Its publisher gives it to somebody else by himself.
+        if (!isHeld()) return;
         if (delayMs > 0) await pauseFor(delayMs, stopping);
         await store();
       }),
@@ -64,10 +74,11 @@ export function offeredItem(options: OfferedItemOptions): WorkItem {
       }),
     working: async () => {
       assertOpen();
-      const now = performance.now();
-      if (settled || now >= leaseEndsAt) throw new SwitchyardError('bus.lease_lost', `the lease of work item ${messageId} is lost`);
-      if (!isReachable()) throw new SwitchyardError('service.unreachable', 'the bus is away: nobody hears that this worker lives');
-      leaseEndsAt = now + ackWaitMs;
+      const lost = () => new SwitchyardError('bus.lease_lost', `the lease of work item ${messageId} is lost`);
+      if (settled || !isHeld()) throw lost();
+      const askedAt = await reach();
+      if (!isHeld()) throw lost();
+      leaseEndsAt = Math.max(leaseEndsAt, askedAt + leaseMs);
     },
   };
 }

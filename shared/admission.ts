@@ -38,6 +38,8 @@ export class QueuePace {
     const last = this.#looks.at(-1);
     // Counted anew: it is another queue than before.
     if (last !== undefined && look.taken < last.taken) this.#looks = [];
+    // While nothing waits, what is taken says little: most work may never have come to the queue.
+    if (look.waiting === 0) this.#looks = [];
     this.#looks = [...this.#looks.filter(({ atMs }) => look.atMs - atMs < LOOKS_KEPT_MS), look];
     this.#letIn = 0;
     this.#backlog = backlogOf(this.#looks);

@@ -87,6 +87,20 @@ export function offerCases(underTest: UnderTest): void {
       );
     });
 
+    it('leaves every slot that is free to what waits in the queue, though none becomes free meanwhile', async () => {
+      const { bus } = underTest();
+      const held = gate();
+      const arrivals = consume(bus, 40, async (item) => {
+        await held.opened;
+        await item.ack();
+      });
+      const ids = Array.from({ length: 40 }, (_, n) => `w${n}`);
+      await Promise.all(ids.map((id) => bus.work.publish('router.call', id, id)));
+
+      expect(bodiesOf(await arrivals.atLeast(40)).sort()).toEqual(ids.map((id) => `${id} 1`).sort());
+      held.open();
+    });
+
     it('delivers an item that its worker sent back again, marked, and to whoever is there then', async () => {
       const { bus } = underTest();
       const arrivals = consume(bus, 64, (item) => (item.delivery === 1 ? item.nak(50) : item.ack()));

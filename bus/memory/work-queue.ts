@@ -219,7 +219,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
       ackWaitMs,
       deliveredAt: performance.now(),
       assertOpen: () => this.#assertOpen(),
-      isReachable: () => true,
+      reach: async () => performance.now(),
       store: () => this.publish(kind, messageId, body, 1),
       stopping: stopping.signal,
       log,

@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream';
 import type { Msg, Subscription as NatsSubscription } from '@nats-io/transport-node';
+import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
 import { offeredItem } from '../offered-item.ts';
@@ -21,6 +22,8 @@ const MAX_IN_HAND = 10_000;
 const MAX_WAITING_PULLS = 5_000;
 /** Of the slots of a kind that is offered: asked for ahead, so that what waits in the queue comes as soon as it is there. The others are for offers. */
 const SHARE_ASKED_AHEAD = 1 / 8;
+/** An answer of the broker's stands for whoever asks so soon after the question. */
+const SAME_QUESTION_MS = 100;
 /** Pause before a consumer is looked for again, doubled each time up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
@@ -28,6 +31,7 @@ const LONGEST_PAUSE_MS = 2_000;
 export interface WorkConsumerOptions extends ConsumeOptions {
   link: NatsLink;
   kind: WorkKind;
+  clock: Clock;
   handler: (item: WorkItem) => Promise<void>;
   store: WorkQueue['publish'];
   budgetMs: number;
@@ -51,6 +55,8 @@ export class WorkConsumer implements Subscription {
   /** Null: items of the kind are not offered. */
   readonly #offers: NatsSubscription | null;
   #pull: Pull | null = null;
+  /** The last time that the broker was asked whether it hears this process. */
+  #reached: { askedAt: number; answered: Promise<number> } = { askedAt: Number.NEGATIVE_INFINITY, answered: Promise.resolve(0) };
 
   constructor(options: WorkConsumerOptions) {
     this.#options = options;
@@ -132,7 +138,7 @@ export class WorkConsumer implements Subscription {
   #ask(): void {
     const { concurrency } = this.#options;
     const free = concurrency - this.#inHand;
-    const wanted = this.#offers === null ? free : Math.min(free, Math.ceil(concurrency * SHARE_ASKED_AHEAD));
+    const wanted = this.#offers === null || this.#offers.isClosed() ? free : Math.min(free, Math.ceil(concurrency * SHARE_ASKED_AHEAD));
     const asked = this.#pull?.asked ?? 0;
     if (!this.#stop.signal.aborted && asked < wanted / 2) this.#pull?.ask(wanted - asked);
   }
@@ -158,14 +164,17 @@ export class WorkConsumer implements Subscription {
   }
 
   #onOffer(message: Msg): void {
-    const { link, kind, ackWaitMs, concurrency, standstill, store, log } = this.#options;
+    const { link, kind, ackWaitMs, concurrency, clock, standstill, store, log } = this.#options;
     const offer = readOffer(message.reply);
-    const deliveredAt = standstill.deliveredSince();
     if (offer === null) {
       log.error({ kind, reply: message.reply }, 'an offer came in a form that is not known');
       return;
     }
-    const { messageId, publishedAtMs } = offer;
+    const { messageId } = offer;
+    // By the clock of who has sent it, which may differ.
+    const publishedAtMs = Math.max(offer.publishedAtMs, clock.nowMs() - ackWaitMs);
+    // It says when it was sent: what has come since this process stood still is not as old as that.
+    const deliveredAt = Math.max(standstill.deliveredSince(), performance.now() - Math.max(0, clock.nowMs() - offer.publishedAtMs));
     const body = message.string();
     if (this.#stop.signal.aborted || this.#inHand + (this.#pull?.asked ?? 0) >= concurrency) {
       // Whoever offered it hears nothing of it, and stores it in the end.
@@ -175,7 +184,7 @@ export class WorkConsumer implements Subscription {
       log.warn({ kind, message_id: messageId }, 'an offer was read when it was somebody else’s already');
     } else {
       const item = { kind, messageId, body, publishedAtMs, ackWaitMs, deliveredAt, log, stopping: this.#stop.signal };
-      const deps = { assertOpen: () => link.assertOpen(), isReachable: () => link.isUp, store: () => store(kind, messageId, body, 1) };
+      const deps = { assertOpen: () => link.assertOpen(), reach: () => this.#reach(), store: () => store(kind, messageId, body, 1) };
       this.#begin(offeredItem({ ...item, ...deps }));
     }
   }
@@ -200,8 +209,19 @@ export class WorkConsumer implements Subscription {
     }
   }
 
+  /** Asked once for all items whose holders want to know at about the same time. */
+  #reach(): Promise<number> {
+    const now = performance.now();
+    if (now - this.#reached.askedAt > SAME_QUESTION_MS) {
+      const answered = this.#options.link.main.flush().then(() => now);
+      this.#reached = { askedAt: now, answered };
+    }
+    return this.#reached.answered;
+  }
+
   #begin(item: WorkItem): void {
     this.#inHand += 1;
+    this.#ask();
     void this.#handle(item).then(() => {
       this.#inHand -= 1;
       this.#ask();

@@ -38,7 +38,7 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
     onRefused: (handler) => offers.onRefused(handler),
     consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
       if (stopping) throw new SwitchyardError('bus.closed', 'the bus is closed');
-      const consumer = new WorkConsumer({ ...options, link, kind, handler, store, budgetMs, standstill, log });
+      const consumer = new WorkConsumer({ ...options, link, clock, kind, handler, store, budgetMs, standstill, log });
       consumers.add(consumer);
       return {
         stop: async () => {

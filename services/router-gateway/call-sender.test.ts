@@ -74,6 +74,69 @@ describe('a call on its way to a worker', () => {
     expect(gateway.opened.log.lines).toContainEqual(expect.objectContaining({ level: 'warn', fields: { call_id: held.call.callId } }));
   });
 
+  it('is not sent again because what the bus keeps can not be read: that says nothing of its worker', async () => {
+    await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
+    const published = countPublishes();
+    gateway.faults.beforeReplay = async () => {
+      throw new Error('the broker is away');
+    };
+    const answered = gateway.post(hello);
+    const held = await gateway.worker.next();
+    const replaysThen = gateway.faults.replays;
+    await eventually(() => gateway.faults.replays).toBeGreaterThan(replaysThen + 3);
+    held.body(200, {});
+
+    expect((await answered).statusCode).toBe(200);
+    expect(published.count).toBe(0);
+  });
+
+  it('is not sent again while the bus is away, when nothing can be heard of anybody', async () => {
+    await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
+    const published = countPublishes();
+    const answered = gateway.post(hello);
+    const held = await gateway.worker.next();
+    gateway.faults.ready = false;
+    const replaysThen = gateway.faults.replays;
+    await eventually(() => gateway.faults.replays).toBeGreaterThan(replaysThen + 3);
+    held.body(200, {});
+
+    expect((await answered).statusCode).toBe(200);
+    expect(published.count).toBe(0);
+  });
+
+  it('is not sent again when it is on the queue already, which sees to it by itself', async () => {
+    await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
+    gateway.faults.refusesOffers = true;
+    const published = countPublishes();
+    const answered = gateway.post(hello);
+    const held = await gateway.worker.next();
+    const replaysThen = gateway.faults.replays;
+    await eventually(() => gateway.faults.replays).toBeGreaterThan(replaysThen + 3);
+    held.body(200, {});
+
+    expect((await answered).statusCode).toBe(200);
+    expect(published.count).toBe(1);
+  });
+
+  it('fails when its worker is lost so late that the queue could meet it twice', async () => {
+    await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
+    gateway.faults.losesOffers = true;
+    const published = countPublishes();
+    let isLate = false;
+    const realNow = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => realNow() + (isLate ? 101_000 : 0));
+    const offered = vi.spyOn(gateway.bus.work, 'offer');
+    const answering = gateway.post(hello);
+    await eventually(() => offered.mock.calls.length).toBe(1);
+    isLate = true;
+    const answered = await answering;
+    clock.mockRestore();
+    offered.mockRestore();
+
+    expect(answered.statusCode).toBe(502);
+    expect(published.count).toBe(0);
+  });
+
   it('is not sent again while its worker says that it is at it', async () => {
     await gateway.reopen({ limits: { silenceMs: 1_000 } });
     const published = countPublishes();

@@ -14,15 +14,24 @@ export interface CallSending {
    * @throws when it could not be put on the bus
    */
   send(onLost: (error: unknown) => void): Promise<void>;
-  /** Nothing was heard of the call for long: another worker gets it, unless one of them waits for its turn with it. Does so once. */
-  sendAgain(): void;
+  /**
+   * Nothing was heard of the call for long: another worker gets it, unless it waits for one already. Does so once.
+   * @returns false when it is too late for that: the call is lost
+   */
+  sendAgain(): boolean;
   /** It need not be sent again: an answer has begun, or nobody waits for it. */
   forget(): void;
 }
 
+/** The bus knows an item again for 120 s; put on the queue after that, it could meet itself there. */
+const SENT_AGAIN_WITHIN_MS = 100_000;
+
+/** An offered call. Without its text once that is not needed: what holds on to the call must not hold on to the text. */
 interface Held {
-  readonly body: string;
-  readonly onRefused: () => void;
+  body: string | null;
+  readonly offeredAt: number;
+  isQueued: boolean;
+  onLost: (error: unknown) => void;
 }
 
 interface Deps {
@@ -46,7 +55,7 @@ export class CallSender {
 
   constructor(deps: Deps) {
     this.#deps = deps;
-    this.#refusals = deps.bus.work.onRefused((callId) => this.#held.get(callId)?.onRefused());
+    this.#refusals = deps.bus.work.onRefused((callId) => this.#queueHeld(callId, this.#held.get(callId), 0));
   }
 
   /**
@@ -64,35 +73,47 @@ export class CallSender {
   }
 
   #offering(callId: string, body: string, onForget: () => void): CallSending {
-    let onLost = (_error: unknown) => {};
-    const queue = (earlierDeliveries: number) => {
-      if (this.#held.get(callId) === held) this.#queue(callId, body, earlierDeliveries).catch((error) => onLost(error));
-    };
-    const held: Held = { body, onRefused: () => queue(0) };
-    let isSentAgain = false;
+    const held: Held = { body, offeredAt: performance.now(), isQueued: false, onLost: () => {} };
+    const { bus, log } = this.#deps;
     return {
-      send: async (whenLost) => {
-        onLost = whenLost;
+      send: async (onLost) => {
+        held.onLost = onLost;
         this.#held.set(callId, held);
-        this.#deps.bus.work.offer('router.call', callId, body);
+        bus.work.offer('router.call', callId, held.body ?? '');
       },
       sendAgain: () => {
-        if (isSentAgain) return;
-        isSentAgain = true;
-        this.#deps.log.warn({ call_id: callId }, 'nothing is heard of the worker of a call: it is put on the queue');
-        queue(1);
+        if (held.isQueued) return true;
+        if (performance.now() - held.offeredAt > SENT_AGAIN_WITHIN_MS) return false;
+        log.warn({ call_id: callId }, 'nothing is heard of the worker of a call: it is put on the queue');
+        this.#queueHeld(callId, held, 1);
+        return true;
       },
       forget: () => {
-        if (this.#held.delete(callId)) onForget();
+        if (held.body === null) return;
+        held.body = null;
+        this.#held.delete(callId);
+        onForget();
       },
     };
   }
 
-  #queueing(callId: string, body: string, onForget: () => void): CallSending {
+  /** At most once: from then on the queue sees to it that it comes to a worker. */
+  #queueHeld(callId: string, held: Held | undefined, earlierDeliveries: number): void {
+    if (held === undefined || held.isQueued || held.body === null) return;
+    held.isQueued = true;
+    this.#queue(callId, held.body, earlierDeliveries).catch((error) => held.onLost(error));
+  }
+
+  #queueing(callId: string, text: string, onForget: () => void): CallSending {
+    let body: string | null = text;
     return {
-      // The bus has the text then, or does not want it: what still held it here would do so for as long as the answer takes.
-      send: () => this.#queue(callId, body, 0).finally(onForget),
-      sendAgain: () => {},
+      send: () => {
+        const sent = this.#queue(callId, body ?? '', 0).finally(onForget);
+        // The bus has it from here on: what still held it would do so for as long as the answer takes.
+        body = null;
+        return sent;
+      },
+      sendAgain: () => true,
       forget: () => {},
     };
   }

@@ -28,7 +28,7 @@ export const gatewayLimits = {
   publishMs: 10_000,
   /** Until then nothing is sent, so that an error has its proper status; after it proxies begin to think the call is dead. */
   headerDelayMs: 15_000,
-  /** A call that is longer is not offered, since it would be kept until its answer begins. Nearly all are shorter, and all that may be open fill 128 MiB. */
+  /** A call that is longer is not offered, since it would be kept until its answer begins. Nearly all are shorter, and all that may be open fill 256 MiB at most. */
   offeredCharacters: 32 * KIB,
   /** Frames that show no content wait for one that does; more than this (a long debug chunk) is sent at once. */
   heldBytes: 256 * KIB,

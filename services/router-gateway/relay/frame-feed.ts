@@ -115,7 +115,7 @@ export class FrameFeed {
     const reader = {
       onFrame: (bytes: Uint8Array) => this.#receive(bytes),
       onBeat: () => this.#heard(),
-      onLoss: () => this.#look(),
+      onLoss: () => this.#lookAnew(),
       // Who was shown a part may come back for the rest; anybody else will ask anew.
       onEnd: (error: SwitchyardError) => this.#fail(error, this.#unread(this.#shown ? 'dropped' : 'left')),
     };
@@ -250,6 +250,8 @@ export class FrameFeed {
       (kept) => this.#goOn(kept),
       (error) => {
         log.warn({ err: error, call_id: this.#callId }, 'kept frames could not be read');
+        // It says nothing of the worker. Who was shown a part can't be left to wait for another look.
+        this.#isDoubted &&= this.#shown || this.#isToBeFound;
         this.#goOn([]);
       },
     );
@@ -269,15 +271,26 @@ export class FrameFeed {
     if (this.#isDoubted) this.#giveUpWorker();
   }
 
-  /** Content that was shown can't wait for another worker. */
+  /** Content that was shown can't wait for another worker. What a reader who has come back waits for, is sent again by somebody else, or by nobody. */
   #giveUpWorker(): void {
-    if (this.#shown || this.#isToBeFound) this.#lost('Nothing is heard of the worker of this call any more');
-    else this.#sending?.sendAgain();
+    const isLost = this.#shown || this.#isToBeFound || (this.#sending === undefined ? this.#silentReads > 1 : this.#isBusUp() && !this.#sending.sendAgain());
+    if (isLost) this.#lost('Nothing is heard of the worker of this call any more');
+  }
+
+  /** While it is away nothing can be heard of anybody. */
+  #isBusUp(): boolean {
+    return this.#deps.bus.isReady();
   }
 
   /** Looks at what the bus keeps, unless that is being done. */
   #look(): void {
     if (this.#pending === null) this.#reread([]);
+  }
+
+  /** The bus was away: the silence was its own, and begins now. */
+  #lookAnew(): void {
+    this.#heard();
+    this.#look();
   }
 
   /** A frame, or a sign of life. */

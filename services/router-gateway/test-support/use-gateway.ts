@@ -39,6 +39,7 @@ export function useGateway(openBus: () => Promise<{ bus: Bus; close(): Promise<v
     testBus.faults.crowded = false;
     testBus.faults.loses = () => false;
     testBus.faults.beforePublish = async () => {};
+    testBus.faults.beforeReplay = async () => {};
     testBus.faults.refusesOffers = false;
     testBus.faults.losesOffers = false;
   });
