@@ -1,5 +1,8 @@
 import { createServer } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { connect, createInbox } from '@nats-io/transport-node';
+
+const LOOK_AGAIN_MS = 50;
 
 /** HTTP on one side, the broker on the other. */
 const connection = await connect({ servers: process.env.NATS_URL ?? '' });
@@ -18,6 +21,8 @@ connection.subscribe(`${inbox}*`, {
   },
 });
 
+// Who starts it waits for its port, and not for ever.
+while (!(await connection.request('ready').catch(() => null))) await delay(LOOK_AGAIN_MS);
 createServer((request, response) => {
   /** @type {Buffer[]} */
   const chunks = [];

@@ -10,6 +10,8 @@ connection.subscribe('calls', {
   callback: (_error, message) => void handle(message),
 });
 
+connection.subscribe('ready', { callback: (_error, message) => void message.respond() });
+
 /** @param {import('@nats-io/transport-node').Msg} message */
 async function handle(message) {
   const { path, authorization, body } = JSON.parse(message.string());
