@@ -29,6 +29,11 @@ export interface OfferedItemOptions {
  */
 const LEASE_SHARE = 2 / 3;
 
+/** How long an item may be held without a word of the bus. */
+export function offeredLeaseMs(ackWaitMs: number): number {
+  return LEASE_SHARE * ackWaitMs;
+}
+
 /**
  * What a handler holds of an item that nobody has stored: to acknowledge it costs nothing, and to send it back means to store it. Its
  * publisher gives it to somebody else when it hears nothing for as long as a lease, so the holder counts one all the same, prolonged only by
@@ -36,7 +41,7 @@ const LEASE_SHARE = 2 / 3;
  */
 export function offeredItem(options: OfferedItemOptions): WorkItem {
   const { kind, messageId, body, publishedAtMs, deliveredAt, assertOpen, reach, store, stopping, log } = options;
-  const leaseMs = LEASE_SHARE * options.ackWaitMs;
+  const leaseMs = offeredLeaseMs(options.ackWaitMs);
   let leaseEndsAt = deliveredAt + leaseMs;
   let settled = false;
   const isHeld = () => performance.now() < leaseEndsAt;

@@ -4,7 +4,7 @@ import type { Msg, Subscription as NatsSubscription } from '@nats-io/transport-n
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
-import { offeredItem } from '../offered-item.ts';
+import { offeredItem, offeredLeaseMs } from '../offered-item.ts';
 import { pauseFor } from '../pause.ts';
 import { parseDelivery } from './delivery-subject.ts';
 import { earlierDeliveries } from './earlier-deliveries.ts';
@@ -180,8 +180,8 @@ export class WorkConsumer implements Subscription {
       // Whoever offered it hears nothing of it, and stores it in the end.
       const lost = (error: unknown) => log.warn({ err: error, kind, message_id: messageId }, 'an item that nobody has time for could not be stored');
       store(kind, messageId, body).catch(lost);
-    } else if (performance.now() >= deliveredAt + ackWaitMs) {
-      log.warn({ kind, message_id: messageId }, 'an offer was read when it was somebody else’s already');
+    } else if (performance.now() >= deliveredAt + offeredLeaseMs(ackWaitMs)) {
+      log.warn({ kind, message_id: messageId }, 'an offer was read so late that it is, or soon will be, somebody else’s');
     } else {
       const item = { kind, messageId, body, publishedAtMs, ackWaitMs, deliveredAt, log, stopping: this.#stop.signal };
       const deps = { assertOpen: () => link.assertOpen(), reach: () => this.#reach(), store: () => store(kind, messageId, body, 1) };
