@@ -2,6 +2,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { WorkItem, WorkKind } from './bus.ts';
 import { pauseFor } from './pause.ts';
+import { Settling } from './settling.ts';
 
 export interface OfferedItemOptions {
   kind: WorkKind;
@@ -43,44 +44,26 @@ export function offeredItem(options: OfferedItemOptions): WorkItem {
   const { kind, messageId, body, publishedAtMs, deliveredAt, assertOpen, reach, store, stopping, log } = options;
   const leaseMs = offeredLeaseMs(options.ackWaitMs);
   let leaseEndsAt = deliveredAt + leaseMs;
-  let settled = false;
+  const settling = new Settling(assertOpen);
   const isHeld = () => performance.now() < leaseEndsAt;
-  const once = async (settle: () => Promise<unknown> | undefined) => {
-    assertOpen();
-    if (settled) return;
-    settled = true;
-    try {
-      await settle();
-    } catch (error) {
-      settled = false;
-      throw error;
-    }
-  };
   return {
     messageId,
     body,
     delivery: 1,
     publishedAtMs,
-    ack: async () => {
-      assertOpen();
-      settled = true;
-    },
+    ack: () => settling.once(async () => {}),
     nak: (delayMs) =>
-      once(async () => {
+      settling.once(async () => {
         // Its publisher gives it to somebody else by himself.
         if (!isHeld()) return;
         if (delayMs > 0) await pauseFor(delayMs, stopping);
         await store();
       }),
-    term: (reason) =>
-      once(() => {
-        log.error({ kind, message_id: messageId, delivery: 1, reason }, 'a work item was dropped by its handler');
-        return undefined;
-      }),
+    term: (reason) => settling.once(async () => log.error({ kind, message_id: messageId, delivery: 1, reason }, 'a work item was dropped by its handler')),
     working: async () => {
       assertOpen();
       const lost = () => new SwitchyardError('bus.lease_lost', `the lease of work item ${messageId} is lost`);
-      if (settled || !isHeld()) throw lost();
+      if (settling.isSettled || !isHeld()) throw lost();
       const askedAt = await reach();
       if (!isHeld()) throw lost();
       leaseEndsAt = Math.max(leaseEndsAt, askedAt + leaseMs);

@@ -31,7 +31,7 @@ const bodiesOf = (items: WorkItem[]) => items.map(({ body, delivery }) => `${bod
 
 export function offerCases(underTest: UnderTest): void {
   describe('offers', () => {
-    it('hands an item to a consumer that is free, the first time as delivery 1, and stores it nowhere', async () => {
+    it('DESIGN 6: hands an item to a consumer that is free, the first time as delivery 1, and stores it nowhere', async () => {
       const { bus } = underTest();
       const held = gate();
       const arrivals = consume(bus, 64, () => held.opened);

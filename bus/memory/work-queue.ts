@@ -3,7 +3,7 @@ import { QueuePace } from '#shared/admission.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { ConsumeOptions, OfferedKind, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
 import { offeredItem } from '../offered-item.ts';
-import { isToken } from '../subjects.ts';
+import { assertOfferable, Refusals } from '../refusals.ts';
 import { DeadlineTimer } from './deadline-timer.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
 import { isRoomy } from './limits.ts';
@@ -67,7 +67,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
   readonly #delayed = new Set<Entry>();
   readonly #seen: DedupeWindow<{ stored: Promise<void> | null }>;
   readonly #timer = new DeadlineTimer(() => this.#onDue());
-  readonly #onRefused = new Set<(messageId: string) => void>();
+  readonly #refusals = new Refusals();
   #lastId = 0;
   #items = 0;
   #storedBytes = 0;
@@ -116,23 +116,17 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
   }
 
   offer(kind: OfferedKind, messageId: string, body: string): void {
-    if (!isToken(messageId)) throw new SwitchyardError('bus.invalid_subject', `'${messageId}' can't be offered: it is no token of a subject`);
+    assertOfferable(messageId);
     const { consumers, ready } = this.#kind(kind);
     // What waits in the queue comes first.
     const consumer = ready.size > 0 ? null : takeTurn(consumers);
     if (consumer !== null) this.#handOver(kind, consumer, () => this.#handleOffer(kind, messageId, body, consumer));
     else if (consumers.length > 0) this.#storeOffer(kind, messageId, body);
-    else setImmediate(() => this.#refuse(messageId));
+    else setImmediate(() => this.#refusals.tell(messageId));
   }
 
   onRefused(handler: (messageId: string) => void): Subscription {
-    const one = (messageId: string) => handler(messageId);
-    this.#onRefused.add(one);
-    return {
-      stop: async () => {
-        this.#onRefused.delete(one);
-      },
-    };
+    return this.#refusals.subscribe(handler);
   }
 
   consume(kind: WorkKind, { concurrency, ackWaitMs }: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
@@ -235,10 +229,6 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
   #storeOffer(kind: OfferedKind, messageId: string, body: string): void {
     const lost = (error: unknown) => this.#deps.log.warn({ err: error, kind, message_id: messageId }, 'an item that nobody has time for could not be stored');
     this.publish(kind, messageId, body).catch(lost);
-  }
-
-  #refuse(messageId: string): void {
-    for (const handler of this.#onRefused) handler(messageId);
   }
 
   /** One delivery, up to the handler's return. Never rejects. */

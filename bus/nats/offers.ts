@@ -1,8 +1,8 @@
 import { createInbox, type Msg } from '@nats-io/transport-node';
 import type { Clock } from '#shared/clock.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { OfferedKind, Subscription, WorkKind } from '../bus.ts';
+import { assertOfferable, Refusals } from '../refusals.ts';
 import { addresses, isToken } from '../subjects.ts';
 import type { NatsLink } from './link.ts';
 import { Outflow } from './outflow.ts';
@@ -29,7 +29,7 @@ export class Offers {
   readonly #outflow: Outflow;
   readonly #clock: Clock;
   readonly #inbox: string;
-  readonly #handlers = new Set<(messageId: string) => void>();
+  readonly #refusals = new Refusals();
 
   constructor({ link, clock, log }: OffersDeps) {
     this.#outflow = new Outflow(link.main, () => link.isUp, log);
@@ -38,31 +38,21 @@ export class Offers {
     // Only the broker speaks there: whoever has an item says nothing.
     link.main.subscribe(`${this.#inbox}.>`, {
       callback: (error, { subject }) => {
-        if (error === null) this.#refuse(readOffer(subject)?.messageId ?? '');
+        if (error === null) this.#refusals.tell(readOffer(subject)?.messageId ?? '');
       },
     });
   }
 
   /** @throws `bus.invalid_subject` */
   offer(kind: OfferedKind, messageId: string, body: string): void {
-    if (!isToken(messageId)) throw new SwitchyardError('bus.invalid_subject', `'${messageId}' can't be offered: it is no token of a subject`);
+    assertOfferable(messageId);
     const reply = `${this.#inbox}.${this.#clock.nowMs()}.${messageId}`;
     // Told later, as the broker would: whoever offers is not done yet.
-    if (!this.#outflow.publish(subjects[kind], Buffer.from(body), { reply })) setImmediate(() => this.#refuse(messageId));
+    if (!this.#outflow.publish(subjects[kind], Buffer.from(body), { reply })) setImmediate(() => this.#refusals.tell(messageId));
   }
 
   onRefused(handler: (messageId: string) => void): Subscription {
-    const one = (messageId: string) => handler(messageId);
-    this.#handlers.add(one);
-    return {
-      stop: async () => {
-        this.#handlers.delete(one);
-      },
-    };
-  }
-
-  #refuse(messageId: string): void {
-    for (const handler of this.#handlers) handler(messageId);
+    return this.#refusals.subscribe(handler);
   }
 }
 

@@ -1,6 +1,7 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { WorkItem, WorkKind } from '../bus.ts';
+import { Settling } from '../settling.ts';
 import type { NatsLink } from './link.ts';
 
 /** Timers may fire a little early, and a lease that has a moment left is no reason to say that the broker can't be reached. */
@@ -30,43 +31,31 @@ export interface WorkItemOptions {
 export function workItem(options: WorkItemOptions): WorkItem {
   const { link, kind, messageId, body, delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log } = options;
   let leaseEndsAt = deliveredAt + ackWaitMs;
-  let settled = false;
+  const settling = new Settling(() => link.assertOpen());
   const isHeld = () => performance.now() < leaseEndsAt;
   const tell = (what: string, word: string, forMs: number) =>
     link.persistently(what, forMs, async (timeoutMs) => {
       await link.requests.ask(reply, word, { timeoutMs });
     });
-  const once = async (settle: () => Promise<void>) => {
-    link.assertOpen();
-    if (settled) return;
-    settled = true;
-    try {
-      await settle();
-    } catch (error) {
-      // The broker was not reached: the handler may try again.
-      settled = false;
-      throw error;
-    }
-  };
   return {
     messageId,
     body,
     delivery,
     publishedAtMs: storedAtMs,
-    ack: () => once(() => tell('take an ack', '+ACK', budgetMs)),
+    ack: () => settling.once(() => tell('take an ack', '+ACK', budgetMs)),
     nak: (delayMs) =>
-      once(async () => {
+      settling.once(async () => {
         if (isHeld()) await tell('take an item back', delayMs > 0 ? `-NAK {"delay": ${Math.ceil(delayMs * 1_000_000)}}` : '-NAK', budgetMs);
       }),
     term: (reason) =>
-      once(() => {
+      settling.once(() => {
         log.error({ kind, message_id: messageId, delivery, reason }, 'a work item was dropped by its handler');
         return tell('drop an item', '+TERM', budgetMs);
       }),
     working: async () => {
       link.assertOpen();
       const lost = () => new SwitchyardError('bus.lease_lost', `the lease of work item ${messageId} is lost`);
-      if (settled || !isHeld()) throw lost();
+      if (settling.isSettled || !isHeld()) throw lost();
       const saidAt = performance.now();
       try {
         await tell('prolong a lease', '+WPI', leaseEndsAt - saidAt + TIMER_SLACK_MS);
