@@ -167,14 +167,20 @@ export interface NoticeBoard {
   subscribe(pattern: string, handler: (subject: string, body: string) => void): Listening;
 }
 
+/** When a frame is kept. `soon` is within a second, unless the publisher dies before, and costs a broker a fraction. */
+export type Keeping = 'at once' | 'soon';
+
 /** Frames of model calls: live to whoever listens, and kept for two minutes so that a reader can look back. */
 export interface TokenStream {
-  /** Fire and forget. The bytes belong to the bus afterwards: do not write into them again. */
-  publish(subject: string, frame: Uint8Array): void;
+  /** Fire and forget, live at once however it is kept. The bytes belong to the bus afterwards: do not write into them again. */
+  publish(subject: string, frame: Uint8Array, keeping?: Keeping): void;
   /** Frames are shared between readers: read only. */
   subscribe(pattern: string, handler: (subject: string, frame: Uint8Array) => void): Listening;
-  /** All frames kept of one subject, in order. Empty when there are none, or none any more. */
-  replay(subject: string): Promise<Uint8Array[]>;
+  /**
+   * All frames kept of one subject, in order. Empty when there are none, or none any more.
+   * @param upTo `now` waits until what was published before is kept
+   */
+  replay(subject: string, upTo?: 'kept' | 'now'): Promise<Uint8Array[]>;
 }
 
 /** Large bodies in transit, kept for 24 hours. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { TokenStream } from './bus.ts';
-import { carryLargeFrames, MAX_FRAME_BYTES } from './large-frames.ts';
+import { carryLargeFrames, DRIVERS_MARK, MAX_FRAME_BYTES } from './large-frames.ts';
 
 const SUBJECT = 'tok.gw1.call1';
 
@@ -55,6 +55,7 @@ it('DESIGN 3: no message is over 512 KiB: larger frames are cut, and put togethe
 it.each([
   ['nothing', Buffer.alloc(0)],
   ['a zero byte', Buffer.from([0])],
+  ['what begins as messages of drivers do', Buffer.from([1, 0, 1, 97])],
   ['what looks like a part', Buffer.from('\u000001234567 1 2\nx', 'latin1')],
   ['a large frame of zeros', Buffer.alloc(600_000)],
 ])('keeps %s apart from its own marks', async (_case, frame) => {
@@ -62,6 +63,7 @@ it.each([
   line.stream.publish(SUBJECT, frame);
 
   expect(await received(line)).toEqual([frame].map(hashOf));
+  expect(line.sent.map(([first]) => first)).not.toContain(DRIVERS_MARK);
 });
 
 it.each([0, 1, 5])('gives up a frame whose part %d is lost, and takes the next', async (lost) => {

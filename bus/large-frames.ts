@@ -11,9 +11,12 @@ const MAX_WAITING_BYTES = 128 * 1024 * 1024;
 /*
  * On the wire:  a zero byte, `<frame> <part> <parts>\n` (8 hex digits, numbers from 1), bytes     a part
  *               anything else                                                                    a whole frame
- * A whole frame that begins with a zero byte travels as the only part of itself, so nothing can be mistaken.
+ * A whole frame that begins with a zero byte, or with the one that is left to the drivers, travels as the only part of itself, so nothing
+ * can be mistaken.
  */
 const MARK = 0;
+/** No message that drivers are given begins with it: what they send between themselves may. */
+export const DRIVERS_MARK = 1;
 const NEWLINE = 10;
 /** Mark, frame, two numbers of up to 6 digits, and what separates them. */
 const MAX_HEAD_BYTES = 32;
@@ -22,8 +25,8 @@ const HEAD = /^([0-9a-f]{8}) (\d{1,6}) (\d{1,6})$/;
 /** Lets tokens carry frames of any size over a bus whose messages are small. A frame of which a part is lost is lost. */
 export function carryLargeFrames(inner: TokenStream): TokenStream {
   return {
-    publish(subject, frame) {
-      if (frame.byteLength <= MAX_PART_BYTES && frame[0] !== MARK) inner.publish(subject, frame);
+    publish(subject, frame, keeping) {
+      if (frame.byteLength <= MAX_PART_BYTES && frame[0] !== MARK && frame[0] !== DRIVERS_MARK) inner.publish(subject, frame, keeping);
       else for (const part of cutFrame(frame)) inner.publish(subject, part);
     },
     subscribe(pattern, handler) {
@@ -33,8 +36,8 @@ export function carryLargeFrames(inner: TokenStream): TokenStream {
         if (frame !== null) handler(subject, frame);
       });
     },
-    async replay(subject) {
-      const kept = await inner.replay(subject);
+    async replay(subject, upTo) {
+      const kept = await inner.replay(subject, upTo);
       if (!kept.some((bytes) => bytes[0] === MARK)) return kept;
       const joiner = new FrameJoiner();
       return kept.flatMap((bytes) => (bytes[0] === MARK ? (joiner.take(subject, bytes) ?? []) : [bytes]));

@@ -25,6 +25,8 @@ export const addresses = {
   deliveries: { pattern: 'work.delivery', publish: ['actor-host', 'operator'], read: ['effect-worker'] },
   /** `tok.<origin>.<call>`: frames of a call towards who shows them. The origin is a gateway's id, or a session's. */
   tokens: { pattern: 'tok.*.*', publish: ['router-worker'], read: ['router-gateway', 'agent-gateway'] },
+  /** `live.<origin>.<call>`: the same, of frames that are kept a little later, many as one message on `tok`. */
+  liveTokens: { pattern: 'live.*.*', publish: ['router-worker'], read: ['router-gateway', 'agent-gateway'] },
   /** `evt.<session>`: new events of a session's log. */
   notices: { pattern: 'evt.*', publish: ['actor-host'], read: ['agent-gateway'] },
   /** `part.<partition>`: the partition has a new owner; readers re-check what they follow. */

@@ -73,6 +73,43 @@ export function tokenCases(underTest: UnderTest): void {
       expect(kept.map(hashOf)).toEqual(frames.map(hashOf));
     });
 
+    it('that are kept soon are live at once, in their place among those that are kept at once', async () => {
+      const { bus } = underTest();
+      const heard = new Arrivals<string>();
+      bus.tokens.subscribe('tok.gw1.*', (subject, frame) => heard.add(`${subject} ${textOf(frame)}`));
+      const frames = Array.from({ length: 40 }, (_, place) => `frame ${place}`);
+      for (const [place, frame] of frames.entries()) bus.tokens.publish('tok.gw1.call1', bytesOf(frame), place % 7 === 0 ? 'at once' : 'soon');
+      const whole = frames.map((frame) => `tok.gw1.call1 ${frame}`);
+      expect(await heard.atLeast(whole.length)).toEqual(whole);
+
+      expect((await bus.tokens.replay('tok.gw1.call1', 'now')).map(textOf)).toEqual(frames);
+      expect(heard.items).toEqual(whole);
+    });
+
+    it('that are kept soon are all there once one of their call is that is kept at once', async () => {
+      const { bus } = underTest();
+      for (const text of ['a', 'b', 'c']) bus.tokens.publish('tok.gw1.call1', bytesOf(text), 'soon');
+      bus.tokens.publish('tok.gw1.call1', bytesOf('end'));
+      const kept = await eventually(
+        () => bus.tokens.replay('tok.gw1.call1'),
+        (frames) => frames.length > 0 && textOf(frames.at(-1) ?? bytesOf('')) === 'end',
+      );
+
+      expect(kept.map(textOf)).toEqual(['a', 'b', 'c', 'end']);
+    });
+
+    it.each(['at once', 'soon'] as const)('are kept %s whatever their first byte and their size', async (keeping) => {
+      const { bus } = underTest();
+      const heard = new Arrivals<string>();
+      bus.tokens.subscribe('tok.gw1.*', (_, frame) => heard.add(hashOf(frame)));
+      const marked = [0, 1, 2, 255].map((first) => Buffer.from([first, 0, 1, 97]));
+      const frames = [...marked, Buffer.alloc(0), Buffer.alloc(10_000, 'x'), Buffer.alloc(600_000, 'y'), bytesOf('end')];
+      for (const frame of frames) bus.tokens.publish('tok.gw1.call1', frame, keeping);
+
+      expect(await heard.atLeast(frames.length)).toEqual(frames.map(hashOf));
+      expect((await bus.tokens.replay('tok.gw1.call1', 'now')).map(hashOf)).toEqual(frames.map(hashOf));
+    });
+
     it('have no past for a call that nobody knows', async () => {
       const { bus } = underTest();
       bus.tokens.publish('tok.gw1.call1', bytesOf('a'));

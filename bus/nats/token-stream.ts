@@ -2,15 +2,17 @@ import { createInbox, type Msg } from '@nats-io/transport-node';
 import { ulid } from '#shared/ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { TokenStream } from '../bus.ts';
+import { pauseFor } from '../pause.ts';
 import { isStreamMissing } from './broker-errors.ts';
 import { CoreSubscriptions } from './core-subscriptions.ts';
 import { parseDelivery } from './delivery-subject.ts';
+import { FrameBundles, framesIn, isBundle, KEPT_WITHIN_MS, keptOf, liveOf, MAX_BUNDLED_BYTES } from './frame-bundles.ts';
 import type { NatsLink } from './link.ts';
 import { Outflow } from './outflow.ts';
 import { nanosOf, streams } from './streams.ts';
 
 /** What is asked for at once when a call is read back. */
-const REPLAY_FRAMES = 1_000;
+const REPLAY_MESSAGES = 1_000;
 /** What a call read back may hold. An answer of a model is a fraction of it; past it the rest is left out, as if it were lost. */
 const MAX_REPLAY_BYTES = 64 * 1024 * 1024;
 /** A reader of the past is done in milliseconds; what it leaves behind at the broker when it dies goes after this. */
@@ -18,10 +20,11 @@ const INACTIVE_MS = 30_000;
 
 /**
  * Tokens on a connection of their own: plain messages, live to whoever listens, and captured by a memory stream on their way through the
- * broker. Reading back is a matter of the main connection.
+ * broker. Those that may be kept later pass it uncaptured, and are kept as bundles. Reading back is a matter of the main connection.
  */
 export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): TokenStream & { close(): void } {
   const outflow = new Outflow(link.tokens, () => link.areTokensUp, log);
+  const bundles = new FrameBundles({ isUp: () => link.areTokensUp, publish: (subject, bundle) => outflow.publish(subject, bundle) });
   const subscriptions = new CoreSubscriptions(link.tokens, log);
 
   async function replay(subject: string, timeoutMs: number): Promise<Uint8Array[]> {
@@ -48,11 +51,11 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
     const frames: Uint8Array[] = [];
     const inbox = createInbox(link.inboxPrefix);
     const ask = () => {
-      link.main.publish(`$JS.API.CONSUMER.MSG.NEXT.${streams.tokens.name}.${consumer}`, JSON.stringify({ batch: REPLAY_FRAMES, no_wait: true }), {
+      link.main.publish(`$JS.API.CONSUMER.MSG.NEXT.${streams.tokens.name}.${consumer}`, JSON.stringify({ batch: REPLAY_MESSAGES, no_wait: true }), {
         reply: inbox,
       });
     };
-    let bytes = 0;
+    let [messages, bytes] = [0, 0];
     let end = () => {};
     try {
       await new Promise<void>((resolve, reject) => {
@@ -62,10 +65,12 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
           const info = parseDelivery(message.reply ?? '');
           // A status: there is nothing more, because the rest has just aged out.
           if (info === null) return resolve();
-          frames.push(message.data);
+          if (isBundle(message.data)) frames.push(...framesIn(message.data));
+          else frames.push(message.data);
+          messages += 1;
           bytes += message.data.byteLength;
           if (info.pending === 0 || bytes > MAX_REPLAY_BYTES) resolve();
-          else if (frames.length % REPLAY_FRAMES === 0) ask();
+          else if (messages % REPLAY_MESSAGES === 0) ask();
         };
         const subscription = link.main.subscribe(inbox, { callback });
         end = () => {
@@ -81,17 +86,42 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
   }
 
   return {
-    publish: (subject, frame) => outflow.publish(subject, frame),
-    subscribe: (pattern, handler) => subscriptions.subscribe(pattern, (message) => handler(message.subject, message.data)),
-    replay: (subject) =>
-      link.persistently('read a call back', budgetMs, async (timeoutMs) => {
+    publish(subject, frame, keeping = 'at once') {
+      if (keeping === 'soon' && frame.byteLength <= MAX_BUNDLED_BYTES) {
+        outflow.publish(bundles.add(subject, frame), frame);
+        return;
+      }
+      // What is kept stands in the order in which it was published.
+      bundles.flush(subject);
+      outflow.publish(subject, frame);
+    },
+    subscribe(pattern, handler) {
+      const kept = subscriptions.subscribe(pattern, ({ subject, data }) => {
+        // Its frames came by themselves before.
+        if (!isBundle(data)) handler(subject, data);
+      });
+      const live = subscriptions.subscribe(liveOf(pattern), ({ subject, data }) => handler(keptOf(subject), data));
+      return {
+        ready: () => live.ready(),
+        stop: async () => {
+          await Promise.all([kept.stop(), live.stop()]);
+        },
+      };
+    },
+    async replay(subject, upTo = 'kept') {
+      if (upTo === 'now') await pauseFor(KEPT_WITHIN_MS);
+      return link.persistently('read a call back', budgetMs, async (timeoutMs) => {
         try {
           return await replay(subject, timeoutMs);
         } catch (error) {
           if (isStreamMissing(error)) return [];
           throw error;
         }
-      }),
-    close: () => subscriptions.close(),
+      });
+    },
+    close() {
+      bundles.close();
+      subscriptions.close();
+    },
   };
 }

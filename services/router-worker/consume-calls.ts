@@ -105,10 +105,10 @@ async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, runnin
     attempt: item.delivery,
     signal: running.signal,
     maySpeak: () => running.cause !== 'abandoned',
-    publish: (frame) => {
+    publish: (frame, keeping) => {
       // What is published while the connection is away goes nowhere.
       isHeard &&= bus.isReady();
-      bus.tokens.publish(subject, frame);
+      bus.tokens.publish(subject, frame, keeping);
     },
     nowMs: clock.nowMs(),
     attempted: span.attempted,

@@ -58,7 +58,7 @@ export class Deltas {
       show: (sse) => {
         for (const show of [...readers]) show(sse);
       },
-      replay: (callId) => bus.tokens.replay(subjectOf(addresses.tokens, sessionId, callId)),
+      replay: (callId) => bus.tokens.replay(subjectOf(addresses.tokens, sessionId, callId), 'now'),
     });
     const feed = feeds.read(sessionId);
     // Before any reader listens: a cancelled reply is closed first, and the reader hears of the status after that.

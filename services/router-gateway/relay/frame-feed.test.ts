@@ -127,6 +127,57 @@ describe('FrameFeed', () => {
   });
 });
 
+describe('a gap', () => {
+  const [first, second] = [sseFrame('content', 'call', 1, 1, 'data: 1\n\n'), sseFrame('content', 'call', 1, 2, 'data: 2\n\n')];
+
+  /** How a call is read again whose second frame is lost on its way, and is kept only by a later reading. */
+  async function readingsOf(rest: readonly Uint8Array[], keptFrom: number): Promise<{ asked: unknown[]; end: string }> {
+    const asked: unknown[] = [];
+    const late: Bus = {
+      ...bus,
+      tokens: {
+        publish: (...args) => bus.tokens.publish(...args),
+        subscribe: (...args) => bus.tokens.subscribe(...args),
+        replay: async (_, upTo) => {
+          asked.push(upTo);
+          return asked.length < keptFrom ? [first, ...rest] : [first, second, ...rest];
+        },
+      },
+    };
+    const readers = new CallReaders({ bus: late, origin: 'glate', log: silentLog, limits });
+    const end = new Promise<string>((resolve) => {
+      const call = { callId: 'call', deadlineAtMs: systemClock.nowMs() + 60_000, isDetached: false };
+      new FrameFeed({ bus: late, readers, clock: systemClock, log: silentLog, limits: gatewayLimits, metrics: noMetrics }, call, {
+        take: (frame) => {
+          if (frame.kind === 'done') resolve('done');
+        },
+        restart: () => {},
+        hasAll: () => {},
+        fail: (error) => resolve(error.message),
+      });
+    });
+    for (const frame of [first, ...rest]) bus.tokens.publish('tok.glate.call', frame);
+    const ended = await end;
+    await readers.stop();
+    return { asked, end: ended };
+  }
+  const [third, done] = [sseFrame('content', 'call', 1, 3, 'data: 3\n\n'), sseFrame('done', 'call', 1, 4, 'data: 4\n\n')];
+
+  it('is read again when all that was said is kept', async () => {
+    expect(await readingsOf([third, done], 1)).toEqual({ asked: ['now'], end: 'done' });
+  });
+
+  it('before the end of a call is read again at once: what came before is kept by then', async () => {
+    const end = sseFrame('done', 'call', 1, 3, 'data: 3\n\n');
+    expect(await readingsOf([end], 1)).toEqual({ asked: ['kept'], end: 'done' });
+    expect(await readingsOf([end], 2)).toEqual({ asked: ['kept', 'now'], end: 'done' });
+  });
+
+  it('that is still there after two readings fails the call', async () => {
+    expect(await readingsOf([third, done], 3)).toEqual({ asked: ['now', 'now'], end: 'A part of the answer was lost on its way' });
+  });
+});
+
 /** What the feed of the call `call` fails with. */
 function failureOfCall(limits: GatewayLimits, from: Bus, readers: CallReaders): Promise<string> {
   return new Promise((resolve) => {

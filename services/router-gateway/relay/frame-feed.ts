@@ -32,6 +32,9 @@ export interface FrameSink {
 
 const NOTHING_TO_RESUME = 'There is no generation with this id, or nothing is kept of it any more';
 
+/** A gap that is still there after so many readings stays. */
+const GAP_READS = 2;
+
 type NumberedFrame = Exclude<ReturnType<FrameReader['read']>, { kind: 'body' } | null>;
 
 /** How far a reader came: so many events of this frame are the last that it has. */
@@ -62,7 +65,7 @@ export interface FedCall {
  * Brings the frames of one call in order, each once. Live frames may be lost, repeated or come from a worker that lost the call, so:
  *
  *   lower attempt, or seen seq    dropped
- *   a gap, a reconnect, silence   what the bus keeps is read again; a gap that stays fails the call
+ *   a gap, a reconnect, silence   what the bus keeps is read again, once all that was said is kept; a gap that stays fails the call
  *   silence after content         neither a frame nor a sign of life of the worker: fails the call, unless what the bus keeps goes on
  *   silence before                the same: it is sent to another worker
  *   higher attempt                starts anew, or fails the call once content was shown: it can't be taken back
@@ -97,8 +100,8 @@ export class FrameFeed {
   /** Frames that came while kept ones are read; null when none are read. */
   #pending: Uint8Array[] | null = null;
   #pendingBytes = 0;
-  /** The place of the last gap that was read again: a gap at the same place stays. */
-  #healed = '';
+  /** The place of the last gap, and how often it was read again. */
+  #gap = { place: '', reads: 0 };
   #over = false;
 
   constructor(deps: FeedDeps, call: FedCall, sink: FrameSink) {
@@ -158,7 +161,7 @@ export class FrameFeed {
     }
     this.#pending = [];
     await this.#held.ready();
-    if (!this.#over) this.#reread(this.#pending ?? []);
+    if (!this.#over) this.#reread(this.#pending ?? [], 'kept');
   }
 
   #receive(bytes: Uint8Array): void {
@@ -222,10 +225,13 @@ export class FrameFeed {
 
   #heal(frame: NumberedFrame, bytes: Uint8Array): void {
     const place = `${this.#attempt}.${this.#nextSeq}`;
-    if (this.#healed !== place) {
-      this.#healed = place;
+    const isEnd = frame.kind === 'done' || frame.kind === 'error';
+    const reads = this.#gap.place === place ? this.#gap.reads : 0;
+    if (reads < GAP_READS) {
+      this.#gap = { place, reads: reads + 1 };
       this.#deps.log.debug({ callId: this.#callId, missing: place }, 'a frame is missing: those that the bus keeps are read again');
-      this.#reread([bytes]);
+      // What came before the end of a call is kept when its end is.
+      this.#reread([bytes], isEnd && reads === 0 ? 'kept' : 'now');
     } else if (frame.kind === 'error') {
       // It says of itself that what came before is not the whole.
       this.#take(frame);
@@ -241,12 +247,12 @@ export class FrameFeed {
   }
 
   /** Reads what the bus keeps, then goes on with what came meanwhile. Bounded, since a reader that waits for ever shows nothing for ever. */
-  #reread(first: Uint8Array[]): void {
+  #reread(first: Uint8Array[], upTo: 'kept' | 'now'): void {
     const { bus, limits, log } = this.#deps;
     this.#pending = first;
     this.#pendingBytes = 0;
     const subject = subjectOf(addresses.tokens, this.#origin, this.#callId);
-    within(limits.replayMs, bus.tokens.replay(subject), () => new SwitchyardError('service.no_answer', 'reading frames again')).then(
+    within(limits.replayMs, bus.tokens.replay(subject, upTo), () => new SwitchyardError('service.no_answer', 'reading frames again')).then(
       (kept) => this.#goOn(kept),
       (error) => {
         log.warn({ err: error, call_id: this.#callId }, 'kept frames could not be read');
@@ -283,14 +289,14 @@ export class FrameFeed {
   }
 
   /** Looks at what the bus keeps, unless that is being done. */
-  #look(): void {
-    if (this.#pending === null) this.#reread([]);
+  #look(upTo: 'kept' | 'now'): void {
+    if (this.#pending === null) this.#reread([], upTo);
   }
 
   /** The bus was away: the silence was its own, and begins now. */
   #lookAnew(): void {
     this.#heard();
-    this.#look();
+    this.#look('now');
   }
 
   /** A frame, or a sign of life. */
@@ -313,7 +319,7 @@ export class FrameFeed {
         this.#silentReads += 1;
         this.#silence = this.#armSilence();
         this.#isDoubted = true;
-        this.#look();
+        this.#look('kept');
       },
       Math.min(silenceMs * 2 ** this.#silentReads, silenceMaxMs),
     );

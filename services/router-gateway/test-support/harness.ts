@@ -112,10 +112,10 @@ export function faultyBus(real: Bus): FaultyBus {
         real.tokens.subscribe(pattern, (subject, frame) => {
           if (!faults.loses(subject, frame)) handler(subject, frame);
         }),
-      replay: async (subject) => {
+      replay: async (...args) => {
         faults.replays += 1;
         await faults.beforeReplay();
-        return real.tokens.replay(subject);
+        return real.tokens.replay(...args);
       },
     },
   };

@@ -1,3 +1,4 @@
+import type { Keeping } from '#bus/bus.ts';
 import { bodyFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
@@ -37,7 +38,7 @@ export interface Execution {
   /** Whether an aborted call may still speak: not when another worker may have it by now. */
   maySpeak(): boolean;
   /** Sends a frame to the call's readers. */
-  publish(frame: Uint8Array): void;
+  publish(frame: Uint8Array, keeping?: Keeping): void;
   nowMs: number;
   /** Hears of each try. */
   attempted?: CallListener['attempted'];

@@ -242,6 +242,27 @@ it('a client that folds the stream has what the whole answer says, however the p
   );
 });
 
+it('DESIGN 7: the first content of an answer is kept at once, and so is its end; what is said between them may be kept a little later', () => {
+  vi.useFakeTimers();
+  const kept: (string | undefined)[] = [];
+  const writer = frameWriter({
+    callId: 'gen-1',
+    attempt: 1,
+    publish: (frame, keeping = 'at once') => kept.push(`${readFrame('gen-1', frame)?.kind} ${keeping}`),
+  });
+  writer.begin(head);
+  writer.debug({});
+  for (const part of [{ type: 'reasoning-delta', text: 'hm' } as const, { type: 'text-delta', text: 'a' } as const]) {
+    writer.parts([part]);
+    writer.parts([part]);
+  }
+  vi.advanceTimersByTime(31_000);
+  writer.parts([{ type: 'text-delta', text: 'b' }]);
+  writer.finish({ ...emptyAnswer(), finishReason: 'stop' }, usage);
+
+  expect(kept).toEqual(['open at once', 'content at once', 'content soon', 'text soon', 'text soon', 'content at once', 'done at once']);
+});
+
 it('clients see of each frame the very bytes that a whole one would have had, whatever was said before it', () => {
   const odd = fc.string({ unit: 'binary', minLength: 1, maxLength: 12 });
   const part = fc.oneof(

@@ -1,3 +1,4 @@
+import type { Keeping } from '#bus/bus.ts';
 import { errorFrame, sseFrame, textFrame } from '#bus/messages/frame.ts';
 import { DELTA_END, DELTA_START } from '#bus/messages/frame-reader.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
@@ -21,7 +22,7 @@ export interface FrameTarget {
   callId: string;
   /** The delivery number of the work item. */
   attempt: number;
-  publish(frame: Uint8Array): void;
+  publish(frame: Uint8Array, keeping?: Keeping): void;
 }
 
 const END_MARK = 'data: [DONE]\n\n';
@@ -67,9 +68,10 @@ export function frameWriter({ callId, attempt, publish }: FrameTarget): FrameWri
     },
     parts(parts) {
       const nowMs = performance.now();
-      const text = nowMs - headAtMs < HEAD_EVERY_MS ? onlyTextIn(parts) : null;
+      const isHeadSaid = nowMs - headAtMs < HEAD_EVERY_MS;
+      const text = isHeadSaid ? onlyTextIn(parts) : null;
       if (text !== null) {
-        publish(textFrame(attempt, next(), JSON.stringify(text)));
+        publish(textFrame(attempt, next(), JSON.stringify(text)), 'soon');
         return;
       }
       let events = '';
@@ -81,7 +83,8 @@ export function frameWriter({ callId, attempt, publish }: FrameTarget): FrameWri
       }
       if (events === '') return;
       headAtMs = nowMs;
-      publish(sseFrame('content', callId, attempt, next(), events));
+      // Whoever takes the call over must know that content was shown, so the first frame of it is kept at once.
+      publish(sseFrame('content', callId, attempt, next(), events), isHeadSaid ? 'soon' : 'at once');
     },
     finish(answer, usage) {
       const start = chunkStart(begun());
