@@ -10,6 +10,7 @@ import type { CallSending } from '../call-sender.ts';
 import type { GatewayLimits } from '../limits.ts';
 import { within } from '../within.ts';
 import type { CallReaders, HeldCall, LetGo } from './call-readers.ts';
+import { SilenceWatch } from './silence-watch.ts';
 
 export interface FeedDeps {
   bus: Bus;
@@ -87,9 +88,7 @@ export class FrameFeed {
   /** Nothing was brought yet to a reader that has come back, so that it can still be told that there is nothing. */
   #isToBeFound: boolean;
   readonly #deadline: NodeJS.Timeout;
-  #silence: NodeJS.Timeout;
-  /** How often silence was met in a row without finding a frame. */
-  #silentReads = 0;
+  readonly #silence: SilenceWatch;
   /** The worker was silent for long: unless what the bus keeps brings something, it is taken for dead. */
   #isDoubted = false;
   #attempt = 0;
@@ -125,7 +124,7 @@ export class FrameFeed {
     this.#held = readers.hold(call.callId, reader, this.#origin);
     const timedOut = () => this.fail(new SwitchyardError('router.timeout', 'The request exceeded its time limit'));
     this.#deadline = setTimeout(timedOut, Math.max(0, call.deadlineAtMs - clock.nowMs()) + limits.deadlineGraceMs);
-    this.#silence = this.#armSilence();
+    this.#silence = new SilenceWatch(limits, () => this.#onSilence());
     if (resumed !== undefined) void this.#resume(resumed.after);
   }
 
@@ -279,7 +278,7 @@ export class FrameFeed {
 
   /** Content that was shown can't wait for another worker. What a reader who has come back waits for, is sent again by somebody else, or by nobody. */
   #giveUpWorker(): void {
-    const isLost = this.#shown || this.#isToBeFound || (this.#sending === undefined ? this.#silentReads > 1 : this.#isBusUp() && !this.#sending.sendAgain());
+    const isLost = this.#shown || this.#isToBeFound || (this.#sending === undefined ? this.#silence.inARow > 1 : this.#isBusUp() && !this.#sending.sendAgain());
     if (isLost) this.#lost('Nothing is heard of the worker of this call any more');
   }
 
@@ -303,33 +302,19 @@ export class FrameFeed {
   #heard(): void {
     if (this.#over) return;
     this.#isDoubted = false;
-    if (this.#silentReads === 0) {
-      this.#silence.refresh();
-      return;
-    }
-    this.#silentReads = 0;
-    clearTimeout(this.#silence);
-    this.#silence = this.#armSilence();
+    this.#silence.heard();
   }
 
-  #armSilence(): NodeJS.Timeout {
-    const { silenceMs, silenceMaxMs } = this.#deps.limits;
-    return setTimeout(
-      () => {
-        this.#silentReads += 1;
-        this.#silence = this.#armSilence();
-        this.#isDoubted = true;
-        this.#look('kept');
-      },
-      Math.min(silenceMs * 2 ** this.#silentReads, silenceMaxMs),
-    );
+  #onSilence(): void {
+    this.#isDoubted = true;
+    this.#look('kept');
   }
 
   #close(how: LetGo): void {
     this.#over = true;
     this.#pending = null;
     clearTimeout(this.#deadline);
-    clearTimeout(this.#silence);
+    this.#silence.stop();
     this.#sending?.forget();
     this.#held.release(how);
   }

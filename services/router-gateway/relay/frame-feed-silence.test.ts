@@ -1,0 +1,108 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { sseFrame } from '#bus/messages/frame.ts';
+import { systemClock } from '#shared/clock.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { noMetrics } from '#shared/telemetry/metrics.ts';
+import { gatewayLimits } from '../limits.ts';
+import { CallReaders } from './call-readers.ts';
+import { type FedCall, FrameFeed } from './frame-feed.ts';
+
+const { silenceMs } = gatewayLimits;
+const OPEN = sseFrame('open', 'call', 1, 1, 'data: 1\n\n');
+const CONTENT = sseFrame('content', 'call', 1, 1, 'data: 1\n\n');
+
+let database: Database;
+let bus: Bus;
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  bus = await openMemoryBus({ database, clock: systemClock });
+}, 60_000);
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+afterAll(async () => {
+  await bus.close();
+  await database.close();
+});
+
+/** A feed of one call whose worker says no more than is kept of it. */
+function feed(kept: readonly Uint8Array[], about: Partial<FedCall> = {}) {
+  const looks: string[] = [];
+  let reconnected = () => {};
+  const quiet: Bus = {
+    ...bus,
+    onReconnect: (handler) => {
+      reconnected = handler;
+      return { stop: async () => {} };
+    },
+    tokens: {
+      publish: () => {},
+      subscribe: () => ({ stop: async () => {}, ready: async () => {} }),
+      replay: async (_, upTo = 'kept') => {
+        looks.push(upTo);
+        return [...kept];
+      },
+    },
+  };
+  const readers = new CallReaders({ bus: quiet, origin: 'gquiet', log: silentLog, limits: gatewayLimits });
+  const failures: string[] = [];
+  const call: FedCall = { callId: 'call', deadlineAtMs: systemClock.nowMs() + 600_000, isDetached: false, ...about };
+  const feeding = new FrameFeed({ bus: quiet, readers, clock: systemClock, log: silentLog, limits: gatewayLimits, metrics: noMetrics }, call, {
+    take: () => {},
+    restart: () => {},
+    hasAll: () => {},
+    fail: ({ message }) => failures.push(message),
+  });
+  const close = async () => {
+    feeding.abandon('left');
+    await readers.stop();
+  };
+  return { looks, failures, reconnected: () => reconnected(), close };
+}
+
+describe('silence of a worker', () => {
+  it('ends a call whose content was shown, when what is kept does not go on', async () => {
+    const { looks, failures, reconnected, close } = feed([CONTENT]);
+    reconnected();
+    await vi.advanceTimersByTimeAsync(silenceMs - 1);
+    expect(looks).toEqual(['now']);
+    expect(failures).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+
+    expect(looks).toEqual(['now', 'kept']);
+    expect(failures).toEqual(['Nothing is heard of the worker of this call any more']);
+    await close();
+  });
+
+  it('begins anew when the bus was away: the silence was its own', async () => {
+    const { failures, reconnected, close } = feed([CONTENT]);
+    reconnected();
+    await vi.advanceTimersByTimeAsync(silenceMs - 1_000);
+    reconnected();
+    await vi.advanceTimersByTimeAsync(silenceMs - 1_000);
+    expect(failures).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1_000);
+
+    expect(failures).toHaveLength(1);
+    await close();
+  });
+
+  it('ends a call for who came back to it and was shown no content, at the second look: nobody here sends it again', async () => {
+    const { looks, failures, close } = feed([OPEN], { resumed: { origin: 'gother', after: null } });
+    await vi.advanceTimersByTimeAsync(silenceMs);
+    expect(looks).toEqual(['kept', 'kept']);
+    expect(failures).toEqual([]);
+    await vi.advanceTimersByTimeAsync(2 * silenceMs);
+
+    expect(failures).toEqual(['Nothing is heard of the worker of this call any more']);
+    await close();
+  });
+});

@@ -1,0 +1,50 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { SilenceWatch } from './silence-watch.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** When silence was met, in milliseconds from now, and how often in a row. */
+function watching() {
+  const startMs = Date.now();
+  const met: [atMs: number, inARow: number][] = [];
+  const watch: SilenceWatch = new SilenceWatch({ silenceMs: 100, silenceMaxMs: 300 }, () => met.push([Date.now() - startMs, watch.inARow]));
+  return { watch, met };
+}
+
+it('tells of silence after a while, then after twice that, and never waits longer than is allowed', () => {
+  const { watch, met } = watching();
+  vi.advanceTimersByTime(900);
+  watch.stop();
+  vi.advanceTimersByTime(900);
+
+  expect(met).toEqual([
+    [100, 1],
+    [300, 2],
+    [600, 3],
+    [900, 4],
+  ]);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+it('begins anew whenever something is heard, before the first silence and after it', () => {
+  const { watch, met } = watching();
+  for (let step = 0; step < 5; step += 1) {
+    vi.advanceTimersByTime(90);
+    watch.heard();
+  }
+  vi.advanceTimersByTime(110);
+  watch.heard();
+  expect(watch.inARow).toBe(0);
+  vi.advanceTimersByTime(110);
+  watch.stop();
+
+  expect(met).toEqual([
+    [550, 1],
+    [660, 1],
+  ]);
+});
