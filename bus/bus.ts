@@ -167,8 +167,12 @@ export interface NoticeBoard {
   subscribe(pattern: string, handler: (subject: string, body: string) => void): Listening;
 }
 
-/** When a frame is kept. `soon` is within a second, unless the publisher dies before, and costs a broker a fraction. */
+/**
+ * When a frame is kept. `soon` costs a broker a fraction: within `KEPT_WITHIN_MS` while nothing is amiss; later when the publisher stands
+ * still or its broker is away, and never when it dies before.
+ */
 export type Keeping = 'at once' | 'soon';
+export const KEPT_WITHIN_MS = 1_000;
 
 /** Frames of model calls: live to whoever listens, and kept for two minutes so that a reader can look back. */
 export interface TokenStream {
@@ -178,7 +182,7 @@ export interface TokenStream {
   subscribe(pattern: string, handler: (subject: string, frame: Uint8Array) => void): Listening;
   /**
    * All frames kept of one subject, in order. Empty when there are none, or none any more.
-   * @param upTo `now` waits until what was published before is kept
+   * @param upTo `now` waits for as long as it takes to keep what was published before, where that is not done at once
    */
   replay(subject: string, upTo?: 'kept' | 'now'): Promise<Uint8Array[]>;
 }

@@ -160,6 +160,19 @@ describe('a broker that is killed under load', () => {
 });
 
 describe('a broker that is away', () => {
+  it('keeps, once it is back, what was said meanwhile and may be kept soon', async () => {
+    const bus = await openBus();
+    for (const subject of ['tok.gw1.call1', 'tok.gw1.call2', 'tok.gw1.call3', 'tok.gw1.call4']) {
+      await server.kill();
+      await isReady(bus, false);
+      for (const text of ['a', 'b']) bus.tokens.publish(subject, Buffer.from(text), 'soon');
+      await server.start();
+      await isReady(bus, true);
+
+      expect((await bus.tokens.replay(subject, 'now')).map((frame) => Buffer.from(frame).toString())).toEqual(['a', 'b']);
+    }
+  });
+
   it('is not ready, takes what was appended when it is back in time, and refuses what it could not store in time', async () => {
     const bus = await openBus({ storeBudgetMs: 1_000 });
     const patient = await openBus();

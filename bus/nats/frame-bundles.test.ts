@@ -10,9 +10,10 @@ const textOf = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 /** Bundles as they are published: the subject, and the frames in each. */
 function collecting() {
   const kept: { subject: string; frames: string[]; sizeBytes: number }[] = [];
-  const broker = { isUp: true };
+  const broker = { isUp: true, isReady: true };
   const bundles = new FrameBundles({
     isUp: () => broker.isUp,
+    isReady: () => broker.isReady,
     publish: (subject, bundle) => {
       expect(isBundle(bundle)).toBe(true);
       kept.push({ subject, frames: framesIn(bundle).map(textOf), sizeBytes: bundle.byteLength });
@@ -67,15 +68,30 @@ describe('frames that are kept later', () => {
   it('wait while the broker is away, and are no more than a message then', () => {
     const { kept, broker, bundles, say } = collecting();
     broker.isUp = false;
+    broker.isReady = false;
     say(ONE, 'a');
+    say(TWO, 'x');
     vi.advanceTimersByTime(5_000);
     bundles.flush(ONE);
     say(ONE, 'b');
-    expect(kept).toEqual([]);
     broker.isUp = true;
+    vi.advanceTimersByTime(5_000);
+    expect(kept).toEqual([]);
+    // Nothing may pass what was said before it.
+    bundles.flush(TWO);
+    broker.isReady = true;
     vi.advanceTimersByTime(100);
 
-    expect(kept).toMatchObject([{ frames: ['a', 'b'] }]);
+    expect(kept).toMatchObject([{ frames: ['x'] }, { frames: ['a', 'b'] }]);
+  });
+
+  it('are only live once the bus is closed', () => {
+    const { kept, bundles, say } = collecting();
+    bundles.close();
+
+    expect(say(ONE, 'a')).toEqual(['live.gw1.one']);
+    expect(vi.getTimerCount()).toBe(0);
+    expect(kept).toEqual([]);
   });
 
   it('are kept at once when they are many, in messages of a bounded size', () => {
@@ -91,7 +107,7 @@ describe('frames that are kept later', () => {
 
   it('are copied: neither their bytes nor those of another bundle are written over', () => {
     const sent: Uint8Array[] = [];
-    const bundles = new FrameBundles({ isUp: () => true, publish: (_, bundle) => sent.push(bundle) });
+    const bundles = new FrameBundles({ isUp: () => true, isReady: () => true, publish: (_, bundle) => sent.push(bundle) });
     for (const text of ['first', 'later']) {
       bundles.add(ONE, Buffer.from(text));
       bundles.flush(ONE);
@@ -106,7 +122,7 @@ describe('a bundle', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 700 }), { minLength: 1, maxLength: 40 }), (frames) => {
         const sent: Uint8Array[] = [];
-        const bundles = new FrameBundles({ isUp: () => true, publish: (_, bundle) => sent.push(bundle) });
+        const bundles = new FrameBundles({ isUp: () => true, isReady: () => true, publish: (_, bundle) => sent.push(bundle) });
         for (const frame of frames) bundles.add(ONE, frame);
         bundles.close();
         expect(sent.flatMap(framesIn).map((frame) => Buffer.from(frame).toString('hex'))).toEqual(frames.map((frame) => Buffer.from(frame).toString('hex')));

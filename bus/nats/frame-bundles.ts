@@ -1,21 +1,21 @@
+import { KEPT_WITHIN_MS } from '../bus.ts';
 import { DRIVERS_MARK } from '../large-frames.ts';
 import { addresses } from '../subjects.ts';
 
 const KEPT = headOf(addresses.tokens);
 const LIVE = headOf(addresses.liveTokens);
-/** A frame that may be kept later is kept after this, if its process can. */
-const BUNDLED_MS = 500;
-/** After this it is, for those who read back: the broker's time and that of a busy process are in it. */
-export const KEPT_WITHIN_MS = 1_000;
+/** A bundle is begun anew after this; the rest is for the broker, and for a process that is busy. */
+const BUNDLED_MS = KEPT_WITHIN_MS / 2;
 /** How exactly `BUNDLED_MS` is held: all frames of a moment at once would hold up those that are live. */
 const TICK_MS = 50;
 /** A larger frame is worth a message of its own. */
 export const MAX_BUNDLED_BYTES = 4 * 1024;
-/** A bundle that has grown to this is kept at once. Half a second of an answer is some 2 KiB. */
+/** A bundle that has grown to this is kept at once. */
 const MAX_BUNDLE_BYTES = 32 * 1024;
-const FIRST_BYTES = 2 * 1024;
+/** For half a second of an answer of 50 tokens a second, each sent as its text. */
+const FIRST_BYTES = 1024;
 /** Empty buffers of the first size that are used again. */
-const MAX_FREE = 256;
+const MAX_FREE = 1_024;
 
 /*
  * On the wire: DRIVERS_MARK, then of each frame its length (two bytes, the higher one first) and its bytes.
@@ -31,8 +31,10 @@ interface Bundle {
 }
 
 export interface BundlesDeps {
-  /** While it is false bundles wait, and take up what their calls go on to say; what is too much is lost. */
+  /** While it is false bundles wait for what comes before them, and take up what their calls go on to say; what is too much is lost. */
   isUp(): boolean;
+  /** Whether the broker keeps what it is sent. While it is false bundles wait, too, but for those that something else of their call follows. */
+  isReady(): boolean;
   publish(subject: string, bundle: Uint8Array): void;
 }
 
@@ -46,6 +48,7 @@ export class FrameBundles {
   readonly #bundles = new Map<string, Bundle>();
   readonly #free: Buffer[] = [];
   #tick: NodeJS.Timeout | null = null;
+  #closed = false;
 
   constructor(deps: BundlesDeps) {
     this.#deps = deps;
@@ -53,6 +56,7 @@ export class FrameBundles {
 
   /** @param frame of `MAX_BUNDLED_BYTES` at most @returns the subject at which it is live */
   add(subject: string, frame: Uint8Array): string {
+    if (this.#closed) return liveOf(subject);
     let bundle = this.#bundles.get(subject);
     if (bundle !== undefined && bundle.size + LENGTH_BYTES + frame.byteLength > MAX_BUNDLE_BYTES) {
       this.#end(subject, bundle);
@@ -78,6 +82,7 @@ export class FrameBundles {
 
   /** Keeps all that there is, and nothing by itself from now on. */
   close(): void {
+    this.#closed = true;
     for (const [subject, bundle] of this.#bundles) this.#end(subject, bundle);
     if (this.#tick !== null) clearInterval(this.#tick);
     this.#tick = null;
@@ -93,7 +98,7 @@ export class FrameBundles {
   }
 
   #flushOld(): void {
-    if (!this.#deps.isUp()) return;
+    if (!this.#deps.isReady()) return;
     const oldMs = performance.now() - BUNDLED_MS;
     for (const [subject, bundle] of this.#bundles) {
       if (bundle.sinceMs > oldMs) return;

@@ -183,3 +183,16 @@ it('brings two processes together: commands, large bodies, notices, tokens', asy
   expect(frames.items[0]).toBe('frame');
   expect((await other.tokens.replay('tok.gw1.call1')).length).toBeGreaterThan(0);
 });
+
+it('keeps what was said last before a process closed, though it need not be kept at once', async () => {
+  const server = await serverWith();
+  const [one, other] = [await open(server.url), await open(server.url)];
+  for (const text of ['a', 'b']) one.tokens.publish('tok.gw1.call1', Buffer.from(text), 'soon');
+  await one.close();
+  const kept = await eventually(
+    () => other.tokens.replay('tok.gw1.call1'),
+    (frames) => frames.length > 0,
+  );
+
+  expect(kept.map((frame) => Buffer.from(frame).toString())).toEqual(['a', 'b']);
+});

@@ -1,12 +1,12 @@
 import { createInbox, type Msg } from '@nats-io/transport-node';
 import { ulid } from '#shared/ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { TokenStream } from '../bus.ts';
+import { KEPT_WITHIN_MS, type TokenStream } from '../bus.ts';
 import { pauseFor } from '../pause.ts';
 import { isStreamMissing } from './broker-errors.ts';
 import { CoreSubscriptions } from './core-subscriptions.ts';
 import { parseDelivery } from './delivery-subject.ts';
-import { FrameBundles, framesIn, isBundle, KEPT_WITHIN_MS, keptOf, liveOf, MAX_BUNDLED_BYTES } from './frame-bundles.ts';
+import { FrameBundles, framesIn, isBundle, keptOf, liveOf, MAX_BUNDLED_BYTES } from './frame-bundles.ts';
 import type { NatsLink } from './link.ts';
 import { Outflow } from './outflow.ts';
 import { nanosOf, streams } from './streams.ts';
@@ -24,7 +24,12 @@ const INACTIVE_MS = 30_000;
  */
 export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): TokenStream & { close(): void } {
   const outflow = new Outflow(link.tokens, () => link.areTokensUp, log);
-  const bundles = new FrameBundles({ isUp: () => link.areTokensUp, publish: (subject, bundle) => outflow.publish(subject, bundle) });
+  const bundles = new FrameBundles({
+    isUp: () => link.areTokensUp,
+    // The memory stream is gone when the broker was restarted, and is declared anew on the main connection.
+    isReady: () => link.areTokensUp && link.isReady,
+    publish: (subject, bundle) => outflow.publish(subject, bundle),
+  });
   const subscriptions = new CoreSubscriptions(link.tokens, log);
 
   async function replay(subject: string, timeoutMs: number): Promise<Uint8Array[]> {

@@ -1,3 +1,5 @@
+import { KEPT_WITHIN_MS } from '#bus/bus.ts';
+
 const KIB = 1_024;
 const MIB = 1_024 * KIB;
 
@@ -44,6 +46,8 @@ export const gatewayLimits = {
   silenceMaxMs: 60_000,
   /** For the bus to give what it keeps of a call. */
   replayMs: 5_000,
+  /** After this the bus keeps what was said before. */
+  keptMs: KEPT_WITHIN_MS,
   /** For a client whose connection we have cut to come back, here or at another gateway. */
   graceMs: 30_000,
   /** Calls without a reader that are kept for their clients. Past it the oldest is given up. */

@@ -58,7 +58,7 @@ export class Deltas {
       show: (sse) => {
         for (const show of [...readers]) show(sse);
       },
-      replay: (callId) => bus.tokens.replay(subjectOf(addresses.tokens, sessionId, callId), 'now'),
+      replay: (callId, upTo) => bus.tokens.replay(subjectOf(addresses.tokens, sessionId, callId), upTo),
     });
     const feed = feeds.read(sessionId);
     // Before any reader listens: a cancelled reply is closed first, and the reader hears of the status after that.
@@ -86,8 +86,9 @@ export class Deltas {
     }
   }
 
-  #leave(sessionId: string, { feed, tokens }: Followed): void {
+  #leave(sessionId: string, { replies, feed, tokens }: Followed): void {
     this.#followed.delete(sessionId);
+    replies.close();
     feed.release();
     tokens.stop().catch((error) => this.#deps.log.warn({ err: error, session_id: sessionId }, 'a subscription did not end'));
   }

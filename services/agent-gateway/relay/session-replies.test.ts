@@ -219,6 +219,40 @@ describe('lost frames', () => {
     expect(shown).toEqual([delta(1, 'a'), snapshot(2, 'abc')]);
   });
 
+  it('that are kept a little later are found by a later reading', async () => {
+    const asked: string[] = [];
+    const patient = new SessionReplies({
+      show: (sse) => shown.push(parsed(sse)),
+      replay: async (_, upTo) => {
+        asked.push(upTo);
+        return asked.length < 3 ? [content(1, 'a')] : [content(1, 'a'), content(2, 'b')];
+      },
+    });
+    patient.take(CALL, content(3, 'c'));
+    await until(() => shown.length > 0, 'the text so far');
+
+    expect(shown).toEqual([snapshot(1, 'abc')]);
+    expect(asked).toEqual(['kept', 'now', 'now']);
+  });
+
+  it('are not asked for again when nobody reads the session any more', async () => {
+    let readings = 0;
+    const left = new SessionReplies({
+      show: (sse) => shown.push(parsed(sse)),
+      replay: async () => {
+        readings += 1;
+        left.close();
+        return [];
+      },
+    });
+    left.take(CALL, content(3, 'c'));
+    await until(() => readings > 0, 'the first reading');
+    await new Promise((resolve) => setImmediate(resolve));
+
+    expect(readings).toBe(1);
+    expect(shown).toEqual([]);
+  });
+
   it('that can not be had end the deltas of their reply, not its message', async () => {
     replies.take(CALL, content(1, 'a'));
     replies.take(CALL, content(3, 'c'));

@@ -25,11 +25,14 @@ interface Reply {
 
 type SequencedFrame = Exclude<Frame, { kind: 'body' }>;
 
+/** Of what is kept when frames are missing. The last words are kept a little later than they are heard, and later still by a busy worker. */
+const READINGS = ['kept', 'now', 'now'] as const;
+
 interface SessionRepliesDeps {
   /** Shows an SSE frame to all readers of the session. */
   show(sse: string): void;
-  /** The frames that the bus still holds of a call. */
-  replay(callId: string): Promise<Uint8Array[]>;
+  /** The frames that the bus still holds of a call. @param upTo as in `TokenStream.replay` */
+  replay(callId: string, upTo: 'kept' | 'now'): Promise<Uint8Array[]>;
 }
 
 /**
@@ -123,11 +126,14 @@ export class SessionReplies {
 
   /** Frames are missing: this gateway came in the middle, or they were lost. What the bus still holds makes the text whole again. */
   async #fill(reply: Reply): Promise<void> {
-    const kept = await this.#deps.replay(reply.callId).catch(() => []);
-    if (this.#replies.get(reply.messageId) !== reply || reply.held === null) return;
-    const frames = [...kept.flatMap((bytes) => sequenced(reply.callId, bytes) ?? []), ...reply.held];
+    let whole: ReturnType<typeof textFrom> = null;
+    for (const upTo of READINGS) {
+      const kept = await this.#deps.replay(reply.callId, upTo).catch(() => []);
+      if (this.#replies.get(reply.messageId) !== reply || reply.held === null) return;
+      whole = textFrom([...kept.flatMap((bytes) => sequenced(reply.callId, bytes) ?? []), ...reply.held]);
+      if (whole !== null) break;
+    }
     reply.held = null;
-    const whole = textFrom(frames);
     // Still not whole. The message will come in one piece; until then the readers keep what they have.
     if (whole === null || whole.text.length > limits.replyCharacters) {
       this.#end(reply);
@@ -150,6 +156,11 @@ export class SessionReplies {
   #end(reply: Reply): void {
     this.#replies.delete(reply.messageId);
     this.#remember(reply.messageId);
+  }
+
+  /** Nobody reads any more. */
+  close(): void {
+    this.#replies.clear();
   }
 
   #remember(messageId: string): void {

@@ -33,8 +33,8 @@ export interface FrameSink {
 
 const NOTHING_TO_RESUME = 'There is no generation with this id, or nothing is kept of it any more';
 
-/** A gap that is still there after so many readings stays. */
-const GAP_READS = 2;
+/** A gap that is still there after so many readings stays. But for the first they wait until what was said before is kept. */
+const GAP_READS = 3;
 
 type NumberedFrame = Exclude<ReturnType<FrameReader['read']>, { kind: 'body' } | null>;
 
@@ -66,7 +66,7 @@ export interface FedCall {
  * Brings the frames of one call in order, each once. Live frames may be lost, repeated or come from a worker that lost the call, so:
  *
  *   lower attempt, or seen seq    dropped
- *   a gap, a reconnect, silence   what the bus keeps is read again, once all that was said is kept; a gap that stays fails the call
+ *   a gap, a reconnect, silence   what the bus keeps is read again; a gap that stays fails the call
  *   silence after content         neither a frame nor a sign of life of the worker: fails the call, unless what the bus keeps goes on
  *   silence before                the same: it is sent to another worker
  *   higher attempt                starts anew, or fails the call once content was shown: it can't be taken back
@@ -99,6 +99,7 @@ export class FrameFeed {
   /** Frames that came while kept ones are read; null when none are read. */
   #pending: Uint8Array[] | null = null;
   #pendingBytes = 0;
+  #later: NodeJS.Timeout | undefined;
   /** The place of the last gap, and how often it was read again. */
   #gap = { place: '', reads: 0 };
   #over = false;
@@ -160,7 +161,10 @@ export class FrameFeed {
     }
     this.#pending = [];
     await this.#held.ready();
-    if (!this.#over) this.#reread(this.#pending ?? [], 'kept');
+    if (this.#over) return;
+    this.#reread(this.#pending ?? [], 'kept');
+    // What was said just before is kept by then; no later frame need tell that it is missing.
+    this.#lookLater();
   }
 
   #receive(bytes: Uint8Array): void {
@@ -224,13 +228,11 @@ export class FrameFeed {
 
   #heal(frame: NumberedFrame, bytes: Uint8Array): void {
     const place = `${this.#attempt}.${this.#nextSeq}`;
-    const isEnd = frame.kind === 'done' || frame.kind === 'error';
     const reads = this.#gap.place === place ? this.#gap.reads : 0;
     if (reads < GAP_READS) {
       this.#gap = { place, reads: reads + 1 };
       this.#deps.log.debug({ callId: this.#callId, missing: place }, 'a frame is missing: those that the bus keeps are read again');
-      // What came before the end of a call is kept when its end is.
-      this.#reread([bytes], isEnd && reads === 0 ? 'kept' : 'now');
+      this.#reread([bytes], reads === 0 ? 'kept' : 'now');
     } else if (frame.kind === 'error') {
       // It says of itself that what came before is not the whole.
       this.#take(frame);
@@ -251,7 +253,11 @@ export class FrameFeed {
     this.#pending = first;
     this.#pendingBytes = 0;
     const subject = subjectOf(addresses.tokens, this.#origin, this.#callId);
-    within(limits.replayMs, bus.tokens.replay(subject, upTo), () => new SwitchyardError('service.no_answer', 'reading frames again')).then(
+    within(
+      limits.replayMs + (upTo === 'now' ? limits.keptMs : 0),
+      bus.tokens.replay(subject, upTo),
+      () => new SwitchyardError('service.no_answer', 'reading frames again'),
+    ).then(
       (kept) => this.#goOn(kept),
       (error) => {
         log.warn({ err: error, call_id: this.#callId }, 'kept frames could not be read');
@@ -288,14 +294,20 @@ export class FrameFeed {
   }
 
   /** Looks at what the bus keeps, unless that is being done. */
-  #look(upTo: 'kept' | 'now'): void {
-    if (this.#pending === null) this.#reread([], upTo);
+  #look(): void {
+    if (this.#pending === null) this.#reread([], 'kept');
+  }
+
+  /** Looks once what was said until now is kept. Frames go on meanwhile: perhaps none is missing. */
+  #lookLater(): void {
+    clearTimeout(this.#later);
+    this.#later = setTimeout(() => this.#look(), this.#deps.limits.keptMs);
   }
 
   /** The bus was away: the silence was its own, and begins now. */
   #lookAnew(): void {
     this.#heard();
-    this.#look('now');
+    this.#lookLater();
   }
 
   /** A frame, or a sign of life. */
@@ -307,13 +319,14 @@ export class FrameFeed {
 
   #onSilence(): void {
     this.#isDoubted = true;
-    this.#look('kept');
+    this.#look();
   }
 
   #close(how: LetGo): void {
     this.#over = true;
     this.#pending = null;
     clearTimeout(this.#deadline);
+    clearTimeout(this.#later);
     this.#silence.stop();
     this.#sending?.forget();
     this.#held.release(how);

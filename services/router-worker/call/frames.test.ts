@@ -256,11 +256,13 @@ it('DESIGN 7: the first content of an answer is kept at once, and so is its end;
     writer.parts([part]);
     writer.parts([part]);
   }
-  vi.advanceTimersByTime(31_000);
-  writer.parts([{ type: 'text-delta', text: 'b' }]);
+  for (const text of ['b', 'c']) {
+    vi.advanceTimersByTime(20_000);
+    writer.parts([{ type: 'reasoning-delta', text }]);
+  }
   writer.finish({ ...emptyAnswer(), finishReason: 'stop' }, usage);
 
-  expect(kept).toEqual(['open at once', 'content at once', 'content soon', 'text soon', 'text soon', 'content at once', 'done at once']);
+  expect(kept).toEqual(['open at once', 'content at once', 'content soon', 'text soon', 'text soon', 'content soon', 'content at once', 'done at once']);
 });
 
 it('clients see of each frame the very bytes that a whole one would have had, whatever was said before it', () => {

@@ -38,7 +38,7 @@ export function frameWriter({ callId, attempt, publish }: FrameTarget): FrameWri
   let deltaStart = '';
   let seq = 0;
   let hasRole = false;
-  /** When readers were last shown a whole chunk of content. */
+  /** When a whole chunk of content was last kept at once. */
   let headAtMs = Number.NEGATIVE_INFINITY;
 
   const next = () => {
@@ -82,7 +82,7 @@ export function frameWriter({ callId, attempt, publish }: FrameTarget): FrameWri
         events += part.type === 'text-delta' && part.logprobs !== undefined ? chunkWithLogprobs(deltaStart, delta, part.logprobs) : chunk(delta);
       }
       if (events === '') return;
-      headAtMs = nowMs;
+      if (!isHeadSaid) headAtMs = nowMs;
       // Whoever takes the call over must know that content was shown, so the first frame of it is kept at once.
       publish(sseFrame('content', callId, attempt, next(), events), isHeadSaid ? 'soon' : 'at once');
     },

@@ -11,7 +11,7 @@ import { gatewayLimits } from '../limits.ts';
 import { CallReaders } from './call-readers.ts';
 import { type FedCall, FrameFeed } from './frame-feed.ts';
 
-const { silenceMs } = gatewayLimits;
+const { silenceMs, keptMs } = gatewayLimits;
 const OPEN = sseFrame('open', 'call', 1, 1, 'data: 1\n\n');
 const CONTENT = sseFrame('content', 'call', 1, 1, 'data: 1\n\n');
 
@@ -36,6 +36,8 @@ afterAll(async () => {
 /** A feed of one call whose worker says no more than is kept of it. */
 function feed(kept: readonly Uint8Array[], about: Partial<FedCall> = {}) {
   const looks: string[] = [];
+  const taken: string[] = [];
+  let live = (_frame: Uint8Array) => {};
   let reconnected = () => {};
   const quiet: Bus = {
     ...bus,
@@ -45,7 +47,10 @@ function feed(kept: readonly Uint8Array[], about: Partial<FedCall> = {}) {
     },
     tokens: {
       publish: () => {},
-      subscribe: () => ({ stop: async () => {}, ready: async () => {} }),
+      subscribe: (_, handler) => {
+        live = (frame) => handler('tok.gquiet.call', frame);
+        return { stop: async () => {}, ready: async () => {} };
+      },
       replay: async (_, upTo = 'kept') => {
         looks.push(upTo);
         return [...kept];
@@ -56,7 +61,7 @@ function feed(kept: readonly Uint8Array[], about: Partial<FedCall> = {}) {
   const failures: string[] = [];
   const call: FedCall = { callId: 'call', deadlineAtMs: systemClock.nowMs() + 600_000, isDetached: false, ...about };
   const feeding = new FrameFeed({ bus: quiet, readers, clock: systemClock, log: silentLog, limits: gatewayLimits, metrics: noMetrics }, call, {
-    take: () => {},
+    take: (frame) => taken.push(frame.kind),
     restart: () => {},
     hasAll: () => {},
     fail: ({ message }) => failures.push(message),
@@ -65,19 +70,19 @@ function feed(kept: readonly Uint8Array[], about: Partial<FedCall> = {}) {
     feeding.abandon('left');
     await readers.stop();
   };
-  return { looks, failures, reconnected: () => reconnected(), close };
+  return { looks, taken, failures, live: (frame: Uint8Array) => live(frame), reconnected: () => reconnected(), close };
 }
 
 describe('silence of a worker', () => {
   it('ends a call whose content was shown, when what is kept does not go on', async () => {
     const { looks, failures, reconnected, close } = feed([CONTENT]);
     reconnected();
-    await vi.advanceTimersByTimeAsync(silenceMs - 1);
-    expect(looks).toEqual(['now']);
+    await vi.advanceTimersByTimeAsync(keptMs + silenceMs - 1);
+    expect(looks).toEqual(['kept']);
     expect(failures).toEqual([]);
     await vi.advanceTimersByTimeAsync(1);
 
-    expect(looks).toEqual(['now', 'kept']);
+    expect(looks).toEqual(['kept', 'kept']);
     expect(failures).toEqual(['Nothing is heard of the worker of this call any more']);
     await close();
   });
@@ -85,11 +90,11 @@ describe('silence of a worker', () => {
   it('begins anew when the bus was away: the silence was its own', async () => {
     const { failures, reconnected, close } = feed([CONTENT]);
     reconnected();
-    await vi.advanceTimersByTimeAsync(silenceMs - 1_000);
+    await vi.advanceTimersByTimeAsync(keptMs + silenceMs - 1);
     reconnected();
-    await vi.advanceTimersByTimeAsync(silenceMs - 1_000);
+    await vi.advanceTimersByTimeAsync(silenceMs - 1);
     expect(failures).toEqual([]);
-    await vi.advanceTimersByTimeAsync(1_000);
+    await vi.advanceTimersByTimeAsync(1);
 
     expect(failures).toHaveLength(1);
     await close();
@@ -98,11 +103,40 @@ describe('silence of a worker', () => {
   it('ends a call for who came back to it and was shown no content, at the second look: nobody here sends it again', async () => {
     const { looks, failures, close } = feed([OPEN], { resumed: { origin: 'gother', after: null } });
     await vi.advanceTimersByTimeAsync(silenceMs);
-    expect(looks).toEqual(['kept', 'kept']);
+    expect(looks).toEqual(['kept', 'kept', 'kept']);
     expect(failures).toEqual([]);
     await vi.advanceTimersByTimeAsync(2 * silenceMs);
 
     expect(failures).toEqual(['Nothing is heard of the worker of this call any more']);
+    await close();
+  });
+});
+
+describe('what is kept', () => {
+  it('a little later than a reader came back is shown without another word of the worker', async () => {
+    const kept = [OPEN];
+    const { taken, close } = feed(kept, { resumed: { origin: 'gother', after: null } });
+    await vi.advanceTimersByTimeAsync(keptMs / 2);
+    kept.push(sseFrame('content', 'call', 1, 2, 'data: 2\n\n'));
+    expect(taken).toEqual(['open']);
+    await vi.advanceTimersByTimeAsync(keptMs / 2);
+
+    expect(taken).toEqual(['open', 'content']);
+    await close();
+  });
+
+  it('is looked at a while after the bus was away, and what comes meanwhile is shown at once', async () => {
+    const kept = [CONTENT];
+    const { looks, taken, live, reconnected, close } = feed(kept);
+    live(CONTENT);
+    reconnected();
+    live(sseFrame('content', 'call', 1, 2, 'data: 2\n\n'));
+    expect(taken).toEqual(['content', 'content']);
+    kept.push(sseFrame('content', 'call', 1, 2, 'data: 2\n\n'), sseFrame('done', 'call', 1, 3, 'data: 3\n\n'));
+    expect(looks).toEqual([]);
+    await vi.advanceTimersByTimeAsync(keptMs);
+
+    expect(taken).toEqual(['content', 'content', 'done']);
     await close();
   });
 });
