@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { type CounterKey, type GaugeKey, type HistogramKey, type Metrics, metricTable, type Sample } from './metrics.ts';
+import { Tally } from './tally.ts';
 
 /** How often it is looked whether the event loop is late. More often, and an idle process does little else; what is late is late by more than this. */
 const LOOP_LOOK_EVERY_MS = 50;
@@ -14,7 +15,7 @@ export interface MetricsRegistry extends Metrics {
 }
 
 type Read = () => readonly Sample<GaugeKey>[] | Promise<readonly Sample<GaugeKey>[]>;
-type GivenLabels = Record<string, string>;
+type GivenLabels = Readonly<Record<string, string>>;
 
 /**
  * The numbers of this process, in a registry of its own, beside those of the process itself (`process_*`, `nodejs_*`: memory, open files,
@@ -23,27 +24,33 @@ type GivenLabels = Record<string, string>;
 export function openMetrics(): MetricsRegistry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_LOOK_EVERY_MS });
-  const counters = new Map<string, Counter>();
+  const tallies = new Map<string, Tally>();
   const gauges = new Map<string, Gauge>();
-  const histograms = new Map<string, Histogram>();
   const watched = new Map<GaugeKey, Set<Watch>>();
   for (const [key, metric] of Object.entries(metricTable)) {
-    const common = { name: metric.name, help: metric.help, labelNames: Object.keys(metric.labels), registers: [registry] };
+    const labelNames = Object.keys(metric.labels);
+    const common = { name: metric.name, help: metric.help, labelNames, registers: [registry] };
     if (metric.type === 'counter') {
       const made = new Counter(common);
       for (const labels of knownLabels(metric.labels)) made.inc(labels, 0);
-      counters.set(key, made);
+      const add = (labels: GivenLabels, counts: readonly number[]) => made.inc({ ...labels }, sumOf(counts));
+      tallies.set(key, new Tally(labelNames, add));
     } else if (metric.type === 'gauge') {
       const made = new Gauge(common);
       // The library begins with 0, which nobody has said: a process that owns no partitions does not speak of them.
       made.remove({});
       gauges.set(key, made);
-    } else histograms.set(key, new Histogram({ ...common, buckets: [...metric.buckets] }));
+    } else {
+      const made = new Histogram({ ...common, buckets: [...metric.buckets] });
+      const observe = (labels: GivenLabels, values: readonly number[]) => values.forEach((value) => void made.observe({ ...labels }, value));
+      tallies.set(key, new Tally(labelNames, observe));
+    }
   }
 
   const look = async (): Promise<string> => {
     const all = [...watched].flatMap(([key, watches]) => [...watches].map((watch) => watch.look(gauges.get(key))));
     await Promise.all(all);
+    for (const tally of tallies.values()) tally.handOnAll();
     return registry.metrics();
   };
   let looking: Promise<string> | null = null;
@@ -57,13 +64,13 @@ export function openMetrics(): MetricsRegistry {
     },
     // The library throws at what is no number, and nobody's work is to end for a count of it.
     add: (key: CounterKey, labels: GivenLabels, count = 1) => {
-      if (Number.isFinite(count)) counters.get(key)?.inc(labels, Math.max(0, count));
+      if (Number.isFinite(count)) tallies.get(key)?.note(labels, Math.max(0, count));
     },
     move: (key: GaugeKey, labels: GivenLabels, by: number) => {
       if (Number.isFinite(by)) gauges.get(key)?.inc(labels, by);
     },
     observe: (key: HistogramKey, labels: GivenLabels, value: number) => {
-      if (Number.isFinite(value)) histograms.get(key)?.observe(labels, Math.max(0, value));
+      if (Number.isFinite(value)) tallies.get(key)?.note(labels, Math.max(0, value));
     },
     watch: (key: GaugeKey, read: Read) => {
       const watch = new Watch(read);
@@ -113,6 +120,10 @@ class Watch {
       clearTimeout(timer);
     }
   }
+}
+
+function sumOf(counts: readonly number[]): number {
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 /** Every combination, when all labels have a list of their values; none when one of them is not known beforehand. */
