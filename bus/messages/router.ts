@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { chatRequest } from '#shared/contracts/router/chat-request.ts';
+import { isPlainChatRequest } from '#shared/contracts/router/plain-chat-request.ts';
 
 /**
  * One model call on `work.router.call` or `work.router.turn`; its message id is the call id. No credential travels: `keyId` names
@@ -32,3 +33,29 @@ export const routerCall = z.object({
   reply: z.object({ sessionId: z.string(), turnId: z.string(), epoch: z.number().int().optional() }).nullable(),
 });
 export type RouterCall = z.infer<typeof routerCall>;
+
+/**
+ * Whether a message is a call as a gateway sends it for a client, with a request as most are. The schema says the same of it, and takes ten
+ * times as long; whatever else comes is left to it.
+ */
+export function isPlainClientCall(value: unknown): value is RouterCall {
+  if (typeof value !== 'object' || value === null) return false;
+  const { v, callId, origin, want, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent, maxTokens, request, reply } = value as Partial<
+    Record<keyof RouterCall, unknown>
+  >;
+  return (
+    v === 1 &&
+    typeof callId === 'string' &&
+    typeof origin === 'string' &&
+    (want === 'body' || want === 'frames') &&
+    Number.isFinite(deadlineAtMs) &&
+    Number.isFinite(createdAtMs) &&
+    typeof detached === 'boolean' &&
+    typeof republished === 'boolean' &&
+    typeof keyId === 'string' &&
+    (traceparent === null || typeof traceparent === 'string') &&
+    maxTokens === null &&
+    reply === null &&
+    isPlainChatRequest(request)
+  );
+}

@@ -12,3 +12,14 @@ export const validateWithZod: FastifySchemaCompiler<z.ZodType> = ({ schema }) =>
     return { error: new SwitchyardError('request.invalid', param === '' ? message : `${param}: ${message}`, { details: { param } }) };
   };
 };
+
+/**
+ * The same where most of what comes is plain: that passes as it is, and the schema is asked about the rest.
+ * @param isPlain true of nothing that the schema would change or refuse
+ */
+export function validateUnlessPlain(isPlain: (data: unknown) => boolean): FastifySchemaCompiler<z.ZodType> {
+  return (route) => {
+    const validate = validateWithZod(route);
+    return (data: unknown) => isPlain(data) || validate(data);
+  };
+}

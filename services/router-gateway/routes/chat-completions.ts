@@ -4,6 +4,7 @@ import type { Bus } from '#bus/bus.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { Clock } from '#shared/clock.ts';
 import { type ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
+import { isPlainChatRequest } from '#shared/contracts/router/plain-chat-request.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { mintGenerationId } from '#shared/generation-id.ts';
 import { LoopBudget } from '#shared/loop-budget.ts';
@@ -17,6 +18,7 @@ import type { GatewayLimits } from '../limits.ts';
 import type { ModelIndex } from '../model-index.ts';
 import { preparedRefusal } from '../plugins/error-reply.ts';
 import { takeJson } from '../plugins/json-body.ts';
+import { validateUnlessPlain } from '../plugins/zod-validation.ts';
 import { relayBody } from '../relay/body-relay.ts';
 import type { CallReaders } from '../relay/call-readers.ts';
 import { relayStream } from '../relay/sse-relay.ts';
@@ -59,6 +61,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       done(excess === null ? undefined : invalid('', excess));
     });
 
+    app.setValidatorCompiler(validateUnlessPlain(isPlainChatRequest));
     app.post('/chat/completions', { schema: { body: chatRequest } }, async (request, reply) => {
       const lastEventId = lastEventIdOf(request.headers);
       if (lastEventId !== null) {
