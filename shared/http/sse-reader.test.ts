@@ -52,6 +52,10 @@ describe('sseReader', () => {
     expect(dataOf('data: a\n\ndata: [DONE]')).toEqual(['a', '[DONE]']);
   });
 
+  it('passes over a byte order mark before the first event, however it is cut, and over no other', () => {
+    expect(dataOf('\uFEFFdata: a\n\ndata: \uFEFFb\n\n', [1])).toEqual(['a', '\uFEFFb']);
+  });
+
   it('reads the same events however the network cuts the bytes, with any line ending, in any script', () => {
     const values = fc.array(
       fc.string({ unit: 'grapheme', maxLength: 20 }).map((text) => text.replaceAll(/[\r\n]/g, ' ').trimStart()),

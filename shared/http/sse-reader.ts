@@ -1,4 +1,7 @@
+import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
+
+const BYTE_ORDER_MARK = '\uFEFF';
 
 export interface SseEvent {
   /** The `event:` field; null when the event has none. */
@@ -38,7 +41,15 @@ export function sseReader({ maxEventChars }: { maxEventChars: number }): SseRead
       if (type === 'max-buffer-size-exceeded') hasOverflowed = true;
     },
   });
-  const decoder = new TextDecoder();
+  // Not a TextDecoder: to make one, and to have it read pieces, costs several times as much.
+  const decoder = new StringDecoder('utf8');
+  let hasBegun = false;
+  /** Without the byte order mark that may stand before all else. */
+  const decoded = (text: string): string => {
+    if (hasBegun || text === '') return text;
+    hasBegun = true;
+    return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+  };
   const complete = (): readonly SseEvent[] => {
     if (hasOverflowed && events.length === 0) throw new SseOverflow(`an event is longer than ${maxEventChars} characters`);
     const given = events;
@@ -47,11 +58,11 @@ export function sseReader({ maxEventChars }: { maxEventChars: number }): SseRead
   };
   return {
     read(pieces) {
-      for (const piece of pieces) if (!hasOverflowed) parser.feed(decoder.decode(piece, { stream: true }));
+      for (const piece of pieces) if (!hasOverflowed) parser.feed(decoded(decoder.write(piece)));
       return complete();
     },
     end() {
-      if (!hasOverflowed) parser.feed(`${decoder.decode()}\n\n`);
+      if (!hasOverflowed) parser.feed(`${decoded(decoder.end())}\n\n`);
       return complete();
     },
   };
