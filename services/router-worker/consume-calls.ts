@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Bus, Subscription, WorkItem, WorkKind } from '#bus/bus.ts';
 import { callLease, keepLease } from '#bus/keep-lease.ts';
 import { readFrame } from '#bus/messages/frame.ts';
-import { type RouterCall, routerCall } from '#bus/messages/router.ts';
+import { isPlainClientCall, type RouterCall, routerCall } from '#bus/messages/router.ts';
 import { versionOf } from '#bus/messages/version-of.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
@@ -73,15 +73,22 @@ export function consumeCalls(kind: WorkKind, { concurrency, bodyBytes }: Share, 
   });
 }
 
+/** A call, and the subject of its frames. */
+interface AddressedCall {
+  call: RouterCall;
+  framesAt: string;
+}
+
 async function handle(item: WorkItem, hasRoom: boolean, deps: ConsumeDeps): Promise<void> {
-  const call = callIn(item);
-  if (typeof call === 'string') return item.term(call);
-  if (call === null) return item.nak(UNKNOWN_VERSION_RETRY_MS);
+  const addressedCall = callIn(item);
+  if (typeof addressedCall === 'string') return item.term(addressedCall);
+  if (addressedCall === null) return item.nak(UNKNOWN_VERSION_RETRY_MS);
+  const { call } = addressedCall;
   const running = await deps.running.begin(call, item.publishedAtMs);
   failPoint('call.taken');
   const lease = keepLease(item, callLease, { onLost: () => running.end('abandoned'), log: deps.log });
   try {
-    await settle(item, call, hasRoom, running, deps);
+    await settle(item, addressedCall, hasRoom, running, deps);
   } finally {
     lease.stop();
     running.forget();
@@ -89,7 +96,7 @@ async function handle(item: WorkItem, hasRoom: boolean, deps: ConsumeDeps): Prom
 }
 
 /** Makes the call and settles its item: frames first, then the command, then the ack, so that nothing is lost at any point between. */
-async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, running: RunningCall, deps: ConsumeDeps): Promise<void> {
+async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasRoom: boolean, running: RunningCall, deps: ConsumeDeps): Promise<void> {
   const { bus, database, clock, log, metrics } = deps;
   const mayBeSecond = mayBeDoneAlready(item, call.republished, clock.nowMs());
   if (call.reply !== null && mayBeSecond) {
@@ -97,7 +104,6 @@ async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, runnin
     const isOpen = await patiently(() => isEffectOpen(database, call.callId), abortSignalOf(running.signal));
     if (isOpen !== true) return item.ack();
   }
-  const subject = subjectOf(addresses.tokens, call.origin, call.callId);
   const span = callSpan(deps.tracing, deps.upstreams, { call, delivery: item.delivery, mayBeSecond: mayBeSecond && call.reply !== null });
   let isHeard = true;
   const execution: Execution = {
@@ -108,14 +114,14 @@ async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, runnin
     publish: (frame, keeping) => {
       // What is published while the connection is away goes nowhere.
       isHeard &&= bus.isReady();
-      bus.tokens.publish(subject, frame, keeping);
+      bus.tokens.publish(framesAt, frame, keeping);
     },
     nowMs: clock.nowMs(),
     attempted: span.attempted,
   };
   let result: CallResult | null;
   try {
-    result = await makeOnce(execution, item, hasRoom, running, deps);
+    result = await makeOnce(execution, framesAt, item, hasRoom, running, deps);
   } catch (error) {
     // The next delivery names this one in a link.
     span.end(failureOf(error).code);
@@ -139,9 +145,16 @@ async function settle(item: WorkItem, call: RouterCall, hasRoom: boolean, runnin
 }
 
 /** Makes the call, unless readers were shown of an earlier delivery what forbids it. Null: they were shown its end. */
-async function makeOnce(execution: Execution, item: WorkItem, hasRoom: boolean, running: RunningCall, deps: ConsumeDeps): Promise<CallResult | null> {
+async function makeOnce(
+  execution: Execution,
+  framesAt: string,
+  item: WorkItem,
+  hasRoom: boolean,
+  running: RunningCall,
+  deps: ConsumeDeps,
+): Promise<CallResult | null> {
   const { call } = execution;
-  const replay = () => deps.bus.tokens.replay(subjectOf(addresses.tokens, call.origin, call.callId));
+  const replay = () => deps.bus.tokens.replay(framesAt);
   // A second delivery of a client's call is harmless: what readers were shown of the first decides whether it is made again.
   const shown = item.delivery > 1 && call.reply === null ? await shownOf(item, call, replay) : 'nothing';
   if (shown === 'end') return null;
@@ -171,7 +184,7 @@ async function buryCall(call: RouterCall, running: RunningCall, { database, log,
 function resultOf(execution: Execution, delivery: number, shown: 'content' | 'nothing', deps: ConsumeDeps): CallResult | Promise<CallResult> {
   if (shown === 'content') return refuseCall(execution, new SwitchyardError('router.provider_unavailable', 'the worker died in the middle of the answer'));
   if (delivery > MAX_DELIVERIES) return refuseCall(execution, new SwitchyardError('router.provider_unavailable', gaveUp));
-  return executeCall(execution, { ...deps, log: logAbout(deps.log, idsOf(execution.call)) });
+  return executeCall(execution, { ...deps, log: logAbout(deps.log, () => idsOf(execution.call)) });
 }
 
 /** As `shownBefore`. What can not be read back is tried again with the item; a call that is to be given up comes to its end without it. */
@@ -205,22 +218,22 @@ function noRoom(): SwitchyardError {
  * The call that an item asks for, and the item without its text: a call goes on for minutes, and what it says is known now.
  * @returns a text that says why it is none; null when it is of a version that we do not know
  */
-function callIn(item: WorkItem): RouterCall | string | null {
+function callIn(item: WorkItem): AddressedCall | string | null {
   const body = jsonIn(item.body);
   item.body = '';
+  if (isPlainClientCall(body)) return addressed(body);
   const version = versionOf(body);
   if (version !== 1) return version === null ? 'not a message of ours' : null;
   const parsed = routerCall.safeParse(body);
   if (!parsed.success) return `not a router call: ${z.prettifyError(parsed.error)}`;
-  return isAddressable(parsed.data) ? parsed.data : 'not a router call: its frames have no address';
+  return addressed(parsed.data);
 }
 
-/** Whether its frames, and questions about it, have somewhere to go. What has not would fail each worker that takes it, for ever. */
-function isAddressable({ origin, callId }: RouterCall): boolean {
+/** With where its frames go. What has no address, also for questions about it, would fail each worker that takes it, for ever. */
+function addressed(call: RouterCall): AddressedCall | string {
   try {
-    subjectOf(addresses.tokens, origin, callId);
-    return true;
+    return { call, framesAt: subjectOf(addresses.tokens, call.origin, call.callId) };
   } catch {
-    return false;
+    return 'not a router call: its frames have no address';
   }
 }

@@ -78,7 +78,7 @@ it('writes one JSON object a line, with time, service and process', () => {
 
 it('says in every line what it is about', () => {
   const { log, lines } = recording('info');
-  logAbout(log, { call_id: 'gen-1', trace_id: 'abc' }).warn({ attempt: 2 }, 'again');
+  logAbout(log, () => ({ call_id: 'gen-1', trace_id: 'abc' })).warn({ attempt: 2 }, 'again');
   expect(lines).toMatchObject([{ level: 'warn', call_id: 'gen-1', trace_id: 'abc', attempt: 2, msg: 'again' }]);
 });
 

@@ -71,12 +71,12 @@ export function createLog({ level, service, onDrop = () => {}, output = lineWrit
   return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), writes };
 }
 
-/** A log whose every line says what it is about, such as the ids of a call. */
-export function logAbout(log: Log, about: Record<string, unknown>): Log {
+/** A log whose every line says what it is about, such as the ids of a call. @param about asked for each line: mostly there is none */
+export function logAbout(log: Log, about: () => Record<string, unknown>): Log {
   const at =
     (name: Level): Write =>
     (fields, message) =>
-      log[name](Object.assign({}, about, fields), message);
+      log[name](Object.assign({}, about(), fields), message);
   return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 

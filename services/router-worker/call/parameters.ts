@@ -47,12 +47,22 @@ export function supportsAll(endpoint: EndpointConfig, request: ChatRequest): boo
  * that the call may bring, and that the endpoint gives.
  */
 export function requestFor(endpoint: EndpointConfig, request: ChatRequest, maxTokens: number | null): ChatRequest {
+  if (endpoint.supported_parameters === undefined && maxTokens === null && says(request)) return request;
   const isDropped = (name: string) => !NOT_PARAMETERS.has(name) && (!supportsParameter(endpoint, name) || !supportsParameter(endpoint, SERVES[name] ?? name));
   const rest = Object.entries(request).filter(([name, value]) => value !== null && value !== undefined && !isTokenLimit(name) && !isDropped(name));
   const limit = tokenLimit(endpoint, request, maxTokens);
   const field = tokenLimitField(endpoint, request);
   if (limit !== null && field !== null) rest.push([field, limit]);
   return { messages: request.messages, ...Object.fromEntries(rest) };
+}
+
+/** Whether each field says something, and none of them how long the answer may be: what takes all parameters takes it as it is. */
+function says(request: ChatRequest): boolean {
+  for (const name in request) {
+    const value = request[name];
+    if (value === null || value === undefined || isTokenLimit(name)) return false;
+  }
+  return true;
 }
 
 function tokenLimit({ max_completion_tokens: most, context_length: context }: EndpointConfig, request: ChatRequest, maxTokens: number | null): number | null {

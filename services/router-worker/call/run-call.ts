@@ -65,8 +65,8 @@ export async function runCall(candidates: readonly Candidate[], listener: CallLi
     if (signal.aborted) return { type: 'aborted', candidate, partial: null, previousErrors };
     const answer = emptyAnswer();
     const tried: Attempted = { candidate, startMs: Date.now(), firstMs: null, endMs: 0, answer, error: null };
-    const error = await measured(tried, signal, deps.metrics, (onShown) => tryCandidate(candidate, answer, { listener, onShown }, signal, deps));
-    listener.attempted?.({ ...tried, endMs: Date.now(), error });
+    const error = await measured(tried, listener, signal, deps);
+    listener.attempted?.(tried);
     if (error === null) return { type: 'completed', candidate, answer };
     const partial = isShown(answer) ? answer : null;
     if (signal.aborted) return { type: 'aborted', candidate, partial, previousErrors };
@@ -82,18 +82,21 @@ export async function runCall(candidates: readonly Candidate[], listener: CallLi
   return outcome;
 }
 
-/** One try, counted by how it ended. */
-async function measured(tried: Attempted, signal: CallSignal, metrics: Metrics, attempt: (onShown: () => void) => Promise<unknown>): Promise<unknown> {
-  const { slug: provider } = tried.candidate.provider;
+/** One try, counted by how it ended. @returns what went wrong, or null when the answer is whole */
+async function measured(tried: Attempted, listener: CallListener, signal: CallSignal, deps: RunDeps): Promise<unknown> {
+  const { metrics } = deps;
+  const { candidate, answer } = tried;
+  const { slug: provider } = candidate.provider;
   const beganAtMs = performance.now();
   const seconds = () => (performance.now() - beganAtMs) / 1_000;
-  let isShown = false;
-  const error = await attempt(() => {
-    if (isShown) return;
-    isShown = true;
+  const onShown = () => {
+    if (tried.firstMs !== null) return;
     tried.firstMs = Date.now();
     metrics.observe('upstreamFirstPartSeconds', { provider }, seconds());
-  });
+  };
+  const error = await tryCandidate(candidate, answer, { listener, onShown }, signal, deps);
+  tried.endMs = Date.now();
+  tried.error = error;
   metrics.observe('upstreamSeconds', { provider }, seconds());
   metrics.add('upstreamAttempts', { provider, outcome: error === null ? 'ok' : signal.aborted ? 'aborted' : failureOf(error).code });
   return error;

@@ -73,12 +73,12 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, he
       const pieces = exchange.take();
       hasEnded = pieces === null;
       const parts = partsOf(pieces);
-      guard.heard();
-      if (reader.hasContent) guard.contentCame();
       if (parts.length > 0 && !hear(parts)) return;
       if (reader.broken !== null) throw reader.broken;
       // Some upstreams send the usage after the end mark. Once all is there, the connection is given back without waiting for its end.
       if (reader.ended && reader.hasUsage) break;
+      guard.heard();
+      if (reader.hasContent) guard.contentCame();
       if (reader.finished || reader.ended) guard.onlyFor(LATE_USAGE_MS);
     }
   } catch (error) {
