@@ -29,7 +29,8 @@ export class HeardAborts {
 
   /** Tells of aborts of a call that begins, at once when one has come in the last minute. @returns what ends it: the call is over */
   follow(callId: string, onAbort: () => void): () => void {
-    this.#followed.set(callId, [...(this.#followed.get(callId) ?? []), onAbort]);
+    const others = this.#followed.get(callId);
+    this.#followed.set(callId, others === undefined ? [onAbort] : [...others, onAbort]);
     const untilMs = this.#remembered.get(callId);
     if (untilMs !== undefined && untilMs > this.#clock.nowMs()) onAbort();
     return () => {

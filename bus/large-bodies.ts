@@ -115,9 +115,8 @@ function workOver(bus: Bus): WorkQueue {
       bus.work.offer(kind, messageId, marked(body));
     },
     onRefused: (handler) => bus.work.onRefused(handler),
-    consume: (kind, options, handler) =>
-      bus.work.consume(kind, options, async (item) => {
-        if (!isMarked(item.body)) return handler(item);
+    consume(kind, options, handler) {
+      const unpacked = async (item: WorkItem) => {
         let body: string | null;
         try {
           body = await unpack(bus, item.body);
@@ -127,7 +126,9 @@ function workOver(bus: Bus): WorkQueue {
         }
         if (body === null) return item.term('the blob that held its body is gone');
         return handler(withBody(item, body));
-      }),
+      };
+      return bus.work.consume(kind, options, (item) => (isMarked(item.body) ? unpacked(item) : handler(item)));
+    },
     depths: () => bus.work.depths(),
   };
 }

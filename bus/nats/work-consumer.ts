@@ -183,9 +183,20 @@ export class WorkConsumer implements Subscription {
     } else if (performance.now() >= deliveredAt + offeredLeaseMs(ackWaitMs)) {
       log.warn({ kind, message_id: messageId }, 'an offer was read so late that it is, or soon will be, somebody else’s');
     } else {
-      const item = { kind, messageId, body, publishedAtMs, ackWaitMs, deliveredAt, log, stopping: this.#stop.signal };
-      const deps = { assertOpen: () => link.assertOpen(), reach: () => this.#reach(), store: () => store(kind, messageId, body, 1) };
-      this.#begin(offeredItem({ ...item, ...deps }));
+      const item = {
+        kind,
+        messageId,
+        body,
+        publishedAtMs,
+        ackWaitMs,
+        deliveredAt,
+        assertOpen: () => link.assertOpen(),
+        reach: () => this.#reach(),
+        store: () => store(kind, messageId, body, 1),
+        stopping: this.#stop.signal,
+        log,
+      };
+      this.#begin(offeredItem(item));
     }
   }
 

@@ -6,10 +6,12 @@ import { type WholeAnswer, wholeAnswer } from './whole-answer.ts';
 /** Waits for the one frame that is the whole answer. Nothing is sent before it, so every outcome has its proper status. */
 export const relayBody: OpenRelay = (deps, call) => {
   let feed: FrameFeed | null = null;
+  let isAnswered = false;
   const answer = new Promise<WholeAnswer | null>((resolve, reject) => {
     feed = new FrameFeed(deps, call, {
       take: (frame) => {
         // Frames of a stream say nothing here, but the end of one is an end.
+        isAnswered = true;
         if (frame.kind === 'body' || frame.kind === 'error') resolve(wholeAnswer(frame.status, frame.body));
         else if (frame.kind === 'done') reject(new SwitchyardError('internal', 'a call that wanted its answer whole was answered with a stream'));
       },
@@ -18,8 +20,9 @@ export const relayBody: OpenRelay = (deps, call) => {
       fail: reject,
     });
     call.reply.raw.on('close', () => {
+      // The answer was sent. Nothing would come of what follows, but the runtime makes much of a promise that is resolved twice.
+      if (isAnswered) return;
       feed?.abandon('left');
-      // Without effect once the answer is known: then 'close' only says that it was sent.
       resolve(null);
     });
   });

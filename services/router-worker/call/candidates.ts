@@ -68,6 +68,9 @@ function hidesReasoning({ reasoning, include_reasoning: included }: ChatRequest)
 
 /** `model`, then `models`, each once; unknown ones among known ones are passed over. */
 function modelsOf({ model, models = [] }: ChatRequest, catalogue: Catalogue): ModelConfig[] {
+  const only = model === undefined || models.length > 0 ? undefined : catalogue.models.get(model);
+  // As nearly always.
+  if (only !== undefined) return [only];
   const named = [...(model === undefined ? [] : [model]), ...models];
   if (named.length === 0) named.push(catalogue.defaultModel);
   const known = new Set(named.flatMap((name) => catalogue.models.get(name) ?? []));
