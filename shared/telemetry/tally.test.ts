@@ -37,8 +37,8 @@ describe('a tally', () => {
   it('holds no more than it may when nobody ever looks', () => {
     const { told, tally } = tallied();
 
-    for (let number = 1; number <= 10_000; number += 1) tally.note({ route: '/a', status: '200' }, number);
+    for (let number = 1; number <= 1_200; number += 1) tally.note({ route: '/a', status: '200' }, number);
 
-    expect(told.map(([, numbers]) => numbers.length)).toEqual([4_096, 4_096]);
+    expect(told.map(([, numbers]) => numbers.length)).toEqual([512, 512]);
   });
 });
