@@ -80,11 +80,22 @@ describe('what was said in a session', () => {
     expect(reads).toBe(2);
   });
 
-  it('is read of no more than a thousand sessions from memory, those that spoke last', async () => {
+  it('is read of no more than ten thousand sessions from memory, those that spoke last', async () => {
     commit('a');
-    for (let n = 2; n <= 1_001; n += 1) {
+    for (let n = 2; n <= 10_001; n += 1) {
       stored = [];
       commit('b', { sessionId: `ses_${n}` });
+    }
+
+    await said(0);
+    expect(reads).toBe(1);
+  });
+
+  it('is read of fewer sessions from memory when much was said in them', async () => {
+    commit('a');
+    for (let n = 2; n <= 1_200; n += 1) {
+      stored = [];
+      commit('x'.repeat(15_000), { sessionId: `ses_${n}` });
     }
 
     await said(0);

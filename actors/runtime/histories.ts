@@ -4,8 +4,10 @@ import type { CommitPlan } from './commit-plan.ts';
 
 /** The newest messages that a prompt takes in. A longer conversation loses its beginning, never its end. */
 const MAX_HISTORY_MESSAGES = 400;
-/** Conversations kept in memory: those that are going on. Dropping one costs a read, nothing else. */
-const MAX_KEPT = 1_000;
+/** Conversations kept in memory: those that are going on, as many as sessions are (snapshots.ts). Dropping one costs a read, nothing else. */
+const MAX_KEPT = 10_000;
+/** Of all that are kept. Most are short; a thousand of the longest fit. */
+const MAX_CHARACTERS = 16 * 1_024 * 1_024;
 /** One that is longer is read whenever it is needed: what it costs to read is little beside what it costs to send. */
 const MAX_KEPT_CHARACTERS = 16 * 1_024;
 /** Of an event beside its text: its ids, its times and its metadata, as a rule. */
@@ -27,7 +29,10 @@ interface Kept {
  */
 export class Histories {
   readonly #database: Queryable;
+  /** The one that was used longest ago comes first. */
   readonly #kept = new Map<string, Kept>();
+  /** Of all of them. */
+  #characters = 0;
 
   constructor(database: Queryable) {
     this.#database = database;
@@ -50,12 +55,13 @@ export class Histories {
   /** Takes over what a commit has stored, for the partitions that it really committed. */
   release({ events, deletedSessions }: CommitPlan, owned: ReadonlySet<number>): void {
     for (const { partition, sessionId, event } of events) if (owned.has(partition)) this.#append(sessionId, partition, event);
-    for (const sessionId of deletedSessions.keys()) this.#kept.delete(sessionId);
+    for (const sessionId of deletedSessions.keys()) this.#drop(sessionId);
+    this.#makeRoom();
   }
 
   /** Forgets everything of a partition that another host may go on with. */
   forget(partition: number): void {
-    for (const [sessionId, kept] of this.#kept) if (kept.partition === partition) this.#kept.delete(sessionId);
+    for (const [sessionId, kept] of this.#kept) if (kept.partition === partition) this.#drop(sessionId);
   }
 
   #append(sessionId: string, partition: number, event: ConversationEvent): void {
@@ -64,22 +70,35 @@ export class Histories {
     if (kept === undefined) return;
     // One that was read while the log went on lacks what came meanwhile.
     if (event.offset !== kept.next) {
-      this.#kept.delete(sessionId);
+      this.#drop(sessionId);
       return;
     }
     kept.next += 1;
     if (!isMessage(event)) return;
     kept.messages.push(event);
     kept.characters += weightOf(event);
-    if (kept.characters > MAX_KEPT_CHARACTERS) this.#kept.delete(sessionId);
+    this.#characters += weightOf(event);
+    if (kept.characters > MAX_KEPT_CHARACTERS) this.#drop(sessionId);
   }
 
   #keep(sessionId: string, kept: Kept): void {
-    this.#kept.delete(sessionId);
+    this.#drop(sessionId);
     if (kept.characters > MAX_KEPT_CHARACTERS) return;
     this.#kept.set(sessionId, kept);
-    const [oldest] = this.#kept.keys();
-    if (this.#kept.size > MAX_KEPT && oldest !== undefined) this.#kept.delete(oldest);
+    this.#characters += kept.characters;
+    this.#makeRoom();
+  }
+
+  #makeRoom(): void {
+    for (const oldest of this.#kept.keys()) {
+      if (this.#kept.size <= MAX_KEPT && this.#characters <= MAX_CHARACTERS) return;
+      this.#drop(oldest);
+    }
+  }
+
+  #drop(sessionId: string): void {
+    this.#characters -= this.#kept.get(sessionId)?.characters ?? 0;
+    this.#kept.delete(sessionId);
   }
 }
 
