@@ -38,15 +38,18 @@ function heldDatabase(owned = PARTITIONS) {
   return { noted, release, database: { query } as Database };
 }
 
-function loopOn(database: Database, metrics: Metrics = noMetrics): CommitLoop {
-  const outbox = new Outbox({
-    bus: { notices: { publish: () => {} } } as unknown as Bus,
+function newOutbox(): Outbox {
+  return new Outbox({
+    bus: { notices: { publish: () => {} }, work: { publish: async () => ({ duplicate: false }) } } as unknown as Bus,
     clock: systemClock,
     log: silentLog,
     render: async () => '',
     onRowsDone: () => {},
     fail: () => {},
   });
+}
+
+function loopOn(database: Database, metrics: Metrics = noMetrics, outbox = newOutbox()): CommitLoop {
   return new CommitLoop({
     ...{
       database,
@@ -70,6 +73,12 @@ const creating = (sessionId: string) =>
     ...{ customerId: 'c', agentId: 'a', title: null, mode: 'auto', metadata: {}, labels: [], allowGreeting: false, bundleHash: 'b' },
   });
 
+const saying = (sessionId: string) =>
+  JSON.stringify({
+    ...{ v: 1, type: 'message.post', sessionId, commandId: `cmd-say-${sessionId}`, sentAtMs: 0, answerTo: null, traceparent: null },
+    ...{ source: 'customer', text: 'hello', metadata: {}, triggersTurn: true, traceId: 'a'.repeat(32), bundleHash: 'b' },
+  });
+
 it('DESIGN 4: what comes while a commit is in flight is stored by the next ones, at most 128 commands each, over all partitions', async () => {
   const { noted, release, database } = heldDatabase();
   const loop = loopOn(database);
@@ -89,6 +98,35 @@ it('DESIGN 4: what comes while a commit is in flight is stored by the next ones,
   expect(noted).toEqual([1, 128, 128, 43].flatMap((size) => ['read', `commit of ${size}`, 'done']));
   // Each but the first, which had only one command, was of both partitions.
   expect(mailboxes.map(({ claim }) => claim.commitNo).sort()).toEqual([3, 4]);
+});
+
+it('brings a partition into no commit for the row of a published effect, until rows are to be flushed', async () => {
+  const committed: unknown[] = [];
+  const query: Database['query'] = async (statement, parameters = []) => {
+    if (isCommit(statement)) committed.push(parameters[0]);
+    return { rows: isCommit(statement) ? ([{ owned: PARTITIONS }] as never[]) : [], rowCount: 1 };
+  };
+  const outbox = newOutbox();
+  const loop = loopOn({ query } as Database, noMetrics, outbox);
+  const [talking, other] = PARTITIONS.map((partition) => {
+    const mailbox = new Mailbox({ partition, epoch: 1, commitNo: 0, cursor: 0, cursorMark: null }, loop.kick);
+    loop.own(mailbox);
+    return { mailbox, sessionId: Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === partition) ?? '' };
+  }) as [{ mailbox: Mailbox; sessionId: string }, { mailbox: Mailbox; sessionId: string }];
+  talking.mailbox.start(creating(talking.sessionId));
+  talking.mailbox.start(saying(talking.sessionId));
+  await vi.waitFor(() => expect(outbox.hasDone).toBe(true));
+  committed.length = 0;
+
+  other.mailbox.start(creating(other.sessionId));
+  await vi.waitFor(() => expect(committed).toHaveLength(1));
+  loop.flushRows();
+  await vi.waitFor(() => expect(committed).toHaveLength(2));
+
+  expect(committed).toEqual([[other.mailbox.claim.partition], [talking.mailbox.claim.partition]]);
+  await vi.waitFor(() => expect(outbox.hasDone).toBe(false));
+  await outbox.stop();
+  await loop.stop();
 });
 
 it('DESIGN 12: counts commits with their sizes, and the partitions that another host has taken', async () => {

@@ -56,6 +56,8 @@ export class CommitLoop {
   /** The batch that is being applied and stored. */
   #inHand: Promise<void> = Promise.resolve();
   #flushRows = false;
+  /** Whether the batch in hand takes the rows of published effects along. */
+  #isFlushing = false;
   #stopped = false;
   /** Nothing is tried again any more. */
   #aborted = false;
@@ -150,6 +152,7 @@ export class CommitLoop {
 
   async #run(): Promise<void> {
     while (this.#hasWork()) {
+      this.#isFlushing = this.#flushRows;
       this.#flushRows = false;
       this.#inHand = this.#commit(this.#takeBatch().map(parseEntry));
       await this.#inHand;
@@ -255,16 +258,21 @@ export class CommitLoop {
 
   /** Stores a plan, together with what is due for deletion, and sends out what follows from it. */
   async #execute(plan: CommitPlan): Promise<Outcome> {
-    this.#deps.outbox.addDone(plan, (partition) => {
-      const claim = this.#mailboxes.get(partition)?.claim;
-      if (claim !== undefined) plan.touch(claim);
-      return claim !== undefined;
-    });
+    if (this.#isFlushing) this.#addDone(plan);
     plan.leaveOut(this.isHeld);
     if (plan.partitions.size === 0) return { kind: 'committed', owned: new Set() };
     const outcome = await this.#store(plan);
     if (outcome.kind === 'committed') this.#settle(plan, outcome.owned);
     return outcome;
+  }
+
+  /** Most effects are over before that, and their rows go with their ends: on their own they would bring their partitions into commits that need not touch them. */
+  #addDone(plan: CommitPlan): void {
+    this.#deps.outbox.addDone(plan, (partition) => {
+      const claim = this.#mailboxes.get(partition)?.claim;
+      if (claim !== undefined) plan.touch(claim);
+      return claim !== undefined;
+    });
   }
 
   async #store(plan: CommitPlan): Promise<Outcome> {

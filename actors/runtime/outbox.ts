@@ -36,7 +36,7 @@ interface Wanted {
 /** Which effect it is, and whose. */
 type Placed = Pick<EffectRow, 'id' | 'partition'>;
 
-/** A row is deleted this long after its publish was acknowledged, if no other commit took it along before. */
+/** A row is deleted this long after its publish was acknowledged, if its effect's end did not take it along before. */
 const DELETE_WITHIN_MS = 500;
 
 export interface OutboxDeps {
