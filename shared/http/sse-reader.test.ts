@@ -48,6 +48,25 @@ describe('sseReader', () => {
     expect(batches).toEqual([[], ['ping 1', 'null 2'], ['null 3']]);
   });
 
+  it.each([
+    ['of two lines', 'data: 1\ndata: 2\n\n', ['1\n2']],
+    ['that has a name', 'event: a\ndata: 1\n\n', ['1']],
+    ['behind a comment', ': waiting\n\ndata: 1\n\n', ['1']],
+    ['without a space', 'data:1\n\n', ['1']],
+    ['with a carriage return in it', 'data: 1\rdata: 2\n\n', ['1\n2']],
+    ['without any data', 'data: \n\n', ['']],
+    ['behind empty lines', '\n\n\ndata: 1\n\n', ['1']],
+    ['with more empty lines behind it', 'data: 1\n\n\n\n', ['1']],
+    ['that is cut off', 'data: 1', []],
+  ])('reads an event %s between events that come whole', (_, odd, expected) => {
+    const reader = sseReader(LIMIT);
+    const read = (text: string) => reader.read([Buffer.from(text)]).map(({ data }) => data);
+    expect(read('data: first\n\ndata: sécond\n\n')).toEqual(['first', 'sécond']);
+    expect(read(odd)).toEqual(expected);
+    if (expected.length === 0) expect(read('\n\n')).toEqual(['1']);
+    expect(read('data: last\n\n')).toEqual(['last']);
+  });
+
   it('gives the last event even when its empty line is missing', () => {
     expect(dataOf('data: a\n\ndata: [DONE]')).toEqual(['a', '[DONE]']);
   });

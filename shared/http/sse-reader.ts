@@ -1,7 +1,4 @@
-import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
-
-const BYTE_ORDER_MARK = '\uFEFF';
 
 export interface SseEvent {
   /** The `event:` field; null when the event has none. */
@@ -26,44 +23,108 @@ export interface SseReader {
 }
 
 /**
- * Reads server-sent events from the bytes of a response.
+ * Reads server-sent events from the bytes of a response. Nearly all of them come as whole events of one line: those are cut out of their
+ * text, and a parser is made, and kept, only for a response that comes in another way.
  *
  * @param maxEventChars ceiling on one event, and so on what is held back between two reads
  */
 export function sseReader({ maxEventChars }: { maxEventChars: number }): SseReader {
-  let events: SseEvent[] = [];
+  return new PieceReader(maxEventChars);
+}
+
+class PieceReader implements SseReader {
+  readonly #maxEventChars: number;
+  #parser: AnyEvents | null = null;
+  /** Whether the parser holds a part of an event. */
+  #isWithin = false;
+
+  constructor(maxEventChars: number) {
+    this.#maxEventChars = maxEventChars;
+  }
+
+  read(pieces: readonly Uint8Array[]): readonly SseEvent[] {
+    const events: SseEvent[] = [];
+    for (const piece of pieces) {
+      if (this.#isWithin || piece.byteLength > this.#maxEventChars || !readPlain(piece, events)) this.#parse(piece, events);
+    }
+    return this.#orOverflow(events);
+  }
+
+  end(): readonly SseEvent[] {
+    const events: SseEvent[] = [];
+    this.#parser?.end(events);
+    return this.#orOverflow(events);
+  }
+
+  #parse(piece: Uint8Array, events: SseEvent[]): void {
+    this.#parser ??= anyEvents(this.#maxEventChars);
+    this.#parser.feed(piece, events);
+    this.#isWithin = this.#parser.hasOverflowed() || !endsEvent(piece);
+  }
+
+  #orOverflow(events: SseEvent[]): readonly SseEvent[] {
+    if (events.length === 0 && this.#parser?.hasOverflowed() === true) throw new SseOverflow(`an event is longer than ${this.#maxEventChars} characters`);
+    return events;
+  }
+}
+
+const FIELD = 'data: ';
+const NEWLINE = 10;
+const FIRST_OF_FIELD = 100;
+
+/** Between two events, and between two characters. */
+function endsEvent(piece: Uint8Array): boolean {
+  return piece.length > 2 && piece[piece.length - 1] === NEWLINE && piece[piece.length - 2] === NEWLINE;
+}
+
+/** Adds the events of a piece that holds nothing but whole ones, each of one line of data. @returns false when it is no such piece: nothing is added */
+function readPlain(piece: Uint8Array, events: SseEvent[]): boolean {
+  if (piece[0] !== FIRST_OF_FIELD || !endsEvent(piece)) return false;
+  const text = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength).toString();
+  if (text.includes('\r')) return false;
+  const before = events.length;
+  for (let at = 0; at < text.length; ) {
+    const end = text.indexOf('\n\n', at);
+    const lineEnd = text.indexOf('\n', at);
+    if (end !== lineEnd || !text.startsWith(FIELD, at)) {
+      events.length = before;
+      return false;
+    }
+    events.push({ event: null, data: text.slice(at + FIELD.length, end) });
+    at = end + 2;
+  }
+  return true;
+}
+
+/** What bytes complete is added to `events`. */
+interface AnyEvents {
+  feed(piece: Uint8Array, events: SseEvent[]): void;
+  end(events: SseEvent[]): void;
+  /** Nothing is read any more. */
+  hasOverflowed(): boolean;
+}
+
+/** Every form that the standard allows, cut anywhere. */
+function anyEvents(maxEventChars: number): AnyEvents {
+  let complete: SseEvent[] = [];
   let hasOverflowed = false;
   const parser = createParser({
     maxBufferSize: maxEventChars,
-    onEvent: ({ event, data }) => events.push({ event: event ?? null, data }),
+    onEvent: ({ event, data }) => complete.push({ event: event ?? null, data }),
     onError: ({ type }) => {
       // Fields that are not of the standard are passed over, as the standard wants it.
       if (type === 'max-buffer-size-exceeded') hasOverflowed = true;
     },
   });
-  // Not a TextDecoder: to make one, and to have it read pieces, costs several times as much.
-  const decoder = new StringDecoder('utf8');
-  let hasBegun = false;
-  /** Without the byte order mark that may stand before all else. */
-  const decoded = (text: string): string => {
-    if (hasBegun || text === '') return text;
-    hasBegun = true;
-    return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
-  };
-  const complete = (): readonly SseEvent[] => {
-    if (hasOverflowed && events.length === 0) throw new SseOverflow(`an event is longer than ${maxEventChars} characters`);
-    const given = events;
-    events = [];
-    return given;
+  const decoder = new TextDecoder();
+  const feed = (text: string, events: SseEvent[]) => {
+    if (hasOverflowed) return;
+    complete = events;
+    parser.feed(text);
   };
   return {
-    read(pieces) {
-      for (const piece of pieces) if (!hasOverflowed) parser.feed(decoded(decoder.write(piece)));
-      return complete();
-    },
-    end() {
-      if (!hasOverflowed) parser.feed(`${decoded(decoder.end())}\n\n`);
-      return complete();
-    },
+    feed: (piece, events) => feed(decoder.decode(piece, { stream: true }), events),
+    end: (events) => feed(`${decoder.decode()}\n\n`, events),
+    hasOverflowed: () => hasOverflowed,
   };
 }
