@@ -1,3 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { heartbeat } from '#bus/messages/heartbeat.ts';
 import { CallHolders, type Unheld } from './call-holders.ts';
@@ -63,6 +66,24 @@ describe('CallHolders', () => {
     expect(ends).toEqual([]);
     for (const question of [5, 6]) answerTo(question);
     expect(ends).toEqual(['left']);
+  });
+
+  it('keeps nothing of a call that is over, though questions about it are still open', async () => {
+    const heldByCall = (() => {
+      const request = { text: 'of a call' };
+      const forget = holders.follow({ ...CLIENTS, callId: 'gen-1' }, () => request.text);
+      rounds(1);
+      forget();
+      return new WeakRef(request);
+    })();
+    vi.useRealTimers();
+    // What a WeakRef points to is kept until the turn in which it was made has ended.
+    await nextTurn();
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    collect();
+    expect(questions()).toHaveLength(1);
+    expect(heldByCall.deref()).toBeUndefined();
   });
 
   it('DESIGN 7: a call that has waited long is asked about at once', () => {

@@ -26,8 +26,9 @@ interface Followed {
   /** Of the owner who asked for an actor's call; 0 for a client's. */
   readonly epoch: number;
   readonly bears: readonly Unheld[];
-  readonly onUnheld: (why: Unheld) => void;
-  readonly onHeld: () => void;
+  /** Both are let go of once nobody wants to hear of the call: questions keep this for as long as they are open. */
+  onUnheld: (why: Unheld) => void;
+  onHeld: () => void;
   /** Answers of the origin in a row that leave it out, while nobody else speaks up. */
   misses: number;
   /** Questions in a row to which nobody has said that it is held, and the origin has said nothing. */
@@ -83,7 +84,7 @@ export class CallHolders {
     const { callId, askAt, epoch, bears } = call;
     const followed = this.#follow(unheard({ callId, askAt, epoch }, bears, onUnheld, () => {}));
     if (call.isAskedNow) this.#ask(askAt, [followed]);
-    return () => void this.#forget(followed);
+    return () => this.#letGo(followed);
   }
 
   /**
@@ -107,7 +108,7 @@ export class CallHolders {
       asked.misses = MISSES - 1;
       end = () => {
         clearTimeout(timer);
-        this.#forget(asked);
+        this.#letGo(asked);
       };
       this.#ask(askAt, [asked]);
     });
@@ -204,6 +205,13 @@ export class CallHolders {
     return true;
   }
 
+  /** The call is over, or its question answered: what is kept for open questions does not keep all that the call was. */
+  #letGo(followed: Followed): void {
+    this.#forget(followed);
+    followed.onUnheld = nobodyHears;
+    followed.onHeld = nobodyHears;
+  }
+
   /** @returns false when it is forgotten already */
   #forget(followed: Followed): boolean {
     const same = this.#followed.get(followed.callId);
@@ -217,6 +225,8 @@ export class CallHolders {
     return true;
   }
 }
+
+function nobodyHears(): void {}
 
 /** One of which nothing was said yet. */
 function unheard(
