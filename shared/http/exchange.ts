@@ -98,9 +98,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     else this.#controller = controller;
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Headers): void {
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: Headers): void {
     // Says only that the response is on its way.
     if (status < 200) return;
+    // Nobody reads them as bytes, and they would keep all that was read with them for as long as the response takes.
+    controller.rawHeaders = null;
     this.#status = status;
     this.#headers = headers;
     this.#tell();
