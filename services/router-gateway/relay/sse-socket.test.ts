@@ -13,6 +13,8 @@ function recordingResponse() {
     closed: true,
     cork: () => done.push('hold'),
     uncork: () => done.push('send'),
+    writeHead: () => done.push('head'),
+    flushHeaders: () => done.push('flush head'),
     write: (bytes: string) => done.push(bytes),
     end: () => done.push('end'),
   });
@@ -28,6 +30,16 @@ it('DESIGN 7: what is written in one turn of the event loop leaves together, and
   await nextTurn();
 
   expect(done).toEqual(['hold', 'a', 'b', 'c', 'send', 'hold', 'd', 'send']);
+});
+
+it('sends the head of the answer by itself, together with the first bytes', async () => {
+  const { done, response } = recordingResponse();
+  const socket = new SseSocket(response, gatewayLimits, () => {});
+  socket.open({ 'content-type': 'text/event-stream' });
+  socket.write('a');
+  await nextTurn();
+
+  expect(done).toEqual(['head', 'hold', 'flush head', 'a', 'send']);
 });
 
 it('sends what is held before the end', () => {

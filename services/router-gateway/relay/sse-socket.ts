@@ -26,6 +26,9 @@ export class SseSocket {
 
   open(headers: Record<string, string>): void {
     this.#raw.writeHead(200, headers);
+    this.#cork();
+    // By itself: put before the first bytes, the response would keep it for as long as it lasts in the dozens of pieces that it is made of.
+    this.#raw.flushHeaders();
   }
 
   write(bytes: Uint8Array | string): void {
@@ -37,10 +40,7 @@ export class SseSocket {
         this.#onSlow();
         return;
       }
-      this.#corked = true;
-      this.#turnBytes = 0;
-      raw.cork();
-      setImmediate(() => this.#flush());
+      this.#cork();
     }
     this.#turnBytes += bytes.length;
     raw.write(bytes);
@@ -58,6 +58,13 @@ export class SseSocket {
     const unsent = this.#raw.writableLength;
     if (unsent <= unsentBytes) this.#largestTurnBytes = 0;
     return unsent > unsentBytes + this.#largestTurnBytes;
+  }
+
+  #cork(): void {
+    this.#corked = true;
+    this.#turnBytes = 0;
+    this.#raw.cork();
+    setImmediate(() => this.#flush());
   }
 
   #flush(): void {
