@@ -1,5 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type HttpClient, type HttpExchange, openHttpClient } from './client.ts';
 
@@ -141,6 +143,26 @@ describe('openHttpClient', () => {
     expect(await firstRead(exchange)).toBe('a');
     expect(arrived).toEqual({ size: String(Buffer.byteLength(body)), encoding: undefined, text: body });
     exchange.release();
+  });
+
+  it('keeps of a short body no more than its bytes while the response is waited for', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    const held = () => {
+      collect();
+      return process.memoryUsage().arrayBuffers;
+    };
+    answer = () => {};
+    const before = held();
+    const posted = Array.from({ length: 500 }, () => {
+      const exchange = post();
+      // What comes between two requests: the next body is in another piece of what buffers share.
+      Buffer.allocUnsafe(Buffer.poolSize / 2 - 1);
+      Buffer.allocUnsafe(Buffer.poolSize / 2 - 1);
+      return exchange;
+    });
+    expect((held() - before) / posted.length).toBeLessThan(1_024);
+    for (const exchange of posted) exchange.abort(left);
   });
 
   it('uses a connection again after a release, and not after an abort', async () => {

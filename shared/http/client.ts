@@ -80,7 +80,9 @@ function connectionFor(origin: URL, options: object, connect: buildConnector.con
  * and the pool keeps what it was given.
  */
 function sentOnce(headers: Record<string, string>, text: string): { headers: Record<string, string>; body: Buffer | Readable } {
-  const bytes = Buffer.from(text);
+  // In memory of its own: a short text would keep a piece of what all buffers share, 8 KiB of it, for as long as its answer takes.
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+  bytes.write(text);
   if (bytes.byteLength <= MAX_KEPT_BYTES) return { headers, body: bytes };
   const body = new Readable({ read: () => {} });
   // Of a request that is given up the pool tells its caller; an error that nobody hears would end the process.
