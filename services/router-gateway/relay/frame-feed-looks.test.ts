@@ -34,7 +34,7 @@ afterAll(async () => {
 });
 
 /** A feed of one call whose worker says no more than is kept of it. */
-function feed(kept: readonly Uint8Array[], about: Partial<FedCall> = {}) {
+function feed(kept: readonly Uint8Array[], { takesMs = 0, ...about }: Partial<FedCall> & { takesMs?: number } = {}) {
   const looks: string[] = [];
   const taken: string[] = [];
   let live = (_frame: Uint8Array) => {};
@@ -53,7 +53,9 @@ function feed(kept: readonly Uint8Array[], about: Partial<FedCall> = {}) {
       },
       replay: async (_, upTo = 'kept') => {
         looks.push(upTo);
-        return [...kept];
+        const read = [...kept];
+        if (takesMs > 0) await new Promise((resolve) => setTimeout(resolve, takesMs));
+        return read;
       },
     },
   };
@@ -123,6 +125,16 @@ describe('what is kept', () => {
 
     expect(taken).toEqual(['open', 'content']);
     await close();
+  });
+
+  it('is looked at again when it was being read as the time came', async () => {
+    const slow = feed([OPEN], { resumed: { origin: 'gother', after: null }, takesMs: keptMs + 500 });
+    await vi.advanceTimersByTimeAsync(keptMs + 500);
+    expect(slow.looks).toEqual(['kept']);
+    await vi.advanceTimersByTimeAsync(keptMs);
+
+    expect(slow.looks).toEqual(['kept', 'kept']);
+    await slow.close();
   });
 
   it('is looked at a while after the bus was away, and what comes meanwhile is shown at once', async () => {

@@ -301,7 +301,8 @@ export class FrameFeed {
   /** Looks once what was said until now is kept. Frames go on meanwhile: perhaps none is missing. */
   #lookLater(): void {
     clearTimeout(this.#later);
-    this.#later = setTimeout(() => this.#look(), this.#deps.limits.keptMs);
+    // What is being read just then may have been asked for too early.
+    this.#later = setTimeout(() => (this.#pending === null ? this.#look() : this.#lookLater()), this.#deps.limits.keptMs);
   }
 
   /** The bus was away: the silence was its own, and begins now. */
