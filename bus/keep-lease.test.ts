@@ -54,6 +54,28 @@ describe.each([
     expect(onLost).not.toHaveBeenCalled();
   });
 
+  it('is asked for again soon when it could not be extended: little of it may be left', async () => {
+    let isAway = true;
+    const { extended } = kept(async () => {
+      if (isAway) throw new Error('the broker is away');
+    });
+    await vi.advanceTimersByTimeAsync(times.extendEveryMs);
+    isAway = false;
+    await vi.advanceTimersByTimeAsync(times.extendEveryMs / 4);
+    expect(extended).toHaveBeenCalledTimes(2);
+    await vi.advanceTimersByTimeAsync(times.extendEveryMs);
+    expect(extended).toHaveBeenCalledTimes(3);
+  });
+
+  it('is not asked for again when it is stopped while it could not be extended', async () => {
+    const { onLost, extended, lease } = kept(() => Promise.reject(new Error('the broker is away')));
+    await vi.advanceTimersByTimeAsync(times.extendEveryMs);
+    lease.stop();
+    await vi.advanceTimersByTimeAsync(120_000);
+    expect(extended).toHaveBeenCalledTimes(1);
+    expect(onLost).not.toHaveBeenCalled();
+  });
+
   it('is not looked at any more once it is stopped', async () => {
     const { onLost, extended, lease } = kept(async () => {});
     lease.stop();

@@ -16,6 +16,9 @@ export const callLease: LeaseTimes = { ackWaitMs: 6_000, extendEveryMs: 2_000 };
 /** Of the lease, after which the item may soon be somebody else's: what went on would be done twice. */
 const LOST_AFTER = 0.8;
 
+/** What could not be extended is tried again sooner: a broker that was away for a moment is back, and the lease is running. */
+const RETRIES_PER_EXTENSION = 8;
+
 interface LeaseOptions {
   /** Called once, when the lease is lost or could not be extended in time. */
   onLost: () => void;
@@ -24,31 +27,35 @@ interface LeaseOptions {
 
 /** Extends the lease of an item until it is stopped. */
 export function keepLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTimes, { onLost, log }: LeaseOptions): { stop(): void } {
-  let isExtending = false;
-  const lose = () => {
+  let isStopped = false;
+  let isFailing = false;
+  const lost = setTimeout(lose, LOST_AFTER * ackWaitMs);
+  let next = setTimeout(extend, extendEveryMs);
+  function extend() {
+    item.working().then(
+      () => {
+        if (isStopped) return;
+        isFailing = false;
+        lost.refresh();
+        next = setTimeout(extend, extendEveryMs);
+      },
+      (error: unknown) => {
+        if (isStopped) return;
+        if (failureOf(error).code === 'bus.lease_lost') return lose();
+        if (!isFailing) log.warn({ err: error, message_id: item.messageId }, 'the lease of a work item could not be extended');
+        isFailing = true;
+        next = setTimeout(extend, extendEveryMs / RETRIES_PER_EXTENSION);
+      },
+    );
+  }
+  function lose() {
     stop();
     onLost();
-  };
-  const lost = setTimeout(lose, LOST_AFTER * ackWaitMs);
-  const ticks = setInterval(() => {
-    if (isExtending) return;
-    isExtending = true;
-    item
-      .working()
-      .then(
-        () => lost.refresh(),
-        (error: unknown) => {
-          if (failureOf(error).code === 'bus.lease_lost') lose();
-          else log.warn({ err: error, message_id: item.messageId }, 'the lease of a work item could not be extended');
-        },
-      )
-      .finally(() => {
-        isExtending = false;
-      });
-  }, extendEveryMs);
+  }
   function stop() {
+    isStopped = true;
     clearTimeout(lost);
-    clearInterval(ticks);
+    clearTimeout(next);
   }
   return { stop };
 }

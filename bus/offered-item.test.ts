@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
+import { callLease, keepLease } from './keep-lease.ts';
 import { type OfferedItemOptions, offeredItem } from './offered-item.ts';
 
 const LEASE_MS = 60_000;
@@ -41,6 +42,28 @@ describe('an item that was offered', () => {
     await expect(item.working()).rejects.toMatchObject({ code: 'service.unreachable' });
     isReached = true;
     await item.working();
+  });
+
+  it('is kept by who makes its call when the bus is away for a moment, whenever that is', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    try {
+      const { extendEveryMs, ackWaitMs } = callLease;
+      for (let awayAtMs = 0; awayAtMs < 2 * extendEveryMs; awayAtMs += 250) {
+        const beganAt = performance.now();
+        const backAt = beganAt + awayAtMs + 1_500;
+        const reach = async () => {
+          if (performance.now() >= beganAt + awayAtMs && performance.now() < backAt) throw new Error('the bus is away');
+          return performance.now();
+        };
+        const onLost = vi.fn();
+        const lease = keepLease(take({ reach, ackWaitMs }).item, callLease, { onLost, log: silentLog });
+        await vi.advanceTimersByTimeAsync(3 * ackWaitMs);
+        lease.stop();
+        expect(onLost.mock.calls, `away after ${awayAtMs} ms`).toEqual([]);
+      }
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('is lost when the bus answers only after its lease, as after a connection that was frozen', async () => {
