@@ -5,7 +5,7 @@ import { Arrivals, eventually, gate, type UnderTest } from './under-test.ts';
 /** Longer than any case takes: a lease that must not lapse. */
 const LONG_MS = 60_000;
 /** A lease whose lapse is awaited. */
-const SHORT_MS = 400;
+const SHORT_MS = 800;
 
 /** Consumes calls into a list and acks each. */
 function consumeAll(bus: Bus, ackWaitMs = LONG_MS): Arrivals<WorkItem> {
