@@ -17,6 +17,11 @@ export interface Bus {
   /** False while the broker can't be reached. */
   isReady(): boolean;
   /**
+   * What this process has said so far in this turn of its event loop leaves at once, and not with all else that it says in it. For what
+   * somebody waits for to begin: what goes by itself costs a write.
+   */
+  hurry(): void;
+  /**
    * False once the command log or the work queue is four fifths full. Whoever lets new work in from outside asks first and refuses
    * it then, so that there is always room for the results of what was let in.
    * @param kind what is let in becomes an item of this kind, and is counted as one: false also while those that wait now are more than are
@@ -169,9 +174,10 @@ export interface NoticeBoard {
 
 /**
  * When a frame is kept. `soon` costs a broker a fraction: within `KEPT_WITHIN_MS` while nothing is amiss; later when the publisher stands
- * still or its broker is away, and never when it dies before.
+ * still or its broker is away, and never when it dies before. `no more` need not be kept, nor what is to be kept soon of its subject: nobody
+ * will look back.
  */
-export type Keeping = 'at once' | 'soon';
+export type Keeping = 'at once' | 'soon' | 'no more';
 export const KEPT_WITHIN_MS = 1_000;
 
 /** Frames of model calls: live to whoever listens, and kept for two minutes so that a reader can look back. */

@@ -49,6 +49,7 @@ function innerBus() {
       },
     },
     isReady: () => true,
+    hurry: () => {},
     hasRoom: () => false,
     onReconnect: () => subscription,
     close: async () => {},

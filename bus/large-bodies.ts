@@ -38,6 +38,7 @@ export function carryLargeBodies(inner: Bus): Bus {
     tokens: carryLargeFrames(inner.tokens),
     blobs: inner.blobs,
     isReady: () => inner.isReady(),
+    hurry: () => inner.hurry(),
     hasRoom: (kind) => inner.hasRoom(kind),
     onReconnect: (handler) => inner.onReconnect(handler),
     close: () => inner.close(),

@@ -25,7 +25,7 @@ export const addresses = {
   deliveries: { pattern: 'work.delivery', publish: ['actor-host', 'operator'], read: ['effect-worker'] },
   /** `tok.<origin>.<call>`: frames of a call towards who shows them. The origin is a gateway's id, or a session's. */
   tokens: { pattern: 'tok.*.*', publish: ['router-worker'], read: ['router-gateway', 'agent-gateway'] },
-  /** `live.<origin>.<call>`: the same, of frames that are kept a little later, many as one message on `tok`. */
+  /** `live.<origin>._batch`: the same, of frames that are kept a little later, or not at all; those of all calls and one moment are one message. */
   liveTokens: { pattern: 'live.*.*', publish: ['router-worker'], read: ['router-gateway', 'agent-gateway'] },
   /** `evt.<session>`: new events of a session's log. */
   notices: { pattern: 'evt.*', publish: ['actor-host'], read: ['agent-gateway'] },

@@ -1,19 +1,17 @@
-import type { Answer } from '#bus/messages/session.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import { traceId, ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { isPassingFault, sqlStateOf } from '#shared/storage/passing-fault.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { CommitPlan, EndedWork } from './commit-plan.ts';
-import { commitOf } from './commit-statement.ts';
+import { CommitStore, type Outcome } from './commit-store.ts';
 import type { Histories } from './histories.ts';
 import { type Entry, type Mailbox, takeInTurn } from './mailbox.ts';
 import type { Outbox } from './outbox.ts';
 import type { PartitionClaim } from './ownership.ts';
-import { nameOf, type Parsed, type PlanInput, parseEntry, planBatch, planBurial, type Repeats, type States, seenKeyOf } from './plan-batch.ts';
+import { nameOf, type Parsed, type PlanInput, parseEntry, planBatch, planBurial, type Repeats, type States } from './plan-batch.ts';
 import { type RunFactsReader, readRunFacts } from './run-facts.ts';
 import type { Snapshots } from './snapshots.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -22,9 +20,6 @@ import type { Timers } from './timers.ts';
 
 /** Commands in one statement. Larger batches take longer than they save. */
 const MAX_BATCH = 128;
-/** First and longest pause while the database can't be reached. */
-const RETRY_FIRST_MS = 50;
-const RETRY_LONGEST_MS = 2_000;
 
 export interface CommitLoopDeps {
   database: Database;
@@ -43,14 +38,13 @@ export interface CommitLoopDeps {
   onEnded?(ended: EndedWork): void;
 }
 
-type Outcome = { kind: 'committed'; owned: ReadonlySet<number> } | { kind: 'repeated' | 'refused'; error: unknown };
-
 /**
  * Applies commands and stores what follows from them, for all partitions of this host, one statement at a time. While one is in flight
  * the next batch collects; there are no timers, and transitions run only on what the last commit has stored.
  */
 export class CommitLoop {
   readonly #deps: CommitLoopDeps;
+  readonly #store: CommitStore;
   readonly #mailboxes = new Map<number, Mailbox>();
   #running: Promise<void> | null = null;
   /** The batch that is being applied and stored. */
@@ -66,6 +60,7 @@ export class CommitLoop {
 
   constructor(deps: CommitLoopDeps) {
     this.#deps = deps;
+    this.#store = new CommitStore(deps);
   }
 
   own(mailbox: Mailbox): void {
@@ -141,6 +136,7 @@ export class CommitLoop {
   abort(why: string): void {
     this.#stopped = true;
     this.#aborted = true;
+    this.#store.abort();
     this.drop(this.partitions, why);
   }
 
@@ -193,7 +189,7 @@ export class CommitLoop {
     for (;;) {
       const outcome = await this.#execute(planBatch(batch, repeats, input));
       // Each round finds at least one command that was applied before, so this ends.
-      if (outcome.kind !== 'repeated' || !(await this.#findRepeats(batch, repeats))) return outcome;
+      if (outcome.kind !== 'repeated' || !(await this.#store.findRepeats(batch, repeats))) return outcome;
     }
   }
 
@@ -217,7 +213,7 @@ export class CommitLoop {
       // A partition that is given up below leaves the batch, so this ends.
       const ids = batch.flatMap(({ entry, command }) => (command === null || !this.isHeld(entry.claim) ? [] : [command.sessionId]));
       try {
-        return await this.#patiently(() => this.#deps.snapshots.load(ids));
+        return await this.#store.patiently(() => this.#deps.snapshots.load(ids));
       } catch (error) {
         // Its snapshots are of machines that this version does not know: a newer version has to go on with it.
         if (!(error instanceof SwitchyardError) || typeof error.details.partition !== 'number') throw error;
@@ -233,7 +229,7 @@ export class CommitLoop {
       greetings.set(command.bundleHash, await this.#greetingOf(command.bundleHash));
     }
     const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
-    const about = await this.#patiently(() => readRunFacts(this.#deps.runFacts, commands, states));
+    const about = await this.#store.patiently(() => readRunFacts(this.#deps.runFacts, commands, states));
     return {
       atMs: this.#deps.clock.nowMs(),
       coalesceMs: this.#deps.settings.coalesceMs,
@@ -249,7 +245,7 @@ export class CommitLoop {
   /** A configuration that can't be read costs the session its greeting, not its life. */
   async #greetingOf(bundleHash: string): Promise<string | null> {
     try {
-      return await this.#patiently(() => this.#deps.greetingOf(bundleHash));
+      return await this.#store.patiently(() => this.#deps.greetingOf(bundleHash));
     } catch (error) {
       this.#deps.log.error({ err: error, bundle: bundleHash }, 'a configuration could not be read');
       return null;
@@ -261,7 +257,7 @@ export class CommitLoop {
     if (this.#isFlushing) this.#addDone(plan);
     plan.leaveOut(this.isHeld);
     if (plan.partitions.size === 0) return { kind: 'committed', owned: new Set() };
-    const outcome = await this.#store(plan);
+    const outcome = await this.#store.store(plan);
     if (outcome.kind === 'committed') this.#settle(plan, outcome.owned);
     return outcome;
   }
@@ -273,66 +269,6 @@ export class CommitLoop {
       if (claim !== undefined) plan.touch(claim);
       return claim !== undefined;
     });
-  }
-
-  async #store(plan: CommitPlan): Promise<Outcome> {
-    const { statement, parameters } = commitOf(plan);
-    for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
-      try {
-        failPoint('commit.sending');
-        const { rows } = await this.#measured(() => this.#deps.database.query<{ owned: number[] }>(statement, parameters));
-        failPoint('commit.stored');
-        return { kind: 'committed', owned: new Set(rows[0]?.owned ?? []) };
-      } catch (error) {
-        if (sqlStateOf(error) === '23505') return { kind: 'repeated', error };
-        if (!isPassingFault(error)) return { kind: 'refused', error };
-        this.#deps.log.warn({ err: error }, 'the outcome of a commit is not known');
-        await this.#pause(pauseMs);
-        const owned = await this.#patiently(() => this.#readBack(plan));
-        if (owned !== null) return { kind: 'committed', owned };
-      }
-    }
-  }
-
-  async #measured<Result>(commit: () => Promise<Result>): Promise<Result> {
-    const { metrics } = this.#deps;
-    const beganAtMs = performance.now();
-    let outcome: 'committed' | 'repeated' | 'refused' | 'unknown' = 'committed';
-    try {
-      return await commit();
-    } catch (error) {
-      outcome = sqlStateOf(error) === '23505' ? 'repeated' : isPassingFault(error) ? 'unknown' : 'refused';
-      throw error;
-    } finally {
-      metrics.observe('commitSeconds', {}, (performance.now() - beganAtMs) / 1_000);
-      metrics.add('commits', { outcome });
-    }
-  }
-
-  /** After an unknown outcome: the partitions that the lost commit did commit, or null when it left no trace and can be tried again. */
-  async #readBack(plan: CommitPlan): Promise<Set<number> | null> {
-    const { rows } = await this.#deps.database.query<{ p: number; epoch: number; commit_no: number }>(
-      'select p, epoch, commit_no from parts where p = any($1::int[])',
-      [[...plan.partitions.keys()]],
-    );
-    const ours = rows.filter((row) => row.epoch === plan.partitions.get(row.p)?.claim.epoch);
-    const committed = ours.filter((row) => row.commit_no === (plan.partitions.get(row.p)?.claim.commitNo ?? 0) + 1);
-    if (committed.length === 0 && ours.length > 0) return null;
-    return new Set(committed.map((row) => row.p));
-  }
-
-  /** @returns whether any command was found that had not been known as a repeat */
-  async #findRepeats(batch: readonly Parsed[], repeats: Repeats): Promise<boolean> {
-    const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
-    const { rows } = await this.#patiently(() =>
-      this.#deps.database.query<{ session_id: string; command_id: string; answer: Answer | null }>(
-        'select session_id, command_id, answer from seen join unnest($1::text[], $2::text[]) as i (session_id, command_id) using (session_id, command_id)',
-        [commands.map((command) => command.sessionId), commands.map((command) => command.commandId)],
-      ),
-    );
-    const before = repeats.size;
-    for (const row of rows) repeats.set(seenKeyOf({ sessionId: row.session_id, commandId: row.command_id }), row.answer);
-    return repeats.size > before;
   }
 
   /** The commit stands: what is in memory follows it, and the world is told. */
@@ -381,24 +317,5 @@ export class CommitLoop {
     this.#deps.histories.forget(partition);
     this.#deps.timers.forget(partition);
     this.#deps.outbox.forget(partition);
-  }
-
-  /** A read that must succeed before anything can go on: tried again for as long as it takes. */
-  async #patiently<Result>(read: () => Promise<Result>): Promise<Result> {
-    for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
-      try {
-        return await read();
-      } catch (error) {
-        if (!isPassingFault(error)) throw error;
-        this.#deps.log.warn({ err: error }, 'the database can not be read yet');
-        await this.#pause(pauseMs);
-      }
-    }
-  }
-
-  /** Before something is tried again. @throws when nothing is to be tried any more */
-  async #pause(ms: number): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, ms));
-    if (this.#aborted) throw new Error('the host has stopped');
   }
 }

@@ -44,6 +44,28 @@ export function tokenCases(underTest: UnderTest): void {
       expect(stopped.items).toEqual(['a']);
     });
 
+    it.each(['at once', 'soon'] as const)(
+      'that are kept %s no longer reach who stopped at the one before, nor does a reader that throws keep them from others',
+      async (keeping) => {
+        const { bus } = underTest();
+        const [stopped, throwing, standing] = [new Arrivals<string>(), new Arrivals<string>(), new Arrivals<string>()];
+        const subscription = bus.tokens.subscribe('tok.gw1.*', (_, frame) => {
+          stopped.add(textOf(frame));
+          void subscription.stop();
+        });
+        bus.tokens.subscribe('tok.gw1.*', (_, frame) => {
+          throwing.add(textOf(frame));
+          throw new Error('a reader that is broken');
+        });
+        bus.tokens.subscribe('tok.gw1.call2', (_, frame) => standing.add(textOf(frame)));
+        for (const [call, text] of ['a', 'b', 'c'].entries()) bus.tokens.publish(`tok.gw1.call${call}`, bytesOf(text), keeping);
+
+        expect(await throwing.atLeast(3)).toEqual(['a', 'b', 'c']);
+        expect(await standing.atLeast(1)).toEqual(['c']);
+        expect(stopped.items).toEqual(['a']);
+      },
+    );
+
     it('are kept, so that a reader can look back at one call', async () => {
       const { bus } = underTest();
       for (const place of [1, 2, 3]) {
@@ -96,6 +118,23 @@ export function tokenCases(underTest: UnderTest): void {
       );
 
       expect(kept.map(textOf)).toEqual(['a', 'b', 'c', 'end']);
+    });
+
+    it('that are not to be kept any more are live in their place, and nobody waits for what was to be kept of them', async () => {
+      const { bus } = underTest();
+      const heard = new Arrivals<string>();
+      bus.tokens.subscribe('tok.gw1.*', (subject, frame) => heard.add(`${subject} ${textOf(frame)}`));
+      const frames = ['first', 'second', 'last'];
+      for (const [place, keeping] of (['at once', 'soon', 'no more'] as const).entries())
+        bus.tokens.publish('tok.gw1.call1', bytesOf(frames[place] ?? ''), keeping);
+      expect(await heard.atLeast(frames.length)).toEqual(frames.map((frame) => `tok.gw1.call1 ${frame}`));
+
+      const kept = (await bus.tokens.replay('tok.gw1.call1', 'now')).map(textOf);
+      expect(kept[0]).toBe('first');
+      expect(kept).not.toContain('last');
+      // A call that goes on all the same is kept again.
+      bus.tokens.publish('tok.gw1.call1', bytesOf('after'), 'soon');
+      expect((await bus.tokens.replay('tok.gw1.call1', 'now')).map(textOf)).toEqual([...kept, 'after']);
     });
 
     it.each(['at once', 'soon'] as const)('are kept %s whatever their first byte and their size', async (keeping) => {

@@ -71,6 +71,8 @@ export async function openMemoryBus({ database, clock, log = silentLog, limits =
     tokens,
     blobs,
     isReady: () => closing === null,
+    // Nothing leaves the process.
+    hurry: () => {},
     hasRoom: (kind) => commands.hasRoom() && work.hasRoom() && (kind === undefined || work.admits(kind)),
     // It is never away, so it never comes back.
     onReconnect: () => ({ stop: async () => {} }),

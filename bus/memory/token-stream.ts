@@ -1,6 +1,6 @@
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { Listening, TokenStream } from '../bus.ts';
+import type { Keeping, Listening, TokenStream } from '../bus.ts';
 import { PubSub } from './pub-sub.ts';
 import type { Closable, PartDeps } from './types.ts';
 
@@ -46,9 +46,9 @@ class MemoryTokenStream implements TokenStream, Closable {
     this.#live = live;
   }
 
-  publish(subject: string, frame: Uint8Array): void {
+  publish(subject: string, frame: Uint8Array, keeping: Keeping = 'at once'): void {
     if (this.#closed) return;
-    this.#keep(subject, frame);
+    if (keeping !== 'no more') this.#keep(subject, frame);
     this.#live.publish(subject, frame);
   }
 

@@ -2,6 +2,7 @@ import { createServer, Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { connectCorked } from './corked-transport.ts';
+import { atTurnEnd, leaveNow } from './turn-end.ts';
 
 const INFO = 'INFO {"server_id":"one","version":"2.10.0","max_payload":1048576,"headers":true}\r\n';
 
@@ -49,6 +50,56 @@ it('writes what is sent in one turn of the event loop once, also what is only se
   await expect.poll(() => broker.sent().match(/PUB . \d/g)).toEqual(['PUB a 3', 'PUB b 3', 'PUB c 5']);
   vi.restoreAllMocks();
   await connection.close();
+});
+
+it('writes with it what is sent at the end of the turn', async () => {
+  const connection = await open();
+  await nextTurn();
+  const written = vi.spyOn(Socket.prototype, '_writev');
+  atTurnEnd(() => connection.publish('c', 'last'));
+  connection.publish('a', 'one');
+  await nextTurn();
+  await nextTurn();
+
+  expect(written).toHaveBeenCalledTimes(1);
+  await expect.poll(() => broker.sent().match(/PUB . \d/g)).toEqual(['PUB a 3', 'PUB c 4']);
+  vi.restoreAllMocks();
+  await connection.close();
+});
+
+it('writes first where something is sent at the end of the turn: it was said before what others were sent meanwhile', async () => {
+  const [early, late] = [await open(), await open()];
+  await nextTurn();
+  const uncorked = vi.spyOn(Socket.prototype, 'uncork');
+  atTurnEnd(() => late.publish('b', 'said'));
+  early.publish('a', 'what came of it');
+  await nextTurn();
+  await nextTurn();
+  vi.restoreAllMocks();
+
+  await expect.poll(() => broker.sent().match(/PUB . \d+/g)).toEqual(['PUB b 4', 'PUB a 15']);
+  expect(uncorked).toHaveBeenCalledTimes(2);
+  await Promise.all([early.close(), late.close()]);
+});
+
+it('does not wait for the end of the turn when it is told to hurry, and what is said then goes first', async () => {
+  const [early, late] = [await open(), await open()];
+  await nextTurn();
+  const uncorked = vi.spyOn(Socket.prototype, 'uncork');
+  early.publish('a', 'what came of it');
+  await Promise.resolve();
+  leaveNow(() => late.publish('b', 'said'));
+  await Promise.resolve().then(() => {});
+  expect(uncorked).toHaveBeenCalledTimes(2);
+  // The turn goes on, and so does its cork.
+  early.publish('c', 'rest');
+  await nextTurn();
+  await nextTurn();
+  expect(uncorked).toHaveBeenCalledTimes(3);
+  vi.restoreAllMocks();
+
+  await expect.poll(() => broker.sent().match(/PUB . \d+/g)).toEqual(['PUB b 4', 'PUB a 15', 'PUB c 4']);
+  await Promise.all([early.close(), late.close()]);
 });
 
 it('sends what is left before it closes', async () => {

@@ -1,5 +1,6 @@
 import { type NatsConnection, NatsConnectionImpl, type NodeConnectionOptions, setTransportFactory } from '@nats-io/transport-node';
 import { NodeTransport, nodeResolveHost } from '@nats-io/transport-node/lib/node_transport.js';
+import { corkForTurn } from './turn-end.ts';
 
 /**
  * The library's transport, but what is sent in one turn of the event loop goes to the socket together. The library writes once for each
@@ -7,20 +8,11 @@ import { NodeTransport, nodeResolveHost } from '@nats-io/transport-node/lib/node
  * twenty system calls here, twenty reads at the broker and as many wakings of it.
  */
 class CorkedTransport extends NodeTransport {
-  #corked = false;
-
   /** What can't be written is no news: the connection's end follows. */
   override send(frame: Uint8Array): void {
     const { socket } = this;
     if (this.isClosed || socket === undefined) return;
-    if (!this.#corked) {
-      this.#corked = true;
-      socket.cork();
-      setImmediate(() => {
-        this.#corked = false;
-        socket.uncork();
-      });
-    }
+    corkForTurn(socket);
     socket.write(frame);
   }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { DRIVERS_MARK } from '../large-frames.ts';
-import { FrameBundles, framesIn, isBundle, keptOf, liveOf, MAX_BUNDLED_BYTES } from './frame-bundles.ts';
+import { FrameBundles, framesIn, isBundle, MAX_BUNDLED_BYTES } from './frame-bundles.ts';
 
 const ONE = 'tok.gw1.one';
 const TWO = 'tok.gw1.two';
@@ -33,7 +33,7 @@ describe('frames that are kept later', () => {
 
   it('are kept within a second, half a second of one call as one message', () => {
     const { kept, say } = collecting();
-    expect(say(ONE, 'a')).toEqual(['live.gw1.one']);
+    expect(say(ONE, 'a')).toEqual([{ origin: 'gw1', callId: 'one' }]);
     vi.advanceTimersByTime(300);
     say(TWO, 'x');
     say(ONE, 'b');
@@ -65,6 +65,25 @@ describe('frames that are kept later', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('are not kept when nobody will look back by then', () => {
+    const { kept, bundles, say } = collecting();
+    say(ONE, 'a');
+    say(TWO, 'x');
+    expect([bundles.drop(ONE), bundles.drop('tok.gw1.never')]).toEqual([
+      { origin: 'gw1', callId: 'one' },
+      { origin: 'gw1', callId: 'never' },
+    ]);
+    vi.advanceTimersByTime(1_000);
+    say(ONE, 'b');
+    vi.advanceTimersByTime(1_000);
+
+    expect(kept).toMatchObject([
+      { subject: TWO, frames: ['x'] },
+      { subject: ONE, frames: ['b'] },
+    ]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   it('wait while the broker is away, and are no more than a message then', () => {
     const { kept, broker, bundles, say } = collecting();
     broker.isUp = false;
@@ -89,7 +108,7 @@ describe('frames that are kept later', () => {
     const { kept, bundles, say } = collecting();
     bundles.close();
 
-    expect(say(ONE, 'a')).toEqual(['live.gw1.one']);
+    expect(say(ONE, 'a')).toEqual([{ origin: 'gw1', callId: 'one' }]);
     expect(vi.getTimerCount()).toBe(0);
     expect(kept).toEqual([]);
   });
@@ -137,8 +156,4 @@ describe('a bundle', () => {
   ])('that holds %s gives what is whole', (_, rest, frames) => {
     expect(framesIn(Uint8Array.from([DRIVERS_MARK, ...rest])).map(textOf)).toEqual(frames);
   });
-});
-
-it('a subject has one for what is live alone, and back', () => {
-  for (const subject of [ONE, 'tok.gw1.*']) expect(keptOf(liveOf(subject))).toBe(subject);
 });

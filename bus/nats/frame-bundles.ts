@@ -1,9 +1,7 @@
 import { KEPT_WITHIN_MS } from '../bus.ts';
 import { DRIVERS_MARK } from '../large-frames.ts';
-import { addresses } from '../subjects.ts';
+import { type LiveAddress, liveAddressOf } from './live-batches.ts';
 
-const KEPT = headOf(addresses.tokens);
-const LIVE = headOf(addresses.liveTokens);
 /** A bundle is begun anew after this; the rest is for the broker, and for a process that is busy. */
 const BUNDLED_MS = KEPT_WITHIN_MS / 2;
 /** How exactly `BUNDLED_MS` is held: all frames of a moment at once would hold up those that are live. */
@@ -23,7 +21,7 @@ const MAX_FREE = 1_024;
 const LENGTH_BYTES = 2;
 
 interface Bundle {
-  liveSubject: string;
+  live: LiveAddress;
   buffer: Buffer;
   /** Bytes of it in use. */
   size: number;
@@ -54,9 +52,9 @@ export class FrameBundles {
     this.#deps = deps;
   }
 
-  /** @param frame of `MAX_BUNDLED_BYTES` at most @returns the subject at which it is live */
-  add(subject: string, frame: Uint8Array): string {
-    if (this.#closed) return liveOf(subject);
+  /** @param frame of `MAX_BUNDLED_BYTES` at most @returns where it is live */
+  add(subject: string, frame: Uint8Array): LiveAddress {
+    if (this.#closed) return liveAddressOf(subject);
     let bundle = this.#bundles.get(subject);
     if (bundle !== undefined && bundle.size + LENGTH_BYTES + frame.byteLength > MAX_BUNDLE_BYTES) {
       this.#end(subject, bundle);
@@ -64,7 +62,16 @@ export class FrameBundles {
     }
     bundle ??= this.#begin(subject);
     append(bundle, frame);
-    return bundle.liveSubject;
+    return bundle.live;
+  }
+
+  /** Nothing more is kept of a subject. @returns where its frames are live */
+  drop(subject: string): LiveAddress {
+    const bundle = this.#bundles.get(subject);
+    if (bundle === undefined) return liveAddressOf(subject);
+    this.#bundles.delete(subject);
+    this.#reuse(bundle);
+    return bundle.live;
   }
 
   /** Keeps what there is of one subject, before anything else of it is kept. */
@@ -77,7 +84,11 @@ export class FrameBundles {
     this.#bundles.delete(subject);
     // A copy: the buffer is used again, and most of it is empty.
     this.#deps.publish(subject, Buffer.from(bundle.buffer.subarray(0, bundle.size)));
-    if (bundle.buffer.length === FIRST_BYTES && this.#free.length < MAX_FREE) this.#free.push(bundle.buffer);
+    this.#reuse(bundle);
+  }
+
+  #reuse({ buffer }: Bundle): void {
+    if (buffer.length === FIRST_BYTES && this.#free.length < MAX_FREE) this.#free.push(buffer);
   }
 
   /** Keeps all that there is, and nothing by itself from now on. */
@@ -91,7 +102,7 @@ export class FrameBundles {
   #begin(subject: string): Bundle {
     const buffer = this.#free.pop() ?? Buffer.allocUnsafeSlow(FIRST_BYTES);
     buffer[0] = DRIVERS_MARK;
-    const bundle = { liveSubject: liveOf(subject), buffer, size: 1, sinceMs: performance.now() };
+    const bundle = { live: liveAddressOf(subject), buffer, size: 1, sinceMs: performance.now() };
     this.#bundles.set(subject, bundle);
     this.#tick ??= setInterval(() => this.#flushOld(), TICK_MS).unref();
     return bundle;
@@ -121,20 +132,6 @@ function append(bundle: Bundle, frame: Uint8Array): void {
   bundle.buffer[size + 1] = frame.byteLength;
   bundle.buffer.set(frame, size + LENGTH_BYTES);
   bundle.size = end;
-}
-
-function headOf({ pattern }: { pattern: string }): string {
-  return pattern.slice(0, pattern.indexOf('*'));
-}
-
-/** Where frames are live that are not captured there. @param subject or pattern, of frames that are */
-export function liveOf(subject: string): string {
-  return `${LIVE}${subject.slice(KEPT.length)}`;
-}
-
-/** The other way round. */
-export function keptOf(liveSubject: string): string {
-  return `${KEPT}${liveSubject.slice(LIVE.length)}`;
 }
 
 export function isBundle(message: Uint8Array): boolean {

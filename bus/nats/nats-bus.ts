@@ -69,6 +69,7 @@ export async function openNatsBus({ servers, user, password, log, clock = system
     tokens,
     blobs,
     isReady: () => closing === null && link.isReady,
+    hurry: () => tokens.hurry(),
     hasRoom: (kind) => room.hasRoom(kind),
     onReconnect: (handler) => link.onReconnect(handler),
     close: () => {

@@ -6,10 +6,13 @@ import { pauseFor } from '../pause.ts';
 import { isStreamMissing } from './broker-errors.ts';
 import { CoreSubscriptions } from './core-subscriptions.ts';
 import { parseDelivery } from './delivery-subject.ts';
-import { FrameBundles, framesIn, isBundle, keptOf, liveOf, MAX_BUNDLED_BYTES } from './frame-bundles.ts';
+import { FrameBundles, framesIn, isBundle, MAX_BUNDLED_BYTES } from './frame-bundles.ts';
 import type { NatsLink } from './link.ts';
+import { LiveBatches } from './live-batches.ts';
+import { LiveReaders } from './live-readers.ts';
 import { Outflow } from './outflow.ts';
 import { nanosOf, streams } from './streams.ts';
+import { leaveNow } from './turn-end.ts';
 
 /** What is asked for at once when a call is read back. */
 const REPLAY_MESSAGES = 1_000;
@@ -20,17 +23,30 @@ const INACTIVE_MS = 30_000;
 
 /**
  * Tokens on a connection of their own: plain messages, live to whoever listens, and captured by a memory stream on their way through the
- * broker. Those that may be kept later pass it uncaptured, and are kept as bundles. Reading back is a matter of the main connection.
+ * broker. Those that may be kept later pass it uncaptured, all of a moment as one message, and are kept as bundles. Reading back is a matter
+ * of the main connection.
  */
-export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): TokenStream & { close(): void } {
+export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): TokenStream & { hurry(): void; close(): void } {
   const outflow = new Outflow(link.tokens, () => link.areTokensUp, log);
+  /** What nobody waits for, nobody can be told of: a connection that has ended for good is no news here. */
+  function sendLater(subject: string, frames: Uint8Array): void {
+    try {
+      outflow.publish(subject, frames);
+    } catch (error) {
+      log.warn({ err: error, subject }, 'frames are lost');
+    }
+  }
   const bundles = new FrameBundles({
     isUp: () => link.areTokensUp,
     // The memory stream is gone when the broker was restarted, and is declared anew on the main connection.
     isReady: () => link.areTokensUp && link.isReady,
-    publish: (subject, bundle) => outflow.publish(subject, bundle),
+    publish: sendLater,
   });
+  const batches = new LiveBatches(sendLater);
   const subscriptions = new CoreSubscriptions(link.tokens, log);
+  const listen = (pattern: string, handler: (subject: string, message: Uint8Array) => void) =>
+    subscriptions.subscribe(pattern, ({ subject, data }) => handler(subject, data));
+  const liveReaders = new LiveReaders({ listen, log });
 
   async function replay(subject: string, timeoutMs: number): Promise<Uint8Array[]> {
     const consumer = `t-${ulid()}`;
@@ -92,20 +108,22 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
 
   return {
     publish(subject, frame, keeping = 'at once') {
-      if (keeping === 'soon' && frame.byteLength <= MAX_BUNDLED_BYTES) {
-        outflow.publish(bundles.add(subject, frame), frame);
-        return;
+      const isSmall = frame.byteLength <= MAX_BUNDLED_BYTES;
+      if (isSmall && keeping === 'soon') batches.add(bundles.add(subject, frame), frame);
+      else if (isSmall && keeping === 'no more') batches.add(bundles.drop(subject), frame);
+      else {
+        // What is live, and what is kept, stands in the order in which it was published.
+        batches.flush();
+        bundles.flush(subject);
+        outflow.publish(subject, frame);
       }
-      // What is kept stands in the order in which it was published.
-      bundles.flush(subject);
-      outflow.publish(subject, frame);
     },
     subscribe(pattern, handler) {
-      const kept = subscriptions.subscribe(pattern, ({ subject, data }) => {
+      const kept = listen(pattern, (subject, message) => {
         // Its frames came by themselves before.
-        if (!isBundle(data)) handler(subject, data);
+        if (!isBundle(message)) handler(subject, message);
       });
-      const live = subscriptions.subscribe(liveOf(pattern), ({ subject, data }) => handler(keptOf(subject), data));
+      const live = liveReaders.read(pattern, handler);
       return {
         ready: () => live.ready(),
         stop: async () => {
@@ -124,7 +142,11 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
         }
       });
     },
+    hurry() {
+      leaveNow(() => batches.flush());
+    },
     close() {
+      batches.flush();
       bundles.close();
       subscriptions.close();
     },

@@ -44,6 +44,21 @@ describe('a call on its way to a worker', () => {
     expect(published.count).toBe(0);
   });
 
+  it.each([
+    { what: 'leaves at once when its client waits for the first word', stream: true, hurried: 1 },
+    { what: 'leaves with all else of its turn when its client waits for the whole', stream: false, hurried: 0 },
+  ])('$what', async ({ stream, hurried }) => {
+    const hurry = vi.spyOn(gateway.bus, 'hurry');
+    const answered = gateway.post({ ...hello, stream });
+    const held = await gateway.worker.next();
+    if (stream) held.frame('done', 1, '[DONE]');
+    else held.body(200, {});
+
+    expect((await answered).statusCode).toBe(200);
+    expect(hurry).toHaveBeenCalledTimes(hurried);
+    hurry.mockRestore();
+  });
+
   it('is put on the queue when no worker is there, and delivered as for the first time', async () => {
     gateway.faults.refusesOffers = true;
     const answered = gateway.post(hello);

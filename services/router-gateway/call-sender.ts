@@ -35,7 +35,7 @@ interface Held {
 }
 
 interface Deps {
-  bus: Pick<Bus, 'work'>;
+  bus: Pick<Bus, 'work' | 'hurry'>;
   log: Log;
   limits: GatewayLimits;
 }
@@ -65,14 +65,14 @@ export class CallSender {
   begin(call: Omit<RouterCall, 'request'>, requestText: string, onForget: () => void): CallSending {
     const body = `${JSON.stringify(call).slice(0, -1)},"request":${requestText}}`;
     const isOffered = !call.detached && body.length <= this.#deps.limits.offeredCharacters;
-    return isOffered ? this.#offering(call.callId, body, onForget) : this.#queueing(call.callId, body, onForget);
+    return isOffered ? this.#offering(call, body, onForget) : this.#queueing(call.callId, body, onForget);
   }
 
   stop(): Promise<void> {
     return this.#refusals.stop();
   }
 
-  #offering(callId: string, body: string, onForget: () => void): CallSending {
+  #offering({ callId, want }: Pick<RouterCall, 'callId' | 'want'>, body: string, onForget: () => void): CallSending {
     const held: Held = { body, offeredAt: performance.now(), isQueued: false, onLost: () => {} };
     const { bus, log } = this.#deps;
     return {
@@ -80,6 +80,8 @@ export class CallSender {
         held.onLost = onLost;
         this.#held.set(callId, held);
         bus.work.offer('router.call', callId, held.body ?? '');
+        // Of a stream its client waits for the first word.
+        if (want === 'frames') bus.hurry();
       },
       sendAgain: () => {
         if (held.isQueued) return true;

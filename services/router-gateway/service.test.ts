@@ -161,6 +161,22 @@ describe('one gateway', () => {
     await eventually(() => worker.aborted.filter((id) => id === call.callId)).toHaveLength(1);
   });
 
+  it('aborts it also when its worker had begun a stream that nobody asked for', async () => {
+    // Its worker's silence would end the call too, later.
+    const url = await start(10_000, { silenceMs: 60_000, silenceMaxMs: 60_000 });
+    const client = post(url, whole, headers);
+    const { call, frame } = await worker.next();
+    frame('content', 1, 'Hi');
+    // Frames come in order: when this one is answered, the gateway has the other's.
+    const next = post(url, whole, headers);
+    (await worker.next()).body(200, {});
+    await (await next.answer).ended;
+    client.leave();
+
+    await expect(client.answer).rejects.toThrow();
+    await eventually(() => worker.aborted.filter((id) => id === call.callId)).toHaveLength(1);
+  });
+
   it('aborts every call of a client that leaves, also of requests that wait behind the first one of its connection', async () => {
     const url = new URL(await start(10_000, { openCalls: 3 }));
     const request = (body: unknown) => {

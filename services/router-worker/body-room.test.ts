@@ -82,6 +82,7 @@ describe('a worker with calls that it is handed', () => {
       },
       blobs: { put: notUsed, get: notUsed },
       isReady: () => isReady,
+      hurry: () => {},
       hasRoom: () => true,
       onReconnect: () => ({ stop: async () => {} }),
       close: async () => {},

@@ -116,6 +116,7 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasRoom
       isHeard &&= bus.isReady();
       bus.tokens.publish(framesAt, frame, keeping);
     },
+    hurry: () => bus.hurry(),
     nowMs: clock.nowMs(),
     attempted: span.attempted,
   };

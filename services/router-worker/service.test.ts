@@ -355,12 +355,29 @@ describe('a turn’s call', () => {
     expect(rows).toEqual([]);
   });
 
+  it.each([
+    { what: 'hurries with its first word when it is shown word by word', want: 'frames', hurried: 1 },
+    { what: 'hurries with nothing when it is shown whole', want: 'body', hurried: 0 },
+  ] as const)('$what', async ({ want, hurried }) => {
+    const hurry = vi.fn();
+    await start({ bus: { ...bus, hurry } });
+    const call = turnCall('Hello!', { want, origin: SESSION });
+    await publish(call);
+    await commandsOf(call.callId);
+    expect(hurry).toHaveBeenCalledTimes(hurried);
+  });
+
   it('shows its frames first, and then brings its command', async () => {
     await start();
     const call = turnCall('Hello!', { want: 'frames', origin: SESSION });
+    const heard: (string | undefined)[] = [];
+    const listening = bus.tokens.subscribe(subjectOf(addresses.tokens, SESSION, call.callId), (_, bytes) => heard.push(readFrame(call.callId, bytes)?.kind));
     await publish(call);
     await commandsOf(call.callId);
-    expect((await framesOf(call)).at(-1)?.kind).toBe('done');
+    expect(heard.at(-1)).toBe('done');
+    // Whoever comes later finds the text in the log.
+    expect((await framesOf(call)).map(({ kind }) => kind)).not.toContain('done');
+    await listening.stop();
   });
 
   it('fails as a command that names the error', async () => {

@@ -40,6 +40,7 @@ export function openModelBus(options: BusOptions): Bus {
     tokens: { publish: () => {}, subscribe: () => nothing, replay: async () => [] },
     blobs: { put: unused, get: unused },
     isReady: () => true,
+    hurry: () => {},
     hasRoom: () => true,
     onReconnect: (handler) => {
       const entry = { process, handler };

@@ -241,6 +241,7 @@ function stallable(bus: Bus, gate: Gate): Bus {
     tokens,
     blobs,
     isReady: () => bus.isReady(),
+    hurry: () => bus.hurry(),
     hasRoom: (kind) => bus.hasRoom(kind),
     onReconnect: (handler) => bus.onReconnect(handler),
     close: () => bus.close(),

@@ -11,7 +11,7 @@ export const relayBody: OpenRelay = (deps, call) => {
     feed = new FrameFeed(deps, call, {
       take: (frame) => {
         // Frames of a stream say nothing here, but the end of one is an end.
-        isAnswered = true;
+        isAnswered ||= frame.kind !== 'open' && frame.kind !== 'content';
         if (frame.kind === 'body' || frame.kind === 'error') resolve(wholeAnswer(frame.status, frame.body));
         else if (frame.kind === 'done') reject(new SwitchyardError('internal', 'a call that wanted its answer whole was answered with a stream'));
       },

@@ -37,9 +37,13 @@ it('sends the head of the answer by itself, together with the first bytes', asyn
   const socket = new SseSocket(response, gatewayLimits, () => {});
   socket.open({ 'content-type': 'text/event-stream' });
   socket.write('a');
-  await nextTurn();
+  await Promise.resolve();
 
+  // The first words wait for nothing, not for the end of the turn either.
   expect(done).toEqual(['head', 'hold', 'flush head', 'a', 'send']);
+  socket.write('b');
+  await nextTurn();
+  expect(done.slice(5)).toEqual(['hold', 'b', 'send']);
 });
 
 it('sends what is held before the end', () => {

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { GatewayLimits } from '../limits.ts';
 
 /**
- * Writes SSE bytes to one client. What is written in one turn of the event loop leaves together. A client that leaves too much unread
+ * Writes SSE bytes to one client. What is written in one turn of the event loop leaves together, but the beginning leaves at once. A client that leaves too much unread
  * is cut off, since nobody upstream waits for it; it is judged before each turn's first write, and an event that alone is too much is
  * not held against it while it leaves.
  */
@@ -29,6 +29,8 @@ export class SseSocket {
     this.#cork();
     // By itself: put before the first bytes, the response would keep it for as long as it lasts in the dozens of pieces that it is made of.
     this.#raw.flushHeaders();
+    // The first words of an answer wait for nothing.
+    queueMicrotask(() => this.#flush());
   }
 
   write(bytes: Uint8Array | string): void {

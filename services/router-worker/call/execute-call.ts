@@ -8,7 +8,7 @@ import { type Candidate, type Catalogue, candidatesFor } from './candidates.ts';
 import { echoBody } from './echo-body.ts';
 import { errorBodyOf, type PreviousError } from './error-chunk.ts';
 import { type Answer, type CompletionHead, finishReasonOf, toCompletion } from './fold.ts';
-import { type FrameWriter, frameWriter } from './frames.ts';
+import { type FrameWriter, forActors, forClients, frameWriter } from './frames.ts';
 import { type CallListener, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
 import { usageOf } from './usage.ts';
 
@@ -38,7 +38,9 @@ export interface Execution {
   /** Whether an aborted call may still speak: not when another worker may have it by now. */
   maySpeak(): boolean;
   /** Sends a frame to the call's readers. */
-  publish(frame: Uint8Array, keeping?: Keeping): void;
+  publish(frame: Uint8Array, keeping: Keeping): void;
+  /** What was sent leaves at once. */
+  hurry(): void;
   nowMs: number;
   /** Hears of each try. */
   attempted?: CallListener['attempted'];
@@ -103,9 +105,10 @@ interface Speaker {
 }
 
 /** Says what happens in the form that the item wants: frames, one body, or nothing. */
-function speakerFor({ call, attempt, publish, nowMs, attempted = () => {} }: Execution): Speaker {
+function speakerFor({ call, attempt, publish, hurry, nowMs, attempted = () => {} }: Execution): Speaker {
   const created = Math.floor(nowMs / 1_000);
-  const writer: FrameWriter | null = call.want === 'frames' ? frameWriter({ callId: call.callId, attempt, publish }) : null;
+  const keeping = call.reply === null ? forClients : forActors;
+  const writer: FrameWriter | null = call.want === 'frames' ? frameWriter({ callId: call.callId, attempt, keeping, publish, hurry }) : null;
   const headOf = (candidate: Candidate | null): CompletionHead => ({
     id: call.callId,
     created,
@@ -125,7 +128,7 @@ function speakerFor({ call, attempt, publish, nowMs, attempted = () => {} }: Exe
     },
     complete(candidate, answer, usage) {
       writer?.finish(answer, usage);
-      if (call.want === 'body') publish(bodyFrame(200, JSON.stringify(toCompletion(answer, headOf(candidate), usage))));
+      if (call.want === 'body') publish(bodyFrame(200, JSON.stringify(toCompletion(answer, headOf(candidate), usage))), keeping.end);
       return {
         type: 'completed',
         text: answer.text,
@@ -140,7 +143,7 @@ function speakerFor({ call, attempt, publish, nowMs, attempted = () => {} }: Exe
     fail(error, { candidate, partial, previousErrors }) {
       const body = errorBodyOf(error, { providerName: candidate?.provider.name ?? null, previousErrors });
       writer?.fail(body);
-      if (call.want === 'body') publish(failedBody(body, headOf(candidate), candidate, partial));
+      if (call.want === 'body') publish(failedBody(body, headOf(candidate), candidate, partial), keeping.end);
       return { type: 'failed', failure: { code: failureOf(error).code, message: body.error.message, details: body.error.metadata ?? {} } };
     },
   };

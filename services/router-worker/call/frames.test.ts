@@ -4,7 +4,7 @@ import { readFrame, sseFrame } from '#bus/messages/frame.ts';
 import { FrameReader } from '#bus/messages/frame-reader.ts';
 import type { ProviderPart } from '../providers/provider.ts';
 import { addPart, emptyAnswer, toCompletion } from './fold.ts';
-import { frameWriter } from './frames.ts';
+import { type FrameKeeping, forActors, forClients, frameWriter } from './frames.ts';
 import { usageOf } from './usage.ts';
 
 const head = { id: 'gen-1', created: 7, model: 'a/one', provider: 'East "1"' };
@@ -12,7 +12,7 @@ const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
 
 function opened() {
   const frames: Uint8Array[] = [];
-  const writer = frameWriter({ callId: 'gen-1', attempt: 2, publish: (frame) => frames.push(frame) });
+  const writer = frameWriter({ callId: 'gen-1', attempt: 2, keeping: forClients, publish: (frame) => frames.push(frame), hurry: () => {} });
   writer.begin(head);
   return { writer, frames };
 }
@@ -243,12 +243,25 @@ it('a client that folds the stream has what the whole answer says, however the p
 });
 
 it('DESIGN 7: the first content of an answer is kept at once, and so is its end; what is said between them may be kept a little later', () => {
+  const expected = ['open at once', 'content at once', 'hurry', 'content soon', 'text soon', 'text soon', 'content soon', 'content at once', 'done at once'];
+  expect(keptOf(forClients)).toEqual(expected);
+});
+
+it('what an actor’s call says may be kept a little later, and not at all once it has ended: the log has it then', () => {
+  const expected = ['open soon', 'content soon', 'hurry', 'content soon', 'text soon', 'text soon', 'content soon', 'content soon', 'done no more'];
+  expect(keptOf(forActors)).toEqual(expected);
+});
+
+/** How the frames of one answer are kept, with a minute and more between its first word and its last. */
+function keptOf(keeping: FrameKeeping): string[] {
   vi.useFakeTimers();
-  const kept: (string | undefined)[] = [];
+  const kept: string[] = [];
   const writer = frameWriter({
     callId: 'gen-1',
     attempt: 1,
-    publish: (frame, keeping = 'at once') => kept.push(`${readFrame('gen-1', frame)?.kind} ${keeping}`),
+    keeping,
+    publish: (frame, when) => kept.push(`${readFrame('gen-1', frame)?.kind} ${when}`),
+    hurry: () => kept.push('hurry'),
   });
   writer.begin(head);
   writer.debug({});
@@ -261,9 +274,8 @@ it('DESIGN 7: the first content of an answer is kept at once, and so is its end;
     writer.parts([{ type: 'reasoning-delta', text }]);
   }
   writer.finish({ ...emptyAnswer(), finishReason: 'stop' }, usage);
-
-  expect(kept).toEqual(['open at once', 'content at once', 'content soon', 'text soon', 'text soon', 'content soon', 'content at once', 'done at once']);
-});
+  return kept;
+}
 
 it('clients see of each frame the very bytes that a whole one would have had, whatever was said before it', () => {
   const odd = fc.string({ unit: 'binary', minLength: 1, maxLength: 12 });
@@ -275,7 +287,7 @@ it('clients see of each frame the very bytes that a whole one would have had, wh
   fc.assert(
     fc.property(heads, fc.array(fc.array(part, { minLength: 1, maxLength: 2 }), { maxLength: 12 }), (named, batches) => {
       const frames: Uint8Array[] = [];
-      const writer = frameWriter({ callId: 'gen-1', attempt: 1, publish: (frame) => frames.push(frame) });
+      const writer = frameWriter({ callId: 'gen-1', attempt: 1, keeping: forClients, publish: (frame) => frames.push(frame), hurry: () => {} });
       writer.begin(named);
       for (const batch of batches) writer.parts(batch);
       const reader = new FrameReader('gen-1');

@@ -22,8 +22,19 @@ export interface FrameTarget {
   callId: string;
   /** The delivery number of the work item. */
   attempt: number;
-  publish(frame: Uint8Array, keeping?: Keeping): void;
+  keeping: FrameKeeping;
+  publish(frame: Uint8Array, keeping: Keeping): void;
+  /** What was published leaves at once: somebody waits for the first word. */
+  hurry(): void;
 }
+
+/** When the frames of a call are kept: those that open it or say its head, those between, and the last. */
+export type FrameKeeping = Readonly<Record<'head' | 'text' | 'end', Keeping>>;
+
+/** Whoever takes the call over must know whether content was shown, and who comes back for an answer finds its end. */
+export const forClients: FrameKeeping = { head: 'at once', text: 'soon', end: 'at once' };
+/** Its row says whether a call of an actor is made again; once it has ended, the session's log has the text. */
+export const forActors: FrameKeeping = { head: 'soon', text: 'soon', end: 'no more' };
 
 const END_MARK = 'data: [DONE]\n\n';
 /** Frames are kept for two minutes, and a reader that comes back after longer needs the head too. */
@@ -33,12 +44,12 @@ const HEAD_EVERY_MS = 30_000;
  * The hot path: all of a chunk but the delta is the same for the whole answer and made once. Once a frame has said it, a token travels as
  * its text alone, and readers set it into the rest. Keys of a delta that say nothing are left out: null there throws in real clients.
  */
-export function frameWriter({ callId, attempt, publish }: FrameTarget): FrameWriter {
+export function frameWriter({ callId, attempt, keeping, publish, hurry }: FrameTarget): FrameWriter {
   let head: CompletionHead | null = null;
   let deltaStart = '';
   let seq = 0;
   let hasRole = false;
-  /** When a whole chunk of content was last kept at once. */
+  /** When a frame last said the head. */
   let headAtMs = Number.NEGATIVE_INFINITY;
 
   const next = () => {
@@ -64,14 +75,14 @@ export function frameWriter({ callId, attempt, publish }: FrameTarget): FrameWri
     },
     debug(upstreamBody) {
       const events = `${chunkStart(begun())},"choices":[],"debug":{"echo_upstream_body":${JSON.stringify(upstreamBody)}}}\n\n`;
-      publish(sseFrame('open', callId, attempt, next(), events));
+      publish(sseFrame('open', callId, attempt, next(), events), keeping.head);
     },
     parts(parts) {
       const nowMs = performance.now();
       const isHeadSaid = nowMs - headAtMs < HEAD_EVERY_MS;
       const text = isHeadSaid ? onlyTextIn(parts) : null;
       if (text !== null) {
-        publish(textFrame(attempt, next(), JSON.stringify(text)), 'soon');
+        publish(textFrame(attempt, next(), JSON.stringify(text)), keeping.text);
         return;
       }
       let events = '';
@@ -82,20 +93,21 @@ export function frameWriter({ callId, attempt, publish }: FrameTarget): FrameWri
         events += part.type === 'text-delta' && part.logprobs !== undefined ? chunkWithLogprobs(deltaStart, delta, part.logprobs) : chunk(delta);
       }
       if (events === '') return;
+      const isFirst = headAtMs === Number.NEGATIVE_INFINITY;
       if (!isHeadSaid) headAtMs = nowMs;
-      // Whoever takes the call over must know that content was shown, so the first frame of it is kept at once.
-      publish(sseFrame('content', callId, attempt, next(), events), isHeadSaid ? 'soon' : 'at once');
+      publish(sseFrame('content', callId, attempt, next(), events), isHeadSaid ? keeping.text : keeping.head);
+      if (isFirst) hurry();
     },
     finish(answer, usage) {
       const start = chunkStart(begun());
       const ending = `"finish_reason":"${finishReasonOf(answer)}","native_finish_reason":${JSON.stringify(answer.nativeReason)},"logprobs":null`;
       const finish = `${deltaStart}{"content":""},${ending}}]}\n\n`;
       const last = `${start},"choices":[],"usage":${JSON.stringify(usage)}}\n\n`;
-      publish(sseFrame('done', callId, attempt, next(), `${role()}${finish}${last}${END_MARK}`));
+      publish(sseFrame('done', callId, attempt, next(), `${role()}${finish}${last}${END_MARK}`), keeping.end);
     },
     fail(body) {
       const events = `data: ${JSON.stringify(errorChunkOf(body, begun()))}\n\n`;
-      publish(errorFrame(callId, attempt, next(), body.error.code, JSON.stringify(body), events));
+      publish(errorFrame(callId, attempt, next(), body.error.code, JSON.stringify(body), events), keeping.end);
     },
   };
 }

@@ -1,0 +1,116 @@
+import type { Answer } from '#bus/messages/session.ts';
+import { failPoint } from '#shared/fail-points.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { isPassingFault, sqlStateOf } from '#shared/storage/passing-fault.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Metrics } from '#shared/telemetry/metrics.ts';
+import type { CommitPlan } from './commit-plan.ts';
+import { commitOf } from './commit-statement.ts';
+import { type Parsed, type Repeats, seenKeyOf } from './plan-batch.ts';
+
+/** First and longest pause while the database can't be reached. */
+const RETRY_FIRST_MS = 50;
+const RETRY_LONGEST_MS = 2_000;
+
+export type Outcome = { kind: 'committed'; owned: ReadonlySet<number> } | { kind: 'repeated' | 'refused'; error: unknown };
+
+/**
+ * The commit loop's dealings with the database: one plan at a time is stored, whatever has to be found out for that. While the database is
+ * away everything here waits, until it is aborted.
+ */
+export class CommitStore {
+  readonly #database: Database;
+  readonly #log: Log;
+  readonly #metrics: Metrics;
+  #aborted = false;
+
+  constructor({ database, log, metrics }: { database: Database; log: Log; metrics: Metrics }) {
+    this.#database = database;
+    this.#log = log;
+    this.#metrics = metrics;
+  }
+
+  /** Nothing is tried again any more. */
+  abort(): void {
+    this.#aborted = true;
+  }
+
+  /** Stores a plan, and finds out what became of it when that is not told. */
+  async store(plan: CommitPlan): Promise<Outcome> {
+    const { statement, parameters } = commitOf(plan);
+    for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
+      try {
+        failPoint('commit.sending');
+        const { rows } = await this.#measured(() => this.#database.query<{ owned: number[] }>(statement, parameters));
+        failPoint('commit.stored');
+        return { kind: 'committed', owned: new Set(rows[0]?.owned ?? []) };
+      } catch (error) {
+        if (sqlStateOf(error) === '23505') return { kind: 'repeated', error };
+        if (!isPassingFault(error)) return { kind: 'refused', error };
+        this.#log.warn({ err: error }, 'the outcome of a commit is not known');
+        await this.#pause(pauseMs);
+        const owned = await this.patiently(() => this.#readBack(plan));
+        if (owned !== null) return { kind: 'committed', owned };
+      }
+    }
+  }
+
+  async #measured<Result>(commit: () => Promise<Result>): Promise<Result> {
+    const beganAtMs = performance.now();
+    let outcome: 'committed' | 'repeated' | 'refused' | 'unknown' = 'committed';
+    try {
+      return await commit();
+    } catch (error) {
+      outcome = sqlStateOf(error) === '23505' ? 'repeated' : isPassingFault(error) ? 'unknown' : 'refused';
+      throw error;
+    } finally {
+      this.#metrics.observe('commitSeconds', {}, (performance.now() - beganAtMs) / 1_000);
+      this.#metrics.add('commits', { outcome });
+    }
+  }
+
+  /** After an unknown outcome: the partitions that the lost commit did commit, or null when it left no trace and can be tried again. */
+  async #readBack(plan: CommitPlan): Promise<Set<number> | null> {
+    const { rows } = await this.#database.query<{ p: number; epoch: number; commit_no: number }>(
+      'select p, epoch, commit_no from parts where p = any($1::int[])',
+      [[...plan.partitions.keys()]],
+    );
+    const ours = rows.filter((row) => row.epoch === plan.partitions.get(row.p)?.claim.epoch);
+    const committed = ours.filter((row) => row.commit_no === (plan.partitions.get(row.p)?.claim.commitNo ?? 0) + 1);
+    if (committed.length === 0 && ours.length > 0) return null;
+    return new Set(committed.map((row) => row.p));
+  }
+
+  /** Looks up which commands were applied before. @returns whether any was found that had not been known as a repeat */
+  async findRepeats(batch: readonly Parsed[], repeats: Repeats): Promise<boolean> {
+    const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
+    const { rows } = await this.patiently(() =>
+      this.#database.query<{ session_id: string; command_id: string; answer: Answer | null }>(
+        'select session_id, command_id, answer from seen join unnest($1::text[], $2::text[]) as i (session_id, command_id) using (session_id, command_id)',
+        [commands.map((command) => command.sessionId), commands.map((command) => command.commandId)],
+      ),
+    );
+    const before = repeats.size;
+    for (const row of rows) repeats.set(seenKeyOf({ sessionId: row.session_id, commandId: row.command_id }), row.answer);
+    return repeats.size > before;
+  }
+
+  /** A read that must succeed before anything can go on: tried again for as long as it takes. */
+  async patiently<Result>(read: () => Promise<Result>): Promise<Result> {
+    for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
+      try {
+        return await read();
+      } catch (error) {
+        if (!isPassingFault(error)) throw error;
+        this.#log.warn({ err: error }, 'the database can not be read yet');
+        await this.#pause(pauseMs);
+      }
+    }
+  }
+
+  /** Before something is tried again. @throws when nothing is to be tried any more */
+  async #pause(ms: number): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    if (this.#aborted) throw new Error('the host has stopped');
+  }
+}
