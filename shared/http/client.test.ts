@@ -161,7 +161,8 @@ describe('openHttpClient', () => {
       Buffer.allocUnsafe(Buffer.poolSize / 2 - 1);
       return exchange;
     });
-    expect((held() - before) / posted.length).toBeLessThan(1_024);
+    // V8 gives back what a collection found on a thread of its own: on a busy machine some of it a little later.
+    await vi.waitFor(() => expect((held() - before) / posted.length).toBeLessThan(1_024), WAIT);
     for (const exchange of posted) exchange.abort(left);
   });
 
