@@ -45,9 +45,14 @@ describe('a call on its way to a worker', () => {
   });
 
   it.each([
-    { what: 'leaves at once when its client waits for the first word', stream: true, hurried: 1 },
-    { what: 'leaves with all else of its turn when its client waits for the whole', stream: false, hurried: 0 },
-  ])('$what', async ({ stream, hurried }) => {
+    { what: 'leaves at once when its client waits for the first word', stream: true, others: 1, hurried: 1 },
+    { what: 'leaves at once when no other is on its way', stream: false, others: 0, hurried: 1 },
+    { what: 'leaves with all else of its turn when its client waits for the whole', stream: false, others: 1, hurried: 0 },
+  ])('$what', async ({ stream, others, hurried }) => {
+    for (let other = 0; other < others; other += 1) {
+      void gateway.post(hello);
+      await gateway.worker.next();
+    }
     const hurry = vi.spyOn(gateway.bus, 'hurry');
     const answered = gateway.post({ ...hello, stream });
     const held = await gateway.worker.next();

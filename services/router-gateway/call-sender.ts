@@ -80,8 +80,8 @@ export class CallSender {
         held.onLost = onLost;
         this.#held.set(callId, held);
         bus.work.offer('router.call', callId, held.body ?? '');
-        // Of a stream its client waits for the first word.
-        if (want === 'frames') bus.hurry();
+        // Of a stream its client waits for the first word. One that is alone has nothing to wait for.
+        if (want === 'frames' || this.#held.size === 1) bus.hurry();
       },
       sendAgain: () => {
         if (held.isQueued) return true;

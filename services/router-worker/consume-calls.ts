@@ -117,6 +117,7 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasRoom
       bus.tokens.publish(framesAt, frame, keeping);
     },
     hurry: () => bus.hurry(),
+    isAlone: () => deps.running.count === 1,
     nowMs: clock.nowMs(),
     attempted: span.attempted,
   };

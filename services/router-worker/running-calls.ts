@@ -98,6 +98,10 @@ export class RunningCalls {
     return running;
   }
 
+  get count(): number {
+    return this.#running.size;
+  }
+
   abandonAll(): void {
     for (const running of this.#running.values()) running.end('abandoned');
   }

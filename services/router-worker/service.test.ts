@@ -357,10 +357,17 @@ describe('a turn’s call', () => {
 
   it.each([
     { what: 'hurries with its first word when it is shown word by word', want: 'frames', hurried: 1 },
-    { what: 'hurries with nothing when it is shown whole', want: 'body', hurried: 0 },
-  ] as const)('$what', async ({ want, hurried }) => {
+    { what: 'hurries with its answer when it is shown whole and nothing else is made', want: 'body', hurried: 1 },
+    { what: 'hurries with nothing when it is shown whole beside others', want: 'body', hurried: 0, besides: '!fail stall after=1 one two' },
+  ] as const)('$what', async ({ want, hurried, ...rest }) => {
     const hurry = vi.fn();
     await start({ bus: { ...bus, hurry } });
+    if ('besides' in rest) {
+      const other = turnCall(rest.besides, { want: 'frames', origin: SESSION });
+      await publish(other);
+      await vi.waitFor(async () => expect(await framesOf(other)).toContainEqual(expect.objectContaining({ kind: 'content' })), WAIT);
+      hurry.mockClear();
+    }
     const call = turnCall('Hello!', { want, origin: SESSION });
     await publish(call);
     await commandsOf(call.callId);

@@ -41,6 +41,8 @@ export interface Execution {
   publish(frame: Uint8Array, keeping: Keeping): void;
   /** What was sent leaves at once. */
   hurry(): void;
+  /** Whether no other call is made here just now: what is sent has nothing to wait for. */
+  isAlone(): boolean;
   nowMs: number;
   /** Hears of each try. */
   attempted?: CallListener['attempted'];
@@ -105,7 +107,7 @@ interface Speaker {
 }
 
 /** Says what happens in the form that the item wants: frames, one body, or nothing. */
-function speakerFor({ call, attempt, publish, hurry, nowMs, attempted = () => {} }: Execution): Speaker {
+function speakerFor({ call, attempt, publish, hurry, isAlone, nowMs, attempted = () => {} }: Execution): Speaker {
   const created = Math.floor(nowMs / 1_000);
   const keeping = call.reply === null ? forClients : forActors;
   const writer: FrameWriter | null = call.want === 'frames' ? frameWriter({ callId: call.callId, attempt, keeping, publish, hurry }) : null;
@@ -116,6 +118,10 @@ function speakerFor({ call, attempt, publish, hurry, nowMs, attempted = () => {}
     provider: candidate?.provider.name ?? HOUSE,
   });
   writer?.begin(headOf(null));
+  const sendWhole = (body: Uint8Array) => {
+    publish(body, keeping.end);
+    if (isAlone()) hurry();
+  };
   return {
     listener: {
       begin(candidate, adapter) {
@@ -128,7 +134,7 @@ function speakerFor({ call, attempt, publish, hurry, nowMs, attempted = () => {}
     },
     complete(candidate, answer, usage) {
       writer?.finish(answer, usage);
-      if (call.want === 'body') publish(bodyFrame(200, JSON.stringify(toCompletion(answer, headOf(candidate), usage))), keeping.end);
+      if (call.want === 'body') sendWhole(bodyFrame(200, JSON.stringify(toCompletion(answer, headOf(candidate), usage))));
       return {
         type: 'completed',
         text: answer.text,
@@ -143,7 +149,7 @@ function speakerFor({ call, attempt, publish, hurry, nowMs, attempted = () => {}
     fail(error, { candidate, partial, previousErrors }) {
       const body = errorBodyOf(error, { providerName: candidate?.provider.name ?? null, previousErrors });
       writer?.fail(body);
-      if (call.want === 'body') publish(failedBody(body, headOf(candidate), candidate, partial), keeping.end);
+      if (call.want === 'body') sendWhole(failedBody(body, headOf(candidate), candidate, partial));
       return { type: 'failed', failure: { code: failureOf(error).code, message: body.error.message, details: body.error.metadata ?? {} } };
     },
   };
