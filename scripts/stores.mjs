@@ -35,6 +35,12 @@ const PORT_TAKEN = /address already in use/i;
 const STILL_HELD = /already in use|still in use|lock file/i;
 
 /**
+ * What the broker's process is told of the runtime of its language, as docker-compose.yml does (docs/adr/0022): not to put its monitor to
+ * sleep with everything else, which costs a waking for nearly every message; and to collect when its memory has grown by half.
+ */
+export const natsEnvironment = { GODEBUG: 'schedtrace=2000000000', GOGC: '50' };
+
+/**
  * @typedef {object} NatsOptions
  * @property {string} program
  * @property {string} [config] in the server's own language, without ports and folders
@@ -54,7 +60,7 @@ export async function openNats(run, { program, config = 'jetstream {}', env = {}
         launch(run, {
           program,
           args: ['-c', configPath, '-a', '127.0.0.1', '-p', String(at), '-js', '-sd', folder],
-          env: { ...serverEnvironment(), ...env },
+          env: { ...serverEnvironment(), ...natsEnvironment, ...env },
         }),
       // The server greets with one line of JSON, and says there whether it has JetStream.
       isReady: async (at) => (await talk(at)).includes('"jetstream":true'),

@@ -10,12 +10,12 @@ import { checkFailPoint } from '#shared/fail-points.ts';
 import { openGuardedPoster } from '#shared/http/guarded-post.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { exitOnFault } from '#shared/lifecycle/exit-on-fault.ts';
+import { setUpHeap } from '#shared/lifecycle/heap.ts';
 import { openManagementListener } from '#shared/lifecycle/management-listener.ts';
 import { Readiness } from '#shared/lifecycle/readiness.ts';
 import { writeReadyFile } from '#shared/lifecycle/ready-file.ts';
 import { Releasers } from '#shared/lifecycle/releasers.ts';
 import { stopSignal } from '#shared/lifecycle/stop-signal.ts';
-import { makeAllObjectsYoung } from '#shared/lifecycle/young-objects.ts';
 import { holdDataFolder } from '#shared/storage/data-folder.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { migrate } from '#shared/storage/migrate.ts';
@@ -36,7 +36,7 @@ const RELEASE_MARGIN_MS = 10_000;
 
 /** Opens the embedded drivers once, starts every service on them, and waits to be stopped. */
 async function main(): Promise<void> {
-  makeAllObjectsYoung();
+  setUpHeap();
   checkFailPoint(process.env);
   const config = parseConfig(process.env);
   const metrics = openMetrics();

@@ -9,12 +9,12 @@ import { type MetricsRegistry, openMetrics } from '../telemetry/open-metrics.ts'
 import { maskUrl } from '../telemetry/redact.ts';
 import { boot, type Step } from './boot.ts';
 import { exitOnFault } from './exit-on-fault.ts';
+import { setUpHeap } from './heap.ts';
 import { openManagementListener } from './management-listener.ts';
 import { type Check, Readiness } from './readiness.ts';
 import { writeReadyFile } from './ready-file.ts';
 import { Releasers } from './releasers.ts';
 import { stopSignal } from './stop-signal.ts';
-import { makeAllObjectsYoung } from './young-objects.ts';
 
 /** From the start of the process: a start that can't succeed has to end within 10 s, and closing what was opened takes its part of that. */
 const BOOT_LIMIT_MS = 9_200;
@@ -56,7 +56,7 @@ interface ServiceProcess<Config extends ProcessConfig> {
  * stopped, drains, and exits with 0. A start that fails says why on one line of stderr and exits with 1 within 10 s.
  */
 export async function runProcess<Config extends ProcessConfig>(service: ServiceProcess<Config>): Promise<never> {
-  makeAllObjectsYoung();
+  setUpHeap();
   try {
     checkFailPoint(process.env);
     const config = service.parseConfig(process.env, process.argv.slice(2));

@@ -1,6 +1,7 @@
-import { getHeapSpaceStatistics } from 'node:v8';
+import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
-import { makeAllObjectsYoung } from './young-objects.ts';
+import { setUpHeap } from './heap.ts';
 
 const MADE = 2_000_000;
 
@@ -23,7 +24,7 @@ function makeObjects(make: (n: number) => unknown, living: unknown[]): number {
 }
 
 it('what is made for a moment is not made among the old, though the same code made what lived long', () => {
-  makeAllObjectsYoung();
+  setUpHeap();
   let grown = 0;
   for (let round = 0; round < 4; round += 1) {
     // Code of its own in each round: V8 learns for each place in the code.
@@ -33,4 +34,21 @@ it('what is made for a moment is not made among the old, though the same code ma
   }
 
   expect(grown).toBeLessThan(300_000_000);
+}, 60_000);
+
+it('the old generation is collected before it has grown to three times what lives there', () => {
+  setUpHeap();
+  const living = Array.from({ length: 150_000 }, (_, n) => ({ n, text: `of ${n}`, list: [n, n, n, n, n, n, n, n, n, n] }));
+  let most = 0;
+  for (let n = 0; n < 6_000_000; n += 1) {
+    // Each lives until the young generation was collected several times, as a call does.
+    living[n % living.length] = { n, text: `of ${n}`, list: [n, n, n, n, n, n, n, n, n, n] };
+    if (n % 20_000 === 0 && n > 1_000_000) most = Math.max(most, oldBytes());
+  }
+  setFlagsFromString('--expose-gc');
+  const collect: () => void = runInNewContext('gc');
+  collect();
+
+  expect(living).toHaveLength(150_000);
+  expect(most / oldBytes()).toBeLessThan(3);
 }, 60_000);
