@@ -20,8 +20,10 @@ async function serverWith(config?: string): Promise<NatsServer> {
   return server;
 }
 
-async function open(url: string, user: BusUser | null = null, password: string | null = null, log: Log = silentLog): Promise<Bus> {
-  const bus = await openNatsBus({ servers: url, user, password, log, settings: { connectBudgetMs: 1_500 } });
+const BUDGET_MS = 1_500;
+
+async function open(url: string, user: BusUser | null = null, password: string | null = null, log: Log = silentLog, connectBudgetMs = BUDGET_MS): Promise<Bus> {
+  const bus = await openNatsBus({ servers: url, user, password, log, settings: { connectBudgetMs } });
   opened.push(bus);
   return bus;
 }
@@ -133,8 +135,12 @@ it('gives up within its budget, and says why, when there is no room for a stream
   const server = await serverWith('jetstream { max_file_store: 1000000 }');
   const begunAt = performance.now();
 
-  await expect(open(server.url)).rejects.toMatchObject({ code: 'service.unreachable', cause: { message: expect.stringContaining('insufficient') } });
-  expect(performance.now() - begunAt).toBeLessThan(4_000);
+  // Enough for a busy machine to get as far as being told why.
+  await expect(open(server.url, null, null, silentLog, 2 * BUDGET_MS)).rejects.toMatchObject({
+    code: 'service.unreachable',
+    cause: { message: expect.stringContaining('insufficient') },
+  });
+  expect(performance.now() - begunAt).toBeLessThan(8_000);
 });
 
 it('writes what the broker does not allow into the log, and goes on', async () => {
