@@ -165,8 +165,7 @@ export function workCases(underTest: UnderTest): void {
       const { bus } = underTest();
       const arrivals = new Arrivals<WorkItem>();
       const done = gate();
-      // Long enough that on a busy machine the second does not lapse, too, before it is settled.
-      bus.work.consume('router.call', { concurrency: 2, ackWaitMs: 3 * SHORT_MS }, async (item) => {
+      bus.work.consume('router.call', { concurrency: 2, ackWaitMs: SHORT_MS }, async (item) => {
         arrivals.add(item);
         if (item.body === 'next') await item.ack();
         else if (item.delivery === 1) await done.opened;

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
-import type { Bus } from '../bus.ts';
+import type { Bus, WorkItem } from '../bus.ts';
 import { openNatsBus } from './nats-bus.ts';
 import { Standstill } from './standstill.ts';
 import { workConsumers } from './streams.ts';
@@ -27,7 +27,7 @@ describe('a process that stood still', () => {
   });
 });
 
-describe('a worker that stood still beyond its lease', () => {
+describe('a worker that stood still', () => {
   let server: NatsServer;
   let bus: Bus;
   beforeAll(async () => {
@@ -39,7 +39,7 @@ describe('a worker that stood still beyond its lease', () => {
     await server?.close();
   });
 
-  it('leaves what it was given meanwhile to the next delivery', async () => {
+  it('leaves what it was given beyond its lease to the next delivery', async () => {
     const deliveries: number[] = [];
     const consumer = bus.work.consume('tool', { concurrency: 1, ackWaitMs: 600 }, async (item) => {
       deliveries.push(item.delivery);
@@ -55,6 +55,29 @@ describe('a worker that stood still beyond its lease', () => {
 
     await expect.poll(() => deliveries.length, { timeout: 10_000 }).toBe(2);
     expect(deliveries[1]).toBeGreaterThan(1);
+    await publisher.end();
+    await consumer.stop();
+  });
+
+  it('holds no item any more when somebody else is given it, though it stood still for too short a time to know', async () => {
+    const items: WorkItem[] = [];
+    const consumer = bus.work.consume('delivery', { concurrency: 2, ackWaitMs: 600 }, async (item) => void items.push(item));
+    await bus.work.publish('delivery', 'warm', '{}');
+    await expect.poll(() => items.length).toBe(1);
+    await items[0]?.ack();
+    const publisher = await otherPublisher(server.url, workConsumers.delivery.subject);
+
+    publisher.publish();
+    standStill(400);
+
+    await expect.poll(() => items.length, { timeout: 10_000, interval: 5 }).toBe(3);
+    const [, first, second] = items;
+    await first?.nak(0);
+    await second?.ack();
+    await bus.work.publish('delivery', 'last', '{}');
+    await expect.poll(() => items.at(-1)?.messageId, { timeout: 10_000 }).toBe('last');
+    expect(items.map(({ delivery }) => delivery)).toEqual([1, 1, 2, 1]);
+    await items.at(-1)?.ack();
     await publisher.end();
     await consumer.stop();
   });

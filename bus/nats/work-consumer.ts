@@ -11,7 +11,7 @@ import { earlierDeliveries } from './earlier-deliveries.ts';
 import type { NatsLink } from './link.ts';
 import { offersOf, readOffer } from './offers.ts';
 import { Pull } from './pull.ts';
-import type { Standstill } from './standstill.ts';
+import { STILL_MS, type Standstill } from './standstill.ts';
 import { nanosOf, streams, workConsumers } from './streams.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
 import { workItem } from './work-item.ts';
@@ -127,7 +127,8 @@ export class WorkConsumer implements Subscription {
       filter_subject: subject,
       deliver_policy: DeliverPolicy.All,
       ack_policy: AckPolicy.Explicit,
-      ack_wait: nanosOf(ackWaitMs),
+      // A holder counts from when he reads an item. He may do so that much later than it was sent, and must have done with it before anybody else has it.
+      ack_wait: nanosOf(ackWaitMs + STILL_MS),
       max_deliver: -1,
       max_ack_pending: MAX_IN_HAND,
       max_waiting: MAX_WAITING_PULLS,
