@@ -1,5 +1,5 @@
 /** How often the time is noted. */
-const TICK_MS = 100;
+const TICK_MS = 250;
 /** Longer than this without a tick, and the process stood still: it was stopped, or something held up its event loop. What is shorter goes unseen. */
 export const STILL_MS = 500;
 /** What came meanwhile is read within this time of the awakening: sockets hold little, and are read before anything else is done. */

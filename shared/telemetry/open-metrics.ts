@@ -3,7 +3,7 @@ import { type CounterKey, type GaugeKey, type HistogramKey, type Metrics, metric
 import { Tally } from './tally.ts';
 
 /** How often it is looked whether the event loop is late. More often, and an idle process does little else; what is late is late by more than this. */
-const LOOP_LOOK_EVERY_MS = 50;
+const LOOP_LOOK_EVERY_MS = 100;
 /** Of one number that is asked for when somebody looks: a store that is away must not keep the others from being shown. */
 const READ_LIMIT_MS = 1_000;
 

@@ -6,7 +6,6 @@ import type { Clock } from '#shared/clock.ts';
 import { type ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { isPlainChatRequest } from '#shared/contracts/router/plain-chat-request.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { mintGenerationId } from '#shared/generation-id.ts';
 import { LoopBudget } from '#shared/loop-budget.ts';
 import { traceparentOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -14,6 +13,7 @@ import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
 import type { Admission } from '../admission.ts';
 import type { CallSender } from '../call-sender.ts';
+import { GenerationIds } from '../generation-ids.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { ModelIndex } from '../model-index.ts';
 import { preparedRefusal } from '../plugins/error-reply.ts';
@@ -48,6 +48,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
   return async (app) => {
     const refuseWork = preparedRefusal(overloaded(limits));
     const loop = new LoopBudget();
+    const ids = new GenerationIds({ houseSecret, origin: readers.origin });
     // Before the body is read: what is known to be too much is not even taken in.
     app.addHook('onRequest', (request, reply, done) => {
       // Who comes back for the rest of an answer brings no work.
@@ -75,7 +76,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
 
       const nowMs = clock.nowMs();
-      const callId = mintGenerationId({ houseSecret, origin: readers.origin, keyId: request.keyId, nowMs });
+      const callId = ids.next(request.keyId, nowMs);
       const deadlineAtMs = nowMs + deps.totalMs;
       reply.header('x-generation-id', callId);
       const isDetached = request.headers['x-detach'] === 'true';

@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { readGenerationId } from '#shared/generation-id.ts';
+import { GenerationIds } from './generation-ids.ts';
+
+const parts = { houseSecret: 'house secret of a test', origin: 'g1a2b3c' };
+const at = 1_700_000_000_000;
+
+describe('the ids of calls', () => {
+  it('are each another one, and belong to the key that they are made for, however fast they are wanted', () => {
+    const ids = new GenerationIds(parts);
+    const made = Array.from({ length: 2_000 }, (_, place) => ({ keyId: `key ${place % 2}`, id: ids.next(`key ${place % 2}`, at + Math.floor(place / 10)) }));
+
+    expect(new Set(made.map(({ id }) => id)).size).toBe(2_000);
+    for (const { id, keyId } of made) {
+      expect(readGenerationId(id, { ...parts, keyId })).toMatchObject({ origin: 'g1a2b3c' });
+      expect(readGenerationId(id, { ...parts, keyId: 'another' })).toBeNull();
+    }
+  });
+
+  it('say when they were given out, to a tenth of a second', () => {
+    const ids = new GenerationIds(parts);
+    // Fast for a while, then after a pause, and at last with a clock that was set back.
+    const times = [...Array.from({ length: 500 }, (_, place) => at + place), at + 10_000, at + 10_100, at - 5_000];
+
+    for (const nowMs of times) {
+      const atMs = readGenerationId(ids.next('a key', nowMs), { ...parts, keyId: 'a key' })?.atMs ?? 0;
+      expect(nowMs - atMs).toBeGreaterThanOrEqual(0);
+      expect(nowMs - atMs).toBeLessThan(100);
+    }
+  });
+
+  it('are made ahead for a key that is in a hurry, and not for one that is not', () => {
+    const hurried = new GenerationIds(parts);
+    const slow = new GenerationIds(parts);
+    const timesIn = (made: string[]) => new Set(made.map((id) => readGenerationId(id, { ...parts, keyId: 'a key' })?.atMs)).size;
+
+    // A tenth of a second has four times in it when 32 are made at once.
+    expect(timesIn(Array.from({ length: 1_000 }, (_, place) => hurried.next('a key', at + place)))).toBeLessThan(50);
+    expect(timesIn(Array.from({ length: 20 }, (_, place) => slow.next('a key', at + place * 200)))).toBe(20);
+  });
+
+  it('are kept ahead for a thousand keys at the most', () => {
+    const ids = new GenerationIds(parts);
+    ids.next('first', at);
+    ids.next('first', at);
+    for (let place = 0; place < 1_000; place += 1) ids.next(`key ${place}`, at);
+
+    // What was made ahead for it was given up: it begins anew, with one that says the time.
+    expect(readGenerationId(ids.next('first', at + 1), { ...parts, keyId: 'first' })?.atMs).toBe(at + 1);
+  });
+});
