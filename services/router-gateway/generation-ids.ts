@@ -19,11 +19,13 @@ interface Stock {
  * two is getting the code of the hash and its tables into the processor again: that is paid once for all that are made together.
  */
 export class GenerationIds {
-  readonly #parts: { houseSecret: string; origin: string };
+  readonly #houseSecret: string;
+  readonly #origin: string;
   readonly #stocks = new Map<string, Stock>();
 
-  constructor(parts: { houseSecret: string; origin: string }) {
-    this.#parts = parts;
+  constructor({ houseSecret, origin }: { houseSecret: string; origin: string }) {
+    this.#houseSecret = houseSecret;
+    this.#origin = origin;
   }
 
   /** As `mintGenerationId`; the time in it may be a tenth of a second ago. */
@@ -34,7 +36,8 @@ export class GenerationIds {
     if (ready !== undefined) return ready;
     // As many as were wanted in time before, and as many again.
     const size = isFresh ? Math.min(stock.size * 2, MOST_AHEAD) : 1;
-    const make = () => mintGenerationId({ ...this.#parts, keyId, nowMs });
+    const parts = { houseSecret: this.#houseSecret, origin: this.#origin, keyId, nowMs };
+    const make = () => mintGenerationId(parts);
     const ids = Array.from({ length: size - 1 }, make);
     if (this.#stocks.size >= MOST_KEYS) this.#stocks.clear();
     this.#stocks.set(keyId, { ids, madeAtMs: nowMs, size });

@@ -10,8 +10,6 @@ declare module 'fastify' {
 }
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
-/** Probes are too many to be news, and spans of the taking in of spans would never come to an end. */
-const UNTRACED = /^\/health(?:\/|$)|\/otel\//;
 
 /** What long-polls answer when their time is over. */
 const NOTHING_NEW = 504;
@@ -25,12 +23,17 @@ export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
   app.addHook('onRequest', (request, reply, done) => {
     const { routeOptions, headers } = request;
     const { url: route } = routeOptions;
-    if (route === undefined || !UNTRACED.test(route)) {
+    if (route === undefined || isTraced(route)) {
       const parent = placeIn(headers.traceparent) === null ? null : String(headers.traceparent);
       request.span = tracing === noTracing ? spanThatHandsOn(parent) : recorded(tracing, parent, request, reply);
     }
     done();
   });
+}
+
+/** Probes are too many to be news, and spans of the taking in of spans would never come to an end. */
+function isTraced(route: string): boolean {
+  return route !== '/health' && !route.startsWith('/health/') && !route.includes('/otel/');
 }
 
 function recorded(tracing: Tracing, parent: string | null, request: FastifyRequest, reply: FastifyReply): Span {
