@@ -53,25 +53,25 @@ export function isToken(text: string): boolean {
 
 /** Fills the `*` of a pattern in order: `subjectOf(addresses.tokens, origin, callId)`. @throws `bus.invalid_subject` */
 export function subjectOf({ pattern }: Address, ...tokens: (string | number)[]): string {
-  const rest = tokens.map(String);
-  const subject = pattern.replaceAll('*', () => {
-    const token = rest.shift();
-    if (token === undefined || !TOKEN.test(token)) throw new SwitchyardError('bus.invalid_subject', `${pattern} can't take '${token}'`);
-    return token;
-  });
-  if (rest.length > 0) throw new SwitchyardError('bus.invalid_subject', `${pattern} has no room for '${rest[0]}'`);
+  const subject = filled(pattern, tokens);
+  if (subject.includes('*')) throw new SwitchyardError('bus.invalid_subject', `${pattern} wants more than ${tokens.length} tokens`);
   return subject;
 }
 
 /** A subscription pattern over all that follows the given tokens: `patternOf(addresses.tokens, origin)` is `tok.<origin>.*`. @throws `bus.invalid_subject` */
 export function patternOf({ pattern }: Address, ...tokens: string[]): string {
-  const rest = [...tokens];
-  const filled = pattern.replaceAll('*', () => {
-    const token = rest.shift();
-    if (token === undefined) return '*';
-    if (!TOKEN.test(token)) throw new SwitchyardError('bus.invalid_subject', `${pattern} can't take '${token}'`);
-    return token;
-  });
-  if (rest.length > 0) throw new SwitchyardError('bus.invalid_subject', `${pattern} has no room for '${rest[0]}'`);
-  return filled;
+  return filled(pattern, tokens);
+}
+
+function filled(pattern: string, tokens: readonly (string | number)[]): string {
+  let subject = '';
+  let from = 0;
+  for (const token of tokens) {
+    const at = pattern.indexOf('*', from);
+    if (at === -1) throw new SwitchyardError('bus.invalid_subject', `${pattern} has no room for '${token}'`);
+    if (!TOKEN.test(String(token))) throw new SwitchyardError('bus.invalid_subject', `${pattern} can't take '${token}'`);
+    subject += `${pattern.slice(from, at)}${token}`;
+    from = at + 1;
+  }
+  return subject + pattern.slice(from);
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isPlainClientCall, routerCall } from './router.ts';
+import { clientCallText, isPlainClientCall, routerCall } from './router.ts';
 
 const call = {
   v: 1,
@@ -49,4 +49,29 @@ describe('a plain call of a client', () => {
   it('is what a gateway sends', () => {
     expect(isPlainClientCall(call)).toBe(true);
   });
+});
+
+it('has the text that JSON has for it, whatever its callers are called', () => {
+  const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('"', '\\', '\u007f', '\u2028', '\ud800', 'key-1'));
+  const facts = fc.record({
+    v: fc.constant(1 as const),
+    callId: text,
+    origin: text,
+    want: fc.constantFrom('frames' as const, 'body' as const),
+    deadlineAtMs: fc.double({ noDefaultInfinity: true, noNaN: true }),
+    createdAtMs: fc.integer(),
+    detached: fc.boolean(),
+    republished: fc.boolean(),
+    keyId: text,
+    traceparent: fc.option(text),
+  });
+
+  fc.assert(
+    fc.property(facts, (given) => {
+      const { request, ...rest } = JSON.parse(clientCallText(given, JSON.stringify(call.request)));
+      expect(rest).toEqual(JSON.parse(JSON.stringify({ ...given, maxTokens: null, reply: null })));
+      expect(request).toEqual(call.request);
+      expect(Object.keys({ ...rest, request }).sort()).toEqual(Object.keys(routerCall.shape).sort());
+    }),
+  );
 });

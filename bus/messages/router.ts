@@ -59,3 +59,22 @@ export function isPlainClientCall(value: unknown): value is RouterCall {
     isPlainChatRequest(request)
   );
 }
+
+/** What stands in JSON as it is. */
+const UNESCAPED = /^[ !#-[\]-~]*$/;
+
+/**
+ * The text of a client's call, made of that of its request: what `JSON.stringify` makes of both, at a fraction of what it takes. Each request
+ * is sent so.
+ */
+export function clientCallText(call: Omit<RouterCall, 'request' | 'maxTokens' | 'reply'>, requestText: string): string {
+  const { v, callId, origin, want, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent } = call;
+  const names = `"v":${v},"callId":${quoted(callId)},"origin":${quoted(origin)},"want":"${want}"`;
+  const facts = `"deadlineAtMs":${deadlineAtMs},"createdAtMs":${createdAtMs},"detached":${detached},"republished":${republished}`;
+  const caller = `"keyId":${quoted(keyId)},"traceparent":${traceparent === null ? 'null' : quoted(traceparent)},"maxTokens":null,"reply":null`;
+  return `{${names},${facts},${caller},"request":${requestText}}`;
+}
+
+function quoted(text: string): string {
+  return UNESCAPED.test(text) ? `"${text}"` : JSON.stringify(text);
+}

@@ -1,10 +1,13 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
-import type { RouterCall } from '#bus/messages/router.ts';
+import { clientCallText, type RouterCall } from '#bus/messages/router.ts';
 import { Dictionary } from '#shared/dictionary.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { GatewayLimits } from './limits.ts';
 import { within } from './within.ts';
+
+/** A client's call without its request: it has no ceiling on its tokens, and nobody to whom its result is reported. */
+export type ClientCall = Omit<RouterCall, 'request' | 'maxTokens' | 'reply'>;
 
 /** A call on its way to a worker. */
 export interface CallSending {
@@ -62,8 +65,8 @@ export class CallSender {
    * @param requestText JSON of the request: mostly the client's own, which was read and found good, and need not be written anew
    * @param onForget called once, when its text is not held any more
    */
-  begin(call: Omit<RouterCall, 'request'>, requestText: string, onForget: () => void): CallSending {
-    const body = `${JSON.stringify(call).slice(0, -1)},"request":${requestText}}`;
+  begin(call: ClientCall, requestText: string, onForget: () => void): CallSending {
+    const body = clientCallText(call, requestText);
     const isOffered = !call.detached && body.length <= this.#deps.limits.offeredCharacters;
     return isOffered ? this.#offering(call, body, onForget) : this.#queueing(call.callId, body, onForget);
   }

@@ -62,7 +62,7 @@ export const settings = {
   AUTONOMOUS_CALLBACK_MAX_RETRIES: z.coerce.number().int().min(1).max(100).default(5),
   /** From the start of a host until it looks, once, for what has been left behind in the store. */
   STORE_GC_DELAY_SECONDS: seconds.default(120),
-  /** How long settled runs, the traces of deleted sessions and dead letters are kept. */
+  /** How long settled runs, the traces of deleted sessions, closed effects and dead letters are kept. */
   RUN_RETENTION_DAYS: z.coerce.number().int().min(1).max(3_650).default(30),
   REQUIRE_CALLBACK_ALLOWLIST: z.stringbool().default(false),
   /** Exact host:port pairs between commas; `parseAllowHosts` reads it. */

@@ -8,6 +8,8 @@ import type { Database } from '#shared/storage/database.ts';
 const BATCH_ROWS = 500;
 /** A session's answers are as many as its commands, so those of a batch of sessions are taken away in pieces. */
 const SEEN_ROWS = 5_000;
+/** Of a table that has no index by age: pages that one batch looks at, each of which holds some twenty rows. */
+const BATCH_PAGES = 64;
 /** What is younger is about to be seen to by its owner, who has timers for it. */
 const GRACE = `interval '1 minute'`;
 
@@ -29,7 +31,7 @@ interface Batch {
 
 /** One kind of what is stale; each call does the next batch. */
 export interface StaleKind {
-  name: 'overdue_runs' | 'orphaned_sessions' | 'old_runs' | 'old_tombstones' | 'old_dead_letters';
+  name: 'overdue_runs' | 'orphaned_sessions' | 'old_runs' | 'old_tombstones' | 'old_effects' | 'old_dead_letters';
   next(): Promise<Batch>;
 }
 
@@ -40,6 +42,7 @@ export function staleKinds(deps: StaleRowsDeps): StaleKind[] {
     { name: 'orphaned_sessions', next: orphanedSessions(deps) },
     { name: 'old_runs', next: () => oldRuns(deps) },
     { name: 'old_tombstones', next: () => oldTombstones(deps) },
+    { name: 'old_effects', next: oldEffects(deps) },
     { name: 'old_dead_letters', next: () => oldDeadLetters(deps) },
   ];
 }
@@ -147,6 +150,28 @@ async function oldTombstones({ database, retentionMs, signal }: StaleRowsDeps): 
 
 const DELETE_SEEN = `
   delete from seen where (session_id, command_id) in (select session_id, command_id from seen where session_id = any($1::text[]) limit $2)`;
+
+/**
+ * What actors have waited for and wait for no more. Plain rows: an owner changes only those that are open. Whoever still asks about one learns
+ * that there is none, which is as much as that nobody waits for it; so those of a run or a delivery that goes on stay.
+ *
+ * There is no index by age, since each commit would pay for it: the table is looked through once, some of its pages at a time.
+ */
+function oldEffects({ database, retentionMs }: StaleRowsDeps): StaleKind['next'] {
+  let page = 0;
+  return async () => {
+    const from = page;
+    page += BATCH_PAGES;
+    const { rowCount } = await database.query(DELETE_OLD_EFFECTS, [`(${from},0)`, `(${page},0)`, retentionMs]);
+    const { rows } = await database.query<{ pages: number }>(`select (pg_relation_size('effects') / current_setting('block_size')::int)::int as pages`);
+    return { count: rowCount, isLast: page >= (rows[0]?.pages ?? 0) };
+  };
+}
+
+const DELETE_OLD_EFFECTS = `
+  delete from effects where ctid >= $1::tid and ctid < $2::tid and state <> 'open' and created_at < now() - ${retention('$3')}
+    and not exists (select 1 from runs where runs.id = effects.turn_id and runs.state in ('accepted', 'running'))
+    and not exists (select 1 from deliveries where deliveries.id = effects.turn_id and deliveries.state = 'open')`;
 
 /** Nobody changes a dead letter; who replays one removes it. There are few, so they have no index by age. */
 async function oldDeadLetters({ database, retentionMs }: StaleRowsDeps): Promise<Batch> {

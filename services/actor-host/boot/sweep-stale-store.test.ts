@@ -6,7 +6,7 @@ import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { useEmbeddedHouses } from '../test-support/embedded-houses.ts';
 import { eventually, type House } from '../test-support/house.ts';
-import { orphanSession, storeOldRuns, sweepCases, sweepOf } from '../test-support/sweep-cases.ts';
+import { idsIn, orphanSession, storeDelivery, storeOldRuns, sweepCases, sweepOf } from '../test-support/sweep-cases.ts';
 
 const open = useEmbeddedHouses({
   openDatabase: () => openPglite({ folder: null }),
@@ -21,16 +21,6 @@ async function storeTombstone(house: House, id: string, days: number, seen: numb
   );
   await house.rows('insert into seen (session_id, command_id) select $1, n::text from generate_series(1, $2::int) as n', [id, seen]);
 }
-
-async function storeDelivery(house: House, runId: string, state: string): Promise<void> {
-  await house.rows(
-    `insert into deliveries (id, p, session_id, run_id, url, host_allowlist, bundle_hash, idempotency_key, trace_id, body, state, created_at)
-     values ($1 || '-callback', 0, 'ses_' || $1, $1, 'https://example.com/', 'null', 'b', 'k', 'f', '{}', $2, now())`,
-    [runId, state],
-  );
-}
-
-const idsIn = async (house: House, table: string) => (await house.rows<{ id: string }>(`select id from ${table} order by id`)).map(({ id }) => id);
 
 sweepCases(open);
 
@@ -55,7 +45,7 @@ describe('a sweep', () => {
       await house.rows(`insert into steps (run_id, seq, session_id, message) values ($1, 0, 's', '{}'), ($1, 1, 's', '{}')`, [id]);
     }
 
-    expect(await sweepOf(house).swept).toEqual({ overdue_runs: 0, orphaned_sessions: 0, old_runs: 2, old_tombstones: 0, old_dead_letters: 0 });
+    expect(await sweepOf(house).swept).toEqual({ overdue_runs: 0, orphaned_sessions: 0, old_runs: 2, old_tombstones: 0, old_effects: 0, old_dead_letters: 0 });
 
     const left = runs.filter((id) => !id.startsWith('old'));
     expect(await idsIn(house, 'runs')).toEqual(left);

@@ -24,7 +24,7 @@ export interface StaleStoreDeps {
   config: {
     /** From the start of the host, which is then ready. */
     delayMs: number;
-    /** How long settled runs, deleted sessions' tombstones and dead letters are kept. */
+    /** How long settled runs, deleted sessions' tombstones, closed effects and dead letters are kept. */
     retentionMs: number;
     /** Other than usual in tests. */
     pauseMs?: number;
@@ -81,7 +81,7 @@ async function sweep({ config, bus, database, clock, log }: StaleStoreDeps, swee
     log.info({}, 'another host sweeps the store');
     return null;
   }
-  const swept: Swept = { overdue_runs: 0, orphaned_sessions: 0, old_runs: 0, old_tombstones: 0, old_dead_letters: 0 };
+  const swept: Swept = { overdue_runs: 0, orphaned_sessions: 0, old_runs: 0, old_tombstones: 0, old_effects: 0, old_dead_letters: 0 };
   try {
     for (const kind of staleKinds({ bus, database, clock, sweepId, retentionMs: config.retentionMs, signal })) {
       for (let batches = 0; batches < MAX_BATCHES; batches += 1) {

@@ -36,7 +36,17 @@ export async function orphanSession(house: House, runId: string, sessionId: stri
   await house.rows(`update runs set completed_at = now() - interval '2 minutes' where id = $1`, [runId]);
 }
 
-/** What a sweep asks the owners for, whatever they stand on. */
+export async function storeDelivery(house: House, runId: string, state: string): Promise<void> {
+  await house.rows(
+    `insert into deliveries (id, p, session_id, run_id, url, host_allowlist, bundle_hash, idempotency_key, trace_id, body, state, created_at)
+     values ($1 || '-callback', 0, 'ses_' || $1, $1, 'https://example.com/', 'null', 'b', 'k', 'f', '{}', $2, now())`,
+    [runId, state],
+  );
+}
+
+export const idsIn = async (house: House, table: string) => (await house.rows<{ id: string }>(`select id from ${table} order by id`)).map(({ id }) => id);
+
+/** What a sweep asks the owners for, and what it takes away by the places of rows, whatever they stand on. */
 export function sweepCases(open: () => Promise<House>): void {
   it('DESIGN 4: a sweep has sessions deleted by their owners: those of ephemeral runs that are over, with nothing left to deliver', async () => {
     const house = await open();
@@ -108,5 +118,32 @@ export function sweepCases(open: () => Promise<House>): void {
 
     expect(await house.rows('select state, error from runs')).toMatchObject([{ state: 'failed', error: { code: 'input_validation_failed' } }]);
     expect(await house.count('deliveries')).toBe(1);
+  });
+
+  it('a sweep takes away what nobody waits for any more, wherever in its table it stands, and nothing that is younger, open, or of what goes on', async () => {
+    const house = await open();
+    const store = (ids: string, state: string, days: number, of: string, count = 1) =>
+      house.rows(
+        `insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at)
+         select $1::text || case when $5::int = 1 then '' else n::text end, 0, 's', $4, 'compose', $2, '{}', now() - make_interval(days => $3::int)
+         from generate_series(1, $5::int) as n`,
+        [ids, state, days, of, count],
+      );
+    await house.acceptRun({ id: 'works', sessionId: 'ses_works' });
+    await storeDelivery(house, 'waits', 'open');
+    await storeDelivery(house, 'came', 'delivered');
+    await store('first', 'done', 31, 'turn');
+    await store('young', 'done', 29, 'turn');
+    await store('open', 'open', 31, 'turn');
+    await store('of a run', 'done', 31, 'works');
+    await store('of a delivery', 'superseded', 31, 'waits-callback');
+    await store('of a delivery that came', 'superseded', 31, 'came-callback');
+    await store('many', 'done', 31, 'turn', 12_000);
+    await store('young behind many', 'superseded', 29, 'turn');
+    await store('old behind many', 'superseded', 31, 'turn');
+
+    expect(await sweepOf(house).swept).toMatchObject({ old_effects: 12_003 });
+
+    expect(await idsIn(house, 'effects')).toEqual(['of a delivery', 'of a run', 'open', 'young', 'young behind many']);
   });
 }

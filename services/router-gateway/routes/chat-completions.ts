@@ -1,7 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Bus } from '#bus/bus.ts';
-import type { RouterCall } from '#bus/messages/router.ts';
 import type { Clock } from '#shared/clock.ts';
 import { type ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { isPlainChatRequest } from '#shared/contracts/router/plain-chat-request.ts';
@@ -12,7 +11,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
 import type { Admission } from '../admission.ts';
-import type { CallSender } from '../call-sender.ts';
+import type { CallSender, ClientCall } from '../call-sender.ts';
 import { GenerationIds } from '../generation-ids.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { ModelIndex } from '../model-index.ts';
@@ -81,7 +80,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       reply.header('x-generation-id', callId);
       const isDetached = request.headers['x-detach'] === 'true';
       const publishing = publishSpan(deps, callId, traceparentOfRequest(request));
-      const call: Omit<RouterCall, 'request'> = {
+      const call: ClientCall = {
         v: 1,
         callId,
         origin: readers.origin,
@@ -92,8 +91,6 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
         republished: false,
         keyId: request.keyId,
         traceparent: publishing.traceparent,
-        maxTokens: null,
-        reply: null,
       };
       const sending = sender.begin(call, chat === request.body ? request.bodyText : JSON.stringify(chat), () => request.admitted?.bodyDone());
       // What is sent is all that is needed of it.
