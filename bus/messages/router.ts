@@ -34,6 +34,9 @@ export const routerCall = z.object({
 });
 export type RouterCall = z.infer<typeof routerCall>;
 
+/** A client's call without its request: it has no ceiling on its tokens, and nobody to whom its result is reported. */
+export type ClientCall = Omit<RouterCall, 'request' | 'maxTokens' | 'reply'>;
+
 /**
  * Whether a message is a call as a gateway sends it for a client, with a request as most are. The schema says the same of it, and takes ten
  * times as long; whatever else comes is left to it.
@@ -67,7 +70,7 @@ const UNESCAPED = /^[ !#-[\]-~]*$/;
  * The text of a client's call, made of that of its request: what `JSON.stringify` makes of both, at a fraction of what it takes. Each request
  * is sent so.
  */
-export function clientCallText(call: Omit<RouterCall, 'request' | 'maxTokens' | 'reply'>, requestText: string): string {
+export function clientCallText(call: ClientCall, requestText: string): string {
   const { v, callId, origin, want, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent } = call;
   const names = `"v":${v},"callId":${quoted(callId)},"origin":${quoted(origin)},"want":"${want}"`;
   const facts = `"deadlineAtMs":${deadlineAtMs},"createdAtMs":${createdAtMs},"detached":${detached},"republished":${republished}`;

@@ -58,9 +58,7 @@ export class Offers {
 
 /** Which item was offered and when, by the subject at which its publisher listens; null when it says neither. */
 export function readOffer(reply: Msg['reply'] = ''): { messageId: string; publishedAtMs: number } | null {
-  const idAt = reply.lastIndexOf('.') + 1;
-  const messageId = reply.slice(idAt);
-  const sentAtMs = reply.slice(reply.lastIndexOf('.', idAt - 2) + 1, Math.max(0, idAt - 1));
-  const publishedAtMs = sentAtMs === '' ? Number.NaN : Number(sentAtMs);
-  return !isToken(messageId) || !Number.isSafeInteger(publishedAtMs) ? null : { messageId, publishedAtMs };
+  const [sentAtMs, messageId] = reply.split('.').slice(-2);
+  const publishedAtMs = Number(sentAtMs);
+  return messageId === undefined || !isToken(messageId) || !Number.isSafeInteger(publishedAtMs) ? null : { messageId, publishedAtMs };
 }

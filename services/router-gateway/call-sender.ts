@@ -1,13 +1,10 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
-import { clientCallText, type RouterCall } from '#bus/messages/router.ts';
+import { type ClientCall, clientCallText } from '#bus/messages/router.ts';
 import { Dictionary } from '#shared/dictionary.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { GatewayLimits } from './limits.ts';
 import { within } from './within.ts';
-
-/** A client's call without its request: it has no ceiling on its tokens, and nobody to whom its result is reported. */
-export type ClientCall = Omit<RouterCall, 'request' | 'maxTokens' | 'reply'>;
 
 /** A call on its way to a worker. */
 export interface CallSending {
@@ -75,7 +72,7 @@ export class CallSender {
     return this.#refusals.stop();
   }
 
-  #offering({ callId, want }: Pick<RouterCall, 'callId' | 'want'>, body: string, onForget: () => void): CallSending {
+  #offering({ callId, want }: ClientCall, body: string, onForget: () => void): CallSending {
     const held: Held = { body, offeredAt: performance.now(), isQueued: false, onLost: () => {} };
     const { bus, log } = this.#deps;
     return {

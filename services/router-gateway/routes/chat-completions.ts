@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Bus } from '#bus/bus.ts';
+import type { ClientCall } from '#bus/messages/router.ts';
 import type { Clock } from '#shared/clock.ts';
 import { type ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { isPlainChatRequest } from '#shared/contracts/router/plain-chat-request.ts';
@@ -11,7 +12,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
 import type { Admission } from '../admission.ts';
-import type { CallSender, ClientCall } from '../call-sender.ts';
+import type { CallSender } from '../call-sender.ts';
 import { GenerationIds } from '../generation-ids.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { ModelIndex } from '../model-index.ts';
