@@ -9,7 +9,10 @@ const INFO = 'INFO {"server_id":"one","version":"2.10.0","max_payload":1048576,"
 /** A broker that answers pings, and keeps what else it is sent. */
 function serve() {
   let sent = '';
+  const readers: Socket[] = [];
   const server = createServer((socket) => {
+    readers.push(socket);
+    socket.setNoDelay();
     socket.write(INFO);
     socket.on('data', (bytes) => {
       sent += bytes;
@@ -17,7 +20,7 @@ function serve() {
     });
     socket.on('error', () => {});
   });
-  return { server, sent: () => sent };
+  return { server, readers, sent: () => sent };
 }
 
 let broker: ReturnType<typeof serve>;
@@ -108,4 +111,20 @@ it('sends what is left before it closes', async () => {
   await connection.drain();
 
   await expect.poll(() => broker.sent()).toContain('PUB a 4\r\nlast\r\n');
+});
+
+it('brings what comes in its order, however it is cut', async () => {
+  const heard: string[] = [];
+  const connection = await open();
+  connection.subscribe('words', { callback: (_error, message) => void heard.push(message.string()) });
+  await connection.flush();
+  const [reader] = broker.readers;
+  // Two messages and a half in one piece, and then the rest a byte at a time.
+  reader?.write('MSG words 1 3\r\none\r\nMSG words 1 3\r\ntwo\r\nMSG wor');
+  for (const byte of 'ds 1 5\r\nthree\r\nMSG words 1 4\r\nfour\r\n') {
+    await nextTurn();
+    reader?.write(byte);
+  }
+  await expect.poll(() => heard).toEqual(['one', 'two', 'three', 'four']);
+  await connection.close();
 });
