@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import type { WorkItem } from './bus.ts';
@@ -20,7 +21,7 @@ describe.each([
     const extended = vi.fn(working);
     const settled = async () => {};
     const item: WorkItem = { messageId: 'm', body: '', delivery: 1, publishedAtMs: 0, ack: settled, nak: settled, term: settled, working: extended };
-    return { onLost, extended, lease: keepLease(item, times, { onLost, log: silentLog }) };
+    return { onLost, extended, lease: keepLease(item, times, { onLost, deadlines: new Deadlines(), log: silentLog }) };
   }
 
   it('is given up at once when it is somebody else’s', async () => {

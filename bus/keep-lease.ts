@@ -1,3 +1,4 @@
+import type { Deadlines } from '#shared/deadlines.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { WorkItem } from './bus.ts';
@@ -22,29 +23,30 @@ const RETRIES_PER_EXTENSION = 8;
 interface LeaseOptions {
   /** Called once, when the lease is lost or could not be extended in time. */
   onLost: () => void;
+  deadlines: Deadlines;
   log: Log;
 }
 
 /** Extends the lease of an item until it is stopped. */
-export function keepLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTimes, { onLost, log }: LeaseOptions): { stop(): void } {
+export function keepLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTimes, { onLost, deadlines, log }: LeaseOptions): { stop(): void } {
   let isStopped = false;
   let isFailing = false;
-  const lost = setTimeout(lose, LOST_AFTER * ackWaitMs);
-  let next = setTimeout(extend, extendEveryMs);
+  const lost = deadlines.begin(LOST_AFTER * ackWaitMs, lose);
+  const next = deadlines.begin(extendEveryMs, extend);
   function extend() {
     item.working().then(
       () => {
         if (isStopped) return;
         isFailing = false;
-        lost.refresh();
-        next = setTimeout(extend, extendEveryMs);
+        deadlines.restart(lost, LOST_AFTER * ackWaitMs);
+        deadlines.restart(next, extendEveryMs);
       },
       (error: unknown) => {
         if (isStopped) return;
         if (failureOf(error).code === 'bus.lease_lost') return lose();
         if (!isFailing) log.warn({ err: error, message_id: item.messageId }, 'the lease of a work item could not be extended');
         isFailing = true;
-        next = setTimeout(extend, extendEveryMs / RETRIES_PER_EXTENSION);
+        deadlines.restart(next, extendEveryMs / RETRIES_PER_EXTENSION);
       },
     );
   }
@@ -54,8 +56,8 @@ export function keepLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTim
   }
   function stop() {
     isStopped = true;
-    clearTimeout(lost);
-    clearTimeout(next);
+    deadlines.stop(lost);
+    deadlines.stop(next);
   }
   return { stop };
 }

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
+import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { callLease, keepLease } from './keep-lease.ts';
@@ -56,7 +57,7 @@ describe('an item that was offered', () => {
           return performance.now();
         };
         const onLost = vi.fn();
-        const lease = keepLease(take({ reach, ackWaitMs }).item, callLease, { onLost, log: silentLog });
+        const lease = keepLease(take({ reach, ackWaitMs }).item, callLease, { onLost, deadlines: new Deadlines(), log: silentLog });
         await vi.advanceTimersByTimeAsync(3 * ackWaitMs);
         lease.stop();
         expect(onLost.mock.calls, `away after ${awayAtMs} ms`).toEqual([]);

@@ -1,10 +1,10 @@
 import { AsyncResource } from 'node:async_hooks';
 import { QueuePace } from '#shared/admission.ts';
+import { DeadlineTimer } from '#shared/deadline-timer.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { ConsumeOptions, OfferedKind, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
 import { offeredItem } from '../offered-item.ts';
 import { assertOfferable, Refusals } from '../refusals.ts';
-import { DeadlineTimer } from './deadline-timer.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
 import { isRoomy } from './limits.ts';
 import type { Closable, PartDeps, Roomy } from './types.ts';

@@ -4,6 +4,7 @@ import type { HeardAborts } from '#bus/heard-aborts.ts';
 import { keepLease, type LeaseTimes } from '#bus/keep-lease.ts';
 import { versionOf } from '#bus/messages/version-of.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { Deadlines } from '#shared/deadlines.ts';
 import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
@@ -65,6 +66,7 @@ export interface ConsumeDeps {
   bus: Bus;
   database: Database;
   clock: Clock;
+  deadlines: Deadlines;
   log: Log;
   metrics: Metrics;
   running: RunningItems;
@@ -88,7 +90,7 @@ async function take<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Work
   const mayBeBegun = mayBeDoneAlready(item, work.republished, deps.clock.nowMs());
   const run: Run = { ...running, mayBeBegun };
   const unfollow = kind.aborts?.follow(work.effectId, () => running.cancel());
-  const lease = keepLease(item, deps.lease, { onLost: () => running.abandon(), log: deps.log });
+  const lease = keepLease(item, deps.lease, { onLost: () => running.abandon(), deadlines: deps.deadlines, log: deps.log });
   failPoint('item.taken');
   try {
     await settle(item, work, run, kind, deps);

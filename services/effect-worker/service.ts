@@ -4,6 +4,7 @@ import { effectLease, type LeaseTimes } from '#bus/keep-lease.ts';
 import type { Clock } from '#shared/clock.ts';
 import { agentApiKey } from '#shared/config/load-bundle.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
+import { Deadlines } from '#shared/deadlines.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { Drained } from '#shared/lifecycle/drained.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -60,7 +61,7 @@ export async function startEffectWorker(deps: EffectWorkerDeps): Promise<Drained
   const timeouts = { ...DEFAULT_TIMEOUTS, ...config.timeouts };
   const bundles = new Bundles(database);
   const running = new RunningItems({ clock });
-  const consume: ConsumeDeps = { bus, database, clock, log, metrics, running, tracing, lease };
+  const consume: ConsumeDeps = { bus, database, clock, deadlines: new Deadlines(), log, metrics, running, tracing, lease };
   const stops: (() => Promise<void>)[] = [];
   const consumers: Subscription[] = [];
 

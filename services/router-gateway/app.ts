@@ -3,6 +3,7 @@ import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
+import type { Deadlines } from '#shared/deadlines.ts';
 import { traceIdOfRequest, traceRequests } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
@@ -38,6 +39,8 @@ export interface AppDeps {
   admission: Admission;
   log: Log;
   clock: Clock;
+  /** Of the requests in hand. */
+  deadlines: Deadlines;
   limits: GatewayLimits;
   metrics: Metrics;
   /** Absent: nothing is recorded. */

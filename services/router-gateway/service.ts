@@ -5,6 +5,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import type { TracingConfig } from '#shared/config/tracing-settings.ts';
+import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
@@ -58,7 +59,17 @@ export async function startRouterGateway(deps: RouterGatewayDeps): Promise<Route
   let app: FastifyInstance | null = null;
   try {
     const traceForwarder = forwarderTo(config.tracing, log, metrics);
-    app = buildApp({ ...deps, readers, sender, admission, limits, metrics, traceForwarder, platformKeys: config.platformKeys ?? null });
+    app = buildApp({
+      ...deps,
+      readers,
+      sender,
+      admission,
+      limits,
+      metrics,
+      deadlines: new Deadlines(),
+      traceForwarder,
+      platformKeys: config.platformKeys ?? null,
+    });
     app.addHook('onClose', async () => traceForwarder?.stop());
     const url = await listen(app, { ...config, backlog: limits.connectionsToAccept });
     let stopped: Promise<void> | null = null;

@@ -7,6 +7,7 @@ import { versionOf } from '#bus/messages/version-of.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { Deadlines } from '#shared/deadlines.ts';
 import { buryItem } from '#shared/effects/bury-item.ts';
 import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -41,6 +42,7 @@ export interface ConsumeDeps extends ExecuteDeps {
   bus: Bus;
   database: Database;
   clock: Clock;
+  deadlines: Deadlines;
   log: Log;
   running: RunningCalls;
   tracing: Tracing;
@@ -86,7 +88,7 @@ async function handle(item: WorkItem, hasRoom: boolean, deps: ConsumeDeps): Prom
   const { call } = addressedCall;
   const running = await deps.running.begin(call, item.publishedAtMs);
   failPoint('call.taken');
-  const lease = keepLease(item, callLease, { onLost: () => running.end('abandoned'), log: deps.log });
+  const lease = keepLease(item, callLease, { onLost: () => running.end('abandoned'), deadlines: deps.deadlines, log: deps.log });
   try {
     await settle(item, addressedCall, hasRoom, running, deps);
   } finally {

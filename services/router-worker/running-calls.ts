@@ -3,14 +3,13 @@ import { HeardAborts, REMEMBER_MS } from '#bus/heard-aborts.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
+import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import { Slab } from '#shared/slab.ts';
 import { CallHolders, type Unheld } from './call-holders.ts';
 import { CallEnding, type CallSignal } from './call-signal.ts';
 
-/** Timers take no longer delay. */
-const MAX_TIMER_MS = 2_147_483_647;
 /** After this long in the queue the client may be gone: it is asked for beside the upstream request. */
 const LONG_IN_QUEUE_MS = 1_000;
 /** For those who hold a call to say so, before it is begun without knowing. */
@@ -71,6 +70,7 @@ export class RunningCalls {
   readonly #holders: CallHolders;
   readonly #reconnects: Subscription;
   readonly #running = new Slab<RunningCall>();
+  readonly #deadlines = new Deadlines();
   /** Since when every abort was heard here. */
   #hearsSinceMs: number;
 
@@ -113,7 +113,7 @@ export class RunningCalls {
   #takeUp({ callId, deadlineAtMs }: RouterCall): RunningCall {
     const running = new RunningCall();
     const restMs = deadlineAtMs - this.#clock.nowMs();
-    const timer = setTimeout(endLate, Math.min(Math.max(restMs, 0), MAX_TIMER_MS), running);
+    const deadline = this.#deadlines.begin(restMs, () => running.end('deadline'));
     // Who has resumed the call at another gateway goes on reading, though the first reader has left.
     const unfollow = this.#aborts.follow(callId, () => {
       if (!this.#holders.isHeldElsewhere(callId)) running.end('cancelled');
@@ -121,7 +121,7 @@ export class RunningCalls {
     if (restMs <= 0) running.end('deadline');
     const place = this.#running.add(running);
     running.onForget(() => {
-      clearTimeout(timer);
+      this.#deadlines.stop(deadline);
       unfollow();
       this.#running.remove(place);
     });
@@ -135,10 +135,6 @@ export class RunningCalls {
   #hasWaitedLong(publishedAtMs: number): boolean {
     return this.#clock.nowMs() - publishedAtMs > LONG_IN_QUEUE_MS;
   }
-}
-
-function endLate(running: RunningCall): void {
-  running.end('deadline');
 }
 
 /** Whom a call is asked about at. */

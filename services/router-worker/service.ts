@@ -2,6 +2,7 @@ import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
+import { Deadlines } from '#shared/deadlines.ts';
 import type { Drained } from '#shared/lifecycle/drained.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -47,6 +48,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     bus,
     database,
     clock,
+    deadlines: new Deadlines(),
     log,
     metrics,
     tracing,

@@ -11,6 +11,7 @@ import { toolItems } from '../../services/effect-worker/tools/tool-items.ts';
 import { consumeCalls } from '../../services/router-worker/consume-calls.ts';
 import { RunningCalls } from '../../services/router-worker/running-calls.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { Deadlines } from '../../shared/deadlines.ts';
 import type { Database } from '../../shared/storage/database.ts';
 import { silentLog } from '../../shared/telemetry/log.ts';
 import { noMetrics } from '../../shared/telemetry/metrics.ts';
@@ -51,7 +52,7 @@ export function hostOn({ process, bus, database, clock }: Footing): Promise<{ st
 
 /** A worker for everything: what takes items, and how it settles them, is the workers' own; what it calls is the simulated outside. */
 export function workerOn({ process, bus, database, clock, world }: Footing): void {
-  const shared = { bus, database, clock, log: silentLog, metrics: noMetrics, tracing: noTracing };
+  const shared = { bus, database, clock, deadlines: new Deadlines(), log: silentLog, metrics: noMetrics, tracing: noTracing };
   const running = new RunningCalls({ bus, clock, askMs: ASK_MS });
   // `world` and `process` are for the stand-in of executeCall (load-simulation.ts), and nothing else is asked for in its place.
   const calls = { ...shared, running, world, process, upstreams: new Map(), adapters: {}, timeouts: {}, catalogue: {} };

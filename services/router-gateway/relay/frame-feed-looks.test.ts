@@ -3,6 +3,7 @@ import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { sseFrame } from '#bus/messages/frame.ts';
 import { systemClock } from '#shared/clock.ts';
+import { Deadlines } from '#shared/deadlines.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
@@ -23,7 +24,7 @@ beforeAll(async () => {
   bus = await openMemoryBus({ database, clock: systemClock });
 }, 60_000);
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] });
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -62,12 +63,16 @@ function feed(kept: readonly Uint8Array[], { takesMs = 0, ...about }: Partial<Fe
   const readers = new CallReaders({ bus: quiet, origin: 'gquiet', log: silentLog, limits: gatewayLimits });
   const failures: string[] = [];
   const call: FedCall = { callId: 'call', deadlineAtMs: systemClock.nowMs() + 600_000, isDetached: false, ...about };
-  const feeding = new FrameFeed({ bus: quiet, readers, clock: systemClock, log: silentLog, limits: gatewayLimits, metrics: noMetrics }, call, {
-    take: (frame) => taken.push(frame.kind),
-    restart: () => {},
-    hasAll: () => {},
-    fail: ({ message }) => failures.push(message),
-  });
+  const feeding = new FrameFeed(
+    { bus: quiet, readers, clock: systemClock, deadlines: new Deadlines(), log: silentLog, limits: gatewayLimits, metrics: noMetrics },
+    call,
+    {
+      take: (frame) => taken.push(frame.kind),
+      restart: () => {},
+      hasAll: () => {},
+      fail: ({ message }) => failures.push(message),
+    },
+  );
   const close = async () => {
     feeding.abandon('left');
     await readers.stop();

@@ -6,6 +6,7 @@ import { type ReadyFrame, sseFrame, textFrame } from '#bus/messages/frame.ts';
 import { DELTA_END, DELTA_START } from '#bus/messages/frame-reader.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
+import { Deadlines } from '#shared/deadlines.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
@@ -61,7 +62,7 @@ describe('FrameFeed', () => {
         const taken: string[] = [];
         const ended = new Promise<string>((resolve) => {
           new FrameFeed(
-            { bus: faulty.bus, readers, clock: systemClock, log: silentLog, limits, metrics: noMetrics },
+            { bus: faulty.bus, readers, clock: systemClock, deadlines: new Deadlines(), log: silentLog, limits, metrics: noMetrics },
             { callId, deadlineAtMs: systemClock.nowMs() + 60_000, isDetached: false },
             {
               take: (frame) => {
@@ -147,7 +148,7 @@ describe('a gap', () => {
     const readers = new CallReaders({ bus: late, origin: 'glate', log: silentLog, limits });
     const end = new Promise<string>((resolve) => {
       const call = { callId: 'call', deadlineAtMs: systemClock.nowMs() + 60_000, isDetached: false };
-      new FrameFeed({ bus: late, readers, clock: systemClock, log: silentLog, limits: gatewayLimits, metrics: noMetrics }, call, {
+      new FrameFeed({ bus: late, readers, clock: systemClock, deadlines: new Deadlines(), log: silentLog, limits: gatewayLimits, metrics: noMetrics }, call, {
         take: (frame) => {
           if (frame.kind === 'done') resolve('done');
         },
@@ -178,7 +179,7 @@ describe('a gap', () => {
 function failureOfCall(limits: GatewayLimits, from: Bus, readers: CallReaders): Promise<string> {
   return new Promise((resolve) => {
     const call = { callId: 'call', deadlineAtMs: systemClock.nowMs() + 60_000, isDetached: false };
-    new FrameFeed({ bus: from, readers, clock: systemClock, log: silentLog, limits, metrics: noMetrics }, call, {
+    new FrameFeed({ bus: from, readers, clock: systemClock, deadlines: new Deadlines(), log: silentLog, limits, metrics: noMetrics }, call, {
       take: () => {},
       restart: () => {},
       hasAll: () => {},

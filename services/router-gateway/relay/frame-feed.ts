@@ -3,6 +3,7 @@ import { behindEvents, type ReadyFrame } from '#bus/messages/frame.ts';
 import { FrameReader } from '#bus/messages/frame-reader.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { Deadline, Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
@@ -16,6 +17,7 @@ export interface FeedDeps {
   bus: Bus;
   readers: CallReaders;
   clock: Clock;
+  deadlines: Deadlines;
   log: Log;
   limits: GatewayLimits;
   metrics: Metrics;
@@ -87,7 +89,7 @@ export class FrameFeed {
   readonly #frames: FrameReader;
   /** Nothing was brought yet to a reader that has come back, so that it can still be told that there is nothing. */
   #isToBeFound: boolean;
-  readonly #deadline: NodeJS.Timeout;
+  readonly #deadline: Deadline;
   readonly #silence: SilenceWatch;
   /** The worker was silent for long: unless what the bus keeps brings something, it is taken for dead. */
   #isDoubted = false;
@@ -105,7 +107,7 @@ export class FrameFeed {
   #over = false;
 
   constructor(deps: FeedDeps, call: FedCall, sink: FrameSink) {
-    const { clock, readers, limits } = deps;
+    const { clock, deadlines, readers, limits } = deps;
     const { resumed } = call;
     this.#origin = resumed?.origin ?? readers.origin;
     this.#deps = deps;
@@ -124,8 +126,8 @@ export class FrameFeed {
     };
     this.#held = readers.hold(call.callId, reader, this.#origin);
     const timedOut = () => this.fail(new SwitchyardError('router.timeout', 'The request exceeded its time limit'));
-    this.#deadline = setTimeout(timedOut, Math.max(0, call.deadlineAtMs - clock.nowMs()) + limits.deadlineGraceMs);
-    this.#silence = new SilenceWatch(limits, () => this.#onSilence());
+    this.#deadline = deadlines.begin(Math.max(0, call.deadlineAtMs - clock.nowMs()) + limits.deadlineGraceMs, timedOut);
+    this.#silence = new SilenceWatch(limits, () => this.#onSilence(), deadlines);
     if (resumed !== undefined) void this.#resume(resumed.after);
   }
 
@@ -326,7 +328,7 @@ export class FrameFeed {
   #close(how: LetGo): void {
     this.#over = true;
     this.#pending = null;
-    clearTimeout(this.#deadline);
+    this.#deps.deadlines.stop(this.#deadline);
     clearTimeout(this.#later);
     this.#silence.stop();
     this.#sending?.forget();

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { Deadlines } from '#shared/deadlines.ts';
 import { SilenceWatch } from './silence-watch.ts';
 
 beforeEach(() => {
@@ -12,7 +13,7 @@ afterEach(() => {
 function watching() {
   const startMs = Date.now();
   const met: [atMs: number, inARow: number][] = [];
-  const watch: SilenceWatch = new SilenceWatch({ silenceMs: 100, silenceMaxMs: 300 }, () => met.push([Date.now() - startMs, watch.inARow]));
+  const watch: SilenceWatch = new SilenceWatch({ silenceMs: 100, silenceMaxMs: 300 }, () => met.push([Date.now() - startMs, watch.inARow]), new Deadlines());
   return { watch, met };
 }
 

@@ -1,16 +1,19 @@
+import type { Deadline, Deadlines } from '#shared/deadlines.ts';
 import type { GatewayLimits } from '../limits.ts';
 
 /** Tells when nothing was heard of a worker for a while; if nothing is heard then either, again after twice as long, and so on. */
 export class SilenceWatch {
   readonly #limits: Pick<GatewayLimits, 'silenceMs' | 'silenceMaxMs'>;
   readonly #onSilence: () => void;
-  #timer: NodeJS.Timeout;
+  readonly #deadlines: Deadlines;
+  readonly #deadline: Deadline;
   #inARow = 0;
 
-  constructor(limits: Pick<GatewayLimits, 'silenceMs' | 'silenceMaxMs'>, onSilence: () => void) {
+  constructor(limits: Pick<GatewayLimits, 'silenceMs' | 'silenceMaxMs'>, onSilence: () => void, deadlines: Deadlines) {
     this.#limits = limits;
     this.#onSilence = onSilence;
-    this.#timer = this.#arm();
+    this.#deadlines = deadlines;
+    this.#deadline = deadlines.begin(this.#limitMs(), () => this.#met());
   }
 
   /** How often silence was met since something was heard. */
@@ -20,28 +23,22 @@ export class SilenceWatch {
 
   /** It is called for each token, so the usual case costs next to nothing. */
   heard(): void {
-    if (this.#inARow === 0) {
-      this.#timer.refresh();
-      return;
-    }
     this.#inARow = 0;
-    clearTimeout(this.#timer);
-    this.#timer = this.#arm();
+    this.#deadlines.restart(this.#deadline, this.#limits.silenceMs);
   }
 
   stop(): void {
-    clearTimeout(this.#timer);
+    this.#deadlines.stop(this.#deadline);
   }
 
-  #arm(): NodeJS.Timeout {
+  #met(): void {
+    this.#inARow += 1;
+    this.#deadlines.restart(this.#deadline, this.#limitMs());
+    this.#onSilence();
+  }
+
+  #limitMs(): number {
     const { silenceMs, silenceMaxMs } = this.#limits;
-    return setTimeout(
-      () => {
-        this.#inARow += 1;
-        this.#timer = this.#arm();
-        this.#onSilence();
-      },
-      Math.min(silenceMs * 2 ** this.#inARow, silenceMaxMs),
-    );
+    return Math.min(silenceMs * 2 ** this.#inARow, silenceMaxMs);
   }
 }

@@ -1,4 +1,5 @@
 import type { ReadyFrame } from '#bus/messages/frame.ts';
+import type { Deadline } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { errorEvent } from './error-event.ts';
 import { type FeedDeps, FrameFeed, type FrameSink } from './frame-feed.ts';
@@ -34,7 +35,7 @@ class SseSink implements FrameSink {
   readonly #deps: FeedDeps;
   readonly #call: RelayedCall;
   readonly #socket: SseSocket;
-  readonly #comment: NodeJS.Timeout;
+  readonly #comment: Deadline;
   #settle: { resolve(answer: WholeAnswer | null): void; reject(error: SwitchyardError): void } = { resolve: () => {}, reject: () => {} };
   #state: 'waiting' | 'streaming' | 'ended' = 'waiting';
   #held: Uint8Array[] = [];
@@ -56,7 +57,7 @@ class SseSink implements FrameSink {
       onCut();
     });
     deps.metrics.move('streamsOpen', { kind: 'router_stream' }, 1);
-    this.#comment = setTimeout(() => this.#write(COMMENT), deps.limits.headerDelayMs);
+    this.#comment = deps.deadlines.begin(deps.limits.headerDelayMs, () => this.#write(COMMENT));
   }
 
   take(frame: ReadyFrame): void {
@@ -159,7 +160,7 @@ class SseSink implements FrameSink {
     if (this.#state === 'ended') return;
     if (this.#state === 'waiting') this.#open();
     this.#socket.write(bytes);
-    this.#comment.refresh();
+    this.#deps.deadlines.restart(this.#comment, this.#deps.limits.headerDelayMs);
   }
 
   #endStream(): void {
@@ -176,7 +177,7 @@ class SseSink implements FrameSink {
   #end(): void {
     if (this.#state !== 'ended') this.#deps.metrics.move('streamsOpen', { kind: 'router_stream' }, -1);
     this.#state = 'ended';
-    clearTimeout(this.#comment);
+    this.#deps.deadlines.stop(this.#comment);
     this.restart();
   }
 }

@@ -5,6 +5,7 @@ import type { ClientCall } from '#bus/messages/router.ts';
 import type { Clock } from '#shared/clock.ts';
 import { type ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { isPlainChatRequest } from '#shared/contracts/router/plain-chat-request.ts';
+import type { Deadlines } from '#shared/deadlines.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { LoopBudget } from '#shared/loop-budget.ts';
 import { traceparentOfRequest } from '#shared/telemetry/http-server-spans.ts';
@@ -36,6 +37,7 @@ export interface ChatCompletionsDeps {
   /** How long a call may take in all. */
   totalMs: number;
   clock: Clock;
+  deadlines: Deadlines;
   log: Log;
   limits: GatewayLimits;
   tracing?: Tracing;

@@ -3,6 +3,7 @@ import type { Bus } from '#bus/bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
+import { Deadlines } from '#shared/deadlines.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { Admission } from '../admission.ts';
@@ -157,6 +158,7 @@ export function openTestApp(
     admission,
     log,
     clock: systemClock,
+    deadlines: new Deadlines(),
     limits: all,
     metrics,
   });

@@ -1,4 +1,5 @@
 import type { Clock } from '#shared/clock.ts';
+import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { type HttpClient, type HttpExchange, openHttpClient } from '#shared/http/client.ts';
 import { sseReader } from '#shared/http/sse-reader.ts';
@@ -41,7 +42,8 @@ export interface OpenAiCompatibleOptions {
 export function openAiCompatible(options: OpenAiCompatibleOptions): ProviderAdapter & { close(): Promise<void> } {
   const { slug, name, baseUrl, apiKey, connectTimeoutMs, maxTokensField, clock } = options;
   const client = openHttpClient({ baseUrl, connectTimeoutMs, maxConnections: MAX_CONNECTIONS });
-  const sender: Sender = { client, clock, upstream: { name, apiKey }, dialects: new Map(), initial: { maxTokensField, refused: new Set() } };
+  const deadlines = new Deadlines();
+  const sender: Sender = { client, clock, deadlines, upstream: { name, apiKey }, dialects: new Map(), initial: { maxTokensField, refused: new Set() } };
   return {
     slug,
     stream: (call, signal, hear) => stream(sender, call, signal, hear),
@@ -53,6 +55,7 @@ export function openAiCompatible(options: OpenAiCompatibleOptions): ProviderAdap
 interface Sender {
   client: HttpClient;
   clock: Clock;
+  deadlines: Deadlines;
   upstream: Upstream;
   /** By upstream model. */
   dialects: Map<string, Dialect>;
@@ -60,7 +63,7 @@ interface Sender {
 }
 
 async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, hear: Hear): Promise<void> {
-  const guard = guardSilence(sender.upstream.name, call.timeouts, signal);
+  const guard = guardSilence(sender.upstream.name, call.timeouts, signal, sender.deadlines);
   const reader = new PartReader();
   let exchange: HttpExchange | null = null;
   try {

@@ -1,8 +1,9 @@
+import type { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { CallSignal } from '../../call-signal.ts';
 import type { ProviderTimeouts } from '../provider.ts';
 
-/** Ends a request that stays silent for too long, or whose caller has left. One timer per request, pushed on by every read. */
+/** Ends a request that stays silent for too long, or whose caller has left. One deadline per request, pushed on by every read. */
 export interface SilenceGuard {
   /** What is to be aborted now, in the place of any other. */
   watch(request: Abortable): void;
@@ -22,18 +23,19 @@ interface Abortable {
   abort(reason: unknown): void;
 }
 
-export function guardSilence(name: string, { firstTokenMs, idleMs }: ProviderTimeouts, caller: CallSignal): SilenceGuard {
+export function guardSilence(name: string, { firstTokenMs, idleMs }: ProviderTimeouts, caller: CallSignal, deadlines: Deadlines): SilenceGuard {
   let watched: Abortable | null = null;
   let over: { reason: unknown } | null = null;
   const end = (reason: unknown) => {
     over ??= { reason };
     watched?.abort(over.reason);
   };
-  const silent = (limitMs: number) => {
+  let limitMs = firstTokenMs;
+  const silent = () => {
     end(new SwitchyardError('router.provider_unavailable', `${name} was silent for ${limitMs} ms`, { details: { reason: 'timeout' } }));
   };
   let phase: 'waiting' | 'streaming' | 'ending' = 'waiting';
-  let timer = setTimeout(silent, firstTokenMs, firstTokenMs);
+  const deadline = deadlines.begin(limitMs, silent);
   const onAbort = () => end(caller.reason);
   if (caller.aborted) onAbort();
   else caller.addEventListener('abort', onAbort);
@@ -45,22 +47,22 @@ export function guardSilence(name: string, { firstTokenMs, idleMs }: ProviderTim
       if (over !== null) throw over.reason;
     },
     heard() {
-      if (phase === 'streaming') timer.refresh();
+      if (phase === 'streaming') deadlines.restart(deadline, limitMs);
     },
     contentCame() {
       if (phase !== 'waiting') return;
       phase = 'streaming';
-      clearTimeout(timer);
-      timer = setTimeout(silent, idleMs, idleMs);
+      limitMs = idleMs;
+      deadlines.restart(deadline, limitMs);
     },
-    onlyFor(limitMs) {
+    onlyFor(restMs) {
       if (phase === 'ending') return;
       phase = 'ending';
-      clearTimeout(timer);
-      timer = setTimeout(silent, limitMs, limitMs);
+      limitMs = restMs;
+      deadlines.restart(deadline, limitMs);
     },
     stop() {
-      clearTimeout(timer);
+      deadlines.stop(deadline);
       caller.removeEventListener('abort', onAbort);
     },
   };

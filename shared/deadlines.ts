@@ -1,0 +1,59 @@
+import { DeadlineTimer } from './deadline-timer.ts';
+import { Slab } from './slab.ts';
+
+/** What falls due so soon after something else waits for it, so that many are not each looked for among all. */
+const GATHER_MS = 10;
+
+/** One time limit. It belongs to whoever has begun it, and may be begun anew. */
+export interface Deadline {
+  /** By `performance.now()`. */
+  at: number;
+  /** Where it stands while it runs. */
+  place: number | null;
+  readonly onOver: () => void;
+}
+
+/**
+ * Time limits that are nearly never met, on one timer. Of its own timers Node keeps a list for each length, which it makes with the first
+ * one and drops with the last: where one request comes after the other, that costs each of them a list, for each of its limits. Here a
+ * limit is a number that is written down. It is met up to 10 ms late. They keep no process alive.
+ */
+export class Deadlines {
+  readonly #running = new Slab<Deadline>();
+  readonly #timer = new DeadlineTimer(() => this.#meet());
+
+  /** @param onOver called each time that it is met, in whatever asynchronous context; must not throw */
+  begin(afterMs: number, onOver: () => void): Deadline {
+    const deadline: Deadline = { at: 0, place: null, onOver };
+    this.restart(deadline, afterMs);
+    return deadline;
+  }
+
+  /** It begins anew, whether it runs, was stopped, or was met. */
+  restart(deadline: Deadline, afterMs: number): void {
+    deadline.at = performance.now() + afterMs;
+    deadline.place ??= this.#running.add(deadline);
+    this.#timer.lookAt(deadline.at);
+  }
+
+  stop(deadline: Deadline): void {
+    if (deadline.place === null) return;
+    this.#running.remove(deadline.place);
+    deadline.place = null;
+  }
+
+  /** @returns when to look again */
+  #meet(): number {
+    const now = performance.now();
+    const running = this.#running.values();
+    const due = running.filter(({ at }) => at <= now).sort((one, other) => one.at - other.at);
+    for (const deadline of due) {
+      // One that was met before may have stopped it, or put it off.
+      if (deadline.place === null || deadline.at > now) continue;
+      this.stop(deadline);
+      deadline.onOver();
+    }
+    const next = this.#running.values().reduce((earliest, { at }) => Math.min(earliest, at), Number.POSITIVE_INFINITY);
+    return Math.max(next, now + GATHER_MS);
+  }
+}
