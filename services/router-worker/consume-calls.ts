@@ -86,7 +86,8 @@ async function handle(item: WorkItem, hasRoom: boolean, deps: ConsumeDeps): Prom
   if (typeof addressedCall === 'string') return item.term(addressedCall);
   if (addressedCall === null) return item.nak(UNKNOWN_VERSION_RETRY_MS);
   const { call } = addressedCall;
-  const running = await deps.running.begin(call, item.publishedAtMs);
+  const begun = deps.running.begin(call, item.publishedAtMs);
+  const running = begun instanceof Promise ? await begun : begun;
   failPoint('call.taken');
   const lease = keepLease(item, callLease, { onLost: () => running.end('abandoned'), deadlines: deps.deadlines, log: deps.log });
   try {
@@ -125,7 +126,8 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasRoom
   };
   let result: CallResult | null;
   try {
-    result = await makeOnce(execution, framesAt, item, hasRoom, running, deps);
+    const isPlain = item.delivery === 1 && hasRoom;
+    result = await (isPlain ? make(execution, deps) : makeOnce(execution, framesAt, item, hasRoom, running, deps));
   } catch (error) {
     // The next delivery names this one in a link.
     span.end(failureOf(error).code);
@@ -188,6 +190,10 @@ async function buryCall(call: RouterCall, running: RunningCall, { database, log,
 function resultOf(execution: Execution, delivery: number, shown: 'content' | 'nothing', deps: ConsumeDeps): CallResult | Promise<CallResult> {
   if (shown === 'content') return refuseCall(execution, new SwitchyardError('router.provider_unavailable', 'the worker died in the middle of the answer'));
   if (delivery > MAX_DELIVERIES) return refuseCall(execution, new SwitchyardError('router.provider_unavailable', gaveUp));
+  return make(execution, deps);
+}
+
+function make(execution: Execution, deps: ConsumeDeps): Promise<CallResult> {
   return executeCall(execution, { ...deps, log: logAbout(deps.log, () => idsOf(execution.call)) });
 }
 

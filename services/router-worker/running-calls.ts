@@ -88,14 +88,22 @@ export class RunningCalls {
   /**
    * Takes up a call, unless it is aborted already, nobody wants it any more, or its time is over: then its signal says so at once.
    * @param publishedAtMs when its item was put on the bus
+   * @returns a promise only when somebody has to be asked first
    */
-  async begin(call: RouterCall, publishedAtMs: number): Promise<RunningCall> {
+  begin(call: RouterCall, publishedAtMs: number): RunningCall | Promise<RunningCall> {
     const running = this.#takeUp(call);
     const { callId, reply } = call;
     const asked = { callId, askAt: askedAt(call), epoch: reply?.epoch ?? 0, bears: bearsOf(call), isAskedNow: this.#hasWaitedLong(publishedAtMs) };
-    if (this.#mayHaveMissedAbort(call, publishedAtMs) && !(await this.#holders.isWanted(asked, ANSWER_MS))) running.end('cancelled');
-    else running.onForget(this.#holders.follow(asked, () => running.end('cancelled')));
-    return running;
+    const follow = () => {
+      running.onForget(this.#holders.follow(asked, () => running.end('cancelled')));
+      return running;
+    };
+    if (!this.#mayHaveMissedAbort(call, publishedAtMs)) return follow();
+    return this.#holders.isWanted(asked, ANSWER_MS).then((isWanted) => {
+      if (isWanted) return follow();
+      running.end('cancelled');
+      return running;
+    });
   }
 
   get count(): number {

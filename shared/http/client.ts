@@ -20,7 +20,7 @@ interface HttpRequest {
 }
 
 /** A request that is on its way, and its response. */
-export type HttpExchange = Pick<Exchange, 'begun' | 'status' | 'header' | 'news' | 'take' | 'release' | 'abort'>;
+export type HttpExchange = Pick<Exchange, 'begun' | 'status' | 'header' | 'read' | 'release' | 'abort'>;
 
 /** One server, reached over a pool of connections. There is no time limit but the one on connecting: whoever asks aborts. */
 export interface HttpClient {

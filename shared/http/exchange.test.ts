@@ -2,9 +2,11 @@ import { describe, expect, it, vi } from 'vitest';
 import { Exchange } from './exchange.ts';
 
 const controller = () => ({ aborted: false, paused: false, reason: null, abort: vi.fn(), pause: vi.fn(), resume: vi.fn() });
-const read = async (exchange: Exchange) => {
-  await exchange.news();
-  return exchange.take()?.map(({ byteLength }) => byteLength) ?? null;
+/** The lengths of the pieces that are heard, and how the reading ends. */
+const reading = (exchange: Exchange, wantsMore: (heard: number) => boolean = () => true) => {
+  const heard: number[] = [];
+  const ended = exchange.read(({ byteLength }) => wantsMore(heard.push(byteLength)));
+  return { heard, ended };
 };
 const piece = (sizeBytes: number) => new Uint8Array(sizeBytes);
 
@@ -30,7 +32,9 @@ describe('Exchange', () => {
     exchange.onResponseData(pool, piece(1));
     exchange.onResponseEnd();
     exchange.abort(left);
-    await expect(read(exchange)).rejects.toBe(left);
+    const { heard, ended } = reading(exchange);
+    await expect(ended).rejects.toBe(left);
+    expect(heard).toEqual([]);
     expect(pool.abort).not.toHaveBeenCalled();
   });
 
@@ -51,12 +55,51 @@ describe('Exchange', () => {
     exchange.onResponseData(pool, piece(1));
     expect(pool.pause).toHaveBeenCalledTimes(1);
 
-    expect(await read(exchange)).toEqual([256 * 1024, 1]);
+    const { heard, ended } = reading(exchange);
+    expect(heard).toEqual([256 * 1024, 1]);
     expect(pool.resume).toHaveBeenCalledTimes(1);
-    exchange.onResponseData(pool, piece(2));
+    exchange.onResponseData(pool, piece(300 * 1024));
     exchange.onResponseEnd();
-    expect(await read(exchange)).toEqual([2]);
-    expect(await read(exchange)).toBeNull();
+    expect(await ended).toBe(true);
+    expect(heard).toEqual([256 * 1024, 1, 300 * 1024]);
+    expect(pool.pause).toHaveBeenCalledTimes(1);
+  });
+
+  it('hands on a body that had ended, or broken, before it was read', async () => {
+    const [whole, broken, pool] = [new Exchange(), new Exchange(), controller()];
+    for (const exchange of [whole, broken]) {
+      exchange.onRequestStart(pool);
+      exchange.onResponseStart(pool, 200, {});
+      exchange.onResponseData(pool, piece(1));
+    }
+    whole.onResponseEnd();
+    broken.onResponseError(pool, new Error('reset'));
+    const [first, second] = [reading(whole), reading(broken)];
+    expect(await first.ended).toBe(true);
+    await expect(second.ended).rejects.toThrow('reset');
+    expect([first.heard, second.heard]).toEqual([[1], [1]]);
+  });
+
+  it('hands on nothing more to who wants no more, or has failed to take a piece', async () => {
+    const [sated, failing, pool] = [new Exchange(), new Exchange(), controller()];
+    const failed = new Error('too long');
+    for (const exchange of [sated, failing]) {
+      exchange.onRequestStart(pool);
+      exchange.onResponseStart(pool, 200, {});
+      for (const size of [1, 2, 3]) exchange.onResponseData(pool, piece(size));
+    }
+    const first = reading(sated, (heard) => heard < 2);
+    const second = reading(failing, () => {
+      throw failed;
+    });
+    for (const exchange of [sated, failing]) {
+      exchange.onResponseData(pool, piece(4));
+      exchange.onResponseEnd();
+    }
+    expect(await first.ended).toBe(false);
+    await expect(second.ended).rejects.toBe(failed);
+    expect([first.heard, second.heard]).toEqual([[1, 2], [1]]);
+    expect(pool.abort).not.toHaveBeenCalled();
   });
 
   it('goes on when it is released, whatever waits', () => {

@@ -1,16 +1,25 @@
 import type { Dispatcher } from 'undici';
 
 /** Bytes that wait for a reader; past it the connection is read no further until there is one. */
-const MAX_WAITING_BYTES = 256 * 1024;
+const MAX_UNREAD_BYTES = 256 * 1024;
 /** After this much, or this long, a response that nobody reads any more costs more than a new connection. */
 const RELEASE_MAX_BYTES = 64 * 1024;
 const RELEASE_MAX_MS = 1_000;
 
 type Headers = Record<string, string | string[] | undefined>;
 
+/** Takes a piece of a body. @returns false when no more is wanted */
+type Hear = (piece: Uint8Array) => boolean;
+
+/** Who waits for something, once. */
+interface Waiting<Value> {
+  resolve(value: Value): void;
+  reject(reason: unknown): void;
+}
+
 /**
  * One request and its response, as the pool tells of them piece by piece. It takes the place of a stream and of signals, which cost more
- * than all else about a short answer: what comes waits here until it is read.
+ * than all else about a short answer.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | null = null;
@@ -18,18 +27,24 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #stopConnecting: (() => void) | null = null;
   #status = 0;
   #headers: Headers = {};
-  #pieces: Uint8Array[] = [];
-  #waitingBytes = 0;
-  /** Of whoever waits for the head of the response, or for more of its body: one at most. */
-  #wake: (() => void) | null = null;
+  /** What has come of the body before somebody reads it. */
+  #unread: Uint8Array[] = [];
+  #unreadBytes = 0;
+  #head: Waiting<void> | null = null;
+  /** Null before somebody reads the body, and once he wants no more. */
+  #reader: (Waiting<boolean> & { hear: Hear }) | null = null;
+  #isRead = false;
   #hasEnded = false;
   #failure: { reason: unknown } | null = null;
   #release: { timer: NodeJS.Timeout; restBytes: number } | null = null;
 
-  /** Resolves when the response has begun. @throws the network's error, or the reason of `abort` */
-  async begun(): Promise<void> {
-    if (this.#status === 0 && this.#failure === null) await this.#told();
-    if (this.#status === 0 && this.#failure !== null) throw this.#failure.reason;
+  /** Resolves when the response has begun. Once. @throws the network's error, or the reason of `abort` */
+  begun(): Promise<void> {
+    if (this.#status !== 0) return Promise.resolve();
+    if (this.#failure !== null) return Promise.reject(this.#failure.reason);
+    return new Promise((resolve, reject) => {
+      this.#head = { resolve, reject };
+    });
   }
 
   get status(): number {
@@ -42,30 +57,28 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return (Array.isArray(value) ? value[0] : value) ?? null;
   }
 
-  /** Resolves when `take` has something new to give. One wait at a time. */
-  news(): Promise<void> {
-    if (this.#pieces.length > 0 || this.#hasEnded || this.#failure !== null) return Promise.resolve();
-    return this.#told();
-  }
-
   /**
-   * All of the body that has come since it was last taken, which may be nothing; null at its end. Whoever takes no more goes on to
-   * `release` or `abort`. @throws the network's error, once all before it is taken, or the reason of `abort`
+   * Hands the body on, each piece in the call in which it comes: to wake somebody for each would cost as much as what he does with it.
+   * Once. Whoever wants no more goes on to `release` or `abort`.
+   *
+   * @param hear what it throws ends the reading, and is thrown here
+   * @returns whether the body has ended; false when no more was wanted. @throws the network's error, once all before it was handed on, or
+   *   the reason of `abort`
    */
-  take(): readonly Uint8Array[] | null {
-    if (this.#pieces.length === 0 && this.#failure !== null) throw this.#failure.reason;
-    if (this.#pieces.length === 0 && this.#hasEnded) return null;
-    const pieces = this.#pieces;
-    const isPaused = this.#waitingBytes > MAX_WAITING_BYTES;
-    this.#pieces = [];
-    this.#waitingBytes = 0;
-    if (isPaused) this.#controller?.resume();
-    return pieces;
+  read(hear: Hear): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      this.#reader = { hear, resolve, reject };
+      const unread = this.#unread;
+      this.#unread = [];
+      if (this.#unreadBytes > MAX_UNREAD_BYTES) this.#controller?.resume();
+      for (const piece of unread) this.#hand(piece);
+      this.#tellEnd();
+    });
   }
 
   /** Nothing more is wanted, and the end is near: what is left is read and dropped, so that the connection can serve again. */
   release(): void {
-    this.#pieces = [];
+    this.#unread = [];
     if (this.#hasEnded || this.#failure !== null) return;
     const timer = setTimeout(() => this.abort(new Error('what is left takes too long')), RELEASE_MAX_MS);
     this.#release = { timer, restBytes: RELEASE_MAX_BYTES };
@@ -76,7 +89,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   abort(reason: unknown): void {
     if (this.#failure !== null) return;
     const controller = this.#controller;
-    this.#pieces = [];
+    this.#unread = [];
     this.#fail(reason);
     if (this.#hasEnded) return;
     this.#stopConnecting?.();
@@ -105,7 +118,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     controller.rawHeaders = null;
     this.#status = status;
     this.#headers = headers;
-    this.#tell();
+    this.#head?.resolve();
+    this.#head = null;
   }
 
   onResponseData(controller: Dispatcher.DispatchController, piece: Uint8Array): void {
@@ -115,10 +129,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
       if (this.#release.restBytes < 0) this.abort(new Error('what is left is too much to be read'));
       return;
     }
-    this.#pieces.push(piece);
-    this.#waitingBytes += piece.byteLength;
-    if (this.#waitingBytes > MAX_WAITING_BYTES) controller.pause();
-    this.#tell();
+    if (this.#isRead || this.#reader !== null) {
+      this.#hand(piece);
+      return;
+    }
+    this.#unread.push(piece);
+    this.#unreadBytes += piece.byteLength;
+    if (this.#unreadBytes > MAX_UNREAD_BYTES) controller.pause();
   }
 
   onResponseEnd(): void {
@@ -130,16 +147,35 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#fail(error);
   }
 
-  #told(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve;
-    });
+  /** What comes when no more is wanted, before anybody could say so, is dropped. */
+  #hand(piece: Uint8Array): void {
+    const reader = this.#reader;
+    if (reader === null) return;
+    try {
+      if (reader.hear(piece)) return;
+      reader.resolve(false);
+    } catch (error) {
+      reader.reject(error);
+    }
+    this.#endReading();
   }
 
-  #tell(): void {
-    const wake = this.#wake;
-    this.#wake = null;
-    wake?.();
+  #tellEnd(): void {
+    if (this.#failure !== null) {
+      this.#head?.reject(this.#failure.reason);
+      this.#head = null;
+      if (this.#reader === null) return;
+      this.#reader.reject(this.#failure.reason);
+      this.#endReading();
+    } else if (this.#hasEnded && this.#reader !== null) {
+      this.#reader.resolve(true);
+      this.#endReading();
+    }
+  }
+
+  #endReading(): void {
+    this.#reader = null;
+    this.#isRead = true;
   }
 
   #fail(reason: unknown): void {
@@ -151,6 +187,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #letGo(): void {
     this.#controller = null;
     clearTimeout(this.#release?.timer);
-    this.#tell();
+    this.#tellEnd();
   }
 }

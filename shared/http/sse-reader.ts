@@ -14,10 +14,10 @@ export class SseOverflow extends Error {
 
 export interface SseReader {
   /**
-   * The events that bytes complete. None when they complete none (a comment, a part of a line): the caller learns that the server is alive.
-   * @throws SseOverflow when an event is longer than allowed. Bytes that hold whole events before it give those, and the next throw
+   * The events that a piece completes. None when it completes none (a comment, a part of a line): the caller learns that the server is alive.
+   * @throws SseOverflow when an event is longer than allowed. A piece that holds whole events before it gives those, and the next throws
    */
-  read(pieces: readonly Uint8Array[]): readonly SseEvent[];
+  read(piece: Uint8Array): readonly SseEvent[];
   /** The body has ended: an event that it cuts off before its empty line is given too. @throws SseOverflow */
   end(): readonly SseEvent[];
 }
@@ -42,11 +42,9 @@ class PieceReader implements SseReader {
     this.#maxEventChars = maxEventChars;
   }
 
-  read(pieces: readonly Uint8Array[]): readonly SseEvent[] {
+  read(piece: Uint8Array): readonly SseEvent[] {
     const events: SseEvent[] = [];
-    for (const piece of pieces) {
-      if (this.#isWithin || piece.byteLength > this.#maxEventChars || !readPlain(piece, events)) this.#parse(piece, events);
-    }
+    if (this.#isWithin || piece.byteLength > this.#maxEventChars || !readPlain(piece, events)) this.#parse(piece, events);
     return this.#orOverflow(events);
   }
 

@@ -21,7 +21,8 @@ export interface Candidate {
 export interface Catalogue {
   /** By id and by alias; an id wins over another model's alias. */
   models: ReadonlyMap<string, ModelConfig>;
-  providers: ReadonlyMap<string, ProviderConfig>;
+  /** Where each model is served, in the configuration's order. */
+  offers: ReadonlyMap<ModelConfig, readonly Offer[]>;
   /** Asked when a request names no model. */
   defaultModel: string;
 }
@@ -30,11 +31,19 @@ export function catalogueOf(config: RouterConfig): Catalogue {
   const models = new Map<string, ModelConfig>();
   for (const model of config.models) for (const alias of model.aliases) models.set(alias, model);
   for (const model of config.models) models.set(model.id, model);
+  const providers = new Map(config.providers.map((provider) => [provider.slug, provider]));
   return {
     models,
-    providers: new Map(config.providers.map((provider) => [provider.slug, provider])),
+    offers: new Map(config.models.map((model) => [model, offersOf(model, providers)])),
     defaultModel: config.default_model ?? config.models[0]?.id ?? '',
   };
+}
+
+function offersOf(model: ModelConfig, providers: ReadonlyMap<string, ProviderConfig>): Offer[] {
+  return model.endpoints.flatMap((endpoint) => {
+    const provider = providers.get(endpoint.provider);
+    return provider === undefined ? [] : [{ model, endpoint, provider }];
+  });
 }
 
 /**
@@ -45,7 +54,8 @@ export function catalogueOf(config: RouterConfig): Catalogue {
  */
 export function candidatesFor({ request, maxTokens }: Pick<RouterCall, 'request' | 'maxTokens'>, catalogue: Catalogue): Candidate[] {
   const exclusions: Exclusions = new Map();
-  const fitting = modelsOf(request, catalogue).flatMap((model) => offersOf(model, request, catalogue, exclusions));
+  const fitting: Offer[] = [];
+  for (const model of modelsOf(request, catalogue)) fitting.push(...fittingOffers(catalogue.offers.get(model) ?? [], request, exclusions));
   const offers = inOrderOf(request, fitting, exclusions);
   if (offers.length === 0) {
     throw new SwitchyardError('router.no_provider', 'No provider meets the requirements of this request', {
@@ -80,11 +90,8 @@ function modelsOf({ model, models = [] }: ChatRequest, catalogue: Catalogue): Mo
   return [...known];
 }
 
-function offersOf(model: ModelConfig, request: ChatRequest, catalogue: Catalogue, exclusions: Exclusions): Offer[] {
-  const all = model.endpoints.flatMap((endpoint) => {
-    const provider = catalogue.providers.get(endpoint.provider);
-    return provider === undefined ? [] : [{ model, endpoint, provider }];
-  });
+/** Of one model. */
+function fittingOffers(all: readonly Offer[], request: ChatRequest, exclusions: Exclusions): Offer[] {
   const fitting = filterOut(request, all, exclusions).filter(
     (offer) =>
       kept(offer, fitsTokens(offer.endpoint, request), 'context_length', exclusions) &&

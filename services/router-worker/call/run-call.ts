@@ -84,8 +84,8 @@ export async function runCall(candidates: readonly Candidate[], listener: CallLi
 
 /** One try, counted by how it ended. @returns what went wrong, or null when the answer is whole */
 async function measured(tried: Attempted, listener: CallListener, signal: CallSignal, deps: RunDeps): Promise<unknown> {
-  const { metrics } = deps;
-  const { candidate, answer } = tried;
+  const { adapters, metrics, timeouts } = deps;
+  const { candidate } = tried;
   const { slug: provider } = candidate.provider;
   const beganAtMs = performance.now();
   const seconds = () => (performance.now() - beganAtMs) / 1_000;
@@ -94,12 +94,29 @@ async function measured(tried: Attempted, listener: CallListener, signal: CallSi
     tried.firstMs = Date.now();
     metrics.observe('upstreamFirstPartSeconds', { provider }, seconds());
   };
-  const error = await tryCandidate(candidate, answer, { listener, onShown }, signal, deps);
+  let error: unknown;
+  try {
+    const adapter = adapters.get(provider);
+    if (adapter === undefined) throw new SwitchyardError('config.invalid', `there is no provider ${provider}`);
+    listener.begin(candidate, adapter);
+    const { hear, stopped } = hearing(tried, { listener, onShown }, signal);
+    await adapter.stream({ model: candidate.endpoint.upstream_model, request: candidate.request, timeouts }, signal, hear);
+    error = stopped() ?? flawOf(tried);
+  } catch (thrown) {
+    error = thrown;
+  }
   tried.endMs = Date.now();
   tried.error = error;
   metrics.observe('upstreamSeconds', { provider }, seconds());
   metrics.add('upstreamAttempts', { provider, outcome: error === null ? 'ok' : signal.aborted ? 'aborted' : failureOf(error).code });
   return error;
+}
+
+/** What an answer lacks whose stream has ended well; null when it is whole. */
+function flawOf({ candidate: { provider }, answer: { finishReason } }: Attempted): SwitchyardError | null {
+  if (finishReason === null) return new SwitchyardError('router.provider_unavailable', `${provider.name} closed the stream before it had finished`);
+  if (finishReason === 'error') return new SwitchyardError('router.provider_unavailable', `${provider.name} broke off its answer`);
+  return null;
 }
 
 interface Shown {
@@ -108,27 +125,8 @@ interface Shown {
   onShown(): void;
 }
 
-/** One try. @returns what went wrong, or null when the answer is whole */
-async function tryCandidate(candidate: Candidate, answer: Answer, shown: Shown, signal: CallSignal, deps: RunDeps): Promise<unknown> {
-  const { provider, endpoint, request } = candidate;
-  const adapter = deps.adapters.get(provider.slug);
-  if (adapter === undefined) return new SwitchyardError('config.invalid', `there is no provider ${provider.slug}`);
-  const { hear, stopped } = hearing(candidate, answer, shown, signal);
-  try {
-    shown.listener.begin(candidate, adapter);
-    await adapter.stream({ model: endpoint.upstream_model, request, timeouts: deps.timeouts }, signal, hear);
-  } catch (error) {
-    return error;
-  }
-  const reason = stopped();
-  if (reason !== null) return reason;
-  if (answer.finishReason === null) return new SwitchyardError('router.provider_unavailable', `${provider.name} closed the stream before it had finished`);
-  if (answer.finishReason === 'error') return new SwitchyardError('router.provider_unavailable', `${provider.name} broke off its answer`);
-  return null;
-}
-
 /** Adds to an answer what is heard, and shows it. `stopped` says why nothing more was wanted, null while all is well. */
-function hearing({ provider, hidesReasoning }: Candidate, answer: Answer, { listener, onShown }: Shown, signal: CallSignal) {
+function hearing({ candidate: { provider, hidesReasoning }, answer }: Attempted, { listener, onShown }: Shown, signal: CallSignal) {
   let chars = 0;
   let reason: unknown = null;
   const take = (said: readonly ProviderPart[]) => {

@@ -66,24 +66,24 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, he
   const guard = guardSilence(sender.upstream.name, call.timeouts, signal, sender.deadlines);
   const reader = new PartReader();
   let exchange: HttpExchange | null = null;
+  let isWanted = true;
   try {
     exchange = await send(sender, call, guard);
     // Asked to stream, some servers answer whole.
     const isWhole = exchange.header('content-type')?.includes('application/json') === true;
     const partsOf = isWhole ? readWhole(reader) : readStream(reader);
-    for (let hasEnded = false; !hasEnded; ) {
-      await exchange.news();
-      const pieces = exchange.take();
-      hasEnded = pieces === null;
-      const parts = partsOf(pieces);
-      if (parts.length > 0 && !hear(parts)) return;
-      if (reader.broken !== null) throw reader.broken;
+    const take = (piece: Uint8Array | null): boolean => {
+      const parts = partsOf(piece);
+      if (parts.length > 0) isWanted = hear(parts);
       // Some upstreams send the usage after the end mark. Once all is there, the connection is given back without waiting for its end.
-      if (reader.ended && reader.hasUsage) break;
+      if (!isWanted || reader.broken !== null || (reader.ended && reader.hasUsage)) return false;
       guard.heard();
       if (reader.hasContent) guard.contentCame();
       if (reader.finished || reader.ended) guard.onlyFor(LATE_USAGE_MS);
-    }
+      return true;
+    };
+    if (await exchange.read(take)) take(null);
+    if (reader.broken !== null && isWanted) throw reader.broken;
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     // A finished answer is an answer, however its connection ends.
@@ -93,21 +93,22 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, he
     if (reader.finished && reader.ended) exchange?.release();
     else exchange?.abort(new Error('the answer is read no further'));
   }
-  if (!reader.finished) throw new SwitchyardError('router.provider_unavailable', `${sender.upstream.name} closed the stream before it had finished`);
+  if (isWanted && !reader.finished)
+    throw new SwitchyardError('router.provider_unavailable', `${sender.upstream.name} closed the stream before it had finished`);
 }
 
-/** Turns the pieces of a body into parts; null stands for its end. */
-type PartsOf = (pieces: readonly Uint8Array[] | null) => ProviderPart[];
+/** Turns a piece of a body into parts; null stands for its end. */
+type PartsOf = (piece: Uint8Array | null) => ProviderPart[];
 
 function readStream(reader: PartReader): PartsOf {
   const sse = sseReader({ maxEventChars: MAX_EVENT_CHARS });
-  return (pieces) => reader.readEvents(pieces === null ? sse.end() : sse.read(pieces));
+  return (piece) => reader.readEvents(piece === null ? sse.end() : sse.read(piece));
 }
 
 function readWhole(reader: PartReader): PartsOf {
   const body = new BoundedText(MAX_EVENT_CHARS);
-  return (pieces) => {
-    if (reader.ended || (pieces !== null && body.add(pieces))) return [];
+  return (piece) => {
+    if (reader.ended || (piece !== null && body.add(piece))) return [];
     return reader.readWhole(body.text);
   };
 }
@@ -120,9 +121,11 @@ async function send(sender: Sender, call: ProviderCall, guard: SilenceGuard): Pr
     guard.throwIfOver();
     const exchange = post(sender, body);
     guard.watch(exchange);
-    await exchange.begun().catch((error: unknown) => {
+    try {
+      await exchange.begun();
+    } catch (error) {
       throw toUnreachable(sender.upstream, error);
-    });
+    }
     const { status } = exchange;
     if (status >= 200 && status < 300) {
       remember(sender, call.model, dialect);
@@ -167,11 +170,6 @@ function remember({ dialects, initial }: Sender, model: string, { maxTokensField
 /** A body as text, cut at a limit. */
 async function readText(exchange: HttpExchange, maxBytes: number): Promise<string> {
   const body = new BoundedText(maxBytes);
-  let hasRoom = true;
-  while (hasRoom) {
-    await exchange.news();
-    const pieces = exchange.take();
-    hasRoom = pieces !== null && body.add(pieces);
-  }
+  await exchange.read((piece) => body.add(piece));
   return body.text;
 }

@@ -9,11 +9,9 @@ export class BoundedText {
   }
 
   /** @returns whether there is room for more */
-  add(pieces: readonly Uint8Array[]): boolean {
-    for (const piece of pieces) {
-      this.#pieces.push(piece);
-      this.#bytes += piece.byteLength;
-    }
+  add(piece: Uint8Array): boolean {
+    this.#pieces.push(piece);
+    this.#bytes += piece.byteLength;
     return this.#bytes < this.#maxBytes;
   }
 

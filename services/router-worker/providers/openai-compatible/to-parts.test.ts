@@ -8,7 +8,7 @@ async function partsOf(fixture: string): Promise<ProviderPart[]> {
   const bytes = await readFile(new URL(`./__fixtures__/${fixture}.sse`, import.meta.url));
   const sse = sseReader({ maxEventChars: 100_000 });
   const reader = new PartReader();
-  const parts = [...reader.readEvents(sse.read([bytes])), ...reader.readEvents(sse.end())];
+  const parts = [...reader.readEvents(sse.read(bytes)), ...reader.readEvents(sse.end())];
   expect(reader).toMatchObject({ broken: null, finished: true });
   return parts;
 }
