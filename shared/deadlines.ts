@@ -45,15 +45,20 @@ export class Deadlines {
   /** @returns when to look again */
   #meet(): number {
     const now = performance.now();
-    const running = this.#running.values();
-    const due = running.filter(({ at }) => at <= now).sort((one, other) => one.at - other.at);
+    const due: Deadline[] = [];
+    let next = Number.POSITIVE_INFINITY;
+    for (const deadline of this.#running.values()) {
+      if (deadline.at <= now) due.push(deadline);
+      else if (deadline.at < next) next = deadline.at;
+    }
+    due.sort((one, other) => one.at - other.at);
     for (const deadline of due) {
       // One that was met before may have stopped it, or put it off.
       if (deadline.place === null || deadline.at > now) continue;
       this.stop(deadline);
       deadline.onOver();
     }
-    const next = this.#running.values().reduce((earliest, { at }) => Math.min(earliest, at), Number.POSITIVE_INFINITY);
+    // Those that have begun meanwhile have said so to the timer themselves.
     return Math.max(next, now + GATHER_MS);
   }
 }

@@ -123,6 +123,7 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasRoom
     isAlone: () => deps.running.count === 1,
     nowMs: clock.nowMs(),
     attempted: span.attempted,
+    seesWords: deps.tracing.content !== 'off',
   };
   let result: CallResult | null;
   try {

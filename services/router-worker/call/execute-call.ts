@@ -44,8 +44,9 @@ export interface Execution {
   /** Whether no other call is made here just now: what is sent has nothing to wait for. */
   isAlone(): boolean;
   nowMs: number;
-  /** Hears of each try. */
+  /** Hears of each try. `seesWords`: also of what was said. */
   attempted?: CallListener['attempted'];
+  seesWords?: boolean;
 }
 
 export interface ExecuteDeps extends RunDeps {
@@ -107,7 +108,7 @@ interface Speaker {
 }
 
 /** Says what happens in the form that the item wants: frames, one body, or nothing. */
-function speakerFor({ call, attempt, publish, hurry, isAlone, nowMs, attempted = () => {} }: Execution): Speaker {
+function speakerFor({ call, attempt, publish, hurry, isAlone, nowMs, attempted = () => {}, seesWords = false }: Execution): Speaker {
   const created = Math.floor(nowMs / 1_000);
   const keeping = call.reply === null ? forClients : forActors;
   const writer: FrameWriter | null = call.want === 'frames' ? frameWriter({ callId: call.callId, attempt, keeping, publish, hurry }) : null;
@@ -124,6 +125,8 @@ function speakerFor({ call, attempt, publish, hurry, isAlone, nowMs, attempted =
   };
   return {
     listener: {
+      // A stream has been shown; a body, and what an actor is told, are made of the whole.
+      keepsAnswer: call.want === 'body' || call.reply !== null || seesWords,
       begin(candidate, adapter) {
         writer?.begin(headOf(candidate));
         if (call.request.debug?.echo_upstream_body === true)

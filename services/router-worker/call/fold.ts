@@ -12,13 +12,17 @@ import type { ProviderPart, ProviderUsage } from '../providers/provider.ts';
 
 /** What a provider has said so far, put together. */
 export interface Answer {
+  /** Whether the words are kept. Those of a stream are shown and let go of: kept, each would live as long as the answer. */
+  readonly isKept: boolean;
   text: string;
   reasoning: string;
+  refusal: string;
+  logprobs: Logprobs | null;
+  /** Characters of what is shown, whether they are kept or not. */
+  chars: { text: number; reasoning: number; refusal: number };
   /** Characters of reasoning that the caller does not want to see. They are paid for all the same. */
   hiddenReasoningChars: number;
-  refusal: string;
   toolCalls: ToolCall[];
-  logprobs: Logprobs | null;
   /** Null until it has finished. */
   finishReason: FinishReason | null;
   nativeReason: string | null;
@@ -26,14 +30,16 @@ export interface Answer {
   usage: ProviderUsage | null;
 }
 
-export function emptyAnswer(): Answer {
+export function emptyAnswer(isKept = true): Answer {
   return {
+    isKept,
     text: '',
     reasoning: '',
-    hiddenReasoningChars: 0,
     refusal: '',
-    toolCalls: [],
     logprobs: null,
+    chars: { text: 0, reasoning: 0, refusal: 0 },
+    hiddenReasoningChars: 0,
+    toolCalls: [],
     finishReason: null,
     nativeReason: null,
     usage: null,
@@ -44,14 +50,17 @@ export function emptyAnswer(): Answer {
 export function addPart(answer: Answer, part: ProviderPart): number {
   switch (part.type) {
     case 'text-delta':
-      answer.text += part.text;
-      if (part.logprobs !== undefined) answer.logprobs = joined(answer.logprobs, part.logprobs);
+      answer.chars.text += part.text.length;
+      if (answer.isKept) answer.text += part.text;
+      if (answer.isKept && part.logprobs !== undefined) answer.logprobs = joined(answer.logprobs, part.logprobs);
       return part.text.length;
     case 'reasoning-delta':
-      answer.reasoning += part.text;
+      answer.chars.reasoning += part.text.length;
+      if (answer.isKept) answer.reasoning += part.text;
       return part.text.length;
     case 'refusal-delta':
-      answer.refusal += part.text;
+      answer.chars.refusal += part.text.length;
+      if (answer.isKept) answer.refusal += part.text;
       return part.text.length;
     case 'tool-call-start':
       answer.toolCalls[part.index] = { id: part.id, type: 'function', function: { name: part.name, arguments: '' } };
@@ -85,7 +94,7 @@ export interface CompletionHead {
   provider: string;
 }
 
-/** The whole answer. With an error it is what came before the error: the client keeps it, and learns that it is not all. */
+/** The whole of an answer that was kept. With an error it is what came before the error: the client keeps it, and learns that it is not all. */
 export function toCompletion(answer: Answer, head: CompletionHead, usage: Usage, error?: RouterErrorBody['error']): ChatCompletion {
   const message: AssistantMessage = {
     role: 'assistant',

@@ -48,12 +48,13 @@ interface RunOptions {
   contexts?: Record<string, number>;
   abortOn?: string;
   request?: Partial<ChatRequest>;
+  keepsAnswer?: boolean;
 }
 
 /** Runs a call over providers that do as they are told; each deed list is one try. */
 async function run(
   script: Record<string, Deed[][]>,
-  { abort = new AbortController(), contexts = {}, abortOn = '', request = {} }: RunOptions = {},
+  { abort = new AbortController(), contexts = {}, abortOn = '', request = {}, keepsAnswer = true }: RunOptions = {},
 ): Promise<Run> {
   const config = configOf(Object.keys(script), contexts);
   const tries = copyOf(script);
@@ -80,6 +81,7 @@ async function run(
   const models = config.models.map(({ id }) => id);
   const candidates = candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], models, ...request }, maxTokens: null }, catalogueOf(config));
   const listener = {
+    keepsAnswer,
     begin: () => {},
     parts: (parts: readonly ProviderPart[]) => {
       for (const part of parts) if (part.type === 'text-delta' || part.type === 'reasoning-delta') shown += part.text;
@@ -99,6 +101,24 @@ function copyOf(script: Record<string, Deed[][]>): Record<string, Deed[][]> {
 }
 
 const well: Deed[] = [[say('hello')], [finish]];
+
+describe('an answer whose words nobody wants again', () => {
+  const logprobs = { content: [], refusal: null };
+  const words: Deed[] = [[{ type: 'reasoning-delta', text: 'hm' }], [{ type: 'text-delta', text: 'hello', logprobs }], [{ type: 'refusal-delta', text: 'no' }]];
+
+  it('is shown, counted, and not kept', async () => {
+    const { outcome, shown } = await run({ 'm/a@east': [[...words, [finish]]] }, { keepsAnswer: false });
+    expect(shown).toBe('hmhello');
+    const chars = { text: 5, reasoning: 2, refusal: 2 };
+    expect(outcome).toMatchObject({ type: 'completed', answer: { text: '', reasoning: '', refusal: '', logprobs: null, chars } });
+  });
+
+  it.each(['text-delta', 'reasoning-delta', 'refusal-delta'] as const)('can not be taken back once it has said something as %s', async (type) => {
+    const { outcome, asked } = await run({ 'm/a@east': [[[{ type, text: 'a' }], unavailable()]], 'm/a@west': [well] }, { keepsAnswer: false });
+    expect(outcome).toMatchObject({ type: 'failed', partial: { chars: {} } });
+    expect(asked).toEqual(['m/a@east']);
+  });
+});
 
 describe('falling back', () => {
   it.each(['router.provider_unavailable', 'router.provider_overloaded', 'router.provider_rate_limited', 'router.provider_misconfigured', 'internal'] as const)(
@@ -269,7 +289,7 @@ describe('an abort', () => {
       log: { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet },
       metrics: noMetrics,
     };
-    const outcome = await runCall(candidates, { begin: quiet, parts: (parts) => void shown.push(parts) }, abort.signal, deps);
+    const outcome = await runCall(candidates, { keepsAnswer: true, begin: quiet, parts: (parts) => void shown.push(parts) }, abort.signal, deps);
     expect({ type: outcome.type, shown }).toEqual({ type: 'aborted', shown: [[say('a')]] });
   });
 });

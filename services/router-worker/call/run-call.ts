@@ -23,6 +23,8 @@ export interface RunDeps {
 
 /** Who listens while a call runs. */
 export interface CallListener {
+  /** Whether the words are wanted again when the answer has ended. */
+  keepsAnswer: boolean;
   /** A candidate is about to be asked. */
   begin(candidate: Candidate, adapter: ProviderAdapter): void;
   parts(parts: readonly ProviderPart[]): void;
@@ -63,7 +65,7 @@ export async function runCall(candidates: readonly Candidate[], listener: CallLi
     const [candidate, ...rest] = queue;
     if (candidate === undefined) break;
     if (signal.aborted) return { type: 'aborted', candidate, partial: null, previousErrors };
-    const answer = emptyAnswer();
+    const answer = emptyAnswer(listener.keepsAnswer);
     const tried: Attempted = { candidate, startMs: Date.now(), firstMs: null, endMs: 0, answer, error: null };
     const error = await measured(tried, listener, signal, deps);
     listener.attempted?.(tried);
@@ -162,8 +164,8 @@ function withoutReasoning(parts: readonly ProviderPart[], answer: Answer): reado
   });
 }
 
-function isShown({ text, reasoning, refusal, toolCalls }: Answer): boolean {
-  return text !== '' || reasoning !== '' || refusal !== '' || toolCalls.length > 0;
+function isShown({ chars: { text, reasoning, refusal }, toolCalls }: Answer): boolean {
+  return text > 0 || reasoning > 0 || refusal > 0 || toolCalls.length > 0;
 }
 
 function remaining(rest: readonly Candidate[], failed: Candidate, { code }: Failure): Candidate[] {

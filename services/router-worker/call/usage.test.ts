@@ -53,15 +53,16 @@ describe('usageOf', () => {
     expect(usageOf({ ...emptyAnswer(), usage: used }, request, undefined)).not.toHaveProperty('cost');
   });
 
-  it('counts for itself when the upstream reports nothing', () => {
-    const answer = emptyAnswer();
+  it.each([true, false])('counts for itself when the upstream reports nothing, also where the words are kept: %s', (isKept) => {
+    const answer = emptyAnswer(isKept);
     addPart(answer, { type: 'reasoning-delta', text: 'abcd' });
     addPart(answer, { type: 'text-delta', text: 'abcde' });
     expect(usageOf(answer, request, undefined)).toMatchObject({ prompt_tokens: 3, completion_tokens: 3, completion_tokens_details: { reasoning_tokens: 1 } });
   });
 
   it('counts reasoning that was hidden from the caller', () => {
-    const answer = { ...emptyAnswer(), text: 'abcd', hiddenReasoningChars: 8 };
+    const answer = { ...emptyAnswer(), hiddenReasoningChars: 8 };
+    addPart(answer, { type: 'text-delta', text: 'abcd' });
     expect(usageOf(answer, request, undefined)).toMatchObject({ completion_tokens: 3, completion_tokens_details: { reasoning_tokens: 2 } });
   });
 
