@@ -8,7 +8,7 @@ const reading = (exchange: Exchange, wantsMore: (heard: number) => boolean = () 
   const ended = exchange.read(({ byteLength }) => wantsMore(heard.push(byteLength)));
   return { heard, ended };
 };
-const piece = (sizeBytes: number) => new Uint8Array(sizeBytes);
+const piece = (sizeBytes: number) => Buffer.alloc(sizeBytes);
 
 describe('Exchange', () => {
   it('tells the pool at once of an abort that came while it waited for a connection', () => {

@@ -9,7 +9,7 @@ const RELEASE_MAX_MS = 1_000;
 type Headers = Record<string, string | string[] | undefined>;
 
 /** Takes a piece of a body. @returns false when no more is wanted */
-type Hear = (piece: Uint8Array) => boolean;
+type Hear = (piece: Buffer) => boolean;
 
 /** Who waits for something, once. */
 interface Waiting<Value> {
@@ -28,7 +28,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #status = 0;
   #headers: Headers = {};
   /** What has come of the body before somebody reads it. */
-  #unread: Uint8Array[] = [];
+  #unread: Buffer[] = [];
   #unreadBytes = 0;
   #head: Waiting<void> | null = null;
   /** Null before somebody reads the body, and once he wants no more. */
@@ -122,7 +122,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#head = null;
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, piece: Uint8Array): void {
+  onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
     if (this.#failure !== null) return;
     if (this.#release !== null) {
       this.#release.restBytes -= piece.byteLength;
@@ -148,7 +148,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** What comes when no more is wanted, before anybody could say so, is dropped. */
-  #hand(piece: Uint8Array): void {
+  #hand(piece: Buffer): void {
     const reader = this.#reader;
     if (reader === null) return;
     try {

@@ -13,6 +13,8 @@ export class SseOverflow extends Error {
 }
 
 export interface SseReader {
+  /** Whether the next piece begins an event, whatever came before it. */
+  readonly isBetweenEvents: boolean;
   /**
    * The events that a piece completes. None when it completes none (a comment, a part of a line): the caller learns that the server is alive.
    * @throws SseOverflow when an event is longer than allowed. A piece that holds whole events before it gives those, and the next throws
@@ -40,6 +42,10 @@ class PieceReader implements SseReader {
 
   constructor(maxEventChars: number) {
     this.#maxEventChars = maxEventChars;
+  }
+
+  get isBetweenEvents(): boolean {
+    return !this.#isWithin;
   }
 
   read(piece: Uint8Array): readonly SseEvent[] {

@@ -19,7 +19,9 @@ export interface Answer {
   refusal: string;
   logprobs: Logprobs | null;
   /** Characters of what is shown, whether they are kept or not. */
-  chars: { text: number; reasoning: number; refusal: number };
+  textChars: number;
+  reasoningChars: number;
+  refusalChars: number;
   /** Characters of reasoning that the caller does not want to see. They are paid for all the same. */
   hiddenReasoningChars: number;
   toolCalls: ToolCall[];
@@ -37,7 +39,9 @@ export function emptyAnswer(isKept = true): Answer {
     reasoning: '',
     refusal: '',
     logprobs: null,
-    chars: { text: 0, reasoning: 0, refusal: 0 },
+    textChars: 0,
+    reasoningChars: 0,
+    refusalChars: 0,
     hiddenReasoningChars: 0,
     toolCalls: [],
     finishReason: null,
@@ -50,16 +54,16 @@ export function emptyAnswer(isKept = true): Answer {
 export function addPart(answer: Answer, part: ProviderPart): number {
   switch (part.type) {
     case 'text-delta':
-      answer.chars.text += part.text.length;
+      answer.textChars += part.text.length;
       if (answer.isKept) answer.text += part.text;
       if (answer.isKept && part.logprobs !== undefined) answer.logprobs = joined(answer.logprobs, part.logprobs);
       return part.text.length;
     case 'reasoning-delta':
-      answer.chars.reasoning += part.text.length;
+      answer.reasoningChars += part.text.length;
       if (answer.isKept) answer.reasoning += part.text;
       return part.text.length;
     case 'refusal-delta':
-      answer.chars.refusal += part.text.length;
+      answer.refusalChars += part.text.length;
       if (answer.isKept) answer.refusal += part.text;
       return part.text.length;
     case 'tool-call-start':

@@ -109,13 +109,13 @@ describe('an answer whose words nobody wants again', () => {
   it('is shown, counted, and not kept', async () => {
     const { outcome, shown } = await run({ 'm/a@east': [[...words, [finish]]] }, { keepsAnswer: false });
     expect(shown).toBe('hmhello');
-    const chars = { text: 5, reasoning: 2, refusal: 2 };
-    expect(outcome).toMatchObject({ type: 'completed', answer: { text: '', reasoning: '', refusal: '', logprobs: null, chars } });
+    const chars = { textChars: 5, reasoningChars: 2, refusalChars: 2 };
+    expect(outcome).toMatchObject({ type: 'completed', answer: { text: '', reasoning: '', refusal: '', logprobs: null, ...chars } });
   });
 
   it.each(['text-delta', 'reasoning-delta', 'refusal-delta'] as const)('can not be taken back once it has said something as %s', async (type) => {
     const { outcome, asked } = await run({ 'm/a@east': [[[{ type, text: 'a' }], unavailable()]], 'm/a@west': [well] }, { keepsAnswer: false });
-    expect(outcome).toMatchObject({ type: 'failed', partial: { chars: {} } });
+    expect(outcome).toMatchObject({ type: 'failed', partial: { text: '' } });
     expect(asked).toEqual(['m/a@east']);
   });
 });

@@ -164,8 +164,8 @@ function withoutReasoning(parts: readonly ProviderPart[], answer: Answer): reado
   });
 }
 
-function isShown({ chars: { text, reasoning, refusal }, toolCalls }: Answer): boolean {
-  return text > 0 || reasoning > 0 || refusal > 0 || toolCalls.length > 0;
+function isShown({ textChars, reasoningChars, refusalChars, toolCalls }: Answer): boolean {
+  return textChars + reasoningChars + refusalChars > 0 || toolCalls.length > 0;
 }
 
 function remaining(rest: readonly Candidate[], failed: Candidate, { code }: Failure): Candidate[] {

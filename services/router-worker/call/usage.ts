@@ -47,9 +47,9 @@ function toNano(price: string): bigint {
   return BigInt(whole + fraction.slice(0, PRICE_PLACES).padEnd(PRICE_PLACES, '0'));
 }
 
-function counted({ chars, hiddenReasoningChars, toolCalls }: Answer, request: ChatRequest): ProviderUsage {
-  const said = chars.text + chars.refusal + toolCalls.reduce((sum, call) => sum + call.function.name.length + call.function.arguments.length, 0);
-  const reasoningTokens = tokensIn(chars.reasoning + hiddenReasoningChars);
+function counted({ textChars, reasoningChars, refusalChars, hiddenReasoningChars, toolCalls }: Answer, request: ChatRequest): ProviderUsage {
+  const said = textChars + refusalChars + toolCalls.reduce((sum, call) => sum + call.function.name.length + call.function.arguments.length, 0);
+  const reasoningTokens = tokensIn(reasoningChars + hiddenReasoningChars);
   return {
     promptTokens: tokensIn(request.messages.reduce((sum, { content }) => sum + charsIn(content), 0)),
     completionTokens: reasoningTokens + tokensIn(said),

@@ -2,18 +2,16 @@ import type { Clock } from '#shared/clock.ts';
 import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { type HttpClient, type HttpExchange, openHttpClient } from '#shared/http/client.ts';
-import { sseReader } from '#shared/http/sse-reader.ts';
 import type { CallSignal } from '../../call-signal.ts';
-import type { Hear, ProviderAdapter, ProviderCall, ProviderPart } from '../provider.ts';
+import type { Hear, ProviderAdapter, ProviderCall } from '../provider.ts';
 import { BoundedText } from './bounded-text.ts';
 import { learnDialect } from './learn-dialect.ts';
+import { partsOfStream, partsOfWhole } from './parts-of-body.ts';
 import { guardSilence, type SilenceGuard } from './silence-guard.ts';
 import { toBreak, toRefusal, toUnreachable, type Upstream } from './to-error.ts';
 import { PartReader } from './to-parts.ts';
 import { type Dialect, toRequest } from './to-request.ts';
 
-/** One event, or one whole answer. A data URL of a generated image fits; what is longer is not a chat completion. */
-const MAX_EVENT_CHARS = 16 * 1024 * 1024;
 const MAX_ERROR_BYTES = 64 * 1024;
 /** How long the usage of a finished answer is waited for, and the end of a body that says nothing more. */
 const LATE_USAGE_MS = 1_000;
@@ -71,8 +69,8 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, he
     exchange = await send(sender, call, guard);
     // Asked to stream, some servers answer whole.
     const isWhole = exchange.header('content-type')?.includes('application/json') === true;
-    const partsOf = isWhole ? readWhole(reader) : readStream(reader);
-    const take = (piece: Uint8Array | null): boolean => {
+    const partsOf = isWhole ? partsOfWhole(reader) : partsOfStream(reader);
+    const take = (piece: Buffer | null): boolean => {
       const parts = partsOf(piece);
       if (parts.length > 0) isWanted = hear(parts);
       // Some upstreams send the usage after the end mark. Once all is there, the connection is given back without waiting for its end.
@@ -95,22 +93,6 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, he
   }
   if (isWanted && !reader.finished)
     throw new SwitchyardError('router.provider_unavailable', `${sender.upstream.name} closed the stream before it had finished`);
-}
-
-/** Turns a piece of a body into parts; null stands for its end. */
-type PartsOf = (piece: Uint8Array | null) => ProviderPart[];
-
-function readStream(reader: PartReader): PartsOf {
-  const sse = sseReader({ maxEventChars: MAX_EVENT_CHARS });
-  return (piece) => reader.readEvents(piece === null ? sse.end() : sse.read(piece));
-}
-
-function readWhole(reader: PartReader): PartsOf {
-  const body = new BoundedText(MAX_EVENT_CHARS);
-  return (piece) => {
-    if (reader.ended || (piece !== null && body.add(piece))) return [];
-    return reader.readWhole(body.text);
-  };
 }
 
 /** Sends the request, and sends it again, in other words, when the model does not take a parameter. @throws what `ProviderAdapter.stream` says */

@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { ProviderPart } from '../provider.ts';
 import { upstreamChunk } from './chunk.ts';
 import { ChunkMould } from './chunk-mould.ts';
+import { partsOfStream } from './parts-of-body.ts';
 import { PartReader } from './to-parts.ts';
 
 const saying = (content: string, fields: object = {}) =>
@@ -67,4 +69,57 @@ describe('ChunkMould', () => {
       { numRuns: 1_000 },
     );
   });
+
+  it('knows of a piece that is one event what its event says, without making it one', () => {
+    const mould = taughtBy(saying('x'));
+    const pieceOf = (text: string) => Buffer.from(text);
+    const event = `data: ${saying('Two words.')}\n\n`;
+    expect(mould.textIn(pieceOf(event))).toBe('Two words.');
+    const others = [event + event, event.slice(1), event.slice(0, -1), `${event}\n`, `data: ${saying('a', { id: 'c2' })}\n\n`];
+    const texts = ['', 'Grüße', 'a\n', 'a"', 'a\\', '\u007f'].map((text) => `data: ${saying(text)}\n\n`);
+    for (const other of [...others, ...texts]) expect(mould.textIn(pieceOf(other)), other).toBeNull();
+  });
+
+  it('knows nothing of pieces when an event takes more than one line', () => {
+    const data = saying('x').replace('{', '{\n');
+    const mould = taughtBy(data);
+    expect([mould.textOf(data), mould.textIn(Buffer.from(`data: ${data}\n\n`))]).toEqual(['x', null]);
+  });
+
+  it('does not take for an event what goes on with a line', () => {
+    const read = partsOfStream(new PartReader());
+    const parts = [`data: ${saying('x')}\n\n`, 'data: {"id', `data: ${saying('y')}\n\n`].map((text) => () => read(Buffer.from(text)));
+    expect(parts.map((part) => textOf(part()))).toEqual(['x', '', '']);
+  });
+
+  it('reads from any pieces of an answer what reading each event of them reads', () => {
+    const text = fc.oneof(fc.string({ unit: 'grapheme', maxLength: 6 }), fc.string({ maxLength: 6 }), fc.constantFrom('x', '"', '\\', '\n', 'data: '));
+    const event = fc.tuple(text, fc.constantFrom('data: ', 'data:', ': hi\n\ndata: ', 'id: 1\ndata: '), fc.constantFrom('\n\n', '\r\n\r\n', '\n\n\n'));
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 12 }), fc.array(fc.integer({ min: 1, max: 300 }), { maxLength: 20 }), (events, cuts) => {
+        const body = events.map(([content, start, end]) => ({ data: saying(content), bytes: Buffer.from(start + saying(content) + end) }));
+        const expected = body.flatMap(({ data }) => new PartReader().readEvents([{ event: null, data }]));
+        for (const pieces of [body.map(({ bytes }) => bytes), cut(Buffer.concat(body.map(({ bytes }) => bytes)), cuts)]) {
+          const read = partsOfStream(new PartReader());
+          const parts = [...pieces.flatMap(read), ...read(null)];
+          expect(textOf(parts)).toBe(textOf(expected));
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
 });
+
+function cut(bytes: Buffer, sizes: readonly number[]): Buffer[] {
+  const pieces: Buffer[] = [];
+  let at = 0;
+  for (const size of sizes) {
+    pieces.push(bytes.subarray(at, at + size));
+    at += size;
+  }
+  return [...pieces, bytes.subarray(at)].filter(({ length }) => length > 0);
+}
+
+function textOf(parts: readonly ProviderPart[]): string {
+  return parts.map((part) => (part.type === 'text-delta' ? part.text : part.type)).join('');
+}

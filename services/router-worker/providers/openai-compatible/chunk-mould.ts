@@ -6,6 +6,8 @@ const MAX_TRIES = 4;
 /** Text that stands in JSON as it is. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON has them escaped
 const UNESCAPED = /^[^"\\\u0000-\u001f]+$/;
+/** The same, of bytes that are one character each. */
+const [SPACE, QUOTE, BACKSLASH, TILDE] = [0x20, 0x22, 0x5c, 0x7e];
 /** Never valid outside of quotes. */
 const PROBE = 'any text';
 
@@ -16,6 +18,8 @@ const PROBE = 'any text';
 export class ChunkMould {
   #head: string | null = null;
   #tail = '';
+  /** What stands around the text in the bytes of an event; null when that takes more than one line. */
+  #around: { head: Buffer; tail: Buffer } | null = null;
   #tries = 0;
 
   /** The text that a chunk says; null when only parsing can tell. */
@@ -24,6 +28,24 @@ export class ChunkMould {
     if (head === null || !data.startsWith(head) || !data.endsWith(this.#tail)) return null;
     const text = data.slice(head.length, data.length - this.#tail.length);
     return UNESCAPED.test(text) ? text : null;
+  }
+
+  /**
+   * The text that a piece of a body says. The bytes of an event of one line are the chunk's, and what JSON would not escape ends no line: so
+   * such a piece need not be made an event, nor even text, to be known.
+   * @param piece begins between two events
+   * @returns null when the piece is anything but one whole event, or its text is not plain ASCII
+   */
+  textIn(piece: Buffer): string | null {
+    if (this.#around === null) return null;
+    const { head, tail } = this.#around;
+    const end = piece.length - tail.length;
+    if (end <= head.length || head.compare(piece, 0, head.length) !== 0 || tail.compare(piece, end) !== 0) return null;
+    for (let at = head.length; at < end; at += 1) {
+      const byte = piece[at] as number;
+      if (byte < SPACE || byte > TILDE || byte === QUOTE || byte === BACKSLASH) return null;
+    }
+    return piece.toString('latin1', head.length, end);
   }
 
   /** @param chunk what the data was parsed to */
@@ -39,6 +61,7 @@ export class ChunkMould {
     if (proof === null || !isPlainChunk(proof) || textIn(proof) !== PROBE) return;
     this.#head = head;
     this.#tail = tail;
+    this.#around = /[\r\n]/.test(data) ? null : { head: Buffer.from(`data: ${head}`), tail: Buffer.from(`${tail}\n\n`) };
   }
 }
 

@@ -62,6 +62,14 @@ export class PartReader {
     return parts;
   }
 
+  /** The part that a piece of a body is, if it is one text and nothing else; null when only its events can tell. @param piece begins between two events */
+  textIn(piece: Buffer): ProviderPart | null {
+    const text = this.#mould.textIn(piece);
+    if (text === null) return null;
+    this.hasContent = true;
+    return { type: 'text-delta', text };
+  }
+
   /** An answer that came whole, as the text of one JSON body. */
   readWhole(body: string): ProviderPart[] {
     const parts = this.readEvents([{ event: null, data: body }]);

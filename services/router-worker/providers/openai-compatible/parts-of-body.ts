@@ -1,0 +1,27 @@
+import { sseReader } from '#shared/http/sse-reader.ts';
+import type { ProviderPart } from '../provider.ts';
+import { BoundedText } from './bounded-text.ts';
+import type { PartReader } from './to-parts.ts';
+
+/** One event, or one whole answer. A data URL of a generated image fits; what is longer is not a chat completion. */
+const MAX_EVENT_CHARS = 16 * 1024 * 1024;
+
+/** Turns a piece of a body into parts; null stands for its end. @throws SseOverflow */
+export type PartsOf = (piece: Buffer | null) => ProviderPart[];
+
+export function partsOfStream(reader: PartReader): PartsOf {
+  const sse = sseReader({ maxEventChars: MAX_EVENT_CHARS });
+  return (piece) => {
+    if (piece === null) return reader.readEvents(sse.end());
+    const text = sse.isBetweenEvents ? reader.textIn(piece) : null;
+    return text === null ? reader.readEvents(sse.read(piece)) : [text];
+  };
+}
+
+export function partsOfWhole(reader: PartReader): PartsOf {
+  const body = new BoundedText(MAX_EVENT_CHARS);
+  return (piece) => {
+    if (reader.ended || (piece !== null && body.add(piece))) return [];
+    return reader.readWhole(body.text);
+  };
+}
