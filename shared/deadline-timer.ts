@@ -1,3 +1,5 @@
+import { AsyncResource } from 'node:async_hooks';
+
 /** The longest a timer of Node can wait is 2^31 − 1 ms; past an hour it just looks again. */
 const LONGEST_WAIT_MS = 3_600_000;
 
@@ -7,9 +9,12 @@ export class DeadlineTimer {
   #timer: NodeJS.Timeout | null = null;
   #dueAt = Number.POSITIVE_INFINITY;
 
-  /** @param onDue handles all that is due and returns the earliest deadline left, Infinity when there is none */
+  /**
+   * @param onDue handles all that is due and returns the earliest deadline left, Infinity when there is none. It runs in the asynchronous
+   *   context in which this was made: a timer's own would be that of whoever happened to set it, a transaction that is long over, say
+   */
   constructor(onDue: () => number) {
-    this.#onDue = onDue;
+    this.#onDue = AsyncResource.bind(onDue);
   }
 
   /** Makes sure to look at this instant. An earlier look that turns out to be needless costs nothing, so deadlines that move away are not reported. */

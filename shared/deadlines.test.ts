@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { Deadlines } from './deadlines.ts';
 
@@ -92,4 +93,13 @@ it('reaches further than a timer of Node does', () => {
   expect(met).toEqual([]);
   vi.advanceTimersByTime(2 ** 31 + 10);
   expect(met.map(([name]) => name)).toEqual(['far']);
+});
+
+it('calls in the context in which it was made, not in that of whoever has set the timer', () => {
+  const context = new AsyncLocalStorage<string>();
+  const met: (string | undefined)[] = [];
+  const deadlines = context.run('made', () => new Deadlines());
+  context.run('began', () => deadlines.begin(100, () => met.push(context.getStore())));
+  vi.advanceTimersByTime(100);
+  expect(met).toEqual(['made']);
 });

@@ -22,7 +22,7 @@ export class Deadlines {
   readonly #running = new Slab<Deadline>();
   readonly #timer = new DeadlineTimer(() => this.#meet());
 
-  /** @param onOver called each time that it is met, in whatever asynchronous context; must not throw */
+  /** @param onOver called each time that it is met, in the asynchronous context in which this was made; must not throw */
   begin(afterMs: number, onOver: () => void): Deadline {
     const deadline: Deadline = { at: 0, place: null, onOver };
     this.restart(deadline, afterMs);
