@@ -59,6 +59,6 @@ export class Deadlines {
       deadline.onOver();
     }
     // Those that have begun meanwhile have said so to the timer themselves.
-    return Math.max(next, now + GATHER_MS);
+    return due.length === 0 ? next : Math.max(next, now + GATHER_MS);
   }
 }

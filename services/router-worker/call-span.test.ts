@@ -108,6 +108,12 @@ describe('the spans of a call', () => {
     expect(redacted?.['gen_ai.output.messages']).toMatch(/^\[\{"role":"assistant","parts":\[\{"type":"text","content":"\[\d+ characters\]"\}\]\}\]$/);
     expect(full?.['gen_ai.input.messages']).toContain('Look at https://[redacted]@host');
   });
+
+  it('show what a stream has said, of which nothing else is kept', async () => {
+    const call = callOf('!repeat 2 a b c', { want: 'frames' });
+    const output = (await spansOf(call, 'full')).at(-1)?.attributes?.['gen_ai.output.messages'];
+    expect(output).toContain('a b c a b c');
+  });
 });
 
 describe('a later delivery of a call', () => {

@@ -55,11 +55,12 @@ describe('Exchange', () => {
     exchange.onResponseData(pool, piece(1));
     expect(pool.pause).toHaveBeenCalledTimes(1);
 
+    // As the pool does: what it has held back, be it all that is left, comes before it says that it goes on.
+    pool.resume.mockImplementation(() => {
+      exchange.onResponseData(pool, piece(300 * 1024));
+      exchange.onResponseEnd();
+    });
     const { heard, ended } = reading(exchange);
-    expect(heard).toEqual([256 * 1024, 1]);
-    expect(pool.resume).toHaveBeenCalledTimes(1);
-    exchange.onResponseData(pool, piece(300 * 1024));
-    exchange.onResponseEnd();
     expect(await ended).toBe(true);
     expect(heard).toEqual([256 * 1024, 1, 300 * 1024]);
     expect(pool.pause).toHaveBeenCalledTimes(1);

@@ -70,8 +70,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#reader = { hear, resolve, reject };
       const unread = this.#unread;
       this.#unread = [];
-      if (this.#unreadBytes > MAX_UNREAD_BYTES) this.#controller?.resume();
       for (const piece of unread) this.#hand(piece);
+      // Only now: what the pool has held back comes in this very call.
+      if (this.#unreadBytes > MAX_UNREAD_BYTES && this.#reader !== null) this.#controller?.resume();
       this.#tellEnd();
     });
   }
