@@ -46,7 +46,8 @@ export interface ProviderAdapter {
   /** The slug of the provider in the router's configuration. */
   readonly slug: string;
   /**
-   * Calls the model and says what it says, a batch for each piece of the body that brings some: whoever hears it is called, and no promise made for a token.
+   * Calls the model and says what it says, a batch for each piece of the body that brings some. Whoever hears it is called, and no promise
+   * made for a token.
    * Resolves after a `finish` part; `usage` may come before it or after it, and the last one counts.
    * @throws SwitchyardError with a `router.*` code; `details` may hold `status` (upstream's), `raw` (its error as parsed JSON or text),
    *   `providerCode`, `retryAfterMs`, and `connection: 'reset'` when a connection broke before the upstream had said anything. A stream that ends without `finish` throws `router.provider_unavailable`.
