@@ -13,8 +13,8 @@ export function partsOfStream(reader: PartReader): PartsOf {
   const sse = sseReader({ maxEventChars: MAX_EVENT_CHARS });
   return (piece) => {
     if (piece === null) return reader.readEvents(sse.end());
-    const text = sse.isBetweenEvents ? reader.textIn(piece) : null;
-    return text === null ? reader.readEvents(sse.read(piece)) : [text];
+    const part = sse.isBetweenEvents ? reader.partIn(piece) : null;
+    return part === null ? reader.readEvents(sse.read(piece)) : [part];
   };
 }
 

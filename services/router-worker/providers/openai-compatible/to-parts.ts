@@ -63,7 +63,7 @@ export class PartReader {
   }
 
   /** The part that a piece of a body is, if it is one text and nothing else; null when only its events can tell. @param piece begins between two events */
-  textIn(piece: Buffer): ProviderPart | null {
+  partIn(piece: Buffer): ProviderPart | null {
     const text = this.#mould.textIn(piece);
     if (text === null) return null;
     this.hasContent = true;
