@@ -324,6 +324,21 @@ describe('a log that is rolled back under a live reader', () => {
     expect(await read.atLeast(5)).toEqual(['a', 'b', 'c', 'restart', 'd']);
     expect((await bus.commands.state()).created).not.toBe(created);
   });
+
+  it('is not made again while the broker still removes the files of the deleted one: what the new one acknowledges can be read', async () => {
+    const bus = await openBus();
+    await appendAll(bus, 1, ['a']);
+    const read = follow(bus, 1);
+    await read.atLeast(1);
+    // Each has files of its own, so that the deletion takes the broker a while after it has said that the stream is missing.
+    const consumers = Array.from({ length: 50 }, (_, place) => ({ durable_name: `kept-${place}`, filter_subject: 'cmd.2', ack_policy: 'explicit' as const }));
+    for (const consumer of consumers) await manager.consumers.add('CMD', consumer);
+    await manager.streams.delete('CMD');
+    await appendAll(bus, 1, ['b']);
+
+    expect(await read.atLeast(3)).toEqual(['a', 'restart', 'b']);
+    expect((await bus.commands.at(1))?.body).toBe('b');
+  });
 });
 
 describe('a reader', () => {

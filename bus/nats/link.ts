@@ -17,6 +17,11 @@ const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
 /** What goes out at the end is written to the socket; a broker that takes longer than this won't take it. */
 const FLUSH_PATIENCE_MS = 2_000;
+/**
+ * From when a stream is found missing until it is created again. nats-server 2.9 answers that a deleted stream is missing before it has removed
+ * its files, and then removes those of a new stream of that name with them: what the new one has acknowledged by then can't be read any more.
+ */
+const DELETION_SETTLES_MS = 1_500;
 
 export interface LinkOptions extends Account {
   connectBudgetMs: number;
@@ -58,6 +63,7 @@ export class NatsLink {
   #running = 0;
   readonly #idle = new Set<() => void>();
   readonly #listeners = new Set<() => void>();
+  readonly #redeclareListeners = new Set<() => void>();
 
   /** @throws `service.unreachable` */
   static async open(options: LinkOptions): Promise<NatsLink> {
@@ -137,6 +143,15 @@ export class NatsLink {
         this.#listeners.delete(listener);
       },
     };
+  }
+
+  /**
+   * Called when a stream was found missing on a live connection and the streams were declared again: consumers of the missing one are gone.
+   * @returns removes the handler
+   */
+  onRedeclare(handler: () => void): () => void {
+    this.#redeclareListeners.add(handler);
+    return () => void this.#redeclareListeners.delete(handler);
   }
 
   /** @throws `bus.closed` */
@@ -330,9 +345,13 @@ export class NatsLink {
     until?.removeEventListener('abort', end);
   }
 
-  /** A stream was deleted under us. One at a time, whoever notices. Never rejects. */
+  /** A stream was deleted while it was in use. Concurrent callers share one declaration. Never rejects. */
   #redeclare(): Promise<void> {
-    this.#redeclaring ??= this.#declare()
+    this.#redeclaring ??= pauseFor(DELETION_SETTLES_MS)
+      .then(() => this.#declare())
+      .then(() => {
+        for (const handler of [...this.#redeclareListeners]) handler();
+      })
       .catch((error) => this.#options.log.warn({ err: error, address: this.address }, 'a stream is missing and could not be declared'))
       .finally(() => {
         this.#redeclaring = null;

@@ -34,6 +34,7 @@ export class Pull {
   readonly #inbox: string;
   readonly #subscription: Subscription;
   readonly #watch: NodeJS.Timeout;
+  readonly #offRedeclare: () => void;
   #asked = 0;
   #lastHeardAt = performance.now();
   #lastAskedAt = performance.now();
@@ -47,6 +48,8 @@ export class Pull {
       callback: (error, message) => this.#onEvent(error, message),
     });
     this.#watch = setInterval(() => this.#listen(), HEARTBEAT_MS).unref();
+    // nats-server 2.9 does not always answer the open requests of a consumer whose stream was deleted.
+    this.#offRedeclare = options.link.onRedeclare(() => this.#break('the streams were declared again'));
     options.session.addEventListener('abort', this.#onDown);
     if (options.session.aborted) this.#break('the connection is lost');
   }
@@ -128,6 +131,7 @@ export class Pull {
     this.#broken = true;
     this.#asked = 0;
     clearInterval(this.#watch);
+    this.#offRedeclare();
     this.#options.session.removeEventListener('abort', this.#onDown);
   }
 }

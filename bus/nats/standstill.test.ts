@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
@@ -92,7 +93,7 @@ async function otherPublisher(url: string, subject: string) {
       parentPort.once('message', () => connection.publish(workerData.subject, '{}'));
       parentPort.postMessage('ready');
     });`;
-  const client = import.meta.resolve('@nats-io/transport-node').replace('file://', '');
+  const client = fileURLToPath(import.meta.resolve('@nats-io/transport-node'));
   const thread = new Worker(source, { eval: true, workerData: { url, subject, client } });
   await new Promise((resolve, reject) => {
     thread.once('message', resolve);
