@@ -35,7 +35,7 @@ export function assemble({ config, agent, bus, database, log, tracing, waits: sh
   const answers = new Answers({ bus, seenRows: new SeenRows({ database: watched, log }), waits: times, log, ...(tracing && { tracing }) });
   const sessionLog = new SessionLog(watched);
   const feeds = new EventFeeds({ bus, sessionLog, waits: times, log });
-  const deltas = config.streaming ? new Deltas({ bus, feeds, log }) : null;
+  const deltas = config.streaming ? new Deltas({ bus, feeds, waits: times, log }) : null;
   const polls = new OpenReaders('long-polls', limits.openPolls);
   const streams = new OpenReaders('event streams', limits.openStreams);
   return {

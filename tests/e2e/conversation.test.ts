@@ -183,10 +183,11 @@ describe.each(shapes)('a streamed conversation, with Switchyard $name', ({ start
     const { id } = await agent.createSession();
     let last = '';
     for (const text of ['How long is the warranty?', 'What does shipping cost?', 'Goodbye!']) {
-      // Attached before the message is posted, as a chat page would be.
-      const following = agent.streamUntil(id, ({ event, data }) => event === 'status' && data.status === 'ready', last === '' ? {} : { 'last-event-id': last });
+      // Connected before the message is posted, as a chat page would be.
+      const isOver = ({ event, data }: { event: string | null; data: Record<string, unknown> }) => event === 'status' && data.status === 'ready';
+      const following = await agent.openStream(id, isOver, last === '' ? {} : { 'last-event-id': last });
       await agent.say(id, text);
-      const frames = await following;
+      const frames = await following.frames;
       last = frames.at(-1)?.id ?? '';
       const message = frames.find(({ event }) => event === 'assistant_message');
       const deltas = frames.filter(({ event }) => event === 'delta');

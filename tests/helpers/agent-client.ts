@@ -14,6 +14,8 @@ export interface AgentClient {
   logUntil(sessionId: string, fits: (event: ConversationEvent) => boolean): Promise<ConversationEvent[]>;
   /** Follows the session by SSE until a frame fits; then closes the connection. */
   streamUntil(sessionId: string, fits: (frame: SseFrame) => boolean, headers?: Record<string, string>): Promise<SseFrame[]>;
+  /** The same, once the stream is open: what is posted behind it is followed from its first delta on. */
+  openStream(sessionId: string, fits: (frame: SseFrame) => boolean, headers?: Record<string, string>): Promise<{ frames: Promise<SseFrame[]> }>;
 }
 
 interface SseFrame {
@@ -54,17 +56,21 @@ export function agentClient(address: string | (() => string), key: string): Agen
       }
       return log;
     },
-    streamUntil: async (sessionId, fits, headers = {}) => {
+    streamUntil: async (sessionId, fits, headers = {}) => (await client.openStream(sessionId, fits, headers)).frames,
+    openStream: async (sessionId, fits, headers = {}) => {
       const leave = new AbortController();
       const signal = AbortSignal.any([leave.signal, AbortSignal.timeout(PATIENCE_MS)]);
       const response = await fetch(urlOf(`/sessions/${sessionId}/events`), { headers: { ...authorization, accept: 'text/event-stream', ...headers }, signal });
-      const frames: SseFrame[] = [];
-      for await (const frame of framesOf(response)) {
-        frames.push(frame);
-        if (fits(frame)) break;
-      }
-      leave.abort();
-      return frames;
+      const follow = async () => {
+        const frames: SseFrame[] = [];
+        for await (const frame of framesOf(response)) {
+          frames.push(frame);
+          if (fits(frame)) break;
+        }
+        leave.abort();
+        return frames;
+      };
+      return { frames: follow() };
     },
   };
   return client;

@@ -9,6 +9,7 @@ import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import type { EventClient } from '../test-support/event-source.ts';
 import { gatewaysOf } from '../test-support/gateways.ts';
 import { type House, openHouse } from '../test-support/house.ts';
+import { until } from '../test-support/until.ts';
 
 let house: House;
 const { start, newSession, stream, stopAll } = gatewaysOf(() => house);
@@ -43,6 +44,46 @@ describe('deltas', () => {
     await client.waitFor('the message', () => client.events.length > 0);
 
     expect(partsOf(client)).toEqual([]);
+  });
+
+  it('are not missed by a client that posts as soon as it is connected: the answer begins once the broker has the subscription', async () => {
+    let arrive = () => {};
+    const isThere = new Promise<void>((resolve) => {
+      arrive = resolve;
+    });
+    let asked = 0;
+    const subscribe: typeof house.bus.tokens.subscribe = (pattern, handler) => {
+      const listening = house.bus.tokens.subscribe(pattern, handler);
+      const ready = () => {
+        asked += 1;
+        return isThere;
+      };
+      return { ready, stop: () => listening.stop() };
+    };
+    const bus = { ...house.bus, tokens: { ...house.bus.tokens, subscribe } };
+    const gateway = await start({ streaming: true, bus, waits: { subscribedMs: 60_000 } });
+    const sessionId = await newSession(gateway);
+    let isConnected = false;
+    const connecting = stream(gateway, sessionId).then((client) => {
+      isConnected = true;
+      return client;
+    });
+    await until(() => asked > 0, 'the question whether the broker has it');
+    // Another stream that begins meanwhile, and is answered, shows that this one had its time.
+    await newSession(gateway);
+
+    expect(isConnected).toBe(false);
+    arrive();
+    expect((await connecting).status).toBe(200);
+  });
+
+  it('hold up no stream when the broker does not say that it has the subscription', async () => {
+    const never = new Promise<void>(() => {});
+    const subscribe = () => ({ ready: () => never, stop: async () => {} });
+    const bus = { ...house.bus, tokens: { ...house.bus.tokens, subscribe } };
+    const gateway = await start({ streaming: true, bus, waits: { subscribedMs: 20 } });
+
+    expect((await stream(gateway, await newSession(gateway))).status).toBe(200);
   });
 
   it('DESIGN 7: deltas show a reply while it is made, until it is in the log', async () => {

@@ -1,13 +1,20 @@
-import type { Bus, Subscription } from '#bus/bus.ts';
+import type { Bus, Listening } from '#bus/bus.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { Dictionary } from '#shared/dictionary.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { EventFeeds, FeedReader } from '../feed/event-feeds.ts';
 import type { LoggedEvent } from '../feed/session-log.ts';
+import type { Waits } from '../limits.ts';
+import { within } from '../within.ts';
 import { SessionReplies } from './session-replies.ts';
 
 /** One SSE reader's share of a session's tokens. */
 export interface DeltaReader {
+  /**
+   * Resolves once the broker has the subscription: tokens published from then on arrive. To be awaited before the client is told that it is
+   * connected, or the reply to what it posts next may pass by. Resolves after `subscribedMs` all the same; the message itself is in the log.
+   */
+  ready(): Promise<void>;
   /** Tells of an event that was read from the log. */
   observe(event: LoggedEvent): void;
   /** Shows what is being made right now, and everything after it. */
@@ -19,16 +26,23 @@ interface Followed {
   readonly replies: SessionReplies;
   readonly readers: Set<(sse: string) => void>;
   readonly feed: FeedReader;
-  readonly tokens: Subscription;
+  readonly tokens: Listening;
   held: number;
+}
+
+interface DeltasDeps {
+  bus: Bus;
+  feeds: EventFeeds;
+  waits: Pick<Waits, 'subscribedMs'>;
+  log: Log;
 }
 
 /** The tokens of sessions with SSE readers: one subscription a session for as long as there is one. */
 export class Deltas {
-  readonly #deps: { bus: Bus; feeds: EventFeeds; log: Log };
+  readonly #deps: DeltasDeps;
   readonly #followed = new Dictionary<Followed>();
 
-  constructor(deps: { bus: Bus; feeds: EventFeeds; log: Log }) {
+  constructor(deps: DeltasDeps) {
     this.#deps = deps;
   }
 
@@ -37,6 +51,9 @@ export class Deltas {
     followed.held += 1;
     let mine: ((sse: string) => void) | null = null;
     return {
+      ready: async () => {
+        await within(followed.tokens.ready(), this.#deps.waits.subscribedMs);
+      },
       observe: (event) => followed.replies.observe(event, false),
       start: (show) => {
         mine = (sse) => show(sse);
@@ -75,7 +92,7 @@ export class Deltas {
     return followed;
   }
 
-  #subscribe(sessionId: string, replies: SessionReplies, feed: FeedReader): Subscription {
+  #subscribe(sessionId: string, replies: SessionReplies, feed: FeedReader): Listening {
     try {
       return this.#deps.bus.tokens.subscribe(patternOf(addresses.tokens, sessionId), (subject, bytes) =>
         replies.take(subject.slice(subject.lastIndexOf('.') + 1), bytes),

@@ -1,5 +1,6 @@
-import { get } from 'node:http';
+import { get, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
+import { Worker } from 'node:worker_threads';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -20,6 +21,28 @@ beforeAll(async () => {
 }, 60_000);
 afterEach(() => stopAll());
 afterAll(() => house.close());
+
+/** A gateway, and whether its latest answer waits for its client to take something. */
+async function startObserved(waits: { stalledMs: number; heartbeatMs?: number }) {
+  const parts = house.deps({ waits });
+  const app = buildApp(parts, assemble(parts));
+  let latest: ServerResponse | null = null;
+  const waiting = {
+    drains: 0,
+    onDrain: () => {},
+    get isWaiting() {
+      return latest?.writableNeedDrain === true;
+    },
+  };
+  app.server.on('request', (_, response) => {
+    latest = response.on('drain', () => {
+      waiting.drains += 1;
+      waiting.onDrain();
+    });
+  });
+  const { origin } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+  return { url: origin, waiting, close: () => closeAtOnce(app) };
+}
 
 const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
 
@@ -51,35 +74,83 @@ describe('a stream whose client is slow', () => {
   });
 
   it('takes the largest event to a client that catches up slowly, whole and with nothing in between', async () => {
-    const stalledMs = 1_000;
-    const gateway = await start({ waits: { stalledMs, heartbeatMs: 20 } });
-    const sessionId = await newSession(gateway);
+    const stalledMs = 3_000;
+    const { url, waiting, close } = await startObserved({ stalledMs, heartbeatMs: 20 });
+    const sessionId = await newSession({ url });
     const [event] = await house.owner.append(sessionId, SAY('x'.repeat(16 * 1_024 * 1_024)));
     const whole = `id: 0\nevent: assistant_message\ndata: ${JSON.stringify(event)}\n\n`;
     const pieces: Buffer[] = [];
     let size = 0;
     let isClosed = false;
-    const startedAtMs = performance.now();
-    const request = get(`${gateway.url}/sessions/${sessionId}/events`, { headers: { ...BEARER, accept: 'text/event-stream' } }, (response) => {
-      response.on('data', (bytes: Buffer) => {
-        pieces.push(bytes);
-        size += bytes.length;
-        // As on a slow line: never idle for long, and far from done when the time of one that has stopped is over.
-        response.pause();
-        setTimeout(() => response.resume(), 15);
-      });
-      response.on('error', () => {});
-      response.on('close', () => {
-        isClosed = true;
-      });
+    const request = get(`${url}/sessions/${sessionId}/events`, { headers: { ...BEARER, accept: 'text/event-stream' } }).on('error', () => {});
+    const response = await new Promise<IncomingMessage>((resolve) => request.once('response', resolve));
+    response.on('error', () => {});
+    response.on('close', () => {
+      isClosed = true;
     });
-    request.on('error', () => {});
+    response.on('data', (bytes: Buffer) => {
+      pieces.push(bytes);
+      size += bytes.length;
+    });
 
+    // As on a slow line: it takes something well within the time of a client that has stopped, and the whole takes longer than that time.
+    for (let pauses = 0; pauses < 3; pauses += 1) {
+      response.pause();
+      await until(() => waiting.isWaiting, 'a piece that does not fit', 20_000);
+      await new Promise((resolve) => setTimeout(resolve, 0.4 * stalledMs));
+      const isTaken = new Promise<void>((resolve) => {
+        waiting.onDrain = () => {
+          response.pause();
+          resolve();
+        };
+        response.once('close', resolve);
+      });
+      response.resume();
+      await isTaken;
+    }
+    waiting.onDrain = () => {};
+    response.resume();
     await until(() => size > whole.length + 1_000 || isClosed, 'the whole event, and heartbeats', 30_000);
     request.destroy();
 
-    expect(performance.now() - startedAtMs).toBeGreaterThan(stalledMs);
     expect(Buffer.concat(pieces).toString('utf8').includes(whole)).toBe(true);
+    await close();
+  }, 90_000);
+
+  it('counts what its client took while this process did not run', async () => {
+    const stalledMs = 3_000;
+    const { url, waiting, close } = await startObserved({ stalledMs });
+    const sessionId = await newSession({ url });
+    const size = 16 * 1_024 * 1_024;
+    await house.owner.append(sessionId, SAY('x'.repeat(size)));
+    /** How many bytes were read, and whether to go on past the first. */
+    const shared = new Int32Array(new SharedArrayBuffer(8));
+    const { port } = new URL(url);
+    const head = `GET /sessions/${sessionId}/events HTTP/1.1\r\nhost: x\r\nauthorization: ${BEARER.authorization}\r\naccept: text/event-stream\r\n\r\n`;
+    // In a thread of its own, which goes on while this one does not run.
+    const reader = new Worker(
+      `const { port, head, shared } = require('node:worker_threads').workerData;
+       const socket = require('node:net').connect(port, '127.0.0.1', () => socket.write(head)).on('error', () => {});
+       socket.on('data', (bytes) => { if (Atomics.add(shared, 0, bytes.length) > 1_000_000 && Atomics.load(shared, 1) === 0) socket.pause(); });
+       setInterval(() => { if (Atomics.load(shared, 1) === 1) socket.resume(); }, 5);`,
+      { eval: true, workerData: { port: Number(port), head, shared } },
+    );
+    let [reads, drains] = [0, -1];
+    const isStill = () => {
+      const before = { reads, drains };
+      [reads, drains] = [Atomics.load(shared, 0), waiting.drains];
+      return waiting.isWaiting && reads > 1_000_000 && reads === before.reads && drains === before.drains;
+    };
+    await until(isStill, 'a client that has stopped reading', 20_000);
+
+    const untilMs = performance.now() + stalledMs + 500;
+    Atomics.store(shared, 1, 1);
+    // Nothing of this thread runs until the time is over and the client has taken what the system held for it.
+    while (performance.now() < untilMs || Atomics.load(shared, 0) === reads) Atomics.wait(shared, 0, Atomics.load(shared, 0), 50);
+
+    await until(() => Atomics.load(shared, 0) > size, 'the whole event', 30_000);
+    await reader.terminate();
+    await close();
   }, 60_000);
 
   it('is dropped when its client takes nothing while it catches up', async () => {

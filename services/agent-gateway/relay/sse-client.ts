@@ -23,6 +23,7 @@ export class SseClient {
     });
     // A connection that breaks says so by its close, which follows.
     response.on('error', () => {});
+    response.on('timeout', () => this.#onTimeout());
     response.once('close', () => this.#close());
     this.#heartbeat = setInterval(() => {
       if (!this.#isSending) this.write(': heartbeat\n\n');
@@ -71,17 +72,30 @@ export class SseClient {
     response.once('close', () => clearTimeout(stalled));
   }
 
+  /** Node's own timeout of a socket begins anew whenever some of what waits was sent, so only a client that takes nothing meets it. */
   async #taken(): Promise<void> {
     const response = this.#response;
+    response.setTimeout(this.#waits.stalledMs);
     await new Promise<void>((resolve) => {
-      const stalled = setTimeout(() => this.#drop(), this.#waits.stalledMs);
       const settle = () => {
-        clearTimeout(stalled);
         response.off('drain', settle);
+        this.#onTaken = () => {};
         resolve();
       };
       response.once('drain', settle);
       this.#onTaken = settle;
+    });
+    response.setTimeout(0);
+  }
+
+  /**
+   * Decided once the sockets were polled: behind a pause of this process its timers come first, and what the client has taken meanwhile is not
+   * known before.
+   */
+  #onTimeout(): void {
+    const awaited = this.#onTaken;
+    setImmediate(() => {
+      if (this.#onTaken === awaited) this.#drop();
     });
   }
 

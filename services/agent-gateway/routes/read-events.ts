@@ -82,7 +82,7 @@ async function streamEvents(deps: ReadEventsDeps, sessionId: string, request: Ev
     const deltas = showsReplies(filter) ? (deps.deltas?.read(sessionId) ?? null) : null;
     held.push(() => deltas?.release());
     const source = { sessionLog: deps.sessionLog, sessionId, filter, reader, deltas };
-    const first = await firstPage(source, from);
+    const [first] = await Promise.all([firstPage(source, from), deltas?.ready()]);
     if (first === null) throw noSuchSession();
     await stream(deps, source, { first, reply, signal: ended.signal });
     return reply;
