@@ -93,6 +93,7 @@ export async function startCluster(options) {
       openPostgres(run, { bin: programs.postgresBin, durable }),
       openRedis(run, { program: programs.redis }),
     ]);
+    await declareStreams(run, { NATS_URL: nats.url, NATS_PASSWORD: passwords[passwordVariableOf('operator')] });
     const routerConfig = options.routerConfig === undefined ? {} : { ROUTER_CONFIG: writeRouterConfig(run, options.routerConfig) };
     const ready = makeFolder(run, 'ready');
     /** @type {Cluster['environmentOf']} */
@@ -147,6 +148,18 @@ function passwordsFor(natsConfig) {
 /** @param {string} user */
 function passwordVariableOf(user) {
   return `NATS_PASSWORD_${user.toUpperCase().replaceAll('-', '_')}`;
+}
+
+/**
+ * Declares the broker's streams as its operator, as it is to be done before the processes of a release (docs/deploy.md).
+ *
+ * @param {TestRun} run
+ * @param {NodeJS.ProcessEnv} env
+ */
+async function declareStreams(run, env) {
+  const { child, output } = launch(run, { program: process.execPath, args: [join('dist', 'services', 'operator', 'main.js'), 'streams'], cwd: CLONE, env });
+  const [code, signal] = await once(child, 'close');
+  if (code !== 0) throw new ScriptError(`The broker's streams could not be declared: the operator ended with ${signal ?? code}; it printed:\n${output()}`);
 }
 
 /** @param {TestRun} run @param {unknown} config */

@@ -142,6 +142,21 @@ describe('the operator', () => {
     expect(environmentOf('operator')).toEqual({ NATS_URL, DATABASE_URL, NATS_PASSWORD: environmentOf('nats')[passwordVariableOf('operator')] });
     expect({ profiles, networks, restart }).toEqual({ profiles: ['operator'], networks: ['inside'], restart: 'no' });
   });
+
+  it('declares the streams before any service starts, and ends', () => {
+    const { entrypoint, command, restart, depends_on: dependsOn, profiles } = serviceOf('streams');
+    const { NATS_URL, NATS_PASSWORD } = environmentOf('operator');
+
+    expect({ entrypoint, command, restart, profiles }).toEqual({
+      entrypoint: serviceOf('operator').entrypoint,
+      command: ['streams'],
+      restart: 'no',
+      profiles: [],
+    });
+    expect(environmentOf('streams')).toEqual({ NATS_URL, NATS_PASSWORD });
+    expect(dependsOn).toEqual({ nats: { condition: 'service_healthy' } });
+    for (const name of ourServices) expect(serviceOf(name).depends_on['streams'], name).toEqual({ condition: 'service_completed_successfully' });
+  });
 });
 
 describe('what is open to the outside', () => {
@@ -176,7 +191,7 @@ describe('what is open to the outside', () => {
 describe('docker-compose.yml', () => {
   it('pins every image, and its own to the version of the package', () => {
     for (const name of servicesThat(({ build }) => build === undefined)) expect(serviceOf(name).image).toMatch(/^[a-z0-9/-]+:(?!latest)[a-z]{0,2}\d[\w.-]*$/);
-    for (const name of [...ourServices, 'operator']) expect(serviceOf(name).image).toBe(`switchyard:${packageFile.version}`);
+    for (const name of [...ourServices, 'operator', 'streams']) expect(serviceOf(name).image).toBe(`switchyard:${packageFile.version}`);
   });
 
   it('holds no secret: each is insisted on, and .env.example names every variable, those with a default with the same', () => {
@@ -206,7 +221,8 @@ describe('docker-compose.yml', () => {
     const byDefault = servicesThat(({ profiles }) => profiles.length === 0);
 
     expect(servicesThat(({ profiles }) => profiles.includes('tracing')).sort()).toEqual(['jaeger', 'otel-collector']);
-    for (const name of byDefault) {
+    // A job has no health: it ends before the services start.
+    for (const name of byDefault.filter((one) => one !== 'streams')) {
       expect(serviceOf(name), name).toHaveProperty('healthcheck');
       expect(byDefault).toEqual(expect.arrayContaining(Object.keys(serviceOf(name).depends_on)));
     }

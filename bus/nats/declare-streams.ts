@@ -1,9 +1,10 @@
-import { JetStreamApiError, type JetStreamManager } from '@nats-io/jetstream';
+import { JetStreamApiError, type JetStreamManager, type StreamConfig } from '@nats-io/jetstream';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { pauseFor } from '../pause.ts';
-import type { BusUser } from '../subjects.ts';
 import { isStreamMissing, lacksResources } from './broker-errors.ts';
-import { keeperOf, type StreamDeclaration } from './streams.ts';
+import { compareStream } from './compare-stream.ts';
+import type { StreamDeclaration } from './streams.ts';
 
 /** Processes that start together declare the same streams: who loses a race looks again. All pauses together last less than two seconds. */
 const MAX_ROUNDS = 8;
@@ -13,25 +14,22 @@ const LONGEST_PAUSE_MS = 500;
 /** The broker's codes for a stream that somebody else has just created: that its name, or that its subjects are taken. */
 const TAKEN: readonly number[] = [10058, 10065];
 
-export interface DeclareOptions {
-  /** Who declares; null: somebody who may do everything. */
-  user: BusUser | null;
-  log: Pick<Log, 'info'>;
-}
+/** What upgrades a stream that stands there declared in another way. */
+const UPGRADE_COMMAND = 'npm run operator -- streams';
 
 /**
- * Creates the streams that are missing, and updates those that are declared differently and are the user's to keep; others are left as
- * they are, for their keeper to update.
- * @throws what the broker threw: no JetStream, no disk for the sizes, a kind of storage that can't be changed
+ * Creates the streams that are missing, and checks those that are there. Nothing that is there is changed: that is the operator's, whose
+ * command is named in a warning (docs/adr/0024).
+ * @throws `bus.stream_refused` for a stream that copies messages; what the broker threw: no JetStream, no disk for the sizes
  */
-export async function declareStreams(manager: JetStreamManager, declarations: readonly StreamDeclaration[], options: DeclareOptions): Promise<void> {
-  await Promise.all(declarations.map((declaration) => declareInRounds(manager, declaration, options)));
+export async function declareStreams(manager: JetStreamManager, declarations: readonly StreamDeclaration[], log: Pick<Log, 'warn'>): Promise<void> {
+  await Promise.all(declarations.map((declaration) => declareInRounds(manager, declaration, log)));
 }
 
-async function declareInRounds(manager: JetStreamManager, declaration: StreamDeclaration, options: DeclareOptions): Promise<void> {
+async function declareInRounds(manager: JetStreamManager, declaration: StreamDeclaration, log: Pick<Log, 'warn'>): Promise<void> {
   for (let round = 1, pauseMs = FIRST_PAUSE_MS; ; round += 1, pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     try {
-      return await declareStream(manager, declaration, options);
+      return await declareStream(manager, declaration, log);
     } catch (error) {
       if (!mayBeRace(error) || round === MAX_ROUNDS) throw error;
       await pauseFor(pauseMs * (0.5 + Math.random() / 2));
@@ -39,15 +37,24 @@ async function declareInRounds(manager: JetStreamManager, declaration: StreamDec
   }
 }
 
-async function declareStream(manager: JetStreamManager, declaration: StreamDeclaration, { user, log }: DeclareOptions): Promise<void> {
+async function declareStream(manager: JetStreamManager, declaration: StreamDeclaration, log: Pick<Log, 'warn'>): Promise<void> {
   const { name } = declaration;
-  const current = await configOf(manager, name);
-  if (current === null) await manager.streams.add({ ...declaration });
-  else if (differs(current, declaration)) {
-    const keeper = keeperOf(name);
-    if (user === null || user === keeper) await manager.streams.update(name, { ...declaration });
-    else log.info({ stream: name, keeper }, 'a stream is declared differently, and is left to its keeper');
+  const found = await streamConfigOf(manager, name);
+  if (found === null) {
+    await manager.streams.add({ ...declaration });
+    return;
   }
+  const { copying, differences } = compareStream(found, declaration);
+  if (copying.length > 0) throw copyingStream(name, copying);
+  if (differences.length > 0) {
+    log.warn({ stream: name, differences }, `a stream of the broker is not as this release declares it, and is used as it is: '${UPGRADE_COMMAND}' changes it`);
+  }
+}
+
+/** The refusal of a stream that none of our releases has declared. */
+export function copyingStream(name: string, copying: readonly string[]): SwitchyardError {
+  const message = `the stream ${name} of the broker has ${copying.join(', ')}, which copies messages past the permissions of its users: delete it (docs/deploy.md)`;
+  return new SwitchyardError('bus.stream_refused', message, { details: { stream: name, copying } });
 }
 
 /** The broker (2.9) asks for room before it sees that a stream is there already, so a lost race may look like a lack of room, too. */
@@ -55,26 +62,12 @@ function mayBeRace(error: unknown): boolean {
   return lacksResources(error) || (error instanceof JetStreamApiError && TAKEN.includes(error.code));
 }
 
-async function configOf(manager: JetStreamManager, name: string): Promise<Partial<StreamDeclaration> | null> {
+/** Null: there is no such stream. */
+export async function streamConfigOf(manager: JetStreamManager, name: string): Promise<Partial<StreamConfig> | null> {
   try {
     return (await manager.streams.info(name)).config;
   } catch (error) {
     if (isStreamMissing(error)) return null;
     throw error;
   }
-}
-
-function differs(current: Partial<StreamDeclaration>, wanted: StreamDeclaration): boolean {
-  const shapeOf = (stream: Partial<StreamDeclaration>) =>
-    JSON.stringify([
-      stream.subjects,
-      stream.storage,
-      stream.retention,
-      stream.discard,
-      stream.max_age,
-      stream.max_bytes,
-      stream.duplicate_window,
-      stream.allow_direct,
-    ]);
-  return shapeOf(current) !== shapeOf(wanted);
 }

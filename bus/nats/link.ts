@@ -182,6 +182,7 @@ export class NatsLink {
       // Lost again already: the watch above is at it.
       if (trouble === undefined && this.#round === 0) this.#goUp();
       if (trouble === undefined) return;
+      if (isRefusedStream(trouble)) throw trouble;
       const isLate = trouble === 'late' || performance.now() + FIRST_PAUSE_MS > untilMs;
       if (isLate || verdictOn(trouble) === 'never' || verdictOn(trouble) === 'full') {
         throw new SwitchyardError('service.unreachable', `NATS at ${this.address} is there, but the streams could not be declared`, { cause: trouble });
@@ -358,6 +359,11 @@ export class NatsLink {
       });
     return this.#redeclaring;
   }
+}
+
+/** Says by itself what is wrong, and does not pass. */
+function isRefusedStream(error: unknown): error is SwitchyardError {
+  return error instanceof SwitchyardError && error.code === 'bus.stream_refused';
 }
 
 function closed(): SwitchyardError {

@@ -33,13 +33,13 @@ export interface NatsBusOptions {
  * power between two of its syncs.
  *
  * @throws `service.unreachable` when the broker can't be reached within the budget, refuses the credentials, or has no JetStream;
- *   `config.invalid` for an address that holds credentials
+ *   `bus.stream_refused` when one of its streams copies messages; `config.invalid` for an address that holds credentials
  */
 export async function openNatsBus({ servers, user, password, log, clock = systemClock, settings = {} }: NatsBusOptions): Promise<Bus> {
   const limits: NatsSettings = { ...defaultSettings, ...settings };
   const { connectBudgetMs, storeBudgetMs: budgetMs } = limits;
   const declarations = declarationsFor(user, limits);
-  const declare = (manager: JetStreamManager) => declareStreams(manager, declarations, { user, log });
+  const declare = (manager: JetStreamManager) => declareStreams(manager, declarations, log);
   const link = await NatsLink.open({ servers, user, password, connectBudgetMs, log, declare });
   const room = new RoomGauge(
     link,

@@ -1,3 +1,5 @@
+import { type JetStreamManager, jetstreamManager, type StreamConfig } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
 import { afterEach, expect, it } from 'vitest';
 import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
@@ -6,8 +8,9 @@ import { Arrivals, eventually, START } from '../conformance/under-test.ts';
 import type { BusUser } from '../subjects.ts';
 import { openNatsBus } from './nats-bus.ts';
 import { defaultSettings } from './settings.ts';
+import { upgradeStreams } from './upgrade-streams.ts';
 
-const opened: Bus[] = [];
+const opened: { close(): Promise<void> }[] = [];
 const servers: NatsServer[] = [];
 afterEach(async () => {
   for (const bus of opened.splice(0)) await bus.close();
@@ -85,37 +88,80 @@ it('DESIGN 3: a process declares the streams that its user uses, and no others',
   expect((await host.commands.state()).lastSequence).toBe(0);
 });
 
-it('changes streams that were declared with other limits, and keeps what they hold', async () => {
+it('DESIGN 11: a process uses a stream that is declared in another way as it is, and says what changes it; the operator does so and loses nothing', async () => {
   const server = await serverWith();
-  const before = await openNatsBus({ servers: server.url, user: null, password: null, log: silentLog, settings: { commandMaxBytes: 1_000_000 } });
-  opened.push(before);
-  await before.commands.append(1, 'm1', 'a');
-  const after = await openNatsBus({ servers: server.url, user: null, password: null, log: silentLog, settings: { commandMaxBytes: 2_000_000 } });
-  opened.push(after);
-  const body = 'x'.repeat(400_000);
-
-  for (const place of [1, 2, 3]) await after.commands.append(1, `large${place}`, body);
-  expect(await after.commands.at(1)).toMatchObject({ messageId: 'm1' });
-});
-
-it('leaves a stream that it does not keep as it is, and leaves it to its keeper', async () => {
-  const server = await serverWith();
-  const notes: Record<string, unknown>[] = [];
-  const log: Log = { ...silentLog, info: (fields) => notes.push(fields) };
-  const openAs = async (user: BusUser, commandMaxBytes: number) => {
-    const bus = await openNatsBus({ servers: server.url, user, password: '', log, settings: { commandMaxBytes } });
+  const warnings: string[] = [];
+  const log: Log = { ...silentLog, warn: (fields, message) => warnings.push(`${message} ${JSON.stringify(fields)}`) };
+  const account = { servers: server.url, user: null, password: null };
+  const openWith = async (commandMaxBytes: number) => {
+    const bus = await openNatsBus({ ...account, log, settings: { commandMaxBytes } });
     opened.push(bus);
     return bus;
   };
   const body = 'x'.repeat(400_000);
-  const worker = await openAs('effect-worker', 1_000_000);
-  await openAs('router-worker', 2_000_000);
-  for (const place of [1, 2]) await worker.commands.append(1, `large${place}`, body);
+  const before = await openWith(1_000_000);
+  await before.commands.append(1, 'm1', 'a');
+  expect(warnings).toEqual([]);
+  const after = await openWith(2_000_000);
+  for (const place of [1, 2]) await after.commands.append(1, `large${place}`, body);
 
-  await expect(worker.commands.append(1, 'large3', body)).rejects.toMatchObject({ code: 'bus.full' });
-  expect(notes).toEqual([{ stream: 'CMD', keeper: 'actor-host' }]);
-  await openAs('actor-host', 2_000_000);
-  expect(await worker.commands.append(1, 'large3', body)).toMatchObject({ sequence: 3 });
+  expect(warnings).toEqual([expect.stringMatching(/'npm run operator -- streams'.*"stream":"CMD".*max_bytes/)]);
+  await expect(after.commands.append(1, 'large3', body)).rejects.toMatchObject({ code: 'bus.full' });
+
+  const settings = { commandMaxBytes: 2_000_000 };
+  const changed = (await upgradeStreams(account, settings)).filter(({ outcome }) => outcome !== 'unchanged');
+  expect(changed).toEqual([{ name: 'CMD', outcome: 'changed', differences: [{ field: 'max_bytes', found: 1_000_000, declared: 2_000_000 }] }]);
+  expect((await upgradeStreams(account, settings)).map(({ outcome }) => outcome)).toEqual(['unchanged', 'unchanged', 'unchanged', 'unchanged']);
+  await after.commands.append(1, 'large3', body);
+  expect(await after.commands.at(1)).toMatchObject({ messageId: 'm1' });
+});
+
+/** The broker's own interface, without any of our checks. */
+async function managerOf(server: NatsServer): Promise<JetStreamManager> {
+  const connection = await connect({ servers: server.url });
+  opened.push(connection);
+  return jetstreamManager(connection, { checkAPI: false });
+}
+
+const tokenStream = { name: 'TOK', subjects: ['tok.>'], storage: 'memory' } satisfies Partial<StreamConfig>;
+
+it.each<[string, Partial<StreamConfig> & { name: string }]>([
+  ['sources', { ...tokenStream, sources: [{ name: 'CMD' }] }],
+  ['mirror', { name: 'TOK', storage: 'memory', mirror: { name: 'CMD' } }],
+  ['republish', { ...tokenStream, republish: { src: 'tok.>', dest: 'ans.>' } }],
+])('DESIGN 11: a process refuses to start on a stream with %s, and names both; the operator refuses to change it', async (field, config) => {
+  const server = await serverWith();
+  const { streams } = await managerOf(server);
+  await streams.add({ name: 'CMD', subjects: ['cmd.*'] });
+  await streams.add(config);
+  const naming = new RegExp(`TOK .*${field}`);
+
+  await expect(open(server.url, 'router-gateway', '')).rejects.toMatchObject({ code: 'bus.stream_refused', message: expect.stringMatching(naming) });
+  const upgrades = await upgradeStreams({ servers: server.url, user: null, password: null });
+  expect(upgrades.find(({ name }) => name === 'TOK')).toMatchObject({ outcome: 'refused', reason: expect.stringMatching(naming) });
+  expect((await streams.info('TOK')).config).toHaveProperty(field);
+});
+
+it('DESIGN 11: a process stays unready when the broker comes back with a stream that copies messages, and goes on once that is gone', async () => {
+  const server = await serverWith();
+  const refused = new Arrivals<string>();
+  const log: Log = { ...silentLog, warn: ({ err }) => err instanceof Error && refused.add(err.message) };
+  const bus = await open(server.url, 'actor-host', '', log);
+  await (await managerOf(server)).streams.update('BLOB', { sources: [{ name: 'CMD' }] });
+  await server.stop();
+  await server.start();
+  await eventually(
+    async () => refused.items.some((message) => /BLOB .*sources/.test(message)),
+    (isRefused) => isRefused,
+  );
+  expect(bus.isReady()).toBe(false);
+
+  await (await managerOf(server)).streams.delete('BLOB');
+  await eventually(
+    async () => bus.isReady(),
+    (isReady) => isReady,
+  );
+  expect(await bus.work.publish('tool', 'w1', 'a')).toEqual({ duplicate: false });
 });
 
 it('lets processes that start at once declare the same streams', async () => {

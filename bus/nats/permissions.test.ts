@@ -11,6 +11,7 @@ import { openNatsBus } from './nats-bus.ts';
 import { busUsers, permissionsOf } from './permissions.ts';
 import { natsServerConfig, passwordVariableOf } from './server-config.ts';
 import { streams, workConsumers } from './streams.ts';
+import { upgradeStreams } from './upgrade-streams.ts';
 
 const PARTITION = 7;
 /** Over what one message holds. */
@@ -69,6 +70,11 @@ function refusalsOf(connection: NatsConnection): string[] {
     }
   })();
   return refused;
+}
+
+async function configOf(connection: NatsConnection, stream: string): Promise<Record<string, unknown>> {
+  const answer = (await connection.request(`$JS.API.STREAM.INFO.${stream}`)).json();
+  return z.object({ config: z.record(z.string(), z.unknown()) }).parse(answer).config;
 }
 
 /** Whether the broker lets the user publish there. What it lets through reaches nobody. */
@@ -153,18 +159,32 @@ describe('nobody', () => {
     expect(await mayPublish(user, subject)).toBe(false);
   });
 
-  it.each(Object.values(streams))('but its keeper changes the stream $name', async ({ name, keeper }) => {
-    for (const user of busUsers) expect(await mayPublish(user, `$JS.API.STREAM.UPDATE.${name}`), user).toBe(user === keeper);
+  it.each(Object.values(streams))('DESIGN 11: but the operator changes the stream $name', async ({ name }) => {
+    for (const user of busUsers) expect(await mayPublish(user, `$JS.API.STREAM.UPDATE.${name}`), user).toBe(user === 'operator');
   });
 
   it('changes a stream by creating it in another way', async () => {
     await open('router-gateway');
     const intruder = await enter('router-gateway');
-    const before = (await intruder.request('$JS.API.STREAM.INFO.WORK')).json();
+    const before = await configOf(intruder, 'WORK');
     const other = { name: 'WORK', subjects: ['work.>'], retention: 'workqueue', storage: 'file', max_msgs: 1, discard: 'old' };
 
     expect((await intruder.request('$JS.API.STREAM.CREATE.WORK', JSON.stringify(other))).json()).toMatchObject({ error: { err_code: NAME_IN_USE } });
-    expect((await intruder.request('$JS.API.STREAM.INFO.WORK')).json()).toMatchObject({ config: z.object({ config: z.unknown() }).parse(before).config });
+    expect(await configOf(intruder, 'WORK')).toEqual(before);
+  });
+
+  it('copies commands into the tokens by an update, or by creating that stream again', async () => {
+    await open('router-worker');
+    const intruder = await enter('router-worker');
+    const refused = refusalsOf(intruder);
+    const copying = { ...(await configOf(intruder, 'TOK')), sources: [{ name: 'CMD' }] };
+    const created = await intruder.request('$JS.API.STREAM.CREATE.TOK', JSON.stringify(copying));
+    intruder.publish('$JS.API.STREAM.UPDATE.TOK', JSON.stringify(copying));
+    for (const _ of ['sent', 'answered']) await intruder.flush();
+
+    expect(created.json()).toMatchObject({ error: { err_code: NAME_IN_USE } });
+    expect(refused.join()).toContain('STREAM.UPDATE.TOK');
+    expect(await configOf(intruder, 'TOK')).not.toHaveProperty('sources');
   });
 
   it('widens a consumer that it may have: the filter in the subject is the one that counts', async () => {
@@ -189,6 +209,19 @@ describe('the driver works for', () => {
 
     expect(bus.isReady()).toBe(true);
     expect(bus.hasRoom()).toBe(true);
+  });
+
+  it('the operator, which upgrades every stream', async () => {
+    const account = { servers: server.url, user: 'operator', password: passwordOf('operator') } as const;
+    await upgradeStreams(account);
+
+    expect((await upgradeStreams(account, { tokenMaxAgeMs: 60_000 })).map(({ name, outcome }) => `${name} ${outcome}`)).toEqual([
+      'CMD unchanged',
+      'WORK unchanged',
+      'TOK changed',
+      'BLOB unchanged',
+    ]);
+    await upgradeStreams(account);
   });
 
   it.each<[BusUser, WorkKind]>([

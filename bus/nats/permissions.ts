@@ -27,7 +27,7 @@ export function permissionsOf(user: BusUser): Permissions {
   const reads = Object.values<Address>(addresses).filter((address) => includes(address.read, user));
   const publish = [
     ...publishes.map((address) => address.pattern),
-    ...Object.values(streams).flatMap((stream) => (includes(stream.users, user) ? declaring(stream, user) : [])),
+    ...Object.values(streams).flatMap((stream) => declaring(stream, user)),
     ...(publishes.some(mayBeLarge) ? streams.blobs.subjects : []),
     ...(reads.some(mayBeLarge) ? streams.blobs.subjects.map((subject) => `${API}.DIRECT.GET.${streams.blobs.name}.${subject}`) : []),
     ...(includes(addresses.commands.read, user) ? readingCommands() : []),
@@ -44,15 +44,14 @@ export function permissionsOf(user: BusUser): Permissions {
 }
 
 /**
- * Declared anew after each connect, by whoever uses it. Creating is for all its users: a stream in memory is gone when the broker was
- * restarted, and one on a disk when that was replaced, and whoever comes first must be able to go on; processes start in any order, and a
- * deployment of the router alone has no actor host. It changes nothing that is there: the broker refuses to create a stream that differs
- * from the one of that name. To change it, its limits for one, is for its keeper alone: who may update a stream can make it forget
- * what others are owed.
+ * Declared after each connect by the processes that use them. Each user may create one that is missing: memory streams end with the broker,
+ * one on a disk ends when that is replaced, processes start in any order, and a deployment of the router alone has no actor host. Creating
+ * changes nothing that is there: the broker refuses a stream of a name that is taken by another configuration. Changing is for the
+ * operator alone: an update can delete what a stream holds, and can make the broker copy one stream into another.
  */
-function declaring(stream: StreamUse, user: BusUser): string[] {
-  const calls = ['INFO', 'CREATE', ...(stream.keeper === user ? ['UPDATE'] : [])];
-  return calls.map((call) => `${API}.STREAM.${call}.${stream.name}`);
+function declaring({ name, users }: StreamUse, user: BusUser): string[] {
+  const calls = user === 'operator' ? ['INFO', 'CREATE', 'UPDATE'] : users.includes(user) ? ['INFO', 'CREATE'] : [];
+  return calls.map((call) => `${API}.STREAM.${call}.${name}`);
 }
 
 /** A consumer per partition, made for each reader and ended with it; commands looked up at their place; and the purge of what all have read. */

@@ -1,4 +1,4 @@
-/** Limits and windows of the NATS driver. Every process of a deployment has the same: those of a stream's keeper, or of whoever created it, hold for all. */
+/** Limits and windows of the NATS driver. Every process of a deployment has the same: those of a stream hold that it was created with, or that the operator's command gave it last. */
 export interface NatsSettings {
   /** How long opening tries to reach the broker. */
   connectBudgetMs: number;

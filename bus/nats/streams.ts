@@ -7,10 +7,8 @@ import type { NatsSettings } from './settings.ts';
 export interface StreamUse {
   name: string;
   subjects: readonly string[];
-  /** Each of them may create it when it is not there. */
+  /** Each of them may create it when it is not there. None may change it: the operator's command does that (docs/adr/0024). */
   users: readonly BusUser[];
-  /** The one user that may change it when it stands there declared in another way, as after an upgrade. Every deployment that has the stream runs it. */
-  keeper: BusUser;
 }
 
 const { commands, turnCalls, clientCalls, tools, deliveries, tokens } = addresses;
@@ -18,11 +16,11 @@ const work = [turnCalls, clientCalls, tools, deliveries];
 
 /** Every stream of the house. The declarations below and the broker's permissions are made from this one table. */
 export const streams = {
-  commands: { name: 'CMD', subjects: [commands.pattern], users: usersOf([commands]), keeper: 'actor-host' },
-  work: { name: 'WORK', subjects: ['work.>'], users: usersOf(work), keeper: 'router-worker' },
-  tokens: { name: 'TOK', subjects: ['tok.>'], users: usersOf([tokens]), keeper: 'router-worker' },
+  commands: { name: 'CMD', subjects: [commands.pattern], users: usersOf([commands]) },
+  work: { name: 'WORK', subjects: ['work.>'], users: usersOf(work) },
+  tokens: { name: 'TOK', subjects: ['tok.>'], users: usersOf([tokens]) },
   /** Bodies too large for a message, of commands and work. */
-  blobs: { name: 'BLOB', subjects: ['blob.>'], users: usersOf([commands, ...work]), keeper: 'router-worker' },
+  blobs: { name: 'BLOB', subjects: ['blob.>'], users: usersOf([commands, ...work]) },
 } as const satisfies Record<string, StreamUse>;
 
 /** The durable consumer of each kind of work: all workers of a kind share it. */
@@ -48,11 +46,6 @@ export function declarationsFor(user: BusUser | null, settings: NatsSettings): S
   return [commandStream(settings), workStream(settings), tokenStream(settings), blobStream(settings)]
     .filter(({ use }) => isUsed(use))
     .map(({ use, declaration }) => ({ name: use.name, subjects: [...use.subjects], ...declaration }));
-}
-
-/** The keeper of a stream of that name; null when the house has no such stream. */
-export function keeperOf(name: string): BusUser | null {
-  return Object.values(streams).find((stream) => stream.name === name)?.keeper ?? null;
 }
 
 type Declared = { use: StreamUse; declaration: Omit<StreamDeclaration, 'name' | 'subjects'> };

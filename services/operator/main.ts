@@ -1,4 +1,5 @@
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
+import { upgradeStreams } from '#bus/nats/upgrade-streams.ts';
 import { systemClock } from '#shared/clock.ts';
 import { natsConfigOf, natsSettings } from '#shared/config/nats-settings.ts';
 import { readSettings, settings } from '#shared/config/settings.ts';
@@ -26,6 +27,7 @@ const program = operatorProgram({
     releasers.add('bus', () => bus.close());
     return bus;
   },
+  upgradeStreams: () => upgradeStreams(natsConfigOf('operator', readSettings(natsSettings, process.env))),
   print: (line) => console.log(line),
   clock: systemClock,
 });

@@ -4,6 +4,7 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { deliveryWork } from '#bus/messages/delivery.ts';
 import { sessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
+import type { StreamUpgrade } from '#bus/stream-upgrade.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
@@ -18,6 +19,8 @@ let bus: Bus;
 /** What the bus is given instead of the real one. */
 let fault: (() => Promise<never>) | null;
 let published: string[];
+/** What became of the broker's streams. */
+let upgrades: StreamUpgrade[] = [];
 
 beforeAll(async () => {
   database = await openPglite({ folder: null });
@@ -54,6 +57,7 @@ async function run(...args: string[]): Promise<string> {
         depths: () => bus.work.depths(),
       },
     }),
+    upgradeStreams: async () => upgrades,
     print: (line) => lines.push(line),
     clock: systemClock,
   });
@@ -240,5 +244,23 @@ describe('dead-letters replay', () => {
     await expect(run('dead-letters', 'replay', 'x')).rejects.toMatchObject({ code: 'request.invalid', message: expect.stringContaining('--source') });
     expect(await run('dead-letters', 'replay', 'x', '--source', 'command')).toContain('given to its session again');
     expect(await letters()).toEqual(['x', 'x']);
+  });
+});
+
+describe('streams', () => {
+  it('prints what became of each stream, and which settings were changed', async () => {
+    upgrades = [
+      { name: 'CMD', outcome: 'changed', differences: [{ field: 'max_bytes', found: 1_000, declared: 2_000 }] },
+      { name: 'WORK', outcome: 'unchanged' },
+      { name: 'TOK', outcome: 'created' },
+    ];
+
+    expect(await run('streams')).toBe('CMD: changed\n  max_bytes: 1000 -> 2000\nWORK: as declared\nTOK: created');
+  });
+
+  it('ends with an error that names the streams that could not be changed', async () => {
+    upgrades = [{ name: 'TOK', outcome: 'refused', reason: 'the stream TOK of the broker has sources' }];
+
+    await expect(run('streams')).rejects.toMatchObject({ code: 'bus.stream_refused', message: expect.stringContaining('TOK') });
   });
 });

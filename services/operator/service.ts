@@ -1,9 +1,12 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { Bus } from '#bus/bus.ts';
+import type { StreamUpgrade } from '#bus/stream-upgrade.ts';
 import type { Clock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { type DeadLetter, listDeadLetters, type Source, sources } from './dead-letters.ts';
 import { type Replayed, replayDeadLetter } from './replay-dead-letter.ts';
+import { streamLines } from './stream-lines.ts';
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 10_000;
@@ -13,12 +16,14 @@ export interface OperatorDeps {
   /** Called once a command needs them, so that `--help` needs nothing. */
   openDatabase(): Promise<Database>;
   openBus(): Promise<Pick<Bus, 'work' | 'commands'>>;
+  /** As the broker's user `operator`. */
+  upgradeStreams(): Promise<StreamUpgrade[]>;
   print(line: string): void;
   clock: Clock;
 }
 
 /** The operator's command line. Its actions throw a SwitchyardError whose message is for people. */
-export function operatorProgram({ openDatabase, openBus, print, clock }: OperatorDeps): Command {
+export function operatorProgram({ openDatabase, openBus, upgradeStreams, print, clock }: OperatorDeps): Command {
   const program = new Command('operator').description('Looks after a running Switchyard.');
   const deadLetters = program.command('dead-letters').description('what was given up: commands, deliveries, calls of tools');
   const bySource = new Option('--source <source>', 'only of this kind').choices(sources);
@@ -43,6 +48,16 @@ export function operatorProgram({ openDatabase, openBus, print, clock }: Operato
     .action(async (id: string, { source = null }: { source?: Source | null }) => {
       const replayed = await replayDeadLetter(id, source, { database: await openDatabase(), bus: await openBus(), clock });
       print(wordsOf(id, replayed));
+    });
+
+  program
+    .command('streams')
+    .description("creates the broker's streams, or brings them to what this release declares; before the processes of a new release are started")
+    .action(async () => {
+      const upgrades = await upgradeStreams();
+      for (const line of streamLines(upgrades)) print(line);
+      const refused = upgrades.filter(({ outcome }) => outcome === 'refused').map(({ name }) => name);
+      if (refused.length > 0) throw new SwitchyardError('bus.stream_refused', `not as this release needs them: ${refused.join(', ')}`);
     });
   return program;
 }

@@ -11,6 +11,7 @@ export const errorCatalogue = {
   'bus.full': { status: 503, retryable: true, routerType: 'server', agentCode: 'not_ready' },
   'bus.lease_lost': { status: 500, retryable: true, routerType: 'server', agentCode: 'internal' },
   'bus.body_too_large': { status: 413, retryable: false, routerType: 'payload_too_large', agentCode: 'payload_too_large' },
+  'bus.stream_refused': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
   'storage.wrong_handle': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
   'storage.closed': { status: 503, retryable: true, routerType: 'server', agentCode: 'not_ready' },
   'storage.schema_refused': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },

@@ -15,7 +15,7 @@ const composeService = z.looseObject({
   ports: strings,
   volumes: strings,
   networks: z.array(z.string()).min(1),
-  depends_on: z.record(z.string(), z.strictObject({ condition: z.enum(['service_started', 'service_healthy']) })).default({}),
+  depends_on: z.record(z.string(), z.strictObject({ condition: z.enum(['service_started', 'service_healthy', 'service_completed_successfully']) })).default({}),
   healthcheck: z.looseObject({ test: z.array(z.string()).min(2) }).optional(),
   profiles: strings,
   init: z.boolean().default(false),

@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest';
+import { compareStream } from './compare-stream.ts';
+import { defaultSettings } from './settings.ts';
+import { declarationsFor } from './streams.ts';
+
+const [declared] = declarationsFor('actor-host', defaultSettings);
+if (declared === undefined) throw new Error('the actor host declares no stream');
+
+/** As the broker describes it: every setting filled in. */
+const found = { ...declared, max_msgs: -1, max_msg_size: -1, num_replicas: 1, no_ack: false, sealed: false, deny_purge: false };
+
+describe('compareStream', () => {
+  it('finds nothing in a stream as the broker fills it in, nor in what is left to the operator', () => {
+    expect(compareStream(found, declared)).toEqual({ copying: [], differences: [] });
+    expect(compareStream({ ...found, num_replicas: 3, sources: [] }, declared)).toEqual({ copying: [], differences: [] });
+  });
+
+  it('names the fields that differ, settings that a declaration leaves to the broker among them', () => {
+    expect(compareStream({ ...found, max_bytes: 1, no_ack: true, allow_rollup_hdrs: true }, declared).differences).toEqual([
+      { field: 'no_ack', found: true, declared: false },
+      { field: 'allow_rollup_hdrs', found: true, declared: false },
+      { field: 'max_bytes', found: 1, declared: declared.max_bytes },
+    ]);
+  });
+
+  it.each([
+    ['sources', [{ name: 'OTHER' }]],
+    ['mirror', { name: 'OTHER' }],
+    ['republish', { src: '>', dest: 'copy.>' }],
+    ['subject_transform', { src: 'a.*', dest: 'b.*' }],
+  ])('tells that %s copies messages', (field, value) => {
+    expect(compareStream({ ...found, [field]: value }, declared).copying).toEqual([field]);
+  });
+});

@@ -1,0 +1,53 @@
+import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { StreamUpgrade } from '../stream-upgrade.ts';
+import { compareStream } from './compare-stream.ts';
+import { copyingStream, streamConfigOf } from './declare-streams.ts';
+import { type Account, dial } from './dial.ts';
+import { defaultSettings, type NatsSettings } from './settings.ts';
+import { declarationsFor, type StreamDeclaration } from './streams.ts';
+
+/** One answer of the broker's API: an update of a stream on a disk waits for the disk. */
+const API_TIMEOUT_MS = 10_000;
+
+/**
+ * Brings every stream of the broker to the declarations of this release, and creates those that are missing. What streams hold stays. A
+ * stream that copies messages is refused: its contents can't be trusted. Safe to repeat.
+ *
+ * @param account of the user `operator`, the only one that may change a stream; null where the broker has no users
+ * @throws `service.unreachable` when the broker can't be reached within the budget or refuses the credentials
+ */
+export async function upgradeStreams(account: Account, settings: Partial<NatsSettings> = {}): Promise<StreamUpgrade[]> {
+  const limits: NatsSettings = { ...defaultSettings, ...settings };
+  const connection = await dial(account, 'switchyard streams', limits.connectBudgetMs);
+  try {
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: API_TIMEOUT_MS });
+    const upgrades: StreamUpgrade[] = [];
+    for (const declaration of declarationsFor(null, limits)) {
+      const { name } = declaration;
+      const refused = (error: unknown): StreamUpgrade => ({ name, outcome: 'refused', reason: error instanceof Error ? error.message : String(error) });
+      upgrades.push(await upgradeStream(manager, declaration).catch(refused));
+    }
+    return upgrades;
+  } finally {
+    await connection.close();
+  }
+}
+
+/** @throws `bus.stream_refused`, or what the broker threw */
+async function upgradeStream(manager: JetStreamManager, declaration: StreamDeclaration): Promise<StreamUpgrade> {
+  const { name } = declaration;
+  const found = await streamConfigOf(manager, name);
+  if (found === null) {
+    await manager.streams.add({ ...declaration });
+    return { name, outcome: 'created' };
+  }
+  const { copying, differences } = compareStream(found, declaration);
+  if (copying.length > 0) throw copyingStream(name, copying);
+  if (differences.length === 0) return { name, outcome: 'unchanged' };
+  await manager.streams.update(name, Object.fromEntries(differences.map(({ field, declared }) => [field, declared])));
+  // The broker drops settings that it does not know, or that it can't change, without an error.
+  const left = compareStream((await manager.streams.info(name)).config, declaration).differences;
+  if (left.length > 0) throw new SwitchyardError('bus.stream_refused', `the broker did not change ${left.map(({ field }) => field).join(', ')}`);
+  return { name, outcome: 'changed', differences };
+}
