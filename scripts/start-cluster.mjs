@@ -13,6 +13,9 @@ import { closeRun, hasEnded, launch, makeFolder, openRun } from './test-run.mjs'
 /** In the order in which they are stopped: the doors first, then those who still have turns in hand, and last those who do their work. */
 export const roles = /** @type {const} */ (['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker']);
 
+/** Workers can't tag requests (docs/adr/0025). @type {ReadonlySet<string>} */
+const withoutSecret = new Set(['router-worker', 'effect-worker']);
+
 /** @typedef {typeof roles[number]} Role */
 /** @typedef {import('./test-run.mjs').TestRun} TestRun */
 /** @typedef {import('./stores.mjs').Store} Store */
@@ -100,6 +103,7 @@ export async function startCluster(options) {
     const environmentOf = (user) => ({
       ...environment,
       ...routerConfig,
+      HOUSE_SECRET: withoutSecret.has(user) ? undefined : environment.HOUSE_SECRET,
       NATS_URL: nats.url,
       NATS_PASSWORD: passwords[passwordVariableOf(user)],
       DATABASE_URL: postgres.url,

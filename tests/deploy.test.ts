@@ -55,6 +55,10 @@ describe('the services', () => {
     expect(different).toEqual(['NATS_PASSWORD']); // each has a user of its own
   });
 
+  it('give the secret by which requests are tagged to gateways, hosts and the operator, and to no worker', () => {
+    expect(servicesThat(({ environment }) => 'HOUSE_SECRET' in environment).sort()).toEqual(['actor-host', 'agent-gateway', 'operator', 'router-gateway']);
+  });
+
   it('mount what they are told to read, and the examples are in order', async () => {
     for (const name of ourServices) {
       const environment = environmentOf(name);
@@ -135,11 +139,11 @@ function exitCodeOf(script: string, env: Record<string, string>): Promise<number
 describe('the operator', () => {
   it('can be run beside the stores, as a user of its own, and is started by nobody else', () => {
     const { entrypoint, profiles, networks, restart } = serviceOf('operator');
-    const { NATS_URL, DATABASE_URL } = environmentOf('actor-host');
+    const { NATS_URL, DATABASE_URL, HOUSE_SECRET } = environmentOf('actor-host');
 
     expect(entrypoint).toEqual(['node', '--enable-source-maps', 'dist/services/operator/main.js']);
     expect(existsSync(join(root, 'services/operator/main.ts'))).toBe(true);
-    expect(environmentOf('operator')).toEqual({ NATS_URL, DATABASE_URL, NATS_PASSWORD: environmentOf('nats')[passwordVariableOf('operator')] });
+    expect(environmentOf('operator')).toEqual({ NATS_URL, DATABASE_URL, HOUSE_SECRET, NATS_PASSWORD: environmentOf('nats')[passwordVariableOf('operator')] });
     expect({ profiles, networks, restart }).toEqual({ profiles: ['operator'], networks: ['inside'], restart: 'no' });
   });
 

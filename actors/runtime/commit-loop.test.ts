@@ -1,12 +1,13 @@
 import { expect, it, vi } from 'vitest';
-import type { Bus } from '#bus/bus.ts';
+import type { Bus, CommandLog } from '#bus/bus.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { silentLog } from '#shared/telemetry/log.ts';
+import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { seriesOf } from '#shared/telemetry/series-of.ts';
+import { commandCheck } from './command-check.ts';
 import { CommitLoop } from './commit-loop.ts';
 import { isCommit } from './commit-statement.ts';
 import { Histories } from './histories.ts';
@@ -49,14 +50,15 @@ function newOutbox(): Outbox {
   });
 }
 
-function loopOn(database: Database, metrics: Metrics = noMetrics, outbox = newOutbox()): CommitLoop {
+function loopOn(database: Database, metrics: Metrics = noMetrics, outbox = newOutbox(), log: Log = silentLog): CommitLoop {
   return new CommitLoop({
     ...{
       database,
       outbox,
       clock: systemClock,
-      log: silentLog,
+      log,
       metrics,
+      check: commandCheck({ isTagged: () => false }, 0),
       snapshots: new Snapshots(database),
       histories: new Histories(database),
       timers: new Timers(systemClock, () => {}),
@@ -149,4 +151,34 @@ it('DESIGN 12: counts commits with their sizes, and the partitions that another 
   expect(seriesOf(text, 'switchyard_commit_duration_seconds_count')).toEqual(['1']);
   expect(seriesOf(text, 'switchyard_fences_total')).toEqual(['1']);
   expect(mailboxes.map(({ oldestAgeMs }) => oldestAgeMs)).toEqual([0, 0]);
+});
+
+it('DESIGN 11: passes over commands without a tag at the cost of reading them: a commit for each batch, one line in the log, no other row', async () => {
+  const lines: unknown[] = [];
+  const rows: number[] = [];
+  const query: Database['query'] = async (statement, parameters = []) => {
+    // Of each column of each kind of row its length; the partitions of the commit have one each.
+    if (isCommit(statement)) rows.push(Math.max(...parameters.map((column) => (Array.isArray(column) ? column.length : 0))));
+    else rows.push(-1);
+    return { rows: isCommit(statement) ? ([{ owned: [7] }] as never[]) : [], rowCount: 1 };
+  };
+  const metrics = openMetrics();
+  const loop = loopOn({ query } as Database, metrics, newOutbox(), { ...silentLog, error: (fields) => lines.push(fields) });
+  const mailbox = new Mailbox({ partition: 7, epoch: 1, commitNo: 0, cursor: 0, cursorMark: null }, () => {});
+  loop.own(mailbox);
+  const sessionId = Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === 7) ?? '';
+  const commands = Array.from({ length: 512 }, (_, n) => ({ sequence: n + 1, messageId: `m${n}`, body: creating(sessionId), storedAtMs: 1 }));
+  mailbox.follow({
+    read: (_partition, _after, handler) => {
+      void handler(commands);
+      return { stop: async () => {} };
+    },
+  } as CommandLog);
+  loop.kick();
+  await loop.stop();
+
+  expect(rows).toEqual([1, 1, 1, 1]);
+  expect(mailbox.claim.cursor).toBe(512);
+  expect(lines).toEqual([{ count: 128, command_id: 'm0', partition: 7 }]);
+  expect(seriesOf(await metrics.text(), 'switchyard_commands_refused_total')).toEqual(['512']);
 });

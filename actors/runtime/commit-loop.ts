@@ -5,6 +5,7 @@ import { traceId, ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
+import type { CommandCheck } from './command-check.ts';
 import type { CommitPlan, EndedWork } from './commit-plan.ts';
 import { CommitStore, type Outcome } from './commit-store.ts';
 import type { Histories } from './histories.ts';
@@ -20,6 +21,8 @@ import type { Timers } from './timers.ts';
 
 /** Commands in one statement. Larger batches take longer than they save. */
 const MAX_BATCH = 128;
+/** One line of the log for all commands that are refused in this time: they may come by the thousand each second. */
+const REFUSALS_LOGGED_EVERY_MS = 10_000;
 
 export interface CommitLoopDeps {
   database: Database;
@@ -31,6 +34,7 @@ export interface CommitLoopDeps {
   timers: Timers;
   outbox: Outbox;
   runFacts: RunFactsReader;
+  check: CommandCheck;
   settings: { coalesceMs: number; turnTimeoutMs: number };
   /** The greeting of a bundle, null when it has none. */
   greetingOf(bundleHash: string): Promise<string | null>;
@@ -55,6 +59,9 @@ export class CommitLoop {
   #stopped = false;
   /** Nothing is tried again any more. */
   #aborted = false;
+  /** Commands that were refused since that was last logged, and when it was. */
+  #refused = 0;
+  #refusalsLoggedAtMs = Number.NEGATIVE_INFINITY;
   /** Where the next batch begins, so that no partition starves. */
   #round = 0;
 
@@ -150,7 +157,9 @@ export class CommitLoop {
     while (this.#hasWork()) {
       this.#isFlushing = this.#flushRows;
       this.#flushRows = false;
-      this.#inHand = this.#commit(this.#takeBatch().map(parseEntry));
+      const batch = this.#takeBatch().map((entry) => parseEntry(entry, this.#deps.check));
+      this.#noteRefused(batch);
+      this.#inHand = this.#commit(batch);
       await this.#inHand;
       failPoint('commit.told');
     }
@@ -161,6 +170,21 @@ export class CommitLoop {
     const batch = takeInTurn(this.mailboxes, { first: this.#round, most: MAX_BATCH });
     if (batch.length > 0) this.#deps.metrics.observe('commitCommands', {}, batch.length);
     return batch;
+  }
+
+  /** A process that may publish commands can send any number of them, so what is said of them is bounded. */
+  #noteRefused(batch: readonly Parsed[]): void {
+    const refused = batch.filter(({ isRefused }) => isRefused);
+    const [first] = refused;
+    if (first === undefined) return;
+    this.#deps.metrics.add('commandsRefused', {}, refused.length);
+    this.#refused += refused.length;
+    const nowMs = performance.now();
+    if (nowMs - this.#refusalsLoggedAtMs < REFUSALS_LOGGED_EVERY_MS) return;
+    const fields = { count: this.#refused, command_id: nameOf(first.entry), partition: first.entry.claim.partition };
+    this.#deps.log.error(fields, 'commands without a valid tag were refused: a process without HOUSE_SECRET, or of an earlier release, has sent them');
+    this.#refused = 0;
+    this.#refusalsLoggedAtMs = nowMs;
   }
 
   /** Commits a batch whatever it takes: repeats are filtered, a culprit is isolated, an absent database is waited for. */

@@ -2,8 +2,10 @@ import { markOf } from '#bus/log-mark.ts';
 import type { Answer, SessionCommand } from '#bus/messages/session.ts';
 import { sessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
+import { jsonIn } from '#shared/json-in.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
+import type { CommandCheck } from './command-check.ts';
 import { CommitPlan } from './commit-plan.ts';
 import { applyCommand, failActor } from './interpret.ts';
 import type { Entry } from './mailbox.ts';
@@ -23,6 +25,8 @@ export interface Parsed {
   body: string;
   /** Whether it is of a version that came after this one. */
   isNewer: boolean;
+  /** Whether it is passed over without a trace: it was sent by a process that may not send it. */
+  isRefused: boolean;
 }
 
 /** The version of commands that this program knows. */
@@ -42,17 +46,20 @@ export interface PlanInput {
   log: Log;
 }
 
-export function parseEntry(entry: Entry): Parsed {
-  if (entry.kind === 'skip' || entry.kind === 'restart') return { entry, body: '', command: null, isNewer: false };
+/** Timers and lost starts come from rows that hosts and gateways write; what the log holds is checked. */
+export function parseEntry(entry: Entry, check: CommandCheck): Parsed {
+  const nothing = { entry, command: null, isNewer: false, isRefused: false };
+  if (entry.kind === 'skip' || entry.kind === 'restart') return { ...nothing, body: '' };
   const body = entry.kind === 'command' ? entry.stored.body : entry.command;
-  try {
-    const value: unknown = JSON.parse(body);
-    const parsed = sessionCommand.safeParse(value);
-    const command = parsed.success && isFor(parsed.data, entry.claim.partition) ? parsed.data : null;
-    return { entry, body, command, isNewer: isNewer(value) };
-  } catch {
-    return { entry, body, command: null, isNewer: false };
-  }
+  const value = jsonIn(body);
+  if (entry.kind === 'command' && !check.accepts(entry.stored, typeOf(value))) return { ...nothing, body, isRefused: true };
+  const parsed = sessionCommand.safeParse(value);
+  const command = parsed.success && isFor(parsed.data, entry.claim.partition) ? parsed.data : null;
+  return { ...nothing, body, command, isNewer: isNewer(value) };
+}
+
+function typeOf(value: unknown): string | null {
+  return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string' ? value.type : null;
 }
 
 /** What ids are made of everywhere: a token of a subject. */
@@ -76,8 +83,8 @@ export function seenKeyOf({ sessionId, commandId }: { sessionId: string; command
 export function planBatch(batch: readonly Parsed[], repeats: Repeats, input: PlanInput): CommitPlan {
   const plan = new CommitPlan();
   for (const parsed of batch) {
-    const { entry, command } = parsed;
-    if (!passEntry(plan, entry, input) || entry.kind === 'skip' || entry.kind === 'restart') continue;
+    const { entry, command, isRefused } = parsed;
+    if (!passEntry(plan, entry, input) || isRefused || entry.kind === 'skip' || entry.kind === 'restart') continue;
     if (command === null) {
       bury(plan, parsed, 'not a command for a session of this partition that this version knows');
       continue;
@@ -94,7 +101,7 @@ export function planBatch(batch: readonly Parsed[], repeats: Repeats, input: Pla
 export function planBurial(culprit: Parsed, error: unknown, input: PlanInput): CommitPlan {
   const plan = new CommitPlan();
   const { entry, command } = culprit;
-  if (!passEntry(plan, entry, input)) return plan;
+  if (!passEntry(plan, entry, input) || culprit.isRefused) return plan;
   bury(plan, culprit, reasonOf(error));
   if (command === null) return plan;
   failActorOf(plan, entry.claim.partition, command, input);

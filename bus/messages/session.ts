@@ -176,6 +176,14 @@ export const sessionCommand = z.discriminatedUnion('type', [
   runDeadline,
 ]);
 export type SessionCommand = z.infer<typeof sessionCommand>;
+/** What workers report of the work that they were given; all others are requests. */
+export const resultTypes: ReadonlySet<SessionCommand['type']> = new Set([
+  'call.completed',
+  'call.failed',
+  'tools.listed',
+  'tool.completed',
+  'delivery.reported',
+]);
 export type CommandOf<Type extends SessionCommand['type']> = Extract<SessionCommand, { type: Type }>;
 
 /**

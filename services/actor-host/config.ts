@@ -20,6 +20,7 @@ const shape = {
   AUTONOMOUS_CALLBACK_MAX_RETRIES: settings.AUTONOMOUS_CALLBACK_MAX_RETRIES,
   STORE_GC_DELAY_SECONDS: settings.STORE_GC_DELAY_SECONDS,
   RUN_RETENTION_DAYS: settings.RUN_RETENTION_DAYS,
+  COMMAND_TAGS_REQUIRED_FROM: settings.COMMAND_TAGS_REQUIRED_FROM,
 };
 
 /** Reads the environment once. @throws `config.invalid` listing every bad variable */
@@ -31,6 +32,8 @@ export function parseConfig(environment: Environment) {
     nats: natsConfigOf('actor-host', data),
     databaseUrl: data.DATABASE_URL,
     houseSecret: data.HOUSE_SECRET,
+    /** Undefined: as the database says. */
+    tagsRequiredFromMs: data.COMMAND_TAGS_REQUIRED_FROM?.getTime(),
     streaming: data.STREAMING,
     coalesceMs: data.COALESCE_MS,
     turnTimeoutMs: data.TURN_TIMEOUT_SECONDS * 1_000,

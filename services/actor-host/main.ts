@@ -1,3 +1,5 @@
+import { commandCheck, readTagsRequiredFrom } from '#actors/runtime/command-check.ts';
+import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
@@ -38,10 +40,13 @@ await runProcess({
     releasers.add('database', () => database.close());
     await step(`bringing the schema of ${postgres} up to date`, () => migrate(database));
     await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
-    const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
-    releasers.add('bus', () => bus.close());
+    const tags = new CommandTags(config.houseSecret);
+    const check = commandCheck(tags, config.tagsRequiredFromMs ?? (await readTagsRequiredFrom(database)));
+    const untagged = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
+    releasers.add('bus', () => untagged.close());
+    const bus = withTaggedCommands(untagged, tags);
 
-    const host = await step('taking partitions', () => startActorHost({ config, bus, database, clock: systemClock, log, metrics, tracing }));
+    const host = await step('taking partitions', () => startActorHost({ config, bus, database, check, clock: systemClock, log, metrics, tracing }));
     releasers.add('actor host', () => host.stop());
     // Here and not in the host itself: the embedded store is not swept.
     const sweep = startStaleStoreSweep({ config: config.sweep, bus, database, clock: systemClock, log });

@@ -1,7 +1,16 @@
 import { cpSync, rmSync } from 'node:fs';
+import { connect } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
+import { commandCheck } from '#actors/runtime/command-check.ts';
 import type { Bus } from '#bus/bus.ts';
+import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
+import { routerCall } from '#bus/messages/router.ts';
+import { inboxPrefixOf } from '#bus/nats/dial.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
+import { busUsers } from '#bus/nats/permissions.ts';
+import { natsServerConfig, passwordVariableOf } from '#bus/nats/server-config.ts';
+import { partitionOf } from '#bus/partition.ts';
+import type { BusUser } from '#bus/subjects.ts';
 import { type FreshDatabase, freshDatabase } from '#shared/storage/conformance/fresh-database.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
@@ -10,13 +19,14 @@ import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
 import { callbackCases } from './test-support/callback-cases.ts';
 import { commandCases } from './test-support/command-cases.ts';
-import { create, post } from './test-support/commands.ts';
+import { completed, create, post } from './test-support/commands.ts';
 import { emptyTables } from './test-support/empty-tables.ts';
 import { hostCases } from './test-support/host-cases.ts';
 import { eventually, type House, openHouse, type Stores } from './test-support/house.ts';
 import { patchCases } from './test-support/patch-cases.ts';
 import { runCases } from './test-support/run-cases.ts';
 import { orphanSession, storeOldRuns, sweepCases, sweepOf } from './test-support/sweep-cases.ts';
+import { trustCases } from './test-support/trust-cases.ts';
 
 /** The same cases as on the embedded drivers, each host on connections of its own. */
 let fresh: FreshDatabase;
@@ -76,6 +86,7 @@ patchCases(open);
 runCases(open);
 callbackCases(open);
 sweepCases(open);
+trustCases(open);
 
 describe('an owner whose broker goes away', () => {
   it('DESIGN 4: a log that is rolled back under a live owner and grows anew is noticed: no accepted command is skipped', async () => {
@@ -127,6 +138,76 @@ describe('an owner whose broker goes away', () => {
       return log.filter(({ kind }) => kind === 'user_message').length === 2 && last?.kind === 'status' && last.status === 'ready';
     };
     await eventually(async () => (await Promise.all(ids.map(isOver))).every(Boolean), 30_000);
+  });
+});
+
+describe('a router worker that was taken over', () => {
+  const passwordOf = (user: BusUser) => `password-of-${user}`;
+  const tags = new CommandTags('the secret of a deployment under test');
+
+  /** A broker with the users of a deployment. The test itself is a gateway there, all others are hosts. */
+  async function openStoresWithUsers(): Promise<Stores & { url: string; openAs(user: BusUser): Promise<Bus> }> {
+    const stores = await openStores();
+    const config = busUsers.reduce((text, user) => text.replaceAll(`$${passwordVariableOf(user)}`, JSON.stringify(passwordOf(user))), natsServerConfig());
+    const server = await startNatsServer({ config });
+    const buses: Bus[] = [];
+    const openAs = async (user: BusUser) => {
+      const bus = await openNatsBus({ servers: server.url, user, password: passwordOf(user), log: silentLog });
+      buses.push(bus);
+      return bus;
+    };
+    return {
+      ...stores,
+      url: server.url,
+      openAs,
+      openBus: () => openAs(buses.length === 0 ? 'agent-gateway' : 'actor-host'),
+      async close() {
+        await Promise.all(buses.map((bus) => bus.close()));
+        await server.close();
+        await stores.close();
+      },
+    };
+  }
+
+  it('DESIGN 11: posts as no customer, neither by the rights of its user nor by an answer of the broker; its results still count', async () => {
+    const stores = await openStoresWithUsers();
+    const house = await openHouse(stores);
+    houses.push(house);
+    await house.host({}, { check: commandCheck(tags, 0) });
+    const worker = await stores.openAs('router-worker');
+    const partition = partitionOf('ses_a');
+    const gateway = withTaggedCommands(house.bus, tags).commands;
+    await gateway.append(partition, 'create', JSON.stringify({ ...create('ses_a'), commandId: 'create' }));
+    await eventually(() => house.answers.length === 1);
+
+    const { lastSequence: before } = await worker.commands.state();
+    const forged = JSON.stringify({ ...post('ses_a', 'forged'), commandId: 'forged' });
+    await worker.commands.append(partition, 'forged', forged);
+    const bare = await connect({
+      servers: stores.url,
+      user: 'router-worker',
+      pass: passwordOf('router-worker'),
+      inboxPrefix: inboxPrefixOf('router-worker'),
+    });
+    bare.publish(`cmd.${partition}`, forged);
+    // NATS does not check whether a user may publish to the reply address of its request.
+    bare.publish('blob.forged.0', forged);
+    await bare.flush();
+    bare.publish('$JS.API.DIRECT.GET.BLOB.blob.forged.0', '', { reply: `cmd.${partition}` });
+    await eventually(async () => (await worker.commands.state()).lastSequence === before + 3);
+    await bare.close();
+
+    await gateway.append(partition, 'post', JSON.stringify({ ...post('ses_a', 'Hello!'), commandId: 'post' }));
+    worker.work.consume('router.turn', { concurrency: 1, ackWaitMs: 30_000 }, async (item) => {
+      const { callId } = routerCall.parse(JSON.parse(item.body));
+      await worker.commands.append(partition, callId, JSON.stringify(completed('ses_a', callId, 'a reply')));
+      await item.ack();
+    });
+    const texts = async () => (await house.log('ses_a')).flatMap((event) => ('text' in event ? [event.text] : []));
+    await eventually(async () => (await texts()).length === 2);
+
+    expect(await texts()).toEqual(['Hello!', 'a reply']);
+    expect(await house.count('dead_letters')).toBe(0);
   });
 });
 

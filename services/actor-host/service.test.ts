@@ -8,6 +8,7 @@ import { useEmbeddedHouses } from './test-support/embedded-houses.ts';
 import { hostCases } from './test-support/host-cases.ts';
 import { patchCases } from './test-support/patch-cases.ts';
 import { runCases } from './test-support/run-cases.ts';
+import { trustCases } from './test-support/trust-cases.ts';
 
 const open = useEmbeddedHouses({
   openDatabase: () => openPglite({ folder: null }),
@@ -19,3 +20,4 @@ hostCases(open);
 patchCases(open);
 runCases(open);
 callbackCases(open);
+trustCases(open);

@@ -1,4 +1,5 @@
 import { answerForCalls } from '#actors/runtime/awaited-calls.ts';
+import type { CommandCheck } from '#actors/runtime/command-check.ts';
 import { CommitLoop } from '#actors/runtime/commit-loop.ts';
 import type { EffectRow } from '#actors/runtime/effects.ts';
 import { Histories } from '#actors/runtime/histories.ts';
@@ -55,6 +56,8 @@ export interface ActorHostDeps {
   } & RenderSettings;
   bus: Bus;
   database: Database;
+  /** Which commands are applied, by who can have sent them. */
+  check: CommandCheck;
   clock: Clock;
   log: Log;
   metrics?: Metrics;
@@ -65,7 +68,7 @@ export interface ActorHostDeps {
  * One of the hosts that run the sessions' actors. It owns its share of the partitions; with each that it takes it goes on with what is
  * there: commands behind the cursor, timers, effects that were stored and not published, runs that were accepted and not started.
  */
-export async function startActorHost({ config, bus, database, clock, log, metrics = noMetrics, tracing = noTracing }: ActorHostDeps): Promise<Drained> {
+export async function startActorHost({ config, bus, database, check, clock, log, metrics = noMetrics, tracing = noTracing }: ActorHostDeps): Promise<Drained> {
   const hostId = config.hostId ?? `host-${ulid()}`;
   await layPartitions(database);
   const bundleOf = bundleReader(database);
@@ -92,6 +95,7 @@ export async function startActorHost({ config, bus, database, clock, log, metric
     metrics,
     timers,
     outbox,
+    check,
     histories,
     snapshots: new Snapshots(database),
     runFacts: new RunFactsReader({ database, bundleOf, log }),

@@ -1,3 +1,4 @@
+import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
@@ -36,8 +37,9 @@ await runProcess({
     releasers.add('database', () => database.close());
     await step(`bringing the schema of ${postgres} up to date`, () => migrate(database));
     await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
-    const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
-    releasers.add('bus', () => bus.close());
+    const untagged = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
+    releasers.add('bus', () => untagged.close());
+    const bus = withTaggedCommands(untagged, new CommandTags(config.houseSecret));
     const redis = `Redis at ${addressOf(config.redisUrl)}`;
     const cache = await step(`connecting to ${redis}`, () => openRedis({ url: config.redisUrl, log }));
     releasers.add('cache', () => cache.close());

@@ -1,3 +1,4 @@
+import { CommandTags } from '#bus/command-tags.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { upgradeStreams } from '#bus/nats/upgrade-streams.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -27,6 +28,7 @@ const program = operatorProgram({
     releasers.add('bus', () => bus.close());
     return bus;
   },
+  tags: () => new CommandTags(readSettings({ HOUSE_SECRET: settings.HOUSE_SECRET }, process.env).HOUSE_SECRET),
   upgradeStreams: () => upgradeStreams(natsConfigOf('operator', readSettings(natsSettings, process.env))),
   print: (line) => console.log(line),
   clock: systemClock,

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Bus } from '#bus/bus.ts';
+import type { CommandTags } from '#bus/command-tags.ts';
 import type { DeliveryWork } from '#bus/messages/delivery.ts';
 import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
@@ -16,6 +17,8 @@ const REPLAY_DEADLINE_MS = 24 * 3_600_000;
 export interface ReplayDeps {
   database: Database;
   bus: Pick<Bus, 'work' | 'commands'>;
+  /** For commands alone, which their owner refuses without a tag. */
+  tags(): Pick<CommandTags, 'tagged'>;
   clock: Clock;
 }
 
@@ -90,12 +93,13 @@ async function removeSettled(letter: DeadLetter, database: Database): Promise<Re
  * letter, so that the second replay is the same command, which the session has seen. It is another than the dead one's, which it has
  * seen as well.
  */
-async function replayCommand(letter: DeadLetter, { database, bus }: ReplayDeps): Promise<Replayed> {
+async function replayCommand(letter: DeadLetter, { database, bus, tags }: ReplayDeps): Promise<Replayed> {
   const command = deadCommand.safeParse(jsonIn(letter.body));
   if (!command.success) throw new SwitchyardError('request.invalid', 'the dead command can not be read, and nobody could apply it');
   const commandId = `replay-${createHash('sha256').update(`${letter.id} ${letter.createdAt}`).digest('hex').slice(0, 32)}`;
   // Whoever waited for its answer waits no more.
-  const body = JSON.stringify({ ...command.data, commandId, answerTo: null });
+  const { tag: _, ...content } = command.data;
+  const body = tags().tagged(JSON.stringify({ ...content, commandId, answerTo: null }));
   await bus.commands.append(letter.partition ?? partitionOf(command.data.sessionId), commandId, body);
   await removeDeadLetter(database, letter);
   return { type: 'command', commandId };

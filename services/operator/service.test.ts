@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Bus, WorkItem } from '#bus/bus.ts';
+import { CommandTags } from '#bus/command-tags.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { deliveryWork } from '#bus/messages/delivery.ts';
 import { sessionCommand } from '#bus/messages/session.ts';
@@ -21,6 +22,7 @@ let fault: (() => Promise<never>) | null;
 let published: string[];
 /** What became of the broker's streams. */
 let upgrades: StreamUpgrade[] = [];
+const tags = new CommandTags('the secret of a deployment under test');
 
 beforeAll(async () => {
   database = await openPglite({ folder: null });
@@ -57,6 +59,7 @@ async function run(...args: string[]): Promise<string> {
         depths: () => bus.work.depths(),
       },
     }),
+    tags: () => tags,
     upgradeStreams: async () => upgrades,
     print: (line) => lines.push(line),
     clock: systemClock,
@@ -210,7 +213,7 @@ describe('dead-letters replay', () => {
   });
 
   it('DESIGN 6: a dead command that is replayed is given to its session again, under an id that it has not seen, and nobody waits for the answer', async () => {
-    await bury('cmd-1', 'command', { body: JSON.stringify(command) });
+    await bury('cmd-1', 'command', { body: tags.tagged(JSON.stringify(command)) });
     const { lastSequence } = await bus.commands.state();
     expect(await run('dead-letters', 'replay', 'cmd-1')).toMatch(/^cmd-1 is given to its session again, as replay-[0-9a-f]{32}\.$/);
 
@@ -218,6 +221,8 @@ describe('dead-letters replay', () => {
     const parsed = sessionCommand.parse(JSON.parse(appended?.body ?? ''));
     expect(parsed).toEqual({ ...command, commandId: appended?.messageId, answerTo: null });
     expect(parsed.commandId).not.toBe('cmd-1');
+    expect(tags.isTagged(appended?.body ?? '')).toBe(true);
+    expect(appended?.body.match(/"tag"/g)).toHaveLength(1);
     expect(await letters()).toEqual([]);
   });
 

@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { Bus } from '#bus/bus.ts';
+import type { CommandTags } from '#bus/command-tags.ts';
 import type { StreamUpgrade } from '#bus/stream-upgrade.ts';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -16,6 +17,8 @@ export interface OperatorDeps {
   /** Called once a command needs them, so that `--help` needs nothing. */
   openDatabase(): Promise<Database>;
   openBus(): Promise<Pick<Bus, 'work' | 'commands'>>;
+  /** @throws `config.invalid` without HOUSE_SECRET */
+  tags(): CommandTags;
   /** As the broker's user `operator`. */
   upgradeStreams(): Promise<StreamUpgrade[]>;
   print(line: string): void;
@@ -23,7 +26,7 @@ export interface OperatorDeps {
 }
 
 /** The operator's command line. Its actions throw a SwitchyardError whose message is for people. */
-export function operatorProgram({ openDatabase, openBus, upgradeStreams, print, clock }: OperatorDeps): Command {
+export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, print, clock }: OperatorDeps): Command {
   const program = new Command('operator').description('Looks after a running Switchyard.');
   const deadLetters = program.command('dead-letters').description('what was given up: commands, deliveries, calls of tools');
   const bySource = new Option('--source <source>', 'only of this kind').choices(sources);
@@ -46,7 +49,7 @@ export function operatorProgram({ openDatabase, openBus, upgradeStreams, print, 
     .argument('<id>', 'as the list names it')
     .addOption(bySource)
     .action(async (id: string, { source = null }: { source?: Source | null }) => {
-      const replayed = await replayDeadLetter(id, source, { database: await openDatabase(), bus: await openBus(), clock });
+      const replayed = await replayDeadLetter(id, source, { database: await openDatabase(), bus: await openBus(), tags, clock });
       print(wordsOf(id, replayed));
     });
 

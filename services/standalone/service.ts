@@ -1,4 +1,6 @@
+import { commandCheck, readTagsRequiredFrom } from '#actors/runtime/command-check.ts';
 import type { Bus } from '#bus/bus.ts';
+import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { startActorHost } from '#services/actor-host/service.ts';
 import { startAgentGateway } from '#services/agent-gateway/service.ts';
 import { startEffectWorker } from '#services/effect-worker/service.ts';
@@ -56,13 +58,17 @@ export async function startStandalone(deps: StandaloneDeps, releasers: Releasers
   const effectConfig = { kinds: ['tool', 'delivery'] as const, maxDeliveryAttempts, drainTimeoutMs };
   const effectWorker = await startEffectWorker({ config: effectConfig, environment, bus, database, poster, clock, log, metrics, tracing });
   releasers.add('effect worker', () => effectWorker.stop(drainLeftMs()));
-  const host = await startActorHost({ config: { ...config, hostId: HOST_ID }, bus, database, clock, log, metrics, tracing });
+  // As in a cluster, so that what is tried here holds there.
+  const tags = new CommandTags(houseSecret);
+  const taggedBus = withTaggedCommands(bus, tags);
+  const check = commandCheck(tags, await readTagsRequiredFrom(database));
+  const host = await startActorHost({ config: { ...config, hostId: HOST_ID }, bus: taggedBus, database, check, clock, log, metrics, tracing });
   releasers.add('actor host', () => host.stop(drainLeftMs()));
 
   const agentConfig = { host: config.host, port: config.agentPort, streaming: config.streaming, drainTimeoutMs, runs: config.runs };
   const rules = { allowHosts: config.outboundAllowHosts };
   const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
-  const agentDeps = { config: agentConfig, agent, bundle, checkCallbackUrl, bus, database, cache, log, metrics, tracing, clock };
+  const agentDeps = { config: agentConfig, agent, bundle, checkCallbackUrl, bus: taggedBus, database, cache, log, metrics, tracing, clock };
   const agentGateway = await namingThePort('AGENT_PORT', startAgentGateway(agentDeps));
   const gateways = [agentGateway];
   // Together, so that the drain of one does not eat up the other's time.

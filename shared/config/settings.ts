@@ -64,6 +64,11 @@ export const settings = {
   STORE_GC_DELAY_SECONDS: seconds.default(120),
   /** How long settled runs, the traces of deleted sessions, closed effects and dead letters are kept. */
   RUN_RETENTION_DAYS: z.coerce.number().int().min(1).max(3_650).default(30),
+  /** Commands without a tag that the log took before are applied; later ones are refused. */
+  COMMAND_TAGS_REQUIRED_FROM: z.iso
+    .datetime({ offset: true })
+    .transform((text) => new Date(text))
+    .optional(),
   REQUIRE_CALLBACK_ALLOWLIST: z.stringbool().default(false),
   /** Exact host:port pairs between commas; `parseAllowHosts` reads it. */
   OUTBOUND_ALLOW_HOSTS: z.string().optional(),

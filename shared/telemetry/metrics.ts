@@ -70,6 +70,7 @@ export const metricTable = {
     {},
     [1, 2, 4, 8, 16, 32, 64, 128],
   ),
+  commandsRefused: counter('switchyard_commands_refused_total', 'Commands without a valid tag that were passed over.', {}),
   fences: counter('switchyard_fences_total', 'Partitions that a commit found in the hands of another host.', {}),
   partitionsOwned: gauge('switchyard_partitions_owned', 'Partitions that this host owns.', {}),
   commandsWaiting: gauge('switchyard_commands_waiting', 'Commands, timers and starts of this host’s partitions that are read and not yet applied.', {}),

@@ -200,7 +200,7 @@ export function hostCases(open: () => Promise<House>): void {
     it('takes each partition once, however much is heard of other hosts while it starts', async () => {
       const house = await open();
       let goOn = () => {};
-      const opening = house.host({}, new Promise<void>((resolve) => (goOn = resolve)));
+      const opening = house.host({}, { stalledUntil: new Promise<void>((resolve) => (goOn = resolve)) });
       await eventually(async () => (await house.count('hosts')) === 1);
       // In the middle of its first round.
       house.bus.notices.publish(subjectOf(addresses.hosts, 'another'), '{"v":1}');

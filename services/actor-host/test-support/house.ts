@@ -50,8 +50,7 @@ export interface House {
   notices: NoticeMessage[];
   /** Looks at every commit of every host. */
   fence: FenceWatch;
-  /** @param stalledUntil until then the broker does not say how its log stands, and so nothing can be taken */
-  host(config?: Partial<ActorHostDeps['config']>, stalledUntil?: Promise<void>): Promise<HostUnderTest>;
+  host(config?: Partial<ActorHostDeps['config']>, options?: HostOptions): Promise<HostUnderTest>;
   send(command: SessionCommand, messageId?: string): Promise<{ sequence: number }>;
   /** The next model call of a turn or a run that is published, taken off the queue. */
   nextCall(): Promise<RouterCall & { item: WorkItem }>;
@@ -65,6 +64,13 @@ export interface House {
   /** The broker's store is lost; whoever starts from here on is on the new one, the house itself too. */
   loseBus(): Promise<void>;
   close(): Promise<void>;
+}
+
+interface HostOptions {
+  /** Until then the broker does not say how its log stands, and so nothing can be taken. */
+  stalledUntil?: Promise<void>;
+  /** Absent: commands need no tag. */
+  check?: ActorHostDeps['check'];
 }
 
 interface RunRow {
@@ -105,8 +111,8 @@ export async function openHouse(stores: Stores): Promise<House> {
     answers,
     notices,
     fence,
-    async host(config = {}, stalledUntil) {
-      const host = await startHost({ stores, fence }, config, stalledUntil);
+    async host(config = {}, options = {}) {
+      const host = await startHost({ stores, fence }, config, options);
       hosts.push(host);
       return host;
     },
@@ -154,7 +160,7 @@ export async function openHouse(stores: Stores): Promise<House> {
 async function startHost(
   { stores, fence }: { stores: Stores; fence: FenceWatch },
   config: Partial<ActorHostDeps['config']>,
-  stalledUntil: Promise<void> | undefined,
+  { stalledUntil, check = { accepts: () => true } }: HostOptions,
 ): Promise<HostUnderTest> {
   const id = config.hostId ?? `host-${ulid()}`;
   const faults: CommitFault[] = [];
@@ -181,6 +187,7 @@ async function startHost(
     },
     bus: stallable(await stores.openBus(), gate),
     database: link.over(fence.over(await stores.openDatabase())),
+    check,
     clock: systemClock,
     log: silentLog,
   });

@@ -1,0 +1,65 @@
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import type { Bus } from './bus.ts';
+
+/** 128 bits of a SHA-256: more can't be guessed either, and each byte is stored with each command. */
+const TAG_BYTES = 16;
+const TAG_LENGTH = Math.ceil((TAG_BYTES * 4) / 3);
+/** The tag is the last member of the command's object, so that releases that know none read over it. */
+const BEFORE = ',"tag":"';
+const BEHIND = '"}';
+const MEMBER_LENGTH = BEFORE.length + TAG_LENGTH + BEHIND.length;
+/** Keeps this key apart from others that are made of the same secret. */
+const PURPOSE = 'switchyard command tag 1';
+
+/**
+ * Tags by which the owner of a partition knows that a command comes from a process that holds HOUSE_SECRET: a gateway, a host or the
+ * operator. NATS checks who may publish on `cmd.*`, and nothing of what a message says.
+ */
+export class CommandTags {
+  readonly #key: KeyObject;
+
+  constructor(houseSecret: string) {
+    this.#key = createSecretKey(createHmac('sha256', houseSecret).update(PURPOSE).digest());
+  }
+
+  /** @param body a JSON object with at least one member, as JSON.stringify writes it */
+  tagged(body: string): string {
+    return `${body.slice(0, -1)}${BEFORE}${this.#tagOf(body)}${BEHIND}`;
+  }
+
+  /** Whether the body is, byte for byte, one that was tagged with this secret. */
+  isTagged(body: string): boolean {
+    const at = body.length - MEMBER_LENGTH;
+    if (at < 1 || !body.startsWith(BEFORE, at) || !body.endsWith(BEHIND)) return false;
+    const claimed = body.slice(at + BEFORE.length, -BEHIND.length);
+    return timingSafeEqual(Buffer.from(claimed, 'latin1'), Buffer.from(this.#tagOf(`${body.slice(0, at)}}`), 'latin1'));
+  }
+
+  #tagOf(body: string): string {
+    return createHmac('sha256', this.#key).update(body).digest().subarray(0, TAG_BYTES).toString('base64url');
+  }
+}
+
+/** The same bus, whose commands are tagged: for gateways and hosts, not for workers. */
+export function withTaggedCommands(bus: Bus, tags: CommandTags): Bus {
+  const { commands } = bus;
+  return {
+    commands: {
+      append: (partition, messageId, body) => commands.append(partition, messageId, tags.tagged(body)),
+      read: (partition, after, handler, options) => commands.read(partition, after, handler, options),
+      at: (sequence) => commands.at(sequence),
+      lastOf: (partition) => commands.lastOf(partition),
+      state: () => commands.state(),
+      purge: (belowSequence, standing) => commands.purge(belowSequence, standing),
+    },
+    work: bus.work,
+    notices: bus.notices,
+    tokens: bus.tokens,
+    blobs: bus.blobs,
+    isReady: () => bus.isReady(),
+    hurry: () => bus.hurry(),
+    hasRoom: (kind) => bus.hasRoom(kind),
+    onReconnect: (handler) => bus.onReconnect(handler),
+    close: () => bus.close(),
+  };
+}
