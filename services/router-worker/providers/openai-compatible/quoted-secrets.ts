@@ -1,3 +1,5 @@
+import { keyMask } from './key-mask.ts';
+
 const MASK = '[redacted]';
 /** Errors nest a level or two; past this it is a text that was made to be long. */
 const MAX_DEPTH = 16;
@@ -8,22 +10,25 @@ const URL_IN_TEXT = /\b([a-z][a-z0-9+.-]{0,20}:\\?\/\\?\/)(?:[^\s"'<>/?#@\\]*@)?
 const SECRET_PARAMETER = /([?&][a-z0-9_.-]{0,40}(?:key|token|secret|signature|sig|password|credential)=)[^\s&"'<>]+/gi;
 
 /**
- * An upstream's own error as others may see it: the texts in it without the credential that we sent, and URLs without user, password,
- * query and fragment, since addresses of resources often carry a right to read them.
+ * An upstream's own error as others may see it: the texts in it without the credential that we sent, however it is encoded (key-mask.ts), and
+ * URLs without user, password, query and fragment, since addresses of resources often carry a right to read them.
  *
  * @param apiKey null when we sent none
  */
-export function withoutSecrets(value: unknown, apiKey: string | null, depth = 0): unknown {
-  if (typeof value === 'string') return textWithoutSecrets(value, apiKey);
-  if (typeof value !== 'object' || value === null) return value;
-  if (depth >= MAX_DEPTH) return '…';
-  if (Array.isArray(value)) return value.map((item) => withoutSecrets(item, apiKey, depth + 1));
-  return Object.fromEntries(Object.entries(value).map(([name, field]) => [textWithoutSecrets(name, apiKey), withoutSecrets(field, apiKey, depth + 1)]));
+export function withoutSecrets(value: unknown, apiKey: string | null): unknown {
+  return masked(value, apiKey === null || apiKey === '' ? (text) => text : keyMask(apiKey, MASK), 0);
 }
 
-function textWithoutSecrets(text: string, apiKey: string | null): string {
-  const clean = apiKey === null ? text : text.replaceAll(apiKey, MASK);
-  return clean
+function masked(value: unknown, maskKey: (text: string) => string, depth: number): unknown {
+  if (typeof value === 'string') return maskedText(value, maskKey);
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth >= MAX_DEPTH) return '…';
+  if (Array.isArray(value)) return value.map((item) => masked(item, maskKey, depth + 1));
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [maskedText(name, maskKey), masked(field, maskKey, depth + 1)]));
+}
+
+function maskedText(text: string, maskKey: (text: string) => string): string {
+  return maskKey(text)
     .replace(URL_IN_TEXT, (_, scheme: string, place: string, rest: string | undefined) => `${scheme}${place}${rest === undefined ? '' : `${rest[0]}${MASK}`}`)
     .replace(SECRET_PARAMETER, `$1${MASK}`);
 }
