@@ -139,6 +139,13 @@ export interface WorkQueue {
    * item leaves it to be delivered again when the lease lapses.
    */
   consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription;
+  /**
+   * When the queue was begun, epoch milliseconds by its own clock: an item that was stored before was lost with the queue before it. 0 for one
+   * that is lost with everything else alone.
+   */
+  begunAtMs(): Promise<number>;
+  /** The queue was lost and has begun anew, within seconds: whatever was stored in it is gone. Handlers must not throw. */
+  onRestart(handler: () => void): Subscription;
   /** How many items of each kind are stored and not yet settled, those in hand included. One question, for those who watch. */
   depths(): Promise<Record<WorkKind, number>>;
 }

@@ -130,6 +130,8 @@ function workOver(bus: Bus): WorkQueue {
       };
       return bus.work.consume(kind, options, (item) => (isMarked(item.body) ? unpacked(item) : handler(item)));
     },
+    begunAtMs: () => bus.work.begunAtMs(),
+    onRestart: (handler) => bus.work.onRestart(handler),
     depths: () => bus.work.depths(),
   };
 }

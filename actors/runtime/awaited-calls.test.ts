@@ -48,14 +48,14 @@ describe('a worker that asks about its calls', () => {
     bus.notices.publish(`hb.${partition}`, JSON.stringify(body));
 
   it('DESIGN 7: is told by the owner of the partition for which of them an actor still waits', async () => {
-    await outbox.load(database, [3]);
+    await outbox.load(database, [3], 0);
     ask(3);
     await expect.poll(() => answers).toEqual([{ from: '3', calls: ['trn_1-1'], epoch: 4 }]);
   });
 
   it('is told by nobody else, nor by an owner that has not read yet what is open, nor by one that has given the partition up', async () => {
     ask(3);
-    await outbox.load(database, [3, 4]);
+    await outbox.load(database, [3, 4], 0);
     ask(5);
     outbox.forget(3);
     ask(3);

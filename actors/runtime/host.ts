@@ -176,7 +176,7 @@ export class Host {
   async #take(partitions: readonly number[]): Promise<void> {
     if (partitions.length === 0) return;
     const { bus, database, hostId, machineVersion, log, loop, outbox, timers, times } = this.#deps;
-    const { created } = await bus.commands.state();
+    const [{ created }, queueBegunAtMs] = await Promise.all([bus.commands.state(), bus.work.begunAtMs()]);
     const claims = await takePartitions(database, { hostId, machineVersion, logCreated: created, partitions, deadAfterMs: times.deadAfterMs });
     if (claims.length === 0) return;
     const taken = claims.map((claim) => claim.partition);
@@ -184,7 +184,7 @@ export class Host {
     for (const mailbox of mailboxes) loop.own(mailbox);
     try {
       // Timers after the effects: one that is due is applied at once, and what it closes must not be read as open.
-      await outbox.load(database, taken);
+      await outbox.load(database, taken, queueBegunAtMs);
       await timers.load(database, taken);
       await this.#start(taken, true);
       failPoint('take-over.loaded');

@@ -17,6 +17,11 @@ const MAX_PUBLISHING = 32;
 /** First and longest pause before an effect that could not be published is tried again. */
 const RETRY_FIRST_MS = 50;
 const RETRY_LONGEST_MS = 5_000;
+/**
+ * An effect that was opened up to this long after the queue was begun counts as lost with the one before: its time is by a host's clock. One
+ * that is not lost is found in the queue by its id, or its worker looks at its row.
+ */
+const CLOCK_MARGIN_MS = 60_000;
 /** Where each kind of effect is worked on. */
 const workKinds = {
   'router-call': 'router.turn',
@@ -91,16 +96,34 @@ export class Outbox {
     return this.#open.has(effectId);
   }
 
-  /** Publishes again what the rows of newly taken partitions hold, under the same ids. */
-  async load(database: Database, partitions: readonly number[]): Promise<void> {
+  /**
+   * Publishes again what the rows of newly taken partitions hold, under the same ids, and what was published to a queue that is lost.
+   * @param queueBegunAtMs by the queue's clock
+   */
+  async load(database: Database, partitions: readonly number[], queueBegunAtMs: number): Promise<void> {
     const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]);
     failPoint('take-over.effects-read');
     for (const row of rows) {
       this.#open.set(row.id, { id: row.id, partition: row.p });
-      if (row.unpublished) this.#want(effectOf(row), true);
+      const isLost = row.created_at.getTime() < queueBegunAtMs + CLOCK_MARGIN_MS && !row.claimed;
+      if (row.unpublished || isLost) this.#want(effectOf(row), true);
     }
     for (const partition of partitions) this.#loaded.add(partition);
     this.#pump();
+  }
+
+  /**
+   * Publishes everything again that is open, under the same ids: the queue is another one. What is on that already is not stored twice. A tool
+   * call that is claimed was in a worker's hands: another worker would report at once that its outcome is not known.
+   * @returns how many
+   */
+  async publishAgain(database: Database, partitions: readonly number[]): Promise<number> {
+    const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]);
+    // Closed meanwhile, or not published yet: then that publish still comes.
+    const lost = rows.filter(({ id, claimed }) => this.#open.has(id) && !this.#wanted.has(id) && !claimed);
+    for (const row of lost) this.#want(effectOf(row), true);
+    this.#pump();
+    return lost.length;
   }
 
   /** Sends what a commit brought about, for the partitions that it really committed. */
@@ -246,6 +269,8 @@ interface OpenEffectRow {
   inputs: EffectContent['inputs'];
   created_at: Date;
   unpublished: boolean;
+  /** A worker has begun a tool call that may be made once. */
+  claimed: boolean;
 }
 
 function effectOf(row: OpenEffectRow): EffectRow {
@@ -256,5 +281,6 @@ function effectOf(row: OpenEffectRow): EffectRow {
 }
 
 const SELECT_OPEN = `select id, p, session_id, turn_id, kind, inputs, created_at,
-  exists (select 1 from outbox where outbox.p = effects.p and outbox.id = effects.id) as unpublished
+  exists (select 1 from outbox where outbox.p = effects.p and outbox.id = effects.id) as unpublished,
+  exists (select 1 from claims where claims.effect_id = effects.id) as claimed
   from effects where state = 'open' and p = any($1::int[]) order by created_at`;

@@ -146,6 +146,15 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
     };
   }
 
+  /** It is stored in the same database as the effects. */
+  async begunAtMs(): Promise<number> {
+    return 0;
+  }
+
+  onRestart(): Subscription {
+    return { stop: async () => {} };
+  }
+
   async depths(): Promise<Record<WorkKind, number>> {
     this.#assertOpen();
     const of = (kind: WorkKind) => this.#kind(kind).items;

@@ -10,6 +10,7 @@ import type { StoredPublish } from './stored-publish.ts';
 import { streams, workConsumers } from './streams.ts';
 import type { Closable } from './types.ts';
 import { WorkConsumer } from './work-consumer.ts';
+import { WorkStreamWatch } from './work-stream-watch.ts';
 
 /** Who watches looks again soon; an answer that comes late is of no use. */
 const DEPTHS_BUDGET_MS = 1_000;
@@ -27,6 +28,7 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
   const consumers = new Set<WorkConsumer>();
   const standstill = new Standstill();
   const offers = new Offers({ link, clock, log });
+  const watch = new WorkStreamWatch(link, budgetMs, log);
   let stopping = false;
   const store = async (kind: WorkKind, messageId: string, body: string, earlierDeliveries = 0) => {
     const { duplicate } = await publish(workConsumers[kind].subject, messageId, body, markDelivered(earlierDeliveries));
@@ -47,6 +49,8 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
         },
       };
     },
+    begunAtMs: () => watch.createdAtMs(),
+    onRestart: (handler) => watch.onRestart(handler),
     async depths() {
       // An item leaves its stream when it is settled, so what the stream holds of a subject is what is left to do.
       const { state } = await link.persistently('count the work', DEPTHS_BUDGET_MS, () =>
@@ -57,7 +61,7 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
     },
     async stopReaders() {
       stopping = true;
-      await Promise.all([...consumers].map((consumer) => consumer.stop()));
+      await Promise.all([watch.stop(), ...[...consumers].map((consumer) => consumer.stop())]);
       standstill.stop();
     },
   };

@@ -1,4 +1,5 @@
 import { cpSync, rmSync } from 'node:fs';
+import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { commandCheck } from '#actors/runtime/command-check.ts';
@@ -19,12 +20,13 @@ import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
 import { callbackCases } from './test-support/callback-cases.ts';
 import { commandCases } from './test-support/command-cases.ts';
-import { completed, create, post } from './test-support/commands.ts';
+import { calledTools, completed, create, post } from './test-support/commands.ts';
 import { emptyTables } from './test-support/empty-tables.ts';
 import { hostCases } from './test-support/host-cases.ts';
 import { eventually, type House, openHouse, type Stores } from './test-support/house.ts';
 import { patchCases } from './test-support/patch-cases.ts';
 import { runCases } from './test-support/run-cases.ts';
+import { nextDelivery, VERDICT } from './test-support/run-helpers.ts';
 import { orphanSession, storeOldRuns, sweepCases, sweepOf } from './test-support/sweep-cases.ts';
 import { trustCases } from './test-support/trust-cases.ts';
 
@@ -138,6 +140,65 @@ describe('an owner whose broker goes away', () => {
       return log.filter(({ kind }) => kind === 'user_message').length === 2 && last?.kind === 'status' && last.status === 'ready';
     };
     await eventually(async () => (await Promise.all(ids.map(isOver))).every(Boolean), 30_000);
+  });
+});
+
+describe('callbacks that wait in a stream that is lost', () => {
+  /** Longer than any wait of this file: what comes has not waited for its timer. */
+  const FAR_SECONDS = 60;
+
+  /** A house with a callback in the queue, which no worker takes. */
+  async function houseWithCallback() {
+    const stores = await openStores();
+    const house = await openHouse(stores);
+    houses.push(house);
+    const host = await house.host();
+    const next = house.nextCall();
+    await house.startRun({ id: 'run_1' });
+    await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+    await eventually(async () => (await house.bus.work.depths()).delivery === 1 && (await house.count('outbox')) === 0);
+    return { stores, house, host };
+  }
+
+  /** Deletes the stream behind everybody's back. */
+  async function loseWork(server: NatsServer): Promise<void> {
+    const connection = await connect({ servers: server.url });
+    await (await jetstreamManager(connection)).streams.delete('WORK');
+    await connection.close();
+  }
+
+  async function expectCallback(house: House): Promise<void> {
+    // By looking at the queue: a worker that pulls would itself declare the stream anew.
+    await eventually(async () => (await house.bus.work.depths()).delivery === 1, 20_000);
+    expect(await nextDelivery(house)).toMatchObject({ deliveryId: 'run_1-callback', republished: true });
+    const [timer] = await house.rows<{ key: string; far: boolean }>(`select key, due_at > now() + make_interval(secs => ${FAR_SECONDS}) as far from timers`);
+    expect(timer).toMatchObject({ key: expect.stringContaining('-overdue'), far: true });
+    expect(await house.rows('select distinct state from effects')).toContainEqual({ state: 'open' });
+  }
+
+  it('DESIGN 6 rule 5: are published again at once by a host whose connection has stayed', async () => {
+    const { stores, house } = await houseWithCallback();
+    await loseWork(stores.server());
+
+    await expectCallback(house);
+  });
+
+  it('DESIGN 6 rule 5: are published again at once when the broker comes back without the stream', async () => {
+    const { stores, house } = await houseWithCallback();
+    await loseWork(stores.server());
+    await stores.server().kill();
+    await stores.server().start();
+
+    await expectCallback(house);
+  });
+
+  it('DESIGN 6 rule 5: are published again at once by a host that comes after the loss', async () => {
+    const { stores, house, host } = await houseWithCallback();
+    await host.stop();
+    await loseWork(stores.server());
+    await house.host();
+
+    await expectCallback(house);
   });
 });
 

@@ -7,6 +7,7 @@ import { Host, type HostTimes, hostTimes } from '#actors/runtime/host.ts';
 import { Outbox } from '#actors/runtime/outbox.ts';
 import { layPartitions } from '#actors/runtime/ownership.ts';
 import { startPurging } from '#actors/runtime/purge.ts';
+import { watchQueue } from '#actors/runtime/queue-watch.ts';
 import type { RenderSettings } from '#actors/runtime/render-deps.ts';
 import { bundleReader, renderEffect } from '#actors/runtime/render-effect.ts';
 import { RunFactsReader } from '#actors/runtime/run-facts.ts';
@@ -106,6 +107,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
   const times = { ...hostTimes, ...config.times };
   const host = new Host({ hostId, machineVersion: config.machineVersion ?? MACHINE_VERSION, database, bus, log, loop, timers, outbox, times });
   const answering = answerForCalls({ bus, outbox, epochOf, log });
+  const watching = watchQueue({ bus, database, outbox, partitions: () => loop.partitions, log });
   await host.open();
   const purging = startPurging({
     commands: bus.commands,
@@ -124,6 +126,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
       const limitAtMs = clock.nowMs() + withinMs;
       while (!host.hasPeers && outbox.openEffects > 0 && clock.nowMs() < limitAtMs) await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS));
       const leaving = (async () => {
+        await watching.stop();
         await purging.stop();
         await answering.stop();
         await outbox.stop();

@@ -56,6 +56,8 @@ async function run(...args: string[]): Promise<string> {
         },
         offer: (...given) => bus.work.offer(...given),
         onRefused: (handler) => bus.work.onRefused(handler),
+        begunAtMs: () => bus.work.begunAtMs(),
+        onRestart: (handler) => bus.work.onRestart(handler),
         depths: () => bus.work.depths(),
       },
     }),

@@ -69,6 +69,8 @@ describe('a worker with calls that it is handed', () => {
           if (kind === 'router.call') handle = handler;
           return { stop: async () => {} };
         },
+        begunAtMs: notUsed,
+        onRestart: notUsed,
         depths: notUsed,
       },
       notices: testNoticeBoard(),

@@ -226,6 +226,9 @@ function workQueueOf({ scheduler, broker, process }: BusOptions): WorkQueue {
     },
     offer: unused,
     onRefused: () => ({ stop: async () => {} }),
+    // The model's queue is lost with its log alone.
+    begunAtMs: async () => 0,
+    onRestart: () => ({ stop: async () => {} }),
     depths: unused,
   };
 }

@@ -137,6 +137,7 @@ export class ModelDatabase implements Pick<Database, 'query'> {
           .map((row) => ({
             ...read(row, ['id', 'p', 'session_id', 'turn_id', 'kind', 'inputs', 'created_at']),
             unpublished: tables.outbox.some(({ p, id }) => p === row['p'] && id === row['id']),
+            claimed: tables.claims.has(row['id'] as string),
           })),
       'select p, key, due_at, command::text as command from timers where p = any($1::int[])': ([partitions]) =>
         [...tables.timers.values()]

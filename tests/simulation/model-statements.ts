@@ -4,7 +4,7 @@ export const RELEASE =
 export const REPEATS =
   'select session_id, command_id, answer from seen join unnest($1::text[], $2::text[]) as i (session_id, command_id) using (session_id, command_id)';
 export const OPEN_EFFECTS =
-  "select id, p, session_id, turn_id, kind, inputs, created_at, exists (select 1 from outbox where outbox.p = effects.p and outbox.id = effects.id) as unpublished from effects where state = 'open' and p = any($1::int[]) order by created_at";
+  "select id, p, session_id, turn_id, kind, inputs, created_at, exists (select 1 from outbox where outbox.p = effects.p and outbox.id = effects.id) as unpublished, exists (select 1 from claims where claims.effect_id = effects.id) as claimed from effects where state = 'open' and p = any($1::int[]) order by created_at";
 export const ANSWERS = `select message from steps where run_id = $1 and message::text like '{"role":"assistant"%' order by seq desc`;
 export const BURY =
   'insert into dead_letters (id, p, source, reason, body, created_at) select $1, $2, $3, $4, $5, now() where not exists (select 1 from dead_letters where id = $1 and source = $3)';

@@ -105,6 +105,8 @@ export function faultyBus(real: Bus): FaultyBus {
           },
         };
       },
+      begunAtMs: () => real.work.begunAtMs(),
+      onRestart: (handler) => real.work.onRestart(handler),
       depths: () => real.work.depths(),
     },
     tokens: {

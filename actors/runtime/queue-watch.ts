@@ -1,0 +1,51 @@
+import type { Bus, Subscription } from '#bus/bus.ts';
+import { pauseFor } from '#bus/pause.ts';
+import type { Database } from '#shared/storage/database.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Outbox } from './outbox.ts';
+
+/** Until the open effects are read again after the database did not answer. A host that misses it for long has dropped its partitions by then. */
+const RETRY_MS = 1_000;
+
+interface QueueWatchDeps {
+  bus: Pick<Bus, 'work'>;
+  database: Database;
+  outbox: Pick<Outbox, 'publishAgain'>;
+  /** Those that this host owns. */
+  partitions(): readonly number[];
+  log: Log;
+}
+
+/** Publishes again what this host's turns, runs and deliveries wait for whenever the work queue was lost and has begun anew. */
+export function watchQueue({ bus, database, outbox, partitions, log }: QueueWatchDeps): Subscription {
+  const stopped = new AbortController();
+  let restarts = 0;
+  let running: Promise<void> | null = null;
+  const publishAgain = async () => {
+    for (let done = 0; done < restarts && !stopped.signal.aborted; ) {
+      const upTo = restarts;
+      try {
+        const count = await outbox.publishAgain(database, partitions());
+        log.warn({ count }, 'the work queue was lost: open effects are published again');
+        done = upTo;
+      } catch (error) {
+        log.warn({ err: error }, 'the open effects could not be read, to publish them again; they are read once more');
+        await pauseFor(RETRY_MS, stopped.signal);
+      }
+    }
+    restarts = 0;
+  };
+  const subscription = bus.work.onRestart(() => {
+    restarts += 1;
+    running ??= publishAgain().finally(() => {
+      running = null;
+    });
+  });
+  return {
+    async stop() {
+      stopped.abort();
+      await subscription.stop();
+      await running;
+    },
+  };
+}
