@@ -1,5 +1,5 @@
 import fastify, { type FastifyInstance } from 'fastify';
-import { validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { traceRequests } from '#shared/telemetry/http-server-spans.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
@@ -17,6 +17,7 @@ import { requestIdOf, returnRequestId } from './plugins/request-id.ts';
 import { requireReady } from './plugins/require-ready.ts';
 import { unroutable } from './plugins/unroutable.ts';
 import { closeWaitingAnswers } from './plugins/waiting-answers.ts';
+import { validateWithZod } from './plugins/zod-validation.ts';
 import { health } from './routes/health.ts';
 import { patchSession } from './routes/patch-session.ts';
 import { postEvent } from './routes/post-event.ts';
@@ -48,7 +49,7 @@ export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)):
     genReqId: requestIdOf,
     frameworkErrors: unroutable({ carriesKey, gate: parts.gate, log }),
   });
-  app.setValidatorCompiler(validatorCompiler);
+  app.setValidatorCompiler(validateWithZod);
   acceptJsonOnly(app);
 
   const isKnownSession = async (sessionId: string) => {

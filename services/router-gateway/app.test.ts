@@ -70,7 +70,11 @@ describe('a request that is refused', () => {
     const response = await gateway.post({ messages: [{ role: 'user', content: 'a' }, { role: 'user' }] });
 
     expect(response.statusCode).toBe(400);
-    expect(response.json().error).toMatchObject({ code: 400, param: 'messages[1].content', message: expect.stringMatching(/^messages\[1\]\.content: /) });
+    expect(response.json().error).toMatchObject({
+      code: 400,
+      param: 'messages[1].content',
+      message: 'messages[1].content is missing; it must be a string or a list',
+    });
   });
 
   it('is too large, whether its size is announced or not', async () => {

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { issueSentence } from '../errors/issue-sentence.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 
 /** More lines than this help nobody; the rest is counted. */
@@ -13,7 +14,7 @@ export interface Problem {
 
 /** Reads a value by a schema, and says of everything that does not fit what is wanted instead. */
 export function check<Output>(schema: z.ZodType<Output>, value: unknown): { value: Output; problems: [] } | { value: null; problems: Problem[] } {
-  const parsed = schema.safeParse(value, { error: wording });
+  const parsed = schema.safeParse(value, { error: issueSentence });
   return parsed.success ? { value: parsed.data, problems: [] } : { value: null, problems: parsed.error.issues.flatMap(problemsOf) };
 }
 
@@ -41,49 +42,4 @@ export function configInvalid(subject: string, lines: readonly string[]): Switch
 function problemsOf(issue: z.core.$ZodIssue): Problem[] {
   if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => ({ path: [...issue.path, key], wanted: 'is not a known field' }));
   return [{ path: issue.path, wanted: issue.message }];
-}
-
-/** Words for what schemas don't say themselves. Only the type of the value found is named. */
-function wording(issue: z.core.$ZodRawIssue): string | undefined {
-  const wanted = wantedBy(issue);
-  if (wanted === undefined) return undefined;
-  return issue.input === undefined ? `is missing; it ${wanted}` : wanted;
-}
-
-function wantedBy(issue: z.core.$ZodRawIssue): string | undefined {
-  switch (issue.code) {
-    case 'invalid_type': {
-      const inQuotes = issue.expected === 'string' && ['number', 'boolean'].includes(typeof issue.input) ? '; put it in quotes' : '';
-      return `must be ${NAMES_OF_TYPES.get(String(issue.expected)) ?? `of type ${issue.expected}`}${inQuotes}`;
-    }
-    case 'invalid_value':
-      return `must be ${oneOf(issue.values)}`;
-    case 'invalid_union':
-      return Array.isArray(issue.options) ? `must be ${oneOf(issue.options)}` : undefined;
-    case 'too_small':
-      if (issue.origin === 'string') return issue.minimum === 1 ? 'must not be empty' : `must have at least ${issue.minimum} characters`;
-      if (issue.origin === 'array') return `must have at least ${issue.minimum} ${issue.minimum === 1 ? 'entry' : 'entries'}`;
-      return issue.inclusive ? `must be at least ${issue.minimum}` : `must be greater than ${issue.minimum}`;
-    case 'too_big':
-      if (issue.origin === 'string') return `must have at most ${issue.maximum} characters`;
-      if (issue.origin === 'array') return `must have at most ${issue.maximum} entries`;
-      return issue.inclusive ? `must be at most ${issue.maximum}` : `must be less than ${issue.maximum}`;
-    default:
-      return undefined;
-  }
-}
-
-const NAMES_OF_TYPES = new Map([
-  ['string', 'a string'],
-  ['number', 'a number'],
-  ['int', 'a whole number'],
-  ['boolean', 'true or false'],
-  ['array', 'a list'],
-  ['object', 'an object'],
-  ['record', 'an object'],
-]);
-
-function oneOf(options: readonly unknown[]): string {
-  const texts = options.filter((option) => option !== undefined).map((option) => JSON.stringify(option));
-  return texts.length === 1 ? String(texts[0]) : `one of ${texts.join(', ')}`;
 }

@@ -1,5 +1,4 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
-import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
 import { errorCatalogue, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { isPassingFault } from '#shared/storage/passing-fault.ts';
 import { traceIdOfRequest } from '#shared/telemetry/http-server-spans.ts';
@@ -53,20 +52,17 @@ export function noSuchSession(): SwitchyardError {
   return new SwitchyardError('session.not_found', 'there is no such session');
 }
 
-/** @param path JSON Pointer to the field; the message names it too, for people. */
+/**
+ * @param path JSON Pointer to the field; the message names it too, for people
+ * @param message the rest of a sentence whose subject is the field
+ */
 export function invalidField(path: string, message: string): SwitchyardError {
   const field = path.slice(1).replaceAll('/', '.');
-  return new SwitchyardError('request.invalid', field === '' ? `the body is not valid: ${message}` : `${field} is not valid: ${message}`, {
-    details: { path },
-  });
+  return new SwitchyardError('request.invalid', `${field === '' ? 'the body' : field} ${message}`, { details: { path } });
 }
 
 function knownError(error: unknown): SwitchyardError {
   if (error instanceof SwitchyardError) return error;
-  if (hasZodFastifySchemaValidationErrors(error)) {
-    const [issue] = error.validation;
-    return invalidField(issue === undefined || issue.instancePath === '/' ? '' : issue.instancePath, issue?.message ?? 'it has another form');
-  }
   if (isFastifyError(error)) {
     if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new SwitchyardError('request.too_large', 'the body is larger than 1 MiB', { cause: error });
     if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new SwitchyardError('request.invalid', 'send the body as application/json', { cause: error });

@@ -20,7 +20,7 @@ export function unroutable({ carriesKey, gate, log }: UnroutableDeps) {
       const readiness = await gate.admits();
       if (readiness !== 'ready') return notReady(readiness, reply);
       if (error.code === 'FST_ERR_MAX_PARAM_LENGTH') return new SwitchyardError('request.not_found', 'there is nothing at this address');
-      return invalidField('/address', 'it is not well-formed');
+      return invalidField('/address', 'is not well-formed');
     };
     reply.header('x-request-id', request.id);
     // Neither can fail: the gate answers even without a database.

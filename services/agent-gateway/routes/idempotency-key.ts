@@ -9,7 +9,7 @@ export function idempotencyKeyOf(headers: IncomingHttpHeaders): string | null {
   const key = headers['idempotency-key'];
   if (key === undefined) return null;
   if (typeof key === 'string' && key.length > 0 && key.length <= limits.idempotencyKeyCharacters) return key;
-  throw invalidField('/idempotency-key', `expected 1 to ${limits.idempotencyKeyCharacters} characters`);
+  throw invalidField('/idempotency-key', `must have 1 to ${limits.idempotencyKeyCharacters} characters`);
 }
 
 /** The same key for the same thing to do in the same session names the same command; without a key it is always a new one. */

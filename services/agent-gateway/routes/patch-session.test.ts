@@ -22,11 +22,11 @@ const patchesOf = (id: string) => house.owner.commands.filter((command) => comma
 
 describe('PATCH /sessions/:session_id', () => {
   it.each([
-    ['a field that there is not', { colour: 'red' }, '/colour', 'there is no such field'],
+    ['a field that there is not', { colour: 'red' }, '/colour', 'is not a known field'],
     ['another customer', { customer_id: 'cus_2' }, '/customer_id', 'a session stays with its customer'],
-    ['a field within metadata that there is not', { metadata: { plan: 'gold' } }, '/metadata/plan', 'there is no such field'],
-    ['a field within labels that there is not', { labels: { add: ['vip'] } }, '/labels/add', 'there is no such field'],
-    ['a reader that there is not', { consumption_offsets: { server: 1 } }, '/consumption_offsets/server', 'there is no such field'],
+    ['a field within metadata that there is not', { metadata: { plan: 'gold' } }, '/metadata/plan', 'is not a known field'],
+    ['a field within labels that there is not', { labels: { add: ['vip'] } }, '/labels/add', 'is not a known field'],
+    ['a reader that there is not', { consumption_offsets: { server: 1 } }, '/consumption_offsets/server', 'is not a known field'],
     ['a title that is too long', { title: 'x'.repeat(501) }, '/title', ''],
     ['a mode that there is not', { mode: 'off' }, '/mode', ''],
     ['metadata that is a list', { metadata: { set: [] } }, '/metadata/set', ''],

@@ -41,6 +41,6 @@ function cursorOf({ createdAtMicros, runId }: RunPlace): string {
 /** @throws `request.invalid` */
 function placeOf(cursor: string): RunPlace {
   const [, createdAtMicros, runId] = CURSOR.exec(Buffer.from(cursor, 'base64url').toString('utf8')) ?? [];
-  if (createdAtMicros === undefined || runId === undefined) throw invalidField('/cursor', 'expected the next_cursor of an earlier page');
+  if (createdAtMicros === undefined || runId === undefined) throw invalidField('/cursor', 'must be the next_cursor of an earlier page');
   return { createdAtMicros: Number(createdAtMicros), runId };
 }

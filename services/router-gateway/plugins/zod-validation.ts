@@ -1,15 +1,16 @@
 import type { FastifySchemaCompiler } from 'fastify';
 import type { z } from 'zod';
 import { offendingField } from '#shared/contracts/router/offending-field.ts';
+import { issueSentence } from '#shared/errors/issue-sentence.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
 /** Checks a part of a request; what does not pass is `request.invalid` with the dotted path of the field in `details.param`. */
 export const validateWithZod: FastifySchemaCompiler<z.ZodType> = ({ schema }) => {
   return (data: unknown) => {
-    const parsed = schema.safeParse(data);
+    const parsed = schema.safeParse(data, { error: issueSentence });
     if (parsed.success) return { value: parsed.data };
     const { param, message } = offendingField(parsed.error);
-    return { error: new SwitchyardError('request.invalid', param === '' ? message : `${param}: ${message}`, { details: { param } }) };
+    return { error: new SwitchyardError('request.invalid', `${param === '' ? 'The body' : param} ${message}`, { details: { param } }) };
   };
 };
 

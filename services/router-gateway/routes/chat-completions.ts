@@ -140,7 +140,7 @@ function publishSpan({ tracing = noTracing }: ChatCompletionsDeps, callId: strin
 /** The session of the body wins over that of the header. @throws `request.invalid` when the header's is used and too long */
 function withSession(chat: ChatRequest, header: string | string[] | undefined, { sessionIdLength }: GatewayLimits): ChatRequest {
   if (chat.session_id !== undefined || typeof header !== 'string') return chat;
-  if (header.length > sessionIdLength) throw invalid('x-session-id', `x-session-id: has more than ${sessionIdLength} characters`);
+  if (header.length > sessionIdLength) throw invalid('x-session-id', `x-session-id must have at most ${sessionIdLength} characters`);
   return { ...chat, session_id: header };
 }
 

@@ -19,12 +19,12 @@ export const readEventsQuery = z.object({
   source: z.enum(sources).optional(),
   trace_id: z
     .string()
-    .regex(/^[\x21-\x7e]{1,128}$/, 'expected a trace id')
+    .regex(/^[\x21-\x7e]{1,128}$/, 'must be a trace id')
     .optional(),
   /** Seconds to wait for an event, 0 to 60. Absent: the server's own time, and an empty array instead of 504 when nothing came. */
   wait_for_data: z
     .string()
-    .regex(/^\d{1,2}(\.\d{1,3})?$/, 'expected seconds from 0 to 60')
+    .regex(/^\d{1,2}(\.\d{1,3})?$/, 'must be seconds from 0 to 60')
     .transform(Number)
     .pipe(z.number().max(60))
     .optional(),

@@ -51,7 +51,7 @@ export interface RunRecord extends RunEnvelope {
 export const listRunsQuery = z.object({
   routine_id: z
     .string()
-    .regex(/^[\x21-\x7e]{1,128}$/, 'expected the id of a routine')
+    .regex(/^[\x21-\x7e]{1,128}$/, 'must be the id of a routine')
     .optional(),
   status: runStatus.optional(),
   limit: wholeNumber.pipe(z.number().min(1).max(200)).default(50),

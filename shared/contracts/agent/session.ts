@@ -13,7 +13,7 @@ export const createSessionRequest = z.object({
   customer_id: z
     .string()
     // It becomes a key in the database, whose texts have no NUL, and a word in logs.
-    .regex(/^[^\p{Cc}]{1,128}$/u, 'expected 1 to 128 characters, none of them a control character')
+    .regex(/^[^\p{Cc}]{1,128}$/u, 'must have 1 to 128 characters, none of them a control character')
     .optional(),
   title: title.nullish(),
   metadata: metadata.default({}),
@@ -23,7 +23,7 @@ export const createSessionRequest = z.object({
 });
 
 /** A field that a strict body does not know is named by its path, as every other fault is: of `z.never()` zod tells the path of the object only. */
-const unknownField = z.custom<never>(() => false, 'there is no such field');
+const unknownField = z.custom<never>(() => false, 'is not a known field');
 
 /**
  * Body of PATCH /sessions/{id}: what it does not name stays. Strict, since a misspelt field would be a change that never happens.
@@ -34,7 +34,7 @@ export const patchSessionRequest = z
     /** Null: none. */
     title: title.nullable().optional(),
     mode: mode.optional(),
-    customer_id: z.never('a session stays with its customer').optional(),
+    customer_id: z.never('can not be changed: a session stays with its customer').optional(),
     metadata: z
       .object({ set: metadata.default({}), unset: z.array(z.string()).default([]) })
       .catchall(unknownField)

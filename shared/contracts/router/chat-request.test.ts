@@ -39,16 +39,3 @@ describe('chatRequest', () => {
     expect([...named]).toEqual(expect.arrayContaining(Object.keys(chatRequest.shape)));
   });
 });
-
-describe('offendingField', () => {
-  it('says what a discriminator may be, and that nothing fits when no shape is nearer than the others', () => {
-    const messageOf = (request: unknown) => {
-      const { error } = chatRequest.safeParse(request);
-      return error && offendingField(error).message;
-    };
-
-    expect(messageOf({ messages: [{ role: 'robot' }] })).toBe('Invalid option: expected one of "system"|"developer"|"user"|"assistant"|"tool"');
-    expect(messageOf({ messages: [{ role: 'user', content: 5 }] })).toBe('Invalid input: fits none of the accepted shapes');
-    expect(messageOf({ messages: [] })).toBe('Too small: expected array to have >=1 items');
-  });
-});

@@ -9,9 +9,9 @@ type Path = readonly PropertyKey[];
  */
 export function offendingField(error: z.ZodError): { param: string; message: string } {
   const [issue] = error.issues;
-  if (issue === undefined) return { param: '', message: 'invalid' };
+  if (issue === undefined) return { param: '', message: 'is not accepted' };
   const found = innermost(issue, issue.path);
-  return { param: dotted(found.path), message: describe(found.issue) };
+  return { param: dotted(found.path), message: found.issue.message };
 }
 
 /** Where a value has the right kind for one of several shapes, the fault inside it says more than "fits none of them". */
@@ -28,11 +28,4 @@ function dotted(path: Path): string {
     if (typeof step === 'number') return `${text}[${step}]`;
     return text === '' ? String(step) : `${text}.${String(step)}`;
   }, '');
-}
-
-function describe(issue: Issue): string {
-  if (issue.code !== 'invalid_union') return issue.message;
-  const options = 'options' in issue ? (issue.options ?? []) : [];
-  if (options.length === 0) return 'Invalid input: fits none of the accepted shapes';
-  return `Invalid option: expected one of ${options.map((option) => JSON.stringify(option)).join('|')}`;
 }
