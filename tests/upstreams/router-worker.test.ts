@@ -153,3 +153,34 @@ it('tells a caller at fault what the provider said, and asks nobody else', async
   });
   expect(second.requests).toHaveLength(asked);
 });
+
+it.each([401, 402, 403, 404])('DESIGN 8: without fallbacks the provider’s own error is the answer, never with its status %i', async (status) => {
+  const asked = second.requests.length;
+  first.answer({ refuse: { status, message: 'not with sk-first-0123456789', code: 'no_such_right' } });
+  const [frame] = await untilEnd(await call({ provider: { allow_fallbacks: false } }, 'body'));
+  expect(frame).toMatchObject({ kind: 'body', status: 502 });
+  const body = frame?.kind === 'body' ? JSON.parse(Buffer.from(frame.body).toString('utf8')) : null;
+  expect(body.error).toMatchObject({
+    code: 502,
+    message: 'First: not with [redacted]',
+    metadata: { provider_name: 'First', provider_code: 'no_such_right', provider_status: status, raw: { message: 'not with [redacted]' } },
+  });
+  expect(second.requests).toHaveLength(asked);
+});
+
+it.each<[string, UpstreamScenario, string | RegExp]>([
+  ['refuses our key', { refuse: { status: 401, message: 'wrong key' } }, 'wrong key'],
+  ['hangs up', { fault: 'hang-up' }, /./],
+  ['ends without a word', { fault: 'ends-early', after: 0 }, /./],
+  ['breaks off in the middle', { text: ['one ', 'two'], fault: 'cut', after: 1 }, /./],
+  ['sends an error in the middle', { text: ['one ', 'two'], fault: 'error-event', after: 1 }, /./],
+])('DESIGN 8: the error of a provider that %s names it and what it said, in the last chunk and in a whole answer', async (_, scenario, said) => {
+  for (const upstream of [first, second]) upstream.answer(scenario);
+  const chunk = chunksOf(await untilEnd(await call())).at(-1) ?? {};
+  const [frame] = await untilEnd(await call({}, 'body'));
+  const body = frame?.kind === 'body' ? JSON.parse(Buffer.from(frame.body).toString('utf8')) : null;
+  for (const { error } of [chunk, body.error === undefined ? body.choices[0] : body]) {
+    expect(error.metadata).toMatchObject({ error_type: expect.any(String), provider_name: expect.stringMatching(/^(First|Second)$/), raw: expect.anything() });
+    expect(JSON.stringify(error.metadata.raw)).toMatch(said);
+  }
+});

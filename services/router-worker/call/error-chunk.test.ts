@@ -12,21 +12,32 @@ describe('the body of an error', () => {
     });
   });
 
-  it('tells the caller that a provider is set up wrongly, and the operator’s affairs to nobody', () => {
-    const error = new SwitchyardError('router.provider_misconfigured', 'East: Incorrect API key provided: sk-…', {
+  it('DESIGN 8: says that a provider which refuses the operator’s key is set up wrongly, by 502, with its own error beside it', () => {
+    const error = new SwitchyardError('router.provider_misconfigured', 'East: Incorrect API key provided: [redacted]', {
       details: { status: 401, raw: { message: 'Incorrect API key' }, providerCode: 'invalid_api_key' },
     });
-    const body = errorBodyOf(error, alone);
-    expect(body).toEqual({
+    const metadata = {
+      error_type: 'provider_unavailable',
+      provider_name: 'East',
+      raw: { message: 'Incorrect API key' },
+      provider_code: 'invalid_api_key',
+      provider_status: 401,
+    };
+    expect(errorBodyOf(error, alone)).toEqual({
       error: {
         code: 502,
         message: "East can't be used: it is not set up correctly here",
         type: 'provider_unavailable',
         param: '',
-        metadata: { error_type: 'provider_unavailable', provider_name: 'East' },
+        metadata,
       },
     });
-    expect(previousErrorOf(error, 'East', 'a/one').code).toBe('provider_unavailable');
+    expect(errorBodyOf(error, { ...alone, isWithoutFallback: true }).error).toMatchObject({
+      code: 502,
+      message: 'East: Incorrect API key provided: [redacted]',
+      metadata,
+    });
+    expect(previousErrorOf(error, 'East', 'a/one')).toMatchObject({ code: 'invalid_api_key', status: 401 });
   });
 
   it('carries the provider’s name and error, what came before, and how long to wait', () => {
@@ -45,11 +56,22 @@ describe('the body of an error', () => {
           provider_name: 'East',
           raw: { message: 'slow down' },
           provider_code: 'rate_limit_exceeded',
+          provider_status: 429,
           retry_after: 2,
           previous_errors: [{ provider: 'West', model: 'a/one', code: 'provider_unavailable', status: 500 }],
         },
       },
     });
+  });
+
+  it.each([
+    [{ reason: 'ECONNREFUSED' }, 'ECONNREFUSED'],
+    [{}, 'East closed the stream before it had finished'],
+    [{ raw: '' }, ''],
+  ])('has a raw error also of a provider that sent none: %j', (details, raw) => {
+    const error = new SwitchyardError('router.provider_unavailable', 'East closed the stream before it had finished', { details });
+    expect(errorBodyOf(error, alone).error.metadata).toMatchObject({ provider_name: 'East', raw });
+    expect(errorBodyOf(error, { ...alone, providerName: null }).error.metadata).not.toHaveProperty('raw');
   });
 
   it.each([

@@ -1,5 +1,5 @@
 import type { ErrorChunk, RouterErrorBody } from '#shared/contracts/router/chat-completion.ts';
-import { errorCatalogue, type Failure, failureOf } from '#shared/errors/switchyard-error.ts';
+import { type ErrorCode, errorCatalogue, type Failure, failureOf } from '#shared/errors/switchyard-error.ts';
 import type { CompletionHead } from './fold.ts';
 
 /** An earlier attempt of the same call. */
@@ -20,13 +20,29 @@ export interface ErrorContext {
   /** Display name of the provider that failed; null when none was asked. */
   providerName: string | null;
   previousErrors: readonly PreviousError[];
+  /** The request allows no fallback: the provider's own words are the message, whatever they are about. */
+  isWithoutFallback?: boolean;
 }
 
-/** Codes whose cause is ours to mend: a caller learns that it is our fault, and nothing of how the house is built or what its keys are worth. */
-const OPERATORS_OWN = 'router.provider_misconfigured';
+/**
+ * The provider refuses the operator's credential, account or model name. The status stays 502, since a 401 or 402 would tell callers that
+ * their own key is bad, and the message says whose fault it is; what the provider said is in `metadata.raw`.
+ */
+const OPERATORS_FAULT = 'router.provider_misconfigured';
+
+/** Errors that a provider makes when it was asked. */
+const PROVIDER_ERRORS: ReadonlySet<ErrorCode> = new Set([
+  OPERATORS_FAULT,
+  'router.provider_refused',
+  'router.context_length',
+  'router.content_policy',
+  'router.provider_rate_limited',
+  'router.provider_overloaded',
+  'router.provider_unavailable',
+]);
 
 /** The public body of an error. Its `code` is the HTTP status. Internal faults are masked. */
-export function errorBodyOf(error: unknown, { providerName, previousErrors }: ErrorContext): RouterErrorBody {
+export function errorBodyOf(error: unknown, { providerName, previousErrors, isWithoutFallback = false }: ErrorContext): RouterErrorBody {
   const failure = failureOf(error);
   const { status, routerType } = errorCatalogue[failure.code];
   const previous = previousErrors.length === 0 ? {} : { previous_errors: previousErrors };
@@ -34,23 +50,33 @@ export function errorBodyOf(error: unknown, { providerName, previousErrors }: Er
     return { error: { code: status, message: 'Internal server error', type: routerType, param: '', metadata: { error_type: routerType, ...previous } } };
   }
   const { details } = failure;
+  const isMasked = failure.code === OPERATORS_FAULT && !isWithoutFallback;
   return {
     error: {
       code: status,
-      message: failure.code === OPERATORS_OWN ? `${providerName ?? 'The provider'} can't be used: it is not set up correctly here` : failure.message,
+      message: isMasked ? `${providerName ?? 'The provider'} can't be used: it is not set up correctly here` : failure.message,
       type: routerType,
       param: typeof details.param === 'string' ? details.param : '',
-      metadata: { error_type: routerType, ...(providerName === null ? {} : { provider_name: providerName }), ...publicDetails(failure), ...previous },
+      metadata: { error_type: routerType, ...(providerName === null ? {} : providerDetails(failure, providerName)), ...publicDetails(failure), ...previous },
     },
   };
 }
 
+/** `raw` is the provider's error as it came, without the credential that we sent; of one that sent none it is what was seen instead. */
+function providerDetails({ code, message, details }: Failure, providerName: string): Record<string, unknown> {
+  const { raw, reason, providerCode, status } = details;
+  const shown: Record<string, unknown> = { provider_name: providerName };
+  if (raw !== undefined) shown.raw = raw;
+  else if (PROVIDER_ERRORS.has(code)) shown.raw = typeof reason === 'string' ? reason : message;
+  if (providerCode !== undefined) shown.provider_code = providerCode;
+  if (typeof status === 'number') shown.provider_status = status;
+  return shown;
+}
+
 function publicDetails({ code, details }: Failure): Record<string, unknown> {
   const { status } = errorCatalogue[code];
-  const { raw, providerCode, retryAfterMs, excluded_by: excludedBy } = details;
+  const { retryAfterMs, excluded_by: excludedBy } = details;
   const shown: Record<string, unknown> = {};
-  if (code !== OPERATORS_OWN && raw !== undefined) shown.raw = raw;
-  if (code !== OPERATORS_OWN && providerCode !== undefined) shown.provider_code = providerCode;
   if (excludedBy !== undefined) shown.excluded_by = excludedBy;
   // The gateway makes the Retry-After header of it.
   if (typeof retryAfterMs === 'number' && (status === 429 || status === 503)) shown.retry_after = Math.ceil(Math.min(retryAfterMs, MAX_RETRY_AFTER_MS) / 1_000);
@@ -64,7 +90,7 @@ export function previousErrorOf(error: unknown, provider: string, model: string)
   return {
     provider,
     model,
-    code: typeof details.providerCode === 'string' && code !== OPERATORS_OWN ? details.providerCode : routerType,
+    code: typeof details.providerCode === 'string' ? details.providerCode : routerType,
     status: typeof details.status === 'number' ? details.status : status,
   };
 }

@@ -150,7 +150,8 @@ function speakerFor({ call, attempt, publish, hurry, isAlone, nowMs, attempted =
       };
     },
     fail(error, { candidate, partial, previousErrors }) {
-      const body = errorBodyOf(error, { providerName: candidate?.provider.name ?? null, previousErrors });
+      const isWithoutFallback = call.request.provider?.allow_fallbacks === false;
+      const body = errorBodyOf(error, { providerName: candidate?.provider.name ?? null, previousErrors, isWithoutFallback });
       writer?.fail(body);
       if (call.want === 'body') sendWhole(failedBody(body, headOf(candidate), candidate, partial));
       return { type: 'failed', failure: { code: failureOf(error).code, message: body.error.message, details: body.error.metadata ?? {} } };
