@@ -165,7 +165,8 @@ export const chatRequest = z.looseObject({
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
   temperature: z.number().min(0).max(2).nullish(),
-  top_p: z.number().gt(0).max(1).nullish(),
+  /** 0 is what some clients send for the most likely token alone. */
+  top_p: z.number().min(0).max(1).nullish(),
   tool_choice: toolChoice.optional(),
   tools: z.array(tool).optional(),
   parallel_tool_calls: z.boolean().nullish(),
