@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { ChatTool } from '#shared/contracts/router/chat-request.ts';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
 import type { ProviderPart } from '../provider.ts';
 import { scripted } from './adapter.ts';
@@ -6,11 +7,11 @@ import { scripted } from './adapter.ts';
 const adapter = scripted({ slug: 'house', name: 'House' });
 const SHORT = { connectMs: 1_000, firstTokenMs: 30, idleMs: 30 };
 
-async function hear(text: string, { signal = new AbortController().signal, model = 'primary' } = {}) {
+async function hear(text: string, { signal = new AbortController().signal, model = 'primary', tools = [] as ChatTool[] } = {}) {
   const batches: (readonly ProviderPart[])[] = [];
   let thrown: unknown = null;
   try {
-    const request = { messages: [{ role: 'user' as const, content: text }] };
+    const request = { messages: [{ role: 'user' as const, content: text }], tools };
     await adapter.stream({ model, request, timeouts: SHORT }, signal, (parts) => batches.push(parts) > 0);
   } catch (error) {
     thrown = error;
@@ -18,6 +19,14 @@ async function hear(text: string, { signal = new AbortController().signal, model
   const parts = batches.flat();
   return { batches, parts, thrown, text: parts.map((part) => (part.type === 'text-delta' ? part.text : '')).join('') };
 }
+
+it('gives two equal tool calls two ids, in one answer and in the answers to one request', async () => {
+  const tools: ChatTool[] = [{ type: 'function', function: { name: 'get_weather' } }];
+  const answers = [await hear('call get_weather and call get_weather', { tools }), await hear('call get_weather and call get_weather', { tools })];
+  const ids = answers.flatMap(({ parts }) => parts.flatMap((part) => (part.type === 'tool-call-start' ? [part.id] : [])));
+  expect(ids).toHaveLength(4);
+  expect(new Set(ids).size).toBe(4);
+});
 
 describe('!fail', () => {
   it.each<[string, ErrorCode, Record<string, unknown>]>([

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { randomHex } from '#shared/ids.ts';
 import type { CallSignal } from '../../call-signal.ts';
 import type { ProviderAdapter, ProviderCall, ProviderPart } from '../provider.ts';
 import { compose, type Script } from './compose.ts';
@@ -11,9 +12,12 @@ export interface ScriptedOptions {
   name: string;
 }
 
+/** Ids of calls are as long as other models' are. */
+const CALL_ID_BYTES = 12;
+
 type Failure = NonNullable<Directives['fail']>;
 
-/** A provider without a model and without a network, for trying things out and for tests. What it says is a pure function of the request. */
+/** A provider without a model and without a network, for trying things out and for tests. What it says is a pure function of the request, but for the ids of tool calls. */
 export function scripted({ slug, name }: ScriptedOptions): ProviderAdapter {
   return {
     slug,
@@ -49,9 +53,9 @@ async function* speak(
     await pause(directives.slowMs, signal);
     yield [part];
   }
-  for (const [index, { id, name, arguments: text }] of toolCalls.entries()) {
+  for (const [index, { name, arguments: text }] of toolCalls.entries()) {
     await pause(directives.slowMs, signal);
-    yield [{ type: 'tool-call-start', index, id, name }];
+    yield [{ type: 'tool-call-start', index, id: `call_${randomHex(CALL_ID_BYTES)}`, name }];
     // In two pieces, as models do.
     const middle = Math.ceil(text.length / 2);
     for (const piece of [text.slice(0, middle), text.slice(middle)]) if (piece !== '') yield [{ type: 'tool-call-delta', index, arguments: piece }];

@@ -170,11 +170,6 @@ describe('tools', () => {
     expect(script.toolCalls).toEqual([]);
     expect(script.words.join('')).toBe('get_weather answered: temperature is 21, wind (speed kmh is 10), alerts (nothing).');
   });
-
-  it('have ids that differ', () => {
-    const { toolCalls } = compose({ messages: [user('call get_weather and call get_weather')], tools: [weather] });
-    expect(new Set(toolCalls.map(({ id }) => id)).size).toBe(2);
-  });
 });
 
 describe('an answer in JSON', () => {

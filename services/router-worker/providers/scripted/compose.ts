@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto';
 import type { FinishReason } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderUsage } from '../provider.ts';
 import { type Conversation, readConversation, textOf } from './conversation.ts';
 import { type Directives, MAX_WORDS, readDirectives } from './directives.ts';
-import { pickTools, suggestFrom } from './pick-tools.ts';
+import { type PickedCall, pickTools, suggestFrom } from './pick-tools.ts';
 import { composeReply, reportResults } from './reply.ts';
 import { sampleOf } from './sample-schema.ts';
 import { contentWords } from './words.ts';
@@ -15,7 +14,8 @@ export interface Script {
   /** Words with the space before them: together they are the text. */
   reasoning: string[];
   words: string[];
-  toolCalls: { id: string; name: string; arguments: string }[];
+  /** Their ids are made when they are sent: equal requests get equal scripts, and no two calls one id. */
+  toolCalls: PickedCall[];
   finish: FinishReason;
   usage: ProviderUsage;
 }
@@ -27,8 +27,7 @@ export function compose(request: ChatRequest): Script {
   const conversation = { ...read, last: text };
   // `!repeat` wants a text of known length: the user's own, when there is one beside the directive.
   const isEcho = directives.repeat > 1 && text !== '';
-  const picked = isEcho ? [] : pickTools(request, conversation);
-  const toolCalls = picked.map((call, place) => ({ id: callId(request, place), ...call }));
+  const toolCalls = isEcho ? [] : pickTools(request, conversation);
   const reasoning = wantsReasoning(request) ? wordsOf(thoughtsOn(conversation)) : [];
   const said: { words: string[]; finish: FinishReason } =
     toolCalls.length > 0 ? { words: [], finish: 'tool_calls' } : limited(request, answerTo(request, conversation, isEcho), directives.repeat);
@@ -82,10 +81,4 @@ function usageOf(request: ChatRequest, { reasoning, words, toolCalls }: Pick<Scr
     cachedTokens: 0,
     reasoningTokens: reasoning.length,
   };
-}
-
-/** An id made of what was asked: it is unique in a conversation, and the same for the same request. */
-function callId(request: ChatRequest, place: number): string {
-  const hash = createHash('sha256').update(JSON.stringify(request.messages)).update(`#${place}`);
-  return `call_${hash.digest('hex').slice(0, 24)}`;
 }
