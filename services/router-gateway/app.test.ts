@@ -174,12 +174,13 @@ describe('the list of models', () => {
         created: 0,
         description: 'The large one',
         context_length: 16_000,
-        architecture: { modality: 'text->text', input_modalities: ['text'], output_modalities: ['text'], tokenizer: null, instruct_type: null },
+        architecture: { modality: 'text->text', input_modalities: ['text'], output_modalities: ['text'], tokenizer: 'Other', instruct_type: null },
         pricing: { prompt: '0.00000015', completion: '0.0000025', request: '0.01', input_cache_read: '0.000000075' },
         top_provider: { context_length: 8_000, max_completion_tokens: 1_000, is_moderated: false },
         per_request_limits: null,
         supported_parameters: ['stop', 'temperature', 'tools'],
         default_parameters: null,
+        supported_voices: null,
         links: { details: '/api/v1/models/acme/large/endpoints' },
       },
       expect.objectContaining({
@@ -215,6 +216,7 @@ describe('the list of models', () => {
         uptime_last_5m: null,
         uptime_last_1d: null,
         supports_implicit_caching: true,
+        supports_tool_choice: { none: false, auto: false, required: false, function: false },
         latency_last_30m: null,
         throughput_last_30m: null,
       },
@@ -223,11 +225,16 @@ describe('the list of models', () => {
     expect(small.data.endpoints).toEqual([expect.objectContaining({ model_id: 'acme/small', supported_parameters: expect.arrayContaining(['tools']) })]);
   });
 
-  it.each(['acme/none/endpoints', 'acme/large', 'large/endpoints', 'endpoints'])('has nothing at /models/%s', async (path) => {
+  it.each(['acme/none/endpoints', 'acme/none', 'large', 'large/endpoints', 'endpoints'])('has nothing at /models/%s', async (path) => {
     const response = await get(`/api/v1/models/${path}`);
 
     expect(response.statusCode).toBe(404);
     expect(response.json().error).toMatchObject({ code: 404, type: 'not_found' });
+  });
+
+  it.each(['acme/large', 'acme%2Flarge'])('has one model at /models/%s, as clients read it that look at the top or into data', async (path) => {
+    const [entry] = (await get('/api/v1/models')).json().data;
+    expect((await get(`/api/v1/models/${path}`)).json()).toEqual({ ...entry, data: entry });
   });
 
   it('is counted', async () => {

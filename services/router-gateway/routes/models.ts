@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { EndpointEntry, ModelEndpoints } from '#shared/contracts/router/model-endpoints.ts';
-import type { ModelEntry, ModelList, ModelPricing } from '#shared/contracts/router/model-list.ts';
+import type { ModelAnswer, ModelEntry, ModelList, ModelPricing } from '#shared/contracts/router/model-list.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { pricePerToken } from '../price-per-token.ts';
 
@@ -9,6 +9,10 @@ import { pricePerToken } from '../price-per-token.ts';
 const CREATED_UNKNOWN = 0;
 /** What an unpriced endpoint shows: `0` would say that it is free. */
 const PRICE_UNKNOWN = '-1';
+/** The group of tokenizers that says nothing of which it is. */
+const TOKENIZER_UNKNOWN = 'Other';
+/** Clients insist on a number of tokens of an endpoint. */
+const CONTEXT_UNKNOWN = 0;
 
 /** What an endpoint takes that does not list its parameters: every one that a request may hold. */
 const ALL_PARAMETERS = [
@@ -33,20 +37,25 @@ const ALL_PARAMETERS = [
 /** What stands behind a model's id, which may hold slashes itself, in the path of its endpoints. */
 const ENDPOINTS = /^(.+)\/endpoints$/;
 
-/** GET /models, GET /models/count and GET /models/<id>/endpoints: what the router's configuration offers. Aliases are names, not models. */
+/**
+ * GET /models, GET /models/count, GET /models/<id> and GET /models/<id>/endpoints: what the router's configuration offers. Aliases are
+ * names, not models.
+ */
 export function listModels({ models, providers }: Pick<RouterConfig, 'models' | 'providers'>): FastifyPluginAsync {
   const data = models.map(modelEntry);
   const list: ModelList = { object: 'list', data, links: { next: null }, total_count: data.length };
   const nameOf = new Map(providers.map(({ slug, name = slug }) => [slug, name]));
+  const answerOf = new Map(data.map((entry): [string, ModelAnswer] => [entry.id, { ...entry, data: entry }]));
   const endpointsOf = new Map(models.map((model) => [model.id, modelEndpoints(model, nameOf)]));
   return async (app) => {
     app.get('/models', async () => list);
     app.get('/models/count', async () => ({ data: { count: data.length } }));
     app.get<{ Params: { '*': string } }>('/models/*', async ({ params }) => {
-      const [, id = ''] = ENDPOINTS.exec(params['*']) ?? [];
-      const endpoints = endpointsOf.get(id);
-      if (endpoints === undefined) throw new SwitchyardError('request.not_found', 'There is no model of this id');
-      return endpoints;
+      const path = params['*'];
+      // First as a whole: an id may end like the address of its endpoints.
+      const answer = answerOf.get(path) ?? endpointsOf.get(ENDPOINTS.exec(path)?.[1] ?? '');
+      if (answer === undefined) throw new SwitchyardError('request.not_found', 'There is no model of this id');
+      return answer;
     });
   };
 }
@@ -61,7 +70,7 @@ function modelEndpoints(model: ModelConfig, nameOf: ReadonlyMap<string, string>)
       model_name: name,
       provider_name: providerName,
       tag: endpoint.provider,
-      context_length: endpoint.context_length ?? null,
+      context_length: endpoint.context_length ?? CONTEXT_UNKNOWN,
       pricing: pricingOf(endpoint.prices),
       quantization: endpoint.quantization ?? null,
       max_completion_tokens: endpoint.max_completion_tokens ?? null,
@@ -72,6 +81,7 @@ function modelEndpoints(model: ModelConfig, nameOf: ReadonlyMap<string, string>)
       uptime_last_5m: null,
       uptime_last_1d: null,
       supports_implicit_caching: endpoint.prices?.cached_prompt !== undefined,
+      supports_tool_choice: toolChoiceOf(endpoint),
       latency_last_30m: null,
       throughput_last_30m: null,
     };
@@ -92,14 +102,21 @@ function modelEntry({ id, name, description, endpoints }: ModelConfig): ModelEnt
     created: CREATED_UNKNOWN,
     description,
     context_length: lengths.length === 0 ? null : Math.max(...lengths),
-    architecture: { modality: 'text->text', input_modalities: ['text'], output_modalities: ['text'], tokenizer: null, instruct_type: null },
+    architecture: { modality: 'text->text', input_modalities: ['text'], output_modalities: ['text'], tokenizer: TOKENIZER_UNKNOWN, instruct_type: null },
     pricing: pricingOf(first?.prices),
     top_provider: { context_length: first?.context_length ?? null, max_completion_tokens: first?.max_completion_tokens ?? null, is_moderated: false },
     per_request_limits: null,
     supported_parameters: [...new Set(endpoints.flatMap(({ supported_parameters }) => supported_parameters ?? ALL_PARAMETERS))].sort(),
     default_parameters: null,
+    supported_voices: null,
     links: { details: `/api/v1/models/${id}/endpoints` },
   };
+}
+
+/** Without tools there is nothing to choose. */
+function toolChoiceOf({ supported_parameters: supported }: EndpointConfig): EndpointEntry['supports_tool_choice'] {
+  const does = supported === undefined || (supported.includes('tools') && supported.includes('tool_choice'));
+  return { none: does, auto: does, required: does, function: does };
 }
 
 function pricingOf(prices: EndpointConfig['prices']): ModelPricing {

@@ -9,7 +9,8 @@ export interface EndpointEntry {
   provider_name: string;
   /** The provider's slug, as requests name it in `provider.order`, `only` and `ignore`. */
   tag: string;
-  context_length: number | null;
+  /** Tokens; 0 when it is not known: clients insist on a number here. */
+  context_length: number;
   pricing: ModelPricing;
   quantization: string | null;
   max_completion_tokens: number | null;
@@ -21,6 +22,8 @@ export interface EndpointEntry {
   uptime_last_5m: null;
   uptime_last_1d: null;
   supports_implicit_caching: boolean;
+  /** Which forms of `tool_choice` it takes. */
+  supports_tool_choice: Record<'none' | 'auto' | 'required' | 'function', boolean>;
   latency_last_30m: null;
   throughput_last_30m: null;
 }

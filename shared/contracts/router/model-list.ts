@@ -20,14 +20,19 @@ export interface ModelEntry {
   description: string;
   /** Tokens; null when it is not known. */
   context_length: number | null;
-  architecture: { modality: string | null; input_modalities: string[]; output_modalities: string[]; tokenizer: string | null; instruct_type: string | null };
+  architecture: { modality: string | null; input_modalities: string[]; output_modalities: string[]; tokenizer: string; instruct_type: null };
   pricing: ModelPricing;
   top_provider: { context_length: number | null; max_completion_tokens: number | null; is_moderated: boolean };
   per_request_limits: null;
   supported_parameters: string[];
   default_parameters: null;
+  /** No model of ours speaks. */
+  supported_voices: null;
   links: { details: string };
 }
+
+/** The answer of GET /api/v1/models/<id>: at the top as clients of OpenAI's API read it, and in `data` as others do. */
+export type ModelAnswer = ModelEntry & { data: ModelEntry };
 
 export interface ModelList {
   object: 'list';
