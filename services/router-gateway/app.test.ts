@@ -156,6 +156,38 @@ describe('a request that is refused', () => {
   });
 });
 
+describe('DESIGN 8: what is not carried out yet', () => {
+  const fields = { ...hello, plugins: [{ id: 'web' }], temprature: 0.2 };
+  const named = { 'x-switchyard-ignored': 'plugins[0], temprature' };
+
+  it('is named in a header of a whole answer, of a stream, and of an error', async () => {
+    const whole = gateway.post(fields);
+    await gateway.answerNext();
+    const streamed = gateway.post({ ...fields, stream: true });
+    const held = await gateway.worker.next();
+    held.frame('content', 1, '{}');
+    held.frame('done', 2, '[DONE]');
+    const refused = await gateway.post({ ...fields, model: 'none/such' });
+
+    expect((await whole).headers).toMatchObject(named);
+    expect((await streamed).headers).toMatchObject({ 'content-type': 'text/event-stream', ...named });
+    expect([refused.statusCode, refused.headers]).toEqual([400, expect.objectContaining(named)]);
+  });
+
+  it('has no header where there is nothing of the kind', async () => {
+    const response = gateway.post({ ...hello, temperature: 0.2 });
+    await gateway.answerNext();
+    expect((await response).headers).not.toHaveProperty('x-switchyard-ignored');
+  });
+
+  it('is refused when it is moderation, which nobody may believe to have taken place', async () => {
+    const response = await gateway.post({ ...hello, plugins: [{ id: 'moderation' }] });
+
+    expect(response.statusCode).toBe(400);
+    expect(response.json().error).toMatchObject({ code: 400, type: 'invalid_request', param: 'plugins[0]', message: expect.stringContaining('moderation') });
+  });
+});
+
 describe('the list of models', () => {
   const get = (url: string) => gateway.opened.app.inject({ method: 'GET', url, headers: { authorization } });
 

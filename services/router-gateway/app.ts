@@ -10,6 +10,7 @@ import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import type { Admission } from './admission.ts';
 import type { CallSender } from './call-sender.ts';
+import { ignoredFields } from './ignored-fields.ts';
 import type { GatewayLimits } from './limits.ts';
 import { indexModels } from './model-index.ts';
 import { bearerAuth, readKeys } from './plugins/bearer-auth.ts';
@@ -86,7 +87,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   const api: FastifyPluginAsync = async (scope) => {
     scope.addHook('onRequest', whileOpen(admission));
     scope.addHook('onRequest', byKey);
-    await scope.register(chatCompletions({ ...deps, models, totalMs: routerConfig.timeouts.total_ms }));
+    await scope.register(chatCompletions({ ...deps, models, ignoredIn: ignoredFields(routerConfig), totalMs: routerConfig.timeouts.total_ms }));
     await scope.register(resumeGeneration({ ...deps, totalMs: routerConfig.timeouts.total_ms }));
     await scope.register(listModels(routerConfig));
   };

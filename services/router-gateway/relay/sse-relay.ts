@@ -1,6 +1,7 @@
 import type { ReadyFrame } from '#bus/messages/frame.ts';
 import type { Deadline } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { IGNORED_HEADER } from '../ignored-fields.ts';
 import { errorEvent } from './error-event.ts';
 import { type FeedDeps, FrameFeed, type FrameSink } from './frame-feed.ts';
 import type { OpenRelay, RelayedCall } from './relay.ts';
@@ -142,6 +143,7 @@ class SseSink implements FrameSink {
   #open(): void {
     const { callId, requestId, reply } = this.#call;
     this.#state = 'streaming';
+    const ignored = reply.getHeader(IGNORED_HEADER);
     reply.hijack();
     this.#socket.open({
       'content-type': 'text/event-stream',
@@ -150,6 +152,7 @@ class SseSink implements FrameSink {
       'x-accel-buffering': 'no',
       'x-generation-id': callId,
       'x-request-id': requestId,
+      ...(ignored !== undefined && { [IGNORED_HEADER]: String(ignored) }),
     });
     for (const sse of this.#held) this.#socket.write(sse);
     this.restart();

@@ -15,6 +15,7 @@ import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts
 import type { Admission } from '../admission.ts';
 import type { CallSender } from '../call-sender.ts';
 import { GenerationIds } from '../generation-ids.ts';
+import { IGNORED_HEADER, refuseModeration } from '../ignored-fields.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { ModelIndex } from '../model-index.ts';
 import { preparedRefusal } from '../plugins/error-reply.ts';
@@ -29,6 +30,8 @@ import { lastEventIdOf, placeOf, resumeCall } from './resume-generation.ts';
 
 export interface ChatCompletionsDeps {
   models: ModelIndex;
+  /** The value of the header that names what of a request is not carried out; null when there is nothing. */
+  ignoredIn(request: ChatRequest): string | null;
   admission: Admission;
   readers: CallReaders;
   sender: CallSender;
@@ -46,7 +49,7 @@ export interface ChatCompletionsDeps {
 
 /** POST /chat/completions: puts the call on the bus and relays what a worker answers, whole or as server-sent events. */
 export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZod {
-  const { admission, bus, clock, readers, houseSecret, limits, models, sender } = deps;
+  const { admission, bus, clock, ignoredIn, readers, houseSecret, limits, models, sender } = deps;
   return async (app) => {
     const refuseWork = preparedRefusal(overloaded(limits));
     const loop = new LoopBudget();
@@ -74,6 +77,9 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
         return resumeCall(deps, placeOf(lastEventId), request, reply);
       }
       const chat = withSession(request.body, request.headers['x-session-id'], limits);
+      const ignored = ignoredIn(chat);
+      if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
+      if (chat.plugins !== undefined) refuseModeration(chat);
       const model = models.firstKnown(chat);
       if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
 

@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import { chatRequest } from '#shared/contracts/router/chat-request.ts';
+import { ignoredFields, refuseModeration } from './ignored-fields.ts';
+import { testConfig } from './test-support/harness.ts';
+
+const hello = { messages: [{ role: 'user', content: 'Hello' }] };
+const ignoredIn = ignoredFields(testConfig);
+const ignored = (fields: Record<string, unknown>) => ignoredIn(chatRequest.parse({ ...hello, ...fields }));
+const mark = { cache_control: { type: 'ephemeral' } };
+
+describe('what of a request is not carried out', () => {
+  it.each<[string, Record<string, unknown>, string]>([
+    ['plugins that are asked for', { plugins: [{ id: 'web' }, { id: 'file-parser', enabled: false }, { id: 'new-one' }] }, 'plugins[0], plugins[2]'],
+    ['parameters that nobody knows', { temprature: 0, 'x.y,\r\n': 1 }, 'temprature, x.y%2C%0D%0A'],
+    [
+      'preferences that nobody knows',
+      { provider: { prefer: 'x', sort: { by: 'price', how: 1 }, max_price: { video: 1 } } },
+      'provider.prefer, provider.sort.how, provider.max_price.video',
+    ],
+    [
+      'fields of the contract that nothing is done with yet',
+      { session_id: 's', metadata: { a: 'b' }, reasoning: { summary: 'auto', effort: 'low' } },
+      'session_id, metadata, reasoning.summary',
+    ],
+    [
+      'fields of other routers',
+      { n: 2, trace: {}, transforms: [], image_config: {}, modalities: ['text', 'image'], provider_options: {} },
+      'n, trace, transforms, image_config, modalities, provider_options',
+    ],
+    [
+      'marks for caches',
+      {
+        ...mark,
+        messages: [{ role: 'user', content: [{ type: 'text', text: 'a', ...mark }] }],
+        tools: [{ type: 'function', function: { name: 'f' }, ...mark }],
+      },
+      'messages[0].content[0].cache_control, tools[0].cache_control, cache_control',
+    ],
+    ['other fields of the debug option', { debug: { echo_upstream_body: true, verbose: true } }, 'debug.verbose'],
+  ])('is named by its path: %s', (_, fields, header) => {
+    expect(ignored(fields)?.split(', ').toSorted()).toEqual(header.split(', ').toSorted());
+  });
+
+  it.each<[string, Record<string, unknown>]>([
+    ['a plain request', { model: 'acme/large', stream: true, max_tokens: 5, temperature: 0, user: 'u' }],
+    [
+      'preferences and parameters that are carried out',
+      { provider: { order: ['x'], sort: 'price', max_price: { prompt: 1 } }, route: 'sort', top_k: 4, n: 1, modalities: ['text'] },
+    ],
+    ['a tool', { tools: [{ type: 'function', function: { name: 'f' } }], tool_choice: 'auto' }],
+    ['nothing, said at length', { provider: null, logit_bias: null, vendor_thing: null, plugins: [] }],
+  ])('is nothing: %s', (_, fields) => {
+    expect(ignored(fields)).toBeNull();
+  });
+
+  it('is no parameter that an endpoint lists as supported', () => {
+    const [model] = testConfig.models;
+    if (model === undefined) throw new Error('the configuration has no model');
+    const endpoints = model.endpoints.map((endpoint) => ({ ...endpoint, supported_parameters: ['vendor_thing'] }));
+    const declaring = ignoredFields({ models: [{ ...model, endpoints }] });
+    expect(declaring(chatRequest.parse({ ...hello, vendor_thing: 1, other_thing: 1 }))).toBe('other_thing');
+  });
+
+  it('is named in at most 1 KiB, whatever the names, in the letters of a header', () => {
+    const odd = ['\u{1F600}'.repeat(80), '\ud800', 'ü', 'a b', '"', '%', '__proto__x'];
+    expect(ignored(Object.fromEntries(odd.map((name) => [name, 1])))).toMatch(/^[\x21-\x7e]+(, [\x21-\x7e]+)*$/);
+    const many = ignored({ plugins: Array.from({ length: 500 }, () => ({ id: 'web' })), ...Object.fromEntries(odd.map((name) => [name, 1])) });
+    expect(many?.length).toBeLessThanOrEqual(1_024);
+    expect(many).toMatch(/^plugins\[0\], .*, \.\.\.$/);
+  });
+});
+
+describe('a request that asks for moderation', () => {
+  it('is refused, with the path of the plugin', () => {
+    const request = chatRequest.parse({ ...hello, plugins: [{ id: 'web' }, { id: 'moderation' }] });
+    expect(() => refuseModeration(request)).toThrow(expect.objectContaining({ code: 'request.invalid', details: { param: 'plugins[1]' } }));
+    expect(ignoredIn(request)).toBe('plugins[0]');
+  });
+
+  it('is none that switches it off', () => {
+    expect(() => refuseModeration(chatRequest.parse({ ...hello, plugins: [{ id: 'moderation', enabled: false }] }))).not.toThrow();
+  });
+});

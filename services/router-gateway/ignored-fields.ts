@@ -1,0 +1,202 @@
+import type { RouterConfig } from '#shared/config/router-config.ts';
+import type { ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+
+/** Of the header's value: proxies refuse responses whose headers exceed 4 to 8 KiB in all. */
+const MAX_HEADER_CHARS = 1_024;
+/** Ends a value that is cut. */
+const MORE = ', ...';
+/** Of one name that the caller made up. */
+const MAX_NAME_CHARS = 64;
+const PLAIN_NAME = /^[\w$-]{1,64}$/;
+
+const MODERATION = 'moderation';
+
+/** The response header that names what of a request is not carried out. */
+export const IGNORED_HEADER = 'x-switchyard-ignored';
+
+/**
+ * What the router does with a field. `true`: carries it out, itself or by handing it to upstreams. `false`: takes it and does nothing with
+ * it. A function says so of a value. A table: the fields of an object, of which those that it lacks are not known.
+ */
+type Rule = boolean | ((value: unknown) => boolean) | { [name: string]: Rule };
+
+/** The contract's fields: a new one does not compile until it is decided here what becomes of it. */
+const contractRules: Record<Exclude<keyof typeof chatRequest.shape, 'messages' | 'plugins' | 'tools'>, Rule> = {
+  model: true,
+  models: true,
+  provider: {
+    allow_fallbacks: true,
+    require_parameters: true,
+    data_collection: true,
+    zdr: true,
+    enforce_distillable_text: true,
+    order: true,
+    only: true,
+    ignore: true,
+    quantizations: true,
+    sort: { by: true, partition: true },
+    max_price: { prompt: true, completion: true, image: true, audio: true, request: true },
+    preferred_min_throughput: true,
+    preferred_max_latency: true,
+    min_throughput: true,
+    max_latency: true,
+  },
+  route: true,
+  user: true,
+  // Nothing is grouped by it, and it goes nowhere.
+  session_id: false,
+  frequency_penalty: true,
+  presence_penalty: true,
+  logit_bias: true,
+  logprobs: true,
+  top_logprobs: true,
+  max_tokens: true,
+  max_completion_tokens: true,
+  metadata: false,
+  reasoning: { effort: true, summary: false, max_tokens: true, exclude: true, enabled: true },
+  response_format: true,
+  seed: true,
+  stop: true,
+  stream: true,
+  stream_options: true,
+  temperature: true,
+  top_p: true,
+  tool_choice: true,
+  parallel_tool_calls: true,
+  debug: { echo_upstream_body: true },
+};
+
+/** Fields beside the contract that clients send. */
+const otherRules: Record<string, Rule> = {
+  // Handed to upstreams as they are.
+  top_k: true,
+  min_p: true,
+  top_a: true,
+  repetition_penalty: true,
+  reasoning_effort: true,
+  verbosity: true,
+  prediction: true,
+  prompt_cache_key: true,
+  safety_identifier: true,
+  service_tier: true,
+  web_search_options: true,
+  functions: true,
+  function_call: true,
+  // Usage always comes.
+  usage: true,
+  include_reasoning: true,
+  // Answers of ours are texts, and one for each request.
+  modalities: (value) => Array.isArray(value) && value.every((modality) => modality === 'text'),
+  n: (value) => value === 1,
+  audio: false,
+  image_config: false,
+  trace: false,
+  transforms: false,
+  cache_control: false,
+  provider_options: false,
+};
+
+/** By name; a Map, since names are the caller's. */
+const topLevel = new Map<string, Rule>(Object.entries({ ...contractRules, ...otherRules }));
+
+/**
+ * Makes the value of the header for a request: the paths of plugins and fields that nothing is done with, each once, between commas; null
+ * when there is none. The one place that knows what is not carried out: what comes to be loses its row here.
+ *
+ * A parameter that the router does not know is named also where an upstream gets it as it is, unless an endpoint of the configuration
+ * lists it as supported: a misspelt one would pass without a word.
+ */
+export function ignoredFields({ models }: Pick<RouterConfig, 'models'>): (request: ChatRequest) => string | null {
+  const declared = new Set(models.flatMap(({ endpoints }) => endpoints.flatMap(({ supported_parameters: names = [] }) => names)));
+  return (request) => {
+    let paths: HeaderPaths | null = null;
+    const name = (path: string) => {
+      paths ??= new HeaderPaths();
+      return paths.add(path);
+    };
+    for (const field in request) {
+      const value: unknown = request[field];
+      if (value === null || value === undefined) continue;
+      if (field === 'messages') nameCacheMarksOfMessages(request.messages, name);
+      else if (field === 'plugins') for (const [at, plugin] of (request.plugins ?? []).entries()) isIgnored(plugin) && name(`plugins[${at}]`);
+      else if (field === 'tools') for (const [at, tool] of (request.tools ?? []).entries()) hasCacheMark(tool) && name(`tools[${at}].cache_control`);
+      else if (!declared.has(field)) nameIgnored(shown(field), value, topLevel.get(field) ?? false, name);
+    }
+    return HeaderPaths.valueOf(paths);
+  };
+}
+
+/** @throws `request.invalid` for a plugin that must not be passed over: who asks for moderation relies on it */
+export function refuseModeration({ plugins }: ChatRequest): void {
+  const at = plugins?.findIndex((plugin) => plugin.id === MODERATION && isAskedFor(plugin)) ?? -1;
+  if (at < 0) return;
+  const param = `plugins[${at}]`;
+  throw new SwitchyardError('request.invalid', `${param} asks for moderation, which this router does not do yet; send the request without it`, {
+    details: { param },
+  });
+}
+
+type Plugin = NonNullable<ChatRequest['plugins']>[number];
+
+function isAskedFor(plugin: Plugin): boolean {
+  return plugin.enabled !== false;
+}
+
+/** A plugin that is refused is not passed over. */
+function isIgnored(plugin: Plugin): boolean {
+  return isAskedFor(plugin) && plugin.id !== MODERATION;
+}
+
+/** The paths below a field that its rule ignores. `name` says whether there is room for more. */
+function nameIgnored(path: string, value: unknown, rule: Rule, name: (path: string) => boolean): boolean {
+  if (typeof rule === 'object') {
+    // Another kind of value than the table's is the short form of the same.
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return true;
+    for (const [field, inner] of Object.entries(value)) {
+      if (inner === null || inner === undefined) continue;
+      if (!nameIgnored(`${path}.${shown(field)}`, inner, Object.hasOwn(rule, field) ? (rule[field] ?? false) : false, name)) return false;
+    }
+    return true;
+  }
+  const isCarriedOut = typeof rule === 'function' ? rule(value) : rule;
+  return isCarriedOut || name(path);
+}
+
+/** Marks for caches of upstreams are taken off: none of ours knows them. */
+function nameCacheMarksOfMessages(messages: ChatRequest['messages'], name: (path: string) => boolean): void {
+  for (let at = 0; at < messages.length; at += 1) {
+    const content = messages[at]?.content;
+    if (!Array.isArray(content)) continue;
+    for (const [place, item] of content.entries()) if (hasCacheMark(item) && !name(`messages[${at}].content[${place}].cache_control`)) return;
+  }
+}
+
+function hasCacheMark(item: object): boolean {
+  return 'cache_control' in item && item.cache_control !== undefined && item.cache_control !== null;
+}
+
+/** A name as a header may hold it. Halves of characters become signs of their own on the way through the buffer: encoding would throw. */
+function shown(name: string): string {
+  if (PLAIN_NAME.test(name)) return name;
+  return encodeURIComponent(Buffer.from(name.slice(0, MAX_NAME_CHARS)).toString()).slice(0, MAX_NAME_CHARS);
+}
+
+/** A list of paths as the header's value, cut where it is full. */
+class HeaderPaths {
+  #value = '';
+  #isFull = false;
+
+  /** @returns whether there may be room for another */
+  add(path: string): boolean {
+    if (this.#isFull) return false;
+    const next = this.#value === '' ? path : `${this.#value}, ${path}`;
+    this.#isFull = next.length > MAX_HEADER_CHARS - MORE.length;
+    this.#value = this.#isFull ? `${this.#value}${MORE}` : next;
+    return !this.#isFull;
+  }
+
+  static valueOf(paths: HeaderPaths | null): string | null {
+    return paths === null ? null : paths.#value;
+  }
+}
