@@ -6,21 +6,28 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
 /** Checks a part of a request; what does not pass is `request.invalid` with the dotted path of the field in `details.param`. */
 export const validateWithZod: FastifySchemaCompiler<z.ZodType> = ({ schema }) => {
-  return (data: unknown) => {
-    const parsed = schema.safeParse(data, { error: issueSentence });
-    if (parsed.success) return { value: parsed.data };
-    const { param, message } = offendingField(parsed.error);
-    return { error: new SwitchyardError('request.invalid', `${param === '' ? 'The body' : param} ${message}`, { details: { param } }) };
-  };
+  return (data: unknown) => validate(schema, data);
 };
 
 /**
  * The same where most of what comes is plain: that passes as it is, and the schema is asked about the rest.
  * @param isPlain true of nothing that the schema would change or refuse
+ * @param checked gets each value that the schema was asked about, as it is then
  */
-export function validateUnlessPlain(isPlain: (data: unknown) => boolean): FastifySchemaCompiler<z.ZodType> {
-  return (route) => {
-    const validate = validateWithZod(route);
-    return (data: unknown) => isPlain(data) || validate(data);
+export function validateUnlessPlain(isPlain: (data: unknown) => boolean, checked: WeakSet<object>): FastifySchemaCompiler<z.ZodType> {
+  return ({ schema }) => {
+    return (data: unknown) => {
+      if (isPlain(data)) return true;
+      const outcome = validate(schema, data);
+      if ('value' in outcome && typeof outcome.value === 'object' && outcome.value !== null) checked.add(outcome.value);
+      return outcome;
+    };
   };
+}
+
+function validate(schema: z.ZodType, data: unknown): { value: unknown } | { error: SwitchyardError } {
+  const parsed = schema.safeParse(data, { error: issueSentence });
+  if (parsed.success) return { value: parsed.data };
+  const { param, message } = offendingField(parsed.error);
+  return { error: new SwitchyardError('request.invalid', `${param === '' ? 'The body' : param} ${message}`, { details: { param } }) };
 }

@@ -67,7 +67,9 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       done(excess === null ? undefined : invalid('', excess));
     });
 
-    app.setValidatorCompiler(validateUnlessPlain(isPlainChatRequest));
+    // All of a plain request is carried out, so nothing more is looked at.
+    const checked = new WeakSet<object>();
+    app.setValidatorCompiler(validateUnlessPlain(isPlainChatRequest, checked));
     app.post('/chat/completions', { schema: { body: chatRequest } }, async (request, reply) => {
       const lastEventId = lastEventIdOf(request.headers);
       if (lastEventId !== null) {
@@ -77,7 +79,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
         return resumeCall(deps, placeOf(lastEventId), request, reply);
       }
       const chat = withSession(request.body, request.headers['x-session-id'], limits);
-      const ignored = ignoredIn(chat);
+      const ignored = chat !== request.body || checked.has(chat) ? ignoredIn(chat) : null;
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
       if (chat.plugins !== undefined) refuseModeration(chat);
       const model = models.firstKnown(chat);
