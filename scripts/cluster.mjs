@@ -104,10 +104,12 @@ async function partsFromBuild() {
   const { natsServerConfig } = await built('bus/nats/server-config');
   const config = parseConfig(process.env);
   const keys = newKeys(process.env);
+  const given = Object.fromEntries(Object.entries(withKeys(process.env, keys)).filter(([, value]) => value !== ''));
   return {
     keys,
     natsConfig: natsServerConfig(),
-    environment: { ...withKeys(process.env, keys), HOUSE_SECRET: keys.houseSecret, MANIFEST: config.manifestPath },
+    // The processes write into pipes; their lines are read where this one's are.
+    environment: { LOG_FORMAT: process.stderr.isTTY ? 'text' : 'json', ...given, HOUSE_SECRET: keys.houseSecret, MANIFEST: config.manifestPath },
     ...(config.routerConfigPath === null ? { routerConfig: builtInRouter(config) } : {}),
   };
 }

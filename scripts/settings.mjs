@@ -84,6 +84,7 @@ export const settingGroups = [
         meaning: 'how long a stop (Ctrl-C, SIGTERM) waits for what is in flight; a second one, a second later or more, does not wait',
       },
       { name: 'LOG_LEVEL', default: 'warn', meaning: 'trace, debug, info, warn, error or silent' },
+      { name: 'LOG_FORMAT', default: 'by terminal', meaning: 'text for people or json for programs; text where the log goes to a terminal, else json' },
       {
         name: 'MANAGEMENT_PORT',
         default: 'none',

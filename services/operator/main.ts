@@ -13,7 +13,7 @@ import { operatorProgram } from './service.ts';
 
 const CLOSE_TIMEOUT_MS = 5_000;
 
-const log = createLog({ level: process.env['LOG_LEVEL'] || 'warn', service: 'operator' });
+const log = createLog({ level: process.env['LOG_LEVEL'] || 'warn', format: process.env['LOG_FORMAT'] || null, service: 'operator' });
 const releasers = new Releasers(log);
 
 const program = operatorProgram({

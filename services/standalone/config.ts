@@ -32,6 +32,7 @@ const schema = z.object({
   PUBLIC_BASE_URL: z.url({ protocol: /^https?$/ }).optional(),
   SHUTDOWN_DRAIN_TIMEOUT_SECONDS: seconds.default(120),
   LOG_LEVEL: z.string().default('warn'),
+  LOG_FORMAT: z.string().optional(),
   ...tracingSettings,
   MANAGEMENT_PORT: port.optional(),
   MANAGEMENT_HOST: z.string().default('127.0.0.1'),
@@ -69,6 +70,7 @@ export function parseConfig(environment: Environment) {
     publicBaseUrl: data.PUBLIC_BASE_URL ?? null,
     drainTimeoutMs: data.SHUTDOWN_DRAIN_TIMEOUT_SECONDS * 1_000,
     logLevel: data.LOG_LEVEL,
+    logFormat: data.LOG_FORMAT ?? null,
     tracing: tracingConfigOf(data),
     /** Null: there is no listener for those who run it. */
     management: data.MANAGEMENT_PORT === undefined ? null : { host: data.MANAGEMENT_HOST, port: data.MANAGEMENT_PORT },

@@ -40,7 +40,8 @@ async function main(): Promise<void> {
   checkFailPoint(process.env);
   const config = parseConfig(process.env);
   const metrics = openMetrics();
-  const log = createLog({ level: config.logLevel, service: 'standalone', onDrop: () => metrics.add('telemetryDropped', { kind: 'log_lines' }) });
+  const onDrop = () => metrics.add('telemetryDropped', { kind: 'log_lines' });
+  const log = createLog({ level: config.logLevel, format: config.logFormat, service: 'standalone', onDrop });
   exitOnFault(log);
   const releasers = new Releasers(log);
   try {

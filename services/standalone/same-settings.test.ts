@@ -8,7 +8,21 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import { parseConfig } from './config.ts';
 
 /** What is always of its own in a process of its own. The embedded store is not swept. */
-const OWN = ['logLevel', 'management', 'readyFile', 'nats', 'databaseUrl', 'redisUrl', 'houseSecret', 'host', 'port', 'kinds', 'sweep', 'platformKeys'];
+const OWN = [
+  'logLevel',
+  'logFormat',
+  'management',
+  'readyFile',
+  'nats',
+  'databaseUrl',
+  'redisUrl',
+  'houseSecret',
+  'host',
+  'port',
+  'kinds',
+  'sweep',
+  'platformKeys',
+];
 
 const stores = { NATS_URL: 'nats://127.0.0.1:4222', DATABASE_URL: 'postgres://127.0.0.1/house', REDIS_URL: 'redis://127.0.0.1' };
 const required = { ...stores, HOUSE_SECRET: 'x'.repeat(32), MANIFEST: 'examples/acme-support/manifest.yaml', ROUTER_CONFIG: 'router.yaml' };

@@ -8,6 +8,7 @@ export const processSettings = {
   MANAGEMENT_PORT: settings.MANAGEMENT_PORT,
   MANAGEMENT_HOST: settings.MANAGEMENT_HOST,
   LOG_LEVEL: settings.LOG_LEVEL,
+  LOG_FORMAT: settings.LOG_FORMAT,
   SHUTDOWN_DRAIN_TIMEOUT_SECONDS: settings.SHUTDOWN_DRAIN_TIMEOUT_SECONDS,
   SWITCHYARD_READY_FILE: settings.SWITCHYARD_READY_FILE,
 };
@@ -15,6 +16,8 @@ export const processSettings = {
 /** The part of a service's configuration that its process is run by. */
 export interface ProcessConfig {
   logLevel: string;
+  /** Null: as where the lines go wants it. */
+  logFormat: string | null;
   /** How long a stop waits for what is in hand. */
   drainTimeoutMs: number;
   management: { host: string; port: number };
@@ -28,6 +31,7 @@ const shape = z.object(processSettings);
 export function processConfigOf(data: z.infer<typeof shape>): ProcessConfig {
   return {
     logLevel: data.LOG_LEVEL,
+    logFormat: data.LOG_FORMAT ?? null,
     drainTimeoutMs: data.SHUTDOWN_DRAIN_TIMEOUT_SECONDS * 1_000,
     management: { host: data.MANAGEMENT_HOST, port: data.MANAGEMENT_PORT },
     readyFile: data.SWITCHYARD_READY_FILE ?? null,

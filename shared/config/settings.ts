@@ -40,6 +40,8 @@ export const settings = {
   MANAGEMENT_PORT: port.default(9_090),
   MANAGEMENT_HOST: z.string().default('0.0.0.0'),
   LOG_LEVEL: z.string().default('info'),
+  /** `text` or `json`; without one, text on a terminal. */
+  LOG_FORMAT: z.string().optional(),
   SHUTDOWN_DRAIN_TIMEOUT_SECONDS: seconds.default(120),
   /** For programs that start this one: a file that is written, with its addresses, once it is ready. */
   SWITCHYARD_READY_FILE: z.string().optional(),

@@ -62,7 +62,7 @@ export async function runProcess<Config extends ProcessConfig>(service: ServiceP
     const config = service.parseConfig(process.env, process.argv.slice(2));
     const metrics = openMetrics();
     const onDrop = () => metrics.add('telemetryDropped', { kind: 'log_lines' });
-    const log = createLog({ level: config.logLevel, service: service.name, onDrop });
+    const log = createLog({ level: config.logLevel, format: config.logFormat, service: service.name, onDrop });
     exitOnFault(log);
     const releasers = new Releasers(log);
     const readiness = new Readiness({ log });

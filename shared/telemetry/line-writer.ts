@@ -9,12 +9,20 @@ export interface LineWriter {
   end(): Promise<void>;
 }
 
+interface LineWriterOptions {
+  fd: number;
+  service: string;
+  /** Makes of each line, its end included, what is written. */
+  shape?: (line: string) => string;
+  onDrop?: () => void;
+}
+
 /**
  * Writes lines behind the back of the caller, and what is left of them when the process exits. Once the reader has caught up with a full
  * buffer, a line of its own says how many were dropped.
  * @param onDrop called for each line that is dropped
  */
-export function lineWriter({ fd, service, onDrop = () => {} }: { fd: number; service: string; onDrop?: () => void }): LineWriter {
+export function lineWriter({ fd, service, shape = (line) => line, onDrop = () => {} }: LineWriterOptions): LineWriter {
   const stream = destination({ dest: fd, sync: false, maxLength: MAX_WAITING_BYTES });
   let dropped = 0;
   stream.on('drop', () => {
@@ -32,13 +40,13 @@ export function lineWriter({ fd, service, onDrop = () => {} }: { fd: number; ser
       msg: 'log lines were dropped: their reader was too slow',
     };
     dropped = 0;
-    stream.write(`${JSON.stringify(line)}\n`);
+    stream.write(shape(`${JSON.stringify(line)}\n`));
   });
   // A log that can't be written, say to a terminal that is gone, is no reason to end a process that does its work.
   stream.on('error', () => {});
   return {
     write: (line) => {
-      stream.write(line);
+      stream.write(shape(line));
     },
     end: () =>
       new Promise((resolve) => {

@@ -1,7 +1,9 @@
+import { isatty } from 'node:tty';
 import { pino, stdTimeFunctions } from 'pino';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { type LineWriter, lineWriter } from './line-writer.ts';
 import { maskUrl, redactSecrets } from './redact.ts';
+import { textLine } from './text-line.ts';
 
 const STDERR = 2;
 
@@ -39,6 +41,8 @@ export interface LogOptions {
   level: string;
   /** The service's name, in every line. */
   service: string;
+  /** `text` for people or `json` for programs, in any case; null or absent: text where stderr is a terminal. */
+  format?: string | null;
   /** Where lines go; stderr unless a test wants them. */
   output?: Pick<LineWriter, 'write'>;
   /** Called for each line that stderr did not take in time. */
@@ -46,11 +50,13 @@ export interface LogOptions {
 }
 
 /**
- * A log of JSON lines on stderr. Secrets in fields are masked by their keys, and in all texts the credentials of URLs, before anything
+ * A log of lines on stderr: JSON, or text for people. Secrets in fields are masked by their keys, and in all texts the credentials of URLs, before anything
  * is written (redact.ts).
- * @throws `config.invalid` when there is no such level
+ * @throws `config.invalid` when there is no such level or format
  */
-export function createLog({ level, service, onDrop = () => {}, output = lineWriter({ fd: STDERR, service, onDrop }) }: LogOptions): Log {
+export function createLog({ level, service, format = null, onDrop = () => {}, output }: LogOptions): Log {
+  const shape = isText(format, output === undefined && isatty(STDERR)) ? textLine : asItIs;
+  const writer = output === undefined ? lineWriter({ fd: STDERR, service, shape, onDrop }) : { write: (line: string) => output.write(shape(line)) };
   const logger = pino(
     {
       level: levelOf(level),
@@ -60,7 +66,7 @@ export function createLog({ level, service, onDrop = () => {}, output = lineWrit
       // Errors are plain data by then (redact.ts); the library's own serializer would rename their fields.
       serializers: { err: (error: unknown) => error },
     },
-    output,
+    writer,
   );
   const at =
     (name: Level): Write =>
@@ -84,6 +90,21 @@ const ignore: Write = () => {};
 
 /** For tests and tools that want no log. */
 export const silentLog: Log = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore };
+
+const asItIs = (line: string) => line;
+
+function isText(format: string | null, isTerminal: boolean): boolean {
+  switch (format?.toLowerCase()) {
+    case undefined:
+      return isTerminal;
+    case 'text':
+      return true;
+    case 'json':
+      return false;
+    default:
+      throw new SwitchyardError('config.invalid', `there is no log format '${format}': choose text or json`);
+  }
+}
 
 function levelOf(level: string): (typeof LEVELS)[keyof typeof LEVELS] {
   const found = Object.entries(LEVELS).find(([name]) => name === level.toUpperCase());

@@ -1,0 +1,81 @@
+/** Between the parts of a line: a message has blanks of its own. */
+const GAP = '  ';
+const LEVEL_WIDTH = 5;
+/** Of the value of one field: a terminal is read line by line. */
+const MAX_VALUE_CHARS = 500;
+/** Of a stack. The rest is where the framework was entered. */
+const MAX_FRAMES = 12;
+/** What needs no quotes. */
+const BARE = /^[\w.:/@+~%-]+$/;
+/** Control characters, which a terminal obeys, and the marks that turn the direction of text or stand for nothing. */
+const UNSHOWN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
+
+/**
+ * A line of the log, which is JSON, as people read it: time of day (UTC), level, service, message, and the fields as `name=value`. An
+ * error follows on lines of its own. No value can write a line, or a command of the terminal, of its own: both are escaped.
+ * @param line what the log writes, its secrets masked already
+ */
+export function textLine(line: string): string {
+  const entry = objectIn(line);
+  if (entry === null) return `${escaped(line.trimEnd())}\n`;
+  const { level, time, service, pid: _, msg, err, ...fields } = entry;
+  const head = [textOf(time).slice(11, 23), textOf(level).toUpperCase().padEnd(LEVEL_WIDTH), textOf(service), textOf(msg)];
+  const isError = isObject(err);
+  const pairs = pairsOf(isError || err === undefined ? fields : { ...fields, err });
+  return `${[head.slice(0, 3).map(escaped).join(' '), escaped(head[3] ?? ''), pairs].filter((part) => part !== '').join(GAP)}\n${isError ? errorLines(err) : ''}`;
+}
+
+function errorLines(error: Record<string, unknown>): string {
+  const lines = [`    ${titleOf(error)}`, ...framesOf(error.stack).map((frame) => `      ${frame}`)];
+  for (const cause of Array.isArray(error.causes) ? error.causes : []) lines.push(`    caused by ${isObject(cause) ? titleOf(cause) : valueText(cause)}`);
+  return lines.map((line) => `${escaped(line)}\n`).join('');
+}
+
+function titleOf({ name, code, message, details }: Record<string, unknown>): string {
+  const title = `${textOf(name)}${code === undefined ? '' : ` ${textOf(code)}`}: ${textOf(message)}`;
+  return isObject(details) && Object.keys(details).length > 0 ? `${title}${GAP}${pairsOf(details)}` : title;
+}
+
+function framesOf(stack: unknown): string[] {
+  const frames = textOf(stack).split('\n');
+  return frames
+    .map((frame) => frame.trim())
+    .filter((frame) => frame.startsWith('at '))
+    .slice(0, MAX_FRAMES);
+}
+
+function pairsOf(fields: Record<string, unknown>): string {
+  return Object.entries(fields)
+    .map(([name, value]) => `${escaped(name)}=${valueText(value)}`)
+    .join(' ');
+}
+
+function valueText(value: unknown): string {
+  const text = typeof value === 'string' && BARE.test(value) ? value : JSON.stringify(value);
+  return escaped(text.length > MAX_VALUE_CHARS ? `${text.slice(0, MAX_VALUE_CHARS)}…` : text);
+}
+
+/** Escapes have the form that JSON gives them. */
+function escaped(text: string): string {
+  return text.replace(UNSHOWN, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${code.toString(16).padStart(4, '0')}`;
+  });
+}
+
+function objectIn(line: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);
+}
