@@ -21,6 +21,7 @@ import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import { BodyRoom } from './body-room.ts';
 import { type CallResult, type ExecuteDeps, type Execution, executeCall, refuseCall } from './call/execute-call.ts';
+import { CallTries, callLine } from './call-line.ts';
 import { abortSignalOf } from './call-signal.ts';
 import { callSpan, type Upstreams } from './call-span.ts';
 import { reportResult } from './report-result.ts';
@@ -101,6 +102,7 @@ async function handle(item: WorkItem, hasRoom: boolean, deps: ConsumeDeps): Prom
 /** Makes the call and settles its item: frames first, then the command, then the ack, so that nothing is lost at any point between. */
 async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasRoom: boolean, running: RunningCall, deps: ConsumeDeps): Promise<void> {
   const { bus, database, clock, log, metrics } = deps;
+  const beganAtMs = performance.now();
   const mayBeSecond = mayBeDoneAlready(item, call.republished, clock.nowMs());
   if (call.reply !== null && mayBeSecond) {
     // A second delivery of an actor's call is harmless: the row says whether its result came already, or is not wanted any more.
@@ -108,6 +110,7 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasRoom
     if (isOpen !== true) return item.ack();
   }
   const span = callSpan(deps.tracing, deps.upstreams, { call, delivery: item.delivery, mayBeSecond: mayBeSecond && call.reply !== null });
+  const tries = new CallTries();
   let isHeard = true;
   const execution: Execution = {
     call,
@@ -122,7 +125,10 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasRoom
     hurry: () => bus.hurry(),
     isAlone: () => deps.running.count === 1,
     nowMs: clock.nowMs(),
-    attempted: span.attempted,
+    attempted: (attempt) => {
+      tries.add(attempt);
+      span.attempted(attempt);
+    },
     seesWords: deps.tracing.content !== 'off',
   };
   let result: CallResult | null;
@@ -137,13 +143,16 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasRoom
   if (result === null) return item.ack();
   failPoint('call.made');
   const cause = running.cause;
-  if (log.writes?.('info') !== false) log.info({ delivery: item.delivery, result: result.type, cause, ...idsOf(call) }, 'a router call has ended');
   const outcome = result.type === 'failed' && (cause === 'cancelled' || cause === 'abandoned') ? cause : result.type;
   span.end(result.type === 'completed' ? null : (cause ?? result.failure.code));
   metrics.add('routerCalls', { kind: call.reply === null ? 'client' : 'actor', outcome });
   if (cause === 'abandoned') return item.nak(0);
   // Acknowledged now, a client's call would have no end that anybody hears: the next delivery looks what was kept of it.
   if (call.reply === null && !isHeard && cause === null) return item.nak(FAULT_RETRY_MS);
+  if (log.writes?.('info') !== false) {
+    const line = callLine({ call, result, tries, cause, durationMs: performance.now() - beganAtMs });
+    log.info({ ...line, delivery: item.delivery, ...idsOf(call) }, 'a router call has ended');
+  }
   // Of a call that its actor has aborted nobody wants to hear any more.
   if (call.reply !== null && cause !== 'cancelled')
     await reportResult(call, call.reply, result, () => running.cause === 'abandoned', { commands: bus.commands, clock, log });

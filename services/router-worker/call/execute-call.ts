@@ -26,6 +26,8 @@ export type CallResult =
       provider: string;
       finishReason: string;
       usage: { promptTokens: number; completionTokens: number };
+      /** Absent when the endpoint has no prices. */
+      costUsd?: number;
     }
   | { type: 'failed'; failure: Failure };
 
@@ -147,6 +149,7 @@ function speakerFor({ call, attempt, publish, hurry, isAlone, nowMs, attempted =
         provider: candidate.provider.name,
         finishReason: finishReasonOf(answer),
         usage: { promptTokens: usage.prompt_tokens, completionTokens: usage.completion_tokens },
+        ...(usage.cost === undefined ? {} : { costUsd: usage.cost }),
       };
     },
     fail(error, { candidate, partial, previousErrors }) {

@@ -50,6 +50,11 @@ export function emptyAnswer(isKept = true): Answer {
   };
 }
 
+/** Whether anything of it was shown. */
+export function hasContent({ textChars, reasoningChars, refusalChars, toolCalls }: Answer): boolean {
+  return textChars + reasoningChars + refusalChars > 0 || toolCalls.length > 0;
+}
+
 /** Adds a part, in place: an answer grows by thousands of them. @returns the characters of content that it brought, 0 for parts that show nothing */
 export function addPart(answer: Answer, part: ProviderPart): number {
   switch (part.type) {

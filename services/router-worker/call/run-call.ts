@@ -5,8 +5,9 @@ import type { CallSignal } from '../call-signal.ts';
 import type { Hear, ProviderAdapter, ProviderPart, ProviderTimeouts } from '../providers/provider.ts';
 import type { Candidate } from './candidates.ts';
 import { type PreviousError, previousErrorOf } from './error-chunk.ts';
+import { failureReason } from './failure-reason.ts';
 import { fallBackAfter } from './fall-back.ts';
-import { type Answer, addPart, emptyAnswer } from './fold.ts';
+import { type Answer, addPart, emptyAnswer, hasContent } from './fold.ts';
 
 /** Tries of one call, over all candidates: past it the caller has waited long enough for a no. */
 const MAX_ATTEMPTS = 8;
@@ -70,7 +71,7 @@ export async function runCall(candidates: readonly Candidate[], listener: CallLi
     const error = await measured(tried, listener, signal, deps);
     listener.attempted?.(tried);
     if (error === null) return { type: 'completed', candidate, answer };
-    const partial = isShown(answer) ? answer : null;
+    const partial = hasContent(answer) ? answer : null;
     if (signal.aborted) return { type: 'aborted', candidate, partial, previousErrors };
     const failure = report(error, candidate, attempt, deps.log);
     outcome = { type: 'failed', error, candidate, partial, previousErrors: [...previousErrors] };
@@ -164,10 +165,6 @@ function withoutReasoning(parts: readonly ProviderPart[], answer: Answer): reado
   });
 }
 
-function isShown({ textChars, reasoningChars, refusalChars, toolCalls }: Answer): boolean {
-  return textChars + reasoningChars + refusalChars > 0 || toolCalls.length > 0;
-}
-
 function remaining(rest: readonly Candidate[], failed: Candidate, { code }: Failure): Candidate[] {
   const contextOf = ({ endpoint }: Candidate) => endpoint.context_length ?? 0;
   switch (fallBackAfter(code)) {
@@ -183,10 +180,10 @@ function remaining(rest: readonly Candidate[], failed: Candidate, { code }: Fail
 /** What the upstream quoted of the request stays out of the log: it may be a customer's words. */
 function report(error: unknown, { model, provider }: Candidate, attempt: number, log: Log): Failure {
   const failure = failureOf(error);
-  const { code, details } = failure;
-  const fields = { code, model: model.id, provider: provider.slug, attempt, status: details.status, reason: details.reason };
+  const { code } = failure;
+  const fields = { code, model: model.id, provider: provider.slug, attempt, ...failureReason(failure) };
   if (code === 'internal') log.error({ ...fields, err: error }, 'a provider adapter failed');
   else if (code === 'router.provider_misconfigured') log.error(fields, 'a provider refuses us: its endpoint or its credential is set up wrongly');
-  else log.info(fields, 'an attempt of a router call failed');
+  else log.warn(fields, 'an attempt of a router call failed');
   return failure;
 }
