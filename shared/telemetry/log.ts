@@ -82,7 +82,8 @@ export function logAbout(log: Log, about: () => Record<string, unknown>): Log {
   const at =
     (name: Level): Write =>
     (fields, message) =>
-      log[name](Object.assign({}, about(), fields), message);
+      // What happened first, for people who read along; where both have a field it is the line's own.
+      log[name](Object.assign({}, fields, about(), fields), message);
   return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
