@@ -61,7 +61,11 @@ export const settingGroups = [
         default: 'none',
         meaning: 'exact host:port pairs, separated by commas, that may be called back by http and at private addresses',
       },
-      { name: 'PUBLIC_BASE_URL', default: 'none', meaning: 'where this deployment is reached from outside' },
+      {
+        name: 'PUBLIC_BASE_URL',
+        default: 'none',
+        meaning: 'where this deployment is reached from outside; a manifest whose `platform.base_url` is another address is refused',
+      },
     ],
   },
   {
@@ -83,7 +87,11 @@ export const settingGroups = [
         default: '120',
         meaning: 'how long a stop (Ctrl-C, SIGTERM) waits for what is in flight; a second one, a second later or more, does not wait',
       },
-      { name: 'LOG_LEVEL', default: 'warn', meaning: 'trace, debug, info, warn, error or silent' },
+      {
+        name: 'LOG_LEVEL',
+        default: 'of the manifest',
+        meaning: "trace, debug, info, warn (or WARNING), error, fatal (or CRITICAL) or silent; without it the manifest's `runtime.log_level`, else info",
+      },
       { name: 'LOG_FORMAT', default: 'by terminal', meaning: 'text for people or json for programs; text where the log goes to a terminal, else json' },
       {
         name: 'MANAGEMENT_PORT',

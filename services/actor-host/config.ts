@@ -1,4 +1,4 @@
-import { agentPathsOf } from '#shared/config/agent-paths.ts';
+import { agentConfigOf, agentSettings } from '#shared/config/agent-config.ts';
 import { natsConfigOf, natsSettings } from '#shared/config/nats-settings.ts';
 import { processConfigOf, processSettings } from '#shared/config/process-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
@@ -9,10 +9,9 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 const shape = {
   ...processSettings,
   ...natsSettings,
+  ...agentSettings,
   DATABASE_URL: settings.DATABASE_URL,
   HOUSE_SECRET: settings.HOUSE_SECRET,
-  MANIFEST: settings.MANIFEST,
-  DOCUMENTS: settings.DOCUMENTS,
   STREAMING: settings.STREAMING,
   COALESCE_MS: settings.COALESCE_MS,
   TURN_TIMEOUT_SECONDS: settings.TURN_TIMEOUT_SECONDS,
@@ -28,7 +27,7 @@ export function parseConfig(environment: Environment) {
   const data = readSettings(shape, environment);
   return {
     ...processConfigOf(data),
-    ...agentPathsOf(data),
+    ...agentConfigOf(data),
     nats: natsConfigOf('actor-host', data),
     databaseUrl: data.DATABASE_URL,
     houseSecret: data.HOUSE_SECRET,

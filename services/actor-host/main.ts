@@ -18,14 +18,16 @@ import { startActorHost } from './service.ts';
 await runProcess({
   name: 'actor-host',
   parseConfig,
-  async start({ config, environment, log, metrics, step, releasers }) {
+  async start({ config, environment, log, useManifestLevel, metrics, step, releasers }) {
     // Turns run on the bundle that their commands name; this one is stored for those that come first. Of its credentials it uses the one that traces are sent with.
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
       documentsPath: config.documentsPath,
       environment,
       credentials: ['traces.backend.api_key'],
+      publicBaseUrl: config.publicBaseUrl,
     });
+    useManifestLevel(bundle.body.manifest.agent_config.runtime.log_level);
 
     const tracing = await openTracing({
       config: config.tracing,

@@ -1,4 +1,4 @@
-import { agentPathsOf } from '#shared/config/agent-paths.ts';
+import { agentConfigOf, agentSettings } from '#shared/config/agent-config.ts';
 import { natsConfigOf, natsSettings } from '#shared/config/nats-settings.ts';
 import { processConfigOf, processSettings } from '#shared/config/process-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
@@ -8,14 +8,12 @@ import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 const shape = {
   ...processSettings,
   ...natsSettings,
+  ...agentSettings,
   DATABASE_URL: settings.DATABASE_URL,
   REDIS_URL: settings.REDIS_URL,
   HOST: settings.HOST,
   PORT: publicPort(8_080),
   HOUSE_SECRET: settings.HOUSE_SECRET,
-  MANIFEST: settings.MANIFEST,
-  DOCUMENTS: settings.DOCUMENTS,
-  PUBLIC_BASE_URL: settings.PUBLIC_BASE_URL,
   STREAMING: settings.STREAMING,
   AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS: settings.AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS,
   AUTONOMOUS_MAX_TIMEOUT_SECONDS: settings.AUTONOMOUS_MAX_TIMEOUT_SECONDS,
@@ -28,14 +26,13 @@ export function parseConfig(environment: Environment) {
   const data = readSettings(shape, environment);
   return {
     ...processConfigOf(data),
-    ...agentPathsOf(data),
+    ...agentConfigOf(data),
     nats: natsConfigOf('agent-gateway', data),
     databaseUrl: data.DATABASE_URL,
     redisUrl: data.REDIS_URL,
     host: data.HOST,
     port: data.PORT,
     houseSecret: data.HOUSE_SECRET,
-    publicBaseUrl: data.PUBLIC_BASE_URL ?? null,
     streaming: data.STREAMING,
     runs: {
       defaultTimeoutMs: data.AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS * 1_000,

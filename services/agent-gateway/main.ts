@@ -19,8 +19,14 @@ import { startAgentGateway } from './service.ts';
 await runProcess({
   name: 'agent-gateway',
   parseConfig,
-  async start({ config, environment, log, metrics, step, releasers }) {
-    const bundle = await loadBundle({ manifestPath: config.manifestPath, documentsPath: config.documentsPath, environment });
+  async start({ config, environment, log, useManifestLevel, metrics, step, releasers }) {
+    const bundle = await loadBundle({
+      manifestPath: config.manifestPath,
+      documentsPath: config.documentsPath,
+      environment,
+      publicBaseUrl: config.publicBaseUrl,
+    });
+    useManifestLevel(bundle.body.manifest.agent_config.runtime.log_level);
     for (const warning of bundle.warnings) log.warn({}, warning);
     const agent = { id: bundle.body.manifest.id, apiKey: agentApiKey(bundle, environment), bundleHash: bundle.hash };
 

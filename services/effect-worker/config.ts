@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { agentPathsOf } from '#shared/config/agent-paths.ts';
+import { agentConfigOf, agentSettings } from '#shared/config/agent-config.ts';
 import { natsConfigOf, natsSettings } from '#shared/config/nats-settings.ts';
 import { processConfigOf, processSettings } from '#shared/config/process-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
@@ -16,9 +16,8 @@ type EffectKind = (typeof KINDS)[number];
 const shape = {
   ...processSettings,
   ...natsSettings,
+  ...agentSettings,
   DATABASE_URL: settings.DATABASE_URL,
-  MANIFEST: settings.MANIFEST,
-  DOCUMENTS: settings.DOCUMENTS,
   AUTONOMOUS_CALLBACK_MAX_RETRIES: settings.AUTONOMOUS_CALLBACK_MAX_RETRIES,
   OUTBOUND_ALLOW_HOSTS: settings.OUTBOUND_ALLOW_HOSTS,
   EFFECT_KINDS: z.string().default(KINDS.join(',')),
@@ -29,7 +28,7 @@ export function parseConfig(environment: Environment, args: readonly string[]) {
   const data = readSettings(shape, environment);
   return {
     ...processConfigOf(data),
-    ...agentPathsOf(data),
+    ...agentConfigOf(data),
     nats: natsConfigOf('effect-worker', data),
     databaseUrl: data.DATABASE_URL,
     maxDeliveryAttempts: data.AUTONOMOUS_CALLBACK_MAX_RETRIES,

@@ -16,10 +16,17 @@ import { startEffectWorker } from './service.ts';
 await runProcess({
   name: 'effect-worker',
   parseConfig,
-  async start({ config, environment, log, metrics, step, releasers }) {
+  async start({ config, environment, log, useManifestLevel, metrics, step, releasers }) {
     // Callbacks carry the agent's key, tool servers are asked with theirs, and traces are sent with one of their own.
     const credentials = ['runtime.api_key', 'mcps.*.api_key', 'traces.backend.api_key'] as const;
-    const bundle = await loadBundle({ manifestPath: config.manifestPath, documentsPath: config.documentsPath, environment, credentials });
+    const bundle = await loadBundle({
+      manifestPath: config.manifestPath,
+      documentsPath: config.documentsPath,
+      environment,
+      credentials,
+      publicBaseUrl: config.publicBaseUrl,
+    });
+    useManifestLevel(bundle.body.manifest.agent_config.runtime.log_level);
     for (const warning of bundle.warnings) log.warn({}, warning);
 
     const tracing = await openTracing({

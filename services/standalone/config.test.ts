@@ -11,6 +11,21 @@ describe('the settings', () => {
     for (const name of ['ROUTER_PORT', 'AGENT_PORT', 'STREAMING', 'OPENAI_BASE_URL']) expect(read).toThrow(name);
   });
 
+  it('are refused in sentences of ours, which do not tell the value', () => {
+    const read = () => parseConfig({ ROUTER_PORT: '70000', AGENT_PORT: 'eighty', STREAMING: 'perhaps', TURN_TIMEOUT_SECONDS: '0' });
+
+    expect(read).toThrow(/^the environment has 4 errors:\n/);
+    expect(read).toThrow('ROUTER_PORT: must be at most 65535');
+    expect(read).toThrow('AGENT_PORT: must be a number');
+    expect(read).toThrow('TURN_TIMEOUT_SECONDS: must be at least 1');
+    expect(read).not.toThrow(/perhaps|eighty|Too |Invalid|expected/);
+  });
+
+  it('leave the level of the log to the manifest, and make up the credentials of the sample alone', () => {
+    expect(parseConfig({})).toMatchObject({ logLevel: null, isSample: true });
+    expect(parseConfig({ LOG_LEVEL: 'WARNING', MANIFEST: 'agent.yaml' })).toMatchObject({ logLevel: 'WARNING', isSample: false });
+  });
+
   it('refuse a list of no models', () => {
     expect(() => parseConfig({ OPENAI_API_KEY: 'k', OPENAI_MODELS: ' , ' })).toThrow('OPENAI_MODELS');
   });

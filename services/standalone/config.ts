@@ -1,6 +1,7 @@
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '#shared/config/secret-ref.ts';
+import { readSettings } from '#shared/config/settings.ts';
 import { tracingConfigOf, tracingSettings } from '#shared/config/tracing-settings.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
@@ -8,13 +9,15 @@ import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 const port = z.coerce.number().int().min(0).max(65_535);
 const seconds = z.coerce.number().int().min(1).max(86_400);
 
+const SAMPLE_MANIFEST = 'examples/acme-support/manifest.yaml';
+
 /** The settings of `npm start`; scripts/settings.mjs tells people what they mean. An empty value counts as not given. */
-const schema = z.object({
+const shape = {
   HOST: z.string().default('127.0.0.1'),
   ROUTER_PORT: port.default(3_000),
   AGENT_PORT: port.default(8_080),
   DATA_DIR: z.string().default('data'),
-  MANIFEST: z.string().default('examples/acme-support/manifest.yaml'),
+  MANIFEST: z.string().optional(),
   DOCUMENTS: z.string().optional(),
   ROUTER_CONFIG: z.string().optional(),
   OPENAI_API_KEY: z.string().optional(),
@@ -31,28 +34,27 @@ const schema = z.object({
   OUTBOUND_ALLOW_HOSTS: z.string().optional(),
   PUBLIC_BASE_URL: z.url({ protocol: /^https?$/ }).optional(),
   SHUTDOWN_DRAIN_TIMEOUT_SECONDS: seconds.default(120),
-  LOG_LEVEL: z.string().default('warn'),
+  LOG_LEVEL: z.string().optional(),
   LOG_FORMAT: z.string().optional(),
   ...tracingSettings,
   MANAGEMENT_PORT: port.optional(),
   MANAGEMENT_HOST: z.string().default('127.0.0.1'),
   /** For programs that start this one: a file that is written, with the addresses, once everything is ready. */
   SWITCHYARD_READY_FILE: z.string().optional(),
-});
+};
 
 /** Reads the environment once. Relative paths are taken from the folder the program was started in. @throws `config.invalid` listing every bad variable */
 export function parseConfig(environment: Environment) {
-  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
-  const parsed = schema.safeParse(given);
-  if (!parsed.success) throw new SwitchyardError('config.invalid', z.prettifyError(parsed.error));
-  const { data } = parsed;
-  const manifestPath = resolve(data.MANIFEST);
+  const data = readSettings(shape, environment);
+  const manifestPath = resolve(data.MANIFEST ?? SAMPLE_MANIFEST);
   return {
     host: data.HOST,
     routerPort: data.ROUTER_PORT,
     agentPort: data.AGENT_PORT,
     dataFolder: resolve(data.DATA_DIR),
     manifestPath,
+    /** The shipped sample, whose credentials are generated. Those of a manifest that was given are not made up. */
+    isSample: data.MANIFEST === undefined,
     documentsPath: data.DOCUMENTS === undefined ? join(dirname(manifestPath), 'documents') : resolve(data.DOCUMENTS),
     routerConfigPath: data.ROUTER_CONFIG === undefined ? null : resolve(data.ROUTER_CONFIG),
     openAi: data.OPENAI_API_KEY === undefined ? null : { baseUrl: data.OPENAI_BASE_URL, models: listOf(data.OPENAI_MODELS) },
@@ -69,7 +71,8 @@ export function parseConfig(environment: Environment) {
     outboundAllowHosts: parseAllowHosts(data.OUTBOUND_ALLOW_HOSTS),
     publicBaseUrl: data.PUBLIC_BASE_URL ?? null,
     drainTimeoutMs: data.SHUTDOWN_DRAIN_TIMEOUT_SECONDS * 1_000,
-    logLevel: data.LOG_LEVEL,
+    /** Null: the manifest's `runtime.log_level`. */
+    logLevel: data.LOG_LEVEL ?? null,
     logFormat: data.LOG_FORMAT ?? null,
     tracing: tracingConfigOf(data),
     /** Null: there is no listener for those who run it. */

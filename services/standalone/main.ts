@@ -20,7 +20,7 @@ import { holdDataFolder } from '#shared/storage/data-folder.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
-import { createLog, type Log } from '#shared/telemetry/log.ts';
+import { createLog, type Log, type ProcessLog } from '#shared/telemetry/log.ts';
 import { type MetricsRegistry, openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { asDamage } from './as-damage.ts';
@@ -61,7 +61,7 @@ async function main(): Promise<void> {
 }
 
 interface Standing {
-  log: Log;
+  log: ProcessLog;
   metrics: MetricsRegistry;
   releasers: Releasers;
 }
@@ -78,7 +78,9 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
   const environment = withKeys(process.env, keys);
   const routerConfig =
     config.routerConfigPath === null ? checkRouterConfig(builtInRouter(config), environment) : await loadRouterConfig(config.routerConfigPath, environment);
-  const bundle = await loadBundle({ manifestPath: config.manifestPath, documentsPath: config.documentsPath, environment });
+  const { manifestPath, documentsPath, publicBaseUrl } = config;
+  const bundle = await loadBundle({ manifestPath, documentsPath, environment: config.isSample ? environment : process.env, publicBaseUrl });
+  if (config.logLevel === null) log.setLevel(bundle.body.manifest.agent_config.runtime.log_level);
 
   const tracing = await openTracing({
     config: config.tracing,

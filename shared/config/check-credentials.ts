@@ -5,31 +5,28 @@ import { formatPath } from './problems.ts';
 import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
 
 /**
- * Every credential of a manifest, below `agent_config`; `*` is each entry of a list. What a required one opens can't be done without,
- * so a missing variable stops the start. What an optional one opens is asked without a key. Secrets of webhooks are read at each delivery.
+ * Every credential of a manifest, below `agent_config`; `*` is each entry of a list. One that is given and whose variable is not set stops the
+ * start, whether the manifest had to give it or not. Secrets of webhooks alone are read at each delivery.
  */
 const CREDENTIALS = {
-  'runtime.api_key': 'required',
-  'platform.public_key': 'required',
-  'platform.secret_key': 'required',
-  'llms.api_key': 'required',
-  'search.password': 'required',
-  'database.password': 'required',
-  'mcps.*.api_key': 'optional',
-  'search.api_key': 'optional',
-  'traces.backend.api_key': 'optional',
+  'runtime.api_key': 'at the start',
+  'platform.public_key': 'at the start',
+  'platform.secret_key': 'at the start',
+  'llms.api_key': 'at the start',
+  'search.password': 'at the start',
+  'database.password': 'at the start',
+  'mcps.*.api_key': 'at the start',
+  'search.api_key': 'at the start',
+  'traces.backend.api_key': 'at the start',
   'webhooks.*.secret_env': 'per delivery',
-} as const satisfies Record<string, 'required' | 'optional' | 'per delivery'>;
+} as const satisfies Record<string, 'at the start' | 'per delivery'>;
 
 /** A credential by its place below `agent_config`. */
 export type Credential = keyof typeof CREDENTIALS;
 
 const ALL = Object.keys(CREDENTIALS).filter((name): name is Credential => name in CREDENTIALS);
 
-const CONSEQUENCES = {
-  optional: 'requests go out without a key',
-  'per delivery': 'deliveries are refused until it is',
-};
+const REFUSED = 'deliveries are refused until it is';
 
 /**
  * Looks at the manifest as it was read, so that errors in other places hide nothing.
@@ -45,8 +42,8 @@ export function checkCredentials(manifest: unknown, environment: Environment, us
       const missing = missingVariable(place.value, environment);
       if (missing === null) continue;
       const line = `${formatPath(place.path)}: the environment variable ${missing} is not set`;
-      if (when === 'required') problems.push(line);
-      else warnings.push(`${line}; ${CONSEQUENCES[when]}`);
+      if (when === 'at the start') problems.push(line);
+      else warnings.push(`${line}; ${REFUSED}`);
     }
   }
   return { problems, warnings };
@@ -58,7 +55,7 @@ export function checkRoutineWebhooks({ routines }: NamedDocuments, environment: 
     const webhook = document.kind === 'autonomous' ? document.autonomous.webhook : null;
     const missing = missingVariable(webhook?.secret_env, environment);
     if (missing === null) return [];
-    return [`${file}: autonomous.webhook.secret_env: the environment variable ${missing} is not set; ${CONSEQUENCES['per delivery']}`];
+    return [`${file}: autonomous.webhook.secret_env: the environment variable ${missing} is not set; ${REFUSED}`];
   });
 }
 

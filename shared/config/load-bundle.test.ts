@@ -160,8 +160,13 @@ describe('loadBundle', () => {
       await expect(loadFrom(folder)).rejects.toThrow(`${folder}/documents: the folder does not exist`);
     });
 
-    it('required variables that are not set, each by its name and place', async () => {
-      const config = { database: { hostname: 'db', password: '${DB_PASSWORD}' }, search: pgvector('${KB_PASSWORD}') };
+    it('credentials that are given and whose variables are not set, the optional ones too, each by its name and place', async () => {
+      const config = {
+        database: { hostname: 'db', password: '${DB_PASSWORD}' },
+        search: pgvector('${KB_PASSWORD}'),
+        mcps: [{ id: 'orders', hostname: 'https://orders.example', port: 443, api_key: '${ORDERS_KEY}' }],
+        traces: { backend: { url: 'https://traces.example', api_key: '${TRACES_KEY}' } },
+      };
 
       expect(await problemsOf({ 'manifest.yaml': manifestWith({}, config) }, { AGENT_API_KEY: '' })).toEqual([
         'manifest.yaml: agent_config.runtime.api_key: the environment variable AGENT_API_KEY is not set',
@@ -170,7 +175,26 @@ describe('loadBundle', () => {
         'manifest.yaml: agent_config.llms.api_key: the environment variable ROUTER_API_KEY is not set',
         'manifest.yaml: agent_config.search.password: the environment variable KB_PASSWORD is not set',
         'manifest.yaml: agent_config.database.password: the environment variable DB_PASSWORD is not set',
+        'manifest.yaml: agent_config.mcps[0].api_key: the environment variable ORDERS_KEY is not set',
+        'manifest.yaml: agent_config.traces.backend.api_key: the environment variable TRACES_KEY is not set',
       ]);
+      const external = { type: 'external', hostname: 'kb.example', port: 443, path: '/search', api_key: '${KB_KEY}' };
+      expect(await problemsOf({ 'manifest.yaml': manifestWith({}, { search: external }) })).toEqual([
+        'manifest.yaml: agent_config.search.api_key: the environment variable KB_KEY is not set',
+      ]);
+    });
+
+    it('a platform that is another deployment’s, and takes the address of this one with or without a slash', async () => {
+      const folder = await lay({
+        'documents/prompts/acme.yaml': prompt,
+        'manifest.yaml': manifestWith({}, { platform: { ...manifest.agent_config.platform, base_url: 'https://platform.example/' } }),
+      });
+      const paths = { manifestPath: join(folder, 'manifest.yaml'), documentsPath: join(folder, 'documents'), environment };
+      const refusal = /1 error:\n.*agent_config\.platform\.base_url: is another deployment's.*leave it out, or set PUBLIC_BASE_URL/;
+
+      await expect(loadBundle(paths)).rejects.toThrow(refusal);
+      await expect(loadBundle({ ...paths, publicBaseUrl: 'https://elsewhere.example' })).rejects.toThrow(refusal);
+      await expect(loadBundle({ ...paths, publicBaseUrl: 'https://platform.example' })).resolves.toBeDefined();
     });
 
     it('names of things that nobody defines', async () => {
@@ -392,7 +416,6 @@ describe('loadBundle', () => {
       'manifest.yaml': manifestWith(
         { routines: v1('open', 'hooked') },
         {
-          mcps: [{ id: 'orders', hostname: 'https://orders.example', port: 443, api_key: '${ORDERS_KEY}' }],
           webhooks: [{ name: 'claims', secret_env: '${CLAIMS_SECRET}', header: 'X-Signature', routines: ['open'] }],
         },
       ),
@@ -405,7 +428,6 @@ describe('loadBundle', () => {
     const { warnings } = await loadFrom(folder);
 
     expect(warnings.map((warning) => warning.replaceAll(`${folder}/`, ''))).toEqual([
-      'manifest.yaml: agent_config.mcps[0].api_key: the environment variable ORDERS_KEY is not set; requests go out without a key',
       'manifest.yaml: agent_config.webhooks[0].secret_env: the environment variable CLAIMS_SECRET is not set; deliveries are refused until it is',
       'documents/policys is not read: documents stand in prompts, routines, policies, glossaries, macros, variable-sets',
       'documents/routines/hooked.yaml: autonomous.webhook.secret_env: the environment variable OWN_SECRET is not set; deliveries are refused until it is',

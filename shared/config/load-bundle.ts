@@ -31,19 +31,28 @@ interface LoadBundleOptions {
   environment: Environment;
   /** Those that this process has a use for; absent: all, webhooks' secrets of routines included. */
   credentials?: readonly Credential[];
+  /** Where this deployment is reached from outside; null or absent: not known. */
+  publicBaseUrl?: string | null;
 }
 
 /**
  * Reads the manifest and the documents that it names, and checks them against each other and against the environment.
  * @throws `config.invalid` listing everything that is wrong, one line each, in the manifest and in every file of the documents folder
  */
-export async function loadBundle({ manifestPath, documentsPath, environment, credentials: used }: LoadBundleOptions): Promise<LoadedBundle> {
+export async function loadBundle({
+  manifestPath,
+  documentsPath,
+  environment,
+  credentials: used,
+  publicBaseUrl = null,
+}: LoadBundleOptions): Promise<LoadedBundle> {
   const { value, problems: unreadable } = await readDocumentFile(manifestPath);
   const { value: manifest, problems: wrong } = unreadable.length > 0 ? { value: null, problems: [] } : check(manifestSchema, value);
   const credentials = checkCredentials(value, environment, used);
   const read = await readDocuments(documentsPath);
   const inManifest = (line: string) => `${manifestPath}: ${line}`;
-  const problems = [...[...unreadable, ...wrong.map(sentenceOf), ...credentials.problems].map(inManifest), ...read.problems];
+  const elsewhere = manifest === null ? [] : platformElsewhere(manifest.agent_config.platform.base_url, publicBaseUrl);
+  const problems = [...[...unreadable, ...wrong.map(sentenceOf), ...credentials.problems, ...elsewhere].map(inManifest), ...read.problems];
 
   // What refers to what is looked through even when the manifest has errors, so that nobody has to start the agent once per mistake.
   const outline = outlineOf(value);
@@ -67,6 +76,17 @@ export function agentApiKey(bundle: Bundle, environment: Environment): string {
   const key = resolveSecret(reference, environment);
   if (key === null) throw new SwitchyardError('config.invalid', `agent_config.runtime.api_key: the environment variable ${variableOf(reference)} is not set`);
   return key;
+}
+
+/** Documents and model calls of the agent stay in this deployment, so a platform elsewhere would be named and not used. */
+function platformElsewhere(baseUrl: string | null, publicBaseUrl: string | null): string[] {
+  if (baseUrl === null || (publicBaseUrl !== null && withoutSlash(baseUrl) === withoutSlash(publicBaseUrl))) return [];
+  const remedy = 'leave it out, or set PUBLIC_BASE_URL to the same address if it is that of this deployment';
+  return [`agent_config.platform.base_url: is another deployment's, where documents and model calls can not be sent yet; ${remedy}`];
+}
+
+function withoutSlash(url: string): string {
+  return new URL(url).href.replace(/\/+$/, '');
 }
 
 function documentsOf(named: NamedDocuments): Documents {

@@ -15,7 +15,8 @@ export const processSettings = {
 
 /** The part of a service's configuration that its process is run by. */
 export interface ProcessConfig {
-  logLevel: string;
+  /** Null: the manifest's `runtime.log_level` where the process reads one, info elsewhere. */
+  logLevel: string | null;
   /** Null: as where the lines go wants it. */
   logFormat: string | null;
   /** How long a stop waits for what is in hand. */
@@ -30,7 +31,7 @@ const shape = z.object(processSettings);
 
 export function processConfigOf(data: z.infer<typeof shape>): ProcessConfig {
   return {
-    logLevel: data.LOG_LEVEL,
+    logLevel: data.LOG_LEVEL ?? null,
     logFormat: data.LOG_FORMAT ?? null,
     drainTimeoutMs: data.SHUTDOWN_DRAIN_TIMEOUT_SECONDS * 1_000,
     management: { host: data.MANAGEMENT_HOST, port: data.MANAGEMENT_PORT },

@@ -39,7 +39,8 @@ export const settings = {
   /** For probes and scrapers, never on the public port; 0 takes any free one. */
   MANAGEMENT_PORT: port.default(9_090),
   MANAGEMENT_HOST: z.string().default('0.0.0.0'),
-  LOG_LEVEL: z.string().default('info'),
+  /** Without it a process that reads a manifest takes `runtime.log_level`, any other logs at info. */
+  LOG_LEVEL: z.string().optional(),
   /** `text` or `json`; without one, text on a terminal. */
   LOG_FORMAT: z.string().optional(),
   SHUTDOWN_DRAIN_TIMEOUT_SECONDS: seconds.default(120),

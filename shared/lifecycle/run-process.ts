@@ -3,7 +3,7 @@ import type { ProcessConfig } from '../config/process-config.ts';
 import type { Environment } from '../config/secret-ref.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { checkFailPoint } from '../fail-points.ts';
-import { createLog, type Log } from '../telemetry/log.ts';
+import { createLog, type Log, type ProcessLog } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type MetricsRegistry, openMetrics } from '../telemetry/open-metrics.ts';
 import { maskUrl } from '../telemetry/redact.ts';
@@ -29,6 +29,8 @@ interface Starting<Config> {
   config: Config;
   environment: Environment;
   log: Log;
+  /** For a service that reads a manifest: its `runtime.log_level` holds from then on, unless LOG_LEVEL is set. */
+  useManifestLevel(level: string): void;
   /** What the service tells at `/metrics`. */
   metrics: Metrics;
   /** For every step that waits for something outside this process. */
@@ -81,7 +83,7 @@ export async function runProcess<Config extends ProcessConfig>(service: ServiceP
 
 interface Life<Config> {
   config: Config;
-  log: Log;
+  log: ProcessLog;
   metrics: MetricsRegistry;
   releasers: Releasers;
   readiness: Readiness;
@@ -95,7 +97,10 @@ async function startUp<Config extends ProcessConfig>(service: ServiceProcess<Con
     return await boot(BOOT_LIMIT_MS - performance.now(), async (step) => {
       const management = await openManagementListener({ ...config.management, readiness, metrics });
       releasers.add('management listener', () => management.stop());
-      const { url, checks } = await service.start({ config, environment: process.env, log, metrics, step, releasers });
+      const useManifestLevel = (level: string) => {
+        if (config.logLevel === null) log.setLevel(level);
+      };
+      const { url, checks } = await service.start({ config, environment: process.env, log, useManifestLevel, metrics, step, releasers });
       readiness.booted(checks);
       const facts = { pid: process.pid, service: service.name, ...(url === null ? {} : { url }), managementUrl: management.url };
       // Listened for before anybody is told that this process is ready: who hears it may ask it to stop at once.

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createLog, logAbout, silentLog } from './log.ts';
 
-function recording(level: string) {
+function recording(level: string | null) {
   const lines: Record<string, unknown>[] = [];
   const log = createLog({ level, service: 'test', output: { write: (line) => lines.push(JSON.parse(line)) } });
   return { log, lines };
@@ -12,6 +12,19 @@ it('refuses a level that does not exist', () => {
     expect.objectContaining({ code: 'config.invalid', message: expect.stringContaining("'LOUD'") }),
   );
   expect(() => createLog({ level: 'toString', service: 'test' })).toThrow(expect.objectContaining({ code: 'config.invalid' }));
+});
+
+it('logs at info where no level is set, until one is', () => {
+  const { log, lines } = recording(null);
+  log.debug({}, 'unseen');
+  log.info({}, 'seen');
+  log.setLevel('WARNING');
+  log.info({}, 'unseen');
+  log.setLevel('debug');
+  log.debug({}, 'seen too');
+
+  expect(lines.map(({ msg }) => msg)).toEqual(['seen', 'seen too']);
+  expect(() => log.setLevel('LOUD')).toThrow(expect.objectContaining({ code: 'config.invalid' }));
 });
 
 it('never writes a secret, whether in a field, in the message or in an error', () => {

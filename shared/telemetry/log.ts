@@ -36,9 +36,18 @@ export interface Log {
 
 type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error';
 
+/** A process's log, whose level may become known only once its configuration is read. */
+export interface ProcessLog extends Log {
+  /** @param level as in `LogOptions` @throws `config.invalid` when there is no such level */
+  setLevel(level: string): void;
+}
+
+/** Where neither LOG_LEVEL nor a manifest sets one; the contract's default of `runtime.log_level`. */
+const DEFAULT_LEVEL = 'info';
+
 export interface LogOptions {
-  /** The least level that is written: `TRACE`, `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`, or the library's spelling, in any case. */
-  level: string;
+  /** The least level that is written: `TRACE`, `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`, or the library's spelling, in any case; null: info. */
+  level: string | null;
   /** The service's name, in every line. */
   service: string;
   /** `text` for people or `json` for programs, in any case; null or absent: text where stderr is a terminal. */
@@ -54,12 +63,12 @@ export interface LogOptions {
  * is written (redact.ts).
  * @throws `config.invalid` when there is no such level or format
  */
-export function createLog({ level, service, format = null, onDrop = () => {}, output }: LogOptions): Log {
+export function createLog({ level, service, format = null, onDrop = () => {}, output }: LogOptions): ProcessLog {
   const shape = isText(format, output === undefined && isatty(STDERR)) ? textLine : asItIs;
   const writer = output === undefined ? lineWriter({ fd: STDERR, service, shape, onDrop }) : { write: (line: string) => output.write(shape(line)) };
   const logger = pino(
     {
-      level: levelOf(level),
+      level: levelOf(level ?? DEFAULT_LEVEL),
       base: { service, pid: process.pid },
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
@@ -74,7 +83,10 @@ export function createLog({ level, service, format = null, onDrop = () => {}, ou
       if (logger.isLevelEnabled(name)) logger[name](redactSecrets(fields), maskUrl(message));
     };
   const writes = (level: Level) => logger.isLevelEnabled(level);
-  return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), writes };
+  const setLevel = (next: string) => {
+    logger.level = levelOf(next);
+  };
+  return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), writes, setLevel };
 }
 
 /** A log whose every line says what it is about, such as the ids of a call. @param about asked for each line: mostly there is none */
