@@ -40,7 +40,7 @@ await runProcess({
     const postgres = `PostgreSQL at ${addressOf(config.databaseUrl)}`;
     const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'effect-worker', log }));
     releasers.add('database', () => database.close());
-    await step(`bringing the schema of ${postgres} up to date`, () => migrate(database));
+    await step(`bringing the schema of ${postgres} up to date`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
     await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());

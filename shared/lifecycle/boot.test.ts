@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { addressOf, boot } from './boot.ts';
+import { addressOf, boot, type Waiting } from './boot.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -8,36 +8,67 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+const ignore = () => {};
 const never = () => new Promise<never>(() => {});
 
 describe('a boot', () => {
-  it('fails with the name of the step that it is at when the time is over', async () => {
-    const booting = boot(1_000, async (step) => {
+  it('fails with the name of the step whose time is over', async () => {
+    const booting = boot(ignore, async (step) => {
       await step('connecting to NATS at 127.0.0.1:4222', async () => {});
-      await step('connecting to Redis at 127.0.0.1:6379', never);
+      await step('connecting to Redis at 127.0.0.1:6379', never, { limitMs: 1_000 });
     });
     const failed = expect(booting).rejects.toMatchObject({ code: 'service.not_ready', message: 'connecting to Redis at 127.0.0.1:6379 has taken too long' });
     await vi.advanceTimersByTimeAsync(1_000);
 
     await failed;
+    expect(vi.getTimerCount()).toBe(0);
   });
 
   it('fails as its step does, at once', async () => {
     const refused = new Error('refused');
 
-    await expect(boot(1_000, (step) => step('connecting', () => Promise.reject(refused)))).rejects.toBe(refused);
+    await expect(boot(ignore, (step) => step('connecting', () => Promise.reject(refused)))).rejects.toBe(refused);
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('has no time left when loading the program took all of it', async () => {
-    const failed = expect(boot(-5, never)).rejects.toMatchObject({ code: 'service.not_ready' });
-    await vi.advanceTimersByTimeAsync(0);
+  it('goes on when it is merely slow, and says every 5 s what it waits for', async () => {
+    const waiting: Waiting[] = [];
+    let end = () => {};
+    const booting = boot(
+      (told) => waiting.push(told),
+      (step) =>
+        step(
+          'migrating',
+          (because) => {
+            setTimeout(() => because('session 7 holds the lock'), 6_000);
+            return new Promise<string>((resolve) => {
+              end = () => resolve('migrated');
+            });
+          },
+          { limitMs: null },
+        ),
+    );
+    await vi.advanceTimersByTimeAsync(12_000);
+
+    expect(waiting).toMatchObject([
+      { step: 'migrating', reason: null },
+      { step: 'migrating', reason: 'session 7 holds the lock' },
+    ]);
+    await vi.advanceTimersByTimeAsync(600_000);
+    end();
+    expect(await booting).toBe('migrated');
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('ends a step that hangs without a bound of its own', async () => {
+    const failed = expect(boot(ignore, (step) => step('taking partitions', never))).rejects.toMatchObject({ code: 'service.not_ready' });
+    await vi.advanceTimersByTimeAsync(60_000);
 
     await failed;
   });
 
   it('gives what its start gives', async () => {
-    expect(await boot(1_000, (step) => step('counting', async () => 3))).toBe(3);
+    expect(await boot(ignore, (step) => step('counting', async () => 3))).toBe(3);
     expect(vi.getTimerCount()).toBe(0);
   });
 });

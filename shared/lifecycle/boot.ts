@@ -9,31 +9,55 @@ const DEFAULT_PORTS: Record<string, string> = {
   'rediss:': '6379',
 };
 
-/** Does one step of a start. When the time for the start is over before it is done, the start fails with its name. */
-export type Step = <Result>(name: string, work: () => Promise<Result>) => Promise<Result>;
+/** How often a start that goes on says what it waits for. */
+const REPORT_EVERY_MS = 5_000;
+/**
+ * Longest time of a step that has no bound of its own. Drivers of stores give up some eight seconds after their store has refused them first, which
+ * ends a start that can't succeed within the contract's ten seconds; this ends one that hangs without being refused.
+ */
+const STEP_LIMIT_MS = 60_000;
+
+/** What a start waits for at present. */
+export interface Waiting {
+  step: string;
+  /** Of the step, as its work has told last: which process holds a lock, for example. Null: nothing more is known. */
+  reason: string | null;
+  waitedMs: number;
+}
+
+export interface StepOptions {
+  /** In place of 60 s; null: the work has bounds of its own. */
+  limitMs?: number | null;
+}
+
+/** Does one step of a start, which fails with the step's name when its time is over. `because` tells what the work is waiting for. */
+export type Step = <Result>(name: string, work: (because: (reason: string) => void) => Promise<Result>, options?: StepOptions) => Promise<Result>;
 
 /**
- * Runs a start, which may take `limitMs`: what can't start has to say so and end, or whoever started it waits for ever. The drivers of
- * stores have bounds of their own, and better words; this is for all of them together, and for what comes after them.
- * @throws what the start throws; `service.not_ready`, naming the step, when the time is over
+ * Runs a start. One that is merely slow goes on, and says every 5 s what it waits for.
+ * @throws what the start throws; `service.not_ready`, naming the step, when the time of a step is over
  */
-export async function boot<Result>(limitMs: number, start: (step: Step) => Promise<Result>): Promise<Result> {
-  let doing = 'starting';
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new SwitchyardError('service.not_ready', `${doing} has taken too long`)), Math.max(0, limitMs));
+export async function boot<Result>(onWait: (waiting: Waiting) => void, start: (step: Step) => Promise<Result>): Promise<Result> {
+  return start(async (name, work, { limitMs = STEP_LIMIT_MS } = {}) => {
+    const beganAtMs = performance.now();
+    let reason: string | null = null;
+    let limit: NodeJS.Timeout | undefined;
+    const report = setInterval(() => onWait({ step: name, reason, waitedMs: performance.now() - beganAtMs }), REPORT_EVERY_MS);
+    const late = new Promise<never>((_, reject) => {
+      if (limitMs !== null) limit = setTimeout(() => reject(new SwitchyardError('service.not_ready', `${name} has taken too long`)), limitMs);
+    });
+    const doing = work((told) => {
+      reason = told;
+    });
+    // Past its time the rest is not waited for any more; it ends with the process.
+    doing.catch(() => {});
+    try {
+      return await Promise.race([doing, late]);
+    } finally {
+      clearInterval(report);
+      clearTimeout(limit);
+    }
   });
-  const work = start((name, action) => {
-    doing = name;
-    return action();
-  });
-  // When the time is over nobody waits for the rest any more; it ends with the process.
-  work.catch(() => {});
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Host and port of a URL, or of several between commas: without user, password or parameters. */

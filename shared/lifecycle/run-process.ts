@@ -7,7 +7,7 @@ import { createLog, type Log, type ProcessLog } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type MetricsRegistry, openMetrics } from '../telemetry/open-metrics.ts';
 import { maskUrl } from '../telemetry/redact.ts';
-import { boot, type Step } from './boot.ts';
+import { boot, type Step, type Waiting } from './boot.ts';
 import { exitOnFault } from './exit-on-fault.ts';
 import { setUpHeap } from './heap.ts';
 import { openManagementListener } from './management-listener.ts';
@@ -16,8 +16,7 @@ import { writeReadyFile } from './ready-file.ts';
 import { Releasers } from './releasers.ts';
 import { stopSignal } from './stop-signal.ts';
 
-/** From the start of the process: a start that can't succeed has to end within 10 s, and closing what was opened takes its part of that. */
-const BOOT_LIMIT_MS = 9_200;
+/** A start that failed has to end within 10 s of the first refusal: what was opened by then is not waited for long. */
 const CLOSE_AFTER_FAILED_BOOT_MS = 400;
 /** What may take longer than the drain itself: closing sockets, the last commits, the stores. */
 const RELEASE_MARGIN_MS = 10_000;
@@ -55,7 +54,8 @@ interface ServiceProcess<Config extends ProcessConfig> {
 
 /**
  * The life of a service's process: reads its configuration, opens its management listener, starts, tells that it is ready, waits to be
- * stopped, drains, and exits with 0. A start that fails says why on one line of stderr and exits with 1 within 10 s.
+ * stopped, drains, and exits with 0. A start that fails says why on one line of stderr and exits with 1 within 10 s of the first refusal; one that is
+ * merely slow says every 5 s what it waits for, and goes on.
  */
 export async function runProcess<Config extends ProcessConfig>(service: ServiceProcess<Config>): Promise<never> {
   setUpHeap();
@@ -93,8 +93,7 @@ interface Life<Config> {
 async function startUp<Config extends ProcessConfig>(service: ServiceProcess<Config>, life: Life<Config>): Promise<{ stopped: ReturnType<typeof stopSignal> }> {
   const { config, log, metrics, releasers, readiness } = life;
   try {
-    // Counted from the start of the process, of which loading the program was the first part.
-    return await boot(BOOT_LIMIT_MS - performance.now(), async (step) => {
+    return await boot(logWaiting(log), async (step) => {
       const management = await openManagementListener({ ...config.management, readiness, metrics });
       releasers.add('management listener', () => management.stop());
       const useManifestLevel = (level: string) => {
@@ -114,6 +113,13 @@ async function startUp<Config extends ProcessConfig>(service: ServiceProcess<Con
     await Promise.race([closed, delay(CLOSE_AFTER_FAILED_BOOT_MS)]);
     throw error;
   }
+}
+
+function logWaiting(log: Log): (waiting: Waiting) => void {
+  return ({ step, reason, waitedMs }) => {
+    const seconds = Math.round(waitedMs / 1_000);
+    log.info({ step, reason, waited_s: seconds }, `still starting: ${step}${reason === null ? '' : `; ${reason}`} (${seconds} s)`);
+  };
 }
 
 /** What went wrong and what caused it. A known error says it in words for people; anything else is a fault of ours and shows where it happened. */

@@ -11,8 +11,20 @@ const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/;
 /** The same in every process that migrates a database of ours; any number, as long as it never changes. */
 const LOCK_KEY = 5_317_204_011;
 
-/** How long to wait for another process that migrates, or for tables that others use. */
-const LOCK_TIMEOUT_MS = 60_000;
+/** Longest time of one statement, in place of the database's own limit, which is made for indexed ones: rebuilding a large table takes minutes. */
+const STATEMENT_TIMEOUT_MS = 600_000;
+
+/** How long to wait for another process that migrates: as long as its statement may take. */
+const LOCK_TIMEOUT_MS = STATEMENT_TIMEOUT_MS;
+
+/** How long to try for tables that others use. */
+const TABLES_TIMEOUT_MS = 60_000;
+
+/** How often the holder of the lock is looked up while it is waited for. */
+const HOLDER_EVERY_MS = 2_000;
+
+/** How often the server looks whether the process behind a migration is still connected: the statement of one that died would hold its locks to its end. */
+const CONNECTION_CHECK_MS = 2_000;
 
 /**
  * How long to stand in line for a table at once. Everybody else's statements on that table line up behind us, and give up after two
@@ -20,9 +32,6 @@ const LOCK_TIMEOUT_MS = 60_000;
  */
 const TABLE_LOCK_TIMEOUT_MS = 1_000;
 const TABLE_PAUSE_MS = 500;
-
-/** Longest time of one statement, in place of the database's own limit, which is made for indexed ones: rebuilding a large table takes minutes. */
-const STATEMENT_TIMEOUT_MS = 600_000;
 
 /** PostgreSQL: `lock_not_available`. */
 const LOCK_NOT_AVAILABLE = '55P03';
@@ -34,6 +43,21 @@ interface Migration {
   text: string;
 }
 
+export interface MigrateOptions {
+  /** How long another process may migrate; default: 600 s, the longest that one of its statements may take. */
+  lockTimeoutMs?: number;
+  /** How long the tables of a migration may be used by others; default: 60 s. */
+  tablesTimeoutMs?: number;
+  /** Told now and then what is waited for: the session that holds the lock. */
+  onWait?: (reason: string) => void;
+}
+
+interface Locking {
+  lockTimeoutMs: number;
+  /** The lock is had; what follows is the migration itself. */
+  onLocked(): void;
+}
+
 /**
  * Brings the schema up to the files: each file that the table `schema_migrations` does not list runs in one transaction with its row.
  * Any number of processes may call it at once; an advisory lock lets one work, and the others find nothing left to do.
@@ -41,19 +65,15 @@ interface Migration {
  * @param folder where the files are; by default `migrations/` beside this file, in the sources as in `dist/`
  * @returns the names of the files applied by this call, in order
  * @throws `storage.schema_refused` when a file that was applied has changed or is gone, when a number is missing, when the database is
- * newer than the files, or when a file fails; `service.not_ready`, naming who, when another process held the lock for `lockTimeoutMs`,
- * or when others held the tables for as long
+ * newer than the files, or when a file fails; `service.not_ready`, naming the session that held the lock for `lockTimeoutMs`, or when others
+ * held the tables for `tablesTimeoutMs`
  */
-export async function migrate(
-  database: Database,
-  folder: URL = new URL('./migrations/', import.meta.url),
-  { lockTimeoutMs = LOCK_TIMEOUT_MS }: { lockTimeoutMs?: number } = {},
-): Promise<string[]> {
+export async function migrate(database: Database, folder: URL = new URL('./migrations/', import.meta.url), options: MigrateOptions = {}): Promise<string[]> {
   const migrations = await readMigrations(folder);
   const applied: string[] = [];
   // One more round than there are files: the last finds nothing to do.
   for (let round = 0; round <= migrations.length; round += 1) {
-    const name = await applyPatiently(database, migrations, lockTimeoutMs);
+    const name = await applyWithinTime(database, migrations, options);
     if (name === null) break;
     applied.push(name);
   }
@@ -61,19 +81,40 @@ export async function migrate(
 }
 
 /** @returns the file applied, or null when there is none left */
-async function applyPatiently(database: Database, migrations: readonly Migration[], lockTimeoutMs: number): Promise<string | null> {
-  const untilMs = Date.now() + lockTimeoutMs;
+async function applyWithinTime(
+  database: Database,
+  migrations: readonly Migration[],
+  { lockTimeoutMs = LOCK_TIMEOUT_MS, tablesTimeoutMs = TABLES_TIMEOUT_MS, onWait = () => {} }: MigrateOptions,
+): Promise<string | null> {
+  const untilMs = Date.now() + tablesTimeoutMs;
   for (;;) {
+    const waiting = watchHolder(database, onWait);
     const outcome = await database
-      .transaction((handle) => applyNext(handle, migrations, lockTimeoutMs), { statementTimeoutMs: STATEMENT_TIMEOUT_MS })
+      .transaction((handle) => applyNext(handle, migrations, { lockTimeoutMs, onLocked: waiting.stop }), { statementTimeoutMs: STATEMENT_TIMEOUT_MS })
       .catch((error: unknown) => {
         if (error instanceof Busy) return error;
         throw error;
-      });
+      })
+      .finally(waiting.stop);
     if (!(outcome instanceof Busy)) return outcome;
-    if (Date.now() >= untilMs) throw await waitedTooLong(database, outcome, lockTimeoutMs);
+    if (outcome.file === null) throw await lockNotHad(database, outcome, lockTimeoutMs);
+    if (Date.now() >= untilMs) {
+      const message = `migration ${outcome.file} could not have its tables to itself for ${tablesTimeoutMs / 1_000} s`;
+      throw new SwitchyardError('service.not_ready', message, { cause: outcome.cause });
+    }
     await delay(TABLE_PAUSE_MS);
   }
+}
+
+/** Tells now and then which session holds the lock that is waited for. */
+function watchHolder(database: Database, onWait: (reason: string) => void): { stop(): void } {
+  const look = async () => {
+    const holder = await findHolder(database);
+    if (holder !== null) onWait(`the schema is being migrated by ${placeOf(holder)}`);
+  };
+  // What can't be looked up is not told; the lock itself is waited for all the same.
+  const timer = setInterval(() => void look().catch(() => {}), HOLDER_EVERY_MS);
+  return { stop: () => clearInterval(timer) };
 }
 
 /** A lock was not had in time; nothing was changed. */
@@ -101,9 +142,14 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
 }
 
 /** @returns the file applied, or null when there is none left @throws Busy */
-async function applyNext(handle: Queryable, migrations: readonly Migration[], lockTimeoutMs: number): Promise<string | null> {
+async function applyNext(handle: Queryable, migrations: readonly Migration[], { lockTimeoutMs, onLocked }: Locking): Promise<string | null> {
+  // Not every system that a server runs on knows this setting.
+  await handle.query(
+    `do $$ begin perform set_config('client_connection_check_interval', '${CONNECTION_CHECK_MS}ms', true); exception when others then null; end $$`,
+  );
   await limitLocks(handle, lockTimeoutMs);
   await handle.query('select pg_advisory_xact_lock($1)', [LOCK_KEY]).catch(busyOr(null));
+  onLocked();
   await limitLocks(handle, TABLE_LOCK_TIMEOUT_MS);
   await handle.query(`create table if not exists schema_migrations (
     number int primary key, name text not null, checksum text not null, applied_at timestamptz not null default now())`);
@@ -136,17 +182,29 @@ function failedOr(name: string): (cause: unknown) => never {
   };
 }
 
-async function waitedTooLong(database: Database, { file, cause }: Busy, lockTimeoutMs: number): Promise<SwitchyardError> {
-  const seconds = lockTimeoutMs / 1_000;
-  if (file !== null) return new SwitchyardError('service.not_ready', `migration ${file} could not have its tables to itself for ${seconds} s`, { cause });
+async function lockNotHad(database: Database, { cause }: Busy, lockTimeoutMs: number): Promise<SwitchyardError> {
   const holder = await findHolder(database);
-  const who = holder === null ? 'another process' : `${holder.name} (from ${holder.address ?? 'this machine'}, session ${holder.session})`;
-  return new SwitchyardError('service.not_ready', `${who} has been migrating the database for over ${seconds} s`, { cause, details: { holder } });
+  const name = holder === null ? 'another process' : placeOf(holder);
+  return new SwitchyardError('service.not_ready', `${name} has been migrating the database for over ${lockTimeoutMs / 1_000} s`, {
+    cause,
+    details: { holder },
+  });
 }
 
-/** Who migrates right now: PostgreSQL shows the key of an advisory lock in two halves. Null: nobody any more. */
-async function findHolder(database: Database): Promise<{ name: string; address: string | null; session: number } | null> {
-  const { rows } = await database.query<{ name: string; address: string | null; session: number }>(
+interface Holder {
+  name: string;
+  address: string | null;
+  /** The process id of its backend, as `pg_terminate_backend` takes it. */
+  session: number;
+}
+
+function placeOf({ name, address, session }: Holder): string {
+  return `${name} (from ${address ?? 'this machine'}, session ${session})`;
+}
+
+/** The session that migrates at present: PostgreSQL shows the key of an advisory lock in two halves. Null: there is none any more. */
+async function findHolder(database: Database): Promise<Holder | null> {
+  const { rows } = await database.query<Holder>(
     `select application_name as name, host(client_addr) as address, pid as session from pg_stat_activity where pid in (
       select pid from pg_locks where locktype = 'advisory' and granted and objsubid = 1 and classid = $1 and objid = $2
       and database = (select oid from pg_database where datname = current_database()))`,

@@ -1,7 +1,10 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { freshDatabase } from '../../shared/storage/conformance/fresh-database.ts';
+import { openPostgres } from '../../shared/storage/postgres/open-postgres.ts';
+import { silentLog } from '../../shared/telemetry/log.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { openStream } from '../helpers/open-stream.ts';
 import { type RunningProgram, runProgram } from '../helpers/run-program.ts';
@@ -68,6 +71,34 @@ describe('a service whose store is not there', () => {
         expect(output).not.toMatch(/hunter2|anna/);
       }),
     );
+  });
+
+  it('goes on when its store is merely slow: it waits for a migration longer than a start that fails may take, and says which session migrates', async () => {
+    const fresh = await freshDatabase(inject('postgresUrl'));
+    onTestFinished(() => fresh.drop());
+    const migrator = await openPostgres({ url: fresh.url, applicationName: 'a long migration', log: silentLog, statementTimeoutMs: 60_000 });
+    onTestFinished(() => migrator.close());
+    let end = () => {};
+    const isOver = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const migrating = migrator.transaction(async (handle) => {
+      // A transaction that does nothing for ten seconds is ended by the server.
+      await handle.query("set local idle_in_transaction_session_timeout = '60s'");
+      await handle.query('select pg_advisory_xact_lock(5317204011)');
+      await isOver;
+    });
+    const service = startService('effect-worker', { DATABASE_URL: fresh.url, LOG_LEVEL: 'info' });
+
+    await eventually(() => /still starting: .*migrated by a long migration \(from 127\.0\.0\.1, session \d+\) \(1\d s\)/.test(service.output()), {
+      timeoutMs: 60_000,
+    });
+    end();
+    await migrating;
+    await eventually(() => service.output().includes('"msg":"ready"'), { timeoutMs: 60_000 });
+    service.signal('SIGTERM');
+
+    expect(await service.exited).toEqual(CLEAN);
   });
 
   it('ends at once when the broker does not know its password', async () => {

@@ -1,7 +1,8 @@
+import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { silentLog } from '../../telemetry/log.ts';
 import { type FreshDatabase, freshDatabase } from '../conformance/fresh-database.ts';
@@ -10,6 +11,15 @@ import { migrate } from '../migrate.ts';
 import { openPostgres } from './open-postgres.ts';
 
 const FIRST = { '0001-first.sql': 'create table first (a int); insert into first values (1);' };
+
+const REPOSITORY = fileURLToPath(new URL('../../..', import.meta.url));
+
+/** Migrates the database of its first argument by the folder of its second. */
+const MIGRATOR = `
+import { migrate } from './dist/shared/storage/migrate.js';
+import { openPostgres } from './dist/shared/storage/postgres/open-postgres.js';
+import { silentLog } from './dist/shared/telemetry/log.js';
+await migrate(await openPostgres({ url: process.argv[1], applicationName: 'gone', log: silentLog }), new URL(process.argv[2]));`;
 
 const SLEEPERS = "from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()";
 
@@ -68,13 +78,24 @@ describe('migrate on a PostgreSQL server', () => {
     expect(await slow).toEqual(['0001-first.sql']);
   });
 
-  it('waits for another process beyond the limits of an ordinary statement, and finds nothing left to do', async () => {
+  it('waits for another process beyond the limits of an ordinary statement, says which session it waits for, and finds nothing left to do', async () => {
     const folder = await folderOf({ '0001-first.sql': 'select pg_sleep(4); create table first (a int);' });
     const slow = migrate(other, folder);
     await someoneMigrates();
+    const reasons: string[] = [];
 
-    expect(await migrate(database, folder)).toEqual([]);
+    expect(await migrate(database, folder, { onWait: (reason) => reasons.push(reason) })).toEqual([]);
     expect(await slow).toEqual(['0001-first.sql']);
+    expect(reasons[0]).toMatch(/^the schema is being migrated by the other process \(from 127\.0\.0\.1, session \d+\)$/);
+  });
+
+  it('does not wait for the statement of a process that is gone: the server ends it', async () => {
+    const endless = await folderOf({ '0001-first.sql': 'select pg_sleep(600);' });
+    const program = spawn(process.execPath, ['--input-type=module', '-e', MIGRATOR, fresh.url, endless.href], { cwd: REPOSITORY, stdio: 'ignore' });
+    await someoneMigrates();
+    program.kill('SIGKILL');
+
+    expect(await migrate(database, await folderOf(FIRST), { lockTimeoutMs: 60_000 })).toEqual(['0001-first.sql']);
   });
 
   it('steps back from a table that others use, so that they go on, and takes its turn when they are done', async () => {
@@ -91,7 +112,7 @@ describe('migrate on a PostgreSQL server', () => {
     await locked.given;
 
     try {
-      const impatient = migrate(database, folder, { lockTimeoutMs: 100 });
+      const impatient = migrate(database, folder, { tablesTimeoutMs: 100 });
       await expect(impatient).rejects.toMatchObject({ code: 'service.not_ready', message: expect.stringContaining('0002-second.sql') });
       const patient = expect(migrate(database, folder)).resolves.toEqual(['0002-second.sql']);
       // It stands in line for the table now; who comes after it must not have to give up.
