@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { withLock } from './exclusive-lock.mjs';
 import { processIdentity } from './process-identity.mjs';
+import { remarkOnRegistry } from './registry-answer.mjs';
 import { interruptible, runChild, signalGroup } from './run-child.mjs';
 import { isProgram, runScript, ScriptError } from './run-script.mjs';
 import { buildStamp, builtFiles, installStamp, readStamp, rooms, writeStamp } from './stamp.mjs';
@@ -84,10 +85,17 @@ function building(root) {
 /** @param {string} folder @param {Context} context */
 async function npmCi(folder, { root, signal, say }) {
   const { command, before } = npm();
+  const isOver = new AbortController();
   // npm tries an unreachable registry for more than a minute before it says so.
-  const slow = setTimeout(() => say('Still installing: the package registry is slow or out of reach …'), SLOW_INSTALL_MS);
+  const slow = setTimeout(async () => {
+    const remark = await remarkOnRegistry({ command, before }, { cwd: folder, env: process.env, signal: isOver.signal });
+    if (!isOver.signal.aborted) say(remark === null ? 'Still installing …' : `Still installing: ${remark} …`);
+  }, SLOW_INSTALL_MS);
   const args = [...before, 'ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-  const { code, output } = await runTool(command, args, { root, cwd: folder, signal }).finally(() => clearTimeout(slow));
+  const { code, output } = await runTool(command, args, { root, cwd: folder, signal }).finally(() => {
+    clearTimeout(slow);
+    isOver.abort();
+  });
   if (code === 0) return;
   throw new ScriptError(
     `Installing packages failed: npm ci in ${folder} ${outcomeOf(code)} (the first start needs to reach the package registry):\n${output.trim()}`,

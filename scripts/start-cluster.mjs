@@ -60,8 +60,11 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
 const CLONE = fileURLToPath(new URL('..', import.meta.url));
 /** What node is started with, as the image does. The young generation has its full size from the start (docs/adr/0022). */
 export const NODE_ARGUMENTS = ['--enable-source-maps', '--min-semi-space-size=16'];
-/** A process gives up by itself within 10 s; this is for a machine that is too busy to let it. */
-const READY_PATIENCE_MS = 30_000;
+/**
+ * A process that starts slowly says every 5 s what it waits for, and gives up by itself where it can't succeed. One that prints nothing for this long
+ * makes no progress, however busy the machine is.
+ */
+const SILENCE_LIMIT_MS = 90_000;
 const LOOK_AGAIN_MS = 20;
 /** On top of the time for a drain: what it takes to close everything. */
 const STOP_MARGIN_MS = 15_000;
@@ -175,10 +178,11 @@ function writeRouterConfig(run, config) {
 
 /**
  * @param {TestRun} run
- * @param {{ role: Role, index: number, cwd: string, env: NodeJS.ProcessEnv, onLine: ClusterOptions['onLine'] }} what
- * @returns {Promise<ClusterProcess>}
+ * @param {{ role: Role, index: number, cwd: string, env: NodeJS.ProcessEnv, onLine?: ClusterOptions['onLine'], silenceLimitMs?: number }} what
+ * @returns {Promise<ClusterProcess>} once it is ready
+ * @throws {ScriptError} naming it, when it ends before that, or prints nothing for too long
  */
-async function startProcess(run, { role, index, cwd, env, onLine }) {
+export async function startProcess(run, { role, index, cwd, env, onLine, silenceLimitMs = SILENCE_LIMIT_MS }) {
   const args = [...NODE_ARGUMENTS, join('dist', 'services', role, 'main.js')];
   const { child, output } = launch(run, { program: process.execPath, args, cwd, env });
   for (const stream of [child.stdout, child.stderr]) {
@@ -186,7 +190,12 @@ async function startProcess(run, { role, index, cwd, env, onLine }) {
   }
   const exited = once(child, 'close').then(([code, signal]) => ({ code, signal }));
   const readyPath = env.SWITCHYARD_READY_FILE ?? '';
-  const untilMs = Date.now() + READY_PATIENCE_MS;
+  let printedAtMs = Date.now();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', () => {
+      printedAtMs = Date.now();
+    });
+  }
   for (;;) {
     const facts = readFacts(readyPath);
     if (facts !== null) {
@@ -197,7 +206,9 @@ async function startProcess(run, { role, index, cwd, env, onLine }) {
       const { code, signal } = await exited;
       throw new ScriptError(`${role}-${index} ended with ${signal ?? code} before it was ready; it printed:\n${output()}`);
     }
-    if (Date.now() > untilMs) throw new ScriptError(`${role}-${index} was not ready within ${READY_PATIENCE_MS / 1_000} s; it printed:\n${output()}`);
+    if (Date.now() - printedAtMs > silenceLimitMs) {
+      throw new ScriptError(`${role}-${index} is not ready and has printed nothing for ${silenceLimitMs / 1_000} s; before that:\n${output()}`);
+    }
     await delay(LOOK_AGAIN_MS);
   }
 }
