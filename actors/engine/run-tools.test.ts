@@ -102,6 +102,29 @@ describe('runTools', () => {
     expect(tool?.validate({ sku: 'a' })).toBeNull();
   });
 
+  it.each<[string, Record<string, unknown>]>([
+    [
+      'definitions that double',
+      {
+        $defs: Object.fromEntries(
+          Array.from({ length: 31 }, (_, level) => {
+            const next = { $ref: `#/$defs/d${level + 1}` };
+            return [`d${level}`, level === 30 ? { type: 'null' } : { anyOf: [next, next] }];
+          }),
+        ),
+        $ref: '#/$defs/d0',
+      },
+    ],
+    ['a reference that leads back to the same value', { allOf: [{ $ref: '#' }] }],
+  ])('takes any arguments for a schema that could hold up the host: %s', (_what, inputSchema) => {
+    const tool = toolsOf(['crm:find'], { crm: [listed('find', { inputSchema })] }).toolOf('crm__find');
+    const before = process.cpuUsage();
+
+    expect(tool?.validate({ any: ['thing'] })).toBeNull();
+    const { user, system } = process.cpuUsage(before);
+    expect((user + system) / 1_000).toBeLessThan(2_500);
+  });
+
   it('takes any arguments for a schema that can not be compiled, but none that are nested without end', () => {
     const tool = toolsOf(['crm:find'], { crm: [listed('find', { inputSchema: { $ref: 'https://schemas.example/x' } })] }).toolOf('crm__find');
     const deep: unknown = JSON.parse(`${'{"a":'.repeat(100)}1${'}'.repeat(100)}`);

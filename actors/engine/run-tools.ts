@@ -1,7 +1,8 @@
 import type { ListedTool } from '#bus/messages/tool.ts';
 import type { ChatTool } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { compileSchema, nestingViolation, type Violation } from '#shared/json-schema.ts';
+import { compileSchema, nestingViolation } from '#shared/json-schema.ts';
+import type { Violation } from '#shared/schema/violation.ts';
 import { cleanText } from './clean-text.ts';
 
 /** The function that ends a run. No tool of a server can have its name. */

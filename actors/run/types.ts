@@ -1,7 +1,7 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { EventContent } from '#shared/contracts/agent/conversation-event.ts';
 import type { Failure } from '#shared/errors/switchyard-error.ts';
-import type { Violation } from '#shared/json-schema.ts';
+import type { Violation } from '#shared/schema/violation.ts';
 
 /** Why a run failed, as callbacks and readers of the run learn it (`error.code` of the contract). */
 type RunErrorCode =

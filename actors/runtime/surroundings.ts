@@ -1,7 +1,7 @@
 import type { ListedTool } from '#bus/messages/tool.ts';
 import type { BundleBody } from '#shared/config/bundle-body.ts';
 import type { Routine } from '#shared/contracts/documents/routine.ts';
-import type { Violation } from '#shared/json-schema.ts';
+import type { Violation } from '#shared/schema/violation.ts';
 import type { StepMessage } from '../run/types.ts';
 
 /** What a transition may know of the world. Nothing else gets in, so the same command on the same state always gives the same rows. */

@@ -5,9 +5,11 @@
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((inner) => canonicalJson(inner ?? null)).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const members = Object.entries(value)
-    .filter(([, inner]) => inner !== undefined)
-    .sort(([left], [right]) => (left < right ? -1 : 1))
-    .map(([key, inner]) => `${JSON.stringify(key)}:${canonicalJson(inner)}`);
-  return `{${members.join(',')}}`;
+  const members = Object.entries(value);
+  if (members.length > 1) members.sort(([left], [right]) => (left < right ? -1 : 1));
+  let text = '';
+  for (const [key, inner] of members) {
+    if (inner !== undefined) text += `${text === '' ? '' : ','}${JSON.stringify(key)}:${canonicalJson(inner)}`;
+  }
+  return `{${text}}`;
 }

@@ -2,8 +2,8 @@ import { problemOfSchema } from '../json-schema.ts';
 import type { NamedDocuments, Report } from './named-documents.ts';
 
 /**
- * Compiles the schemas of autonomous routines, so that the first input meets no schema that can't be used, and none with a pattern that
- * it could block a process with.
+ * Compiles the schemas of autonomous routines, so that the first input meets no schema that can't be used, and none that takes long to
+ * compile.
  */
 export function checkSchemas({ routines }: NamedDocuments, report: Report): void {
   for (const { file, document } of routines) {

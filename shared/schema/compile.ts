@@ -1,0 +1,192 @@
+import { Ajv, type Options, type ValidateFunction } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import uri from 'ajv/dist/runtime/uri.js';
+import { addBoundedFormats } from './bounded-formats.ts';
+import { CompileBudget } from './compile-budget.ts';
+import { type LinearPattern, linearPattern } from './linear-pattern.ts';
+import { compareByCanonicalJson, type Meters, meterKeywords } from './meter-keywords.ts';
+import { ReferenceGraph } from './reference-graph.ts';
+import { SchemaError } from './schema-error.ts';
+import { refuseLargeText } from './schema-text.ts';
+import { MAX_STEPS, StepBudget, StepsExceeded } from './step-budget.ts';
+import { firstViolation, type Violation } from './violation.ts';
+
+type Check = (value: unknown) => Violation | null;
+
+interface Dialect {
+  create(options: Options): Ajv;
+  /** Checks schemas themselves. Made when it is first needed, for that takes a while. */
+  meta: Ajv | null;
+}
+const draft2020: Dialect = { create: (options) => new Ajv2020(options), meta: null };
+const draft07: Dialect = { create: (options) => new Ajv(options), meta: null };
+/** Of the checks of schemas themselves. */
+const metaSteps = new StepBudget();
+
+/**
+ * Keywords of a schema without references up to which Ajv writes it in the place of a reference. Without such a bound it does so with any,
+ * and a thousand references to a definition of a hundred keywords compile to a hundred thousand.
+ */
+const MAX_INLINED_KEYWORDS = 16;
+
+/** Unknown keywords and formats are annotations, as the standard has it. */
+const common = { strict: false, allErrors: false, logger: false } as const satisfies Options;
+
+/** One value of each kind: V8 compiles a function when it is first called. */
+const SAMPLES: readonly unknown[] = [null, true, 0, '', [], {}];
+
+/**
+ * Compiles a schema that is not nested too deep.
+ *
+ * @param sizeChars of its JSON
+ * @throws SchemaError
+ */
+export function compile(schema: Record<string, unknown>, sizeChars: number): Check {
+  refuseLargeText(schema, sizeChars);
+  // Ajv would make a check that answers by a promise.
+  if (Object.hasOwn(schema, '$async')) throw new SchemaError(['$async'], 'must not be there: a value is checked at once');
+  const dialect = dialectOf(schema);
+  refuseNoSchema(schema, dialect);
+  const meters: Meters = { compile: new CompileBudget(), steps: new StepBudget(), references: new ReferenceGraph(schema) };
+  const validate = compileMetered(schema, dialect, meters);
+  meters.references.check();
+  runOnce([validate, ...meters.references.functions()], meters.steps);
+  return guarded(validate, meters.steps);
+}
+
+function dialectOf({ $schema: uri }: Record<string, unknown>): Dialect {
+  const name = typeof uri === 'string' ? uri.replace(/#$/, '').replace(/^https?:\/\//, '') : uri;
+  if (name === undefined || name === 'json-schema.org/draft/2020-12/schema') return draft2020;
+  if (name === 'json-schema.org/draft-07/schema') return draft07;
+  throw new SchemaError(['$schema'], 'must be draft 2020-12 or draft-07');
+}
+
+function refuseNoSchema(schema: Record<string, unknown>, dialect: Dialect): void {
+  if (dialect.meta === null) {
+    dialect.meta = dialect.create(common);
+    compareByCanonicalJson(dialect.meta, metaSteps);
+  }
+  metaSteps.reset();
+  if (dialect.meta.validateSchema(schema) === true) return;
+  const wrong = firstViolation(dialect.meta.errors);
+  throw new SchemaError(segmentsOf(wrong?.path ?? ''), wrong?.message ?? 'must be a JSON Schema');
+}
+
+function compileMetered(schema: Record<string, unknown>, dialect: Dialect, meters: Meters): ValidateFunction {
+  try {
+    // One instance for each schema: an instance keeps what it has compiled for ever, and two schemas may claim the same $id.
+    const ajv = dialect.create({
+      ...common,
+      meta: false,
+      validateSchema: false,
+      inlineRefs: MAX_INLINED_KEYWORDS,
+      uriResolver: countedResolver(meters.compile),
+      // Ajv's optimizer takes time with the square of the number of properties, 12 s for 2,000.
+      code: { optimize: false, regExp: patternEngine(schema, meters) },
+    });
+    addBoundedFormats(ajv, meters.steps);
+    meterKeywords(ajv, meters);
+    return ajv.compile(schema);
+  } catch (cause) {
+    if (cause instanceof SchemaError) throw cause;
+    if (cause instanceof RangeError) throw tooInvolved(cause);
+    throw new SchemaError(
+      [],
+      `must be a JSON Schema that refers to nothing outside itself (${cause instanceof Error ? cause.message : 'unknown fault'})`,
+      cause,
+    );
+  }
+}
+
+function tooInvolved(cause: unknown): SchemaError {
+  return new SchemaError([], 'must not have so much within each other, or references that lead to themselves alone, that the stack can not hold it', cause);
+}
+
+/** A reference to a reference is followed anew from each that leads there: 400 references into a chain of 400 take a second. */
+function countedResolver(budget: CompileBudget): NonNullable<Options['uriResolver']> {
+  return {
+    parse(text) {
+      budget.takeResolution();
+      return uri.default.parse(text);
+    },
+    resolve(base, path) {
+      budget.takeResolution();
+      return uri.default.resolve(base, path);
+    },
+    serialize: (component) => uri.default.serialize(component),
+  };
+}
+
+/** Finds what shows at the first check: V8 may have no room on the stack to compile what Ajv has written. */
+function runOnce(functions: Iterable<(value: unknown) => unknown>, steps: StepBudget): void {
+  try {
+    for (const validate of functions) {
+      for (const sample of SAMPLES) {
+        steps.reset();
+        validate(sample);
+      }
+    }
+  } catch (cause) {
+    if (cause instanceof RangeError) throw tooInvolved(cause);
+    throw new SchemaError([], 'must be a JSON Schema that values can be checked against', cause);
+  }
+}
+
+/** A check that neither throws nor goes on beyond its steps. */
+function guarded(validate: ValidateFunction, steps: StepBudget): Check {
+  return (value) => {
+    steps.reset();
+    try {
+      return validate(value) === true ? null : firstViolation(validate.errors);
+    } catch (error) {
+      if (error instanceof StepsExceeded) return wholeValue('maxSteps', `must not take more than ${MAX_STEPS} steps to check`);
+      if (error instanceof RangeError) return wholeValue('maxSteps', 'must not take more of the stack to check than there is');
+      throw error;
+    } finally {
+      // The errors hold the value.
+      validate.errors = null;
+    }
+  };
+}
+
+function wholeValue(keyword: string, message: string): Violation {
+  return { path: '', schemaPath: '#', keyword, message };
+}
+
+/** Called with each pattern of a schema while it is compiled, and by some keywords more than once. */
+function patternEngine(schema: Record<string, unknown>, { compile: budget, steps }: Meters) {
+  const known = new Map<string, LinearPattern>();
+  const engine = (pattern: string, flags: string) => {
+    const linear = known.get(pattern) ?? linearPattern(pattern, flags);
+    if ('problem' in linear) throw new SchemaError(pathToPattern(schema, pattern) ?? [], linear.problem);
+    if (!known.has(pattern)) budget.takePattern(linear.size);
+    known.set(pattern, linear);
+    const test = (text: string) => {
+      steps.take(linear.stepsFor(text.length));
+      return linear.test(text);
+    };
+    // Ajv keeps engines by their text: with that of all objects each pattern of a schema would be the first one.
+    return { test, toString: () => pattern };
+  };
+  // Ajv asks for the code of the engine, for validators that are written to files. Ours are not.
+  return Object.assign(engine, { code: 'new RegExp' });
+}
+
+/** Where in the schema the pattern stands first. */
+function pathToPattern(schema: unknown, pattern: string): string[] | null {
+  if (typeof schema !== 'object' || schema === null) return null;
+  for (const [key, value] of Object.entries(schema)) {
+    if (key === 'pattern' && value === pattern) return [key];
+    if (key === 'patternProperties' && typeof value === 'object' && value !== null && Object.hasOwn(value, pattern)) return [key, pattern];
+    const below = pathToPattern(value, pattern);
+    if (below !== null) return [key, ...below];
+  }
+  return null;
+}
+
+function segmentsOf(pointer: string): string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
+}

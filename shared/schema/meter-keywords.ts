@@ -1,0 +1,166 @@
+import { _, type Ajv, type Code, type KeywordCxt, Name } from 'ajv';
+import { resolveRef, SchemaEnv } from 'ajv/dist/compile/index.js';
+import { canonicalJson } from '../config/canonical-json.ts';
+import type { CompileBudget } from './compile-budget.ts';
+import { isMember } from './is-member.ts';
+import { type ReferenceGraph, schemaOf } from './reference-graph.ts';
+import type { StepBudget } from './step-budget.ts';
+
+export interface Meters {
+  /** What compiling may take. */
+  compile: CompileBudget;
+  /** What one check may take. */
+  steps: StepBudget;
+  references: ReferenceGraph;
+}
+
+/** Writing a value as canonical JSON takes a microsecond. */
+const VALUES_PER_UNIT = 100;
+/** A branch that fails makes an error object, which takes as long as some eight steps. */
+const STEPS_PER_BRANCH = 8;
+/** Counting the characters of a text is this much quicker than a step for each. */
+const COUNTED_CHARS_PER_STEP = 16;
+/** Errors of a reference are copied behind those that there are already. */
+const COPIED_ERRORS_PER_STEP = 4;
+
+/**
+ * Makes Ajv count: while it compiles, keywords and the references among schemas; while the code that it makes checks a value, steps. And
+ * replaces the keywords that compare each with each: `enum`, `const` and `uniqueItems` compare by canonical JSON.
+ *
+ * Ajv has a copy of each keyword's definition per instance, which `getKeyword` returns, so nothing is changed for other instances.
+ */
+export function meterKeywords(ajv: Ajv, meters: Meters): void {
+  compareByCanonicalJson(ajv, meters.steps);
+  for (const keyword of Object.keys(ajv.RULES.all)) {
+    const definition = ajv.getKeyword(keyword);
+    if (typeof definition !== 'object' || !('code' in definition)) continue;
+    const { code } = definition;
+    definition.code = (cxt, ruleType) => {
+      const units = unitsOf(keyword, cxt.schema);
+      meters.compile.take(units);
+      meters.references.addKeywords(cxt.it.schemaEnv, units);
+      noteReference(cxt, keyword, meters.references);
+      const steps = cxt.gen.scopeValue('obj', { ref: meters.steps });
+      const taken = stepsOf(cxt, keyword, steps);
+      if (taken !== null) cxt.gen.code(taken);
+      code(cxt, ruleType);
+    };
+  }
+}
+
+/** Replaces the code of `enum`, `const` and `uniqueItems`, which keep their places among the keywords. */
+export function compareByCanonicalJson(ajv: Ajv, steps: StepBudget): void {
+  const replace = (keyword: string, testOf: (schema: unknown) => (value: unknown) => boolean) => {
+    const definition = ajv.getKeyword(keyword);
+    if (typeof definition !== 'object' || !('code' in definition)) return;
+    if (keyword === 'uniqueItems') definition.error = { message: 'must NOT have duplicate items' };
+    definition.code = (cxt) => cxt.pass(_`${cxt.gen.scopeValue('func', { ref: testOf(cxt.schema) })}(${cxt.data})`);
+  };
+  replace('enum', (members) => isMember(Array.isArray(members) ? members : [], steps));
+  replace('const', (member) => isMember([member], steps));
+  replace('uniqueItems', (isWanted) => (items) => isWanted !== true || !Array.isArray(items) || areUnique(items, steps));
+}
+
+function areUnique(items: readonly unknown[], steps: StepBudget): boolean {
+  const seen = new Set<string>();
+  for (const item of items) {
+    const text = canonicalJson(item);
+    steps.take(text.length);
+    if (seen.has(text)) return false;
+    seen.add(text);
+  }
+  return true;
+}
+
+/** What a keyword costs to compile. Values to compare with are only written into a set. */
+function unitsOf(keyword: string, schema: unknown): number {
+  const members = membersOf(schema);
+  return 1 + (keyword === 'enum' || keyword === 'const' ? Math.ceil(members / VALUES_PER_UNIT) : members);
+}
+
+/** Subschemas, names or values that a keyword has. */
+function membersOf(schema: unknown): number {
+  return typeof schema === 'object' && schema !== null ? Object.keys(schema).length : 0;
+}
+
+/** The code that takes a keyword's steps; null for one that takes next to nothing. */
+function stepsOf({ data, schema, it }: KeywordCxt, keyword: string, steps: Name): Code | null {
+  const members = membersOf(schema);
+  switch (keyword) {
+    case '$ref':
+    case '$dynamicRef':
+    case '$recursiveRef':
+      return _`${steps}.take(vErrors === null ? 2 : 2 + vErrors.length / ${COPIED_ERRORS_PER_STEP})`;
+    case 'allOf':
+    case 'anyOf':
+    case 'oneOf':
+      return _`${steps}.take(${STEPS_PER_BRANCH * members})`;
+    case 'not':
+    case 'if':
+      return _`${steps}.take(${STEPS_PER_BRANCH})`;
+    case 'properties':
+    case 'prefixItems':
+    case 'required':
+    case 'dependencies':
+    case 'dependentRequired':
+    case 'dependentSchemas':
+      return _`${steps}.take(${members})`;
+    case 'items':
+    case 'additionalItems':
+    case 'unevaluatedItems':
+      return _`${steps}.take(${data}.length * ${1 + members})`;
+    case 'contains':
+      return _`${steps}.take(${data}.length * ${STEPS_PER_BRANCH + members})`;
+    case 'patternProperties':
+    case 'additionalProperties':
+    case 'propertyNames':
+      return _`${steps}.takeNames(${data}, ${members}, ${subschemasIn(schema)})`;
+    case 'unevaluatedProperties':
+      return _`${steps}.takeNames(${data}, ${members + evaluatedNames(it.props)}, ${subschemasIn(schema)})`;
+    case 'minProperties':
+    case 'maxProperties':
+      return _`${steps}.takeNames(${data}, 0, 0)`;
+    case 'minLength':
+    case 'maxLength':
+      return _`${steps}.take(${data}.length / ${COUNTED_CHARS_PER_STEP})`;
+    default:
+      return null;
+  }
+}
+
+/** Names that Ajv compares each name of a value with, one after the other. */
+function evaluatedNames(props: unknown): number {
+  return props instanceof Name ? 0 : membersOf(props);
+}
+
+/** Objects and arrays in a schema: each may copy the name of the property that it is applied to. */
+function subschemasIn(schema: unknown): number {
+  if (typeof schema !== 'object' || schema === null) return 0;
+  return Object.values(schema).reduce<number>((sum, inner) => sum + subschemasIn(inner), 1);
+}
+
+function noteReference(cxt: KeywordCxt, keyword: string, references: ReferenceGraph): void {
+  const { schema, parentSchema, it } = cxt;
+  const from = schemaOf(it.schemaEnv);
+  // Data level 0 is the value that a compiled schema was called with.
+  const reference = { isSameValue: it.dataLevel === 0, at: parentSchema, keyword };
+  if (keyword === '$dynamicAnchor') references.addAnchor(`${schema}`, it.schema);
+  if (keyword === '$recursiveAnchor') references.addAnchor('', it.schema);
+  if (keyword === '$ref') {
+    const target = targetOf(cxt);
+    if (target !== null) references.addReference(from, { ...reference, to: target });
+  }
+  if (keyword === '$dynamicRef' || keyword === '$recursiveRef') {
+    // Ajv calls what is anchored so, and where nothing is the schema that the reference stands in.
+    references.addReference(from, { ...reference, to: `${schema}`.slice(1) });
+    references.addReference(from, { ...reference, to: from });
+  }
+}
+
+/** What a `$ref` leads to; null for a boolean or a small schema, which Ajv writes in its place. */
+function targetOf({ schema, it }: KeywordCxt): object | null {
+  const { root } = it.schemaEnv;
+  if ((schema === '#' || schema === '#/') && it.baseId === root.baseId) return schemaOf(root);
+  const target = resolveRef.call(it.self, root, it.baseId, schema);
+  return target instanceof SchemaEnv ? schemaOf(target) : null;
+}
