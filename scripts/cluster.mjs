@@ -1,8 +1,9 @@
 import { chdir } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { readEnvFile } from './env-file.mjs';
 import { prepare } from './prepare.mjs';
-import { runScript } from './run-script.mjs';
+import { runScript, ScriptError } from './run-script.mjs';
 import { roles, startCluster } from './start-cluster.mjs';
 
 /** @typedef {import('./start-cluster.mjs').Role} Role */
@@ -23,8 +24,9 @@ otherwise: ${roles.slice(0, 3).join(', ')}, ${roles.slice(3).join(', ')}.
 Everything is gone when it ends; a process that is killed is reported and not
 started again.
 
-stdout has one line of JSON per process, then one that says that all are ready.
-stderr has the keys, and what the processes print, each line with its process.
+stdout has one line of JSON per process, then one that says that all are ready
+and which file has the generated keys. stderr has what the processes print, each
+line with its process; a terminal is shown the generated keys.
 
 Settings are environment variables, as for npm start (npm start -- --help). Those of
 ports and addresses have no effect.`;
@@ -43,7 +45,8 @@ else if (typeof counts === 'string') {
 async function cluster(wanted) {
   chdir(fileURLToPath(new URL('..', import.meta.url)));
   await prepare({ build: true, say: console.error });
-  const { keys, ...parts } = await partsFromBuild();
+  readEnvFile(process.env); // after npm, which has no use for what is in it
+  const { describe, ...parts } = await partsFromBuild();
   const signalled = stopSignal();
   const starting = startCluster({
     ...parts,
@@ -60,8 +63,9 @@ async function cluster(wanted) {
     const { nats, postgres, redis } = started.stores;
     const urls = { routerUrls: urlsOf('router-gateway'), agentUrls: urlsOf('agent-gateway') };
     const stores = { natsUrl: nats.url, databaseUrl: postgres.url, redisUrl: redis.url };
-    say({ event: 'ready', ...urls, ...stores, routerKey: keys.routerKey, agentKey: keys.agentKey });
-    console.error(banner(urls, keys));
+    const { text, keysFile } = await describe({ ...urls, folder: started.makeFolder('keys') });
+    say({ event: 'ready', ...urls, ...stores, keysFile });
+    console.error(text);
   }
   const signal = await signalled;
   console.error(`\n${signal}: finishing what is in hand …`);
@@ -89,41 +93,23 @@ function say(event) {
 
 /**
  * What the built program knows and this script does not: how keys are made, the router's configuration without a file, the users of the
- * broker. Only an existing build can be imported, and only now is there surely one.
+ * broker, what a person is told. Only an existing build can be imported, and only now is there surely one.
  */
 async function partsFromBuild() {
   /** @param {string} path */
   const built = (path) => import(new URL(`../dist/${path}.js`, import.meta.url).href);
-  /** @type {typeof import('../services/standalone/config.ts')} */
-  const { parseConfig } = await built('services/standalone/config');
-  /** @type {typeof import('../services/standalone/keys.ts')} */
-  const { newKeys, withKeys } = await built('services/standalone/keys');
-  /** @type {typeof import('../services/standalone/built-in-router.ts')} */
-  const { builtInRouter } = await built('services/standalone/built-in-router');
+  /** @type {typeof import('../services/standalone/cluster-parts.ts')} */
+  const { clusterParts } = await built('services/standalone/cluster-parts');
   /** @type {typeof import('../bus/nats/server-config.ts')} */
   const { natsServerConfig } = await built('bus/nats/server-config');
-  const config = parseConfig(process.env);
-  const keys = newKeys(process.env);
-  const given = Object.fromEntries(Object.entries(withKeys(process.env, keys)).filter(([, value]) => value !== ''));
-  return {
-    keys,
-    natsConfig: natsServerConfig(),
+  try {
+    const parts = await clusterParts(process.env, { isTerminal: process.stderr.isTTY === true });
     // The processes write into pipes; their lines are read where this one's are.
-    environment: { LOG_FORMAT: process.stderr.isTTY ? 'text' : 'json', ...given, HOUSE_SECRET: keys.houseSecret, MANIFEST: config.manifestPath },
-    ...(config.routerConfigPath === null ? { routerConfig: builtInRouter(config) } : {}),
-  };
-}
-
-/** @param {{ routerUrls: string[], agentUrls: string[] }} urls @param {{ routerKey: string, agentKey: string }} keys */
-function banner({ routerUrls, agentUrls }, { routerKey, agentKey }) {
-  return `
-The cluster is running. Ctrl-C stops it.
-
-  Model router   ${routerUrls.map((url) => `${url}/api/v1`).join('\n                 ')}
-                 key ${routerKey}
-  Agent server   ${agentUrls.join('\n                 ')}
-                 key ${agentKey}
-`;
+    const environment = { LOG_FORMAT: process.stderr.isTTY ? 'text' : 'json', ...parts.environment };
+    return { ...parts, environment, natsConfig: natsServerConfig() };
+  } catch (error) {
+    throw error instanceof Error && error.name === 'SwitchyardError' ? new ScriptError(`The cluster can't start: ${error.message}`) : error;
+  }
 }
 
 /** @returns {Promise<string>} the name of the first signal; a later one ends everything at once */

@@ -29,12 +29,26 @@ export const settingGroups = [
   {
     title: 'Which model answers',
     settings: [
-      { name: 'OPENAI_API_KEY', default: 'none', meaning: 'key of the upstream; without it the built-in scripted model answers, offline' },
-      { name: 'OPENAI_BASE_URL', default: 'https://api.openai.com/v1', meaning: 'any upstream that speaks the chat completions API' },
+      {
+        name: 'OPENAI_API_KEY',
+        default: 'none',
+        meaning: 'key of the upstream; without it and without OPENAI_BASE_URL the built-in scripted model answers, offline',
+      },
+      {
+        name: 'OPENAI_BASE_URL',
+        default: 'https://api.openai.com/v1',
+        meaning: 'any upstream that speaks the chat completions API; without OPENAI_API_KEY requests carry no credential (Ollama, vLLM, llama.cpp)',
+      },
+      {
+        name: 'OPENAI_PROVIDER_NAME',
+        default: 'host of OPENAI_BASE_URL',
+        meaning: 'what ids of its models begin with, in lower case; OpenAI for the default address',
+      },
       {
         name: 'OPENAI_MODELS',
         default: 'gpt-5-mini,gpt-5,gpt-4o-mini,gpt-4o',
-        meaning: 'models of the upstream, separated by commas; the first one answers the sample agent',
+        meaning:
+          'models of the upstream, separated by commas; the first one answers the sample agent. Of another OPENAI_BASE_URL the default is what its GET /models lists',
       },
     ],
   },
@@ -150,6 +164,8 @@ Starts the model router and the agent server on an embedded database. Needs Node
 and npm only; the first start installs packages and builds.
 
 Settings are environment variables, as in: ROUTER_PORT=3001 npm start
+They may also stand in a file .env in the folder of this clone, one NAME=value a
+line; what the environment has wins.
 Relative paths are taken from the folder of this clone.`;
 
 /** @param {{ name: string, default: string, meaning: string }} setting */

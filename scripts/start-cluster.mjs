@@ -40,6 +40,7 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
  * @property {(role: Role, env?: Record<string, string>, folder?: string) => Promise<ClusterProcess>} add starts one more process of a role, from
  *   another folder's `dist/` where one is named
  * @property {(user: Role | 'operator') => Record<string, string | undefined>} environmentOf what a process of a role, or the operator, is started with
+ * @property {(name: string) => string} makeFolder a new one that goes with the cluster
  * @property {() => Promise<void>} stop ends the processes in order, then the stores, and removes all that they have written
  * @property {() => Promise<void>} kill the same, without asking anybody
  */
@@ -130,7 +131,7 @@ export async function startCluster(options) {
     };
     // All at once, as an orchestrator would: none may rely on another being there before it.
     await Promise.all(roles.flatMap((role) => Array.from({ length: counts[role] ?? 1 }, () => add(role))));
-    return { processes, stores: { nats, postgres, redis }, add, environmentOf, stop, kill };
+    return { processes, stores: { nats, postgres, redis }, add, environmentOf, makeFolder: (name) => makeFolder(run, name), stop, kill };
   } catch (error) {
     await kill();
     throw error;

@@ -1,5 +1,6 @@
 import { chdir } from 'node:process';
 import { fileURLToPath } from 'node:url';
+import { readEnvFile } from './env-file.mjs';
 import { prepare } from './prepare.mjs';
 import { runScript } from './run-script.mjs';
 import { helpText } from './settings.mjs';
@@ -21,6 +22,7 @@ if (unknown !== undefined) {
 async function start() {
   chdir(fileURLToPath(new URL('..', import.meta.url))); // where npm starts it, wherever it is started from
   await prepare({ build: true });
+  readEnvFile(process.env); // after npm, which has no use for what is in it
   process.setSourceMapsEnabled(true);
   // Only an existing build can be imported, and only from here on is there surely one.
   const main = new URL('../dist/services/standalone/main.js', import.meta.url);

@@ -1,52 +1,109 @@
-import { sep } from 'node:path';
+import { join, resolve, sep } from 'node:path';
 import type { RouterConfig } from '#shared/config/router-config.ts';
+import type { KeyPlace } from './callers-keys.ts';
+import { KEYS_FILE } from './keys.ts';
+import { wrapWords } from './wrap-words.ts';
+
+/** Enough to choose one from; `GET /api/v1/models` has all. */
+const MAX_MODELS_NAMED = 8;
+const LABEL_COLUMNS = 17;
+/** A word that means itself in every shell. */
+const PLAIN_WORD = /^[\w./@:+-]+$/;
 
 export interface BannerFacts {
-  routerUrl: string;
-  agentUrl: string;
+  /** The first words: what is running. */
+  what: string;
+  routerUrls: readonly string[];
+  agentUrls: readonly string[];
   agentName: string;
   manifestPath: string;
+  /** Holds the key file, and what `npm run ask` reads. */
   dataFolder: string;
-  keysPath: string;
-  routerKey: string;
-  agentKey: string;
-  routerConfig: RouterConfig;
+  /** Whether the folder goes when this program ends. */
+  isTemporary: boolean;
+  /** Of the keys that the router accepts. Empty: it accepts none. */
+  routerKeys: readonly KeyPlace[];
+  agentKey: KeyPlace;
+  /** Generated keys that may be shown: made by this start, and read by a person at a terminal. By their field of the key file. */
+  shownKeys: ReadonlyMap<string, string>;
+  routerConfig: Pick<RouterConfig, 'models' | 'providers'>;
+  /** Null: the configuration is the built-in one. */
+  routerConfigPath: string | null;
+  /** A question for the sample agent, or for any. */
+  question: string;
+  /** The file of settings that was read; null: none. */
+  envFile: string | null;
   /** What works but is probably not meant, one sentence each. */
   warnings: readonly string[];
 }
 
-/** What `npm start` tells the person who typed it: what runs where, with which keys, and one line each to try it. */
+/** What `npm start` and `npm run cluster` print: what runs where, where its keys are, and one line each to try it. No line is wider than a terminal, long names aside. */
 export function banner(facts: BannerFacts): string {
-  const { routerUrl, agentUrl, routerKey, agentKey } = facts;
-  const json = `-H 'Content-Type: application/json'`;
-  const router = `curl -N ${routerUrl}/api/v1/chat/completions -H 'Authorization: Bearer ${routerKey}' ${json} -d '{"stream":true,"messages":[{"role":"user","content":"Hello! What can you do?"}]}'`;
-  const agent = `A=${agentUrl}; K='Authorization: Bearer ${agentKey}'; S=$(curl -s -X POST $A/sessions -H "$K" | grep -o 'ses_[0-9A-Z]*' | head -n 1); curl -s $A/sessions/$S/events -H "$K" ${json} -d '{"kind":"user_message","text":"How long is the warranty?"}' >/dev/null; curl -s "$A/sessions/$S/events?kinds=assistant_message" -H "$K"`;
+  const ask = `  ${settingOfFolder(facts.dataFolder)}npm run -s ask --`;
+  const rows = [
+    row('Model router', facts.routerUrls.map((url) => `${url}/api/v1`).join(' ') || 'none'),
+    ...keyRows(facts.routerKeys, facts),
+    row('Agent server', facts.agentUrls.join(' ') || 'none'),
+    ...keyRows([facts.agentKey], facts),
+    row('Agent', `${facts.agentName} (${nearby(facts.manifestPath)})`),
+    row('Models', modelsText(facts)),
+    ...(facts.isTemporary ? [] : [row('Data', nearby(facts.dataFolder))]),
+    ...(facts.envFile === null ? [] : [row('Settings', `${nearby(facts.envFile)}, and the environment, which wins`)]),
+  ];
   return `
-Switchyard is running. Ctrl-C stops it.
+${facts.what} is running. Ctrl-C stops it.
 
-  Model router   ${routerUrl}/api/v1
-                 key ${routerKey}
-  Agent server   ${agentUrl}
-                 key ${agentKey}
-  Agent          ${facts.agentName} (${nearby(facts.manifestPath)})
-  Models         ${modelsLine(facts.routerConfig)}
-  Data           ${nearby(facts.dataFolder)} (keys in ${nearby(facts.keysPath)})
-${facts.warnings.map((warning) => `\n  Note: ${nearby(warning)}\n`).join('')}
-Talk to the router:
-${router}
+${rows.join('\n')}
+${facts.warnings.map((warning) => `\n  Note: ${wrapWords(nearby(warning), { indent: 8 })}\n`).join('')}
+Talk to them, in another terminal and in this folder:
 
-Talk to the agent:
-${agent}
+${ask} "Hello"
+${ask} --agent "${facts.question}"
+
+README.md, "First requests", has the same with curl and with an SDK.
 `;
+}
+
+function row(label: string, text: string): string {
+  return `  ${label.padEnd(LABEL_COLUMNS - 2)}${wrapWords(text, { indent: LABEL_COLUMNS })}`;
+}
+
+/** A key that is shown has a line of its own, from the first column on: it is as wide as a terminal. */
+function keyRows(places: readonly KeyPlace[], { dataFolder, shownKeys, routerConfigPath }: BannerFacts): string[] {
+  if (places.length === 0) return [row('  key', `none: every key in ${nearby(routerConfigPath ?? '')} is disabled`)];
+  return places.flatMap((place) => {
+    if ('variable' in place) return [row('  key', `$${place.variable}`)];
+    const shown = shownKeys.get(place.field);
+    const text = `${place.field} in ${nearby(join(dataFolder, KEYS_FILE))}`;
+    return shown === undefined ? [row('  key', text)] : [row('  key', `${text}, shown this once:`), shown];
+  });
+}
+
+function modelsText({ routerConfig: { models, providers }, routerConfigPath }: BannerFacts): string {
+  const named = models.slice(0, MAX_MODELS_NAMED).map(({ id }) => id);
+  const more = models.length - named.length;
+  const names = `${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  if (routerConfigPath !== null) return `${names} (${nearby(routerConfigPath)})`;
+  const [provider] = providers;
+  if (provider?.kind === 'openai-compatible') return `${names} (${addressOf(provider.base_url)}${provider.api_key === undefined ? ', without a key' : ''})`;
+  return `${names}, a script that is built in and no model: set OPENAI_API_KEY, or OPENAI_BASE_URL, to use a real one`;
+}
+
+/** Without what may be a credential in it. */
+function addressOf(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
+}
+
+/** Before the command, where that would look into another folder. */
+function settingOfFolder(dataFolder: string): string {
+  if (dataFolder === resolve('data')) return '';
+  const folder = nearby(dataFolder);
+  return `DATA_DIR=${PLAIN_WORD.test(folder) ? folder : `'${folder.replaceAll("'", `'\\''`)}'`} `;
 }
 
 /** Paths below the folder that the person is in are told from there. */
 function nearby(text: string): string {
-  return text.replace(`${process.cwd()}${sep}`, '');
-}
-
-function modelsLine({ models, providers }: RouterConfig): string {
-  const names = models.map((model) => model.id).join(', ');
-  if (providers.some((provider) => provider.kind !== 'scripted')) return names;
-  return `${names}\n                 No provider is configured, so the built-in scripted model answers.\n                 Set OPENAI_API_KEY (and OPENAI_BASE_URL) to use a real one.`;
+  const folder = `${process.cwd()}${sep}`;
+  return text.replaceAll(folder, '');
 }

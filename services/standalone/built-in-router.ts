@@ -1,4 +1,4 @@
-import type { StandaloneConfig } from './config.ts';
+import type { Upstream } from './upstream.ts';
 
 /** The name by which the sample agent asks for its model, whichever that is. */
 const ASSISTANT_ALIAS = 'switchyard/assistant';
@@ -6,10 +6,10 @@ const ASSISTANT_ALIAS = 'switchyard/assistant';
 const OPENAI_MAX_COMPLETION_TOKENS = 16_384;
 
 /**
- * The router's configuration when no file is given: the upstream that OPENAI_API_KEY opens, or else the scripted model that needs no
+ * The router's configuration when no file is given: the upstream of the settings OPENAI_…, or else the scripted model that needs no
  * network and says what it is. Checked like any other configuration.
  */
-export function builtInRouter({ openAi }: Pick<StandaloneConfig, 'openAi'>): unknown {
+export function builtInRouter({ openAi }: { openAi: (Upstream & { models: readonly string[] }) | null }): unknown {
   return {
     ...(openAi === null ? scripted() : upstream(openAi)),
     keys: [{ id: 'standalone', name: 'npm start', key: '${ROUTER_API_KEY}' }],
@@ -31,13 +31,14 @@ function scripted() {
   };
 }
 
-function upstream({ baseUrl, models }: { baseUrl: string; models: string[] }) {
+function upstream({ baseUrl, provider, hasKey, models }: Upstream & { models: readonly string[] }) {
+  const credential = hasKey ? { api_key: '${OPENAI_API_KEY}' } : {};
   return {
-    providers: [{ slug: 'openai', name: 'OpenAI', kind: 'openai-compatible', base_url: baseUrl, api_key: '${OPENAI_API_KEY}' }],
+    providers: [{ ...provider, kind: 'openai-compatible', base_url: baseUrl, ...credential }],
     models: models.map((name, place) => ({
-      id: `openai/${name}`,
+      id: `${provider.slug}/${name}`,
       aliases: place === 0 ? [name, ASSISTANT_ALIAS] : [name],
-      endpoints: [{ provider: 'openai', upstream_model: name, max_completion_tokens: OPENAI_MAX_COMPLETION_TOKENS }],
+      endpoints: [{ provider: provider.slug, upstream_model: name, max_completion_tokens: OPENAI_MAX_COMPLETION_TOKENS }],
     })),
   };
 }

@@ -22,8 +22,8 @@ describe('the settings', () => {
   });
 
   it('leave the level of the log to the manifest, and make up the credentials of the sample alone', () => {
-    expect(parseConfig({})).toMatchObject({ logLevel: null, isSample: true });
-    expect(parseConfig({ LOG_LEVEL: 'WARNING', MANIFEST: 'agent.yaml' })).toMatchObject({ logLevel: 'WARNING', isSample: false });
+    expect(parseConfig({})).toMatchObject({ logLevel: null, isSampleAgent: true });
+    expect(parseConfig({ LOG_LEVEL: 'WARNING', MANIFEST: 'agent.yaml' })).toMatchObject({ logLevel: 'WARNING', isSampleAgent: false });
   });
 
   it('refuse a list of no models', () => {
@@ -53,6 +53,7 @@ describe('the settings', () => {
 
 describe('the router without a configuration', () => {
   const environment = { ROUTER_API_KEY: 'r', OPENAI_API_KEY: 'o' };
+  const upstream = { baseUrl: 'http://127.0.0.1:9/v1', provider: { slug: 'local', name: 'Local' }, hasKey: true, models: ['small', 'large'] };
 
   it('has the scripted model, which answers the sample agent and says what it is', () => {
     const { models, providers } = checkRouterConfig(builtInRouter({ openAi: null }), environment);
@@ -62,19 +63,72 @@ describe('the router without a configuration', () => {
   });
 
   it('takes names of models that have a slash of their own, as model servers give them', () => {
-    const openAi = { baseUrl: 'http://127.0.0.1:9/v1', models: ['meta-llama/Llama-3.1-8B'] };
+    const openAi = { ...upstream, models: ['meta-llama/Llama-3.1-8B'] };
 
-    expect(checkRouterConfig(builtInRouter({ openAi }), environment).models[0]?.id).toBe('openai/meta-llama/Llama-3.1-8B');
+    expect(checkRouterConfig(builtInRouter({ openAi }), environment).models[0]?.id).toBe('local/meta-llama/Llama-3.1-8B');
   });
 
-  it('has the models of the upstream when there is a key for it, the first of them for the sample agent', () => {
-    const openAi = { baseUrl: 'http://127.0.0.1:9/v1', models: ['small', 'large'] };
-    const { models, providers } = checkRouterConfig(builtInRouter({ openAi }), environment);
+  it('has the models of the upstream, the first of them for the sample agent', () => {
+    const { models, providers } = checkRouterConfig(builtInRouter({ openAi: upstream }), environment);
 
-    expect(providers).toMatchObject([{ kind: 'openai-compatible', base_url: 'http://127.0.0.1:9/v1', api_key: '${OPENAI_API_KEY}' }]);
-    expect(models.map(({ id, aliases }) => [id, aliases])).toEqual([
-      ['openai/small', ['small', 'switchyard/assistant']],
-      ['openai/large', ['large']],
+    expect(providers).toMatchObject([
+      { slug: 'local', name: 'Local', kind: 'openai-compatible', base_url: 'http://127.0.0.1:9/v1', api_key: '${OPENAI_API_KEY}' },
     ]);
+    expect(models.map(({ id, aliases }) => [id, aliases])).toEqual([
+      ['local/small', ['small', 'switchyard/assistant']],
+      ['local/large', ['large']],
+    ]);
+  });
+
+  it('has a provider without a credential when there is an address and no key', () => {
+    const { providers } = checkRouterConfig(builtInRouter({ openAi: { ...upstream, hasKey: false } }), { ROUTER_API_KEY: 'r' });
+
+    expect(providers[0]).not.toHaveProperty('api_key');
+  });
+});
+
+describe('the upstream of the settings', () => {
+  const of = (environment: Record<string, string>) => parseConfig(environment).openAi;
+
+  it.each([{}, { OPENAI_API_KEY: '' }, { OPENAI_API_KEY: 'none' }, { OPENAI_API_KEY: 'none', OPENAI_BASE_URL: '' }])('is none with %o', (environment) => {
+    expect(of(environment)).toBeNull();
+  });
+
+  it('is one without a credential when only its address is given, and its models are asked for', () => {
+    const local = { OPENAI_BASE_URL: 'http://localhost:11434/v1' };
+
+    expect(of(local)).toEqual({ baseUrl: local.OPENAI_BASE_URL, provider: { slug: 'localhost', name: 'localhost' }, hasKey: false, models: null });
+    expect(of({ ...local, OPENAI_API_KEY: 'none' })).toMatchObject({ hasKey: false });
+  });
+
+  it('is OpenAI with a key alone, with models that need not be asked for', () => {
+    expect(of({ OPENAI_API_KEY: 'k' })).toMatchObject({
+      provider: { slug: 'openai', name: 'OpenAI' },
+      hasKey: true,
+      models: expect.arrayContaining(['gpt-5-mini']),
+    });
+  });
+
+  it('refuses the address of OpenAI without a key, which is of no use', () => {
+    expect(() => of({ OPENAI_BASE_URL: 'https://api.openai.com/v1' })).toThrow('OPENAI_API_KEY');
+  });
+
+  it.each([
+    ['https://openrouter.ai/api/v1', undefined, 'openrouter.ai', 'openrouter.ai'],
+    ['http://[::1]:8000/v1', undefined, '1', '[::1]'],
+    ['http://127.0.0.1:8000/v1', 'My vLLM', 'my-vllm', 'My vLLM'],
+    ['https://api.openai.com/v1', 'Team A', 'team-a', 'Team A'],
+  ])('of %s with the name %s has ids that begin with %s', (baseUrl, given, slug, name) => {
+    const environment = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: baseUrl, ...(given === undefined ? {} : { OPENAI_PROVIDER_NAME: given }) };
+
+    expect(of(environment)?.provider).toEqual({ slug, name });
+  });
+
+  it('refuses a name without a letter or a digit', () => {
+    expect(() => of({ OPENAI_BASE_URL: 'http://127.0.0.1:9/v1', OPENAI_PROVIDER_NAME: '—' })).toThrow('OPENAI_PROVIDER_NAME');
+  });
+
+  it('is not looked at beside a configuration of the router', () => {
+    expect(of({ ROUTER_CONFIG: 'router.yaml', OPENAI_BASE_URL: 'https://api.openai.com/v1' })).toBeNull();
   });
 });

@@ -5,6 +5,8 @@ import { readSettings } from '#shared/config/settings.ts';
 import { tracingConfigOf, tracingSettings } from '#shared/config/tracing-settings.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
+import { givenSettings } from './given-settings.ts';
+import { upstreamOf } from './upstream.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 const seconds = z.coerce.number().int().min(1).max(86_400);
@@ -21,8 +23,9 @@ const shape = {
   DOCUMENTS: z.string().optional(),
   ROUTER_CONFIG: z.string().optional(),
   OPENAI_API_KEY: z.string().optional(),
-  OPENAI_BASE_URL: z.url({ protocol: /^https?$/ }).default('https://api.openai.com/v1'),
-  OPENAI_MODELS: z.string().default('gpt-5-mini,gpt-5,gpt-4o-mini,gpt-4o'),
+  OPENAI_BASE_URL: z.url({ protocol: /^https?$/ }).optional(),
+  OPENAI_MODELS: z.string().optional(),
+  OPENAI_PROVIDER_NAME: z.string().optional(),
   STREAMING: z.stringbool().default(false),
   COALESCE_MS: z.coerce.number().int().min(0).max(60_000).default(150),
   TURN_TIMEOUT_SECONDS: seconds.default(180),
@@ -41,11 +44,13 @@ const shape = {
   MANAGEMENT_HOST: z.string().default('127.0.0.1'),
   /** For programs that start this one: a file that is written, with the addresses, once everything is ready. */
   SWITCHYARD_READY_FILE: z.string().optional(),
+  /** Likewise: the file of settings that was read before this program was started. */
+  SWITCHYARD_ENV_FILE: z.string().optional(),
 };
 
 /** Reads the environment once. Relative paths are taken from the folder the program was started in. @throws `config.invalid` listing every bad variable */
 export function parseConfig(environment: Environment) {
-  const data = readSettings(shape, environment);
+  const data = readSettings(shape, givenSettings(environment));
   const manifestPath = resolve(data.MANIFEST ?? SAMPLE_MANIFEST);
   return {
     host: data.HOST,
@@ -53,11 +58,12 @@ export function parseConfig(environment: Environment) {
     agentPort: data.AGENT_PORT,
     dataFolder: resolve(data.DATA_DIR),
     manifestPath,
-    /** The shipped sample, whose credentials are generated. Those of a manifest that was given are not made up. */
-    isSample: data.MANIFEST === undefined,
+    /** The shipped sample, whose credentials are generated: those of a manifest that was given are not made up. It can also be asked what another agent may know nothing of. */
+    isSampleAgent: data.MANIFEST === undefined,
     documentsPath: data.DOCUMENTS === undefined ? join(dirname(manifestPath), 'documents') : resolve(data.DOCUMENTS),
     routerConfigPath: data.ROUTER_CONFIG === undefined ? null : resolve(data.ROUTER_CONFIG),
-    openAi: data.OPENAI_API_KEY === undefined ? null : { baseUrl: data.OPENAI_BASE_URL, models: listOf(data.OPENAI_MODELS) },
+    /** Null: the built-in scripted model answers, or what ROUTER_CONFIG names. */
+    openAi: data.ROUTER_CONFIG === undefined ? upstreamOf(data) : null,
     streaming: data.STREAMING,
     coalesceMs: data.COALESCE_MS,
     turnTimeoutMs: data.TURN_TIMEOUT_SECONDS * 1_000,
@@ -78,16 +84,8 @@ export function parseConfig(environment: Environment) {
     /** Null: there is no listener for those who run it. */
     management: data.MANAGEMENT_PORT === undefined ? null : { host: data.MANAGEMENT_HOST, port: data.MANAGEMENT_PORT },
     readyFile: data.SWITCHYARD_READY_FILE ?? null,
+    envFile: data.SWITCHYARD_ENV_FILE ?? null,
   } as const;
 }
 
 export type StandaloneConfig = ReturnType<typeof parseConfig>;
-
-function listOf(text: string): string[] {
-  const names = text
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '');
-  if (names.length === 0) throw new SwitchyardError('config.invalid', 'OPENAI_MODELS names no model');
-  return [...new Set(names)];
-}

@@ -35,7 +35,8 @@ describe('the keys of a data folder', () => {
     const first = await loadKeys(folder, {});
     const second = await loadKeys(folder, {});
 
-    expect(second).toEqual(first);
+    expect(second).toEqual({ ...first, made: new Map() });
+    expect([...first.made.values()]).toEqual([first.routerKey, first.agentKey]);
     expect((await stat(first.path)).mode & 0o777).toBe(0o600);
     expect(Object.keys(JSON.parse(await readFile(first.path, 'utf8')))).toEqual(['router_key', 'agent_key', 'house_secret']);
     expect(new Set([first.routerKey, first.agentKey, first.houseSecret]).size).toBe(3);
@@ -56,10 +57,21 @@ describe('the keys of a data folder', () => {
     expect(keys.agentKey).toMatch(/^sk-sy-agent-v1-[0-9a-f]{64}$/);
     expect(await readFile(keys.path, 'utf8')).not.toContain('mine');
   });
+
+  it('are only those that a request can be made with, and one that is wanted later is added', async () => {
+    const first = await loadKeys(folder, { ROUTER_API_KEY: 'mine' }, ['ROUTER_API_KEY']);
+    expect(Object.keys(JSON.parse(await readFile(first.path, 'utf8')))).toEqual(['house_secret']);
+    expect(first).toMatchObject({ routerKey: 'mine', agentKey: expect.stringMatching(/^sk-sy-agent-v1-/), made: new Map() });
+    const second = await loadKeys(folder, {}, ['AGENT_API_KEY']);
+
+    expect(second.houseSecret).toBe(first.houseSecret);
+    expect(second.made).toEqual(new Map([['agent_key', second.agentKey]]));
+    expect(JSON.parse(await readFile(first.path, 'utf8'))).toEqual({ agent_key: second.agentKey, house_secret: first.houseSecret });
+  });
 });
 
 describe('the environment of documents', () => {
-  const keys = { path: '', routerKey: 'router', agentKey: 'agent', houseSecret: 'house' };
+  const keys = { routerKey: 'router', agentKey: 'agent', houseSecret: 'house' };
 
   it('has the generated keys where the process says nothing, and nothing of the house secret', () => {
     const environment = withKeys({ AGENT_API_KEY: '', OTHER: 'kept' }, keys);
@@ -67,6 +79,11 @@ describe('the environment of documents', () => {
     expect(environment).toMatchObject({ ROUTER_API_KEY: 'router', AGENT_API_KEY: 'agent', OTHER: 'kept' });
     expect(environment.PLATFORM_PUBLIC_KEY).toMatch(/^pk-/);
     expect(Object.values(environment)).not.toContain('house');
+  });
+
+  it('counts OPENAI_API_KEY=none, as the sample environment of compose has it, as not given', () => {
+    expect(withKeys({ OPENAI_API_KEY: 'none', OTHER: 'none' }, keys)).not.toHaveProperty('OPENAI_API_KEY');
+    expect(withKeys({ OPENAI_API_KEY: 'sk', OTHER: 'none' }, keys)).toMatchObject({ OPENAI_API_KEY: 'sk', OTHER: 'none' });
   });
 
   it('leaves what the process says', () => {

@@ -4,13 +4,24 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { givenSettings } from './given-settings.ts';
 
-const keyFile = z.object({ router_key: z.string().min(16), agent_key: z.string().min(16), house_secret: z.string().min(32) });
+/** The variables of the keys that are generated when they are not given, and the fields of the key file that hold these. */
+export const GENERATED_KEYS = { ROUTER_API_KEY: 'router_key', AGENT_API_KEY: 'agent_key' } as const;
+export type KeyName = keyof typeof GENERATED_KEYS;
+const NAMES = ['ROUTER_API_KEY', 'AGENT_API_KEY'] as const satisfies readonly KeyName[];
+/** Its name in the data folder. */
+export const KEYS_FILE = 'keys.json';
+
+const callersKey = z.string().min(16).optional();
+const keyFile = z.object({ router_key: callersKey, agent_key: callersKey, house_secret: z.string().min(32) });
 type KeyFile = z.infer<typeof keyFile>;
 
 export interface Keys {
   /** The file that holds them. */
   path: string;
+  /** Those that this start has generated and written down, by their fields. */
+  made: ReadonlyMap<string, string>;
   routerKey: string;
   agentKey: string;
   /** Signs the ids that this house mints. Never shown to anybody. */
@@ -18,22 +29,30 @@ export interface Keys {
 }
 
 /** Keys for a house that keeps nothing, such as a cluster of tests. Those given by the environment win. */
-export function newKeys(environment: Environment): Omit<Keys, 'path'> {
+export function newKeys(environment: Environment): Omit<Keys, 'path' | 'made'> {
   return givenOr(freshKeys(), environment);
 }
 
-/** The keys of this data folder: made at the first start, the same ever after. Those given by the environment win and are not written down. */
-export async function loadKeys(dataFolder: string, environment: Environment): Promise<Keys> {
-  const path = join(dataFolder, 'keys.json');
-  const stored = (await readKeys(path)) ?? (await makeKeys(path));
-  return { path, ...givenOr(stored, environment) };
+/**
+ * The keys of this data folder: made at the first start, the same ever after. Those given by the environment win and are not written down.
+ * @param wanted the keys that a request can be made with; another one is made for this process alone, and not written down
+ */
+export async function loadKeys(dataFolder: string, environment: Environment, wanted: readonly KeyName[] = NAMES): Promise<Keys> {
+  const path = join(dataFolder, KEYS_FILE);
+  const fresh = freshKeys();
+  const stored = await readKeys(path);
+  const isMade = (name: KeyName) => wanted.includes(name) && !environment[name] && stored?.[GENERATED_KEYS[name]] === undefined;
+  const added = NAMES.filter(isMade).map((name) => [GENERATED_KEYS[name], fresh[GENERATED_KEYS[name]]] as const);
+  const kept = { ...Object.fromEntries(added), ...stored, house_secret: stored?.house_secret ?? fresh.house_secret };
+  if (stored === null || added.length > 0) await writeKeys(path, kept);
+  return { path, made: new Map(added), ...givenOr(kept, environment, fresh) };
 }
 
-function givenOr(made: KeyFile, environment: Environment): Omit<Keys, 'path'> {
+function givenOr(kept: KeyFile, environment: Environment, fresh = freshKeys()): Omit<Keys, 'path' | 'made'> {
   return {
-    routerKey: environment['ROUTER_API_KEY'] || made.router_key,
-    agentKey: environment['AGENT_API_KEY'] || made.agent_key,
-    houseSecret: environment['HOUSE_SECRET'] || made.house_secret,
+    routerKey: environment['ROUTER_API_KEY'] || (kept.router_key ?? fresh.router_key),
+    agentKey: environment['AGENT_API_KEY'] || (kept.agent_key ?? fresh.agent_key),
+    houseSecret: environment['HOUSE_SECRET'] || kept.house_secret,
   };
 }
 
@@ -41,15 +60,14 @@ function givenOr(made: KeyFile, environment: Environment): Omit<Keys, 'path'> {
  * The environment that documents resolve their references in: the process's own, and where that is silent the generated keys. The
  * platform's pair is derived, since the platform of a standalone house is the house itself.
  */
-export function withKeys(environment: Environment, keys: Omit<Keys, 'path'>): Environment {
+export function withKeys(environment: Environment, keys: Omit<Keys, 'path' | 'made'>): Environment {
   const derived = (purpose: string) => createHmac('sha256', keys.houseSecret).update(purpose).digest('hex');
-  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''));
   return {
     ROUTER_API_KEY: keys.routerKey,
     AGENT_API_KEY: keys.agentKey,
     PLATFORM_PUBLIC_KEY: `pk-sy-v1-${derived('platform public key')}`,
     PLATFORM_SECRET_KEY: `sk-sy-platform-v1-${derived('platform secret key')}`,
-    ...given,
+    ...givenSettings(environment),
   };
 }
 
@@ -71,15 +89,13 @@ async function readKeys(path: string): Promise<KeyFile | null> {
   }
 }
 
-function freshKeys(): KeyFile {
+function freshKeys() {
   const secret = () => randomBytes(32).toString('hex');
   return { router_key: `sk-sy-v1-${secret()}`, agent_key: `sk-sy-agent-v1-${secret()}`, house_secret: secret() };
 }
 
-async function makeKeys(path: string): Promise<KeyFile> {
-  const keys = freshKeys();
+async function writeKeys(path: string, keys: KeyFile): Promise<void> {
   const unfinished = `${path}.${process.pid}`;
   await writeFile(unfinished, `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600, flush: true });
   await rename(unfinished, path);
-  return keys;
 }

@@ -2,8 +2,7 @@ import { join } from 'node:path';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
-import { agentApiKey, loadBundle } from '#shared/config/load-bundle.ts';
-import { checkRouterConfig, loadRouterConfig } from '#shared/config/load-router-config.ts';
+import { agentApiKey } from '#shared/config/load-bundle.ts';
 import { tracesOf } from '#shared/config/traces-backend.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { checkFailPoint } from '#shared/fail-points.ts';
@@ -25,11 +24,14 @@ import { type MetricsRegistry, openMetrics } from '#shared/telemetry/open-metric
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { asDamage } from './as-damage.ts';
 import { banner } from './banner.ts';
-import { builtInRouter } from './built-in-router.ts';
+import { placeOfKey, routerKeyPlaces, wantedKeys } from './callers-keys.ts';
 import { parseConfig, type StandaloneConfig } from './config.ts';
 import { refuseForeignFolder } from './foreign-folder.ts';
 import { loadKeys, withKeys } from './keys.ts';
+import { loadConfiguration } from './load-configuration.ts';
+import { removeRunningFile, writeRunningFile } from './running-file.ts';
 import { startStandalone } from './service.ts';
+import { tryToolServers } from './try-tool-servers.ts';
 
 /** What may take longer than the drain itself: closing sockets, the last commits, the database. */
 const RELEASE_MARGIN_MS = 10_000;
@@ -74,13 +76,11 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
   const readiness = new Readiness({ log });
   const management = config.management === null ? null : await openManagementListener({ ...config.management, readiness, metrics });
   releasers.add('management listener', () => management?.stop());
-  const keys = await loadKeys(config.dataFolder, process.env);
+  const keys = await loadKeys(config.dataFolder, process.env, await wantedKeys(config));
   const environment = withKeys(process.env, keys);
-  const routerConfig =
-    config.routerConfigPath === null ? checkRouterConfig(builtInRouter(config), environment) : await loadRouterConfig(config.routerConfigPath, environment);
-  const { manifestPath, documentsPath, publicBaseUrl } = config;
-  const bundle = await loadBundle({ manifestPath, documentsPath, environment: config.isSample ? environment : process.env, publicBaseUrl });
+  const { routerConfig, bundle } = await loadConfiguration(config, { environment, given: process.env });
   if (config.logLevel === null) log.setLevel(bundle.body.manifest.agent_config.runtime.log_level);
+  const toolServers = tryToolServers(bundle, { environment, clock: systemClock });
 
   const tracing = await openTracing({
     config: config.tracing,
@@ -120,18 +120,31 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
   };
   const { routerUrl, agentUrl } = await startStandalone(deps, releasers);
   readiness.booted([busCheck(bus), databaseCheck(database)]);
+  const routerKeys = routerKeyPlaces(routerConfig, process.env);
+  const agentKey = placeOfKey(bundle.body.manifest.agent_config.runtime.api_key, process.env);
+  const facts = { pid: process.pid, router: { url: routerUrl, key: routerKeys[0] ?? null }, agent: { url: agentUrl, key: agentKey } };
+  // Without it `npm run ask` finds nothing; whatever else runs here does without it.
+  await writeRunningFile(config.dataFolder, facts).catch((error: unknown) =>
+    log.warn({ err: error }, 'the addresses could not be written into the data folder'),
+  );
+  releasers.add('running file', () => removeRunningFile(config.dataFolder));
   console.log(
     banner({
-      routerUrl,
-      agentUrl,
+      what: 'Switchyard',
+      routerUrls: [routerUrl],
+      agentUrls: [agentUrl],
       routerConfig,
+      routerConfigPath: config.routerConfigPath,
       agentName: bundle.body.manifest.name,
       manifestPath: config.manifestPath,
       dataFolder: config.dataFolder,
-      keysPath: keys.path,
-      routerKey: keys.routerKey,
-      agentKey: keys.agentKey,
-      warnings: bundle.warnings,
+      isTemporary: false,
+      routerKeys,
+      agentKey,
+      shownKeys: process.stdout.isTTY ? keys.made : new Map(),
+      question: config.isSampleAgent ? 'How long is the warranty?' : 'Hello',
+      envFile: config.envFile,
+      warnings: [...bundle.warnings, ...(await toolServers)],
     }),
   );
   const managementUrl = management === null ? {} : { managementUrl: management.url };

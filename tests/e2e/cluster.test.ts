@@ -1,3 +1,4 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import OpenAI from 'openai';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { agentClient } from '../helpers/agent-client.ts';
@@ -105,16 +106,23 @@ describe('npm run cluster', () => {
   });
 
   it('tells programs what runs where, reports a process that is killed, and stops everything at SIGTERM', async () => {
-    const program = runProgram(['npm', 'run', '--silent', 'cluster']);
+    const program = runProgram(['npm', 'run', '--silent', 'cluster'], { env: { AGENT_API_KEY: 'sk-agent-of-the-operator' } });
     const events = () => program.output().split('\n').flatMap(eventOf);
-    const ready = await eventually(() => events().find(({ event }) => event === 'ready') ?? (program.hasExited() ? { routerUrls: [], routerKey: '' } : null), {
+    const ready = await eventually(() => events().find(({ event }) => event === 'ready') ?? (program.hasExited() ? { routerUrls: [], keysFile: '' } : null), {
       timeoutMs: 60_000,
     });
     await eventually(() => program.output().includes('The cluster is running.'));
     const processes = events().filter(({ event }) => event === 'process');
     expect(processes.map(({ role }) => role).sort()).toEqual(['actor-host', 'agent-gateway', 'effect-worker', 'router-gateway', 'router-worker']);
-    const answer = await fetch(`${ready.routerUrls[0]}/api/v1/models`, { headers: { authorization: `Bearer ${ready.routerKey}` } });
+    const keys = JSON.parse(readFileSync(ready.keysFile, 'utf8')) as { router_key: string };
+    expect(Object.keys(keys)).toEqual(['router_key']);
+    expect(statSync(ready.keysFile).mode & 0o777).toBe(0o600);
+    const answer = await fetch(`${ready.routerUrls[0]}/api/v1/models`, { headers: { authorization: `Bearer ${keys.router_key}` } });
     expect(answer.status).toBe(200);
+    const [, line = ''] = /^ {2}(DATA_DIR=.* ask -- "Hello")$/m.exec(program.output()) ?? [];
+    const asked = runProgram(['bash', '-c', line]);
+    expect(await asked.exited).toEqual({ code: 0, signal: null });
+    expect(asked.output()).toMatch(/^Hello! /);
 
     const worker = processes.find(({ role }) => role === 'effect-worker');
     process.kill(worker?.pid ?? 0, 'SIGKILL');
@@ -123,6 +131,8 @@ describe('npm run cluster', () => {
 
     expect(await program.exited).toEqual({ code: 0, signal: null });
     expect(program.output()).toContain('Stopped.');
+    for (const key of [keys.router_key, 'sk-agent-of-the-operator']) expect(program.output()).not.toContain(key);
+    expect(existsSync(ready.keysFile)).toBe(false);
     for (const { pid } of processes) expect(() => process.kill(pid ?? 0, 0), `process ${pid}`).toThrow();
   });
 });
@@ -133,7 +143,8 @@ interface ClusterEvent {
   pid?: number;
   signal?: string | null;
   routerUrls: string[];
-  routerKey: string;
+  /** Of the generated keys. */
+  keysFile: string;
 }
 
 /** A line of JSON that the cluster prints; log lines stand behind the name of their process. */

@@ -1,12 +1,16 @@
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freeFolder } from '../helpers/free-folder.ts';
+import { plainEnvironment, root } from '../helpers/run-program.ts';
 import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
 
 let house: Standalone;
 
 beforeAll(async () => {
-  house = await startStandalone();
+  house = await startStandalone({ dataDir: join(await freeFolder('a folder with blanks'), 'data') });
 });
 
 afterAll(async () => {
@@ -14,33 +18,53 @@ afterAll(async () => {
 });
 
 describe('what npm start prints', () => {
-  it('says what runs where, with both keys, and that a script answers', () => {
+  it('says what runs where, where the keys are, and that a script answers', () => {
     const told = house.output();
 
-    for (const fact of [`${house.routerUrl}/api/v1`, house.agentUrl, house.keys.routerKey, house.keys.agentKey, 'scripted/assistant', 'OPENAI_API_KEY']) {
+    for (const fact of [`${house.routerUrl}/api/v1`, house.agentUrl, 'router_key in', 'agent_key in', 'keys.json', 'scripted/assistant', 'OPENAI_API_KEY']) {
       expect(told).toContain(fact);
     }
   });
 
-  it('has a line for the router that streams an answer when it is pasted into a shell', async () => {
-    const { stdout } = await paste('curl -N ');
+  it('has a line for the router that prints the text of an answer when it is pasted into a shell', async () => {
+    const { stdout } = await paste(/ask -- "Hello"/);
 
-    expect(stdout).toMatch(/^id: gen-/);
-    expect(stdout).toMatch(/data: \[DONE\]\n\n$/);
+    expect(stdout).toMatch(/^Hello! I am Switchyard's scripted model.*\n$/);
   });
 
-  it('has a line for the agent that gets an answer when it is pasted into a shell', async () => {
-    const { stdout } = await paste('A=');
+  it('has a line for the agent that prints its answer when it is pasted into a shell', async () => {
+    const { stdout } = await paste(/ask -- --agent/);
 
-    expect(JSON.parse(stdout)).toMatchObject([{ kind: 'assistant_message', text: expect.stringMatching(/2 years/) }]);
+    expect(stdout).toMatch(/2 years.*\n$/);
   });
 });
 
-function paste(start: string): Promise<{ stdout: string }> {
+describe('the first requests of README', () => {
+  it('work when they are pasted one after the other', async () => {
+    const readme = readFileSync(join(root, 'README.md'), 'utf8');
+    const [, block = ''] = /^## First requests$.*?^```sh\n(export .*?)^```$/ms.exec(readme) ?? [];
+    const commands = block
+      .replaceAll('http://127.0.0.1:3000', house.routerUrl)
+      .replaceAll('http://127.0.0.1:8080', house.agentUrl)
+      .replaceAll('./data/keys.json', join(house.dataDir, 'keys.json'));
+    expect(commands.split('\n').filter((line) => /curl/.test(line)).length).toBeGreaterThan(3);
+    const { stdout } = await shell(commands);
+
+    expect(stdout).toContain('data: [DONE]');
+    expect(stdout).toMatch(/"kind":"assistant_message","text":"[^"]*2 years/);
+  });
+});
+
+/** Runs the printed line that fits, where it is to be run. */
+function paste(fits: RegExp): Promise<{ stdout: string }> {
   const line = house
     .output()
     .split('\n')
-    .find((each) => each.startsWith(start));
-  if (line === undefined) throw new Error(`no line begins with '${start}'`);
-  return promisify(execFile)('bash', ['-c', line], { timeout: 30_000 });
+    .find((each) => fits.test(each));
+  if (line === undefined) throw new Error(`no line is like ${fits}`);
+  return shell(line);
+}
+
+function shell(commands: string): Promise<{ stdout: string }> {
+  return promisify(execFile)('bash', ['-e', '-c', commands], { timeout: 30_000, cwd: root, env: plainEnvironment() });
 }

@@ -11,7 +11,14 @@ let house: Standalone;
 beforeAll(async () => {
   upstream = await openOpenAiUpstream();
   house = await startStandalone({
-    env: { OPENAI_API_KEY: UPSTREAM_KEY, OPENAI_BASE_URL: upstream.baseUrl, OPENAI_MODELS: 'small,large', STREAMING: 'true', LOG_LEVEL: 'trace' },
+    env: {
+      OPENAI_API_KEY: UPSTREAM_KEY,
+      OPENAI_BASE_URL: upstream.baseUrl,
+      OPENAI_MODELS: 'small,large',
+      OPENAI_PROVIDER_NAME: 'Acme AI',
+      STREAMING: 'true',
+      LOG_LEVEL: 'trace',
+    },
   });
 });
 
@@ -34,7 +41,7 @@ describe('with a provider of one’s own', () => {
     const body = (await response.json()) as { model: string; provider: string };
     const request = upstream.requests.at(-1);
 
-    expect(body).toMatchObject({ model: 'openai/small', provider: 'OpenAI' });
+    expect(body).toMatchObject({ model: 'acme-ai/small', provider: 'Acme AI' });
     expect(request?.path).toBe('/v1/chat/completions');
     expect(request?.headers.authorization).toBe(`Bearer ${UPSTREAM_KEY}`);
     expect(request?.body).toMatchObject({ model: 'small', stream: true });
@@ -47,7 +54,7 @@ describe('with a provider of one’s own', () => {
     const log = await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'ready');
     const sent = upstream.requests.at(-1)?.body as { messages: { role: string }[] };
 
-    expect(log.find((event) => event.kind === 'assistant_message')).toMatchObject({ metadata: { model: 'openai/small' } });
+    expect(log.find((event) => event.kind === 'assistant_message')).toMatchObject({ metadata: { model: 'acme-ai/small' } });
     expect(sent.messages.map(({ role }) => role)).toEqual(['system', 'user']);
   });
 

@@ -103,25 +103,53 @@ describe('the data folder', () => {
     expect(await second.stop()).toEqual(CLEAN);
   });
 
-  it('gets keys that only its owner can read, once, and the house secret is never shown', async () => {
-    const first = await startStandalone();
+  it('gets keys that only its owner can read, once, and shows them at that start alone, to a terminal alone', async () => {
+    const first = await startStandalone({ command: inTerminal('npm start') });
     const path = join(first.dataDir, 'keys.json');
     const stored = readFileSync(path, 'utf8');
-    await first.stop();
-    const second = await startStandalone({ dataDir: first.dataDir, env: { LOG_LEVEL: 'trace' } });
-    await (await openStream(second, 'Hello!')).text;
-    await second.stop();
+    first.program.type(CTRL_C);
+    await first.program.exited;
+    const later = await startStandalone({ dataDir: first.dataDir, command: inTerminal('npm start'), env: { LOG_LEVEL: 'trace' } });
+    await (await openStream(later, 'Hello!')).text;
+    later.program.type(CTRL_C);
+    await later.program.exited;
     const { router_key: routerKey, agent_key: agentKey, house_secret: houseSecret } = JSON.parse(stored);
 
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(readFileSync(path, 'utf8')).toBe(stored);
     for (const key of [routerKey, agentKey, houseSecret]) expect(key).toMatch(/\w{32}/);
     expect(new Set([routerKey, agentKey, houseSecret]).size).toBe(3);
-    for (const { output } of [first, second]) {
-      expect(output()).toContain(routerKey);
-      expect(output()).toContain(agentKey);
-      expect(output()).not.toContain(houseSecret);
+    for (const key of [routerKey, agentKey]) {
+      expect(first.output()).toContain(key);
+      expect(later.output()).not.toContain(key);
     }
+    for (const { output } of [first, later]) {
+      expect(output()).not.toContain(houseSecret);
+      expect(output()).toContain('router_key in ');
+    }
+  });
+
+  it('gets keys that are not shown where the output is no terminal', async () => {
+    const house = await startStandalone({ env: { LOG_LEVEL: 'trace' } });
+    await (await openStream(house, 'Hello!')).text;
+    await house.stop();
+
+    for (const key of Object.values(house.keys)) expect(house.output()).not.toContain(key);
+    expect(house.output()).toContain(`router_key in ${join(house.dataDir, 'keys.json')}`);
+  });
+
+  it('never shows a key that the operator gave, and does not make another in its place', async () => {
+    const given = { ROUTER_API_KEY: 'sk-router-of-the-operator', AGENT_API_KEY: 'sk-agent-of-the-operator' };
+    const house = await startStandalone({ command: inTerminal('npm start'), env: { ...given, LOG_LEVEL: 'trace' } });
+    await (await openStream(house, 'Hello!')).text;
+    house.program.type(CTRL_C);
+    await house.program.exited;
+
+    for (const [name, key] of Object.entries(given)) {
+      expect(house.output()).not.toContain(key);
+      expect(house.output()).toContain(`$${name}`);
+    }
+    expect(Object.keys(JSON.parse(readFileSync(join(house.dataDir, 'keys.json'), 'utf8')))).toEqual(['house_secret']);
   });
 });
 

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { devNull } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
 import { settingGroups } from '../../scripts/settings.mjs';
@@ -74,5 +75,6 @@ export function runProgram([command = '', ...args]: string[], { cwd = root, env 
 export function plainEnvironment(): NodeJS.ProcessEnv {
   const ours = new Set(settingGroups.flatMap((group) => group.settings.map(({ name }) => name)));
   const foreign = ({ name }: { name: string }) => ours.has(name) || /^(?:NODE_ENV|NODE_OPTIONS|TEST|VITEST.*|npm_.*)$/.test(name);
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign({ name })));
+  // Not the developer's own settings either: a file of none in place of the `.env` in the clone.
+  return { ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign({ name }))), SWITCHYARD_ENV_FILE: devNull };
 }

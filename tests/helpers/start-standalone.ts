@@ -34,7 +34,8 @@ export interface StandaloneOptions extends ProgramOptions {
 const READY_TIMEOUT_MS = 45_000;
 
 const readyFile = z.object({ pid: z.number(), routerUrl: z.url(), agentUrl: z.url(), managementUrl: z.url().optional() });
-const keyFile = z.object({ router_key: z.string(), agent_key: z.string() });
+/** A key that the environment gives is not in it. */
+const keyFile = z.object({ router_key: z.string().default(''), agent_key: z.string().default('') });
 
 const builtProgram = [process.execPath, 'dist/services/standalone/main.js'];
 

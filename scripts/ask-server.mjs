@@ -1,0 +1,122 @@
+import { ScriptError } from './run-script.mjs';
+
+/** @typedef {import('./find-running.mjs').Server} Server */
+/** @typedef {(text: string) => void} Print */
+
+/** How long the agent's log is asked for news at a time; the server answers 504 when there is none. */
+const WAIT_SECONDS = 20;
+
+/**
+ * Streams one completion and prints its text as it comes.
+ *
+ * @param {Server} server
+ * @param {{ text: string, model: string | undefined, print: Print }} question model: undefined is the router's own choice
+ * @throws {ScriptError} when it is refused, fails on the way, or ends before it is complete
+ */
+export async function askRouter(server, { text, model, print }) {
+  const body = { stream: true, messages: [{ role: 'user', content: text }], ...(model === undefined ? {} : { model }) };
+  const response = await send(server, 'POST', '/api/v1/chat/completions', body);
+  let isDone = false;
+  let isPrinted = false;
+  const fail = (/** @type {string} */ message) => {
+    if (isPrinted) print('\n');
+    throw new ScriptError(message);
+  };
+  try {
+    for await (const data of eventsOf(response)) {
+      isDone = data === '[DONE]';
+      const { choices = [], error = null } = isDone ? {} : JSON.parse(data);
+      if (error !== null) fail(`The answer failed: ${error.message}`);
+      const piece = choices[0]?.delta?.content ?? '';
+      if (piece === '') continue;
+      print(piece);
+      isPrinted = true;
+    }
+  } catch (error) {
+    if (error instanceof ScriptError) throw error;
+    fail(`The connection broke in the middle of the answer (${reasonOf(error)}).`);
+  }
+  if (!isDone) fail('The stream ended before the answer was complete.');
+  print('\n');
+}
+
+/**
+ * Begins a session, posts one message and prints what the agent says until its turn is over.
+ *
+ * @param {Server} server
+ * @param {{ text: string, print: Print }} question
+ * @throws {ScriptError} when it is refused, or the turn fails
+ */
+export async function askAgent(server, { text, print }) {
+  const session = await json(await send(server, 'POST', '/sessions', {}));
+  const path = `/sessions/${session.id}/events`;
+  const { offset } = await json(await send(server, 'POST', path, { kind: 'user_message', text }));
+  for (let next = typeof offset === 'number' ? offset + 1 : 0; ; ) {
+    for (const event of await news(server, `${path}?min_offset=${next}&wait_for_data=${WAIT_SECONDS}`)) {
+      next = event.offset + 1;
+      if (event.kind === 'assistant_message' || event.kind === 'preamble') print(`${event.text}\n`);
+      if (event.kind !== 'status') continue;
+      if (event.status === 'error') throw new ScriptError(`The turn failed: ${event.error_detail ?? 'npm start prints why'}`);
+      if (event.status === 'ready') return;
+    }
+  }
+}
+
+/** @param {Server} server @param {string} path @returns {Promise<any[]>} */
+async function news(server, path) {
+  const response = await send(server, 'GET', path, null, [504]);
+  return response.status === 504 ? [] : await json(response);
+}
+
+/**
+ * @param {Server} server @param {string} method @param {string} path @param {object | null} body @param {readonly number[]} expected statuses beside 2xx
+ * @throws {ScriptError}
+ */
+async function send({ url, key, keyPlace }, method, path, body, expected = []) {
+  const headers = { authorization: `Bearer ${key}`, ...(body === null ? {} : { 'content-type': 'application/json' }) };
+  const response = await fetch(`${url}${path}`, { method, headers, ...(body === null ? {} : { body: JSON.stringify(body) }) }).catch((error) => {
+    throw new ScriptError(`${url} can't be reached (${reasonOf(error)}): npm start may have ended, or be about to.`);
+  });
+  if (response.ok || expected.includes(response.status)) return response;
+  const text = await response.text();
+  if (response.status === 401) throw new ScriptError(`${url} does not accept the key (401), which is ${keyPlace}: ${messageIn(text)}`);
+  throw new ScriptError(`${url} answered ${response.status}: ${messageIn(text)}`);
+}
+
+/** @param {Response} response @returns {Promise<any>} */
+async function json(response) {
+  return await response.json();
+}
+
+/** The data of each event of an SSE answer. @param {Response} response @returns {AsyncGenerator<string>} */
+async function* eventsOf({ body }) {
+  if (body === null) return;
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const bytes of body) {
+    const blocks = (rest + decoder.decode(bytes, { stream: true })).split('\n\n');
+    rest = blocks.pop() ?? '';
+    for (const block of blocks) {
+      const lines = block.split('\n').filter((line) => line.startsWith('data:'));
+      if (lines.length > 0) yield lines.map((line) => line.slice('data:'.length).trim()).join('\n');
+    }
+  }
+}
+
+/** The message of an error body: the router's `{error: {message}}`, the agent's `{error}`. @param {string} text */
+function messageIn(text) {
+  try {
+    const { error } = JSON.parse(text);
+    return typeof error === 'string' ? error : error.message;
+  } catch {
+    return text.slice(0, 200);
+  }
+}
+
+/** fetch says only that it failed; its cause says why. @param {unknown} error */
+function reasonOf(error) {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  if (cause instanceof Error) return 'code' in cause ? String(cause.code) : cause.message;
+  return error.message;
+}

@@ -1,0 +1,156 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { eventually } from '../tests/helpers/eventually.ts';
+import { runProgram } from '../tests/helpers/run-program.ts';
+
+const GENERATED_KEY = 'sk-sy-v1-generated';
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'ask-'));
+  writeFileSync(join(folder, 'keys.json'), JSON.stringify({ router_key: GENERATED_KEY, agent_key: 'sk-agent' }));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('a question to the router', () => {
+  it('prints each word as it comes, with the key of the key file, and ends with 0', async () => {
+    const asked: { request: IncomingMessage; response: ServerResponse }[] = [];
+    let body = '';
+    await running((request, response) => {
+      request.setEncoding('utf8').on('data', (piece) => {
+        body += piece;
+      });
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(`: comment\n\nid: gen-1\n${chunk('Hello')}`);
+      asked.push({ request, response });
+    });
+    const ask = asking(['Hello', 'there']);
+    await eventually(() => ask.output() === 'Hello');
+    const [{ request, response }] = asked as [(typeof asked)[number]];
+    response.write(chunk(' wörld').slice(0, 40));
+    response.end(`${chunk(' wörld').slice(40)}data: [DONE]\n\n`);
+
+    expect(await ask.exited).toEqual({ code: 0, signal: null });
+    expect(ask.output()).toBe('Hello wörld\n');
+    expect(request.headers.authorization).toBe(`Bearer ${GENERATED_KEY}`);
+    expect(body).toBe('{"stream":true,"messages":[{"role":"user","content":"Hello there"}]}');
+  });
+
+  it.each<[string, string, string]>([
+    ['fails on the way', 'data: {"error":{"code":502,"message":"the provider is gone"},"choices":[]}\n\n', 'The answer failed: the provider is gone'],
+    ['ends before it is complete', '', 'The stream ended before the answer was complete.'],
+  ])('ends with 1 and says why when the answer %s', async (_, rest, message) => {
+    await running((_request, response) => void response.writeHead(200).end(`${chunk('Half')}${rest}`));
+    const ask = asking(['Hello']);
+
+    expect(await ask.exited).toEqual({ code: 1, signal: null });
+    expect(ask.output()).toBe(`Half\n${message}\n`);
+  });
+
+  it('ends with 1 and says so when the connection breaks', async () => {
+    await running((_request, response) => response.writeHead(200).write(chunk('Half'), () => response.destroy()));
+    const ask = asking(['Hello']);
+
+    expect(await ask.exited).toEqual({ code: 1, signal: null });
+    expect(ask.output()).toMatch(/The connection broke in the middle of the answer \(.+\)\.\n$/);
+  });
+
+  it.each([
+    [401, { error: { code: 401, message: 'No such key' } }, /does not accept the key \(401\), which is router_key of .*keys\.json: No such key/],
+    [503, { error: { code: 503, message: 'Too busy' } }, /answered 503: Too busy/],
+  ])('ends with 1 and the reason when the answer is %s', async (status, body, message) => {
+    await running((_request, response) => void response.writeHead(status).end(JSON.stringify(body)));
+    const ask = asking(['Hello']);
+
+    expect((await ask.exited).code).toBe(1);
+    expect(ask.output()).toMatch(message);
+    expect(ask.output()).not.toContain(GENERATED_KEY);
+  });
+
+  it('uses the variable of a key that the operator gave, and says so where it is not set', async () => {
+    await running((request, response) => void response.end(`${chunk(String(request.headers.authorization))}data: [DONE]\n\n`), { variable: 'SHOP_KEY' });
+    const ask = asking(['Hello'], { SHOP_KEY: 'of-the-shop' });
+    await ask.exited;
+    expect(ask.output()).toBe('Bearer of-the-shop\n');
+    const without = asking(['Hello']);
+
+    expect((await without.exited).code).toBe(1);
+    expect(without.output()).toContain('npm start was given SHOP_KEY, and it is not set here');
+  });
+});
+
+describe('a question to the agent', () => {
+  it.each([
+    ['ready', 0, 'An answer.\n'],
+    ['error', 1, 'An answer.\nThe turn failed: too late\n'],
+  ])('prints what the agent says until the turn is over with %s', async (status, code, output) => {
+    const events = [
+      { offset: 1, kind: 'status', status: 'processing' },
+      { offset: 2, kind: 'assistant_message', text: 'An answer.' },
+      { offset: 3, kind: 'status', status, error_detail: 'too late' },
+    ];
+    let polls = 0;
+    await running((request, response) => {
+      if (request.url === '/sessions') return void response.writeHead(201).end('{"id":"ses_1"}');
+      if (request.method === 'POST') return void response.writeHead(201).end('{"offset":0}');
+      polls += 1;
+      // The first wait for news is in vain.
+      if (polls === 1) return void response.writeHead(504).end('{}');
+      const from = Number(new URL(request.url ?? '', 'http://x').searchParams.get('min_offset'));
+      response.end(JSON.stringify(events.filter(({ offset }) => offset >= from).slice(0, 1)));
+    });
+    const ask = asking(['--agent', 'How', 'long?']);
+
+    expect(await ask.exited).toEqual({ code, signal: null });
+    expect(ask.output()).toBe(output);
+  });
+});
+
+describe('without anything to ask', () => {
+  it('names npm start when nothing runs on the data folder, or what ran there has ended', async () => {
+    const never = asking(['Hello']);
+    expect(await never.exited).toEqual({ code: 1, signal: null });
+    expect(never.output()).toContain(`Nothing runs on the data folder ${folder}.`);
+    expect(never.output()).toContain('npm start');
+
+    const ended = runProgram([process.execPath, '--version']);
+    await ended.exited;
+    writeFileSync(join(folder, 'running.json'), JSON.stringify({ pid: ended.pid, router: { url: 'http://127.0.0.1:1', key: { field: 'router_key' } } }));
+    const after = asking(['Hello']);
+    await after.exited;
+    expect(after.output()).toContain('Nothing runs on the data folder');
+  });
+
+  it.each([[[]], [['--loud', 'Hello']]])('prints its usage for %o, and ends with 2', async (args) => {
+    const ask = asking(args);
+
+    expect(await ask.exited).toEqual({ code: 2, signal: null });
+    expect(ask.output()).toContain('npm run -s ask -- "Hello"');
+  });
+});
+
+function asking(args: string[], env: Record<string, string> = {}) {
+  return runProgram([process.execPath, 'scripts/ask.mjs', ...args], { env: { DATA_DIR: folder, ...env } });
+}
+
+/** A server in place of what `npm start` runs, written down as that does. */
+async function running(answer: (request: IncomingMessage, response: ServerResponse) => void, key: object = { field: 'router_key' }): Promise<void> {
+  const server = createServer(answer);
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  writeFileSync(join(folder, 'running.json'), JSON.stringify({ pid: process.pid, router: { url, key }, agent: { url, key: { field: 'agent_key' } } }));
+}
+
+function chunk(content: string): string {
+  return `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
+}

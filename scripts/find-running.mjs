@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { ScriptError } from './run-script.mjs';
+
+/**
+ * @typedef {object} Server
+ * @property {string} url
+ * @property {string} key what its callers present
+ * @property {string} keyPlace where the key was found, for messages
+ */
+/** @typedef {{ variable: string } | { field: string } | null} KeyPlace what services/standalone/running-file.ts writes; null: no key is accepted */
+
+/**
+ * The servers that `npm start` runs on a data folder, with their keys: those of the key file, or those that the environment gives.
+ * The keys are read when they are asked for.
+ *
+ * @param {Record<string, string | undefined>} environment
+ * @returns {{ readonly router: Server, readonly agent: Server }}
+ * @throws {ScriptError} that says what to do when nothing runs, or a key is not to be found
+ */
+export function findRunning(environment) {
+  const folder = resolve(environment.DATA_DIR || 'data');
+  const facts = readJson(join(folder, 'running.json'));
+  if (facts === null || !isAlive(facts.pid)) {
+    throw new ScriptError(`Nothing runs on the data folder ${folder}.\nStart it with npm start, in another terminal; DATA_DIR has to be the same in both.`);
+  }
+  const server = (/** @type {{ url: string, key: KeyPlace }} */ { url, key }) => ({ url, ...keyAt(key, { folder, environment }) });
+  return {
+    get router() {
+      return server(facts.router);
+    },
+    get agent() {
+      return server(facts.agent);
+    },
+  };
+}
+
+/** @param {KeyPlace} place @param {{ folder: string, environment: Record<string, string | undefined> }} of @returns {{ key: string, keyPlace: string }} */
+function keyAt(place, { folder, environment }) {
+  if (place === null) throw new ScriptError('The router accepts no key: all of its configuration are disabled.');
+  if ('variable' in place) {
+    const key = environment[place.variable];
+    if (key) return { key, keyPlace: `$${place.variable}` };
+    throw new ScriptError(`npm start was given ${place.variable}, and it is not set here: set it to the same value, or put it into .env for both.`);
+  }
+  const path = join(folder, 'keys.json');
+  const key = readJson(path)?.[place.field];
+  if (typeof key !== 'string') throw new ScriptError(`${path} has no ${place.field}: stop npm start and start it again, which makes one.`);
+  return { key, keyPlace: `${place.field} of ${path}` };
+}
+
+/** @param {string} path @returns {any} null: there is none, or it can't be read */
+function readJson(path) {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'));
+  } catch {
+    return null;
+  }
+}
+
+/** @param {unknown} pid */
+function isAlive(pid) {
+  if (typeof pid !== 'number') return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // A process of another user is one, too.
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+}

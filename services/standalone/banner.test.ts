@@ -1,0 +1,89 @@
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { RouterConfig } from '#shared/config/router-config.ts';
+import { type BannerFacts, banner } from './banner.ts';
+import { COLUMNS } from './wrap-words.ts';
+
+const scripted = [{ slug: 'scripted', kind: 'scripted' as const }];
+const facts: BannerFacts = {
+  what: 'Switchyard',
+  routerUrls: ['http://127.0.0.1:3000'],
+  agentUrls: ['http://127.0.0.1:8080'],
+  agentName: 'Acme Support',
+  manifestPath: join(process.cwd(), 'examples/acme-support/manifest.yaml'),
+  dataFolder: join(process.cwd(), 'data'),
+  isTemporary: false,
+  routerKeys: [{ field: 'router_key' }],
+  agentKey: { field: 'agent_key' },
+  shownKeys: new Map(),
+  routerConfig: { providers: scripted, models: [modelOf('scripted/assistant')] },
+  routerConfigPath: null,
+  question: 'How long is the warranty?',
+  envFile: null,
+  warnings: [],
+};
+const lines = (more: Partial<BannerFacts> = {}) => banner({ ...facts, ...more }).split('\n');
+const [routerKey, agentKey] = [`sk-sy-v1-${'0'.repeat(64)}`, `sk-sy-agent-v1-${'1'.repeat(64)}`];
+
+describe('the banner', () => {
+  it.each<[string, Partial<BannerFacts>]>([
+    [
+      'with generated keys',
+      {
+        shownKeys: new Map([
+          ['router_key', routerKey],
+          ['agent_key', agentKey],
+        ]),
+      },
+    ],
+    ['at later starts', {}],
+    [
+      'with many models',
+      { routerConfig: { providers: scripted, models: Array.from({ length: 40 }, (_, place) => modelOf(`provider/model-number-${place}`)) } },
+    ],
+    ['with warnings', { warnings: [`${process.cwd()}/examples/manifest.yaml: ${'some words that go on '.repeat(12)}`] }],
+    ['with a configuration and settings of one’s own', { routerConfigPath: '/srv/router.yaml', envFile: '.env', routerKeys: [{ variable: 'SHOP_FRONT_KEY' }] }],
+  ])('is no wider than a terminal %s', (_, more) => {
+    expect(lines(more).filter((line) => line.length > COLUMNS)).toEqual([]);
+  });
+
+  it('shows a generated key on a line of its own, and names the file else', () => {
+    expect(lines({ shownKeys: new Map([['router_key', routerKey]]) })).toContain(routerKey);
+    expect(lines()).toContain('    key          router_key in data/keys.json');
+  });
+
+  it('names the variable of a key that the operator gave', () => {
+    expect(lines({ agentKey: { variable: 'AGENT_API_KEY' } })).toContain('    key          $AGENT_API_KEY');
+  });
+
+  it('says that the script answers, and how to change it, only when no configuration is given', () => {
+    expect(banner(facts)).toContain('OPENAI_API_KEY');
+    expect(banner({ ...facts, routerConfigPath: '/srv/router.yaml' })).not.toContain('OPENAI');
+    expect(lines({ routerConfigPath: '/srv/router.yaml' })).toContain('  Models         scripted/assistant (/srv/router.yaml)');
+  });
+
+  it('says where a provider without a key is, without what may be a credential in its address', () => {
+    const providers = [{ slug: 'local', kind: 'openai-compatible' as const, base_url: 'http://me:secret@localhost:11434/v1?key=secret' }];
+    const text = banner({ ...facts, routerConfig: { providers, models: [modelOf('local/llama3.2')] } });
+
+    expect(text).toContain('  Models         local/llama3.2 (http://localhost:11434/v1, without a key)\n');
+    expect(text).not.toContain('secret');
+  });
+
+  it('says that a router accepts no key when all are disabled', () => {
+    expect(banner({ ...facts, routerKeys: [], routerConfigPath: '/srv/router.yaml' })).toContain('none: every key in /srv/router.yaml is disabled');
+  });
+
+  it.each([
+    ['/srv/data', 'DATA_DIR=/srv/data npm run -s ask -- "Hello"'],
+    ["/srv/it's a folder", `DATA_DIR='/srv/it'\\''s a folder' npm run -s ask -- "Hello"`],
+    [join(process.cwd(), 'elsewhere'), 'DATA_DIR=elsewhere npm run -s ask -- "Hello"'],
+    [join(process.cwd(), 'data'), 'npm run -s ask -- "Hello"'],
+  ])('has a line to paste that finds the data folder %s', (dataFolder, line) => {
+    expect(lines({ dataFolder })).toContain(`  ${line}`);
+  });
+});
+
+function modelOf(id: string): RouterConfig['models'][number] {
+  return { id, description: '', aliases: [], endpoints: [] };
+}

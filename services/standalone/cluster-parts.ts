@@ -1,0 +1,66 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { systemClock } from '#shared/clock.ts';
+import type { Environment } from '#shared/config/secret-ref.ts';
+import { banner } from './banner.ts';
+import { placeOfKey, routerKeyPlaces } from './callers-keys.ts';
+import { parseConfig } from './config.ts';
+import { GENERATED_KEYS, KEYS_FILE, newKeys, withKeys } from './keys.ts';
+import { loadConfiguration } from './load-configuration.ts';
+import { writeRunningFile } from './running-file.ts';
+import { tryToolServers } from './try-tool-servers.ts';
+
+interface ClusterPlace {
+  routerUrls: readonly string[];
+  agentUrls: readonly string[];
+  /** Of this cluster alone, and gone with it. */
+  folder: string;
+}
+
+/**
+ * What `npm run cluster` (scripts/cluster.mjs) starts its processes with, checked as `npm start` checks it.
+ * `describe` writes the generated keys and the addresses into a folder, where `npm run ask` finds them, and gives what a person is told.
+ * @throws `config.invalid`
+ */
+export async function clusterParts(given: Environment, { isTerminal }: { isTerminal: boolean }) {
+  const config = parseConfig(given);
+  const keys = newKeys(given);
+  const environment = withKeys(given, keys);
+  const { routerConfig, madeRouter, bundle } = await loadConfiguration(config, { environment, given });
+  const toolServers = tryToolServers(bundle, { environment, clock: systemClock });
+  const routerKeys = routerKeyPlaces(routerConfig, given);
+  const agentKey = placeOfKey(bundle.body.manifest.agent_config.runtime.api_key, given);
+  const values = { [GENERATED_KEYS.ROUTER_API_KEY]: keys.routerKey, [GENERATED_KEYS.AGENT_API_KEY]: keys.agentKey };
+  const made = new Map([...routerKeys, agentKey].flatMap((place) => ('field' in place ? [[place.field, values[place.field] ?? '']] : [])));
+
+  async function describe({ routerUrls, agentUrls, folder }: ClusterPlace): Promise<{ text: string; keysFile: string }> {
+    const keysFile = join(folder, KEYS_FILE);
+    await writeFile(keysFile, `${JSON.stringify(Object.fromEntries(made), null, 2)}\n`, { mode: 0o600 });
+    const [routerUrl = '', agentUrl = ''] = [routerUrls[0], agentUrls[0]];
+    await writeRunningFile(folder, { pid: process.pid, router: { url: routerUrl, key: routerKeys[0] ?? null }, agent: { url: agentUrl, key: agentKey } });
+    const text = banner({
+      what: 'The cluster',
+      routerUrls,
+      agentUrls,
+      routerConfig,
+      routerConfigPath: config.routerConfigPath,
+      agentName: bundle.body.manifest.name,
+      manifestPath: config.manifestPath,
+      dataFolder: folder,
+      isTemporary: true,
+      routerKeys,
+      agentKey,
+      shownKeys: isTerminal ? made : new Map(),
+      question: config.isSampleAgent ? 'How long is the warranty?' : 'Hello',
+      envFile: config.envFile,
+      warnings: [...bundle.warnings, ...(await toolServers)],
+    });
+    return { text, keysFile };
+  }
+
+  return {
+    describe,
+    environment: { ...environment, HOUSE_SECRET: keys.houseSecret, MANIFEST: config.manifestPath },
+    ...(madeRouter === null ? {} : { routerConfig: madeRouter }),
+  };
+}

@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { Upstream } from './upstream.ts';
+
+/** A server that is there answers at once; one that takes longer keeps a start waiting. */
+const TIMEOUT_MS = 5_000;
+/** The longest lists of public upstreams, with a description of each model, are about 1 MiB. */
+const MAX_BYTES = 8 * 1024 * 1024;
+/** Each is an entry of the router's configuration. */
+const MAX_MODELS = 1_000;
+/** What can stand behind the provider in the id of a model. */
+const NAME = /^[A-Za-z0-9._:/-]{1,256}$/;
+/** Servers list them among the others, and they do not chat: the first of the list answers the sample agent. */
+const EMBEDS = /embed/i;
+
+const modelList = z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) });
+
+/** The upstream with its models, asked by `GET <base>/models` unless they are given. @throws `config.invalid` that says why they are not known, and what to do */
+export async function withModels(upstream: Upstream, apiKey: string | undefined): Promise<Upstream & { models: readonly string[] }> {
+  if (upstream.models !== null) return { ...upstream, models: upstream.models };
+  const { origin, pathname, search } = new URL(upstream.baseUrl);
+  const url = `${origin}${pathname.replace(/\/+$/, '')}/models`;
+  const names = namesIn(await textOf(url, search, upstream.hasKey ? apiKey : undefined));
+  if (names === null) throw unknownModels(`${url} answers with something that is no list of models`);
+  const usable = [...new Set(names)].filter((name) => NAME.test(name)).slice(0, MAX_MODELS);
+  if (usable.length === 0) throw unknownModels(`${url} lists no model`);
+  return { ...upstream, models: [...usable.filter((name) => !EMBEDS.test(name)), ...usable.filter((name) => EMBEDS.test(name))] };
+}
+
+async function textOf(url: string, search: string, apiKey: string | undefined): Promise<string> {
+  const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey.trim()}` };
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  try {
+    const response = await fetch(`${url}${search}`, { headers, signal, redirect: 'manual' });
+    if (!response.ok) {
+      await response.body?.cancel();
+      throw refused(url, response.status, apiKey !== undefined);
+    }
+    return await bounded(url, response);
+  } catch (error) {
+    if (error instanceof SwitchyardError) throw error;
+    const reason = signal.aborted ? `no answer within ${TIMEOUT_MS / 1_000} s` : reasonOf(error);
+    throw unknownModels(`${url} can't be reached (${reason}): start the server there`, error);
+  }
+}
+
+async function bounded(url: string, { body }: Response): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of body ?? []) {
+    bytes += piece.length;
+    if (bytes > MAX_BYTES) throw unknownModels(`${url} answers with more than ${MAX_BYTES} bytes`);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+function namesIn(text: string): string[] | null {
+  try {
+    return modelList.parse(JSON.parse(text)).data.map(({ id }) => id);
+  } catch {
+    return null;
+  }
+}
+
+function refused(url: string, status: number, hasKey: boolean): SwitchyardError {
+  if (status !== 401 && status !== 403) return unknownModels(`${url} answers ${status}`);
+  const advice = hasKey ? 'OPENAI_API_KEY is not one that it accepts' : 'it asks for a key, which goes into OPENAI_API_KEY';
+  return new SwitchyardError('config.invalid', `OPENAI_BASE_URL: ${url} answers ${status}: ${advice}`);
+}
+
+function unknownModels(what: string, cause?: unknown): SwitchyardError {
+  return new SwitchyardError('config.invalid', `OPENAI_BASE_URL: ${what}, or name its models in OPENAI_MODELS`, { cause });
+}
+
+/** fetch says only that it failed; its cause says why. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : null;
+  if (cause instanceof Error) return 'code' in cause ? String(cause.code) : cause.message;
+  return error instanceof Error ? error.message : String(error);
+}

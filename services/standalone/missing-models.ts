@@ -1,0 +1,26 @@
+import type { RouterConfig } from '#shared/config/router-config.ts';
+import type { Manifest } from '#shared/contracts/manifest/manifest.ts';
+
+/** Enough to see what the configuration's names look like. */
+const MAX_NAMES = 6;
+
+/** The models that the manifest names and the router does not have, one sentence each, with what to do. */
+export function missingModels({ agent_config: { llms, search } }: Manifest, { models }: Pick<RouterConfig, 'models'>): string[] {
+  const known = new Set(models.flatMap(({ id, aliases }) => [id, ...aliases]));
+  const named: [place: string, model: string | null][] = [
+    ['llms.default', llms.default],
+    ...llms.fallback.map((model, place): [string, string] => [`llms.fallback[${place}]`, model]),
+    ['llms.evaluation', llms.evaluation],
+    ['llms.evaluation_fallback', llms.evaluation_fallback],
+    ['search.embedding_model', search?.type === 'pgvector' ? search.embedding_model : null],
+  ];
+  const names = [...known].slice(0, MAX_NAMES).join(', ');
+  const others = known.size > MAX_NAMES ? `${names} and ${known.size - MAX_NAMES} more` : names;
+  return named.flatMap(([place, model]) =>
+    model === null || known.has(model)
+      ? []
+      : [
+          `agent_config.${place}: the router has no model ${JSON.stringify(model)}: name one that it has (${others}), or add this one to the router's configuration`,
+        ],
+  );
+}

@@ -1,0 +1,22 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { writeReadyFile } from '#shared/lifecycle/ready-file.ts';
+import type { KeyPlace } from './callers-keys.ts';
+
+/** What `npm run ask` (scripts/ask.mjs) reads in the data folder: which process runs there, where, and where its keys are. No key is in it. */
+export interface RunningFacts {
+  pid: number;
+  /** `key` null: none is accepted. */
+  router: { url: string; key: KeyPlace | null };
+  agent: { url: string; key: KeyPlace };
+}
+
+const NAME = 'running.json';
+
+export async function writeRunningFile(dataFolder: string, facts: RunningFacts): Promise<void> {
+  await writeReadyFile(join(dataFolder, NAME), facts);
+}
+
+export async function removeRunningFile(dataFolder: string): Promise<void> {
+  await rm(join(dataFolder, NAME), { force: true });
+}

@@ -1,0 +1,49 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ToolFailure } from '#services/effect-worker/tools/tool-failure.ts';
+import { ToolServers } from '#services/effect-worker/tools/tool-servers.ts';
+import type { Clock } from '#shared/clock.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
+import { type Environment, variableOf } from '#shared/config/secret-ref.ts';
+
+/** All are tried at once, beside the rest of the start, so a start waits this long at most. */
+const TRY_MS = 3_000;
+
+/** Opens a session with each tool server of the manifest and closes it again. @returns a sentence for each that fails, with what to do; never rejects */
+export async function tryToolServers(bundle: Bundle, { environment, clock }: { environment: Environment; clock: Clock }): Promise<string[]> {
+  const { mcps } = bundle.body.manifest.agent_config;
+  if (mcps.length === 0) return [];
+  const servers = new ToolServers({ environment, clock });
+  const over = new AbortController();
+  const limit = delay(TRY_MS, 'late' as const, { signal: over.signal }).catch(() => 'late' as const);
+  const lines = await Promise.all(
+    mcps.map(async (mcp, place) => {
+      const trial = servers.of(bundle, mcp.id)?.connected(async () => null, { isProbe: true });
+      const failure = await Promise.race([trial?.catch((error: unknown) => error) ?? null, limit]);
+      return failure === null ? [] : [sentenceFor(mcp, place, failure)];
+    }),
+  );
+  over.abort();
+  // Not awaited: a server that does not answer would not answer the goodbye either.
+  servers.close().catch(() => {});
+  return lines.flat();
+}
+
+type ToolServerConfig = Bundle['body']['manifest']['agent_config']['mcps'][number];
+
+function sentenceFor({ id, hostname, port, path, api_key: key }: ToolServerConfig, place: number, failure: unknown): string {
+  const server = `the tool server ${JSON.stringify(id)} at ${hostname}:${port}${path}`;
+  const entry = `agent_config.mcps[${place}]`;
+  if (failure instanceof ToolFailure && failure.kind === 'auth_failed') {
+    const status = failure.status ?? 401;
+    return key === null
+      ? `${server} asks for a key (${status}): set api_key of ${entry}`
+      : `${server} refuses the key (${status}): look at $${variableOf(key)}`;
+  }
+  const reason = failure === 'late' ? `no answer within ${TRY_MS / 1_000} s` : reasonOf(failure);
+  return `${server} can't be used (${reason}): start it, or correct ${entry}; it is tried again while the agent runs without its tools`;
+}
+
+function reasonOf(failure: unknown): string {
+  if (!(failure instanceof ToolFailure)) return failure instanceof Error ? failure.message : String(failure);
+  return failure.message.replace(/^the tool server /, 'it ');
+}

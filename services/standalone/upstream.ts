@@ -1,0 +1,54 @@
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+
+/** The upstream that the settings OPENAI_… describe. */
+export interface Upstream {
+  baseUrl: string;
+  /** Models' ids begin with the slug; answers carry the name. */
+  provider: { slug: string; name: string };
+  /** Whether OPENAI_API_KEY is set. Without it requests carry no credential, as model servers on the same machine want it. */
+  hasKey: boolean;
+  /** Null: it has not been asked yet which it has. */
+  models: readonly string[] | null;
+}
+
+const OPENAI_BASE_URL = 'https://api.openai.com/v1';
+const OPENAI_MODELS = 'gpt-5-mini,gpt-5,gpt-4o-mini,gpt-4o';
+const MAX_SLUG_CHARACTERS = 64;
+
+interface Given {
+  OPENAI_API_KEY?: string | undefined;
+  OPENAI_BASE_URL?: string | undefined;
+  OPENAI_MODELS?: string | undefined;
+  OPENAI_PROVIDER_NAME?: string | undefined;
+}
+
+/** Null: neither a key nor an address is set. @throws `config.invalid` naming the setting */
+export function upstreamOf(given: Given): Upstream | null {
+  const { OPENAI_API_KEY: key, OPENAI_BASE_URL: baseUrl = OPENAI_BASE_URL, OPENAI_MODELS: models } = given;
+  const hasKey = key !== undefined;
+  if (!hasKey && given.OPENAI_BASE_URL === undefined) return null;
+  const isOpenAi = new URL(baseUrl).host === new URL(OPENAI_BASE_URL).host;
+  if (isOpenAi && !hasKey) throw new SwitchyardError('config.invalid', `OPENAI_BASE_URL is ${OPENAI_BASE_URL}, which asks for a key: set OPENAI_API_KEY`);
+  const names = models ?? (isOpenAi ? OPENAI_MODELS : undefined);
+  return { baseUrl, provider: providerOf(given.OPENAI_PROVIDER_NAME, baseUrl, isOpenAi), hasKey, models: names === undefined ? null : listOf(names) };
+}
+
+function providerOf(given: string | undefined, baseUrl: string, isOpenAi: boolean): Upstream['provider'] {
+  const name = given ?? (isOpenAi ? 'OpenAI' : new URL(baseUrl).hostname);
+  const slug = name
+    .toLowerCase()
+    .replace(/[^a-z0-9._-]+/g, '-')
+    .replace(/^[^a-z0-9]+|-+$/g, '')
+    .slice(0, MAX_SLUG_CHARACTERS);
+  if (slug === '') throw new SwitchyardError('config.invalid', 'OPENAI_PROVIDER_NAME needs a letter or a digit: ids of models begin with it');
+  return { slug, name };
+}
+
+function listOf(text: string): string[] {
+  const names = text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+  if (names.length === 0) throw new SwitchyardError('config.invalid', 'OPENAI_MODELS names no model');
+  return [...new Set(names)];
+}
