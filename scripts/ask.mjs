@@ -5,6 +5,7 @@ import { askAgent, askRouter } from './ask-server.mjs';
 import { readEnvFile } from './env-file.mjs';
 import { findRunning } from './find-running.mjs';
 import { runScript } from './run-script.mjs';
+import { wrapPrint } from './wrap-print.mjs';
 
 const usage = `Usage: npm run -s ask -- "Hello"                    ask the model router
        npm run -s ask -- --model <id> "Hello"       ask one of its models
@@ -34,7 +35,7 @@ async function ask({ text, isForAgent, model }) {
   chdir(fileURLToPath(new URL('..', import.meta.url)));
   readEnvFile(process.env);
   const running = findRunning(process.env);
-  const print = (/** @type {string} */ piece) => void process.stdout.write(piece);
+  const print = wrapPrint((piece) => void process.stdout.write(piece), process.stdout.isTTY ? process.stdout.columns : undefined);
   if (isForAgent) await askAgent(running.agent, { text, print });
   else await askRouter(running.router, { text, model, print });
 }

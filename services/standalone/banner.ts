@@ -55,7 +55,7 @@ ${facts.what} is running. Ctrl-C stops it.
 
 ${rows.join('\n')}
 ${facts.warnings.map((warning) => `\n  Note: ${wrapWords(nearby(warning), { indent: 8 })}\n`).join('')}
-Talk to them, in another terminal and in this folder:
+To try them, in another terminal and in this folder:
 
 ${ask} "Hello"
 ${ask} --agent "${facts.question}"
@@ -75,7 +75,7 @@ function keyRows(places: readonly KeyPlace[], { dataFolder, shownKeys, routerCon
     if ('variable' in place) return [row('  key', `$${place.variable}`)];
     const shown = shownKeys.get(place.field);
     const text = `${place.field} in ${nearby(join(dataFolder, KEYS_FILE))}`;
-    return shown === undefined ? [row('  key', text)] : [row('  key', `${text}, shown this once:`), shown];
+    return shown === undefined ? [row('  key', text)] : [row('  key', `${text}, shown only now:`), shown];
   });
 }
 
@@ -86,7 +86,7 @@ function modelsText({ routerConfig: { models, providers }, routerConfigPath }: B
   if (routerConfigPath !== null) return `${names} (${nearby(routerConfigPath)})`;
   const [provider] = providers;
   if (provider?.kind === 'openai-compatible') return `${names} (${addressOf(provider.base_url)}${provider.api_key === undefined ? ', without a key' : ''})`;
-  return `${names}, a script that is built in and no model: set OPENAI_API_KEY, or OPENAI_BASE_URL, to use a real one`;
+  return `${names}: a built-in script, not a model. Set OPENAI_API_KEY or OPENAI_BASE_URL to use one.`;
 }
 
 /** Without what may be a credential in it. */
