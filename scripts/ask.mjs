@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { askAgent, askRouter } from './ask-server.mjs';
 import { readEnvFile } from './env-file.mjs';
 import { findRunning } from './find-running.mjs';
-import { runScript } from './run-script.mjs';
+import { runScript, ScriptError } from './run-script.mjs';
 import { wrapPrint } from './wrap-print.mjs';
 
 const usage = `Usage: npm run -s ask -- "Hello"                    ask the model router
@@ -30,17 +30,39 @@ else if (typeof asked === 'string') {
   process.exitCode = 2;
 } else await runScript(() => ask(asked));
 
-/** @param {{ text: string, isForAgent: boolean, model: string | undefined }} question */
+/** @typedef {{ text: string, isForAgent: boolean, model: string | undefined }} Question */
+
+/** @param {Question} question */
 async function ask({ text, isForAgent, model }) {
   chdir(fileURLToPath(new URL('..', import.meta.url)));
   readEnvFile(process.env);
+  try {
+    await send({ text, isForAgent, model });
+  } catch (error) {
+    throw error instanceof ScriptError ? new ScriptError(forTerminal(error.message)) : error;
+  }
+}
+
+/** @param {Question} question */
+async function send({ text, isForAgent, model }) {
   const running = findRunning(process.env);
   const print = wrapPrint((piece) => void process.stdout.write(piece), process.stdout.isTTY ? process.stdout.columns : undefined);
   if (isForAgent) await askAgent(running.agent, { text, print });
   else await askRouter(running.router, { text, model, print });
 }
 
-/** @param {string[]} args @returns {{ text: string, isForAgent: boolean, model: string | undefined } | string} `help`, or what is wrong with them */
+/** @param {string} message */
+function forTerminal(message) {
+  let text = '';
+  const add = (/** @type {string} */ piece) => {
+    text += piece;
+  };
+  const print = wrapPrint(add, process.stderr.isTTY ? process.stderr.columns : undefined);
+  print(`${message}\n`);
+  return text.trimEnd();
+}
+
+/** @param {string[]} args @returns {Question | string} `help`, or what is wrong with them */
 function questionFrom(args) {
   try {
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true });

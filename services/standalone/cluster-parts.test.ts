@@ -61,7 +61,7 @@ keys: [{ id: shop, key: "\${SHOP_KEY}" }]
     expect(Object.keys(JSON.parse(await readFile(keysFile, 'utf8')))).toEqual(['agent_key']);
   });
 
-  it('ends the start when the manifest names a model that is not in it', async () => {
+  it('DESIGN 10: a model that the manifest names and the router does not have ends the start, by name', async () => {
     const ROUTER_CONFIG = join(folder, 'router.yaml');
     await writeFile(ROUTER_CONFIG, router('other/name'));
 

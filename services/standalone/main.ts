@@ -32,6 +32,7 @@ import { loadConfiguration } from './load-configuration.ts';
 import { removeRunningFile, writeRunningFile } from './running-file.ts';
 import { startStandalone } from './service.ts';
 import { tryToolServers } from './try-tool-servers.ts';
+import { wrapLines } from './wrap-words.ts';
 
 /** What may take longer than the drain itself: closing sockets, the last commits, the database. */
 const RELEASE_MARGIN_MS = 10_000;
@@ -151,6 +152,10 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
   return { readiness, facts: { pid: process.pid, routerUrl, agentUrl, ...managementUrl } };
 }
 
+function forPeople(text: string): string {
+  return process.stderr.isTTY ? wrapLines(text) : text;
+}
+
 /** The database has given up, and whoever waits for it would wait for ever. What was accepted is there at the next start. */
 function endWith(error: Error, log: Log, dataFolder: string): never {
   const reason = asDamage(error, dataFolder);
@@ -164,6 +169,6 @@ try {
   process.exit(0);
 } catch (error) {
   // A known error says what is wrong in words for people; anything else is a fault of ours and shows where it happened.
-  console.error(error instanceof SwitchyardError ? `Switchyard can't start: ${error.message}` : error);
+  console.error(error instanceof SwitchyardError ? forPeople(`Switchyard can't start: ${error.message}`) : error);
   process.exit(1);
 }

@@ -20,7 +20,7 @@ export function missingModels({ agent_config: { llms, search } }: Manifest, { mo
     model === null || known.has(model)
       ? []
       : [
-          `agent_config.${place}: the router has no model ${JSON.stringify(model)}: name one that it has (${others}), or add this one to the router's configuration`,
+          `agent_config.${place}: the router has no model ${JSON.stringify(model)}: name one that it has (${others}), or add this one there, as a model or as an alias of one`,
         ],
   );
 }

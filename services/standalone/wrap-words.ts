@@ -12,3 +12,14 @@ export function wrapWords(text: string, { indent, first = indent }: { indent: nu
   }
   return lines.map((line, place) => (place === 0 ? line : `${' '.repeat(indent)}${line}`)).join('\n');
 }
+
+/** Lines of a message for a terminal: what a line begins with is kept, and where it is continued two columns more. */
+export function wrapLines(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => {
+      const first = line.length - line.trimStart().length;
+      return `${line.slice(0, first)}${wrapWords(line.slice(first), { indent: first + 2, first })}`;
+    })
+    .join('\n');
+}

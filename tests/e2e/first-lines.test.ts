@@ -51,7 +51,7 @@ describe('the first requests of README', () => {
     const { stdout } = await shell(commands);
 
     expect(stdout).toContain('data: [DONE]');
-    expect(stdout).toMatch(/"kind":"assistant_message","text":"[^"]*2 years/);
+    expect(stdout).toMatch(/"kind":"assistant_message".*2 years/);
   });
 });
 
@@ -66,5 +66,5 @@ function paste(fits: RegExp): Promise<{ stdout: string }> {
 }
 
 function shell(commands: string): Promise<{ stdout: string }> {
-  return promisify(execFile)('bash', ['-e', '-c', commands], { timeout: 30_000, cwd: root, env: plainEnvironment() });
+  return promisify(execFile)('bash', ['-e', '-c', commands], { timeout: 60_000, cwd: root, env: plainEnvironment() });
 }

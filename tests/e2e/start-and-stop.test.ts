@@ -103,7 +103,7 @@ describe('the data folder', () => {
     expect(await second.stop()).toEqual(CLEAN);
   });
 
-  it('gets keys that only its owner can read, once, and shows them at that start alone, to a terminal alone', async () => {
+  it('DESIGN 10: generated keys are for their owner alone, and shown by the start that makes them alone', async () => {
     const first = await startStandalone({ command: inTerminal('npm start') });
     const path = join(first.dataDir, 'keys.json');
     const stored = readFileSync(path, 'utf8');
@@ -129,7 +129,7 @@ describe('the data folder', () => {
     }
   });
 
-  it('gets keys that are not shown where the output is no terminal', async () => {
+  it('DESIGN 10: generated keys are shown to a terminal alone', async () => {
     const house = await startStandalone({ env: { LOG_LEVEL: 'trace' } });
     await (await openStream(house, 'Hello!')).text;
     await house.stop();
@@ -138,7 +138,7 @@ describe('the data folder', () => {
     expect(house.output()).toContain(`router_key in ${join(house.dataDir, 'keys.json')}`);
   });
 
-  it('never shows a key that the operator gave, and does not make another in its place', async () => {
+  it('DESIGN 10: a key that the operator gave is never printed, and none is made in its place', async () => {
     const given = { ROUTER_API_KEY: 'sk-router-of-the-operator', AGENT_API_KEY: 'sk-agent-of-the-operator' };
     const house = await startStandalone({ command: inTerminal('npm start'), env: { ...given, LOG_LEVEL: 'trace' } });
     await (await openStream(house, 'Hello!')).text;

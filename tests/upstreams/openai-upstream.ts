@@ -7,6 +7,8 @@ const MAX_REMEMBERED = 10_000;
 /** More than any reader takes for one line. */
 const ENDLESS_BYTES = 64 * 1024 * 1024;
 const WRITE_BYTES = 256 * 1024;
+/** What it lists; it answers as any model. */
+const MODELS = ['local-small', 'local-large'];
 
 interface Received {
   body: unknown;
@@ -18,7 +20,7 @@ export interface OpenAiUpstream extends LoopbackUpstream {
   readonly requests: readonly Received[];
 }
 
-/** A real HTTP server on loopback that speaks POST /chat/completions as OpenAI does, with the faults of its imitators on demand. */
+/** A real HTTP server on loopback that speaks POST /chat/completions and GET /models as OpenAI does, with the faults of its imitators on demand. */
 export async function openOpenAiUpstream(): Promise<OpenAiUpstream> {
   let scenarios: UpstreamScenario[] = [{}];
   const requests: Received[] = [];
@@ -35,6 +37,11 @@ export async function openOpenAiUpstream(): Promise<OpenAiUpstream> {
       isOurs = true;
       response.socket?.destroy();
     };
+    if (request.method === 'GET') {
+      requests.push({ body: null, headers: request.headers, path: request.url ?? '' });
+      response.end(JSON.stringify({ object: 'list', data: MODELS.map((id) => ({ id, object: 'model' })) }));
+      return;
+    }
     readBody(request)
       .then((body) => {
         if (requests.length < MAX_REMEMBERED) requests.push({ body, headers: request.headers, path: request.url ?? '' });

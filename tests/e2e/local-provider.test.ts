@@ -1,0 +1,38 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { freeFolder } from '../helpers/free-folder.ts';
+import { runProgram } from '../helpers/run-program.ts';
+import { startStandalone } from '../helpers/start-standalone.ts';
+import { openOpenAiUpstream } from '../upstreams/openai-upstream.ts';
+
+it('a model server without a key, named in .env, is called without a credential, by its host’s name and with the models that it lists', async () => {
+  const upstream = await openOpenAiUpstream();
+  onTestFinished(() => upstream.close());
+  const envFile = join(await freeFolder('a folder with blanks'), '.env');
+  // As compose has it, where there is no key; the environment, here with LOG_LEVEL, wins.
+  await writeFile(envFile, `OPENAI_BASE_URL=${upstream.baseUrl}\nOPENAI_API_KEY=none\nLOG_LEVEL=nonsense\n`);
+  const house = await startStandalone({ command: ['npm', 'start'], env: { SWITCHYARD_ENV_FILE: envFile, LOG_LEVEL: 'warn' } });
+  onTestFinished(() => house.stop().then(() => {}));
+  upstream.answer({ text: ['From', ' the server'] });
+  const asked = runProgram(['npm', 'run', '-s', 'ask', '--', 'Hello'], { env: { DATA_DIR: house.dataDir } });
+
+  expect(await asked.exited).toEqual({ code: 0, signal: null });
+  expect(asked.output()).toContain('From the server\n');
+  expect(upstream.requests.map(({ path }) => path)).toEqual(['/v1/models', '/v1/chat/completions']);
+  for (const { headers } of upstream.requests) expect(headers).not.toHaveProperty('authorization');
+  expect(upstream.requests.at(-1)?.body).toMatchObject({ model: 'local-small' });
+  const told = house.output().replaceAll(/\s+/g, ' ');
+  expect(told).toContain(`127.0.0.1/local-small, 127.0.0.1/local-large (${upstream.baseUrl}, without a key)`);
+  expect(told).toContain(`Settings ${envFile}, and the environment, which wins`);
+});
+
+it('a model server that is not there ends the start, which says so and what to do', async () => {
+  const upstream = await openOpenAiUpstream();
+  await upstream.close();
+  const env = { OPENAI_BASE_URL: upstream.baseUrl, DATA_DIR: join(await freeFolder('data'), 'data') };
+  const start = runProgram([process.execPath, 'dist/services/standalone/main.js'], { env });
+
+  expect(await start.exited).toEqual({ code: 1, signal: null });
+  expect(start.output()).toMatch(/^Switchyard can't start: OPENAI_BASE_URL: .*\/v1\/models can't be reached \(ECONNREFUSED\): .* OPENAI_MODELS\n$/);
+});
