@@ -8,6 +8,7 @@ import type { AgentGatewayDeps } from './deps.ts';
 import { limits } from './limits.ts';
 import { assemble, type Parts } from './parts.ts';
 import { bearerCheck, requireAgentKey } from './plugins/agent-auth.ts';
+import { boundBodies } from './plugins/bounded-bodies.ts';
 import { answerBrokenRequest } from './plugins/broken-request.ts';
 import { countRequests } from './plugins/count-requests.ts';
 import { errorReply } from './plugins/error-reply.ts';
@@ -72,6 +73,7 @@ export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)):
   countRequests(app, metrics);
   requireAgentKey(app, carriesKey);
   requireReady(app, { gate: parts.gate, bus });
+  boundBodies(app);
 
   const routes = app.withTypeProvider<ZodTypeProvider>();
   routes.register(health({ gate: parts.gate }));

@@ -4,6 +4,8 @@
 export const limits = {
   /** Largest request body. A message's text lies within it and has no other limit. */
   bodyBytes: 1_024 * 1_024,
+  /** Bytes of all request bodies held at once, unfinished ones included: 64 of the largest. Parsed they take several times as much memory. */
+  bodyBytesInHand: 64 * 1_024 * 1_024,
   /** How long a client may take to send its request: a slow sender holds a socket, and nothing else should. */
   requestTimeoutMs: 30_000,
   /** Longest id in a path: as long as a token of a subject may be. */

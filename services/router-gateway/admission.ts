@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { BodyBudget } from '#shared/http-server/body-budget.ts';
 import type { GatewayLimits } from './limits.ts';
 
 declare module 'fastify' {
@@ -23,21 +24,21 @@ export interface AdmittedCall {
 export class Admission {
   readonly #limits: GatewayLimits;
   /** Made once: while there is too much they are thrown with nearly every request, and an error of one's own costs a stack. */
-  readonly #errors: { closing: SwitchyardError; tooManyCalls: SwitchyardError; tooManyBytes: SwitchyardError };
+  readonly #errors: { closing: SwitchyardError; tooManyCalls: SwitchyardError };
+  readonly #bodies: BodyBudget;
   readonly #emptied: (() => void)[] = [];
   #openCalls = 0;
-  #bodyBytes = 0;
   #closing = false;
 
   constructor(limits: GatewayLimits) {
     this.#limits = limits;
-    const { openCalls, retryAfterMs } = limits;
+    const { bodyBytesInHand, openCalls, retryAfterMs } = limits;
     const comeBack = (code: 'service.not_ready' | 'service.overloaded', message: string) => new SwitchyardError(code, message, { details: { retryAfterMs } });
     this.#errors = {
       closing: comeBack('service.not_ready', 'this gateway is shutting down'),
       tooManyCalls: comeBack('service.overloaded', `this gateway already holds ${openCalls} calls`),
-      tooManyBytes: comeBack('service.overloaded', 'this gateway is reading as many request bodies as it can hold'),
     };
+    this.#bodies = new BodyBudget(bodyBytesInHand, comeBack('service.overloaded', 'this gateway is reading as many request bodies as it can hold'));
   }
 
   get closing(): boolean {
@@ -57,29 +58,17 @@ export class Admission {
   enter(announcedBytes: number): AdmittedCall {
     this.assertOpen();
     if (this.#openCalls >= this.#limits.openCalls) throw this.#errors.tooManyCalls;
-    this.#assertRoom(announcedBytes, 0);
+    const body = this.#bodies.open(announcedBytes);
     this.#openCalls += 1;
-    let held = 0;
     let open = true;
-    const bodyGrew = (bytes: number) => {
-      this.#assertRoom(bytes, held);
-      // What arrives after the call has left is held by nobody.
-      if (!open) return;
-      held += bytes;
-      this.#bodyBytes += bytes;
-    };
-    const bodyDone = () => {
-      this.#bodyBytes -= held;
-      held = 0;
-    };
     const leave = () => {
       if (!open) return;
       open = false;
-      bodyDone();
+      body.close();
       this.#openCalls -= 1;
       if (this.#openCalls === 0) for (const emptied of this.#emptied.splice(0)) emptied();
     };
-    return { bodyGrew, bodyDone, leave };
+    return { bodyGrew: body.grew, bodyDone: body.release, leave };
   }
 
   /** Lets a request in, until its answer is over. @param limitBytes of its body @throws as `enter` does */
@@ -105,10 +94,5 @@ export class Admission {
     const result = await Promise.race([emptied, late]);
     clearTimeout(timer);
     return result;
-  }
-
-  /** One body may always be read: else a bound below the largest body would refuse it for ever. */
-  #assertRoom(bytes: number, own: number): void {
-    if (this.#bodyBytes > own && this.#bodyBytes + bytes > this.#limits.bodyBytesInHand) throw this.#errors.tooManyBytes;
   }
 }

@@ -1,5 +1,8 @@
+import type { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
+import { readBody } from '#shared/http-server/read-body.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
+import { limits } from '../limits.ts';
 import { invalidField } from './error-reply.ts';
 
 /**
@@ -9,14 +12,18 @@ import { invalidField } from './error-reply.ts';
 export function acceptJsonOnly(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.removeContentTypeParser('text/plain');
-  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body === '') done(null, undefined);
-    else {
-      void parse(request, body, (error, value: unknown) => {
-        const tooDeep = error === null ? nestingViolation(value) : null;
-        if (tooDeep === null) done(error, value);
-        else done(invalidField(tooDeep.path, tooDeep.message));
-      });
-    }
+  app.addContentTypeParser('application/json', (request, payload: Readable, done) => {
+    const grew = (bytes: number) => request.bodyShare?.grew(bytes);
+    readBody({ headers: request.headers, payload, limitBytes: limits.bodyBytes, grew }, (failure, body) => {
+      if (failure !== null) done(failure);
+      else if (body.byteLength === 0) done(null, undefined);
+      else {
+        void parse(request, body.toString(), (error, value: unknown) => {
+          const tooDeep = error === null ? nestingViolation(value) : null;
+          if (tooDeep === null) done(error, value);
+          else done(invalidField(tooDeep.path, tooDeep.message));
+        });
+      }
+    });
   });
 }

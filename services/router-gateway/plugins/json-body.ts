@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
-import { readBody } from '../read-body.ts';
+import { readBody } from '#shared/http-server/read-body.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -16,7 +16,8 @@ export function takeJson(app: FastifyInstance, limitBytes: number): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.decorateRequest('bodyText', '');
   app.addContentTypeParser('application/json', (request, payload: Readable, done) => {
-    readBody(request, payload, limitBytes, (error, body) => {
+    const grew = (bytes: number) => request.admitted?.bodyGrew(bytes);
+    readBody({ headers: request.headers, payload, limitBytes, grew }, (error, body) => {
       if (error !== null) return done(error);
       const text = body.toString();
       // It is allowed before JSON, and would be none within the one that this becomes a part of.

@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 import type { FastifyPluginAsync, FastifyReply } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { readBody } from '#shared/http-server/read-body.ts';
 import type { Admission } from '../admission.ts';
 import type { GatewayLimits } from '../limits.ts';
-import { readBody } from '../read-body.ts';
 import { FORWARDED, type TraceForwarder } from '../trace-forwarder.ts';
 
 const PROTOBUF = 'application/x-protobuf';
@@ -34,8 +34,11 @@ export function tracesIntake({ admission, limits, forwarder }: TracesIntakeDeps)
     });
     app.removeAllContentTypeParsers();
     app.addContentTypeParser([PROTOBUF, JSON_TYPE], (request, payload: Readable, done) => {
+      const grew = (bytes: number) => request.admitted?.bodyGrew(bytes);
       // A copy: what was read may be a small part of a large block of memory, and waits here for the collector.
-      readBody(request, payload, limits.tracesBytes, (error, body) => (error === null ? done(null, Buffer.from(body)) : done(error)));
+      readBody({ headers: request.headers, payload, limitBytes: limits.tracesBytes, grew }, (error, body) =>
+        error === null ? done(null, Buffer.from(body)) : done(error),
+      );
     });
 
     app.post('/otel/v1/traces', async (request, reply) => {

@@ -1,0 +1,69 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
+import { errorCodes } from 'fastify';
+
+export interface BodyToRead {
+  headers: IncomingHttpHeaders;
+  payload: Readable;
+  /** Of this one body. */
+  limitBytes: number;
+  /** Counts bytes as they arrive. @throws when there is no capacity for them */
+  grew(bytes: number): void;
+}
+
+/** Called once. */
+type BodyRead = (error: Error | null, body: Buffer) => void;
+
+const EMPTY = Buffer.alloc(0);
+
+/**
+ * Reads a request body and counts its bytes as they arrive. It fails when `grew` refuses the next bytes or the body is
+ * larger than its limit; the rest is then read and dropped, so that the client receives the error response.
+ */
+export function readBody({ headers, payload, limitBytes, grew }: BodyToRead, done: BodyRead): void {
+  const given = headers['content-length'];
+  const announced = given === undefined ? null : Number(given);
+  // Released at the end: the stream, and with it this closure, is reachable until the response is complete.
+  let pieces: Buffer[] | null = [];
+  let sizeBytes = 0;
+
+  const end = (error: Error | null, whole: Buffer = EMPTY) => {
+    pieces = null;
+    done(error, whole);
+  };
+  if (announced !== null && announced > limitBytes) {
+    end(new errorCodes.FST_ERR_CTP_BODY_TOO_LARGE());
+    return;
+  }
+  payload.on('data', (piece: Buffer) => {
+    if (pieces === null) return;
+    sizeBytes += piece.byteLength;
+    const refused = sizeBytes > limitBytes ? new errorCodes.FST_ERR_CTP_BODY_TOO_LARGE() : counted(grew, piece.byteLength);
+    if (refused === null) pieces.push(piece);
+    else end(refused);
+  });
+  payload.on('end', () => {
+    if (pieces === null) return;
+    const [only = EMPTY] = pieces;
+    if (announced !== null && announced !== sizeBytes) end(new errorCodes.FST_ERR_CTP_INVALID_CONTENT_LENGTH());
+    else end(null, pieces.length <= 1 ? only : Buffer.concat(pieces, sizeBytes));
+  });
+  payload.on('error', (error) => {
+    if (pieces !== null) end(brokenOff(error));
+  });
+}
+
+/** Null: there is capacity for these bytes. */
+function counted(grew: BodyToRead['grew'], bytes: number): Error | null {
+  try {
+    grew(bytes);
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error : new Error('the body could not be counted', { cause: error });
+  }
+}
+
+/** Marked as the framework marks it: the client has disconnected. */
+function brokenOff(error: Error): Error {
+  return Object.assign(error, { statusCode: 400 });
+}
