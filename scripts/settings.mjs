@@ -50,6 +50,11 @@ export const settingGroups = [
         meaning:
           'models of the upstream, separated by commas; the first one answers the sample agent. Of another OPENAI_BASE_URL the default is what its GET /models lists',
       },
+      {
+        name: 'SCRIPTED_WORDS_PER_SECOND',
+        default: '60',
+        meaning: 'pace of the scripted model in streamed answers; 0: as fast as it can. Whole answers are never paced',
+      },
     ],
   },
   {

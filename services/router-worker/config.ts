@@ -4,7 +4,13 @@ import { processConfigOf, processSettings } from '#shared/config/process-config.
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { readSettings, settings } from '#shared/config/settings.ts';
 
-const shape = { ...processSettings, ...natsSettings, DATABASE_URL: settings.DATABASE_URL, ROUTER_CONFIG: settings.ROUTER_CONFIG };
+const shape = {
+  ...processSettings,
+  ...natsSettings,
+  DATABASE_URL: settings.DATABASE_URL,
+  ROUTER_CONFIG: settings.ROUTER_CONFIG,
+  SCRIPTED_WORDS_PER_SECOND: settings.SCRIPTED_WORDS_PER_SECOND,
+};
 
 /** Reads the environment once. @throws `config.invalid` listing every bad variable */
 export function parseConfig(environment: Environment) {
@@ -14,5 +20,6 @@ export function parseConfig(environment: Environment) {
     nats: natsConfigOf('router-worker', data),
     databaseUrl: data.DATABASE_URL,
     routerConfigPath: resolve(data.ROUTER_CONFIG),
+    scriptedWordsPerSecond: data.SCRIPTED_WORDS_PER_SECOND,
   } as const;
 }

@@ -28,8 +28,8 @@ await runProcess({
     await step(`bringing the schema of ${postgres} up to date`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());
-    const { drainTimeoutMs } = config;
-    const deps = { config: routerConfig, environment, bus, database, log, metrics, tracing, clock: systemClock, drainTimeoutMs };
+    const { drainTimeoutMs, scriptedWordsPerSecond } = config;
+    const deps = { config: routerConfig, environment, bus, database, log, metrics, tracing, clock: systemClock, scriptedWordsPerSecond, drainTimeoutMs };
     const worker = await step('starting to work', () => startRouterWorker(deps));
     releasers.add('router worker', () => worker.stop());
     return { url: null, checks: [busCheck(bus), databaseCheck(database)] };

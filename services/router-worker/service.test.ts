@@ -145,6 +145,21 @@ const isGone = async (call: RouterCall) => {
   expect(rows).toEqual([]);
 };
 
+it('paces the scripted model for calls that are streamed, and for no others', async () => {
+  await start({ scriptedWordsPerSecond: 1 });
+  const streamed = callOf('!repeat 3600 word');
+  await publish(streamed);
+  await vi.waitFor(async () => expect(await framesOf(streamed)).not.toEqual([]), WAIT);
+
+  const whole = callOf('!repeat 3600 word', { want: 'body' });
+  await publish(whole);
+
+  expect((await bodyOf(whole)).status).toBe(200);
+  expect((await framesOf(streamed)).map(({ kind }) => kind)).not.toContain('done');
+  abort(streamed);
+  await framesUntilEnd(streamed);
+});
+
 describe('a call that fails', () => {
   it('ends with the error frame when no model of that name is served', async () => {
     await start();

@@ -31,6 +31,8 @@ export interface RouterWorkerDeps {
   clock: Clock;
   concurrency?: { clientCalls: number; turnCalls: number };
   bodyBytes?: { clientCalls: number; turnCalls: number };
+  /** Of streamed answers of the scripted model; 0, and absent, is unpaced. */
+  scriptedWordsPerSecond?: number;
   /** How long a stop waits for calls in progress; what is left then goes back to the queue. */
   drainTimeoutMs?: number;
   metrics?: Metrics;
@@ -40,8 +42,8 @@ export interface RouterWorkerDeps {
 /** Makes the model calls of clients and of turns. @throws `config.invalid` naming the variable of a credential that is missing */
 export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained> {
   const { config, environment, bus, database, log, clock, drainTimeoutMs = DEFAULT_DRAIN_TIMEOUT_MS, metrics = noMetrics, tracing = noTracing } = deps;
-  const { concurrency = DEFAULT_CONCURRENCY, bodyBytes = DEFAULT_BODY_BYTES } = deps;
-  const providers = openProviders({ config, environment, clock });
+  const { concurrency = DEFAULT_CONCURRENCY, bodyBytes = DEFAULT_BODY_BYTES, scriptedWordsPerSecond = 0 } = deps;
+  const providers = openProviders({ config, environment, clock, scriptedWordsPerSecond });
   const running = new RunningCalls({ bus, clock });
   const { connect_ms: connectMs, first_token_ms: firstTokenMs, idle_ms: idleMs } = config.timeouts;
   const consume: ConsumeDeps = {

@@ -26,6 +26,7 @@ const shape = {
   OPENAI_BASE_URL: z.url({ protocol: /^https?$/ }).optional(),
   OPENAI_MODELS: z.string().optional(),
   OPENAI_PROVIDER_NAME: z.string().optional(),
+  SCRIPTED_WORDS_PER_SECOND: z.coerce.number().int().min(0).max(100_000).default(60),
   STREAMING: z.stringbool().default(false),
   COALESCE_MS: z.coerce.number().int().min(0).max(60_000).default(150),
   TURN_TIMEOUT_SECONDS: seconds.default(180),
@@ -64,6 +65,7 @@ export function parseConfig(environment: Environment) {
     routerConfigPath: data.ROUTER_CONFIG === undefined ? null : resolve(data.ROUTER_CONFIG),
     /** Null: the built-in scripted model answers, or what ROUTER_CONFIG names. */
     openAi: data.ROUTER_CONFIG === undefined ? upstreamOf(data) : null,
+    scriptedWordsPerSecond: data.SCRIPTED_WORDS_PER_SECOND,
     streaming: data.STREAMING,
     coalesceMs: data.COALESCE_MS,
     turnTimeoutMs: data.TURN_TIMEOUT_SECONDS * 1_000,

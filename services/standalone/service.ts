@@ -48,11 +48,22 @@ export interface StandaloneDeps {
  */
 export async function startStandalone(deps: StandaloneDeps, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
   const { config, routerConfig, environment, agent, bundle, houseSecret, bus, database, cache, poster, clock, log, metrics, tracing } = deps;
-  const { drainTimeoutMs } = config;
+  const { drainTimeoutMs, scriptedWordsPerSecond } = config;
   // One time for all: they stop one after the other, and who stops last has to have some of it.
   const drainLeftMs = countdown(drainTimeoutMs);
 
-  const worker = await startRouterWorker({ config: routerConfig, environment, bus, database, log, metrics, tracing, clock, drainTimeoutMs });
+  const worker = await startRouterWorker({
+    config: routerConfig,
+    environment,
+    bus,
+    database,
+    log,
+    metrics,
+    tracing,
+    clock,
+    scriptedWordsPerSecond,
+    drainTimeoutMs,
+  });
   releasers.add('router worker', () => worker.stop(drainLeftMs()));
   const { maxDeliveryAttempts } = config;
   const effectConfig = { kinds: ['tool', 'delivery'] as const, maxDeliveryAttempts, drainTimeoutMs };

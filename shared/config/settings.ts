@@ -54,6 +54,9 @@ export const settings = {
   DOCUMENTS: z.string().optional(),
   PUBLIC_BASE_URL: z.url({ protocol: /^https?$/ }).optional(),
 
+  /** Of streamed answers of the scripted model: some three times as fast as people read, so words are seen to appear. 0 is unpaced. */
+  SCRIPTED_WORDS_PER_SECOND: z.coerce.number().int().min(0).max(100_000).default(60),
+
   STREAMING: z.stringbool().default(false),
   COALESCE_MS: z.coerce.number().int().min(0).max(60_000).default(150),
   TURN_TIMEOUT_SECONDS: seconds.default(180),

@@ -54,7 +54,13 @@ export async function startCluster({ roles = {}, env = {}, onLine }: ClusterOpti
     ...(onLine === undefined ? {} : { onLine }),
     natsConfig: natsServerConfig(),
     ...(env.ROUTER_CONFIG === undefined ? { routerConfig: builtInRouter({ openAi: null }) } : {}),
-    environment: { ...withKeys(plainEnvironment(), keys), HOUSE_SECRET: keys.houseSecret, MANIFEST: `${root}examples/acme-support/manifest.yaml`, ...env },
+    environment: {
+      ...withKeys(plainEnvironment(), keys),
+      HOUSE_SECRET: keys.houseSecret,
+      MANIFEST: `${root}examples/acme-support/manifest.yaml`,
+      SCRIPTED_WORDS_PER_SECOND: '0',
+      ...env,
+    },
   });
   running.add(cluster);
   const live = (role: Role) => cluster.processes.filter((one) => one.role === role && !one.hasExited()).sort((one, other) => one.index - other.index);

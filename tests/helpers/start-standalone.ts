@@ -48,7 +48,7 @@ const builtProgram = [process.execPath, 'dist/services/standalone/main.js'];
 export async function startStandalone({ dataDir, command = builtProgram, cwd, env = {} }: StandaloneOptions = {}): Promise<Standalone> {
   const folder = env.DATA_DIR ?? dataDir ?? join(await freeFolder('data'), 'data');
   const readyPath = join(await freeFolder('ready'), 'ready.json');
-  const settings = { ROUTER_PORT: '0', AGENT_PORT: '0', SWITCHYARD_READY_FILE: readyPath, ...env, DATA_DIR: folder };
+  const settings = { ROUTER_PORT: '0', AGENT_PORT: '0', SWITCHYARD_READY_FILE: readyPath, SCRIPTED_WORDS_PER_SECOND: '0', ...env, DATA_DIR: folder };
   const program = runProgram(command, { ...(cwd === undefined ? {} : { cwd }), env: settings });
 
   const ready = await eventually(

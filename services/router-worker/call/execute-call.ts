@@ -128,6 +128,7 @@ function speakerFor({ call, attempt, publish, hurry, isAlone, nowMs, attempted =
   return {
     listener: {
       // A stream has been shown; a body, and what an actor is told, are made of the whole.
+      isStreamed: writer !== null,
       keepsAnswer: call.want === 'body' || call.reply !== null || seesWords,
       begin(candidate, adapter) {
         writer?.begin(headOf(candidate));

@@ -26,6 +26,8 @@ export interface RunDeps {
 export interface CallListener {
   /** Whether the words are wanted again when the answer has ended. */
   keepsAnswer: boolean;
+  /** Whether parts are shown as they come; absent: only the whole answer is. */
+  isStreamed?: boolean;
   /** A candidate is about to be asked. */
   begin(candidate: Candidate, adapter: ProviderAdapter): void;
   parts(parts: readonly ProviderPart[]): void;
@@ -103,7 +105,11 @@ async function measured(tried: Attempted, listener: CallListener, signal: CallSi
     if (adapter === undefined) throw new SwitchyardError('config.invalid', `there is no provider ${provider}`);
     listener.begin(candidate, adapter);
     const { hear, stopped } = hearing(tried, { listener, onShown }, signal);
-    await adapter.stream({ model: candidate.endpoint.upstream_model, request: candidate.request, timeouts }, signal, hear);
+    await adapter.stream(
+      { model: candidate.endpoint.upstream_model, request: candidate.request, timeouts, isStreamed: listener.isStreamed ?? false },
+      signal,
+      hear,
+    );
     error = stopped() ?? flawOf(tried);
   } catch (thrown) {
     error = thrown;

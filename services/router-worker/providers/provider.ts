@@ -28,6 +28,8 @@ export interface ProviderCall {
   /** Only parameters that the endpoint supports are left in it. */
   request: ChatRequest;
   timeouts: ProviderTimeouts;
+  /** Whether its parts are shown as they come; absent: they are collected into a whole answer. */
+  isStreamed?: boolean;
 }
 
 /** All in milliseconds. The total is the caller's, through the signal. */

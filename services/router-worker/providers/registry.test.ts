@@ -15,14 +15,14 @@ const config = routerConfig.parse({
 
 it('names the variable of a credential that is missing or empty', () => {
   for (const environment of [{}, { OPENAI_API_KEY: '' }, { OPENAI_API_KEY: ' \n' }]) {
-    expect(() => openProviders({ config, environment, clock: systemClock })).toThrow(
+    expect(() => openProviders({ config, environment, clock: systemClock, scriptedWordsPerSecond: 0 })).toThrow(
       expect.objectContaining({ code: 'config.invalid', message: expect.stringMatching(/openai.*OPENAI_API_KEY/) }),
     );
   }
 });
 
 it('makes an adapter for every provider, and asks OpenAI for tokens by the name that all of its models know', async () => {
-  const providers = openProviders({ config, environment: { OPENAI_API_KEY: 'sk-1' }, clock: systemClock });
+  const providers = openProviders({ config, environment: { OPENAI_API_KEY: 'sk-1' }, clock: systemClock, scriptedWordsPerSecond: 0 });
   expect([...providers.adapters.keys()]).toEqual(['house', 'openai', 'local']);
   const call = { model: 'm', request: { messages: [{ role: 'user' as const, content: 'hi' }], max_tokens: 5 } };
   expect(providers.adapters.get('openai')?.upstreamBody(call)).toMatchObject({ max_completion_tokens: 5 });

@@ -20,6 +20,8 @@ export interface ProvidersDeps {
   config: RouterConfig;
   environment: Environment;
   clock: Clock;
+  /** Of streamed answers of the scripted model; 0 is unpaced. */
+  scriptedWordsPerSecond: number;
 }
 
 interface Opened {
@@ -28,12 +30,11 @@ interface Opened {
 }
 
 /** Makes an adapter for every provider of the configuration. Connections are opened by the first calls. @throws `config.invalid` naming the variable that is missing */
-export function openProviders({ config, environment, clock }: ProvidersDeps): Providers {
+export function openProviders({ config, environment, clock, scriptedWordsPerSecond }: ProvidersDeps): Providers {
   // Every credential first: nothing is opened when one is missing.
   const apiKeys = new Map(config.providers.map((provider) => [provider.slug, apiKeyOf(provider, environment)]));
-  const opened = config.providers.map((provider) =>
-    open(provider, { apiKey: apiKeys.get(provider.slug) ?? null, connectTimeoutMs: config.timeouts.connect_ms, clock }),
-  );
+  const shared = { connectTimeoutMs: config.timeouts.connect_ms, clock, scriptedWordsPerSecond };
+  const opened = config.providers.map((provider) => open(provider, { apiKey: apiKeys.get(provider.slug) ?? null, ...shared }));
   return {
     adapters: new Map(opened.map(({ adapter }) => [adapter.slug, adapter])),
     close: async () => {
@@ -42,7 +43,14 @@ export function openProviders({ config, environment, clock }: ProvidersDeps): Pr
   };
 }
 
-function open(provider: ProviderConfig, settings: { apiKey: string | null; connectTimeoutMs: number; clock: Clock }): Opened {
+interface ProviderSettings {
+  apiKey: string | null;
+  connectTimeoutMs: number;
+  clock: Clock;
+  scriptedWordsPerSecond: number;
+}
+
+function open(provider: ProviderConfig, { scriptedWordsPerSecond: wordsPerSecond, ...settings }: ProviderSettings): Opened {
   const { slug, name = slug } = provider;
   switch (provider.kind) {
     case 'openai-compatible': {
@@ -52,7 +60,7 @@ function open(provider: ProviderConfig, settings: { apiKey: string | null; conne
       return { adapter, close: () => adapter.close() };
     }
     case 'scripted':
-      return { adapter: scripted({ slug, name }), close: async () => {} };
+      return { adapter: scripted({ slug, name, wordsPerSecond }), close: async () => {} };
   }
 }
 

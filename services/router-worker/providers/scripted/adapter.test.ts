@@ -1,10 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { ChatTool } from '#shared/contracts/router/chat-request.ts';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
 import type { ProviderPart } from '../provider.ts';
 import { scripted } from './adapter.ts';
 
-const adapter = scripted({ slug: 'house', name: 'House' });
+const adapter = scripted({ slug: 'house', name: 'House', wordsPerSecond: 60 });
 const SHORT = { connectMs: 1_000, firstTokenMs: 30, idleMs: 30 };
 
 async function hear(text: string, { signal = new AbortController().signal, model = 'primary', tools = [] as ChatTool[] } = {}) {
@@ -68,6 +68,77 @@ describe('!fail', () => {
     const { thrown, text } = await hear('!repeat 2 !fail sometimes');
     expect(thrown).toBeNull();
     expect(text).toContain('!fail sometimes');
+  });
+});
+
+describe('a streamed answer', () => {
+  afterEach(() => void vi.useRealTimers());
+
+  const say = (words: number) => ({ messages: [{ role: 'user' as const, content: `!repeat ${words} word` }] });
+  const begin = (words: number, { isStreamed = true, wordsPerSecond = 60, signal = new AbortController().signal } = {}) => {
+    const batches: (readonly ProviderPart[])[] = [];
+    const speaking = scripted({ slug: 'house', name: 'House', wordsPerSecond }).stream(
+      { model: 'primary', request: say(words), timeouts: SHORT, isStreamed },
+      signal,
+      (parts) => batches.push(parts) > 0,
+    );
+    const wordsSoFar = () => batches.flat().filter(({ type }) => type === 'text-delta').length;
+    return { speaking, batches, wordsSoFar };
+  };
+
+  it('comes at its pace: of 40 at once each gives 60 words a second, by at most 20 timers, and nothing runs in between', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const timers = vi.spyOn(globalThis, 'setTimeout');
+    const streams = Array.from({ length: 40 }, () => begin(120));
+
+    // Ticks of the event loop alone move nothing on.
+    for (let tick = 0; tick < 200; tick += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(streams.map(({ wordsSoFar }) => wordsSoFar())).toEqual(streams.map(() => 0));
+
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(streams.map(({ wordsSoFar }) => wordsSoFar())).toEqual(streams.map(() => 60));
+    expect(timers.mock.calls.length).toBeLessThanOrEqual(40 * 21);
+
+    await vi.advanceTimersByTimeAsync(1_000);
+    await Promise.all(streams.map(({ speaking }) => speaking));
+    expect(streams.map(({ wordsSoFar }) => wordsSoFar())).toEqual(streams.map(() => 120));
+    timers.mockRestore();
+  });
+
+  it('has a slow pace word by word', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const { speaking, wordsSoFar } = begin(3, { wordsPerSecond: 2 });
+
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(wordsSoFar()).toBe(2);
+    await vi.advanceTimersByTimeAsync(500);
+    await speaking;
+    expect(wordsSoFar()).toBe(3);
+  });
+
+  it.each([
+    ['is unpaced with 0', { wordsPerSecond: 0 }],
+    ['that is shown whole is never paced', { isStreamed: false, wordsPerSecond: 1 }],
+  ])('%s', async (_case, options) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const { speaking, wordsSoFar } = begin(200, options);
+
+    await speaking;
+
+    expect(wordsSoFar()).toBe(200);
+  });
+
+  it('ends at once when it is aborted in a pause', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const controller = new AbortController();
+    const { speaking } = begin(200, { signal: controller.signal });
+    await vi.advanceTimersByTimeAsync(75);
+    const reason = new Error('left');
+
+    controller.abort(reason);
+
+    await expect(speaking).rejects.toBe(reason);
+    expect(vi.getTimerCount()).toBe(0);
   });
 });
 

@@ -10,7 +10,23 @@ export interface ScriptedOptions {
   slug: string;
   /** Display name, for messages. */
   name: string;
+  /** Pace of streamed answers; 0 is unpaced. */
+  wordsPerSecond: number;
 }
+
+/**
+ * Words of one pause are given together: people see no difference between twenty batches a second and sixty, and the timers and frames of
+ * many streams cost a third.
+ */
+const BATCH_MS = 50;
+
+/** How many parts are given at once, and the pause behind them. 0 ms: a tick of the event loop. */
+interface Pace {
+  batchParts: number;
+  pauseMs: number;
+}
+
+const UNPACED: Pace = { batchParts: 1, pauseMs: 0 };
 
 /** Ids of calls are as long as other models' are. */
 const CALL_ID_BYTES = 12;
@@ -18,40 +34,49 @@ const CALL_ID_BYTES = 12;
 type Failure = NonNullable<Directives['fail']>;
 
 /** A provider without a model and without a network, for trying things out and for tests. What it says is a pure function of the request, but for the ids of tool calls. */
-export function scripted({ slug, name }: ScriptedOptions): ProviderAdapter {
+export function scripted({ slug, name, wordsPerSecond }: ScriptedOptions): ProviderAdapter {
   return {
     slug,
     async stream(call, signal, hear) {
       signal.throwIfAborted();
-      for await (const parts of perform(name, call, signal)) if (!hear(parts)) return;
+      const pace = call.isStreamed === true ? paceOf(wordsPerSecond) : UNPACED;
+      for await (const parts of perform(name, call, pace, signal)) if (!hear(parts)) return;
     },
     upstreamBody: ({ model, request }) => ({ ...request, model }),
   };
 }
 
-async function* perform(name: string, call: ProviderCall, signal: CallSignal): AsyncGenerator<readonly ProviderPart[], void, void> {
+function paceOf(wordsPerSecond: number): Pace {
+  if (wordsPerSecond === 0) return UNPACED;
+  const batchParts = Math.max(1, Math.round((wordsPerSecond * BATCH_MS) / 1_000));
+  return { batchParts, pauseMs: (batchParts / wordsPerSecond) * 1_000 };
+}
+
+async function* perform(name: string, call: ProviderCall, pace: Pace, signal: CallSignal): AsyncGenerator<readonly ProviderPart[], void, void> {
   const script = compose(call.request);
   const { fail } = script.directives;
   const failure = fail !== null && (fail.onModel === null || fail.onModel === call.model) ? fail : null;
-  if (failure !== null) return yield* misbehave({ name, call, script, failure, signal });
-  yield* speak(script, script.words, signal);
+  if (failure !== null) return yield* misbehave({ name, call, script, failure, pace, signal });
+  yield* speak(script, script.words, pace, signal);
   yield [{ type: 'finish', reason: script.finish, nativeReason: script.finish }];
   yield [{ type: 'usage', usage: script.usage }];
 }
 
-/** Everything but the end: reasoning, text and tool calls, one word at a time, each in a turn of its own like a network read. */
+/** Everything but the end: reasoning, text and tool calls. Batches come in ticks of their own, like network reads; `!slow` sets another pace. */
 async function* speak(
   { reasoning, toolCalls, directives }: Script,
   words: readonly string[],
+  pace: Pace,
   signal: CallSignal,
 ): AsyncGenerator<readonly ProviderPart[], void, void> {
   const parts: ProviderPart[] = [
     ...reasoning.map((text) => ({ type: 'reasoning-delta' as const, text })),
     ...words.map((text) => ({ type: 'text-delta' as const, text })),
   ];
-  for (const part of parts) {
-    await pause(directives.slowMs, signal);
-    yield [part];
+  const { batchParts, pauseMs } = directives.slowMs > 0 ? { batchParts: 1, pauseMs: directives.slowMs } : pace;
+  for (let from = 0; from < parts.length; from += batchParts) {
+    await pause(pauseMs, signal);
+    yield parts.slice(from, from + batchParts);
   }
   for (const [index, { name, arguments: text }] of toolCalls.entries()) {
     await pause(directives.slowMs, signal);
@@ -67,15 +92,16 @@ interface Misbehaviour {
   call: ProviderCall;
   script: Script;
   failure: Failure;
+  pace: Pace;
   signal: CallSignal;
 }
 
 /** Fails in the way that was asked for, as a real upstream of that kind would fail. */
-async function* misbehave({ name, call, script, failure, signal }: Misbehaviour): AsyncGenerator<readonly ProviderPart[], void, void> {
+async function* misbehave({ name, call, script, failure, pace, signal }: Misbehaviour): AsyncGenerator<readonly ProviderPart[], void, void> {
   const { kind, afterWords, retryAfterMs } = failure;
   const raw = { message: `you asked for it: !fail ${kind}` };
   const retryAfter = retryAfterMs === null ? {} : { retryAfterMs };
-  const some = () => speak(script, script.words.slice(0, afterWords), signal);
+  const some = () => speak(script, script.words.slice(0, afterWords), pace, signal);
   switch (kind) {
     case 'connect':
       throw new SwitchyardError('router.provider_unavailable', `${name} can't be reached (ECONNREFUSED)`, { details: { reason: 'ECONNREFUSED' } });
