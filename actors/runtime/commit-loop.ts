@@ -6,6 +6,7 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { CommandCheck } from './command-check.ts';
+import { workMarks } from '#shared/telemetry/work-marks.ts';
 import type { CommitPlan, EndedWork } from './commit-plan.ts';
 import { CommitStore, type Outcome } from './commit-store.ts';
 import type { Histories } from './histories.ts';
@@ -155,6 +156,7 @@ export class CommitLoop {
 
   async #run(): Promise<void> {
     while (this.#hasWork()) {
+      workMarks.mark('commands');
       this.#isFlushing = this.#flushRows;
       this.#flushRows = false;
       const batch = this.#takeBatch().map((entry) => parseEntry(entry, this.#deps.check));
@@ -211,6 +213,7 @@ export class CommitLoop {
   async #apply(batch: readonly Parsed[], input: PlanInput): Promise<Outcome> {
     const repeats: Repeats = new Map();
     for (;;) {
+      workMarks.mark('commands');
       const outcome = await this.#execute(planBatch(batch, repeats, input));
       // Each round finds at least one command that was applied before, so this ends.
       if (outcome.kind !== 'repeated' || !(await this.#store.findRepeats(batch, repeats))) return outcome;
@@ -282,6 +285,7 @@ export class CommitLoop {
     plan.leaveOut(this.isHeld);
     if (plan.partitions.size === 0) return { kind: 'committed', owned: new Set() };
     const outcome = await this.#store.store(plan);
+    workMarks.mark('commands');
     if (outcome.kind === 'committed') this.#settle(plan, outcome.owned);
     return outcome;
   }

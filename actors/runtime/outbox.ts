@@ -7,6 +7,7 @@ import { failPoint } from '#shared/fail-points.ts';
 import { Slab } from '#shared/slab.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { workMarks } from '#shared/telemetry/work-marks.ts';
 import type { AfterCommit, CommitPlan } from './commit-plan.ts';
 import type { EffectContent, EffectRow } from './effects.ts';
 
@@ -215,6 +216,7 @@ export class Outbox {
     if (wanted === undefined) return;
     const { effect } = wanted;
     try {
+      workMarks.mark('effects');
       const body = await render(effect, wanted.republished);
       // Superseded while it was rendered: nothing was opened, nothing needs to be aborted.
       if (this.#wanted.get(id) !== wanted) return;

@@ -1,6 +1,7 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { markRequests } from '#shared/http-server/mark-requests.ts';
 import { traceRequests } from '#shared/telemetry/http-server-spans.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
@@ -68,6 +69,7 @@ export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)):
   });
   // First, while every connection is still open.
   closeWaitingAnswers(app);
+  markRequests(app);
   returnRequestId(app);
   traceRequests(app, deps.tracing ?? noTracing);
   countRequests(app, metrics);

@@ -16,6 +16,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import type { Span, Tracing } from '#shared/telemetry/tracing.ts';
+import { workMarks } from '#shared/telemetry/work-marks.ts';
 import { type ItemTrace, itemSpan } from './item-span.ts';
 import { reasonOf } from './reason-of.ts';
 import { type Report, reportResult } from './report-result.ts';
@@ -80,6 +81,7 @@ export function consumeItems<Work extends EffectWork>(kind: ItemKind<Work>, conc
 }
 
 async function take<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Work>, deps: ConsumeDeps): Promise<void> {
+  workMarks.mark(kind.name);
   if (item.delivery > 1) deps.metrics.add('redeliveries', { kind: kind.name });
   const body = jsonIn(item.body);
   if (versionOf(body) !== 1) return versionOf(body) === null ? item.term('not a message of ours') : item.nak(UNKNOWN_VERSION_RETRY_MS);

@@ -4,6 +4,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
+import { markRequests } from '#shared/http-server/mark-requests.ts';
 import { traceIdOfRequest, traceRequests } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
@@ -71,6 +72,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   app.decorateRequest('keyId', '');
   app.decorateRequest('admitted', null);
   closeWaitingAnswers(app);
+  markRequests(app);
   traceRequests(app, deps.tracing ?? noTracing);
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);

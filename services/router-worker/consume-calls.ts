@@ -19,6 +19,7 @@ import { actorIds } from '#shared/telemetry/actor-ids.ts';
 import { type Log, logAbout } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
+import { workMarks } from '#shared/telemetry/work-marks.ts';
 import { BodyRoom } from './body-room.ts';
 import { type CallResult, type ExecuteDeps, type Execution, executeCall, refuseCall } from './call/execute-call.ts';
 import { CallTries, callLine } from './call-line.ts';
@@ -62,6 +63,7 @@ interface Share {
 export function consumeCalls(kind: WorkKind, { concurrency, bodyBytes }: Share, deps: ConsumeDeps): Subscription {
   const room = new BodyRoom(bodyBytes);
   return deps.bus.work.consume(kind, { concurrency, ackWaitMs: callLease.ackWaitMs }, async (item) => {
+    workMarks.mark(kind);
     if (item.delivery > 1) deps.metrics.add('redeliveries', { kind });
     const leave = room.take(Buffer.byteLength(item.body));
     try {

@@ -10,6 +10,7 @@ import { openGuardedPoster } from '#shared/http/guarded-post.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { exitOnFault } from '#shared/lifecycle/exit-on-fault.ts';
 import { setUpHeap } from '#shared/lifecycle/heap.ts';
+import { LoopWatchdog } from '#shared/lifecycle/loop-watchdog.ts';
 import { openManagementListener } from '#shared/lifecycle/management-listener.ts';
 import { Readiness } from '#shared/lifecycle/readiness.ts';
 import { writeReadyFile } from '#shared/lifecycle/ready-file.ts';
@@ -129,6 +130,8 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
     log.warn({ err: error }, 'the addresses could not be written into the data folder'),
   );
   releasers.add('running file', () => removeRunningFile(config.dataFolder));
+  const watchdog = new LoopWatchdog({ log, metrics });
+  releasers.add('loop watchdog', () => watchdog.stop());
   console.log(
     banner({
       what: 'Switchyard',

@@ -10,6 +10,7 @@ import { maskUrl } from '../telemetry/redact.ts';
 import { boot, type Step, type Waiting } from './boot.ts';
 import { exitOnFault } from './exit-on-fault.ts';
 import { setUpHeap } from './heap.ts';
+import { LoopWatchdog } from './loop-watchdog.ts';
 import { openManagementListener } from './management-listener.ts';
 import { type Check, Readiness } from './readiness.ts';
 import { writeReadyFile } from './ready-file.ts';
@@ -101,6 +102,8 @@ async function startUp<Config extends ProcessConfig>(service: ServiceProcess<Con
       };
       const { url, checks } = await service.start({ config, environment: process.env, log, useManifestLevel, metrics, step, releasers });
       readiness.booted(checks);
+      const watchdog = new LoopWatchdog({ log, metrics });
+      releasers.add('loop watchdog', () => watchdog.stop());
       const facts = { pid: process.pid, service: service.name, ...(url === null ? {} : { url }), managementUrl: management.url };
       // Listened for before anybody is told that this process is ready: who hears it may ask it to stop at once.
       const stopped = stopSignal();

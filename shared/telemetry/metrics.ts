@@ -94,6 +94,9 @@ export const metricTable = {
     [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
   ),
   deadLetters: counter('switchyard_dead_letters_total', 'What was given up and kept for an operator.', { source: ['command', 'delivery', 'tool', 'call'] }),
+  loopHeld: counter('switchyard_event_loop_held_total', 'Times that the event loop was held for more than a second, by the work that took longest.', {
+    work: null,
+  }),
   telemetryDropped: counter(
     'switchyard_telemetry_dropped_total',
     'Log lines, spans, and batches of clients’ spans that were dropped because nobody took them, or not fast enough.',

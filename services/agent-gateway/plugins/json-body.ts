@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
+import { markRequest } from '#shared/http-server/mark-requests.ts';
 import { readBody } from '#shared/http-server/read-body.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
 import { limits } from '../limits.ts';
@@ -15,6 +16,7 @@ export function acceptJsonOnly(app: FastifyInstance): void {
   app.addContentTypeParser('application/json', (request, payload: Readable, done) => {
     const grew = (bytes: number) => request.bodyShare?.grew(bytes);
     readBody({ headers: request.headers, payload, limitBytes: limits.bodyBytes, grew }, (failure, body) => {
+      markRequest(request);
       if (failure !== null) done(failure);
       else if (body.byteLength === 0) done(null, undefined);
       else {

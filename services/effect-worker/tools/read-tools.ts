@@ -2,6 +2,7 @@ import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { z } from 'zod';
 import type { ListedTool } from '#bus/messages/tool.ts';
+import { workMarks } from '#shared/telemetry/work-marks.ts';
 import type { Connection } from './connection.ts';
 import type { RequestLimits } from './watch-request.ts';
 
@@ -40,6 +41,7 @@ export async function readTools(connection: Connection, limits: RequestLimits): 
   let cursor: string | null = null;
   for (let pages = 1; ; pages += 1) {
     const { tools, nextCursor }: z.output<typeof page> = await connection.request('tools/list', cursor === null ? {} : { cursor }, page, limits);
+    workMarks.mark('tool.list');
     for (const offered of tools) take(offered, list, names, check);
     cursor = nextCursor ?? null;
     if (cursor === null) return list;

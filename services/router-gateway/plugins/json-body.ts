@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
+import { markRequest } from '#shared/http-server/mark-requests.ts';
 import { readBody } from '#shared/http-server/read-body.ts';
 
 declare module 'fastify' {
@@ -18,6 +19,7 @@ export function takeJson(app: FastifyInstance, limitBytes: number): void {
   app.addContentTypeParser('application/json', (request, payload: Readable, done) => {
     const grew = (bytes: number) => request.admitted?.bodyGrew(bytes);
     readBody({ headers: request.headers, payload, limitBytes, grew }, (error, body) => {
+      markRequest(request);
       if (error !== null) return done(error);
       const text = body.toString();
       // It is allowed before JSON, and would be none within the one that this becomes a part of.

@@ -1,0 +1,73 @@
+import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { type WorkMarks, workMarks } from '../telemetry/work-marks.ts';
+
+/** How often the watchdog runs. What holds the event loop delays it by as much. */
+const LOOK_EVERY_MS = 250;
+/** Health probes and heartbeats have some seconds: what takes longer than this in one go is on the way to failing them. */
+export const HELD_MS = 1_000;
+
+interface LoopTimes {
+  nowMs(): number;
+  /** CPU time of the process so far. */
+  cpuMs(): number;
+}
+
+export interface LoopWatchdogDeps {
+  log: Log;
+  metrics: Metrics;
+  marks?: WorkMarks;
+  times?: LoopTimes;
+}
+
+/**
+ * Reports in the log and in a metric which kind of work held the event loop for more than a second. It reports once the loop is free again:
+ * it runs on the same loop. A process that was stopped or got no CPU is late as well, and uses none: only lateness with as much CPU time
+ * counts as work.
+ */
+export class LoopWatchdog {
+  readonly #deps: LoopWatchdogDeps;
+  readonly #marks: WorkMarks;
+  readonly #times: LoopTimes;
+  readonly #timer: NodeJS.Timeout;
+  #lookedAtMs: number;
+  #cpuMs: number;
+
+  constructor(deps: LoopWatchdogDeps) {
+    this.#deps = deps;
+    this.#marks = deps.marks ?? workMarks;
+    this.#times = deps.times ?? processTimes;
+    this.#lookedAtMs = this.#times.nowMs();
+    this.#cpuMs = this.#times.cpuMs();
+    // What ran before is none of its business.
+    this.#marks.take();
+    this.#timer = setInterval(() => this.look(), LOOK_EVERY_MS).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Called by its timer. */
+  look(): void {
+    const nowMs = this.#times.nowMs();
+    const cpuMs = this.#times.cpuMs();
+    const heldMs = nowMs - this.#lookedAtMs - LOOK_EVERY_MS;
+    const usedMs = cpuMs - this.#cpuMs;
+    this.#lookedAtMs = nowMs;
+    this.#cpuMs = cpuMs;
+    const { kind, ms, lastMarked } = this.#marks.take();
+    if (heldMs < HELD_MS || usedMs < HELD_MS) return;
+    this.#deps.metrics.add('loopHeld', { work: kind });
+    const facts = { work: kind, held_ms: Math.round(heldMs), work_ms: Math.round(ms), cpu_ms: Math.round(usedMs), last_marked: lastMarked };
+    this.#deps.log.warn(facts, 'the event loop was held for more than a second');
+  }
+}
+
+const processTimes: LoopTimes = {
+  nowMs: () => performance.now(),
+  cpuMs: () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1_000;
+  },
+};

@@ -1,0 +1,56 @@
+import { expect, it } from 'vitest';
+import { WorkMarks } from './work-marks.ts';
+
+/** Marks on a clock that moves only when work is done. */
+function begin() {
+  let nowMs = 1_000;
+  const marks = new WorkMarks(() => nowMs);
+  const work = (ms: number) => {
+    nowMs += ms;
+  };
+  return { marks, work };
+}
+
+const nextCallback = () => new Promise((resolve) => setImmediate(resolve));
+
+it('names what took longest in all since the last look, and begins anew', async () => {
+  const { marks, work } = begin();
+  for (const [kind, ms] of [
+    ['a', 300],
+    ['b', 500],
+    ['a', 300],
+  ] as const) {
+    marks.mark(kind);
+    work(ms);
+  }
+
+  expect(marks.take()).toEqual({ kind: 'a', ms: 600, lastMarked: 'a' });
+  work(10);
+  expect(marks.take()).toEqual({ kind: 'a', ms: 10, lastMarked: null });
+  await nextCallback();
+});
+
+it('holds over the promise continuations of its callback, and no further', async () => {
+  const { marks, work } = begin();
+  marks.take();
+  setImmediate(async () => {
+    marks.mark('a');
+    for (let step = 0; step < 20; step += 1) await null;
+    work(700);
+  });
+  await nextCallback();
+  await nextCallback();
+  work(600);
+
+  expect(marks.take()).toEqual({ kind: 'a', ms: 700, lastMarked: 'a' });
+});
+
+it('calls unmarked what runs without a mark, and says what was marked before it', async () => {
+  const { marks, work } = begin();
+  setImmediate(() => marks.mark('a'));
+  await nextCallback();
+  await nextCallback();
+  work(2_000);
+
+  expect(marks.take()).toEqual({ kind: 'unmarked', ms: 2_000, lastMarked: 'a' });
+});
