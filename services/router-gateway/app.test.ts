@@ -51,6 +51,18 @@ describe('a caller without a valid key', () => {
   });
 });
 
+describe('a body without a type', () => {
+  it.each([
+    ['of known size', () => JSON.stringify(hello), {}],
+    ['in pieces', () => Readable.from([JSON.stringify(hello).slice(0, 9), JSON.stringify(hello).slice(9)]), { 'transfer-encoding': 'chunked' }],
+  ])('is read as JSON: %s', async (_case, payload, framing) => {
+    const answering = gateway.post(payload(), { 'content-encoding': 'identity', ...framing });
+    await gateway.answerNext();
+
+    expect((await answering).statusCode).toBe(200);
+  });
+});
+
 describe('a request that is refused', () => {
   it.each([
     ['malformed JSON', '{"messages": [', 'application/json', 400, 'invalid_request'],
@@ -64,6 +76,19 @@ describe('a request that is refused', () => {
     expect(response.statusCode).toBe(status);
     expect(response.headers['content-type']).toMatch(/^application\/json/);
     expect(response.json()).toEqual({ error: { code: status, message: expect.stringMatching(/./), type, param: '', metadata: { error_type: type } } });
+  });
+
+  it.each(['gzip', 'br', 'identity, gzip'])('has the encoding %s: 415, and the header is named', async (encoding) => {
+    const response = await gateway.post(JSON.stringify(hello), { 'content-type': 'application/json', 'content-encoding': encoding });
+
+    expect(response.statusCode).toBe(415);
+    expect(response.json().error).toMatchObject({ code: 415, type: 'invalid_request', message: expect.stringContaining('Content-Encoding') });
+  });
+
+  it('is no JSON, and names no type', async () => {
+    const response = await gateway.post('messages=1');
+
+    expect(response.statusCode).toBe(400);
   });
 
   it('names the field that the schema refuses', async () => {

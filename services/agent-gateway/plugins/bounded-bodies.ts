@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { BodyBudget, type BodyShare } from '#shared/http-server/body-budget.ts';
+import { bodyIsAnnounced } from '#shared/http-server/json-bodies.ts';
 import { limits } from '../limits.ts';
 
 declare module 'fastify' {
@@ -21,11 +22,9 @@ export function boundBodies(app: FastifyInstance): void {
   );
   app.decorateRequest('bodyShare', null);
   app.addHook('onRequest', (request, { raw: response }, done) => {
-    const announced = request.headers['content-length'];
-    const isChunked = request.headers['transfer-encoding'] !== undefined;
-    if (!isChunked && (announced === undefined || announced === '0')) return done();
+    if (!bodyIsAnnounced(request.headers)) return done();
     // A larger one is refused for its size once reading begins.
-    const share = budget.open(Math.min(Number(announced ?? 0), limits.bodyBytes));
+    const share = budget.open(Math.min(Number(request.headers['content-length'] ?? 0), limits.bodyBytes));
     request.bodyShare = share;
     // A response that is closed already emits nothing more.
     if (response.destroyed) share.close();

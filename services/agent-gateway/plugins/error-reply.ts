@@ -18,7 +18,8 @@ export function errorReply({ log, isKnownSession }: { log: Log; isKnownSession(s
   return async (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     let known = knownError(error);
     const sessionId = sessionIdOf(request);
-    if (known.code === 'request.invalid' && sessionId !== null && (await isKnownSession(sessionId)) === false) known = noSuchSession();
+    if ((known.code === 'request.invalid' || known.code === 'request.unsupported_media') && sessionId !== null && (await isKnownSession(sessionId)) === false)
+      known = noSuchSession();
     return sendError(known, { request, reply, log });
   };
 }

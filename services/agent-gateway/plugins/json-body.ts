@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
+import { readUntypedBodiesAsJson, refuseEncodedBody } from '#shared/http-server/json-bodies.ts';
 import { markRequest } from '#shared/http-server/mark-requests.ts';
 import { readBody } from '#shared/http-server/read-body.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
@@ -13,7 +14,9 @@ import { invalidField } from './error-reply.ts';
 export function acceptJsonOnly(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.removeContentTypeParser('text/plain');
+  readUntypedBodiesAsJson(app);
   app.addContentTypeParser('application/json', (request, payload: Readable, done) => {
+    refuseEncodedBody(request.headers);
     const grew = (bytes: number) => request.bodyShare?.grew(bytes);
     readBody({ headers: request.headers, payload, limitBytes: limits.bodyBytes, grew }, (failure, body) => {
       markRequest(request);

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
+import { readUntypedBodiesAsJson, refuseEncodedBody } from '#shared/http-server/json-bodies.ts';
 import { markRequest } from '#shared/http-server/mark-requests.ts';
 import { readBody } from '#shared/http-server/read-body.ts';
 
@@ -16,7 +17,9 @@ const BYTE_ORDER_MARK = '\uFEFF';
 export function takeJson(app: FastifyInstance, limitBytes: number): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.decorateRequest('bodyText', '');
+  readUntypedBodiesAsJson(app);
   app.addContentTypeParser('application/json', (request, payload: Readable, done) => {
+    refuseEncodedBody(request.headers);
     const grew = (bytes: number) => request.admitted?.bodyGrew(bytes);
     readBody({ headers: request.headers, payload, limitBytes, grew }, (error, body) => {
       markRequest(request);
