@@ -82,7 +82,7 @@ export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)):
   routes.register(sessions({ agent, answers, sessionLog, clock, waits, isKnownSession }));
   routes.register(patchSession({ answers, clock, waits, isKnownSession }));
   routes.register(postEvent({ agent, answers, isKnownSession, clock, waits }));
-  routes.register(readEvents({ ...parts, backoff: pollingBackoff({ cache, log }), log }));
+  routes.register(readEvents({ ...parts, backoff: pollingBackoff({ cache, clock, log }), log }));
   const { checkCallbackUrl } = deps;
   const traced = { ...(deps.tracing && { tracing: deps.tracing }), traceNameField: bundle.body.manifest.agent_config.traces?.trace_id_field ?? null };
   const routines = triggerableRoutines(bundle, config.runs);

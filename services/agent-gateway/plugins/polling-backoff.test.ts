@@ -27,8 +27,9 @@ describe('x-polling-backoff', () => {
   /** A cache whose entries stay until the test moves the clock. */
   function appWithClock() {
     let nowMs = 0;
-    const cache: Cache = memoryCache({ clock: { nowMs: () => nowMs } });
-    const app = buildApp({ ...house.deps(), cache });
+    const clock = { nowMs: () => nowMs };
+    const cache: Cache = memoryCache({ clock });
+    const app = buildApp({ ...house.deps({ clock }), cache });
     return {
       app,
       pass: (ms: number) => {
@@ -60,6 +61,26 @@ describe('x-polling-backoff', () => {
     await house.owner.append(sessionId, SAY('Hello'));
     expect(await ask()).toBe('0');
     expect(await backoffOf(read(app, sessionId, 'wait_for_data=0&min_offset=1'))).toBe('1');
+    await app.close();
+  });
+
+  it.each([
+    ['without waiting', 'wait_for_data=0&'],
+    ['as a long-poll that is answered at once', ''],
+  ])('rises for a client that reads the same offset again and again, %s, and not for one that goes on', async (_case, query) => {
+    const { app, pass } = appWithClock();
+    const sessionId = await newSession(app);
+    for (const text of ['One', 'Two', 'Three']) await house.owner.append(sessionId, SAY(text));
+    const from = (offset: number) => backoffOf(read(app, sessionId, `${query}min_offset=${offset}`));
+
+    const repeated = [await from(0), await from(0), await from(0), await from(0), await from(0), await from(0), await from(0)];
+    expect(repeated).toEqual(['0', '1', '2', '4', '8', '16', '30']);
+
+    expect([await from(1), await from(2)]).toEqual(['0', '0']);
+    pass(1_001);
+    expect([await from(2), await from(2)]).toEqual(['0', '1']);
+    pass(1_000);
+    expect(await from(2)).toBe('0');
     await app.close();
   });
 

@@ -57,9 +57,8 @@ async function pollEvents({ sessionLog, feeds, polls, backoff, waits }: ReadEven
     const events = await longPoll({ feeds, sessionLog }, sessionId, { filter: filterOf(request.query), minOffset, limit, waitMs }, ending);
     if (events === null) throw noSuchSession();
     const isEmpty = events.length === 0;
-    if (waitMs === 0) reply.header(BACKOFF_HEADER, String(isEmpty ? await backoff.afterNothing(sessionId, request.ip) : 0));
-    else if (!isEmpty) reply.header(BACKOFF_HEADER, '0');
-    if (waitMs === 0 && !isEmpty) await backoff.afterEvents(sessionId, request.ip);
+    if (!isEmpty) reply.header(BACKOFF_HEADER, String(await backoff.afterEvents(sessionId, request.ip, { minOffset, waited: waitMs > 0 })));
+    else if (waitMs === 0) reply.header(BACKOFF_HEADER, String(await backoff.afterNothing(sessionId, request.ip)));
     // Who named a time is told that it is over, as clients of other engines expect.
     if (isEmpty && waitSeconds !== undefined && waitSeconds > 0 && !ending.isOver)
       throw new SwitchyardError('session.nothing_new', 'no event came in the time given by wait_for_data');
