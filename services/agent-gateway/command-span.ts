@@ -6,11 +6,15 @@ interface PublishedCommand {
   sessionId: string;
 }
 
-type Place = Pick<SpanOptions, 'parent' | 'traceId' | 'links' | 'attributes'>;
+type Place = Pick<SpanOptions, 'parent' | 'traceId' | 'links'>;
 
-/** The putting of a command on the bus. What its owner does about it stands below, and begins when this has ended. */
-export function commandSpan(tracing: Tracing, { type, commandId, sessionId }: PublishedCommand, { attributes, ...place }: Place): Span {
-  return tracing.begin('publish cmd', {
+/** Of a name that stands in a span's name. Trace stores show some hundred characters of one; the attribute has all. */
+const MAX_NAME_CHARACTERS = 128;
+
+/** The putting of a command on the bus. What its owner does about it stands below, and begins when this has ended. @param traceName of the trace whose root it is */
+export function commandSpan(tracing: Tracing, { type, commandId, sessionId }: PublishedCommand, place: Place, traceName = ''): Span {
+  const name = traceName === '' ? 'publish cmd' : `publish cmd ${traceName.slice(0, MAX_NAME_CHARACTERS)}`;
+  return tracing.begin(name, {
     kind: 'producer',
     scope: 'switchyard.messaging',
     attributes: {
@@ -20,7 +24,7 @@ export function commandSpan(tracing: Tracing, { type, commandId, sessionId }: Pu
       'messaging.message.id': commandId,
       'switchyard.command.type': type,
       'switchyard.session.id': sessionId,
-      ...attributes,
+      ...(traceName !== '' && { 'switchyard.trace_name': traceName }),
     },
     ...place,
   });

@@ -6,7 +6,7 @@ import type { Bundle } from '#shared/config/load-bundle.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
 import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
-import { placeIn, traceIdNamed } from '#shared/telemetry/trace-context.ts';
+import { placeIn } from '#shared/telemetry/trace-context.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
 import { buildApp } from './app.ts';
 import { bundleWith } from './test-support/bundle.ts';
@@ -80,30 +80,47 @@ describe('a run whose input names its trace', () => {
   };
 
   it.each([
-    ['32 hex, which are taken as they are', 'c0ffee00c0ffee00c0ffee00c0ffee77', 'c0ffee00c0ffee00c0ffee00c0ffee77'],
-    ['a text, which is hashed', 'order 4711', traceIdNamed('order 4711')],
-    ['a number', 4711, traceIdNamed('4711')],
-    ['nothing, and then it is the request’s', undefined, TRACE],
-    ['an object, which names nothing', {}, TRACE],
-  ])('has it by %s', async (_, order, traceId) => {
+    ['32 hex', 'c0ffee00c0ffee00c0ffee00c0ffee77'],
+    ['a text', 'order 4711'],
+    ['a number', 4711],
+  ])('has a trace of its own, whose root has the name, also when another run has the same: %s', async (_, order) => {
     const { app, tracing } = open();
-    const reply = await trigger(app, order);
-    expect(reply.statusCode).toBe(202);
-    const row = await rowOf(reply.json().run_id);
+    const replies = [await trigger(app, order), await trigger(app, order)];
+    expect(replies.map(({ statusCode }) => statusCode)).toEqual([202, 202]);
+    const rows = await Promise.all(replies.map((reply) => rowOf(reply.json().run_id)));
+    await until(() => tracing.spans.length >= 4, 'four spans');
+    const publishes = tracing.spans.filter(({ kind }) => kind === 'producer');
+    const requests = tracing.spans.filter(({ kind }) => kind === 'server');
+
+    expect(rows.map((row) => row?.traceparent)).toEqual(publishes.map(({ traceparent }) => traceparent));
+    expect(rows.map((row) => row?.trace_id)).toEqual(publishes.map(({ traceparent }) => placeIn(traceparent)?.traceId));
+    expect(new Set([...rows.map((row) => row?.trace_id), TRACE, order]).size).toBe(4);
+    expect(publishes.map(({ name }) => name)).toEqual([`publish cmd ${order}`, `publish cmd ${order}`]);
+    expect(publishes.map(({ attributes }) => attributes?.['switchyard.trace_name'])).toEqual([String(order), String(order)]);
+    expect(publishes.map(({ parent, links }) => [parent, links])).toEqual(requests.map(({ traceparent }) => [null, [traceparent]]));
+  });
+
+  it.each([
+    ['nothing', undefined],
+    ['an object', {}],
+  ])('is in the trace of its request when it names none: %s', async (_, order) => {
+    const { app, tracing } = open();
+    const row = await rowOf((await trigger(app, order)).json().run_id);
     await until(() => tracing.spans.length >= 2, 'two spans');
     const publish = tracing.spans.find(({ name }) => name === 'publish cmd');
     const request = tracing.spans.find(({ kind }) => kind === 'server');
 
-    expect(row).toEqual({ trace_id: traceId, traceparent: publish?.traceparent });
-    expect(placeIn(publish?.traceparent)?.traceId).toBe(traceId);
-    const isNamed = traceId !== TRACE;
-    expect([publish?.parent, publish?.links]).toEqual(isNamed ? [null, [request?.traceparent]] : [request?.traceparent, undefined]);
-    expect(publish?.attributes?.['switchyard.trace_name']).toBe(isNamed ? String(order) : undefined);
+    expect(row).toEqual({ trace_id: TRACE, traceparent: publish?.traceparent });
+    expect([publish?.parent, publish?.links]).toEqual([request?.traceparent, undefined]);
+    expect(publish?.attributes).not.toHaveProperty('switchyard.trace_name');
   });
 
-  it('has it without a collector too', async () => {
+  it('has its own without a collector too', async () => {
     const app = buildApp({ ...house.deps({ bundle: bundle() }), tracing: noTracing });
     apps.push(app);
-    expect(await rowOf((await trigger(app, 'order 4711')).json().run_id)).toMatchObject({ trace_id: traceIdNamed('order 4711') });
+    const rows = [await rowOf((await trigger(app, 'order 4711')).json().run_id), await rowOf((await trigger(app, 'order 4711')).json().run_id)];
+
+    expect(rows.map((row) => row?.trace_id)).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/), expect.stringMatching(/^[0-9a-f]{32}$/)]);
+    expect(new Set([...rows.map((row) => row?.trace_id), TRACE]).size).toBe(3);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { contextBelow, spanIdOf, traceContextOf, traceIdIn, traceIdNamed } from './trace-context.ts';
+import { contextBelow, spanIdOf, traceContextOf, traceIdIn } from './trace-context.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = `00-${TRACE}-b7ad6b7169203331-01`;
@@ -38,12 +38,5 @@ describe('what is derived', () => {
     expect(contextBelow(PARENT, 'trn_2')).not.toBe(below);
     expect(contextBelow(PARENT.replace(/01$/, '00'), 'trn_1')).toMatch(/-00$/);
     expect([contextBelow(null, 'trn_1'), contextBelow('nonsense', 'trn_1')]).toEqual([null, null]);
-  });
-
-  it('is a trace by its name: 32 hex as they are, anything else hashed', () => {
-    expect(traceIdNamed(TRACE)).toBe(TRACE);
-    expect(traceIdNamed('order 4711')).toMatch(/^[0-9a-f]{32}$/);
-    expect(traceIdNamed('order 4711')).toBe(traceIdNamed('order 4711'));
-    expect(traceIdNamed('0'.repeat(32))).not.toBe('0'.repeat(32));
   });
 });

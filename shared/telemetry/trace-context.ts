@@ -3,9 +3,7 @@ import { traceId as newTraceId, randomHex } from '../ids.ts';
 
 /** Version, trace, parent, flags. Zeros name no trace and no parent, and the version ff is none (W3C Trace Context, 3.2). */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
-const TRACE_ID = /^(?!0{32})[0-9a-f]{32}$/;
 const SPAN_ID_LETTERS = 16;
-const TRACE_ID_LETTERS = 32;
 
 export interface TraceContext {
   /** 32 hex. */
@@ -64,9 +62,4 @@ export function spanIdOf(id: string): string {
 export function contextBelow(parent: string | null, id: string): string | null {
   const place = placeIn(parent);
   return place === null ? null : traceparentOf({ ...place, spanId: spanIdOf(id) });
-}
-
-/** The trace that a name stands for: 32 hex are taken as they are, anything else is hashed, so that the same name is the same trace. */
-export function traceIdNamed(name: string): string {
-  return TRACE_ID.test(name) ? name : createHash('sha256').update(name).digest('hex').slice(0, TRACE_ID_LETTERS);
 }

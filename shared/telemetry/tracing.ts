@@ -14,7 +14,7 @@ export interface SpanOptions {
   parent: string | null;
   /** 16 hex; absent: a new one. Given where others know the span by the id of what it is of (`spanIdOf`). */
   spanId?: string;
-  /** 32 hex, for a span that begins a trace of a given name. */
+  /** 32 hex, for a span that begins a trace whose id has to be known also where nothing is recorded. */
   traceId?: string;
   /** `traceparent`s of spans that belong to it and are not above it, such as an earlier try. */
   links?: readonly string[];

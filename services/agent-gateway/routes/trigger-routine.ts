@@ -8,10 +8,10 @@ import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
 import { type RunEnvelope, type TriggerRequest, triggerRequest } from '#shared/contracts/agent/run.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { ulid } from '#shared/ids.ts';
+import { traceId as newTraceId, ulid } from '#shared/ids.ts';
 import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { traceContextOf, traceIdIn, traceIdNamed } from '#shared/telemetry/trace-context.ts';
+import { traceContextOf, traceIdIn } from '#shared/telemetry/trace-context.ts';
 import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
 import { commandSpan } from '../command-span.ts';
 import type { SessionLog } from '../feed/session-log.ts';
@@ -136,13 +136,16 @@ async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { r
   return { run, publishing };
 }
 
-/** A run whose input names its trace begins that trace, or goes on with it, and is linked to the request; any other is below the request. */
+/**
+ * A run whose input names its trace has a trace of its own, of which this span is the root and has the name, and is linked to the request;
+ * any other is below the request. The name is no id: runs with the same one are told apart, and found together by it.
+ */
 function publishSpan(deps: TriggerRoutineDeps, command: Parameters<typeof commandSpan>[1], parent: string, input: Record<string, unknown>): Span {
   const { tracing = noTracing, traceNameField = null } = deps;
   const given = traceNameField === null ? undefined : input[traceNameField];
   const name = typeof given === 'number' ? String(given) : given;
   if (typeof name !== 'string' || name === '') return commandSpan(tracing, command, { parent });
-  return commandSpan(tracing, command, { parent: null, traceId: traceIdNamed(name), links: [parent], attributes: { 'switchyard.trace_name': name } });
+  return commandSpan(tracing, command, { parent: null, traceId: newTraceId(), links: [parent] }, name);
 }
 
 const customerFace = z.object({ customer_id: z.string() });
