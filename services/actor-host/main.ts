@@ -8,6 +8,7 @@ import { tracesOf } from '#shared/config/traces-backend.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
+import { openDatabaseClock } from '#shared/storage/database-clock.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
@@ -41,6 +42,8 @@ await runProcess({
     const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'actor-host', log }));
     releasers.add('database', () => database.close());
     await step(`bringing the schema of ${postgres} up to date`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
+    const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
+    releasers.add('database clock', () => databaseClock.stop());
     await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
     const tags = new CommandTags(config.houseSecret);
     const check = commandCheck(tags, config.tagsRequiredFromMs ?? (await readTagsRequiredFrom(database)));
@@ -48,10 +51,10 @@ await runProcess({
     releasers.add('bus', () => untagged.close());
     const bus = withTaggedCommands(untagged, tags);
 
-    const host = await step('taking partitions', () => startActorHost({ config, bus, database, check, clock: systemClock, log, metrics, tracing }));
+    const host = await step('taking partitions', () => startActorHost({ config, bus, database, check, clock: databaseClock, log, metrics, tracing }));
     releasers.add('actor host', () => host.stop());
     // Here and not in the host itself: the embedded store is not swept.
-    const sweep = startStaleStoreSweep({ config: config.sweep, bus, database, clock: systemClock, log });
+    const sweep = startStaleStoreSweep({ config: config.sweep, bus, database, clock: databaseClock, log });
     releasers.add('sweep of the store', () => sweep.stop());
     return { url: null, checks: [busCheck(bus), databaseCheck(database)] };
   },

@@ -87,9 +87,7 @@ export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)):
   const traced = { ...(deps.tracing && { tracing: deps.tracing }), traceNameField: bundle.body.manifest.agent_config.traces?.trace_id_field ?? null };
   const routines = triggerableRoutines(bundle, config.runs);
   const { maxTimeoutMs } = config.runs;
-  routes.register(
-    triggerRoutine({ ...traced, routines, checkCallbackUrl, runRows, sessionLog, bus, maxTimeoutMs, bundleHash: agent.bundleHash, clock, waits, log }),
-  );
+  routes.register(triggerRoutine({ ...traced, routines, checkCallbackUrl, runRows, sessionLog, bus, maxTimeoutMs, bundleHash: agent.bundleHash, waits, log }));
   routes.register(runs({ runRows }));
 
   const unwatch = metrics.watch('streamsOpen', () => [

@@ -9,6 +9,7 @@ import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { firstAnswer } from '#shared/lifecycle/first-answer.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
+import { openDatabaseClock } from '#shared/storage/database-clock.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openRedis } from '#shared/storage/redis/open-redis.ts';
@@ -42,6 +43,8 @@ await runProcess({
     const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'agent-gateway', log }));
     releasers.add('database', () => database.close());
     await step(`bringing the schema of ${postgres} up to date`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
+    const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
+    releasers.add('database clock', () => databaseClock.stop());
     await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
     const untagged = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => untagged.close());

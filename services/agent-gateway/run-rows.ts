@@ -22,8 +22,8 @@ export interface NewRun {
   traceId: string;
   traceparent: string | null;
   timeoutMs: number;
-  createdAtMs: number;
-  expiresAtMs: number;
+  /** The run settles this long after its acceptance, at the latest. */
+  maxTimeoutMs: number;
 }
 
 /** Where a page of the list ended. */
@@ -46,9 +46,9 @@ export class RunRows {
     this.#database = database;
   }
 
-  /** Writes the row unless the routine has one with the same key. @returns whether it was written */
-  async accept(run: NewRun): Promise<boolean> {
-    const { rowCount } = await this.#database.query(INSERT_RUN, [
+  /** Writes the row unless the routine has one with the same key. @returns when it was written, by the database's clock; null: it was not */
+  async accept(run: NewRun): Promise<Date | null> {
+    const { rows } = await this.#database.query<{ created_at: Date }>(INSERT_RUN, [
       run.id,
       run.partition,
       run.sessionId,
@@ -63,10 +63,9 @@ export class RunRows {
       run.traceId,
       run.traceparent,
       run.timeoutMs,
-      new Date(run.expiresAtMs),
-      new Date(run.createdAtMs),
+      run.maxTimeoutMs,
     ]);
-    return rowCount > 0;
+    return rows[0]?.created_at ?? null;
   }
 
   async byKey(routineId: string, idempotencyKey: string): Promise<RunEnvelope | null> {
@@ -131,10 +130,12 @@ function recordOf(row: RunRow): RunRecord {
 
 const INSERT_RUN: NamedStatement = {
   name: 'agent-gateway-accept-run',
+  // Both instants by the database's clock: the hosts' timers and the deadline go by it, whatever this process' own clock says.
   text: `insert into runs (id, p, session_id, customer_id, ephemeral, routine_id, idempotency_key, bundle_hash, state, input, metadata, callback_url,
       trace_id, traceparent, timeout_ms, expires_at, created_at)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, 'accepted', $9::json, $10::json, $11, $12, $13, $14, $15, $16)
-    on conflict (routine_id, idempotency_key) do nothing`,
+    values ($1, $2, $3, $4, $5, $6, $7, $8, 'accepted', $9::json, $10::json, $11, $12, $13, $14,
+      date_trunc('milliseconds', now()) + make_interval(secs => $15::float8 / 1000), date_trunc('milliseconds', now()))
+    on conflict (routine_id, idempotency_key) do nothing returning created_at`,
 };
 
 const ENVELOPE = 'id, routine_id, state, session_id, created_at';

@@ -7,6 +7,7 @@ import { openGuardedPoster } from '#shared/http/guarded-post.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
+import { openDatabaseClock } from '#shared/storage/database-clock.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
@@ -41,13 +42,15 @@ await runProcess({
     const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'effect-worker', log }));
     releasers.add('database', () => database.close());
     await step(`bringing the schema of ${postgres} up to date`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
+    const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
+    releasers.add('database clock', () => databaseClock.stop());
     await step(`storing the agent's configuration in ${postgres}`, () => storeBundle(database, bundle));
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());
     const poster = openGuardedPoster({ rules: { allowHosts: config.outboundAllowHosts } });
     releasers.add('guarded poster', () => poster.close());
 
-    const deps = { config, environment, bus, database, poster, clock: systemClock, log, metrics, tracing };
+    const deps = { config, environment, bus, database, poster, clock: databaseClock, log, metrics, tracing };
     const worker = await step('starting to work', () => startEffectWorker(deps));
     releasers.add('effect worker', () => worker.stop());
     return { url: null, checks: [busCheck(bus), databaseCheck(database)] };

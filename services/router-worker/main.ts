@@ -4,6 +4,7 @@ import { loadRouterConfig } from '#shared/config/load-router-config.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
+import { openDatabaseClock } from '#shared/storage/database-clock.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
@@ -26,10 +27,24 @@ await runProcess({
     const database = await step(`connecting to ${postgres}`, () => openPostgres({ url: config.databaseUrl, applicationName: 'router-worker', log }));
     releasers.add('database', () => database.close());
     await step(`bringing the schema of ${postgres} up to date`, (because) => migrate(database, undefined, { onWait: because }), { limitMs: null });
+    const databaseClock = await step(`reading the clock of ${postgres}`, () => openDatabaseClock({ database, log, metrics, clock: systemClock }));
+    releasers.add('database clock', () => databaseClock.stop());
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());
     const { drainTimeoutMs, scriptedWordsPerSecond } = config;
-    const deps = { config: routerConfig, environment, bus, database, log, metrics, tracing, clock: systemClock, scriptedWordsPerSecond, drainTimeoutMs };
+    const deps = {
+      config: routerConfig,
+      environment,
+      bus,
+      database,
+      log,
+      metrics,
+      tracing,
+      clock: systemClock,
+      actorClock: databaseClock,
+      scriptedWordsPerSecond,
+      drainTimeoutMs,
+    };
     const worker = await step('starting to work', () => startRouterWorker(deps));
     releasers.add('router worker', () => worker.stop());
     return { url: null, checks: [busCheck(bus), databaseCheck(database)] };

@@ -62,6 +62,26 @@ describe('RunningCalls', () => {
     expect(call.cause).toBeNull();
   });
 
+  it('ends an actor’s call by the clock of actors, and a client’s by its own', async () => {
+    const actorClock = { nowMs: () => Date.now() - 3_600_000 };
+    const both = new RunningCalls({
+      bus: { notices: board, isReady: () => true, onReconnect: () => ({ stop: async () => {} }) },
+      clock: { nowMs: () => Date.now() },
+      actorClock,
+    });
+    const reply = { sessionId: 'ses_1', turnId: 'trn_1', epoch: 1 };
+    const actors = await both.begin(callOf('a', { reply, deadlineAtMs: actorClock.nowMs() + 1_000 }), Date.now());
+    const clients = await both.begin(callOf('b', { deadlineAtMs: actorClock.nowMs() + 1_000 }), Date.now());
+    expect([actors.cause, clients.cause]).toEqual([null, 'deadline']);
+
+    await vi.advanceTimersByTimeAsync(2_000);
+
+    expect(actors.cause).toBe('deadline');
+    actors.forget();
+    clients.forget();
+    await both.stop();
+  });
+
   it('aborts the call that is named, and no other', async () => {
     const [one, two] = [await begin('gen-1'), await begin('gen-2')];
     abort('gen-1');

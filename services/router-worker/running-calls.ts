@@ -59,6 +59,8 @@ export class RunningCall {
 interface RunningCallsDeps {
   bus: Pick<Bus, 'notices' | 'isReady' | 'onReconnect'>;
   clock: Clock;
+  /** Of actors' deadlines; absent: `clock`. */
+  actorClock?: Clock;
   /** Between two signs of life. */
   askMs?: number;
 }
@@ -66,6 +68,7 @@ interface RunningCallsDeps {
 /** The calls that this worker makes, each until it is over, aborted, wanted by nobody, or past its time. */
 export class RunningCalls {
   readonly #clock: Clock;
+  readonly #actorClock: Clock;
   readonly #aborts: HeardAborts;
   readonly #holders: CallHolders;
   readonly #reconnects: Subscription;
@@ -74,8 +77,9 @@ export class RunningCalls {
   /** Since when every abort was heard here. */
   #hearsSinceMs: number;
 
-  constructor({ bus, clock, askMs }: RunningCallsDeps) {
+  constructor({ bus, clock, actorClock = clock, askMs }: RunningCallsDeps) {
     this.#clock = clock;
+    this.#actorClock = actorClock;
     this.#hearsSinceMs = clock.nowMs();
     this.#aborts = new HeardAborts({ notices: bus.notices, clock });
     const isReady = () => bus.isReady();
@@ -118,9 +122,9 @@ export class RunningCalls {
     await Promise.all([this.#aborts.stop(), this.#holders.stop(), this.#reconnects.stop()]);
   }
 
-  #takeUp({ callId, deadlineAtMs }: RouterCall): RunningCall {
+  #takeUp({ callId, deadlineAtMs, reply }: RouterCall): RunningCall {
     const running = new RunningCall();
-    const restMs = deadlineAtMs - this.#clock.nowMs();
+    const restMs = deadlineAtMs - (reply === null ? this.#clock : this.#actorClock).nowMs();
     const deadline = this.#deadlines.begin(restMs, () => running.end('deadline'));
     // Who has resumed the call at another gateway goes on reading, though the first reader has left.
     const unfollow = this.#aborts.follow(callId, () => {

@@ -29,6 +29,8 @@ export interface RouterWorkerDeps {
   database: Database;
   log: Log;
   clock: Clock;
+  /** The clock that actors' deadlines go by, where that is another one: the database's. Clients' calls come from gateways without a database. */
+  actorClock?: Clock;
   concurrency?: { clientCalls: number; turnCalls: number };
   bodyBytes?: { clientCalls: number; turnCalls: number };
   /** Of streamed answers of the scripted model; 0, and absent, is unpaced. */
@@ -44,7 +46,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   const { config, environment, bus, database, log, clock, drainTimeoutMs = DEFAULT_DRAIN_TIMEOUT_MS, metrics = noMetrics, tracing = noTracing } = deps;
   const { concurrency = DEFAULT_CONCURRENCY, bodyBytes = DEFAULT_BODY_BYTES, scriptedWordsPerSecond = 0 } = deps;
   const providers = openProviders({ config, environment, clock, scriptedWordsPerSecond });
-  const running = new RunningCalls({ bus, clock });
+  const running = new RunningCalls({ bus, clock, actorClock: deps.actorClock ?? clock });
   const { connect_ms: connectMs, first_token_ms: firstTokenMs, idle_ms: idleMs } = config.timeouts;
   const consume: ConsumeDeps = {
     bus,

@@ -94,6 +94,7 @@ export const metricTable = {
     [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
   ),
   deadLetters: counter('switchyard_dead_letters_total', 'What was given up and kept for an operator.', { source: ['command', 'delivery', 'tool', 'call'] }),
+  clockSkewSeconds: gauge('switchyard_clock_skew_seconds', 'The clock of this process less that of the database.', {}),
   loopHeld: counter('switchyard_event_loop_held_total', 'Times that the event loop was held for more than a second, by the work that took longest.', {
     work: null,
   }),

@@ -1,5 +1,5 @@
 /** What ran outside every mark. */
-export const UNMARKED = 'unmarked';
+const UNMARKED = 'unmarked';
 
 /** The kind of work that ran longest since the last look, and for how long in all. */
 export interface LongestWork {

@@ -135,6 +135,20 @@ describe('refusals', () => {
 });
 
 describe('an accepted run', () => {
+  it.each([-3_600_000, 3_600_000])('DESIGN 6: the instants of a run are made by the database, whatever the clock of its gateway says', async (shiftMs) => {
+    const on = app({ clock: { nowMs: () => Date.now() + shiftMs } });
+    const clockOf = async () => (await house.database.query<{ now: Date }>('select clock_timestamp() as now')).rows[0]?.now.getTime() ?? Number.NaN;
+    const beforeMs = await clockOf();
+    const reply = await trigger('triage', TRIGGER, { on });
+    const afterMs = await clockOf();
+
+    const [row] = await rows();
+    const createdAtMs = Date.parse(reply.json().created_at);
+    expect(row).toMatchObject({ created_at: new Date(createdAtMs), expires_at: new Date(createdAtMs + 600_000) });
+    expect(createdAtMs).toBeGreaterThanOrEqual(beforeMs);
+    expect(createdAtMs).toBeLessThanOrEqual(afterMs);
+  });
+
   it('DESIGN 4: a run has a session, whose id is derived from its own, and its owner is told of it under the run’s id', async () => {
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     const metadata = { ticket: 4711, text: '\u0000 \ud800' };

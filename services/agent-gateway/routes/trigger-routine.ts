@@ -5,7 +5,6 @@ import { z } from 'zod';
 import type { Bus } from '#bus/bus.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
-import type { Clock } from '#shared/clock.ts';
 import { type RunEnvelope, type TriggerRequest, triggerRequest } from '#shared/contracts/agent/run.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { traceId as newTraceId, ulid } from '#shared/ids.ts';
@@ -31,7 +30,6 @@ export interface TriggerRoutineDeps {
   /** A run is settled this long after its acceptance, whatever it waited for. */
   maxTimeoutMs: number;
   bundleHash: string;
-  clock: Clock;
   waits: Waits;
   log: Log;
   tracing?: Tracing;
@@ -71,12 +69,12 @@ export function triggerRoutine(deps: TriggerRoutineDeps): FastifyPluginAsyncZod 
       checkTrigger(deps, routine, request.body);
 
       const { run, publishing } = await newRun(deps, routine, { request: request.body, key, parent: traceContextOf(contextOfRequest(request)).traceparent });
-      const isWritten = await runRows.accept(run);
+      const createdAt = await runRows.accept(run);
       // Of a repeat the first one's publish is told, and this span of none is dropped with it.
-      if (!isWritten) return conflict(reply, await winnerOf(runRows, run));
+      if (createdAt === null) return conflict(reply, await winnerOf(runRows, run));
       deps.log.info({ run_id: run.id, session_id: run.sessionId, trace_id: run.traceId }, 'a run was accepted');
-      await publishStart(deps, run, publishing);
-      return reply.code(202).send(envelopeOf(run));
+      await publishStart(deps, run, createdAt, publishing);
+      return reply.code(202).send(envelopeOf(run, createdAt));
     });
   };
 }
@@ -105,13 +103,12 @@ interface Triggered {
 }
 
 async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { request, key, parent }: Triggered): Promise<{ run: NewRun; publishing: Span }> {
-  const { clock, sessionLog } = deps;
+  const { sessionLog } = deps;
   const place = ulid();
   const id = `run_${place}`;
   const wanted = request.session_id ?? null;
   // A session of the run's own bears its name: whoever makes it twice makes the same.
   const session = wanted === null ? { id: `ses_${place}`, customerId: `cus_${place}` } : { id: wanted, customerId: await customerOf(sessionLog, wanted) };
-  const createdAtMs = clock.nowMs();
   // Before the row is written: whoever finds the row first, goes on below the same span.
   const publishing = publishSpan(deps, { type: 'run.start', commandId: id, sessionId: session.id }, parent, request.input);
   const run: NewRun = {
@@ -130,8 +127,7 @@ async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { r
     traceId: traceIdIn(publishing.traceparent) ?? '',
     traceparent: publishing.traceparent,
     timeoutMs: routine.timeoutMs,
-    createdAtMs,
-    expiresAtMs: createdAtMs + deps.maxTimeoutMs,
+    maxTimeoutMs: deps.maxTimeoutMs,
   };
   return { run, publishing };
 }
@@ -172,8 +168,9 @@ function conflict(reply: FastifyReply, prior: RunEnvelope): FastifyReply {
  * Tells the owner of the session's partition. The row is the acceptance: if this fails, the owner finds the row by itself, and if both
  * reach it the run starts once, since its id is the command's.
  */
-async function publishStart({ bus, waits, log }: TriggerRoutineDeps, run: NewRun, span: Span): Promise<void> {
-  const { id, partition, sessionId, traceparent, createdAtMs: sentAtMs } = run;
+async function publishStart({ bus, waits, log }: TriggerRoutineDeps, run: NewRun, createdAt: Date, span: Span): Promise<void> {
+  const { id, partition, sessionId, traceparent } = run;
+  const sentAtMs = createdAt.getTime();
   const command: CommandOf<'run.start'> = { v: 1, type: 'run.start', sessionId, commandId: id, sentAtMs, answerTo: null, traceparent, runId: id };
   try {
     const stored = await within(bus.commands.append(partition, id, JSON.stringify(command)), waits.publishMs);
@@ -185,8 +182,8 @@ async function publishStart({ bus, waits, log }: TriggerRoutineDeps, run: NewRun
   }
 }
 
-function envelopeOf({ id, routineId, sessionId, createdAtMs }: NewRun): RunEnvelope {
-  return { run_id: id, routine_id: routineId, status: 'accepted', session_id: sessionId, created_at: new Date(createdAtMs).toISOString() };
+function envelopeOf({ id, routineId, sessionId }: NewRun, createdAt: Date): RunEnvelope {
+  return { run_id: id, routine_id: routineId, status: 'accepted', session_id: sessionId, created_at: createdAt.toISOString() };
 }
 
 /** Keys are any text: hashed, they fit a column whatever they hold, and are never taken for a run's id or a key of another kind. */
