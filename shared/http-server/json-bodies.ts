@@ -5,7 +5,7 @@ import { SwitchyardError } from '../errors/switchyard-error.ts';
 /** Reads a body whose sender named no type as JSON: there is nothing else that it could be. A type that is named still has to be right. */
 export function readUntypedBodiesAsJson(app: FastifyInstance): void {
   app.addHook('onRequest', ({ headers }, _reply, done) => {
-    if (headers['content-type'] === undefined) headers['content-type'] = bodyIsAnnounced(headers) ? 'application/json' : undefined;
+    if (headers['content-type'] === undefined && bodyIsAnnounced(headers)) headers['content-type'] = 'application/json';
     done();
   });
 }
