@@ -116,7 +116,8 @@ export class CommitLoop {
    */
   async letGo(partitions: readonly number[]): Promise<PartitionClaim[]> {
     const leaving = partitions.flatMap((partition) => this.#mailboxes.get(partition) ?? []);
-    await Promise.all(leaving.map((mailbox) => mailbox.abandon()));
+    // Their readers end in their own time, which is long where the broker does not answer; nothing more comes of them.
+    for (const mailbox of leaving) this.#abandon(mailbox);
     await this.#inHand.catch(() => {});
     const ours = leaving.filter((mailbox) => this.isHeld(mailbox.claim));
     if (ours.length > 0) failPoint('partitions.let-go');
@@ -334,9 +335,14 @@ export class CommitLoop {
     for (const partition of partitions) {
       const mailbox = this.#mailboxes.get(partition);
       this.#forget(partition);
-      // Not awaited: the reader's handler may itself be waiting for this loop to make room.
-      mailbox?.abandon().catch((cause: unknown) => this.#deps.log.warn({ err: cause, partition }, 'a reader did not stop'));
+      if (mailbox !== undefined) this.#abandon(mailbox);
     }
+  }
+
+  /** Not awaited: the reader's handler may itself be waiting for this loop to make room. */
+  #abandon(mailbox: Mailbox): void {
+    const { partition } = mailbox.claim;
+    mailbox.abandon().catch((cause: unknown) => this.#deps.log.warn({ err: cause, partition }, 'a reader did not stop'));
   }
 
   #forget(partition: number): void {

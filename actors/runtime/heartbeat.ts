@@ -1,5 +1,6 @@
 import { failPoint } from '#shared/fail-points.ts';
 import type { Queryable } from '#shared/storage/database.ts';
+import type { BusAnswers } from './bus-contact.ts';
 import type { LiveHost } from './rendezvous.ts';
 
 /** A host's row is kept this long after its last heartbeat, for people who look. */
@@ -8,25 +9,44 @@ const FORGET_AFTER_MS = 3_600_000;
 interface Beat {
   hostId: string;
   machineVersion: number;
+  /** What this host knows of the broker. */
+  bus: BusAnswers | null;
   deadAfterMs: number;
 }
 
+/** Null in all three: a host of the release before, which does not say. */
+interface BusColumns {
+  bus_since_ago_ms: number | null;
+  bus_seen_ago_ms: number | null;
+  log_created: string | null;
+}
+
 /** Says that this host lives, by the database's clock, and returns all that do, itself included. */
-export async function beat(database: Queryable, { hostId, machineVersion, deadAfterMs }: Beat): Promise<LiveHost[]> {
-  const { rows } = await database.query<{ id: string; machine_v: number }>(
+export async function beat(database: Queryable, { hostId, machineVersion, bus, deadAfterMs }: Beat): Promise<LiveHost[]> {
+  const { rows } = await database.query<{ id: string; machine_v: number } & BusColumns>(
     {
       name: 'heartbeat',
       text: `
 with beat as (
-  insert into hosts (id, machine_v, seen_at) values ($1, $2, clock_timestamp())
-  on conflict (id) do update set machine_v = excluded.machine_v, seen_at = excluded.seen_at),
+  insert into hosts (id, machine_v, seen_at, bus_since, bus_seen_at, log_created)
+  values ($1, $2, clock_timestamp(), clock_timestamp() - make_interval(secs => $5::float8 / 1000),
+    clock_timestamp() - make_interval(secs => $6::float8 / 1000), $7)
+  on conflict (id) do update set machine_v = excluded.machine_v, seen_at = excluded.seen_at,
+    bus_since = excluded.bus_since, bus_seen_at = excluded.bus_seen_at, log_created = excluded.log_created),
 gone as (delete from hosts where id <> $1 and seen_at < clock_timestamp() - make_interval(secs => $4::float8 / 1000))
-select id, machine_v from hosts where id <> $1 and seen_at > clock_timestamp() - make_interval(secs => $3::float8 / 1000)`,
+select id, machine_v, log_created,
+  (extract(epoch from clock_timestamp() - bus_since) * 1000)::float8 as bus_since_ago_ms,
+  (extract(epoch from clock_timestamp() - bus_seen_at) * 1000)::float8 as bus_seen_ago_ms
+from hosts where id <> $1 and seen_at > clock_timestamp() - make_interval(secs => $3::float8 / 1000)`,
     },
-    [hostId, machineVersion, deadAfterMs, FORGET_AFTER_MS],
+    [hostId, machineVersion, deadAfterMs, FORGET_AFTER_MS, bus?.sinceAgoMs ?? null, bus?.seenAgoMs ?? null, bus?.logCreated ?? null],
   );
   failPoint('heartbeat.written');
-  return [{ id: hostId, machineVersion }, ...rows.map((row) => ({ id: row.id, machineVersion: row.machine_v }))];
+  return [{ id: hostId, machineVersion, bus }, ...rows.map((row) => ({ id: row.id, machineVersion: row.machine_v, bus: answersOf(row) }))];
+}
+
+function answersOf({ bus_since_ago_ms: sinceAgoMs, bus_seen_ago_ms: seenAgoMs, log_created: logCreated }: BusColumns): BusAnswers | null {
+  return sinceAgoMs === null || seenAgoMs === null || logCreated === null ? null : { sinceAgoMs, seenAgoMs, logCreated };
 }
 
 /** Says that this host is gone, so that nobody waits for it to look dead. */

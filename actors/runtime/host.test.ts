@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { hostTimes } from './host.ts';
 
-it('DESIGN 4: a host says every second that it lives, lets go of its partitions after four in silence, and may be replaced after five', () => {
-  expect(hostTimes).toEqual({ beatMs: 1_000, dropAfterMs: 4_000, deadAfterMs: 5_000 });
+it('DESIGN 4: a host writes a heartbeat every second, drops its partitions after four without one, may be replaced after five, and releases them after ten without the broker', () => {
+  expect(hostTimes).toEqual({ beatMs: 1_000, dropAfterMs: 4_000, deadAfterMs: 5_000, cutOffMs: 10_000 });
 });

@@ -3,12 +3,13 @@ import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { BusContact } from './bus-contact.ts';
 import type { CommitLoop } from './commit-loop.ts';
 import { beat, signOff } from './heartbeat.ts';
 import { Mailbox } from './mailbox.ts';
 import type { Outbox } from './outbox.ts';
 import { releaseOutside, releasePartitions, takePartitions } from './ownership.ts';
-import { type LiveHost, partitionsOf } from './rendezvous.ts';
+import { type LiveHost, type Share, shareOf } from './rendezvous.ts';
 import { lostStarts, START_LOOK_MS } from './run-starts.ts';
 import type { Timers } from './timers.ts';
 
@@ -20,9 +21,12 @@ export interface HostTimes {
   deadAfterMs: number;
   /** A host that could not write its heartbeat for this long drops its partitions by itself, before others take them. */
   dropAfterMs: number;
+  /** Without an answer of the broker for this long, in which another host had them, a host gives its partitions to those that have. */
+  cutOffMs: number;
 }
 
-export const hostTimes: HostTimes = { beatMs: 1_000, deadAfterMs: 5_000, dropAfterMs: 4_000 };
+/** `cutOffMs` leaves a connection on which no reply comes time to be found out (two pings, 15 s at most) or to heal, and a broker its restart. */
+export const hostTimes: HostTimes = { beatMs: 1_000, deadAfterMs: 5_000, dropAfterMs: 4_000, cutOffMs: 10_000 };
 
 export interface HostDeps {
   hostId: string;
@@ -42,6 +46,7 @@ export interface HostDeps {
  */
 export class Host {
   readonly #deps: HostDeps;
+  readonly #contact: BusContact;
   #rounds: Promise<void> | null = null;
   /** A heartbeat beside a round that takes long. */
   #beating: Promise<void> | null = null;
@@ -56,6 +61,8 @@ export class Host {
 
   constructor(deps: HostDeps) {
     this.#deps = deps;
+    // As long as the life of a heartbeat: what another has said of itself is good for no longer.
+    this.#contact = new BusContact({ commands: deps.bus.commands, gapMs: deps.times.deadAfterMs });
   }
 
   /** Takes its share. @throws what the first round throws */
@@ -100,6 +107,8 @@ export class Host {
   }
 
   #tick(): void {
+    // Not awaited: what it finds out goes with the next heartbeat. Why there was no answer is in the log of the bus.
+    this.#contact.ask().catch(() => {});
     // A round may wait long for the bus, or for what a large take-over reads. That this host lives is said all the same.
     if (this.#rounds !== null && this.#beating === null) {
       this.#beating = this.#beat()
@@ -138,37 +147,46 @@ export class Host {
   async #beat(): Promise<LiveHost[]> {
     const { database, hostId, machineVersion, times } = this.#deps;
     const begunAtMs = performance.now();
-    const hosts = await beat(database, { hostId, machineVersion, deadAfterMs: times.deadAfterMs });
+    const hosts = await beat(database, { hostId, machineVersion, bus: this.#contact.answers(), deadAfterMs: times.deadAfterMs });
     this.#lastBeatAtMs = Math.max(this.#lastBeatAtMs, begunAtMs);
     this.#others = hosts.filter((host) => host.id !== hostId);
     return hosts;
   }
 
   async #round(): Promise<void> {
-    const { hostId, loop } = this.#deps;
+    const { hostId, loop, times } = this.#deps;
+    // Once it is among the hosts others leave it its share, and without the log it could not take it.
+    if (this.#contact.answers() === null) await this.#contact.ask();
     const hosts = await this.#beat();
     if (this.#leaving) return;
-    const share = partitionsOf(hostId, hosts);
+    const share = shareOf(hostId, hosts, { freshMs: times.deadAfterMs, cutOffMs: times.cutOffMs });
     await this.#giveBack(share);
     const held = new Set(loop.partitions);
-    await this.#take([...share].filter((partition) => !held.has(partition)));
+    if (this.#hasBus) await this.#take([...share.own].filter((partition) => !held.has(partition)));
     await this.#startLost();
+  }
+
+  get #hasBus(): boolean {
+    return (this.#contact.answers()?.seenAgoMs ?? Number.POSITIVE_INFINITY) <= this.#deps.times.deadAfterMs;
   }
 
   /**
    * Gives back what is held beyond the share, and what is only still ours by name: partitions that were dropped, or whose release did not
    * arrive. While this host lives nobody else could take them.
    */
-  async #giveBack(share: ReadonlySet<number>): Promise<void> {
+  async #giveBack({ own, keep }: Share): Promise<void> {
     const { database, hostId, log, loop } = this.#deps;
-    await loop.letGo(loop.partitions.filter((partition) => !share.has(partition)));
+    // Of what is only ours by name nothing is worth keeping.
+    const kept = new Set(loop.partitions.filter((partition) => keep.has(partition)));
+    await loop.letGo(loop.partitions.filter((partition) => !kept.has(partition)));
     const claims = loop.mailboxes.map(({ claim }) => claim);
-    const { released: partitions, epochs } = await releaseOutside(database, hostId, share);
+    const { released: partitions, epochs } = await releaseOutside(database, hostId, new Set([...own, ...kept]));
     // A host that stood still may not have noticed, and would wait for a command to be told: until then nobody had the partition.
     const lost = claims.filter((claim) => loop.isHeld(claim) && epochs.get(claim.partition) !== claim.epoch).map((claim) => claim.partition);
     loop.drop(lost, 'another host had taken it meanwhile');
     if (partitions.length === 0) return;
-    log.info({ partitions }, 'partitions given back');
+    if (this.#hasBus) log.info({ partitions }, 'partitions given back');
+    else log.warn({ partitions, silent_ms: this.#contact.answers()?.seenAgoMs }, 'the broker answers other hosts and not this one: partitions given back');
     this.#announce();
   }
 

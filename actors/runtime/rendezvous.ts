@@ -1,31 +1,67 @@
 import { PARTITION_COUNT } from '#bus/partition.ts';
+import type { BusAnswers } from './bus-contact.ts';
 
 /** A host as its heartbeat shows it. */
 export interface LiveHost {
   id: string;
   machineVersion: number;
+  /** Null: a host of a release that does not say. */
+  bus: BusAnswers | null;
+}
+
+export interface BusTimes {
+  /** A host whose last answer is older than this is not known to have the bus. */
+  freshMs: number;
+  /** A host that had no answer for this long, in which another had them without a gap, is cut off. */
+  cutOffMs: number;
+}
+
+export interface Share {
+  /** The partitions that a host should own. */
+  own: ReadonlySet<number>;
+  /** Those that it gives back to nobody: its own, and those whose owner-to-be has no bus at the moment and could not take them. */
+  keep: ReadonlySet<number>;
 }
 
 /**
  * The partitions that a host should own: each partition goes to the host with the highest hash of both, so that a host that joins or
- * leaves moves only its own share. Only hosts of the highest version count: no older one could take what they have written.
+ * leaves moves only its own share. Only hosts of the highest version count: no older one could take what they have written. The share of
+ * a host that is cut off from the broker goes to those that have it; where none has, nothing moves.
  */
-export function partitionsOf(hostId: string, hosts: readonly LiveHost[]): Set<number> {
+export function shareOf(hostId: string, hosts: readonly LiveHost[], times: BusTimes): Share {
   const newest = Math.max(...hosts.map((host) => host.machineVersion));
-  const candidates = hosts.filter((host) => host.machineVersion === newest).map((host) => host.id);
-  const mine = new Set<number>();
-  for (let partition = 0; partition < PARTITION_COUNT; partition += 1) if (ownerOf(partition, candidates) === hostId) mine.add(partition);
-  return mine;
+  const candidates = hosts.filter((host) => host.machineVersion === newest);
+  const isSilent = ({ bus }: LiveHost) => bus !== null && bus.seenAgoMs > times.freshMs;
+  const cutOff = new Set(candidates.filter((host) => isCutOff(host, candidates, times)).map(({ id }) => id));
+  const withBus = candidates.filter((host) => host.bus !== null && !isSilent(host) && !cutOff.has(host.id));
+  const own = new Set<number>();
+  const keep = new Set<number>();
+  for (let partition = 0; partition < PARTITION_COUNT; partition += 1) {
+    const first = winnerOf(partition, candidates);
+    const owner = first !== null && cutOff.has(first.id) ? (winnerOf(partition, withBus) ?? first) : first;
+    if (owner?.id === hostId) own.add(partition);
+    if (owner === null || owner.id === hostId || isSilent(owner)) keep.add(partition);
+  }
+  return { own, keep };
 }
 
-function ownerOf(partition: number, hostIds: readonly string[]): string | null {
-  let best: { id: string; weight: number } | null = null;
-  for (const id of hostIds) {
-    const weight = weightOf(id, partition);
+/**
+ * Counted is only the time in which another host had answers without a gap: behind an outage of the broker all hosts have been silent for
+ * long, and the first one to reconnect must not take everything from those that come a moment later.
+ */
+function isCutOff({ bus }: LiveHost, hosts: readonly LiveHost[], { cutOffMs }: BusTimes): boolean {
+  if (bus === null) return false;
+  return hosts.some((other) => other.bus !== null && Math.min(bus.seenAgoMs, other.bus.sinceAgoMs) - other.bus.seenAgoMs >= cutOffMs);
+}
+
+function winnerOf(partition: number, hosts: readonly LiveHost[]): LiveHost | null {
+  let best: { host: LiveHost; weight: number } | null = null;
+  for (const host of hosts) {
+    const weight = weightOf(host.id, partition);
     // Equal weights are next to impossible, but all hosts must agree even then.
-    if (best === null || weight > best.weight || (weight === best.weight && id < best.id)) best = { id, weight };
+    if (best === null || weight > best.weight || (weight === best.weight && host.id < best.host.id)) best = { host, weight };
   }
-  return best?.id ?? null;
+  return best?.host ?? null;
 }
 
 /** FNV-1a of the host's id and the partition, mixed once more (murmur3's last step): alone it orders similar ids alike for all partitions. */

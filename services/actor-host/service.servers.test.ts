@@ -21,12 +21,12 @@ import { type NatsServer, startNatsServer } from '../../scripts/test-services.mj
 import { callbackCases } from './test-support/callback-cases.ts';
 import { commandCases } from './test-support/command-cases.ts';
 import { calledTools, completed, create, post } from './test-support/commands.ts';
-import { emptyTables } from './test-support/empty-tables.ts';
 import { hostCases } from './test-support/host-cases.ts';
 import { eventually, type House, openHouse, type Stores } from './test-support/house.ts';
 import { patchCases } from './test-support/patch-cases.ts';
 import { runCases } from './test-support/run-cases.ts';
 import { nextDelivery, VERDICT } from './test-support/run-helpers.ts';
+import { openServerStores } from './test-support/server-stores.ts';
 import { orphanSession, storeOldRuns, sweepCases, sweepOf } from './test-support/sweep-cases.ts';
 import { trustCases } from './test-support/trust-cases.ts';
 
@@ -48,33 +48,14 @@ afterAll(async () => {
   await fresh?.drop();
 });
 
-async function openStores(): Promise<Stores & { server(): NatsServer }> {
-  await emptyTables(own);
-  const servers: NatsServer[] = [await startNatsServer()];
-  const databases: Database[] = [];
-  const buses: Bus[] = [];
-  return {
-    server: () => servers.at(-1) as NatsServer,
-    async openDatabase() {
-      const database = await openPostgres({ url: fresh.url, applicationName: 'actor-host', maxConnections: 3, log: silentLog });
-      databases.push(database);
-      return database;
-    },
-    async openBus() {
-      const bus = await openNatsBus({ servers: servers.at(-1)?.url ?? '', user: null, password: null, log: silentLog });
-      buses.push(bus);
-      return bus;
-    },
-    loseBus: async () => {
-      servers.push(await startNatsServer());
-    },
-    async close() {
-      await Promise.all(buses.map((bus) => bus.close()));
-      await Promise.all(databases.map((database) => database.close()));
-      await Promise.all(servers.map((server) => server.close()));
-    },
-  };
-}
+/** Each host has connections of its own. */
+const drivers = () => ({
+  own,
+  startBroker: () => startNatsServer(),
+  openDatabase: () => openPostgres({ url: fresh.url, applicationName: 'actor-host', maxConnections: 3, log: silentLog }),
+  openBus: (url: string) => openNatsBus({ servers: url, user: null, password: null, log: silentLog }),
+});
+const openStores = () => openServerStores(drivers());
 
 const open = async () => {
   const house = await openHouse(await openStores());

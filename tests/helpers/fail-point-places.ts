@@ -22,7 +22,6 @@ export type AwaitRow = readonly [text: string, kept: Kept];
 /** Every await of the files in which processes do what must not be lost or done twice. */
 export const awaitsKept: Readonly<Record<string, readonly AwaitRow[]>> = {
   'actors/runtime/commit-loop.ts': [
-    ['await Promise.all(leaving.map((mailbox) => mailbox.abandon()));', STOPS],
     ['await this.#inHand.catch(() => {});', { after: 'partitions.let-go' }],
     ['await Promise.all(this.mailboxes.map((mailbox) => mailbox.stopReading())', STOPS],
     ['await this.#running;', WAITS],
@@ -70,13 +69,14 @@ export const awaitsKept: Readonly<Record<string, readonly AwaitRow[]>> = {
     ['await signOff(database, hostId);', INSIDE],
     ['await releasePartitions(database, claims);', INSIDE],
     ['.then(() => {})', WAITS],
-    ['await beat(database, { hostId, machineVersion, deadAfterMs: times.deadAf', INSIDE],
+    ['await beat(database, { hostId, machineVersion, bus: this.#contact.answer', INSIDE],
+    ['await this.#contact.ask();', READS],
     ['await this.#beat();', INSIDE],
     ['await this.#giveBack(share);', INSIDE],
-    ['await this.#take([...share].filter((partition) => !held.has(partition)))', INSIDE],
+    ['await this.#take([...share.own].filter((partition) => !held.has(partitio', INSIDE],
     ['await this.#startLost();', READS],
-    ['await loop.letGo(loop.partitions.filter((partition) => !share.has(partit', INSIDE],
-    ['await releaseOutside(database, hostId, share);', INSIDE],
+    ['await loop.letGo(loop.partitions.filter((partition) => !kept.has(partiti', INSIDE],
+    ['await releaseOutside(database, hostId, new Set([...own, ...kept]));', INSIDE],
     ['await Promise.all([bus.commands.state(), bus.work.begunAtMs()]);', READS],
     ['await takePartitions(database, { hostId, machineVersion, logCreated: cre', INSIDE],
     ['await outbox.load(database, taken, queueBegunAtMs);', INSIDE],
@@ -94,7 +94,7 @@ export const awaitsKept: Readonly<Record<string, readonly AwaitRow[]>> = {
     ['await database.query<{ p: number; epoch: number; is_released: boolean }>', { after: 'partitions.given-back' }],
   ],
   'actors/runtime/heartbeat.ts': [
-    ['await database.query<{ id: string; machine_v: number }>(', { after: 'heartbeat.written' }],
+    ['await database.query<{ id: string; machine_v: number } & BusColumns>(', { after: 'heartbeat.written' }],
     [`await database.query('delete from hosts where id = $1', [hostId]);`, { after: 'leave.signed-off' }],
   ],
   'actors/runtime/timers.ts': [['await database.query<{ p: number; key: string; due_at: Date; command: st', { after: 'take-over.timers-read' }]],

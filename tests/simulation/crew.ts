@@ -19,8 +19,8 @@ import { noTracing } from '../../shared/telemetry/tracing.ts';
 import { type OutsideWorld, TOOLS } from './outside-world.ts';
 import type { Process } from './scheduler.ts';
 
-/** A fifth of a host's usual pace, so that minutes cost few steps; in the same proportion to each other. */
-const TIMES = { beatMs: 5_000, deadAfterMs: 25_000, dropAfterMs: 20_000 };
+/** A fifth of a host's usual pace, so that minutes cost few steps; in the same order as each other. */
+const TIMES = { beatMs: 5_000, deadAfterMs: 25_000, dropAfterMs: 20_000, cutOffMs: 30_000 };
 const PURGE_EVERY_MS = 15_000;
 const COALESCE_MS = 5_000;
 const TURN_TIMEOUT_MS = 40_000;

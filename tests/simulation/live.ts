@@ -130,9 +130,13 @@ async function befall(simulation: Simulation): Promise<void> {
   } else if (what < 52) {
     const paused = scheduler.processes.filter(({ state }) => state === 'paused');
     if (paused.length > 0) simulation.wake(chance.pick(paused));
-  } else if (what < 57) {
+  } else if (what < 56) {
     if (hosts.length > 0) await simulation.stopHost(chance.pick(hosts));
-  } else if (what < 66) {
+  } else if (what < 60) {
+    if (hosts.length > 0) simulation.cutOff(chance.pick(hosts));
+  } else if (what < 62) {
+    if (hosts.length > 0) simulation.reconnect(chance.pick(hosts));
+  } else if (what < 68) {
     if (workers.length < MAX_WORKERS) await simulation.startWorker();
   } else if (what < 78) {
     if (workers.length > 0) simulation.killWorker(chance.pick(workers));
@@ -175,6 +179,7 @@ async function comeToRest(simulation: Simulation): Promise<string[]> {
   scheduler.note('rest');
   world.isKind = true;
   for (const process of [...scheduler.processes]) simulation.wake(process);
+  for (const host of simulation.hosts) simulation.reconnect(host);
   if (simulation.workers.length === 0) await simulation.startWorker();
   await scheduler.step(processOf(simulation), 'gateway finishes', () => gateway.finish());
   let quarrels: string[] = [];

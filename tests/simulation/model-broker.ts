@@ -86,6 +86,8 @@ export class ModelBroker {
   /** Ends with the connections, when the broker does. */
   session = new AbortController();
   onReconnects: { process: Process; handler(): void }[] = [];
+  /** Processes whose connection is half dead: it looks open to them, and nothing comes through in either direction. */
+  readonly #cutOff = new Set<Process>();
 
   constructor(scheduler: Scheduler, watch: BrokerWatch) {
     this.#scheduler = scheduler;
@@ -196,7 +198,9 @@ export class ModelBroker {
 
   say(process: Process, subject: string, body: string): void {
     this.#watch.said(process, subject, body);
+    if (this.isCutOff(process)) return;
     for (const { prefix, isExact, handler, key, process: listener } of this.#listeners) {
+      if (this.isCutOff(listener)) continue;
       if (isExact ? subject !== prefix : !subject.startsWith(prefix)) continue;
       this.#scheduler.post(listener, key, `hears ${isExact ? prefix : prefix.slice(0, 3)}`, () => handler(subject, body));
     }
@@ -211,8 +215,26 @@ export class ModelBroker {
     };
   }
 
+  isCutOff(process: Process): boolean {
+    return this.#cutOff.has(process);
+  }
+
+  cutOff(process: Process): void {
+    this.#cutOff.add(process);
+  }
+
+  /** It connects anew: its feeds begin again, and what it would have heard meanwhile is lost. */
+  reconnect(process: Process): void {
+    if (!this.#cutOff.delete(process)) return;
+    for (const follower of this.followers.filter((one) => one.process === process)) follower.breakOff();
+    for (const { process: listener, handler } of this.onReconnects) {
+      if (listener === process) this.#scheduler.post(process, this.nextKey('reconnect'), 'reconnects', handler);
+    }
+  }
+
   /** A process is gone: nothing is handed to it any more; what it has in hand comes back when its leases lapse. */
   forget(process: Process): void {
+    this.#cutOff.delete(process);
     this.consumers = this.consumers.filter((one) => one.process !== process);
     this.#listeners = this.#listeners.filter((one) => one.process !== process);
     this.followers = this.followers.filter((one) => one.process !== process);

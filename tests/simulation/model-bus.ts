@@ -15,12 +15,16 @@ export interface BusOptions {
   comparesPlaces: boolean;
 }
 
+/** How long a call waits for a broker from which nothing comes, as long as the driver's own budget. */
+const BUDGET_MS = 8_000;
+
 /** What every call to a broker ends with that is gone. */
 export const brokerLost = () => new SwitchyardError('service.unreachable', 'the connection to the broker was lost');
 
 /**
  * One process's way to the broker. What a reader does about its place is the real thing (bus/nats/command-reader.ts, log-witness.ts); what
- * is modelled is the broker, and the feed of a reader. No connection is ever down: calls fail, and a restart breaks every feed.
+ * is modelled is the broker, and the feed of a reader. No connection is ever down: calls fail, a restart breaks every feed, and to a process
+ * that is cut off nothing comes until it has reconnected.
  */
 export function openModelBus(options: BusOptions): Bus {
   const { broker, process } = options;
@@ -51,13 +55,22 @@ export function openModelBus(options: BusOptions): Bus {
   };
 }
 
+/** Asks the broker something, of a connection that may be half dead. */
+function askerOf({ scheduler, broker, process }: BusOptions) {
+  return <Result>(label: string, execute: () => Result): Promise<Result> => {
+    if (!broker.isCutOff(process)) return scheduler.park<Result>(process, label, brokerLost, execute);
+    return new Promise((_, reject) => scheduler.setTimer(process, () => reject(brokerLost()), BUDGET_MS, null));
+  };
+}
+
 async function unused(): Promise<never> {
   throw new TypeError('nothing is as large as a blob here');
 }
 
-function commandLogOf({ scheduler, broker, process, comparesPlaces }: BusOptions): CommandLog {
+function commandLogOf(options: BusOptions): CommandLog {
+  const { scheduler, broker, process, comparesPlaces } = options;
   const witness = new LogWitness();
-  const ask = <Result>(label: string, execute: () => Result) => scheduler.park<Result>(process, label, brokerLost, execute);
+  const ask = askerOf(options);
   const at = async (sequence: number) => {
     const found = await ask(`at`, () => broker.at(sequence));
     if (found !== null) witness.note(found.sequence, markOf(found));
@@ -154,11 +167,11 @@ class ModelFeed implements Follower {
 
   /** There is something to fetch; it arrives when its turn comes, with all that has come in by then. */
   wake(): void {
-    if (this.#isAsked || this.isBroken) return;
+    if (this.#isAsked || this.isBroken || this.#broker.isCutOff(this.process)) return;
     this.#isAsked = true;
     this.#scheduler.post(this.process, this.#key, `feed ${this.partition}`, () => {
       this.#isAsked = false;
-      if (this.isBroken) return;
+      if (this.isBroken || this.#broker.isCutOff(this.process)) return;
       const found = this.#broker.behind(this.partition, this.#reached);
       for (const { sequence, messageId, body, storedAtMs } of found) this.#commands.push({ sequence, messageId, body, storedAtMs });
       this.#reached = found.at(-1)?.sequence ?? this.#reached;
@@ -182,8 +195,9 @@ class ModelFeed implements Follower {
   }
 }
 
-function workQueueOf({ scheduler, broker, process }: BusOptions): WorkQueue {
-  const ask = <Result>(label: string, execute: () => Result) => scheduler.park<Result>(process, label, brokerLost, execute);
+function workQueueOf(options: BusOptions): WorkQueue {
+  const { broker, process } = options;
+  const ask = askerOf(options);
   const itemOf = (item: QueuedItem, lease: number, ackWaitMs: number): WorkItem => {
     let isSettled = false;
     const once = async (label: string, settle: () => void) => {

@@ -71,10 +71,20 @@ export class ModelDatabase implements Pick<Database, 'query'> {
     return {
       commit: carry,
       'commit-turns': carry,
-      heartbeat: ([id, version, deadAfterMs]) => {
+      heartbeat: ([id, version, deadAfterMs, , sinceAgoMs, seenAgoMs, created]) => {
+        const nowMs = this.#nowMs();
+        const before = (agoMs: unknown) => (agoMs === null ? null : new Date(nowMs - (agoMs as number)));
+        const agoOf = (at: unknown) => (at === null ? null : nowMs - (at as Date).getTime());
         const others = [...tables.hosts.values()].filter((host) => host['id'] !== id && isAlive(host['id'], deadAfterMs));
-        tables.hosts.set(id as string, { id, machine_v: version, seen_at: new Date(this.#nowMs()) });
-        return others.map((host) => read(host, ['id', 'machine_v'])).sort((left, right) => String(left['id']).localeCompare(String(right['id'])));
+        const bus = { bus_since: before(sinceAgoMs), bus_seen_at: before(seenAgoMs), log_created: created };
+        tables.hosts.set(id as string, { id, machine_v: version, seen_at: new Date(nowMs), ...bus });
+        return others
+          .map((host) => ({
+            ...read(host, ['id', 'machine_v', 'log_created']),
+            bus_since_ago_ms: agoOf(host['bus_since']),
+            bus_seen_ago_ms: agoOf(host['bus_seen_at']),
+          }))
+          .sort((left, right) => String((left as Row)['id']).localeCompare(String((right as Row)['id'])));
       },
       'delete from hosts where id = $1': ([id]) => {
         tables.hosts.delete(id as string);
@@ -155,7 +165,7 @@ export class ModelDatabase implements Pick<Database, 'query'> {
 
   #runs(): Record<string, Carry> {
     const { tables } = this;
-    const runs = (ids: unknown) => pick(tables.runs, ids as string[]);
+    const runs = (ids: unknown) => pick(tables.runs, [...new Set(ids as string[])]);
     return {
       'load-runs': ([ids]) => runs(ids).map((row) => read(row, RUN_COLUMNS)),
       'settled-runs': ([ids]) =>

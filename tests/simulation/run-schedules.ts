@@ -41,7 +41,7 @@ export async function runSchedules(half: number): Promise<void> {
   // A seed asks for few; of many, none may be without what the simulation is there for.
   if (lived < 1_000) return;
   expect(traces.size, 'distinct interleavings').toBeGreaterThan(0.99 * lived);
-  for (const what of ['fenced', 'redeliveries', 'noticesLost', 'kills', 'pauses']) expect(sums[what], what).toBeGreaterThan(0);
+  for (const what of ['fenced', 'redeliveries', 'noticesLost', 'kills', 'pauses', 'cutOffs']) expect(sums[what], what).toBeGreaterThan(0);
 }
 
 function hold({ seed, violations, trace }: Outcome): void {

@@ -46,7 +46,7 @@ export class Simulation {
   readonly gateway: Gateway;
   readonly hosts: Host[] = [];
   readonly workers: Process[] = [];
-  readonly counts = { kills: 0, pauses: 0, noticesLost: 0 };
+  readonly counts = { kills: 0, pauses: 0, noticesLost: 0, cutOffs: 0 };
   readonly #options: SimulationOptions;
   #numbers = 0;
   #lastDead: string | null = null;
@@ -143,6 +143,21 @@ export class Simulation {
     if (process.state !== 'paused') return;
     this.scheduler.note(`${process.id} goes on`);
     process.state = 'up';
+  }
+
+  /** The connection of one host to the broker is half dead; what it has asked is lost, whether it was carried out or not. */
+  cutOff({ process }: Host): void {
+    if (this.broker.isCutOff(process)) return;
+    this.scheduler.note(`${process.id} is cut off from the broker`);
+    this.counts.cutOffs += 1;
+    this.scheduler.breakOff(brokerLost, process);
+    this.broker.cutOff(process);
+  }
+
+  reconnect({ process }: Host): void {
+    if (!this.broker.isCutOff(process)) return;
+    this.scheduler.note(`${process.id} reaches the broker again`);
+    this.broker.reconnect(process);
   }
 
   restartBroker(): void {

@@ -199,9 +199,9 @@ export function hostCases(open: () => Promise<House>): void {
 
     it('takes each partition once, however much is heard of other hosts while it starts', async () => {
       const house = await open();
-      let goOn = () => {};
-      const opening = house.host({}, { stalledUntil: new Promise<void>((resolve) => (goOn = resolve)) });
-      await eventually(async () => (await house.count('hosts')) === 1);
+      let [goOn, isAsked] = [() => {}, false];
+      const opening = house.host({}, { stalled: { until: new Promise<void>((resolve) => (goOn = resolve)), onAsked: () => (isAsked = true) } });
+      await eventually(() => isAsked);
       // In the middle of its first round.
       house.bus.notices.publish(subjectOf(addresses.hosts, 'another'), '{"v":1}');
       for (let n = 0; n < 10; n += 1) await house.count('hosts');
@@ -210,23 +210,48 @@ export function hostCases(open: () => Promise<House>): void {
       expect(await house.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
     });
 
-    it('DESIGN 4: a host that waits for the broker goes on to say that it lives, and keeps what it has', async () => {
+    it('DESIGN 4: a host that the broker does not answer keeps what it has while no other host has the broker', async () => {
       const house = await open();
-      await (await house.host()).stop();
-      // Not to be had, so that every round asks the broker for the log that it would begin with.
-      await house.rows(`update parts set owner = 'stubborn' where p <> $1`, [partitionOf('ses_a')]);
-      await house.rows(`insert into hosts (id, machine_v, seen_at) values ('stubborn', 1, now() + interval '1 hour')`);
-      const host = await house.host();
+      const [first, second] = [await house.host(), await house.host()];
+      await eventually(() => areSharedBy(house, first, second));
       await house.send(create('ses_a'));
       await eventually(() => house.answers.length === 1);
-      const epochs = () => house.rows('select epoch from parts where p = $1', [partitionOf('ses_a')]);
-      const before = await epochs();
-      const goOn = host.stallLog();
-      await new Promise((resolve) => setTimeout(resolve, quickTimes.dropAfterMs + 4 * quickTimes.beatMs));
+      const owned = () => house.rows('select p, owner, epoch from parts order by p');
+      const before = await owned();
+      const goOn = [first, second].map((host) => host.stallLog());
+      const longestSilentMs = async () =>
+        (await house.rows<{ ms: number }>('select (extract(epoch from clock_timestamp() - min(bus_seen_at)) * 1000)::float8 as ms from hosts'))[0]?.ms ?? 0;
+      await eventually(async () => (await longestSilentMs()) > quickTimes.cutOffMs + 5 * quickTimes.beatMs);
       await house.send({ ...post('ses_a', 'still there?'), triggersTurn: false });
       await eventually(() => house.answers.length === 2);
-      expect(await epochs()).toEqual(before);
+      expect(await owned()).toEqual(before);
+      // Nor does anything move to the one that comes back a moment earlier.
+      for (const answer of goOn) {
+        answer();
+        await eventually(async () => (await house.rows(`select id from hosts where clock_timestamp() - bus_seen_at < interval '200 ms'`)).length > 0);
+      }
+      await eventually(async () => (await longestSilentMs()) < quickTimes.deadAfterMs);
+      expect(await owned()).toEqual(before);
+    });
+
+    it('DESIGN 4: a host that the broker does not answer releases its partitions to those that have it, and has its share again behind that', async () => {
+      const house = await open();
+      const [first, second] = [await house.host(), await house.host()];
+      await eventually(() => areSharedBy(house, first, second));
+      const share = await house.rows('select p from parts where owner = $1 order by p', [second.id]);
+      const sessionId = await sessionOf(house, second);
+      const goOn = second.stallLog();
+      await eventually(() => areSharedBy(house, first));
+      await house.send(create(sessionId));
+      await eventually(() => house.answers.length === 1);
+      // It is among the hosts all the time: it says that it lives, and what it lacks.
+      expect(await house.count('hosts', `seen_at > clock_timestamp() - interval '1 second'`)).toBe(2);
       goOn();
+      await eventually(() => areSharedBy(house, first, second));
+      expect(await house.rows('select p from parts where owner = $1 order by p', [second.id])).toEqual(share);
+      await house.send({ ...post(sessionId, 'and back'), triggersTurn: false });
+      await eventually(() => house.answers.length === 2);
+      await expectDense(house, sessionId);
     });
 
     it('DESIGN 4: a take-over publishes again what the outbox holds, under the same id, marked, and announces the partition', async () => {

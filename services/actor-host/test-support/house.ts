@@ -34,13 +34,19 @@ export interface HostUnderTest {
   /** As SIGSTOP looks to the others: its statements wait until it is woken, and then arrive. */
   pause(): void;
   wake(): void;
-  /** The broker does not say any more how its log stands, until the returned function is called. */
+  /** The broker does not answer this host any more how its log stands, until the returned function is called. */
   stallLog(): () => void;
   /** Ends what is left of a host that has died, without waiting: nothing of it reaches the database any more. */
   bury(): Promise<void>;
   isBuried(): boolean;
   /** Whether it has died, by `die` or at a commit. */
   isDead(): boolean;
+}
+
+interface Stalled {
+  until: Promise<void>;
+  /** The host has asked, and waits. */
+  onAsked(): void;
 }
 
 export interface House {
@@ -68,7 +74,7 @@ export interface House {
 
 interface HostOptions {
   /** Until then the broker does not say how its log stands, and so nothing can be taken. */
-  stalledUntil?: Promise<void>;
+  stalled?: Stalled;
   /** Absent: commands need no tag. */
   check?: ActorHostDeps['check'];
 }
@@ -87,7 +93,7 @@ interface RunRow {
 }
 
 /** Quick enough for tests, slow enough for a busy machine. */
-export const quickTimes = { beatMs: 100, deadAfterMs: 1_000, dropAfterMs: 800 };
+export const quickTimes = { beatMs: 100, deadAfterMs: 1_000, dropAfterMs: 800, cutOffMs: 2_000 };
 
 export async function openHouse(stores: Stores): Promise<House> {
   const database = await stores.openDatabase();
@@ -160,15 +166,15 @@ export async function openHouse(stores: Stores): Promise<House> {
 async function startHost(
   { stores, fence }: { stores: Stores; fence: FenceWatch },
   config: Partial<ActorHostDeps['config']>,
-  { stalledUntil, check = { accepts: () => true } }: HostOptions,
+  { stalled, check = { accepts: () => true } }: HostOptions,
 ): Promise<HostUnderTest> {
   const id = config.hostId ?? `host-${ulid()}`;
   const faults: CommitFault[] = [];
   const link = new FaultyLink(faults);
   const gate = new Gate();
-  if (stalledUntil !== undefined) {
+  if (stalled !== undefined) {
     gate.shut();
-    stalledUntil.then(
+    stalled.until.then(
       () => gate.open(),
       () => {},
     );
@@ -185,7 +191,7 @@ async function startHost(
       ...config,
       hostId: id,
     },
-    bus: stallable(await stores.openBus(), gate),
+    bus: stallable(await stores.openBus(), gate, stalled?.onAsked),
     database: link.over(fence.over(await stores.openDatabase())),
     check,
     clock: systemClock,
@@ -229,7 +235,7 @@ async function startHost(
   };
 }
 
-function stallable(bus: Bus, gate: Gate): Bus {
+function stallable(bus: Bus, gate: Gate, onAsked = () => {}): Bus {
   const { commands, work, notices, tokens, blobs } = bus;
   return {
     commands: {
@@ -239,6 +245,7 @@ function stallable(bus: Bus, gate: Gate): Bus {
       lastOf: (...args) => commands.lastOf(...args),
       purge: (...args) => commands.purge(...args),
       state: async () => {
+        onAsked();
         await gate.pass();
         return commands.state();
       },

@@ -1,0 +1,63 @@
+import type { Bus } from '#bus/bus.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { emptyTables } from './empty-tables.ts';
+import type { Stores } from './house.ts';
+
+interface Broker {
+  url: string;
+  close(): Promise<void>;
+}
+
+interface ServerStores<OfTest extends Broker> extends Stores {
+  server(): OfTest;
+  /** The bus that is opened next connects to this address instead of the server's own. */
+  nextBusAt(url: string): void;
+}
+
+interface ServerDrivers<OfTest extends Broker> {
+  startBroker(): Promise<OfTest>;
+  /** A connection of the test's own to the database. */
+  own: Database;
+  openDatabase(): Promise<Database>;
+  openBus(url: string): Promise<Bus>;
+}
+
+/** A broker of a test's own and a database that it shares with others, emptied; each host gets connections of its own. */
+export async function openServerStores<OfTest extends Broker>({
+  own,
+  startBroker,
+  openDatabase,
+  openBus,
+}: ServerDrivers<OfTest>): Promise<ServerStores<OfTest>> {
+  await emptyTables(own);
+  const servers = [await startBroker()];
+  const databases: Database[] = [];
+  const buses: Bus[] = [];
+  let nextUrl: string | null = null;
+  const server = () => servers.at(-1) as OfTest;
+  return {
+    server,
+    nextBusAt: (busUrl) => {
+      nextUrl = busUrl;
+    },
+    async openDatabase() {
+      const database = await openDatabase();
+      databases.push(database);
+      return database;
+    },
+    async openBus() {
+      const bus = await openBus(nextUrl ?? server().url);
+      nextUrl = null;
+      buses.push(bus);
+      return bus;
+    },
+    loseBus: async () => {
+      servers.push(await startBroker());
+    },
+    async close() {
+      await Promise.all(buses.map((bus) => bus.close()));
+      await Promise.all(databases.map((database) => database.close()));
+      await Promise.all(servers.map((one) => one.close()));
+    },
+  };
+}
