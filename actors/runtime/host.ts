@@ -6,27 +6,15 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { BusContact } from './bus-contact.ts';
 import type { CommitLoop } from './commit-loop.ts';
 import { beat, signOff } from './heartbeat.ts';
+import type { HostTimes } from './host-times.ts';
 import { Mailbox } from './mailbox.ts';
+import { refuseOtherLogAmong } from './one-log.ts';
 import type { Outbox } from './outbox.ts';
-import { releaseOutside, releasePartitions, takePartitions } from './ownership.ts';
+import { type PartitionClaim, releaseOutside, releasePartitions, takePartitions } from './ownership.ts';
 import { type LiveHost, type Share, shareOf } from './rendezvous.ts';
 import { lostStarts, START_LOOK_MS } from './run-starts.ts';
+import { StoredProgress } from './stored-progress.ts';
 import type { Timers } from './timers.ts';
-
-/** How hosts tell that one of them is gone. The epoch is what keeps the log right; these only say how soon others take over. */
-export interface HostTimes {
-  /** Between two heartbeats. */
-  beatMs: number;
-  /** Without a heartbeat for this long a host counts as dead, by the database's clock. */
-  deadAfterMs: number;
-  /** A host that could not write its heartbeat for this long drops its partitions by itself, before others take them. */
-  dropAfterMs: number;
-  /** Without an answer of the broker for this long, in which another host had them, a host gives its partitions to those that have. */
-  cutOffMs: number;
-}
-
-/** `cutOffMs` leaves a connection on which no reply comes time to be found out (two pings, 15 s at most) or to heal, and a broker its restart. */
-export const hostTimes: HostTimes = { beatMs: 1_000, deadAfterMs: 5_000, dropAfterMs: 4_000, cutOffMs: 10_000 };
 
 export interface HostDeps {
   hostId: string;
@@ -47,10 +35,13 @@ export interface HostDeps {
 export class Host {
   readonly #deps: HostDeps;
   readonly #contact: BusContact;
+  readonly #progress = new StoredProgress();
   #rounds: Promise<void> | null = null;
   /** A heartbeat beside a round that takes long. */
   #beating: Promise<void> | null = null;
   #again = false;
+  /** Its first heartbeat is written, and no host that has another log was there. */
+  #isAmongHosts = false;
   #leaving = false;
   #ticks: NodeJS.Timeout | null = null;
   #watch: NodeJS.Timeout | null = null;
@@ -65,7 +56,7 @@ export class Host {
     this.#contact = new BusContact({ commands: deps.bus.commands, gapMs: deps.times.deadAfterMs });
   }
 
-  /** Takes its share. @throws what the first round throws */
+  /** Takes its share. @throws `service.other_log`, and what else the first round throws */
   async open(): Promise<void> {
     const { bus, times } = this.#deps;
     this.#subscription = bus.notices.subscribe(patternOf(addresses.hosts), () => this.#wake());
@@ -74,6 +65,8 @@ export class Host {
     } catch (error) {
       this.#leaving = true;
       await this.#subscription.stop();
+      // Its first heartbeat may have been written; should this fail, too, it looks dead soon.
+      await signOff(this.#deps.database, this.#deps.hostId).catch(() => {});
       throw error;
     }
     this.#announce();
@@ -158,6 +151,8 @@ export class Host {
     // Once it is among the hosts others leave it its share, and without the log it could not take it.
     if (this.#contact.answers() === null) await this.#contact.ask();
     const hosts = await this.#beat();
+    if (!this.#isAmongHosts) refuseOtherLogAmong(hosts, { hostId, deadAfterMs: times.deadAfterMs });
+    this.#isAmongHosts = true;
     if (this.#leaving) return;
     const share = shareOf(hostId, hosts, { freshMs: times.deadAfterMs, cutOffMs: times.cutOffMs });
     await this.#giveBack(share);
@@ -180,14 +175,27 @@ export class Host {
     const kept = new Set(loop.partitions.filter((partition) => keep.has(partition)));
     await loop.letGo(loop.partitions.filter((partition) => !kept.has(partition)));
     const claims = loop.mailboxes.map(({ claim }) => claim);
-    const { released: partitions, epochs } = await releaseOutside(database, hostId, new Set([...own, ...kept]));
+    const stored = this.#progress.snapshot();
+    const { released: partitions, rows } = await releaseOutside(database, hostId, new Set([...own, ...kept]));
+    this.#dropIfRestored(this.#progress.behind(stored, rows));
     // A host that stood still may not have noticed, and would wait for a command to be told: until then nobody had the partition.
-    const lost = claims.filter((claim) => loop.isHeld(claim) && epochs.get(claim.partition) !== claim.epoch).map((claim) => claim.partition);
+    const isStillOurs = ({ partition, epoch }: PartitionClaim) => rows.get(partition)?.isOurs === true && rows.get(partition)?.epoch === epoch;
+    const lost = claims.filter((claim) => loop.isHeld(claim) && !isStillOurs(claim)).map((claim) => claim.partition);
     loop.drop(lost, 'another host had taken it meanwhile');
     if (partitions.length === 0) return;
     if (this.#hasBus) log.info({ partitions }, 'partitions given back');
     else log.warn({ partitions, silent_ms: this.#contact.answers()?.seenAgoMs }, 'the broker answers other hosts and not this one: partitions given back');
     this.#announce();
+  }
+
+  /** Snapshots, timers and effects in memory are of a time that the database no longer has; commits made of them would all be fenced. */
+  #dropIfRestored({ partitions, commits }: { partitions: number[]; commits: number }): void {
+    if (partitions.length === 0) return;
+    const { log, loop } = this.#deps;
+    this.#progress.forget();
+    const facts = { partitions: partitions.length, commits_missing: commits };
+    log.error(facts, 'the database stands at an earlier time than this host has stored: what it holds in memory is dropped and read again');
+    loop.drop(loop.partitions, 'the database was restored to an earlier time');
   }
 
   /** Takes what is free of its share; what another host still holds comes when that host has given it back. */
@@ -198,6 +206,7 @@ export class Host {
     const claims = await takePartitions(database, { hostId, machineVersion, logCreated: created, partitions, deadAfterMs: times.deadAfterMs });
     if (claims.length === 0) return;
     const taken = claims.map((claim) => claim.partition);
+    for (const claim of claims) this.#progress.follow(claim);
     const mailboxes = claims.map((claim) => new Mailbox(claim, loop.kick));
     for (const mailbox of mailboxes) loop.own(mailbox);
     try {

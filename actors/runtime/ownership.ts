@@ -82,20 +82,31 @@ export async function releasePartitions(database: Queryable, claims: readonly Pa
   failPoint('leave.given-back');
 }
 
+/** A partition's row as far as an owner compares it with what it remembers. */
+export interface PartitionRow {
+  epoch: number;
+  commitNo: number;
+  /** Whether it was this host's by name. */
+  isOurs: boolean;
+}
+
 /**
  * Gives back every partition that is this host's by name and none of those that it is to keep, whatever epoch it has.
  *
- * @returns the partitions that were given back, and the epochs of all that were this host's by name before
+ * @returns the partitions that were given back, and the rows of all partitions as they were before
  */
 export async function releaseOutside(
   database: Queryable,
   hostId: string,
   keep: ReadonlySet<number>,
-): Promise<{ released: number[]; epochs: ReadonlyMap<number, number> }> {
-  const { rows } = await database.query<{ p: number; epoch: number; is_released: boolean }>(RELEASE_OUTSIDE, [hostId, [...keep]]);
+): Promise<{ released: number[]; rows: ReadonlyMap<number, PartitionRow> }> {
+  const { rows } = await database.query<{ p: number; epoch: number; commit_no: number; is_ours: boolean; is_released: boolean }>(RELEASE_OUTSIDE, [
+    hostId,
+    [...keep],
+  ]);
   const released = rows.filter((row) => row.is_released).map((row) => row.p);
   if (released.length > 0) failPoint('partitions.given-back');
-  return { released, epochs: new Map(rows.map((row) => [row.p, row.epoch])) };
+  return { released, rows: new Map(rows.map((row) => [row.p, { epoch: row.epoch, commitNo: row.commit_no, isOurs: row.is_ours }])) };
 }
 
 // The rows that come back are those from before the update.
@@ -106,5 +117,6 @@ with others as materialized (
   select parts.p from parts where parts.owner = $1 and parts.p <> all($2::int[]) order by parts.p for update of parts),
 released as (
   update parts set owner = null from others where parts.p = others.p returning parts.p)
-select parts.p, parts.epoch, released.p is not null as is_released from parts left join released on released.p = parts.p where parts.owner = $1`,
+select parts.p, parts.epoch, parts.commit_no, coalesce(parts.owner = $1, false) as is_ours, released.p is not null as is_released
+from parts left join released on released.p = parts.p`,
 };

@@ -10,7 +10,7 @@ import { inboxPrefixOf } from '#bus/nats/dial.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { busUsers } from '#bus/nats/permissions.ts';
 import { natsServerConfig, passwordVariableOf } from '#bus/nats/server-config.ts';
-import { partitionOf } from '#bus/partition.ts';
+import { PARTITION_COUNT, partitionOf } from '#bus/partition.ts';
 import type { BusUser } from '#bus/subjects.ts';
 import { type FreshDatabase, freshDatabase } from '#shared/storage/conformance/fresh-database.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -271,5 +271,162 @@ describe('hosts that start together', () => {
     await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 2);
     expect(await house.count('seen', `command_id like 'ses__-delete-%'`)).toBe(2);
     expect(await house.count('runs')).toBe(2);
+  });
+});
+
+describe('two brokers on one database', () => {
+  it('DESIGN 4: a host whose broker has another command log than running hosts have is refused by name, and taken once they are gone', async () => {
+    const stores = await openStores();
+    const house = await openHouse(stores);
+    houses.push(house);
+    const host = await house.host();
+    const owned = () => house.rows('select p, owner, epoch from parts order by p');
+    const before = await owned();
+    const { created } = await house.bus.commands.state();
+    await stores.loseBus();
+    await expect(house.host()).rejects.toMatchObject({ code: 'service.other_log', message: expect.stringContaining(`${host.id} (${created})`) });
+    expect(await owned()).toEqual(before);
+    expect(await house.rows('select id from hosts')).toEqual([{ id: host.id }]);
+    host.die();
+    // A broker whose store is new, and of the dead host not even the row has to be gone.
+    const successor = await house.host();
+    await eventually(async () => (await house.count('parts', `owner = '${successor.id}'`)) === PARTITION_COUNT);
+  });
+
+  it('two hosts that start at the same time on two brokers do not both stay', async () => {
+    const stores = await openStores();
+    const house = await openHouse(stores);
+    houses.push(house);
+    let goOn = () => {};
+    const both = new Promise<void>((resolve) => (goOn = resolve));
+    let asked = 0;
+    const onAsked = () => {
+      asked += 1;
+    };
+    // Neither has looked for other hosts yet.
+    const first = house.host({}, { stalled: { until: both, onAsked } });
+    await eventually(() => asked === 1);
+    await stores.loseBus();
+    const second = house.host({}, { stalled: { until: both, onAsked } });
+    await eventually(() => asked === 2);
+    goOn();
+    const outcomes = await Promise.allSettled([first, second]);
+
+    const refused = outcomes.filter(({ status }) => status === 'rejected');
+    expect(refused.length).toBeGreaterThan(0);
+    for (const outcome of refused) expect(outcome).toMatchObject({ reason: { code: 'service.other_log' } });
+    expect(await house.count('hosts')).toBe(2 - refused.length);
+  });
+
+  it('hosts go on when the log of their broker is deleted and made anew, and others may join them', async () => {
+    const stores = await openStores();
+    const house = await openHouse(stores);
+    houses.push(house);
+    const first = await house.host();
+    const { created } = await house.bus.commands.state();
+    const broker = await connect({ servers: stores.server().url });
+    await (await jetstreamManager(broker)).streams.delete('CMD');
+    await broker.close();
+    await house.send(create('ses_a'));
+    await eventually(() => house.answers.length === 1);
+    const second = await house.host();
+
+    await eventually(async () => (await house.count('parts', `owner in ('${first.id}', '${second.id}')`)) === PARTITION_COUNT);
+    await eventually(async () => (await house.count('hosts', `log_created = '${created}'`)) === 0);
+  });
+});
+
+describe('a database that is restored to an earlier time', () => {
+  const TIME = 'the database stands at an earlier time than this host has stored: what it holds in memory is dropped and read again';
+  let restored: FreshDatabase;
+  let backup: string;
+  afterEach(async () => {
+    await restored?.administer(`drop database if exists ${backup} with (force)`);
+    await restored?.drop();
+  });
+
+  /** A deployment on a database of its own, which can be put back as it was. */
+  async function openRestorable() {
+    restored = await freshDatabase(inject('postgresUrl'));
+    const openDatabase = () => openPostgres({ url: restored.url, applicationName: 'actor-host', maxConnections: 3, log: silentLog });
+    const first = await openDatabase();
+    await migrate(first);
+    const house = await openHouse(await openServerStores({ ...drivers(), own: first, openDatabase }));
+    houses.push(house);
+    await first.close();
+    const name = new URL(restored.url).pathname.slice(1);
+    backup = `${name}_backup`;
+    /** Copies a database that nothing may be connected to meanwhile. */
+    const copy = async (from: string, to: string) => {
+      await restored.administer(`alter database ${from} with allow_connections false`);
+      await restored.administer(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${from}'`);
+      await restored.administer(`create database ${to} template ${from}`);
+      await restored.administer(`alter database ${from} with allow_connections true`);
+    };
+    return {
+      house,
+      backUp: () => copy(name, backup),
+      restore: async () => {
+        await restored.administer(`drop database ${name} with (force)`);
+        await copy(backup, name);
+        await restored.administer(`alter database ${name} with allow_connections true`);
+      },
+    };
+  }
+
+  /** What is said in the session. Reads wait until the database is there again. */
+  const textsOf = async (house: House) => (await house.log('ses_a').catch(() => [])).map((event) => ('text' in event ? event.text : ''));
+  const say = (house: House, text: string) => house.send({ ...post('ses_a', text), triggersTurn: false });
+
+  it.each([
+    { how: 'under running hosts', isStopped: false },
+    { how: 'with all hosts stopped', isStopped: true },
+  ])('DESIGN 4: hosts go on from what it holds, and apply again what the command log still has: $how', async ({ isStopped }) => {
+    const { house, backUp, restore } = await openRestorable();
+    const hosts = [await house.host(), await house.host()];
+    await house.send(create('ses_a'));
+    await say(house, 'before');
+    await eventually(async () => (await textsOf(house)).length === 1);
+    await backUp();
+    for (const text of ['after', 'and after']) await say(house, text);
+    await eventually(async () => (await textsOf(house)).length === 3);
+    if (isStopped) await Promise.all(hosts.map((host) => host.stop()));
+    await restore();
+    if (isStopped) await house.host();
+    else await eventually(() => house.errors.some(({ message }) => message === TIME), 20_000);
+    await say(house, 'anew');
+    await eventually(async () => (await textsOf(house)).length === 4, 20_000);
+
+    expect(await textsOf(house)).toEqual(['before', 'after', 'and after', 'anew']);
+    const log = await house.log('ses_a');
+    expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+    if (!isStopped)
+      expect(house.errors.find(({ message }) => message === TIME)?.fields).toMatchObject({
+        partitions: expect.any(Number),
+        commits_missing: expect.any(Number),
+      });
+  });
+
+  it('what the command log no longer has is lost, and sessions go on without it', async () => {
+    const { house, backUp, restore } = await openRestorable();
+    const host = await house.host({ purgeEveryMs: 30 });
+    await house.send(create('ses_a'));
+    await say(house, 'before');
+    await eventually(async () => (await textsOf(house)).length === 1);
+    await backUp();
+    for (const text of ['lost', 'last']) await say(house, text);
+    await eventually(async () => (await textsOf(house)).length === 3);
+    // Purged up to the last command, which stays as the place of the cursors.
+    await eventually(async () => {
+      const { firstSequence, lastSequence } = await house.bus.commands.state();
+      return firstSequence === lastSequence;
+    });
+    await host.stop();
+    await restore();
+    await house.host();
+    await say(house, 'anew');
+    await eventually(async () => (await textsOf(house)).includes('anew'));
+
+    expect(await textsOf(house)).toEqual(['before', 'last', 'anew']);
   });
 });

@@ -3,7 +3,9 @@ import type { CommandCheck } from '#actors/runtime/command-check.ts';
 import { CommitLoop } from '#actors/runtime/commit-loop.ts';
 import type { EffectRow } from '#actors/runtime/effects.ts';
 import { Histories } from '#actors/runtime/histories.ts';
-import { Host, type HostTimes, hostTimes } from '#actors/runtime/host.ts';
+import { Host } from '#actors/runtime/host.ts';
+import { type HostTimes, hostTimes } from '#actors/runtime/host-times.ts';
+import { refuseOtherLog } from '#actors/runtime/one-log.ts';
 import { Outbox } from '#actors/runtime/outbox.ts';
 import { layPartitions } from '#actors/runtime/ownership.ts';
 import { startPurging } from '#actors/runtime/purge.ts';
@@ -68,10 +70,13 @@ export interface ActorHostDeps {
 /**
  * One of the hosts that run the sessions' actors. It owns its share of the partitions; with each that it takes it goes on with what is
  * there: commands behind the cursor, timers, effects that were stored and not published, runs that were accepted and not started.
+ * @throws `service.other_log` when hosts run on the same database that have another broker
  */
 export async function startActorHost({ config, bus, database, check, clock, log, metrics = noMetrics, tracing = noTracing }: ActorHostDeps): Promise<Drained> {
   const hostId = config.hostId ?? `host-${ulid()}`;
+  const times = { ...hostTimes, ...config.times };
   await layPartitions(database);
+  await refuseOtherLog({ database, commands: bus.commands, hostId, deadAfterMs: times.deadAfterMs });
   const bundleOf = bundleReader(database);
   const histories = new Histories(database);
   const epochOf = (partition: number) => loop.mailboxOf(partition)?.claim.epoch;
@@ -104,7 +109,6 @@ export async function startActorHost({ config, bus, database, check, clock, log,
     greetingOf: async (hash) => (await bundleOf(hash)).body.manifest.agent_config.context.greeting ?? null,
     onEnded: recordEnded({ tracing, bundleOf, log }),
   });
-  const times = { ...hostTimes, ...config.times };
   const host = new Host({ hostId, machineVersion: config.machineVersion ?? MACHINE_VERSION, database, bus, log, loop, timers, outbox, times });
   const answering = answerForCalls({ bus, outbox, epochOf, log });
   const watching = watchQueue({ bus, database, outbox, partitions: () => loop.partitions, log });

@@ -1,3 +1,4 @@
+import { refuseOtherLog } from '#actors/runtime/one-log.ts';
 import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -49,6 +50,7 @@ await runProcess({
     const untagged = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => untagged.close());
     const bus = withTaggedCommands(untagged, new CommandTags(config.houseSecret));
+    await step('comparing the command log with that of the hosts that run', () => refuseOtherLog({ database, commands: bus.commands }));
     const redis = `Redis at ${addressOf(config.redisUrl)}`;
     const cache = await step(`connecting to ${redis}`, () => openRedis({ url: config.redisUrl, log }));
     releasers.add('cache', () => cache.close());

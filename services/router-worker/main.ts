@@ -1,3 +1,4 @@
+import { refuseOtherLog } from '#actors/runtime/one-log.ts';
 import { openNatsBus } from '#bus/nats/nats-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { loadRouterConfig } from '#shared/config/load-router-config.ts';
@@ -31,6 +32,7 @@ await runProcess({
     releasers.add('database clock', () => databaseClock.stop());
     const bus = await step(`connecting to NATS at ${addressOf(config.nats.servers)}`, () => openNatsBus({ ...config.nats, log }));
     releasers.add('bus', () => bus.close());
+    await step('comparing the command log with that of the hosts that run', () => refuseOtherLog({ database, commands: bus.commands }));
     const { drainTimeoutMs, scriptedWordsPerSecond } = config;
     const deps = {
       config: routerConfig,

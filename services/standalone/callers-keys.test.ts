@@ -36,5 +36,8 @@ it('wants no key that would be refused: none that neither configuration names as
 
   await writeFile(routerConfigPath, 'keys: [{ id: a, key: "${ROUTER_API_KEY}" }]');
   expect(await wantedKeys({ routerConfigPath, manifestPath, isSampleAgent: true })).toEqual(['ROUTER_API_KEY']);
-  expect(await wantedKeys({ routerConfigPath: null, isSampleAgent: true, manifestPath: 'examples/acme-support/manifest.yaml' })).toEqual(['ROUTER_API_KEY', 'AGENT_API_KEY']);
+  expect(await wantedKeys({ routerConfigPath: null, isSampleAgent: true, manifestPath: 'examples/acme-support/manifest.yaml' })).toEqual([
+    'ROUTER_API_KEY',
+    'AGENT_API_KEY',
+  ]);
 });

@@ -3,7 +3,6 @@ import { z } from 'zod';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { readSettings } from '#shared/config/settings.ts';
 import { tracingConfigOf, tracingSettings } from '#shared/config/tracing-settings.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 import { givenSettings } from './given-settings.ts';
 import { upstreamOf } from './upstream.ts';

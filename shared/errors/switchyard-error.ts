@@ -20,6 +20,7 @@ export const errorCatalogue = {
   'service.overloaded': { status: 503, retryable: true, routerType: 'server', agentCode: 'not_ready' },
   'service.no_answer': { status: 503, retryable: true, routerType: 'server', agentCode: 'not_ready' },
   'service.unreachable': { status: 503, retryable: true, routerType: 'server', agentCode: 'not_ready' },
+  'service.other_log': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
   'service.port_taken': { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
   'request.invalid': { status: 400, retryable: false, routerType: 'invalid_request', agentCode: 'validation_failed' },
   'request.unauthorized': { status: 401, retryable: false, routerType: 'authentication', agentCode: 'unauthorized' },

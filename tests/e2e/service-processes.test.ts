@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
+import { startNatsServer } from '../../scripts/test-services.mjs';
 import { freshDatabase } from '../../shared/storage/conformance/fresh-database.ts';
 import { openPostgres } from '../../shared/storage/postgres/open-postgres.ts';
 import { silentLog } from '../../shared/telemetry/log.ts';
@@ -106,6 +107,25 @@ describe('a service whose store is not there', () => {
 
     expect(output).toMatch(/refused the user 'router-worker'/);
     expect(output).not.toContain('hunter2');
+  });
+});
+
+describe('a service whose broker is another one than that of the hosts that run', () => {
+  it('ends within 10 s and names both logs and the hosts', async () => {
+    const host = await cluster.add('actor-host');
+    const other = await startNatsServer();
+    onTestFinished(async () => {
+      host.signal('SIGKILL');
+      await other.close();
+    });
+    for (const role of ['agent-gateway', 'actor-host', 'effect-worker', 'router-worker'] as const) {
+      const output = await whyItEnds(role, { NATS_URL: other.url });
+
+      expect(plainLines(output), output).toHaveLength(1);
+      expect(output).toMatch(/can't start: .*a broker whose command log was created at 2\S+, and hosts .* have another log: host-\S+ \(2\S+\)\. .*NATS_URL/);
+    }
+    host.signal('SIGTERM');
+    expect(await host.exited).toEqual(CLEAN);
   });
 });
 

@@ -62,6 +62,7 @@ export const awaitsKept: Readonly<Record<string, readonly AwaitRow[]>> = {
   'actors/runtime/host.ts': [
     ['await this.#begin();', INSIDE],
     ['await this.#subscription.stop();', STOPS],
+    ['await signOff(this.#deps.database, this.#deps.hostId).catch(() => {});', INSIDE],
     ['await this.#subscription?.stop();', STOPS],
     ['await this.#rounds;', WAITS],
     ['await this.#beating;', WAITS],
@@ -91,7 +92,7 @@ export const awaitsKept: Readonly<Record<string, readonly AwaitRow[]>> = {
     ['await database.query(`insert into parts (p) select generate_series(0, $1', LAYS],
     ['await database.query<{ p: number; epoch: number; commit_no: number; curs', { after: 'take-over.claimed' }],
     ['await database.query(', { after: 'leave.given-back' }],
-    ['await database.query<{ p: number; epoch: number; is_released: boolean }>', { after: 'partitions.given-back' }],
+    ['await database.query<{ p: number; epoch: number; commit_no: number; is_o', { after: 'partitions.given-back' }],
   ],
   'actors/runtime/heartbeat.ts': [
     ['await database.query<{ id: string; machine_v: number } & BusColumns>(', { after: 'heartbeat.written' }],

@@ -86,6 +86,13 @@ export class ModelDatabase implements Pick<Database, 'query'> {
           }))
           .sort((left, right) => String((left as Row)['id']).localeCompare(String((right as Row)['id'])));
       },
+      'hosts-of-other-logs': ([id, created, deadAfterMs]) => {
+        const isFresh = (host: Row) => host['bus_seen_at'] !== null && (host['bus_seen_at'] as Date).getTime() > this.#nowMs() - (deadAfterMs as number);
+        return [...tables.hosts.values()]
+          .filter((host) => host['id'] !== id && host['log_created'] !== created && isAlive(host['id'], deadAfterMs) && isFresh(host))
+          .map((host) => read(host, ['id', 'log_created', 'bus_seen_at']))
+          .sort((left, right) => String(left['id']).localeCompare(String(right['id'])));
+      },
       'delete from hosts where id = $1': ([id]) => {
         tables.hosts.delete(id as string);
         return [];
@@ -111,9 +118,12 @@ export class ModelDatabase implements Pick<Database, 'query'> {
         return [];
       },
       'release-outside': ([id, keep]) => {
-        const ours = [...tables.parts.values()].filter((part) => part['owner'] === id);
-        const rows = ours.map((part) => ({ ...read(part, ['p', 'epoch']), is_released: !(keep as number[]).includes(part['p'] as number) }));
-        for (const [place, part] of ours.entries()) if (rows[place]?.is_released === true) part['owner'] = null;
+        const parts = [...tables.parts.values()];
+        const rows = parts.map((part) => {
+          const isOurs = part['owner'] === id;
+          return { ...read(part, ['p', 'epoch', 'commit_no']), is_ours: isOurs, is_released: isOurs && !(keep as number[]).includes(part['p'] as number) };
+        });
+        for (const [place, part] of parts.entries()) if (rows[place]?.is_released === true) part['owner'] = null;
         return rows;
       },
       'select p, epoch, commit_no from parts where p = any($1::int[])': ([wanted]) =>

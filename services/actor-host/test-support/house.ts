@@ -8,7 +8,7 @@ import { storeBundle } from '#shared/config/bundle-store.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { silentLog } from '#shared/telemetry/log.ts';
+import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { type ActorHostDeps, startActorHost } from '../service.ts';
 import { completed, start, testBundle } from './commands.ts';
 import { type CommitFault, FaultyLink, Gate } from './faulty-link.ts';
@@ -56,6 +56,8 @@ export interface House {
   notices: NoticeMessage[];
   /** Looks at every commit of every host. */
   fence: FenceWatch;
+  /** What hosts have logged as errors. */
+  errors: { message: string; fields: Record<string, unknown> }[];
   host(config?: Partial<ActorHostDeps['config']>, options?: HostOptions): Promise<HostUnderTest>;
   send(command: SessionCommand, messageId?: string): Promise<{ sequence: number }>;
   /** The next model call of a turn or a run that is published, taken off the queue. */
@@ -103,6 +105,8 @@ export async function openHouse(stores: Stores): Promise<House> {
   const notices: NoticeMessage[] = [];
   const hosts: HostUnderTest[] = [];
   const fence = new FenceWatch();
+  const errors: House['errors'] = [];
+  const hostLog: Log = { ...silentLog, error: (fields, message) => errors.push({ message, fields }) };
   const listen = () => {
     bus.notices.subscribe(subjectOf(addresses.answers, 'gw1'), (_, body) => answers.push(JSON.parse(body) as AnswerMessage));
     bus.notices.subscribe(patternOf(addresses.notices), (_, body) => notices.push(JSON.parse(body) as NoticeMessage));
@@ -117,8 +121,9 @@ export async function openHouse(stores: Stores): Promise<House> {
     answers,
     notices,
     fence,
+    errors,
     async host(config = {}, options = {}) {
-      const host = await startHost({ stores, fence }, config, options);
+      const host = await startHost({ stores, fence, log: hostLog }, config, options);
       hosts.push(host);
       return host;
     },
@@ -164,7 +169,7 @@ export async function openHouse(stores: Stores): Promise<House> {
 }
 
 async function startHost(
-  { stores, fence }: { stores: Stores; fence: FenceWatch },
+  { stores, fence, log }: { stores: Stores; fence: FenceWatch; log: Log },
   config: Partial<ActorHostDeps['config']>,
   { stalled, check = { accepts: () => true } }: HostOptions,
 ): Promise<HostUnderTest> {
@@ -195,7 +200,7 @@ async function startHost(
     database: link.over(fence.over(await stores.openDatabase())),
     check,
     clock: systemClock,
-    log: silentLog,
+    log,
   });
   let stopped: Promise<void> | null = null;
   let isBuried = false;
