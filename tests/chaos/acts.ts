@@ -1,6 +1,7 @@
 import { type Fault, underLoad } from './scenario.ts';
 import { effectWorkerKilled, gatewaysKilled, hostKilled, hostsChange, othersLeave, routerWorkerKilled } from './scenarios/deaths.ts';
 import { brokerEndsInBetween } from './scenarios/in-between.ts';
+import { interimOwnerKilled } from './scenarios/interim-owner.ts';
 import { hostSleeps, hostSleepsOverCommit, noticesLost } from './scenarios/sleepers.ts';
 import { brokerRestarts, cacheKilled, databaseRestarts, rollBackBroker } from './scenarios/stores.ts';
 import { olderBesideNewer } from './scenarios/versions.ts';
@@ -13,6 +14,10 @@ export interface Act {
 }
 
 const rollBack: Act = { name: 'the broker’s store is rolled back under owners that live', run: rollBackBroker };
+const interim: Act = {
+  name: 'the interim owner of a paused host’s partition is killed as that host wakes with its commit',
+  run: (world) => interimOwnerKilled(world),
+};
 
 /** Faults that belong together, in an order in which they cost little time. */
 export function fixedActs(): Act[] {
@@ -23,6 +28,7 @@ export function fixedActs(): Act[] {
     actOf(hostSleeps, hostSleepsOverCommit()),
     actOf(cacheKilled, databaseRestarts, brokerRestarts),
     rollBack,
+    interim,
     actOf(olderBesideNewer),
     actOf(brokerEndsInBetween('SIGTERM'), brokerEndsInBetween('SIGKILL')),
   ];
@@ -42,7 +48,7 @@ export function shuffledActs(random: () => number): Act[] {
   const acts = Array.from({ length: faults.length / FAULTS_OF_AN_ACT }, (_, act) =>
     actOf(...faults.slice(act * FAULTS_OF_AN_ACT, (act + 1) * FAULTS_OF_AN_ACT)),
   );
-  return shuffled([...acts, rollBack], random);
+  return shuffled([...acts, rollBack, interim], random);
 }
 
 function actOf(...faults: Fault[]): Act {

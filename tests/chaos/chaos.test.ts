@@ -4,6 +4,7 @@ import { sayFigures } from '../../scripts/chaos-figures.mjs';
 import { fixedActs, shuffledActs } from './acts.ts';
 import { withoutFence } from './patched-copy.ts';
 import { underLoad } from './scenario.ts';
+import { interimOwnerKilled } from './scenarios/interim-owner.ts';
 import { killGatewayWithOpenCalls } from './scenarios/open-calls.ts';
 import { hostSleepsOverCommit } from './scenarios/sleepers.ts';
 import { seededRandom } from './seeded-random.ts';
@@ -53,7 +54,15 @@ describe('under load', () => {
       console.info(await checkClosed());
     }));
 
-  // The last: it leaves logs behind that are not whole.
+  // These are the last: they leave logs behind that are not whole.
+  it('a customer reads that a host commits without looking at its epoch, when the interim owner is killed as that host wakes', () =>
+    inTurn(async () => {
+      const seen = structuredClone(world.figures);
+      await expect(interimOwnerKilled(world, await withoutFence())).rejects.toThrow('a customer does not read what was said and answered');
+      Object.assign(world.figures, seen);
+      await world.witness.forget();
+    }));
+
   it('the suite fails for a host that commits without looking at its epoch', () =>
     inTurn(async () => {
       const seen = structuredClone(world.figures);

@@ -14,6 +14,8 @@ export interface Witness {
   commits(): Promise<number>;
   /** Commits that stored nothing, since none of their partitions belonged to who sent them. @param name of one process; by default of all */
   rejected(name?: string): Promise<number>;
+  /** Nothing that was seen so far counts any more. */
+  forget(): Promise<void>;
   /** The events of the last statement by which a process stored any. */
   lastEventsOf(name: string): Promise<{ session_id: string; off: number }[]>;
 }
@@ -63,6 +65,9 @@ export async function openWitness(database: pg.Pool): Promise<Witness> {
       ),
     rejected: (name) => count('select count(*)::int as count from chaos.rejected where name = coalesce($1, name)', [name ?? null]),
     commits: () => count('select count(*)::int as count from chaos.commits'),
+    forget: async () => {
+      await database.query('truncate chaos.commits, chaos.rejected');
+    },
     lastEventsOf: async (name) => {
       const { rows } = await database.query<{ session_id: string; off: number }>(
         `select session_id, off::int from events where xmin = (
