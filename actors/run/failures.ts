@@ -25,6 +25,14 @@ export function timeoutError(timeoutMs: number): RunError {
   return { code: 'timeout', message: `the run took longer than ${seconds} seconds`, details: { timeout_seconds: seconds } };
 }
 
+/**
+ * A failure as the run settles with it. The limits of the run's model calls and tools end at its own deadline, so their failures race the
+ * deadline's timer: past it, every failure is the timeout, whichever of the two is applied first.
+ */
+export function withinTime(error: RunError, { deadlineAtMs, timeoutMs }: Pick<RunContext, 'deadlineAtMs' | 'timeoutMs'>, atMs: number): RunError {
+  return atMs < deadlineAtMs || error.code === 'timeout' ? error : timeoutError(timeoutMs);
+}
+
 /** The runtime adds the trace id. */
 export function engineError(message: string): RunError {
   return { code: 'engine_error', message, details: {} };

@@ -2,15 +2,17 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { initialTransition, type SnapshotFrom, transition } from 'xstate';
 import { deadlineKeyOf, effectIdOf, overdueKeyOf, RUN_MACHINE_VERSION, runMachine } from './machine.ts';
-import type { RunActions, RunContext, RunEvent, RunInput, RunReply, StepMessage, ToolOutcome } from './types.ts';
+import type { RunActions, RunContext, RunEventBody, RunInput, RunReply, StepMessage, ToolOutcome } from './types.ts';
 
 /** Thousands of transitions, on a machine that may be busy. */
 const TIMEOUT_MS = 60_000;
 
+const START_MS = 1_000;
+
 /** What may happen next. Which effect it is about is chosen when it happens: one that is open, or any other. */
 type Happening =
-  | { what: 'listed' | 'replied' | 'failed' | 'settled'; of: number; isStray: boolean; variant: number; calls: number; refused: number }
-  | { what: 'end'; variant: number };
+  | { what: 'listed' | 'replied' | 'failed' | 'settled'; of: number; isStray: boolean; variant: number; calls: number; refused: number; afterMs: number }
+  | { what: 'end'; variant: number; afterMs: number };
 
 const happening: fc.Arbitrary<Happening> = fc.oneof(
   {
@@ -25,9 +27,10 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
       variant: fc.nat(19),
       calls: fc.nat(4),
       refused: fc.nat(2),
+      afterMs: mostly(100, 40_000),
     }),
   },
-  { weight: 1, arbitrary: fc.record({ what: fc.constant('end' as const), variant: fc.nat(3) }) },
+  { weight: 1, arbitrary: fc.record({ what: fc.constant('end' as const), variant: fc.nat(3), afterMs: mostly(100, 40_000) }) },
 );
 
 /** The usual value, and now and then the other. */
@@ -37,7 +40,7 @@ function mostly<Value>(usual: Value, other: Value): fc.Arbitrary<Value> {
 
 const input: fc.Arbitrary<RunInput> = fc.record({
   runId: fc.constant('run_1'),
-  atMs: fc.constant(1_000),
+  atMs: fc.constant(START_MS),
   deadlineAtMs: mostly(121_000, 500),
   timeoutMs: fc.constant(120_000),
   maxIterations: fc.integer({ min: 1, max: 4 }),
@@ -53,7 +56,7 @@ describe('any run', () => {
       fc.assert(
         fc.property(input, fc.array(happening, { maxLength: 40, size: 'max' }), (given, happenings) => {
           const run = new Rehearsal(given);
-          for (const one of happenings) run.meet(run.eventOf(one));
+          for (const one of happenings) run.meet(run.eventOf(one), one.afterMs);
           run.meet({ type: 'run.deadline', turnId: 'run_1' });
           run.expectSettled();
           for (const one of happenings) run.expectIgnored(run.eventOf(one));
@@ -72,7 +75,7 @@ describe('any run', () => {
         fc.property(input, fc.array(happening, { minLength: 20, maxLength: 40 }), (given, happenings) => {
           const run = new Rehearsal(given);
           for (const one of happenings) {
-            run.meet(run.eventOf(one));
+            run.meet(run.eventOf(one), one.afterMs);
             visits.set(run.state, (visits.get(run.state) ?? 0) + 1);
           }
         }),
@@ -102,6 +105,7 @@ class Rehearsal {
   #facts = '';
   #effects = 0;
   #modelCalls = 0;
+  #nowMs = START_MS;
   #snapshot: SnapshotFrom<typeof runMachine>;
 
   constructor(given: RunInput) {
@@ -115,8 +119,11 @@ class Rehearsal {
     return this.#snapshot.value;
   }
 
-  meet(event: RunEvent): void {
+  /** @param afterMs since the event before */
+  meet(body: RunEventBody, afterMs = 0): void {
     const { context } = this.#snapshot;
+    if (this.#snapshot.status !== 'done') this.#nowMs += afterMs;
+    const event = { ...body, atMs: this.#nowMs };
     const [next, actions] = transition(runMachine, this.#snapshot, event);
     const [copy, copiedActions] = transition(runMachine, restored(this.#snapshot), event);
     expect({ value: copy.value, status: copy.status, context: copy.context }).toEqual({ value: next.value, status: next.status, context: next.context });
@@ -132,8 +139,8 @@ class Rehearsal {
     expect(next.context.effectNo).toBe(this.#effects);
   }
 
-  expectIgnored(event: RunEvent): void {
-    const [next, actions] = transition(runMachine, restored(this.#snapshot), event);
+  expectIgnored(event: RunEventBody): void {
+    const [next, actions] = transition(runMachine, restored(this.#snapshot), { ...event, atMs: this.#nowMs });
     expect(actions).toEqual([]);
     expect(next.context).toEqual(this.#snapshot.context);
   }
@@ -141,13 +148,16 @@ class Rehearsal {
   expectSettled(): void {
     expect(this.#snapshot.status).toBe('done');
     expect(this.#settlements.map(({ state }) => state)).toEqual([this.#snapshot.value]);
+    const [settlement] = this.#settlements;
+    const isLate = this.#nowMs >= this.#snapshot.context.deadlineAtMs && this.#nowMs > START_MS;
+    if (isLate && settlement?.state === 'failed') expect(settlement.error.code).toBe('timeout');
     expect(this.#open).toEqual(new Map());
     expect(this.#timers).toEqual(new Set());
     // a acknowledged, p processing, t tools, T the tool event, e error, r ready.
     expect(this.#facts).toMatch(this.#snapshot.value === 'succeeded' ? /^ap(tT)*r$/ : /^a(p(tT)*t?)?er$/);
   }
 
-  eventOf(one: Happening): RunEvent {
+  eventOf(one: Happening): RunEventBody {
     switch (one.what) {
       case 'end':
         return endOf(one.variant);
@@ -156,10 +166,10 @@ class Rehearsal {
       case 'failed':
         return { type: 'call.failed', callId: this.#effectFor(one, 'router-call'), failure: { code: 'router.timeout', message: '', details: {} } };
       case 'settled':
-        return { type: 'tool.settled', callId: this.#effectFor(one, 'tool-call'), outcome: outcomeOf(one.variant), atMs: 6_000 };
+        return { type: 'tool.settled', callId: this.#effectFor(one, 'tool-call'), outcome: outcomeOf(one.variant) };
       case 'replied': {
         const callId = this.#effectFor(one, 'router-call');
-        return { type: 'call.replied', callId, reply: replyOf(callId, one), atMs: 5_000 };
+        return { type: 'call.replied', callId, reply: replyOf(callId, one) };
       }
     }
   }
@@ -245,8 +255,8 @@ function letterOf({ content }: RunActions['fact']): string {
   return { acknowledged: 'a', ready: 'r', typing: '?', cancelled: '?' }[content.status];
 }
 
-function endOf(variant: number): RunEvent {
-  const ends: RunEvent[] = [
+function endOf(variant: number): RunEventBody {
+  const ends: RunEventBody[] = [
     { type: 'run.deadline', turnId: 'run_1' },
     { type: 'run.deadline', turnId: 'run_0' },
     { type: 'run.poisoned' },
@@ -255,10 +265,10 @@ function endOf(variant: number): RunEvent {
   return ends[variant] ?? { type: 'run.poisoned' };
 }
 
-function listsOf({ servers }: RunContext, variant: number): Pick<Extract<RunEvent, { type: 'tools.listed' }>, 'lists' | 'unavailable'> {
+function listsOf({ servers }: RunContext, variant: number): Pick<Extract<RunEventBody, { type: 'tools.listed' }>, 'lists' | 'unavailable' | 'timedOut'> {
   const [lost] = variant < 3 ? servers : [];
   const lists = Object.fromEntries(servers.filter((server) => server !== lost).map((server) => [server, 'h1']));
-  return { lists, unavailable: lost === undefined ? {} : { [lost]: 'unreachable' } };
+  return { lists, unavailable: lost === undefined ? {} : { [lost]: 'unreachable' }, timedOut: variant === 0 };
 }
 
 function outcomeOf(variant: number): ToolOutcome {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { initialTransition, transition } from 'xstate';
 import { effectLease } from '#bus/keep-lease.ts';
 import { runMachine } from './machine.ts';
-import type { RunActions, RunError, RunEvent, RunInput, RunReply, StepMessage, ToolOutcome } from './types.ts';
+import type { RunActions, RunError, RunEventBody, RunInput, RunReply, StepMessage, ToolOutcome } from './types.ts';
 
 const DEADLINE_AT_MS = 121_000;
 const VIOLATION = { path: '/verdict', schemaPath: '#/required', keyword: 'required', message: "must have required property 'verdict'" };
@@ -77,7 +77,7 @@ describe('the run machine', () => {
       ['refuses the key', {}, { erp: 'auth_failed', crm: 'auth_failed' }, '{"tool_id":"crm:*","reason":"auth_failed"}'],
       ['was forgotten', { erp: 'h2' }, {}, '{"tool_id":"crm:*","reason":"unreachable"}'],
     ])('fails when a server %s, whatever the others have', (_what, lists, unavailable, details) => {
-      const [next, actions] = afterEvents(listing, { type: 'tools.listed', callId: 'run_1-1', lists, unavailable });
+      const [next, actions] = afterEvents(listing, { type: 'tools.listed', callId: 'run_1-1', lists, unavailable, timedOut: false });
 
       expect(next.value).toBe('failed');
       expect(told(actions)[0]).toBe('disarm run_1-1-overdue');
@@ -97,7 +97,7 @@ describe('the run machine', () => {
       expect(told(actions).slice(0, 2)).toEqual(['supersede run_1-1', 'disarm run_1-1-overdue']);
     });
 
-    it.each<RunEvent>([listed({ crm: 'h1', erp: 'h2' }, 'run_1-2'), replied('run_1-1', output()), settled('run_1-1')])(
+    it.each<TimedEvent>([listed({ crm: 'h1', erp: 'h2' }, 'run_1-2'), replied('run_1-1', output()), settled('run_1-1')])(
       'ignores what it does not wait for',
       (event) => {
         expectIgnored(listing, [], event);
@@ -106,7 +106,7 @@ describe('the run machine', () => {
   });
 
   describe('while the model is asked', () => {
-    it.each<RunEvent>([
+    it.each<TimedEvent>([
       replied('run_1-2', output()),
       replied('run_0-1', output()),
       { type: 'call.failed', callId: 'run_1-7', failure: { code: 'router.timeout', message: '', details: {} } },
@@ -129,10 +129,10 @@ describe('the run machine', () => {
     });
 
     it('fails with a code and no inner detail when the call fails', () => {
-      const [, actions] = afterEvents({}, { type: 'call.failed', callId: 'run_1-1', failure: { code: 'router.timeout', message: 'secret', details: {} } });
+      const [, actions] = afterEvents({}, { type: 'call.failed', callId: 'run_1-1', failure: { code: 'router.no_provider', message: 'secret', details: {} } });
 
       expect(told(actions)).toEqual([
-        'error(engine_error: the model call failed (router.timeout))',
+        'error(engine_error: the model call failed (router.no_provider))',
         'ready',
         'disarm run_1-deadline',
         'settle engine_error {}',
@@ -286,7 +286,7 @@ describe('the run machine', () => {
       ]);
     });
 
-    it.each<[RunEvent, string]>([
+    it.each<[TimedEvent, string]>([
       [{ type: 'run.deadline', turnId: 'run_1' }, 'settle timeout {"timeout_seconds":120}'],
       [{ type: 'run.poisoned' }, 'settle engine_error {}'],
       [{ type: 'run.orphaned' }, 'settle session_error {}'],
@@ -298,7 +298,7 @@ describe('the run machine', () => {
       expect(told(actions).slice(-3)).toEqual(['ready', 'disarm run_1-deadline', settlement]);
     });
 
-    it.each<RunEvent>([settled('run_1-2'), settled('run_1-9'), replied('run_1-1', output()), replied('run_1-3', output())])(
+    it.each<TimedEvent>([settled('run_1-2'), settled('run_1-9'), replied('run_1-1', output()), replied('run_1-3', output())])(
       'ignores %j, which is repeated, unknown or late',
       (event) => {
         expectIgnored({}, [called, settled('run_1-2')], event);
@@ -306,7 +306,72 @@ describe('the run machine', () => {
     );
   });
 
-  it.each<RunEvent>([
+  describe('at its deadline', () => {
+    const TIMEOUT = 'settle timeout {"timeout_seconds":120}';
+    const deadline: TimedEvent = { type: 'run.deadline', turnId: 'run_1' };
+    const called = replied('run_1-1', batch(2));
+    const unanswered: TimedEvent = { type: 'call.failed', callId: 'run_1-1', failure: { code: 'router.timeout', message: '', details: {} } };
+    const broken = (callId: string): TimedEvent => ({
+      type: 'call.failed',
+      callId,
+      failure: { code: 'router.provider_unavailable', message: '', details: {} },
+    });
+    const unlisted: TimedEvent = { type: 'tools.listed', callId: 'run_1-1', lists: {}, unavailable: { crm: 'unreachable' }, timedOut: false };
+    const twiceUnusable = [replied('run_1-1', unusable()), replied('run_1-2', unusable())];
+
+    it.each<[string, Partial<RunInput>, TimedEvent[], TimedEvent]>([
+      ['a model call', {}, [], broken('run_1-1')],
+      ['the model call after tools', {}, [called, settled('run_1-2'), settled('run_1-3')], broken('run_1-4')],
+      ['the fallback model', { hasFallbackModel: true }, twiceUnusable, broken('run_1-3')],
+      ['an answer that can not be used', {}, [replied('run_1-1', unusable())], replied('run_1-2', unusable())],
+      ['the last iteration', { maxIterations: 1 }, [], replied('run_1-1', text())],
+      ['a tool call', {}, [called], settled('run_1-2', failed('unreachable'))],
+      ['a tool list', { servers: ['crm'] }, [], unlisted],
+      ['a command that can not be applied', {}, [], { type: 'run.poisoned' }],
+      ['a session that is deleted', {}, [], { type: 'run.orphaned' }],
+    ])('settles as the timeout in either order with its timer when %s fails', (_what, input, before, failure) => {
+      const late = { ...failure, atMs: DEADLINE_AT_MS };
+      const [settledByResult, resultFirst] = afterEvents(input, ...before, late);
+      const [settledByTimer, timerFirst] = afterEvents(input, ...before, { ...deadline, atMs: DEADLINE_AT_MS });
+
+      expect([told(resultFirst).at(-1), told(timerFirst).at(-1)]).toEqual([TIMEOUT, TIMEOUT]);
+      expect(told(resultFirst)).toContain('error(timeout: the run took longer than 120 seconds)');
+      for (const state of [settledByResult, settledByTimer])
+        for (const event of [late, deadline]) expect(transition(runMachine, state, timed(event))[1]).toEqual([]);
+    });
+
+    it.each<[string, Partial<RunInput>, TimedEvent]>([
+      ['a model call', {}, unanswered],
+      ['a tool list whose limit the deadline was', { servers: ['crm'], deadlineAtMs: 20_000 }, { ...unlisted, timedOut: true }],
+    ])('counts as reached when %s was ended by it, though the clock of its worker ran ahead', (_what, input, failure) => {
+      const [, actions] = afterEvents(input, { ...failure, atMs: 19_000 });
+
+      expect(told(actions).at(-1)).toBe(TIMEOUT);
+    });
+
+    it.each<[string, Partial<RunInput>, TimedEvent, string]>([
+      ['a provider fails', {}, broken('run_1-1'), 'settle engine_error {}'],
+      ['a tool server is gone', { servers: ['crm'] }, unlisted, 'settle tool_error {"tool_id":"crm:*","reason":"unreachable"}'],
+      [
+        "a tool list's own limit is shorter",
+        { servers: ['crm'] },
+        { ...unlisted, timedOut: true },
+        'settle tool_error {"tool_id":"crm:*","reason":"unreachable"}',
+      ],
+    ])('is not reached a millisecond earlier when %s', (_what, input, failure, settlement) => {
+      const [, actions] = afterEvents(input, { ...failure, atMs: DEADLINE_AT_MS - 1 });
+
+      expect(told(actions).at(-1)).toBe(settlement);
+    });
+
+    it('keeps an output that is applied before its timer', () => {
+      const [, actions] = afterEvents({}, { ...replied('run_1-1', output()), atMs: DEADLINE_AT_MS });
+
+      expect(told(actions).at(-1)).toBe('settle succeeded {"verdict":"yes"}');
+    });
+  });
+
+  it.each<TimedEvent>([
     { type: 'run.deadline', turnId: 'run_1' },
     { type: 'run.poisoned' },
     { type: 'run.orphaned' },
@@ -322,28 +387,35 @@ function started(input: Partial<RunInput> = {}) {
   return initialTransition(runMachine, { ...INPUT, ...input });
 }
 
-/** The state after all events, and the actions of the last one. */
-function afterEvents(input: Partial<RunInput>, ...events: RunEvent[]) {
-  return events.reduce((step, event) => transition(runMachine, step[0], event), started(input));
+/** An event, and when it is applied: long before the deadline, unless it says otherwise. */
+type TimedEvent = RunEventBody & { atMs?: number };
+
+function timed(event: TimedEvent) {
+  return { ...event, atMs: event.atMs ?? 5_000 };
 }
 
-function expectIgnored(input: Partial<RunInput>, before: RunEvent[], event: RunEvent): void {
+/** The state after all events, and the actions of the last one. */
+function afterEvents(input: Partial<RunInput>, ...events: TimedEvent[]) {
+  return events.reduce((step, event) => transition(runMachine, step[0], timed(event)), started(input));
+}
+
+function expectIgnored(input: Partial<RunInput>, before: TimedEvent[], event: TimedEvent): void {
   const [state] = afterEvents(input, ...before);
-  const [next, actions] = transition(runMachine, state, event);
+  const [next, actions] = transition(runMachine, state, timed(event));
 
   expect(actions).toEqual([]);
   expect({ value: next.value, context: next.context }).toEqual({ value: state.value, context: state.context });
 }
 
-function listed(lists: Record<string, string>, callId = 'run_1-1'): RunEvent {
-  return { type: 'tools.listed', callId, lists, unavailable: {} };
+function listed(lists: Record<string, string>, callId = 'run_1-1'): TimedEvent {
+  return { type: 'tools.listed', callId, lists, unavailable: {}, timedOut: false };
 }
 
-function replied(callId: string, reply: RunReply): RunEvent {
-  return { type: 'call.replied', callId, reply, atMs: 5_000 };
+function replied(callId: string, reply: RunReply): TimedEvent {
+  return { type: 'call.replied', callId, reply };
 }
 
-function settled(callId: string, outcome: ToolOutcome = { type: 'result', data: 'found', metadata: {}, isError: false }): RunEvent {
+function settled(callId: string, outcome: ToolOutcome = { type: 'result', data: 'found', metadata: {}, isError: false }): TimedEvent {
   return { type: 'tool.settled', callId, outcome, atMs: 6_000 };
 }
 

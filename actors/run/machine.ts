@@ -1,7 +1,7 @@
 import { assign, setup } from 'xstate';
 import type { SessionStatus } from '#shared/contracts/agent/conversation-event.ts';
 import { toolMessage } from '../engine/tool-message.ts';
-import { capError, engineError, type LossReason, sentenceOf, sessionError, timeoutError, toolError } from './failures.ts';
+import { capError, engineError, type LossReason, sentenceOf, sessionError, timeoutError, toolError, withinTime } from './failures.ts';
 import type { RunActions, RunContext, RunError, RunEvent, RunInput, StepMessage } from './types.ts';
 
 /** Stored with every snapshot. Grows with each change after which an old snapshot no longer fits. */
@@ -77,7 +77,7 @@ const askModel = runSetup.enqueueActions(({ context, enqueue }) => {
 const listTools = runSetup.enqueueActions(({ context, enqueue }) => {
   const effectNo = context.effectNo + 1;
   const id = effectIdOf(context.runId, effectNo);
-  const deadlineAtMs = Math.min(context.deadlineAtMs, context.startedAtMs + TOOL_LIST_TIMEOUT_MS);
+  const deadlineAtMs = listDeadlineOf(context);
   enqueue.assign({ effectNo });
   enqueue({ type: 'effect', params: { kind: 'tool-list', id, deadlineAtMs, servers: context.servers } });
   enqueue({ type: 'timer', params: overdueTimer(id, deadlineAtMs, 'tool-list') });
@@ -217,7 +217,7 @@ export const runMachine = runSetup.createMachine({
         'call.failed': {
           guard: 'isCurrentEffect',
           target: 'failed',
-          actions: assign({ failure: ({ event }) => engineError(`the model call failed (${event.failure.code})`) }),
+          actions: assign({ failure: ({ context, event }) => failedCallError(context, event) }),
         },
       },
     },
@@ -239,6 +239,7 @@ export const runMachine = runSetup.createMachine({
     failed: {
       type: 'final',
       entry: [
+        assign({ failure: ({ context, event }) => settledFailure(context, event) }),
         { type: 'fact', params: ({ context }) => status('error', { detail: sentenceOf(failureOf(context)) }) },
         { type: 'fact', params: status('ready') },
         { type: 'disarm', params: deadlineKey },
@@ -344,6 +345,10 @@ function pendingCallOf({ pending }: RunContext, event: RunEvent) {
   return event.type === 'tool.settled' ? pending.find(({ callId }) => callId === event.callId) : undefined;
 }
 
+function listDeadlineOf({ deadlineAtMs, startedAtMs }: RunContext): number {
+  return Math.min(deadlineAtMs, startedAtMs + TOOL_LIST_TIMEOUT_MS);
+}
+
 function unlistedServerOf({ servers }: RunContext, { lists }: Args<'tools.listed'>['event']): string | undefined {
   return servers.find((server) => !Object.hasOwn(lists, server));
 }
@@ -355,6 +360,8 @@ function lostServerOf(event: RunEvent): LossReason | null {
 }
 
 function unlistedError(context: RunContext, event: Args<'tools.listed'>['event']): RunError {
+  // By the clock of a worker that runs ahead the time may be over before the host's clock says so: its cause decides.
+  if (event.timedOut && listDeadlineOf(context) === context.deadlineAtMs) return timeoutError(context.timeoutMs);
   const server = unlistedServerOf(context, event) ?? '';
   const reason = event.unavailable[server] ?? 'unreachable';
   return toolError(`the tool server ${server}`, `${server}:*`, reason);
@@ -371,8 +378,18 @@ function unusableError(event: Args<'call.replied'>['event']): RunError {
   return engineError(`the model gave no usable answer (${finishReason})`);
 }
 
+/** A model call has no time limit but the run's deadline, so `router.timeout` is that deadline, read from the worker's clock. */
+function failedCallError({ timeoutMs }: RunContext, { failure }: Args<'call.failed'>['event']): RunError {
+  return failure.code === 'router.timeout' ? timeoutError(timeoutMs) : engineError(`the model call failed (${failure.code})`);
+}
+
 function failureOf({ failure }: RunContext): RunError {
   return failure ?? engineError('the run failed');
+}
+
+/** @param event the one that ended the run; XState's own, without a time, for a run that fails at its start */
+function settledFailure(context: RunContext, event: RunEvent): RunError {
+  return withinTime(failureOf(context), context, 'atMs' in event ? event.atMs : context.startedAtMs);
 }
 
 function status(value: SessionStatus, { stage = null, detail = null }: { stage?: string | null; detail?: string | null } = {}): RunActions['fact'] {

@@ -102,16 +102,20 @@ export type RunReply =
 export type ToolOutcome = CommandOf<'tool.completed'>['outcome'];
 
 /** Everything that can happen to a run. Results name their effect, so that a late or repeated one is recognised. */
-export type RunEvent =
-  | { type: 'tools.listed'; callId: string; lists: Record<string, string>; unavailable: RunContext['unavailable'] }
-  | { type: 'call.replied'; callId: string; reply: RunReply; atMs: number }
+export type RunEventBody =
+  /** `timedOut`: the list's own time limit ended it, so `unavailable` says nothing about the servers. */
+  | { type: 'tools.listed'; callId: string; lists: Record<string, string>; unavailable: RunContext['unavailable']; timedOut: boolean }
+  | { type: 'call.replied'; callId: string; reply: RunReply }
   | { type: 'call.failed'; callId: string; failure: Failure }
-  | { type: 'tool.settled'; callId: string; outcome: ToolOutcome; atMs: number }
+  | { type: 'tool.settled'; callId: string; outcome: ToolOutcome }
   | { type: 'run.deadline'; turnId: string }
   /** A command of the run could not be applied. */
   | { type: 'run.poisoned' }
   /** The session is being deleted under it. */
   | { type: 'run.orphaned' };
+
+/** `atMs`: when the command is applied, epoch milliseconds. What fails at or after the run's deadline failed for its time. */
+export type RunEvent = RunEventBody & { atMs: number };
 
 /** What a run asks of the runtime, carried out in this order in one commit; the machine itself does nothing. */
 export interface RunActions {

@@ -38,7 +38,7 @@ describe('a run whose session knows nothing of it', () => {
 
   it('is not touched when an earlier command of the very commit has settled it', () => {
     const plan = new CommitPlan();
-    const opened = { ...facts, ephemeral: true };
+    const opened = { ...facts, ephemeral: true, expiresAtMs: 300_000 };
     const first = { ...surroundings(), runOf: () => opened };
 
     applyCommand(plan, 1, null, start, first);
@@ -48,6 +48,17 @@ describe('a run whose session knows nothing of it', () => {
     expect(settled).toMatchObject({ state: 'failed', error: { code: 'engine_error' } });
     expect([...plan.runs.values()]).toEqual([settled]);
     expect(plan.effects.size).toBe(1);
+  });
+
+  it.each([
+    [199_999, 'timeout'],
+    [200_001, 'session_error'],
+  ])('fails for want of its session; past its time, for its time (expires at %i, applied at 200000)', (expiresAtMs, code) => {
+    const plan = new CommitPlan();
+
+    applyCommand(plan, 1, null, start, { ...surroundings(), runOf: () => ({ ...facts, expiresAtMs }) });
+
+    expect([...plan.runs.values()]).toMatchObject([{ state: 'failed', error: { code } }]);
   });
 
   it('is settled as too late when it is not over, and calls back', () => {

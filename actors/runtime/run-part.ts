@@ -3,8 +3,9 @@ import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import { readRunReply } from '../engine/read-run-reply.ts';
 import { type RunTools, runTools } from '../engine/run-tools.ts';
+import { withinTime } from '../run/failures.ts';
 import { runMachine } from '../run/machine.ts';
-import type { RunActions, RunError, RunEvent, StepMessage } from '../run/types.ts';
+import type { RunActions, RunError, RunEventBody, StepMessage } from '../run/types.ts';
 import type { RunProgress } from './commit-plan.ts';
 import { callBack } from './deliveries.ts';
 import { carryOutActions, type Draft, type Handlers } from './draft.ts';
@@ -39,8 +40,8 @@ export class RunPart {
   }
 
   /** What a result means to the run in progress; null when it is another's, or nobody's any more. */
-  eventOf(command: CommandOf<'call.completed' | 'tools.listed' | 'tool.completed' | 'effect.overdue'>): RunEvent | null {
-    const { run, atMs } = this.#draft;
+  eventOf(command: CommandOf<'call.completed' | 'tools.listed' | 'tool.completed' | 'effect.overdue'>): RunEventBody | null {
+    const { run } = this.#draft;
     if (run === null || run.context.runId !== command.turnId) return null;
     const { callId } = command;
     switch (command.type) {
@@ -49,14 +50,13 @@ export class RunPart {
         return {
           type: 'call.replied',
           callId,
-          atMs,
           reply: readRunReply(command, { tools: this.#tools(facts), validateOutput: (value) => facts.checkOutput(value) }),
         };
       }
       case 'tools.listed':
-        return { type: 'tools.listed', callId, lists: command.lists, unavailable: command.unavailable };
+        return { type: 'tools.listed', callId, lists: command.lists, unavailable: command.unavailable, timedOut: command.timedOut ?? false };
       case 'tool.completed':
-        return { type: 'tool.settled', callId, outcome: command.outcome, atMs };
+        return { type: 'tool.settled', callId, outcome: command.outcome };
       case 'effect.overdue':
         return this.#overdue(command);
     }
@@ -84,11 +84,12 @@ export class RunPart {
     if (next.status === 'done') this.#end(facts);
   }
 
-  tell(event: RunEvent): void {
+  tell(body: RunEventBody): void {
     const draft = this.#draft;
     const { run } = draft;
     if (run === null) return;
     const facts = this.#factsOf(run.context.runId);
+    const event = { ...body, atMs: draft.atMs };
     this.#nextStep = run.context.stepCount;
     const [next, actions] = transition(runMachine, runMachine.resolveState(run as Parameters<typeof runMachine.resolveState>[0]), event);
     draft.run = { value: next.value as string, context: next.context };
@@ -109,7 +110,8 @@ export class RunPart {
       const facts = this.#draft.surroundings.runOf(runId);
       if (facts === null) continue;
       this.#draft.disarm(deadlineKeyOf(runId));
-      this.#settle(facts, { state: 'failed', error }, facts.createdAtMs);
+      const limits = { deadlineAtMs: facts.expiresAtMs, timeoutMs: facts.timeoutMs };
+      this.#settle(facts, { state: 'failed', error: withinTime(error, limits, this.#draft.atMs) }, facts.createdAtMs);
     }
   }
 
@@ -231,16 +233,17 @@ export class RunPart {
   }
 
   /** An item that should long have brought its result. Of a call that must not happen twice nobody knows whether it did. */
-  #overdue({ callId, kind, turnId }: CommandOf<'effect.overdue'>): RunEvent {
-    const { atMs, run } = this.#draft;
+  #overdue({ callId, kind, turnId }: CommandOf<'effect.overdue'>): RunEventBody {
+    const { run } = this.#draft;
     if (kind === 'tool-list') {
       const servers = serversOf(this.#factsOf(turnId).routine);
-      return { type: 'tools.listed', callId, lists: {}, unavailable: Object.fromEntries(servers.map((server) => [server, 'unreachable' as const])) };
+      const unavailable = Object.fromEntries(servers.map((server) => [server, 'unreachable' as const]));
+      return { type: 'tools.listed', callId, lists: {}, unavailable, timedOut: true };
     }
     const toolId = run?.context.pending.find((call) => call.callId === callId)?.toolId ?? '';
     const isRepeatable = this.#isRepeatable(toolId);
     const reason = isRepeatable ? 'timeout' : 'outcome_unknown';
-    return { type: 'tool.settled', callId, outcome: { type: 'failed', reason, message: 'the tool call brought no result in time' }, atMs };
+    return { type: 'tool.settled', callId, outcome: { type: 'failed', reason, message: 'the tool call brought no result in time' } };
   }
 
   #isRepeatable(toolId: string): boolean {
@@ -284,9 +287,9 @@ function serversOf(routine: AutonomousRoutine | null): string[] {
 
 /** What keeps a run from beginning; null when nothing does. */
 function refusalOf(facts: RunFacts, atMs: number): RunError | null {
+  if (atMs >= facts.expiresAtMs) return { code: 'timeout', message: 'the run waited longer than a run may take', details: {} };
   if (facts.bundle === null) return { code: 'engine_error', message: 'the configuration that the run was accepted under can not be read', details: {} };
   if (facts.routine === null) return { code: 'engine_error', message: 'the configuration has no such routine', details: {} };
-  if (atMs >= facts.expiresAtMs) return { code: 'timeout', message: 'the run waited longer than a run may take', details: {} };
   const violation = facts.inputViolation;
   if (violation === null) return null;
   const { path, schemaPath, keyword, message } = violation;

@@ -1,7 +1,7 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
-import type { RunError, RunEvent } from '../run/types.ts';
+import type { RunError, RunEventBody } from '../run/types.ts';
 import type { TurnEvent } from '../turn/types.ts';
 
 /** A turn that is to begin: who it is, the trace of all that it appends, the configuration that it ends on. */
@@ -45,10 +45,10 @@ export type SessionEvent =
   | { type: 'run.start'; runId: string; ephemeral: boolean }
   | { type: 'turn.result'; event: TurnEvent }
   | { type: 'turn.settled'; turnId: string }
-  | { type: 'run.result'; event: RunEvent }
+  | { type: 'run.result'; event: RunEventBody }
   | { type: 'run.settled'; runId: string }
   /** The time of a run that is not over has passed; it may be in progress, wait still, or be known by its row alone. */
-  | { type: 'run.expired'; runId: string; event: RunEvent }
+  | { type: 'run.expired'; runId: string; event: RunEventBody }
   /** Nothing of the session's is on its way any more. */
   | { type: 'deliveries.settled' };
 
@@ -68,7 +68,7 @@ export interface SessionActions {
   tellTurn: { event: TurnEvent };
   /** Starts a run's machine. */
   beginRun: { runId: string };
-  tellRun: { event: RunEvent };
+  tellRun: { event: RunEventBody };
   /** The run waits: it is told when its time is over. */
   awaitRun: { runId: string };
   /** Runs that end without having begun. */

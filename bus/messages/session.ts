@@ -124,6 +124,8 @@ const toolsListed = z.object({
   lists: z.record(z.string(), z.string()),
   /** By server: why it has none. */
   unavailable: z.record(z.string(), z.enum(['unreachable', 'auth_failed'])),
+  /** The item's deadline ended the listing before every server had answered; absent from workers of the release before: false. */
+  timedOut: z.boolean().optional(),
 });
 
 /** One item of a delivery is done with. Its command's id is the effect's. */

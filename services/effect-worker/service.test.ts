@@ -216,7 +216,7 @@ describe('the rules of work', () => {
 
     expect((await house.reportOf('tool.completed', tool.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'timeout' });
     expect((await house.reportOf('tool.completed', begun.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
-    expect(await house.reportOf('tools.listed', list.effectId)).toMatchObject({ lists: {}, unavailable: { shop: 'unreachable' } });
+    expect(await house.reportOf('tools.listed', list.effectId)).toMatchObject({ lists: {}, unavailable: { shop: 'unreachable' }, timedOut: true });
     await house.gone(callback.effectId);
     expect({ calls: callsMade(), posts, attempts: await house.attemptsOf(callback.deliveryId) }).toEqual({ calls: 0, posts: [], attempts: 0 });
     expect(house.commands.filter(({ type }) => type === 'delivery.reported')).toEqual([]);

@@ -204,6 +204,25 @@ export function runCases(open: () => Promise<House>): void {
       expect(await house.count('dead_letters')).toBe(0);
     });
 
+    it.each(['result', 'timer'])('DESIGN 5: a model call that ran into the deadline of its run is a timeout, though the %s comes first', async (first) => {
+      const house = await open();
+      await house.host();
+      const next = house.nextCall();
+      await house.startRun({ id: 'run_1' });
+      const { callId } = await next;
+      const base = { ...HEADER, sessionId: 'ses_run', turnId: 'run_1' };
+      const failure = { code: 'router.timeout', message: 'the call exceeded its time limit', details: {} };
+      const result = { ...base, type: 'call.failed' as const, commandId: callId, callId, failure };
+      const timer = { ...base, type: 'run.deadline' as const, commandId: 'run_1-deadline' };
+      const called = nextDelivery(house);
+      for (const command of first === 'result' ? [result, timer] : [timer, result]) await house.send(command);
+      await called;
+      await eventually(async () => (await house.count('seen')) === 3);
+      expect(await runOf(house)).toMatchObject({ state: 'failed', error: { code: 'timeout', details: { timeout_seconds: 60 } } });
+      expect(await callbackOf(house)).toMatchObject({ status: 'failed', error: { code: 'timeout' } });
+      expect(await statusesOf(house, 'ses_run')).toEqual(['acknowledged', 'processing/thinking', 'error', 'ready']);
+    });
+
     it('fails a run whose session is deleted under it, with those that wait behind it, and calls back for each', async () => {
       const house = await open();
       await house.host();

@@ -28,7 +28,7 @@ export function toolItems(deps: CallToolDeps & { aborts: HeardAborts; content: C
       return completed(work, await measured(deps.metrics, () => callTool(work, run, deps)));
     },
     async skip(work, run) {
-      if (work.type === 'list') return noneListed(work);
+      if (work.type === 'list') return { ...noneListed(work), timedOut: true };
       // Not begun by us; somebody may have begun it before its time was over.
       const isBegun = run.mayBeBegun && (await patiently(() => isClaimed(deps.database, work.effectId), run.abandoned));
       return completed(work, isBegun ? outcomeUnknown() : failed('timeout', 'the call came too late to be begun'));
@@ -73,6 +73,7 @@ async function listTools({ servers, bundleHash, turnId }: ListWork, run: Run, { 
   const report = {
     type: 'tools.listed' as const,
     turnId,
+    timedOut: run.signal.aborted && !run.isCancelled(),
     lists: {} as Record<string, string>,
     unavailable: {} as Record<string, 'unreachable' | 'auth_failed'>,
   };

@@ -62,8 +62,8 @@ const lists =
 const tool = (name: string, fields: object = {}) => ({ name, inputSchema: { type: 'object' }, ...fields });
 
 /** Asks for the lists of servers and gives what the owner is told. */
-async function ask(bundleHash: string, servers: string[]) {
-  const item = listItem(bundleHash, servers);
+async function ask(bundleHash: string, servers: string[], about: { deadlineAtMs?: number } = {}) {
+  const item = listItem(bundleHash, servers, about);
   await house.publish('tool', item);
   return house.reportOf('tools.listed', item.effectId);
 }
@@ -100,13 +100,23 @@ describe('a list', () => {
       { id: 'away', port: await freePort() },
     ]);
     await house.start({ kinds: ['tool'] });
-    const { lists: found, unavailable } = await ask(bundleHash, ['good', 'locked', 'away', 'unheard-of']);
+    const { lists: found, unavailable, timedOut } = await ask(bundleHash, ['good', 'locked', 'away', 'unheard-of']);
 
+    expect(timedOut).toBe(false);
     expect(Object.keys(found)).toEqual(['good']);
     expect(unavailable).toEqual({ locked: 'auth_failed', away: 'unreachable', 'unheard-of': 'unreachable' });
     expect(await stateOf(bundleHash, 'away')).toEqual({ state: 'unreachable', list_hash: null });
     expect(await stateOf(bundleHash, 'locked')).toEqual({ state: 'auth_failed', list_hash: null });
     expect(await stateOf(bundleHash, 'good')).toEqual({ state: 'ready', list_hash: found['good'] });
+  });
+
+  it('says that its deadline ended it, and not what the servers are like', async () => {
+    const mute = await openHttpDouble(() => {});
+    doubles.push(mute);
+    const bundleHash = await house.bundle([{ id: 'shop', port: mute.port }]);
+    await house.start({ kinds: ['tool'] });
+
+    expect(await ask(bundleHash, ['shop'], { deadlineAtMs: Date.now() + 500 })).toMatchObject({ lists: {}, timedOut: true });
   });
 
   it('leaves out what can not be used, with a warning for each, and keeps the rest in order', async () => {
