@@ -149,6 +149,12 @@ describe('an accepted run', () => {
     expect(createdAtMs).toBeLessThanOrEqual(afterMs);
   });
 
+  it('has no metadata when the caller says null, as when it says nothing', async () => {
+    for (const body of [{ ...TRIGGER, metadata: null }, TRIGGER]) expect((await trigger('triage', body)).statusCode).toBe(202);
+
+    expect((await rows()).map(({ metadata }) => metadata)).toEqual([null, null]);
+  });
+
   it('DESIGN 4: a run has a session, whose id is derived from its own, and its owner is told of it under the run’s id', async () => {
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     const metadata = { ticket: 4711, text: '\u0000 \ud800' };

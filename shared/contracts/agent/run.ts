@@ -13,8 +13,8 @@ export const triggerRequest = z.object({
   session_id: z.string().min(1).nullish(),
   /** A second trigger of the routine with the same key is answered with the first one's run. */
   idempotency_key: z.string().min(1).max(256).nullish(),
-  /** Echoed in the callback. */
-  metadata: jsonObject.optional(),
+  /** Echoed in the callback. Absent or null: none. */
+  metadata: jsonObject.nullish(),
 });
 
 export type TriggerRequest = z.infer<typeof triggerRequest>;
