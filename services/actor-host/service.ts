@@ -1,3 +1,4 @@
+import { greetingOf } from '#actors/engine/greeting-of.ts';
 import { answerForCalls } from '#actors/runtime/awaited-calls.ts';
 import type { CommandCheck } from '#actors/runtime/command-check.ts';
 import { CommitLoop } from '#actors/runtime/commit-loop.ts';
@@ -106,7 +107,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
     snapshots: new Snapshots(database),
     runFacts: new RunFactsReader({ database, bundleOf, log }),
     settings: config,
-    greetingOf: async (hash) => (await bundleOf(hash)).body.manifest.agent_config.context.greeting ?? null,
+    greetingOf: async (hash) => greetingOf((await bundleOf(hash)).body),
     onEnded: recordEnded({ tracing, bundleOf, log }),
   });
   const host = new Host({ hostId, machineVersion: config.machineVersion ?? MACHINE_VERSION, database, bus, log, loop, timers, outbox, times });

@@ -1,3 +1,4 @@
+import { MACRO_REFERENCE } from '../contracts/documents/macro.ts';
 import type { Routine } from '../contracts/documents/routine.ts';
 import type { ManifestOutline } from './manifest-outline.ts';
 import type { Named, NamedDocuments, Report } from './named-documents.ts';
@@ -95,12 +96,8 @@ function checkTools(tools: readonly string[], path: readonly PropertyKey[], { to
   });
 }
 
-/** `${id}` is a macro, `$${` is the text `${`. */
-const MACRO = /\$\$\{|\$\{(?<id>[A-Za-z0-9_-]+)\}/g;
-
 function expectMacros(text: string, { macros }: KnownNames, report: (message: string) => void): void {
-  for (const match of text.matchAll(MACRO)) {
-    const id = match.groups?.id;
+  for (const [, id] of text.matchAll(MACRO_REFERENCE)) {
     if (id !== undefined) expectKnown(macros, id, 'macro', report);
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MACHINE_VERSION } from '#actors/runtime/snapshots.ts';
 import { partitionOf } from '#bus/partition.ts';
-import { completed, create, post } from './commands.ts';
+import { completed, create, greetingBundle, post } from './commands.ts';
 import { storeFirstVersion } from './first-version.ts';
 import { eventually, type House } from './house.ts';
 
@@ -42,6 +42,16 @@ export function commandCases(open: () => Promise<House>): void {
 
       expect(house.answers[2]).toEqual({ ...house.answers[1], repeat: true });
       expect(await house.log('ses_a')).toHaveLength(1);
+    });
+
+    it('greets with its macros expanded, once', async () => {
+      const house = await open();
+      await house.rows('insert into bundles (hash, body) values ($1, $2::json)', [greetingBundle.hash, JSON.stringify(greetingBundle.body)]);
+      await house.host();
+      await house.send({ ...create('ses_a'), bundleHash: greetingBundle.hash });
+      await eventually(() => house.answers.length === 1);
+
+      expect(await house.log('ses_a')).toMatchObject([{ kind: 'assistant_message', text: 'Welcome to Acme ${shop}!' }, { status: 'ready' }]);
     });
 
     it('applies a command once that comes twice in one batch', async () => {

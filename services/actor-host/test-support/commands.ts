@@ -33,6 +33,17 @@ export const testBundle: Bundle = (() => {
   return { hash: hashOf(body), body };
 })();
 
+/** The same agent with a greeting that names a macro whose text looks like another macro. */
+export const greetingBundle: Bundle = (() => {
+  const { manifest, documents } = testBundle.body;
+  const { agent_config: config } = manifest;
+  const body = bundleBody.parse({
+    manifest: { ...manifest, agent_config: { ...config, context: { ...config.context, greeting: 'Welcome to ${shop}!' } } },
+    documents: { ...documents, macros: [{ id: 'shop', version: 1, value: 'Acme ${shop}' }] },
+  });
+  return { hash: hashOf(body), body };
+})();
+
 function routine(id: string, tools: string[]) {
   return {
     id,

@@ -2,6 +2,9 @@ import { z } from 'zod';
 import { documentHeader, documentId } from './document.ts';
 import { variableName } from './variable-set.ts';
 
+/** In a text, `${id}` is a macro and `$${` the text `${`; the one group is the id. To be read with `matchAll` or `replaceAll`. */
+export const MACRO_REFERENCE = /\$\$\{|\$\{([A-Za-z0-9_-]+)\}/g;
+
 /** What `${id}` stands for in a step's text or the greeting: a constant text, or the value of a variable of the session's customer. */
 export const macro = z
   .strictObject({

@@ -1,0 +1,20 @@
+import type { Documents } from '#shared/config/bundle-body.ts';
+import { MACRO_REFERENCE } from '#shared/contracts/documents/macro.ts';
+
+/**
+ * Replaces each `${macro-id}` by the macro's text and each `$${` by `${`, in one pass: what a macro's text looks like is never expanded
+ * again. A macro of a variable has the variable's default, or its own fallback where there is none: customers have no values yet.
+ * An unknown id, which no start lets through, stays as it is written.
+ */
+export function expandMacros(text: string, { macros, variable_sets: sets }: Pick<Documents, 'macros' | 'variable_sets'>): string {
+  const textOf = (id: string): string | null => {
+    const macro = macros.find((one) => one.id === id);
+    if (macro === undefined) return null;
+    if (macro.variable === null) return macro.value;
+    const { set, name, fallback } = macro.variable;
+    const value = sets.find((one) => one.id === set)?.variables.find((variable) => variable.name === name)?.default ?? null;
+    if (value === null) return fallback;
+    return typeof value === 'string' ? value : JSON.stringify(value);
+  };
+  return text.replaceAll(MACRO_REFERENCE, (written: string, id: string | undefined) => (id === undefined ? '${' : (textOf(id) ?? written)));
+}

@@ -1,0 +1,10 @@
+import type { BundleBody } from '#shared/config/bundle-body.ts';
+import { expandMacros } from './expand-macros.ts';
+
+/** The first message of a session, its macros expanded. Null when the configuration has none, or nothing but blanks is left of it. */
+export function greetingOf({ manifest, documents }: BundleBody): string | null {
+  const { greeting } = manifest.agent_config.context;
+  if (greeting === null) return null;
+  const text = expandMacros(greeting, documents);
+  return text.trim() === '' ? null : text;
+}
