@@ -172,7 +172,21 @@ describe('checkOutboundUrl', () => {
     expect(outcomeOf(url, hostAllowlist)).toMatch(/^https?:/);
   });
 
-  it('repeats nothing of the URL in its refusals', () => {
+  it.each([
+    ['http://127.0.0.1:9000/done', '127.0.0.1:9000'],
+    ['http://hooks.example.com/', 'hooks.example.com:80'],
+    ['https://LOCALHOST/done', 'localhost:443'],
+    ['https://[::1]:8443/', '[::1]:8443'],
+  ])('names the setting that would allow %s, as it has to be written', (url, entry) => {
+    expect(() => checkOutboundUrl(url, rules, null)).toThrow(`OUTBOUND_ALLOW_HOSTS=${entry} `);
+    expect(checkOutboundUrl(url, { allowHosts: parseAllowHosts(entry) }, null).href).toBe(url.toLowerCase());
+  });
+
+  it.each(['ftp://example.com', 'https://user@example.com', 'https://example.com:0/', ''])('does not name it for %j, which it would not allow', (url) => {
+    expect(() => checkOutboundUrl(url, rules, null)).toThrow(expect.objectContaining({ message: expect.not.stringContaining('OUTBOUND_ALLOW_HOSTS') }));
+  });
+
+  it('repeats nothing of the URL in its refusals but host and port', () => {
     const secretive = ['https://user:hunter2@example.com', 'ftp://example.com/hunter2', 'https://10.0.0.1/hunter2', 'https://localhost/?hunter2', 'hunter2'];
     for (const url of secretive)
       expect(() => checkOutboundUrl(url, rules, null)).toThrow(expect.objectContaining({ message: expect.not.stringContaining('hunter2') }));

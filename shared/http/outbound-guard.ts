@@ -26,7 +26,7 @@ export interface OutboundRules {
   allowHosts: ReadonlySet<string>;
 }
 
-/** `details.reason` of `outbound.refused`, and the sentence that goes with it. No sentence repeats anything of the URL. */
+/** `details.reason` of `outbound.refused`, and the sentence that goes with it. No sentence repeats anything of the URL but its host and port. */
 const REFUSALS = {
   url_invalid: 'the URL is not an absolute URL with a host',
   url_too_long: `the URL has more than ${MAX_URL_LENGTH} characters`,
@@ -70,14 +70,14 @@ export function checkOutboundUrl(url: string, rules: OutboundRules, hostAllowlis
   const parsed = parseStrictly(url);
   const host = parsed.hostname;
   const exempt = isExempt(parsed, rules);
-  if (parsed.protocol !== 'https:' && !exempt) throw refusal('scheme_not_allowed');
+  if (parsed.protocol !== 'https:' && !exempt) throw refusalOf(parsed, 'scheme_not_allowed');
   const limited = hostAllowlist !== null && hostAllowlist.length > 0;
   if (limited && !hostAllowlist.some((entry) => covers(entry, host))) throw refusal('host_not_allowed');
   if (exempt) return parsed;
-  if (host === 'localhost' || host.endsWith('.localhost')) throw refusal('localhost');
+  if (host === 'localhost' || host.endsWith('.localhost')) throw refusalOf(parsed, 'localhost');
   if (isLiteral(host)) {
-    if (!limited) throw refusal('ip_literal');
-    if (!isPublicAddress(bareAddress(host))) throw refusal('address_not_public');
+    if (!limited) throw refusalOf(parsed, 'ip_literal');
+    if (!isPublicAddress(bareAddress(host))) throw refusalOf(parsed, 'address_not_public');
   }
   return parsed;
 }
@@ -94,7 +94,7 @@ export async function reachableAddresses(url: URL, rules: OutboundRules, lookup:
   const exempt = isExempt(url, rules);
   // Nothing on the way to a connection looks at literals again: the lookup of a socket is not called for them.
   const addresses = isLiteral(url.hostname) ? [bareAddress(url.hostname)] : await lookup(url.hostname, exempt ? 'system' : 'dns');
-  if (!exempt && !addresses.every(isPublicAddress)) throw refusal('address_not_public');
+  if (!exempt && !addresses.every(isPublicAddress)) throw refusalOf(url, 'address_not_public');
   return addresses;
 }
 
@@ -134,13 +134,22 @@ function covers(entry: string, host: string): boolean {
 }
 
 function isExempt(url: URL, { allowHosts }: OutboundRules): boolean {
-  return allowHosts.has(`${url.hostname}:${url.port || DEFAULT_PORTS.get(url.protocol)}`);
+  return allowHosts.has(hostAndPort(url));
+}
+
+function hostAndPort({ hostname, port, protocol }: URL): string {
+  return `${hostname}:${port || DEFAULT_PORTS.get(protocol)}`;
 }
 
 function isLiteral(host: string): boolean {
   return isIP(bareAddress(host)) !== 0;
 }
 
-function refusal(reason: keyof typeof REFUSALS): SwitchyardError {
-  return new SwitchyardError('outbound.refused', REFUSALS[reason], { details: { reason } });
+function refusal(reason: keyof typeof REFUSALS, remedy = ''): SwitchyardError {
+  return new SwitchyardError('outbound.refused', `${REFUSALS[reason]}${remedy}`, { details: { reason } });
+}
+
+/** Of what OUTBOUND_ALLOW_HOSTS excepts. @param url as it is parsed: its host and port hold no credential, and no character that needs quoting */
+function refusalOf(url: URL, reason: 'scheme_not_allowed' | 'localhost' | 'ip_literal' | 'address_not_public'): SwitchyardError {
+  return refusal(reason, `; the setting OUTBOUND_ALLOW_HOSTS=${hostAndPort(url)} (exact host:port pairs, separated by commas) makes an exception of it`);
 }

@@ -142,8 +142,9 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
     });
 
     it.each([
-      ['a loopback address that is on no list', 'http://127.0.0.1:1/callback', /not an https URL/],
-      ['one by https', 'https://127.0.0.1:1/callback', /IP address instead of a name/],
+      ['a loopback address that is no exception', 'http://127.0.0.1:1/callback', /not an https URL.* OUTBOUND_ALLOW_HOSTS=127\.0\.0\.1:1 /],
+      ['one by https', 'https://127.0.0.1:1/callback', /not in the public internet/],
+      ['a host that the routine does not name', 'https://hooks.example.com/', /callback_url_allowlist of the routine "triage-warranty-claim"/],
       ['this machine by its name', 'https://localhost/callback', /this machine itself/],
       ['an address with a password', 'https://anna:hunter2@hooks.acme.example/', /user name or a password/],
     ])('are not begun for %s', async (_, callback_url, why) => {

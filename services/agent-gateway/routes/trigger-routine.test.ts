@@ -90,15 +90,16 @@ describe('refusals', () => {
   });
 
   it.each([
-    ['of another host', 'https://badexample.com/'],
-    ['without encryption', 'http://hooks.example.com/'],
-    ['with a password', 'https://a:b@hooks.example.com/'],
-    ['that is none', 'hooks.example.com'],
-  ])('answers 400 to a callback address %s, before it looks at the input', async (_case, callback_url) => {
+    ['of another host', 'https://badexample.com/', /the callback_url_allowlist of the routine "triage"$/],
+    ['without encryption', 'http://hooks.example.com/', /OUTBOUND_ALLOW_HOSTS=hooks\.example\.com:80 /],
+    ['with a password', 'https://a:b@hooks.example.com/', /password$/],
+    ['that is none', 'hooks.example.com', /absolute URL/],
+  ])('answers 400 to a callback address %s, before it looks at the input', async (_case, callback_url, why) => {
     const reply = await trigger('triage', { callback_url, input: { claim: 7 } });
 
     expect(reply.statusCode).toBe(400);
     expect(reply.json()).toEqual({ error: expect.stringMatching(/^callback_url is not allowed: /), code: 'validation_failed', path: '/callback_url' });
+    expect(reply.json().error).toMatch(why);
   });
 
   it.each([

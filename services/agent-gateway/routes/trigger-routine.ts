@@ -85,7 +85,8 @@ function checkTrigger({ checkCallbackUrl }: TriggerRoutineDeps, routine: Trigger
   } catch (error) {
     if (!(error instanceof SwitchyardError) || error.code !== 'outbound.refused') throw error;
     const details = { ...error.details, path: '/callback_url' };
-    throw new SwitchyardError('outbound.refused', `callback_url is not allowed: ${error.message}`, { cause: error, details });
+    const where = error.details.reason === 'host_not_allowed' ? `, the callback_url_allowlist of the routine "${routine.id}"` : '';
+    throw new SwitchyardError('outbound.refused', `callback_url is not allowed: ${error.message}${where}`, { cause: error, details });
   }
   const violation = routine.violationOf(input);
   if (violation === null) return;
