@@ -52,7 +52,7 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
     return (await ask(`/runs/${runId}`)).body as unknown as RunRecord;
   }
 
-  /** To be asked after the callback: before the run begins, a session of its own is not there yet. */
+  /** To be asked after the callback: until it has settled, a session of the run's own is there. */
   async function isGone(sessionId: string): Promise<boolean> {
     return (await ask(`/sessions/${sessionId}`)).status === 404;
   }

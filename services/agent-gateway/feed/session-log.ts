@@ -32,7 +32,16 @@ export interface LogPage {
   next: number;
 }
 
-/** The sessions' logs as the database has them. Texts of events come and go unread. A deleted session is none, though its row stays. */
+/** A session that a run has to itself, before the run's first step has stored its row. */
+export interface AwaitedSession {
+  customerId: string;
+  createdAt: Date;
+}
+
+/**
+ * The sessions' logs as the database has them. Texts of events come and go unread. A deleted session is none, though its row stays. The
+ * session that a run was accepted with is one from that moment, though its row comes with the run's first step: its log is empty until then.
+ */
 export class SessionLog {
   readonly #database: Queryable;
 
@@ -45,7 +54,7 @@ export class SessionLog {
     const parameters = [sessionId, minOffset, filter.kinds, filter.source, filter.traceId, limit, limits.pageBytes];
     const { rows } = await this.#database.query<PageRow>(SELECT_PAGE, parameters);
     const [first] = rows;
-    if (first === undefined) return null;
+    if (first === undefined) return (await this.#awaitedAmong([sessionId])).size > 0 ? { events: [], head: 0, next: minOffset } : null;
     const events = rows.flatMap(eventOf);
     const isLast = first.matched === null || (first.matched < limit && events.length === first.matched);
     const next = isLast ? Math.max(first.head, minOffset) : (events.at(-1)?.offset ?? minOffset) + 1;
@@ -55,7 +64,10 @@ export class SessionLog {
   /** The heads of sessions; those that do not exist are left out. */
   async heads(sessionIds: readonly string[]): Promise<Map<string, number>> {
     const { rows } = await this.#database.query<{ id: string; head: number }>(SELECT_HEADS, [sessionIds]);
-    return new Map(rows.map(({ id, head }) => [id, head]));
+    const heads = new Map(rows.map(({ id, head }) => [id, head]));
+    const others = sessionIds.filter((id) => !heads.has(id));
+    for (const id of others.length > 0 ? await this.#awaitedAmong(others) : []) heads.set(id, 0);
+    return heads;
   }
 
   /** The session as the API shows it, as JSON text; null when there is none. */
@@ -63,6 +75,23 @@ export class SessionLog {
     const { rows } = await this.#database.query<{ record: string }>(SELECT_RECORD, [sessionId]);
     return rows[0]?.record ?? null;
   }
+
+  /** What is known of a session that a run has to itself and has not begun; null for any other. */
+  async awaited(sessionId: string): Promise<AwaitedSession | null> {
+    const { rows } = await this.#database.query<AwaitedRow>(SELECT_AWAITED, [[sessionId]]);
+    return rows[0] === undefined ? null : { customerId: rows[0].customer_id, createdAt: rows[0].created_at };
+  }
+
+  async #awaitedAmong(sessionIds: readonly string[]): Promise<Set<string>> {
+    const { rows } = await this.#database.query<AwaitedRow>(SELECT_AWAITED, [sessionIds]);
+    return new Set(rows.map((row) => row.session_id));
+  }
+}
+
+interface AwaitedRow {
+  session_id: string;
+  customer_id: string;
+  created_at: Date;
 }
 
 interface PageRow {
@@ -99,6 +128,15 @@ const SELECT_PAGE: NamedStatement = {
 const SELECT_HEADS: NamedStatement = {
   name: 'agent-gateway-heads',
   text: 'select id, head from sessions where id = any ($1::text[]) and deleted_at is null',
+};
+
+const SELECT_AWAITED: NamedStatement = {
+  name: 'agent-gateway-awaited',
+  // Asked once there was no row of the session. One that has come meanwhile is no reason to say that there is none; a tombstone is.
+  text: `select session_id, customer_id, created_at from runs where session_id = any ($1::text[]) and ephemeral
+    and (state in ('accepted', 'running')
+      or exists (select 1 from deliveries where deliveries.session_id = runs.session_id and deliveries.run_id = runs.id and deliveries.state = 'open'))
+    and not exists (select 1 from sessions where sessions.id = runs.session_id and deleted_at is not null)`,
 };
 
 const SELECT_RECORD: NamedStatement = { name: 'agent-gateway-record', text: 'select record::text from sessions where id = $1 and deleted_at is null' };

@@ -67,6 +67,24 @@ describe('refusals', () => {
     expect(reply.json()).toMatchObject({ code: 'validation_failed', path });
   });
 
+  it.each([
+    ['human_agent', 'human_agent'],
+    ['system', 'system'],
+    ['nobody', 'human_agent'],
+  ])('answers 400 to a user_message whose source is %s, and gives the form that works', async (source, shown) => {
+    const app = house.app();
+    const sessionId = await newSession(app);
+
+    const reply = await post(app, sessionId, { ...HELLO, source });
+
+    expect(reply.statusCode).toBe(400);
+    expect(reply.json()).toMatchObject({ code: 'validation_failed', path: '/source' });
+    const form = /\{"kind".*\}/.exec(reply.json().error)?.[0] ?? '';
+    expect(JSON.parse(form)).toEqual({ kind: 'message', source: shown, message: '…' });
+    expect((await post(app, sessionId, JSON.parse(form))).json()).toMatchObject({ source: shown });
+    expect(commandsOf(sessionId)).toHaveLength(1);
+  });
+
   it('answers 400 to a key in the header that is too long', async () => {
     const app = house.app();
 
@@ -118,6 +136,12 @@ describe('a message', () => {
     const told = lines.map((line) => JSON.parse(line)).filter((line) => line.trace_id === traceId);
     expect(told).toMatchObject([{ level: 'info', msg: 'a command was accepted', type: 'message.post', session_id: sessionId, repeat: false }]);
     expect(lines.join('')).not.toContain(HELLO.text);
+  });
+
+  it('of the chat page may have the native form', async () => {
+    const app = house.app();
+
+    expect((await post(app, await newSession(app), { ...HELLO, source: 'customer_ui' })).json()).toMatchObject({ kind: 'user_message', source: 'customer_ui' });
   });
 
   it('keeps every character', async () => {

@@ -69,7 +69,7 @@ export function postEvent({ agent, answers, isKnownSession, clock, waits }: Post
 function messageOf(body: z.infer<typeof postEventRequest>): { text: string; source: CommandOf<'message.post'>['source'] } {
   switch (body.kind) {
     case 'user_message':
-      return { text: body.text, source: 'customer' };
+      return { text: body.text, source: body.source ?? 'customer' };
     case 'message':
       return { text: body.message, source: body.source };
   }

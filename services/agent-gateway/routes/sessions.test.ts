@@ -3,7 +3,7 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
-import { BUNDLE_HASH } from '../test-support/bundle.ts';
+import { BUNDLE_HASH, bundleWith } from '../test-support/bundle.ts';
 import { BEARER, type House, newSession, openHouse, post, read } from '../test-support/house.ts';
 
 let house: House;
@@ -135,6 +135,76 @@ describe('GET /sessions/:session_id', () => {
     expect(reply.statusCode).toBe(200);
     expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
     expect(reply.json()).toMatchObject({ id, last_offset: 0 });
+  });
+});
+
+describe('the session of a run of its own', () => {
+  const get = (path: string) => house.app().inject({ url: path, headers: BEARER });
+  const deliver = (state: string, sessionId: string, runId: string) =>
+    house.database.query(
+      `insert into deliveries (id, p, session_id, run_id, url, host_allowlist, bundle_hash, idempotency_key, trace_id, body, state, created_at)
+       values ($1, 0, $2, $1, 'https://example.com/', 'null', 'b', 'k', 't', '{}', $3, now())`,
+      [runId, sessionId, state],
+    );
+
+  async function triggered(): Promise<{ run_id: string; session_id: string; created_at: string }> {
+    const payload = { callback_url: 'https://example.com/' };
+    const app = house.app({ bundle: bundleWith({ id: 'triage' }) });
+    return (await app.inject({ method: 'POST', url: '/routines/triage/trigger', headers: BEARER, payload })).json();
+  }
+
+  it('is there from the acceptance of the run, before its first step', async () => {
+    const { run_id, session_id, created_at } = await triggered();
+
+    const reply = await get(`/sessions/${session_id}`);
+
+    expect(reply.statusCode).toBe(200);
+    expect(reply.json()).toEqual({
+      id: session_id,
+      customer_id: run_id.replace('run_', 'cus_'),
+      agent_id: 'agent-1',
+      title: null,
+      mode: 'auto',
+      status: 'ready',
+      created_at,
+      updated_at: created_at,
+      last_offset: -1,
+      consumption_offsets: { client: -1 },
+      metadata: {},
+      labels: [],
+      ephemeral: true,
+    });
+  });
+
+  it('can be read and waited for by then: its log is empty', async () => {
+    const { session_id } = await triggered();
+
+    expect((await read(house.app(), session_id, 'wait_for_data=0')).json()).toEqual([]);
+    expect((await read(house.app(), session_id, 'wait_for_data=0.05')).statusCode).toBe(504);
+  });
+
+  it('is there until the callback of a run that failed before its first step has settled', async () => {
+    const { run_id, session_id } = await triggered();
+    await house.database.query(`update runs set state = 'failed' where id = $1`, [run_id]);
+    await deliver('open', session_id, run_id);
+
+    expect((await get(`/sessions/${session_id}`)).statusCode).toBe(200);
+    expect((await read(house.app(), session_id, 'wait_for_data=0')).statusCode).toBe(200);
+    await house.database.query(`update deliveries set state = 'delivered' where run_id = $1`, [run_id]);
+    expect((await get(`/sessions/${session_id}`)).statusCode).toBe(404);
+    expect((await read(house.app(), session_id, 'wait_for_data=0')).statusCode).toBe(404);
+  });
+
+  it('is gone once it was deleted, though its callback is still to come', async () => {
+    const { run_id, session_id } = await triggered();
+    await house.database.query(
+      `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at, deleted_at) values ($1, 0, 0, 1, '{}', '{}', now(), now(), now())`,
+      [session_id],
+    );
+    await deliver('open', session_id, run_id);
+
+    expect((await get(`/sessions/${session_id}`)).statusCode).toBe(404);
+    expect((await read(house.app(), session_id, 'wait_for_data=0')).statusCode).toBe(404);
   });
 });
 

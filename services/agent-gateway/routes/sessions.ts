@@ -2,13 +2,13 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { Clock } from '#shared/clock.ts';
-import { createSessionRequest } from '#shared/contracts/agent/session.ts';
+import { createSessionRequest, type SessionRecord } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
 import type { Answers } from '../answers.ts';
-import type { SessionLog } from '../feed/session-log.ts';
+import type { AwaitedSession, SessionLog } from '../feed/session-log.ts';
 import type { Waits } from '../limits.ts';
 import { noSuchSession } from '../plugins/error-reply.ts';
 import { checkedSessionId } from './session-id.ts';
@@ -61,9 +61,12 @@ export function sessions({ agent, answers, sessionLog, clock, waits, isKnownSess
     });
 
     app.get('/sessions/:session_id', { schema: { params } }, async (request, reply) => {
-      const record = await sessionLog.record(checkedSessionId(request.params.session_id));
-      if (record === null) throw noSuchSession();
-      return reply.type('application/json; charset=utf-8').send(record);
+      const sessionId = checkedSessionId(request.params.session_id);
+      const record = await sessionLog.record(sessionId);
+      if (record !== null) return reply.type('application/json; charset=utf-8').send(record);
+      const awaited = await sessionLog.awaited(sessionId);
+      if (awaited === null) throw noSuchSession();
+      return awaitedRecord(sessionId, agent.id, awaited);
     });
 
     app.delete('/sessions/:session_id', { schema: { params }, config: { bringsWork: true } }, async (request, reply) => {
@@ -85,5 +88,25 @@ export function sessions({ agent, answers, sessionLog, clock, waits, isKnownSess
       if (!outcome.answer.ok) throw new SwitchyardError(outcome.answer.code, outcome.answer.message);
       return reply.code(204).send();
     });
+  };
+}
+
+/** As the run's first step is about to store it. */
+function awaitedRecord(id: string, agentId: string, { customerId, createdAt }: AwaitedSession): SessionRecord {
+  const at = createdAt.toISOString();
+  return {
+    id,
+    customer_id: customerId,
+    agent_id: agentId,
+    title: null,
+    mode: 'auto',
+    status: 'ready',
+    created_at: at,
+    updated_at: at,
+    last_offset: -1,
+    consumption_offsets: { client: -1 },
+    metadata: {},
+    labels: [],
+    ephemeral: true,
   };
 }

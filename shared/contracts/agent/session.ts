@@ -76,12 +76,23 @@ const common = {
   trigger_processing: z.boolean().optional(),
 };
 
+/** Whose messages the API takes. */
+const messageSource = z.enum(['customer', 'customer_ui', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system']);
+
+/** Of a `user_message`, which is the customer's: another source would be lost, and its text shown to the model as the customer's words. */
+const customerSource = messageSource.extract(['customer', 'customer_ui'], {
+  error: ({ input }) => {
+    const source = messageSource.safeParse(input).data ?? 'human_agent';
+    return `a user_message is the customer's; a message of another source is sent as {"kind": "message", "source": "${source}", "message": "…"}`;
+  },
+});
+
 /** Body of POST /sessions/{id}/events: the native form, or the form of engine-style clients. */
 export const postEventRequest = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('user_message'), text: z.string().min(1), ...common }),
+  z.object({ kind: z.literal('user_message'), source: customerSource.nullish(), text: z.string().min(1), ...common }),
   z.object({
     kind: z.literal('message'),
-    source: z.enum(['customer', 'customer_ui', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system']).default('customer'),
+    source: messageSource.default('customer'),
     message: z.string().min(1),
     ...common,
   }),
