@@ -53,17 +53,10 @@ describe('a session', () => {
     world.apply(post('How long is the warranty?'));
     world.apply(world.resultOf('Two years.'));
 
-    expect(world.lines).toEqual([
-      'user_message How long is the warranty?',
-      'acknowledged',
-      'processing/matching',
-      'typing',
-      'assistant_message Two years.',
-      'ready',
-    ]);
-    expect(world.log.map((event) => event.offset)).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(world.lines).toEqual(['user_message How long is the warranty?', 'acknowledged', 'typing', 'assistant_message Two years.', 'ready']);
+    expect(world.log.map((event) => event.offset)).toEqual([0, 1, 2, 3, 4]);
     expect(new Set(world.log.map((event) => event.trace_id)).size).toBe(1);
-    expect(world.log[4]).toMatchObject({ source: 'ai_agent', metadata: { model: 'scripted/assistant' } });
+    expect(world.log[3]).toMatchObject({ source: 'ai_agent', metadata: { model: 'scripted/assistant' } });
     expect(world.state?.turn).toBeNull();
   });
 
@@ -82,9 +75,9 @@ describe('a session', () => {
     world.wait(COALESCE_MS + 1);
     world.apply(post('two'));
 
-    expect(world.lines.slice(4)).toEqual(['cancelled', 'ready', 'user_message two', 'acknowledged', 'processing/matching', 'typing']);
-    expect(world.log[5]?.trace_id).toBe(world.log[0]?.trace_id);
-    expect(world.log[6]?.trace_id).not.toBe(world.log[0]?.trace_id);
+    expect(world.lines.slice(3)).toEqual(['cancelled', 'ready', 'user_message two', 'acknowledged', 'typing']);
+    expect(world.log[4]?.trace_id).toBe(world.log[0]?.trace_id);
+    expect(world.log[5]?.trace_id).not.toBe(world.log[0]?.trace_id);
     expect(world.aborted).toHaveLength(1);
   });
 
@@ -96,13 +89,13 @@ describe('a session', () => {
     world.wait(COALESCE_MS);
     world.apply(post('two'));
 
-    expect(world.lines).toEqual(['user_message one', 'acknowledged', 'processing/matching', 'typing', 'user_message two']);
+    expect(world.lines).toEqual(['user_message one', 'acknowledged', 'typing', 'user_message two']);
     expect(world.aborted).toEqual([first]);
     expect(world.openCall).not.toBe(first);
-    expect(world.upToOffset).toBe(4);
+    expect(world.upToOffset).toBe(3);
     expect(world.timers.size).toBe(1);
     world.apply(world.resultOf('both answered'));
-    expect(world.lines.slice(5)).toEqual(['assistant_message both answered', 'ready']);
+    expect(world.lines.slice(4)).toEqual(['assistant_message both answered', 'ready']);
     expect(world.timers.size).toBe(0);
   });
 
@@ -145,7 +138,7 @@ describe('a session', () => {
     world.apply(deadline);
     world.apply(deadline);
 
-    expect(world.lines.slice(4)).toEqual(['error', 'ready']);
+    expect(world.lines.slice(3)).toEqual(['error', 'ready']);
     expect(world.log.at(-2)).toMatchObject({ error_detail: 'turn_timeout: the reply took longer than a turn may take' });
   });
 
@@ -155,7 +148,7 @@ describe('a session', () => {
     world.apply(post('one'));
     world.poison();
 
-    expect(world.lines.slice(4)).toEqual(['error', 'ready']);
+    expect(world.lines.slice(3)).toEqual(['error', 'ready']);
   });
 
   it('leaves the plan as it was when a transition throws', () => {
@@ -383,7 +376,7 @@ function expectWholeTurns(log: readonly ConversationEvent[]): void {
   }
   for (const events of turns.values()) {
     const words = events.map((event) => (event.kind === 'status' ? event.status : event.kind)).join(' ');
-    expect(words).toMatch(/^user_message acknowledged processing typing( user_message)*( assistant_message| cancelled| error) ready$/);
+    expect(words).toMatch(/^user_message acknowledged typing( user_message)*( assistant_message| cancelled| error) ready$/);
   }
   // No turn begins before the one before it is ready.
   const order = log.filter((event) => event.kind === 'status' && (event.status === 'acknowledged' || event.status === 'ready'));

@@ -27,11 +27,11 @@ describe('the turn machine', () => {
     expect(actions).toEqual([]);
   });
 
-  it('says acknowledged, processing and typing, arms its deadline and asks for one call when it begins', () => {
+  it('says acknowledged and typing, and nothing of matching where nothing is matched, arms its deadline and asks for one call when it begins', () => {
     const [next, actions] = started();
 
     expect(next.value).toBe('composing');
-    expect(told(actions)).toEqual(['acknowledged', 'processing/matching', `timer trn_1-deadline ${DEADLINE_AT_MS}`, 'typing', 'call trn_1-1']);
+    expect(told(actions)).toEqual(['acknowledged', `timer trn_1-deadline ${DEADLINE_AT_MS}`, 'typing', 'call trn_1-1']);
   });
 
   it('appends the reply under the id its readers know already, then ready', () => {

@@ -42,10 +42,9 @@ export const turnMachine = setup({
     matching: {
       entry: [
         { type: 'fact', params: status('acknowledged') },
-        { type: 'fact', params: status('processing', { stage: 'matching' }) },
         { type: 'timer', params: ({ context }) => ({ key: deadlineKeyOf(context), atMs: context.deadlineAtMs }) },
       ],
-      // Nothing to match yet: a turn without policies goes straight to its reply.
+      // No policy is matched yet, so `processing` with the stage `matching` is not said: the turn goes straight to its reply.
       always: {
         target: 'composing',
         actions: [
@@ -120,8 +119,8 @@ function settle() {
   ];
 }
 
-function status(value: SessionStatus, { stage = null, detail = null }: { stage?: string | null; detail?: string | null } = {}): TurnActions['fact'] {
-  return { content: { kind: 'status', status: value, stage, error_detail: detail }, id: null, metadata: {} };
+function status(value: SessionStatus, { detail = null }: { detail?: string | null } = {}): TurnActions['fact'] {
+  return { content: { kind: 'status', status: value, stage: null, error_detail: detail }, id: null, metadata: {} };
 }
 
 /** A stable code and a safe sentence; what really went wrong stands in the logs. */

@@ -16,7 +16,7 @@ it('npm start that is stopped ends in time whatever is in hand, and the turn goe
   const { id } = await agent.createSession();
   const { offset } = await agent.say(id, LONG);
   const stream = await openStream(house, LONG);
-  await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'processing');
+  await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'typing');
   const beganAtMs = performance.now();
   const exit = await house.stop();
 

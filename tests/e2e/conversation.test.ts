@@ -8,7 +8,7 @@ import { startStandalone } from '../helpers/start-standalone.ts';
 
 /** Long enough for two posts to lie within it on a busy machine. */
 const COALESCE_MS = 1_000;
-const ONE_TURN = 'user_message acknowledged processing typing assistant_message ready';
+const ONE_TURN = 'user_message acknowledged typing assistant_message ready';
 
 describe.each(shapes)('a conversation with the sample agent, with Switchyard $name', ({ start }) => {
   let house: DeploymentUnderTest;
@@ -54,10 +54,8 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
     await agent.say(id, 'Forget it. How do I descale the machine?');
     const log = await agent.logUntil(id, nthReady(2));
 
-    expect(wordsOf(log)).toBe(
-      'user_message acknowledged processing typing cancelled ready user_message acknowledged processing typing assistant_message ready',
-    );
-    expect(log[5]?.trace_id).toBe(log[0]?.trace_id);
+    expect(wordsOf(log)).toBe('user_message acknowledged typing cancelled ready user_message acknowledged typing assistant_message ready');
+    expect(log[4]?.trace_id).toBe(log[0]?.trace_id);
   });
 
   it('is handed to a human and back: the turn in progress ends, and what is said meanwhile asks for none', async () => {
@@ -82,7 +80,7 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
     await agent.say(id, 'And how do I descale the machine?');
     const log = await agent.logUntil(id, nthReady(1));
 
-    expect(wordsOf(log)).toBe('user_message acknowledged processing typing user_message assistant_message ready');
+    expect(wordsOf(log)).toBe('user_message acknowledged typing user_message assistant_message ready');
   });
 
   it('answers a repeated post like the first', async () => {
@@ -103,8 +101,8 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
     const { id } = await agent.createSession();
     await agent.say(id, '!fail 500');
     const log = await agent.logUntil(id, nthReady(1));
-    expect(wordsOf(log)).toBe('user_message acknowledged processing typing error ready');
-    expect(log[4]).toMatchObject({ error_detail: expect.stringMatching(/^engine_error: /) });
+    expect(wordsOf(log)).toBe('user_message acknowledged typing error ready');
+    expect(log[3]).toMatchObject({ error_detail: expect.stringMatching(/^engine_error: /) });
 
     await agent.say(id, 'How long is the warranty?');
     expect(wordsOf(await agent.logUntil(id, nthReady(2)))).toMatch(/assistant_message ready$/);
@@ -229,7 +227,7 @@ describe('a conversation in one process', () => {
     await first.agent.say(id, 'How long is the warranty?');
     await first.agent.logUntil(id, nthReady(1));
     await first.agent.say(id, '!slow 100 How do I descale the machine?');
-    const before = await first.agent.logUntil(id, (event) => event.offset === 9);
+    const before = await first.agent.logUntil(id, (event) => event.offset === 7);
     await first.kill();
 
     const second = await startIn(dataDir);

@@ -4,7 +4,7 @@ import type { Row } from './model-rows.ts';
 import type { Simulation } from './simulation.ts';
 
 /** Of a turn, and of a run: the words of its trace, without the messages. Every way ends in one `ready`, and nothing comes after it. */
-const TURN = /^acknowledged processing\/matching typing (assistant_message|error|cancelled) ready$/;
+const TURN = /^acknowledged typing (assistant_message|error|cancelled) ready$/;
 const RUN = /^acknowledged( processing\/thinking( processing\/tools tool)*( processing\/tools)?)?( error)? ready$/;
 
 /** Holds what is stored, and what was done outside, against what was asked for, once nothing is under way any more. */

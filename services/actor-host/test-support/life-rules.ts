@@ -5,7 +5,7 @@ import type { House } from './house.ts';
 import type { Lived } from './life.ts';
 
 /** Of a turn, and of a run: the words of its trace, without the messages. Every way ends in one `ready`, and nothing comes after it. */
-const TURN = /^acknowledged processing\/matching typing (assistant_message|error|cancelled) ready$/;
+const TURN = /^acknowledged typing (assistant_message|error|cancelled) ready$/;
 const RUN = /^acknowledged( processing\/thinking( processing\/tools tool)*( processing\/tools)?)?( error)? ready$/;
 
 interface SessionRow {

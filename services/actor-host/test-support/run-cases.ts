@@ -152,9 +152,9 @@ export function runCases(open: () => Promise<House>): void {
       await eventually(async () => (await statusesOf(house, 'ses_run')).filter((line) => line === 'ready').length === 3);
 
       expect(await statusesOf(house, 'ses_run')).toEqual([
-        ...['user_message', 'acknowledged', 'processing/matching', 'typing', 'assistant_message', 'ready'],
+        ...['user_message', 'acknowledged', 'typing', 'assistant_message', 'ready'],
         ...['acknowledged', 'processing/thinking', 'user_message', 'user_message', 'ready'],
-        ...['acknowledged', 'processing/matching', 'typing', 'assistant_message', 'ready'],
+        ...['acknowledged', 'typing', 'assistant_message', 'ready'],
       ]);
       expect(await house.count('sessions', 'deleted_at is null')).toBe(1);
     });
