@@ -35,6 +35,8 @@ export interface BannerFacts {
   envFile: string | null;
   /** What works but is probably not meant, one sentence each. */
   warnings: readonly string[];
+  /** What the agent's configuration gives and nothing carries out yet, one line each. */
+  withoutEffect: readonly string[];
 }
 
 /** What `npm start` and `npm run cluster` print: what runs where, where its keys are, and one line each to try it. No line is wider than a terminal, long names aside. */
@@ -54,7 +56,7 @@ export function banner(facts: BannerFacts): string {
 ${facts.what} is running. Ctrl-C stops it.
 
 ${rows.join('\n')}
-${facts.warnings.map((warning) => `\n  Note: ${wrapWords(nearby(warning), { indent: 8 })}\n`).join('')}
+${facts.warnings.map((warning) => `\n  Note: ${wrapWords(nearby(warning), { indent: 8 })}\n`).join('')}${withoutEffectLines(facts.withoutEffect)}
 To try them, in another terminal and in this folder:
 
 ${ask} "Hello"
@@ -63,6 +65,10 @@ ${ask} --agent "${facts.question}"
 README.md, "First requests", has the same with curl and with an SDK.
 `;
 }
+
+/** One line each, which a terminal of 80 columns does not wrap. */
+function withoutEffectLines(blocks: readonly string[]): string {
+  return blocks.length === 0 ? '' : `\n${blocks.map((block) => `  No effect yet: ${block}\n`).join('')}`;
 
 function row(label: string, text: string): string {
   return `  ${label.padEnd(LABEL_COLUMNS - 2)}${wrapWords(text, { indent: LABEL_COLUMNS })}`;

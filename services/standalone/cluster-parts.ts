@@ -54,6 +54,7 @@ export async function clusterParts(given: Environment, { isTerminal }: { isTermi
       question: config.isSampleAgent ? 'How long is the warranty?' : 'Hello',
       envFile: config.envFile,
       warnings: [...bundle.warnings, ...(await toolServers)],
+      withoutEffect: bundle.withoutEffect,
     });
     return { text, keysFile };
   }

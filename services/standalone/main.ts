@@ -149,6 +149,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
       question: config.isSampleAgent ? 'How long is the warranty?' : 'Hello',
       envFile: config.envFile,
       warnings: [...bundle.warnings, ...(await toolServers)],
+      withoutEffect: bundle.withoutEffect,
     }),
   );
   const managementUrl = management === null ? {} : { managementUrl: management.url };

@@ -1,5 +1,6 @@
 import { manifest as manifestSchema } from '../contracts/manifest/manifest.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
+import { blocksWithoutEffect } from './blocks-without-effect.ts';
 import { type BundleBody, type Documents, hashOf } from './bundle-body.ts';
 import { type Credential, checkCredentials, checkRoutineWebhooks } from './check-credentials.ts';
 import { checkReferences } from './check-references.ts';
@@ -22,6 +23,8 @@ export interface Bundle {
 export interface LoadedBundle extends Bundle {
   /** What works but is probably not meant. One sentence each, naming the place. */
   warnings: string[];
+  /** What is given and nothing carries out yet, one line each. */
+  withoutEffect: string[];
 }
 
 interface LoadBundleOptions {
@@ -67,7 +70,7 @@ export async function loadBundle({
   const body = { manifest, documents: documentsOf(named) };
   const webhooks = used === undefined ? checkRoutineWebhooks(named, environment) : [];
   const warnings = [...credentials.warnings.map(inManifest), ...read.warnings, ...webhooks, ...openCallbacks(named)];
-  return { hash: hashOf(body), body, warnings };
+  return { hash: hashOf(body), body, warnings, withoutEffect: blocksWithoutEffect(value, body.documents.routines) };
 }
 
 /** The token that opens the agent's API. @throws `config.invalid` naming the variable when it is not set */

@@ -26,6 +26,15 @@ describe('what npm start prints', () => {
     }
   });
 
+  it('warns of nothing in the sample agent, and lists what has no effect yet in lines that do not wrap', () => {
+    const lines = house.output().split('\n');
+    const listed = lines.filter((line) => line.includes('No effect yet'));
+
+    expect(lines.filter((line) => line.includes('Note:'))).toEqual([]);
+    expect(listed).toContain('  No effect yet: agent_config.context.policies (no policy is matched)');
+    expect(listed.filter((line) => line.length > 80)).toEqual([]);
+  });
+
   it('has a line for the router that prints the text of an answer when it is pasted into a shell', async () => {
     const { stdout } = await paste(/ask -- "Hello"/);
 

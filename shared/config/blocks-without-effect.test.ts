@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { type Routine, routine } from '../contracts/documents/routine.ts';
+import { manifest } from '../contracts/manifest/manifest.ts';
+import { autonomousBlocks, blocksWithoutEffect, manifestBlocks } from './blocks-without-effect.ts';
+
+/** A terminal has 80 columns, and the start puts this before each line. */
+const LINE_CHARS = 80 - '  No effect yet: '.length;
+
+type JsonSchema = Record<string, unknown>;
+const isSchema = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null;
+
+/** Whether a field stands in a schema, through what may also be null and through its alternatives. */
+function hasField(schema: unknown, [name, ...rest]: readonly string[]): boolean {
+  if (name === undefined) return true;
+  if (!isSchema(schema)) return false;
+  const { properties, anyOf, oneOf } = schema;
+  if (isSchema(properties) && Object.hasOwn(properties, name)) return hasField(properties[name], rest);
+  return [anyOf, oneOf].some((options) => Array.isArray(options) && options.some((option) => hasField(option, [name, ...rest])));
+}
+
+const schemaOf = (type: z.ZodType) => z.toJSONSchema(type, { io: 'input', unrepresentable: 'any' });
+const autonomous = (id: string, more: object = {}): Routine => routine.parse({ id, version: 1, kind: 'autonomous', instructions: 'Do it.', ...more });
+
+describe('each block that is listed', () => {
+  it.each(manifestBlocks)('is a place of the manifest: $path', ({ path, missing }) => {
+    expect(hasField(schemaOf(manifest), path.split('.'))).toBe(true);
+    expect(`${path} (${missing})`.length).toBeLessThanOrEqual(LINE_CHARS);
+  });
+
+  it.each(autonomousBlocks)('is a place of autonomous routines: $path', ({ path }) => {
+    expect(hasField(schemaOf(routine), path.split('.'))).toBe(true);
+  });
+
+  it('would not be one with a field that there is not', () => {
+    expect(hasField(schemaOf(manifest), ['agent_config', 'context', 'policy'])).toBe(false);
+  });
+});
+
+describe('what a start lists', () => {
+  it('is nothing for what is not given, or is empty, false or null', () => {
+    const context = { policies: [], preamble: null, relationships: {} };
+
+    expect(blocksWithoutEffect({ endpoint: false, agent_config: { context } }, [autonomous('triage')])).toEqual([]);
+    expect(blocksWithoutEffect(null, [])).toEqual([]);
+  });
+
+  it('is one line for each block that is given, and for each routine in a conversation', () => {
+    const context = { policies: [{ id: 'a', version: 1 }], preamble: { examples: ['One moment.'] } };
+    const given = { endpoint: true, agent_config: { runtime: { policy_batch_size: 5 }, context } };
+    const steps = [{ kind: 'chat', id: 'a', chat_state: 'Hello' }];
+    const talk = routine.parse({ id: 'talk', version: 1, conditions: ['always'], steps });
+    const webhook = { secret_env: '$' + '{SECRET}', header: 'x-signature' };
+
+    expect(blocksWithoutEffect(given, [talk, autonomous('triage', { autonomous: { webhook } })])).toEqual([
+      'endpoint (no address is provisioned)',
+      'agent_config.runtime.policy_batch_size (no policy is matched)',
+      'agent_config.context.preamble (there are no preambles)',
+      'agent_config.context.policies (no policy is matched)',
+      'routine talk (conversations follow no steps)',
+      'routine triage: autonomous.webhook (/webhooks is not served)',
+    ]);
+  });
+});

@@ -1,0 +1,61 @@
+import type { Routine } from '../contracts/documents/routine.ts';
+
+/** A place in a document, and what is not carried out there; short enough for one line of a terminal with 80 columns. */
+export interface BlockWithoutEffect {
+  /** Fields from the document's top, with dots between. */
+  path: string;
+  missing: string;
+}
+
+/** What a manifest may hold and no part of this release carries out. An entry goes with the change that carries its block out. */
+export const manifestBlocks: readonly BlockWithoutEffect[] = [
+  { path: 'endpoint', missing: 'no address is provisioned' },
+  { path: 'secrets', missing: 'secrets come from the environment' },
+  { path: 'agent_config.runtime.policy_batch_size', missing: 'no policy is matched' },
+  { path: 'agent_config.llms.evaluation', missing: 'nothing is evaluated' },
+  { path: 'agent_config.llms.evaluation_fallback', missing: 'nothing is evaluated' },
+  { path: 'agent_config.context.preamble', missing: 'there are no preambles' },
+  { path: 'agent_config.context.policies', missing: 'no policy is matched' },
+  { path: 'agent_config.context.glossaries', missing: 'prompts hold no terms' },
+  { path: 'agent_config.context.variables', missing: 'only as defaults of macros' },
+  { path: 'agent_config.context.reevaluation_tools', missing: 'no policy is matched' },
+  { path: 'agent_config.context.relationships', missing: 'no policy is matched' },
+  { path: 'agent_config.search', missing: 'nothing is retrieved' },
+  { path: 'agent_config.database', missing: "the deployment's own is used" },
+  { path: 'agent_config.webhooks', missing: '/webhooks is not served' },
+];
+
+/** The same of autonomous routines. Of conversational ones nothing is carried out. */
+export const autonomousBlocks: readonly BlockWithoutEffect[] = [
+  { path: 'steps', missing: 'a run has no steps' },
+  { path: 'policies', missing: 'no policy is matched' },
+  { path: 'conditions', missing: '/webhooks is not served' },
+  { path: 'autonomous.webhook', missing: '/webhooks is not served' },
+  { path: 'autonomous.match', missing: '/webhooks is not served' },
+];
+
+/**
+ * What an agent's configuration gives and nothing carries out yet, one line each: the place, and what is missing.
+ *
+ * @param manifest as it was written, since a default that was not given is no news
+ */
+export function blocksWithoutEffect(manifest: unknown, routines: readonly Routine[]): string[] {
+  const lines = manifestBlocks.filter(({ path }) => isGiven(manifest, path)).map(({ path, missing }) => `${path} (${missing})`);
+  for (const routine of routines) {
+    const name = `routine ${routine.id}`;
+    if (routine.kind === 'conversational') lines.push(`${name} (conversations follow no steps)`);
+    else lines.push(...autonomousBlocks.filter(({ path }) => isGiven(routine, path)).map(({ path, missing }) => `${name}: ${path} (${missing})`));
+  }
+  return lines;
+}
+
+/** Nothing is asked for by null, false, or what is empty. */
+function isGiven(document: unknown, path: string): boolean {
+  let value = document;
+  for (const key of path.split('.')) {
+    if (typeof value !== 'object' || value === null) return false;
+    value = Object.entries(value).find(([name]) => name === key)?.[1];
+  }
+  if (value === undefined || value === null || value === false) return false;
+  return typeof value !== 'object' || Object.keys(value).length > 0;
+}
