@@ -101,13 +101,17 @@ export type RunReply =
 
 export type ToolOutcome = CommandOf<'tool.completed'>['outcome'];
 
-/** Everything that can happen to a run. Results name their effect, so that a late or repeated one is recognised. */
-export type RunEventBody =
+/** What comes of an effect. It names the effect, so that a late or repeated one is recognised. */
+export type RunResult =
   /** `timedOut`: the list's own time limit ended it, so `unavailable` says nothing about the servers. */
   | { type: 'tools.listed'; callId: string; lists: Record<string, string>; unavailable: RunContext['unavailable']; timedOut: boolean }
   | { type: 'call.replied'; callId: string; reply: RunReply }
   | { type: 'call.failed'; callId: string; failure: Failure }
-  | { type: 'tool.settled'; callId: string; outcome: ToolOutcome }
+  | { type: 'tool.settled'; callId: string; outcome: ToolOutcome };
+
+/** Everything that can happen to a run. */
+export type RunEventBody =
+  | RunResult
   | { type: 'run.deadline'; turnId: string }
   /** A command of the run could not be applied. */
   | { type: 'run.poisoned' }

@@ -1,5 +1,6 @@
 import type { Answer } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
+import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
 import type { RunError, StepMessage } from '../run/types.ts';
 import type { EffectRow } from './effects.ts';
 import type { PartitionClaim } from './ownership.ts';
@@ -99,6 +100,8 @@ export class CommitPlan {
   readonly outboxDone = new Map<string, number>();
   readonly timers = new Map<string, { partition: number; key: string; dueAtMs: number; command: string } | { partition: number; key: string; dueAtMs: null }>();
   readonly runs = new Map<string, RunProgress>();
+  /** What came of calls of runs. */
+  readonly runCalls: { partition: number; runId: string; effectId: string; outcome: RunCallOutcome; endedAtMs: number }[] = [];
   readonly deliveries = new Map<string, DeliveryRow>();
   readonly deliveryStates = new Map<string, { partition: number; state: 'delivered' | 'dead' }>();
   readonly deadLetters: DeadLetter[] = [];

@@ -220,6 +220,19 @@ function runSets(): RowSet[] {
   insert into steps (run_id, seq, session_id, message) select i.run_id, i.seq, i.session_id, i.message::json from ${from}`,
     ),
     rowSet(
+      'run_call_rows',
+      (plan) => plan.runCalls,
+      {
+        p: ['int', (row) => row.partition],
+        run_id: ['text', (row) => row.runId],
+        effect_id: ['text', (row) => row.effectId],
+        outcome: ['text', (row) => JSON.stringify(row.outcome)],
+        ended_at: ['timestamptz', (row) => instant(row.endedAtMs)],
+      },
+      (from) => `
+  insert into run_calls (run_id, effect_id, outcome, ended_at) select i.run_id, i.effect_id, i.outcome::json, i.ended_at from ${from}`,
+    ),
+    rowSet(
       'delivery_rows',
       (plan) => [...plan.deliveries.values()],
       {

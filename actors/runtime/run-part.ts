@@ -1,8 +1,10 @@
 import type { CommandOf } from '#bus/messages/session.ts';
+import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import { readRunReply } from '../engine/read-run-reply.ts';
 import { type RunTools, runTools } from '../engine/run-tools.ts';
+import { abandoned, outcomeOf } from '../run/call-outcome.ts';
 import { withinTime } from '../run/failures.ts';
 import { runMachine } from '../run/machine.ts';
 import type { RunActions, RunError, RunEventBody, StepMessage } from '../run/types.ts';
@@ -95,7 +97,10 @@ export class RunPart {
     draft.run = { value: next.value as string, context: next.context };
     carryOutActions(this.#actions, actions);
     // A result that changed something was one waited for.
-    if ('callId' in event && actions.length > 0) draft.closeEffect(event.callId, 'done');
+    if ('callId' in event && actions.length > 0) {
+      draft.closeEffect(event.callId, 'done');
+      this.#recordEnd(facts.id, event.callId, outcomeOf(event, draft.command));
+    }
     if (next.status === 'done') this.#end(facts);
   }
 
@@ -156,7 +161,10 @@ export class RunPart {
     },
     toolEvent: ({ calls }) => this.#appendToolEvent(calls),
     effect: (effect) => this.#openEffect(effect),
-    supersede: ({ id }) => this.#draft.closeEffect(id, 'superseded'),
+    supersede: ({ id }) => {
+      this.#draft.closeEffect(id, 'superseded');
+      this.#recordEnd(this.#runId(), id, abandoned);
+    },
     timer: ({ key, atMs, command }) => {
       const turnId = this.#runId();
       this.#draft.arm(key, atMs, command === 'run.deadline' ? { type: 'run.deadline', turnId } : { ...command, turnId });
@@ -191,6 +199,11 @@ export class RunPart {
     draft.tellEnd({ kind: 'run', id, routineId, bundleHash, parent, startedAtMs, outcome: progress.error?.code ?? progress.state });
     draft.write((plan) => plan.recordRun(progress));
     callBack(draft, facts, progress);
+  }
+
+  #recordEnd(runId: string, effectId: string, outcome: RunCallOutcome): void {
+    const { partition, atMs: endedAtMs } = this.#draft;
+    this.#draft.write((plan) => plan.runCalls.push({ partition, runId, effectId, outcome, endedAtMs }));
   }
 
   #openEffect(effect: RunActions['effect']): void {

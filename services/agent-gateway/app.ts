@@ -37,7 +37,7 @@ import { triggerableRoutines } from './routines.ts';
  */
 export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)): FastifyInstance {
   const { agent, bundle, bus, cache, clock, config, log, metrics = noMetrics } = deps;
-  const { answers, runRows, sessionLog, waits } = parts;
+  const { answers, runRows, runStepRows, sessionLog, waits } = parts;
   const carriesKey = bearerCheck(agent.apiKey);
   const app = fastify({
     logger: false,
@@ -88,7 +88,7 @@ export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)):
   const routines = triggerableRoutines(bundle, config.runs);
   const { maxTimeoutMs } = config.runs;
   routes.register(triggerRoutine({ ...traced, routines, checkCallbackUrl, runRows, sessionLog, bus, maxTimeoutMs, bundleHash: agent.bundleHash, waits, log }));
-  routes.register(runs({ runRows }));
+  routes.register(runs({ runRows, runStepRows }));
 
   const unwatch = metrics.watch('streamsOpen', () => [
     { labels: { kind: 'agent_stream' }, value: parts.streams.size },

@@ -7,6 +7,7 @@ import { OpenReaders } from './open-readers.ts';
 import { ReadinessGate } from './readiness.ts';
 import { Deltas } from './relay/deltas.ts';
 import { RunRows } from './run-rows.ts';
+import { RunStepRows } from './run-step-rows.ts';
 import { SeenRows } from './seen-rows.ts';
 import { watchedDatabase } from './watched-database.ts';
 
@@ -17,6 +18,7 @@ export interface Parts {
   answers: Answers;
   sessionLog: SessionLog;
   runRows: RunRows;
+  runStepRows: RunStepRows;
   feeds: EventFeeds;
   /** Null when replies are shown whole only. */
   deltas: Deltas | null;
@@ -44,6 +46,7 @@ export function assemble({ config, agent, bus, database, log, tracing, waits: sh
     answers,
     sessionLog,
     runRows: new RunRows(watched),
+    runStepRows: new RunStepRows(watched),
     feeds,
     deltas,
     polls,

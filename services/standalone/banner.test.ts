@@ -21,6 +21,7 @@ const facts: BannerFacts = {
   question: 'How long is the warranty?',
   envFile: null,
   warnings: [],
+  withoutEffect: [],
 };
 const lines = (more: Partial<BannerFacts> = {}) => banner({ ...facts, ...more }).split('\n');
 const [routerKey, agentKey] = [`sk-sy-v1-${'0'.repeat(64)}`, `sk-sy-agent-v1-${'1'.repeat(64)}`];

@@ -6,7 +6,7 @@ const files = readdirSync(folder).filter((name) => name.endsWith('.sql'));
 const sql = files.map((name) => readFileSync(new URL(name, folder), 'utf8').replace(/--.*$/gm, '')).join('\n');
 
 /** Written by commits of a partition's owner; all other tables are written row by row, where a refusal harms one request. */
-const committed = ['parts', 'sessions', 'events', 'seen', 'effects', 'outbox', 'timers', 'steps', 'deliveries', 'dead_letters'];
+const committed = ['parts', 'sessions', 'events', 'seen', 'effects', 'outbox', 'timers', 'steps', 'run_calls', 'deliveries', 'dead_letters'];
 
 function definitionOf(table: string): string {
   return new RegExp(`create table ${table} \\(([\\s\\S]*?)\\)(?: with \\(.*\\))?;`).exec(sql)?.[1] ?? expect.fail(`no table ${table}`);
@@ -38,6 +38,7 @@ describe('the tables', () => {
       outbox: [],
       timers: ['primary key (p, key)'],
       steps: [],
+      run_calls: [],
       deliveries: [],
       dead_letters: [],
     });

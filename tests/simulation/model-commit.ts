@@ -169,6 +169,7 @@ const CHANGES: readonly { set: string; carryOut: Change }[] = [
   { set: 'outbox_rows', carryOut: (tables, rows) => rows.forEach((row) => void tables.outbox.push(row)) },
   { set: 'timer_rows', carryOut: (tables, rows) => rows.forEach((row) => void tables.timers.set(`${row['p']} ${row['key']}`, row)) },
   { set: 'step_rows', carryOut: (tables, rows) => rows.forEach((row) => void list(tables.steps, row['run_id'] as string).push(without(row, 'p'))) },
+  { set: 'run_call_rows', carryOut: (tables, rows) => rows.forEach((row) => void tables.runCalls.push(without(row, 'p'))) },
   {
     set: 'delivery_rows',
     carryOut: (tables, rows) => {

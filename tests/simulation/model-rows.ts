@@ -19,6 +19,7 @@ export class ModelTables {
   readonly runs = new Map<string, Row>();
   /** By run. */
   readonly steps = new Map<string, Row[]>();
+  readonly runCalls: Row[] = [];
   readonly deliveries = new Map<string, Row[]>();
   readonly claims = new Map<string, Row>();
   readonly deadLetters: Row[] = [];
@@ -38,6 +39,7 @@ export class ModelTables {
       timers: [...this.timers.values()],
       runs: [...this.runs.values()],
       steps: [...this.steps.values()].flat(),
+      run_calls: this.runCalls,
       deliveries: [...this.deliveries.values()].flat(),
       claims: [...this.claims.values()],
       dead_letters: this.deadLetters,
@@ -47,7 +49,7 @@ export class ModelTables {
 }
 
 const JSON_COLUMNS: ReadonlySet<string> = new Set([
-  ...['snapshot', 'record', 'body', 'answer', 'inputs', 'command', 'input', 'metadata', 'output', 'error', 'message', 'host_allowlist', 'tools'],
+  ...['snapshot', 'record', 'body', 'answer', 'inputs', 'command', 'input', 'metadata', 'output', 'error', 'message', 'host_allowlist', 'tools', 'outcome'],
 ]);
 /** Of these the body is the bytes that are posted, or what was found unreadable. */
 const TEXT_BODIES: ReadonlySet<string> = new Set(['deliveries', 'dead_letters']);

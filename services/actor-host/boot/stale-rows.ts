@@ -116,6 +116,7 @@ async function oldRuns({ database, retentionMs }: StaleRowsDeps): Promise<Batch>
     );
     const ids = rows.map((row) => row.id);
     await handle.query('delete from steps where run_id = any($1::text[])', [ids]);
+    await handle.query('delete from run_calls where run_id = any($1::text[])', [ids]);
     await handle.query('delete from deliveries where session_id = any($1::text[]) and run_id = any($2::text[])', [
       [...new Set(rows.map((row) => row.session_id))],
       ids,

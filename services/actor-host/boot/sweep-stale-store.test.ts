@@ -43,6 +43,7 @@ describe('a sweep', () => {
     for (const id of runs) {
       await storeDelivery(house, id, id === 'open1' ? 'open' : 'delivered');
       await house.rows(`insert into steps (run_id, seq, session_id, message) values ($1, 0, 's', '{}'), ($1, 1, 's', '{}')`, [id]);
+      await house.rows(`insert into run_calls (run_id, effect_id, outcome, ended_at) values ($1, 'e', '{}', now())`, [id]);
     }
 
     expect(await sweepOf(house).swept).toEqual({ overdue_runs: 0, orphaned_sessions: 0, old_runs: 2, old_tombstones: 0, old_effects: 0, old_dead_letters: 0 });
@@ -50,6 +51,7 @@ describe('a sweep', () => {
     const left = runs.filter((id) => !id.startsWith('old'));
     expect(await idsIn(house, 'runs')).toEqual(left);
     expect((await house.rows<{ run_id: string }>('select distinct run_id from steps order by 1')).map((row) => row.run_id)).toEqual(left);
+    expect((await house.rows<{ run_id: string }>('select run_id from run_calls order by 1')).map((row) => row.run_id)).toEqual(left);
     expect((await house.rows<{ run_id: string }>('select run_id from deliveries order by 1')).map((row) => row.run_id)).toEqual(left);
   });
 

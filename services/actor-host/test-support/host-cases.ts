@@ -338,7 +338,7 @@ export function hostCases(open: () => Promise<House>): void {
       await house.host({ turnTimeoutMs: 200 });
       await house.send(create('ses_a'));
       await house.send(post('ses_a', 'hello'));
-      await eventually(async () => (await house.log('ses_a')).at(-1)?.kind === 'status' && (await house.log('ses_a')).length === 6);
+      await eventually(async () => (await house.log('ses_a')).at(-1)?.kind === 'status' && (await house.log('ses_a')).length === 5);
       expect((await house.log('ses_a')).slice(4)).toMatchObject([{ status: 'error' }, { status: 'ready' }]);
     });
 

@@ -93,6 +93,41 @@ export function runCases(open: () => Promise<House>): void {
       });
     });
 
+    it('keeps how each of its calls ended and when, also when its session is gone, and nothing that was said', async () => {
+      const house = await open();
+      await house.host();
+      const tools = [{ name: 'find', title: null, description: null, inputSchema: { type: 'object' }, repeatable: true }];
+      await house.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
+      const list = nextTool(house);
+      await house.startRun({ id: 'run_1', routineId: 'refund' });
+      const { effectId } = await list;
+      const base = { ...HEADER, sessionId: 'ses_run', turnId: 'run_1' };
+      const asked = house.nextCall();
+      await house.send({ ...base, type: 'tools.listed', commandId: effectId, callId: effectId, lists: { shop: 'h1' }, unavailable: {} });
+      const { callId } = await asked;
+      const items = Promise.all([nextTool(house)]);
+      const calls = ['A', 'B'].map((order) => ({ id: order, name: 'shop__find', arguments: { order } }));
+      await house.send(calledTools('ses_run', callId, calls));
+      await items;
+      const outcome = { type: 'result' as const, data: 'a secret', metadata: {}, isError: true };
+      await house.send({ ...base, type: 'tool.completed', commandId: 'run_1-3', callId: 'run_1-3', outcome });
+      await house.send({ ...base, type: 'run.deadline', commandId: 'run_1-deadline' });
+      const called = nextDelivery(house);
+      await house.send(report((await called).effectId, 'delivered', 1));
+      await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 1);
+
+      const ends = await house.rows<{ effect_id: string; outcome: object; ended_at: Date }>('select effect_id, outcome, ended_at from run_calls order by 1');
+      const nothing = { reason: null, model: null, provider: null, usage: null };
+      expect(ends.map(({ effect_id: id, outcome: stored }) => [id, stored])).toEqual([
+        ['run_1-1', { ...nothing, type: 'listed' }],
+        ['run_1-2', { ...nothing, type: 'tools', model: expect.any(String), provider: expect.any(String) }],
+        ['run_1-3', { ...nothing, type: 'error' }],
+        ['run_1-4', { ...nothing, type: 'abandoned' }],
+      ]);
+      expect(await house.count('effects', `turn_id = 'run_1' and state = 'open'`)).toBe(0);
+      expect(JSON.stringify(ends)).not.toContain('secret');
+    });
+
     it('DESIGN 5: a run goes on after its host has died, at the last recorded result, without a second model call', async () => {
       const house = await open();
       const first = await house.host();

@@ -86,6 +86,103 @@ describe('GET /runs/:run_id', () => {
   });
 });
 
+describe('GET /runs/:run_id/steps', () => {
+  const outcome = (type: string, more: object = {}) => ({ type, reason: null, model: null, provider: null, usage: null, ...more });
+
+  /** The effects of a run as its owner stores them, a second apart; those with an outcome ended a quarter of a second later. */
+  async function storeSteps(runId: string, steps: { kind: string; state: string; inputs?: object; outcome?: object }[]): Promise<void> {
+    for (const [index, { kind, state, inputs = {}, outcome: stored }] of steps.entries()) {
+      const id = `${runId}-${index + 1}`;
+      const at = Date.UTC(2026, 0, 31, 12, 0, index);
+      await house.database.query(
+        `insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at) values ($1, 0, 'ses_1', $2, $3, $4, $5::json, $6)`,
+        [id, runId, kind, state, JSON.stringify(inputs), new Date(at)],
+      );
+      if (stored === undefined) continue;
+      await house.database.query('insert into run_calls (run_id, effect_id, outcome, ended_at) values ($1, $2, $3::json, $4)', [
+        runId,
+        id,
+        JSON.stringify(stored),
+        new Date(at + 250),
+      ]);
+    }
+  }
+
+  afterEach(async () => {
+    await house.database.query('delete from effects');
+    await house.database.query('delete from run_calls');
+  });
+
+  it.each(['run_unknown', 'run.dots', 'x'.repeat(129)])('answers 404 to %s', async (id) => {
+    expect(await get(`/runs/${id}/steps`)).toMatchObject({ status: 404, body: { code: 'not_found' } });
+  });
+
+  it('answers 401 without the key', async () => {
+    expect((await house.app().inject({ url: '/runs/run_unknown/steps' })).statusCode).toBe(401);
+  });
+
+  it.each([
+    ['limit=0', '/limit'],
+    ['limit=201', '/limit'],
+    ['cursor=-1', '/cursor'],
+    ['cursor=x', '/cursor'],
+  ])('answers 400 to %s and names it', async (query, path) => {
+    const { run_id } = await trigger();
+
+    expect(await get(`/runs/${run_id}/steps?${query}`)).toMatchObject({ status: 400, body: { code: 'validation_failed', path } });
+  });
+
+  it('is empty before the first step', async () => {
+    const { run_id } = await trigger();
+
+    expect(await get(`/runs/${run_id}/steps`)).toEqual({ status: 200, body: { items: [], has_more: false, next_cursor: null } });
+  });
+
+  it('shows what was called, how it ended and how long it took, and what goes on', async () => {
+    const { run_id } = await trigger();
+    const usage = { prompt_tokens: 12, completion_tokens: 3 };
+    await storeSteps(run_id, [
+      { kind: 'tool-list', state: 'done', inputs: { servers: ['shop'] }, outcome: outcome('listed') },
+      { kind: 'run-call', state: 'done', outcome: outcome('tools', { model: 'scripted/assistant', provider: 'Scripted', usage }) },
+      { kind: 'tool-call', state: 'done', inputs: { toolId: 'shop:find', toolCallId: 'c1' }, outcome: outcome('result') },
+      { kind: 'run-call', state: 'done' },
+      { kind: 'run-call', state: 'open' },
+    ]);
+    const step = (number: number, kind: string, more: object) => ({
+      ...{ step: number, kind, tool_id: null, reason: null, model: null, provider: null, usage: null },
+      ...{ started_at: `2026-01-31T12:00:0${number - 1}.000Z`, ended_at: `2026-01-31T12:00:0${number - 1}.250Z`, ms: 250 },
+      ...more,
+    });
+
+    expect((await get(`/runs/${run_id}/steps`)).body.items).toEqual([
+      step(1, 'tool_list', { outcome: 'listed' }),
+      step(2, 'model_call', { outcome: 'tools', model: 'scripted/assistant', provider: 'Scripted', usage }),
+      step(3, 'tool_call', { outcome: 'result', tool_id: 'shop:find' }),
+      step(4, 'model_call', { outcome: 'unknown', ended_at: null, ms: null }),
+      step(5, 'model_call', { outcome: null, ended_at: null, ms: null }),
+    ]);
+  });
+
+  it('gives all in pages, in order, none twice, and none of another run', async () => {
+    const [{ run_id }, other] = [await trigger(), await trigger()];
+    await storeSteps(
+      run_id,
+      Array.from({ length: 12 }, () => ({ kind: 'run-call', state: 'done', outcome: outcome('text') })),
+    );
+    await storeSteps(other.run_id, [{ kind: 'run-call', state: 'open' }]);
+    const seen: number[] = [];
+    let query = 'limit=5';
+    for (let page = 0; page < 3; page += 1) {
+      const { body } = await get(`/runs/${run_id}/steps?${query}`);
+      seen.push(...body.items.map(({ step }: { step: number }) => step));
+      expect(body.has_more).toBe(page < 2);
+      query = `limit=5&cursor=${body.next_cursor}`;
+    }
+
+    expect(seen).toEqual(Array.from({ length: 12 }, (_, index) => index + 1));
+  });
+});
+
 describe('GET /runs', () => {
   it.each([
     ['status=queued', '/status'],

@@ -1,22 +1,33 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { listRunsQuery } from '#shared/contracts/agent/run.ts';
+import { listRunsQuery, listStepsQuery } from '#shared/contracts/agent/run.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { invalidField } from '../plugins/error-reply.ts';
 import type { RunPlace, RunRows } from '../run-rows.ts';
+import type { RunStepRows } from '../run-step-rows.ts';
 
 /**
  * What has become of runs, for those whom a callback did not reach. GET /runs/:run_id: 200 with the run. GET /runs: 200 with
- * `{items, has_more, next_cursor}`, the newest first.
+ * `{items, has_more, next_cursor}`, the newest first. GET /runs/:run_id/steps: 200 with the same of its model calls, tool calls and tool
+ * lists, the first first: how each ended and how long it took, and nothing that was said.
  */
-export function runs({ runRows }: { runRows: RunRows }): FastifyPluginAsyncZod {
+export function runs({ runRows, runStepRows }: { runRows: RunRows; runStepRows: RunStepRows }): FastifyPluginAsyncZod {
   const params = z.object({ run_id: z.string() });
   return async (app) => {
     app.get('/runs/:run_id', { schema: { params } }, async (request) => {
       const { run_id: runId } = request.params;
       const run = RUN_ID.test(runId) ? await runRows.byId(runId) : null;
-      if (run === null) throw new SwitchyardError('run.not_found', 'there is no such run');
+      if (run === null) throw noSuchRun();
       return run;
+    });
+
+    app.get('/runs/:run_id/steps', { schema: { params, querystring: listStepsQuery } }, async (request) => {
+      const { run_id: runId } = request.params;
+      const { limit, cursor } = request.query;
+      const page = RUN_ID.test(runId) ? await runStepRows.list(runId, Number(cursor ?? 0), limit) : null;
+      if (page === null) throw noSuchRun();
+      const { steps: items, next } = page;
+      return { items, has_more: next !== null, next_cursor: next === null ? null : String(next) };
     });
 
     app.get('/runs', { schema: { querystring: listRunsQuery } }, async (request) => {
@@ -26,6 +37,10 @@ export function runs({ runRows }: { runRows: RunRows }): FastifyPluginAsyncZod {
       return { items, has_more: next !== null, next_cursor: next === null ? null : cursorOf(next) };
     });
   };
+}
+
+function noSuchRun(): SwitchyardError {
+  return new SwitchyardError('run.not_found', 'there is no such run');
 }
 
 /** A text that can't be the id of a run is that of none, and goes into no query. */

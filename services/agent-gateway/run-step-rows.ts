@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { type RunStep, runCallOutcome } from '#shared/contracts/agent/run.ts';
+import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
+
+const KINDS = { 'run-call': 'model_call', 'tool-call': 'tool_call', 'tool-list': 'tool_list' } as const;
+
+const stepKind = z.enum(['run-call', 'tool-call', 'tool-list']);
+const toolInputs = z.object({ toolId: z.string() });
+
+/** What is stored of a run's calls: each is an effect of its owner, and what came of it a row of its own. */
+export class RunStepRows {
+  readonly #database: Queryable;
+
+  constructor(database: Queryable) {
+    this.#database = database;
+  }
+
+  /**
+   * Steps in the order in which they were asked for, from behind a number on.
+   * @returns null when there is no such run; `next` is the number of the last step, null on the last page
+   */
+  async list(runId: string, after: number, limit: number): Promise<{ steps: RunStep[]; next: number | null } | null> {
+    // The owner counts a run's effects from 1, so that a page is found by ids.
+    const ids = Array.from({ length: limit + 1 }, (_, index) => `${runId}-${after + 1 + index}`);
+    const { rows } = await this.#database.query<StepRow>(SELECT_STEPS, [runId, ids]);
+    if (rows.length === 0) return null;
+    const all = rows.flatMap((row) => stepOf(row, runId)).sort((left, right) => left.step - right.step);
+    const steps = all.slice(0, limit);
+    return { steps, next: all.length > limit ? (steps.at(-1)?.step ?? null) : null };
+  }
+}
+
+interface StepRow {
+  /** Null, with all behind it, in the only row of a run without steps. */
+  id: string | null;
+  kind: string;
+  state: string;
+  inputs: unknown;
+  created_at: Date;
+  outcome: unknown;
+  ended_at: Date | null;
+}
+
+function stepOf({ id, kind, state, inputs, created_at: startedAt, outcome: stored, ended_at: endedAt }: StepRow, runId: string): RunStep[] {
+  const known = stepKind.safeParse(kind).data;
+  if (id === null || known === undefined) return [];
+  const outcome = stored === null ? null : (runCallOutcome.safeParse(stored).data ?? null);
+  return [
+    {
+      step: Number(id.slice(runId.length + 1)),
+      kind: KINDS[known],
+      tool_id: known === 'tool-call' ? (toolInputs.safeParse(inputs).data?.toolId ?? null) : null,
+      outcome: outcome?.type ?? (state === 'open' ? null : 'unknown'),
+      reason: outcome?.reason ?? null,
+      model: outcome?.model ?? null,
+      provider: outcome?.provider ?? null,
+      usage: outcome?.usage ?? null,
+      started_at: startedAt.toISOString(),
+      ended_at: endedAt?.toISOString() ?? null,
+      ms: endedAt === null ? null : endedAt.getTime() - startedAt.getTime(),
+    },
+  ];
+}
+
+const SELECT_STEPS: NamedStatement = {
+  name: 'agent-gateway-run-steps',
+  text: `select e.id, e.kind, e.state, e.inputs, e.created_at, c.outcome, c.ended_at
+    from runs r left join effects e on e.id = any ($2::text[]) and e.turn_id = r.id
+    left join run_calls c on c.run_id = r.id and c.effect_id = e.id
+    where r.id = $1`,
+};
