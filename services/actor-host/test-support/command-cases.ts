@@ -20,11 +20,11 @@ export function commandCases(open: () => Promise<House>): void {
       expect(call.request.messages.map((message) => message.role)).toEqual(['system', 'user']);
       expect(call.request.messages[1]?.content).toBe('How long is the warranty?');
       expect(house.answers.map(({ answer }) => answer.ok)).toEqual([true, true]);
-      expect(house.notices.at(-1)).toMatchObject({ first: 0, last: 3 });
+      expect(house.notices.at(-1)).toMatchObject({ first: 0, last: 2 });
 
       await house.send(completed('ses_a', call.callId, 'Two years.'));
-      await eventually(async () => (await house.log('ses_a')).length === 6);
-      expect((await house.log('ses_a')).map((event) => event.offset)).toEqual([0, 1, 2, 3, 4, 5]);
+      await eventually(async () => (await house.log('ses_a')).length === 5);
+      expect((await house.log('ses_a')).map((event) => event.offset)).toEqual([0, 1, 2, 3, 4]);
       expect(await house.count('effects', `state = 'done'`)).toBe(1);
       expect(await house.count('timers')).toBe(0);
       await eventually(async () => (await house.count('outbox')) === 0);
@@ -222,9 +222,9 @@ export function commandCases(open: () => Promise<House>): void {
       await eventually(() => house.answers.length === 2);
       await host.stop();
       await house.host();
-      await eventually(async () => (await house.log('ses_a')).length === 6);
+      await eventually(async () => (await house.log('ses_a')).length === 5);
 
-      expect((await house.log('ses_a')).slice(4)).toMatchObject([{ status: 'error' }, { status: 'ready' }]);
+      expect((await house.log('ses_a')).slice(3)).toMatchObject([{ status: 'error' }, { status: 'ready' }]);
       expect(await house.count('timers')).toBe(0);
     });
 
