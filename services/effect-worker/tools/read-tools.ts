@@ -1,15 +1,24 @@
-import { Ajv } from 'ajv';
-import { Ajv2020 } from 'ajv/dist/2020.js';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { z } from 'zod';
 import type { ListedTool } from '#bus/messages/tool.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
+import { nestingViolation } from '#shared/json-schema.ts';
+import { ByteBudget } from './byte-budget.ts';
 import type { Connection } from './connection.ts';
+import { faultOfForm, MAX_SCHEMA_DEPTH } from './schema-form.ts';
+import { ToolFailure } from './tool-failure.ts';
 import type { RequestLimits } from './watch-request.ts';
 
 /** Pages of one list. A server with more tools than they hold has something else wrong. */
 const MAX_PAGES = 100;
-/** Tools of one server. No model can choose among more. */
+/** Tools of one server, usable or not. No model can choose among more. */
 const MAX_TOOLS = 2_000;
+/** JSON of what is kept of one server's tools: it is stored in one row, and read by each run that uses the server. */
+const MAX_LIST_BYTES = 512 * 1024;
+/** All pages as the server sends them, with what is not kept of them (output schemas, icons). A page is parsed in one go, at some 20 ms per MiB. */
+const MAX_ANSWERS_BYTES = 4 * MAX_LIST_BYTES;
+/** Each is a line in the log; of further ones the count is given. */
+const MAX_WARNINGS = 20;
 const MAX_NAME_CHARACTERS = 256;
 
 const page = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().nullish() });
@@ -26,79 +35,101 @@ const offeredTool = z.looseObject({
   execution: z.looseObject({ taskSupport: z.unknown().optional() }).nullish().catch(null),
 });
 
-/** What a server offers, in its own order, without what can't be used; a warning for each thing that is left out. */
+/** What a server offers, in its own order, without what can't be used; a warning for each thing that is left out, up to a bound. */
 export interface ToolList {
   tools: ListedTool[];
   warnings: string[];
 }
 
 /** Asks for all pages of a server's list. @throws ToolFailure */
-export async function readTools(connection: Connection, limits: RequestLimits): Promise<ToolList> {
-  const list: ToolList = { tools: [], warnings: [] };
-  const names = new Set<string>();
+export async function readTools(connection: Connection, limits: Omit<RequestLimits, 'budget'>): Promise<ToolList> {
+  const list = new ToolListBuilder();
+  const budget = new ByteBudget(MAX_ANSWERS_BYTES);
   const cursors = new Set<string>();
-  const check = schemaCheck();
   let cursor: string | null = null;
   for (let pages = 1; ; pages += 1) {
-    const { tools, nextCursor }: z.output<typeof page> = await connection.request('tools/list', cursor === null ? {} : { cursor }, page, limits);
-    workMarks.mark('tool.list');
-    for (const offered of tools) take(offered, list, names, check);
-    cursor = nextCursor ?? null;
-    if (cursor === null) return list;
-    const trouble = cursors.has(cursor) ? 'it goes in a circle' : pages >= MAX_PAGES ? `it has more than ${MAX_PAGES} pages` : tooMany(list);
-    if (trouble !== null) {
-      list.warnings.push(`the list is not read further: ${trouble}`);
-      return list;
-    }
+    const answer: z.output<typeof page> = await connection.request('tools/list', cursor === null ? {} : { cursor }, page, { ...limits, budget });
+    cursor = answer.nextCursor ?? null;
+    const trouble = (await list.add(answer.tools, limits.signal)) ?? troubleOf(cursor, cursors, pages);
+    if (trouble !== null) return list.built(`the list is not read further: ${trouble}`);
+    if (cursor === null) return list.built(null);
     cursors.add(cursor);
   }
 }
 
-function tooMany({ tools }: ToolList): string | null {
-  return tools.length >= MAX_TOOLS ? `it has more than ${MAX_TOOLS} tools` : null;
+/** Why the next page is not asked for; null when it is, or when there is none. */
+function troubleOf(cursor: string | null, earlier: ReadonlySet<string>, pages: number): string | null {
+  if (cursor === null) return null;
+  if (earlier.has(cursor)) return 'it goes in a circle';
+  return pages >= MAX_PAGES ? `it has more than ${MAX_PAGES} pages` : null;
 }
 
-function take(offered: unknown, { tools, warnings }: ToolList, names: Set<string>, check: SchemaCheck): void {
-  const { success, data: tool } = offeredTool.safeParse(offered);
-  const leaveOut = (why: string) => warnings.push(`the tool ${nameOf(offered)} is left out: ${why}`);
-  if (!success) return void leaveOut('it has no name, or no schema of its arguments');
-  if (names.has(tool.name)) return void leaveOut('another one has its name');
-  if (tools.length >= MAX_TOOLS) return;
-  if (tool.execution?.taskSupport === 'required') return void leaveOut('it only works as a task');
-  const broken = check(tool.inputSchema);
-  if (broken !== null) return void leaveOut(`the schema of its arguments is broken: ${broken}`);
-  names.add(tool.name);
-  const { title, description, inputSchema, annotations } = tool;
-  tools.push({
-    name: tool.name,
-    title: title ?? annotations?.title ?? null,
-    description: description ?? null,
-    inputSchema,
-    repeatable: annotations?.readOnlyHint === true || annotations?.idempotentHint === true,
-  });
+class ToolListBuilder {
+  readonly #tools: ListedTool[] = [];
+  readonly #names = new Set<string>();
+  readonly #warnings: string[] = [];
+  #leftOut = 0;
+  #offered = 0;
+  #sizeBytes = 0;
+
+  /**
+   * Adds a page's tools. Between two tools the event loop turns: a server decides how many there are, and how long each takes.
+   * @returns why nothing more fits; null when more may come
+   * @throws ToolFailure `stopped` when the signal is aborted
+   */
+  async add(offered: readonly unknown[], signal: AbortSignal): Promise<string | null> {
+    for (const one of offered) {
+      if (signal.aborted) throw new ToolFailure('stopped', 'the call was given up', { sent: true });
+      if (this.#offered >= MAX_TOOLS) return `it has more than ${MAX_TOOLS} tools`;
+      this.#offered += 1;
+      if (!this.#take(one)) return `its tools are more than ${MAX_LIST_BYTES} bytes of JSON`;
+      await nextTick();
+      workMarks.mark('tool.list');
+    }
+    return null;
+  }
+
+  built(ending: string | null): ToolList {
+    const further = this.#leftOut - this.#warnings.length;
+    const count = further > 0 ? [`${further} more tools are left out`] : [];
+    return { tools: this.#tools, warnings: [...this.#warnings, ...count, ...(ending === null ? [] : [ending])] };
+  }
+
+  /** @returns whether the list has capacity for it; true also for what is left out */
+  #take(offered: unknown): boolean {
+    const { success, data: tool } = offeredTool.safeParse(offered);
+    if (!success) return this.#leaveOut(offered, 'it has no name, or no schema of its arguments');
+    if (this.#names.has(tool.name)) return this.#leaveOut(offered, 'another one has its name');
+    if (tool.execution?.taskSupport === 'required') return this.#leaveOut(offered, 'it only works as a task');
+    const { title, description, inputSchema, annotations } = tool;
+    const isBroken = (fault: string) => this.#leaveOut(offered, `the schema of its arguments is broken: ${fault}`);
+    const tooDeep = nestingViolation(inputSchema, MAX_SCHEMA_DEPTH);
+    if (tooDeep !== null) return isBroken(tooDeep.message);
+    const listed = {
+      name: tool.name,
+      title: title ?? annotations?.title ?? null,
+      description: description ?? null,
+      inputSchema,
+      repeatable: annotations?.readOnlyHint === true || annotations?.idempotentHint === true,
+    };
+    // Counted whether it is kept or not, for checking takes time in proportion.
+    this.#sizeBytes += Buffer.byteLength(JSON.stringify(listed));
+    if (this.#sizeBytes > MAX_LIST_BYTES) return false;
+    const fault = faultOfForm(inputSchema);
+    if (fault !== null) return isBroken(fault);
+    this.#names.add(tool.name);
+    this.#tools.push(listed);
+    return true;
+  }
+
+  #leaveOut(offered: unknown, why: string): true {
+    this.#leftOut += 1;
+    if (this.#warnings.length < MAX_WARNINGS) this.#warnings.push(`the tool ${nameOf(offered)} is left out: ${why}`);
+    return true;
+  }
 }
 
 function nameOf(offered: unknown): string {
   const name = typeof offered === 'object' && offered !== null && 'name' in offered ? offered.name : null;
   return typeof name === 'string' ? JSON.stringify(name.slice(0, MAX_NAME_CHARACTERS)) : 'without a name';
-}
-
-/** Says why a schema can't be used, null when it can. References out of it are never followed, so one that has any can't be used. */
-type SchemaCheck = (schema: Record<string, unknown>) => string | null;
-
-/** One for a whole list: what it is made of takes longer than a tool's schema. */
-function schemaCheck(): SchemaCheck {
-  const options = { strict: false, validateFormats: false, addUsedSchema: false, logger: false } as const;
-  const newer = new Ajv2020(options);
-  let older: Ajv | null = null;
-  return (schema) => {
-    const isOld = typeof schema['$schema'] === 'string' && /draft-0[4-7]/.test(schema['$schema']);
-    if (isOld) older ??= new Ajv(options);
-    try {
-      (isOld && older !== null ? older : newer).compile(schema);
-      return null;
-    } catch (error) {
-      return error instanceof Error ? error.message.slice(0, MAX_NAME_CHARACTERS) : 'unknown';
-    }
-  };
 }

@@ -1,4 +1,6 @@
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import type { Bus } from '#bus/bus.ts';
@@ -202,6 +204,96 @@ describe('a list', () => {
         repeatable: true,
       },
     ]);
+  });
+});
+
+/** A list that a server built with the protocol's own library gives, whatever stands in it. */
+const sdkServerListing = (tools: object[]) => sdkServer((mcp) => mcp.server.setRequestHandler(ListToolsRequestSchema, () => ({ tools })));
+
+/** Counts turns of the event loop, as what else runs in the process gets them. */
+function countTurns() {
+  let turns = 0;
+  let next = setImmediate(function turn() {
+    turns += 1;
+    next = setImmediate(turn);
+  });
+  return { now: () => turns, stop: () => clearImmediate(next) };
+}
+
+describe('a list of hostile size', () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  it('DESIGN 13: a tool list is checked one tool in a turn of the event loop, and none of its schemas is compiled', async () => {
+    const costly = (index: number) => ({
+      type: 'object',
+      properties: Object.fromEntries(Array.from({ length: 20 }, (_, p) => [`p${index}_${p}`, { anyOf: [{ type: 'string' }, { minimum: p }] }])),
+    });
+    const tools = Array.from({ length: 300 }, (_, index) => tool(`t${index}`, { inputSchema: costly(index) }));
+    const turns = countTurns();
+    const checkedAt: number[] = [];
+    const check = Ajv2020.prototype.validateSchema;
+    vi.spyOn(Ajv2020.prototype, 'validateSchema').mockImplementation(function (this: Ajv2020, schema, throws) {
+      checkedAt.push(turns.now());
+      return check.call(this, schema, throws);
+    });
+    const compile = vi.spyOn(Ajv2020.prototype, 'compile');
+    try {
+      expect(await listedBy(await sdkServerListing(tools))).toHaveLength(tools.length);
+    } finally {
+      turns.stop();
+    }
+    expect(checkedAt.length).toBeGreaterThanOrEqual(tools.length);
+    // The first check compiles the meta-schema, which is checked too.
+    expect(new Set(checkedAt).size).toBeGreaterThanOrEqual(tools.length);
+    expect(compile).not.toHaveBeenCalled();
+  });
+
+  it('DESIGN 13: a tool list is cut at 512 KiB, with a warning that names the server and the limit', async () => {
+    const tools = Array.from({ length: 600 }, (_, index) => tool(`t${index}`, { description: 'd'.repeat(1_000) }));
+    const stored = await listedBy(await sdkServerListing(tools));
+
+    expect(Buffer.byteLength(JSON.stringify(stored))).toBeLessThanOrEqual(524_288 + 2 * tools.length);
+    expect(stored).toEqual(tools.slice(0, Array.isArray(stored) ? stored.length : 0).map((one) => expect.objectContaining({ name: one.name })));
+    expect(Array.isArray(stored) ? stored.length : 0).toBeGreaterThan(400);
+    expect(house.lines.filter((line) => line.includes('"server":"shop"') && line.includes('more than 524288 bytes'))).toHaveLength(1);
+  });
+
+  it.each([
+    ['in one page', () => ({ tools: [tool('a', { outputSchema: { description: 'x'.repeat(3 * 1_048_576) } })] })],
+    [
+      'over its pages',
+      (cursor: unknown) => ({ tools: [tool(`a${cursor}`, { outputSchema: { description: 'x'.repeat(100_000) } })], nextCursor: `${cursor}+` }),
+    ],
+  ])('is not read to its end %s when it is larger than what could be kept of it', async (_, page) => {
+    const server = await handMade(lists(page));
+    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
+    await house.start({ kinds: ['tool'] });
+
+    expect((await ask(bundleHash, ['shop'])).unavailable).toEqual({ shop: 'unreachable' });
+    expect(house.lines.some((line) => line.includes('"server":"shop"') && line.includes('larger than 2097152 bytes'))).toBe(true);
+    expect(server.messages('tools/list').length).toBeLessThan(60);
+  });
+
+  it('names twenty of the tools that are left out, and counts the others', async () => {
+    const server = await handMade(lists(() => ({ tools: [...Array.from({ length: 5_000 }, () => 0), tool('late')] })));
+    expect(await listedBy(server)).toEqual([]);
+    const warnings = house.lines.filter((line) => line.includes('lists something that can not be used'));
+    expect(warnings).toHaveLength(22);
+    expect(warnings.join()).toContain('1980 more tools are left out');
+    expect(warnings.join()).toContain('more than 2000 tools');
+  });
+
+  it.each([
+    ['no regular expression', { properties: { a: { pattern: '(' } } }],
+    ['no regular expression', { patternProperties: { '(': {} } }],
+    ["can't resolve reference", { properties: { a: { $ref: '#/$defs/none' } } }],
+    ["can't resolve reference", { properties: { a: { $ref: 'https://elsewhere.example/schema.json' } } }],
+    ['larger than 65536 characters', { description: 'x'.repeat(65_536) }],
+  ])('leaves out a tool whose schema is or has: %s', async (why, inputSchema) => {
+    const known = { $defs: { b: {} }, properties: { a: { $ref: '#/$defs/b' }, pattern: { const: { $ref: 'https://a.example' } } } };
+    const server = await handMade(lists(() => ({ tools: [tool('bad', { inputSchema }), tool('good', { inputSchema: known })] })));
+    expect(await listedBy(server)).toMatchObject([{ name: 'good' }]);
+    expect(house.lines.filter((line) => line.includes('tool \\"bad\\" is left out') && line.includes(why))).toHaveLength(1);
   });
 });
 

@@ -1,5 +1,6 @@
+import { ByteBudget } from './byte-budget.ts';
 import { ToolFailure } from './tool-failure.ts';
-import type { RequestWatch } from './watched-fetch.ts';
+import { MAX_ANSWER_BYTES, type RequestWatch } from './watched-fetch.ts';
 
 /** How long the last events of a stream may be on their way through the client after the stream has ended. */
 const LOST_AFTER_MS = 500;
@@ -13,6 +14,8 @@ export interface RequestLimits {
   timeoutMs: number;
   /** However much progress there is. */
   longestMs: number;
+  /** Of what is read for the request; absent, an answer may have its usual size. */
+  budget?: ByteBudget;
 }
 
 /** What was seen of a request when it failed. */
@@ -35,7 +38,7 @@ export interface WatchedRequest {
   stop(): void;
 }
 
-export function watchRequest({ signal, timeoutMs, longestMs }: RequestLimits): WatchedRequest {
+export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBudget(MAX_ANSWER_BYTES) }: RequestLimits): WatchedRequest {
   const controller = new AbortController();
   const seen: Seen = { sent: false, retryAfterMs: null };
   let failure: ToolFailure | null = null;
@@ -57,6 +60,7 @@ export function watchRequest({ signal, timeoutMs, longestMs }: RequestLimits): W
   return {
     watch: {
       signal: controller.signal,
+      budget,
       onSent: () => {
         seen.sent = true;
       },

@@ -2,13 +2,14 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { DecoratorHandler, type Dispatcher, EnvHttpProxyAgent, fetch as send } from 'undici';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { parseRetryAfter } from '#shared/http/retry-after.ts';
+import { ByteBudget } from './byte-budget.ts';
 import { ToolFailure } from './tool-failure.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /** To one server: its calls at once, and beside them cancellations and the standing stream. */
 const MAX_CONNECTIONS = 32;
 /** One answer, or one stream of answers. What a model sees of it is far less. */
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+export const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 /** Responses that have no body, whatever the server sends. */
 const BODILESS = new Set([101, 204, 205, 304]);
 
@@ -16,6 +17,8 @@ const BODILESS = new Set([101, 204, 205, 304]);
 export interface RequestWatch {
   /** Closes its connection. */
   signal: AbortSignal;
+  /** Of what its answers may bring in all. */
+  budget: ByteBudget;
   /** The request is about to be written: from now on the server may have seen it. */
   onSent(): void;
   onRetryAfter(waitMs: number | null): void;
@@ -71,7 +74,7 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
     if (response.body === null || BODILESS.has(status)) return new Response(null, { status, statusText, headers: [...response.headers] });
     const isStream = /^text\/event-stream\b/i.test(response.headers.get('content-type') ?? '');
     if (isStream && response.ok) watch?.onStreamOpened();
-    const body = limited(response.body, (failure) => {
+    const body = limited(response.body, watch?.budget ?? new ByteBudget(MAX_ANSWER_BYTES), (failure) => {
       if (isStream && response.ok) watch?.onStreamEnded(failure);
     });
     return new Response(body, { status, statusText, headers: [...response.headers] });
@@ -110,9 +113,8 @@ function isOfRequest(method: string, body: unknown, headers: readonly [string, s
 }
 
 /** The body up to a limit. Tells how it ended, once. */
-function limited(body: ReadableStream<Uint8Array>, onEnd: (failure: ToolFailure | null) => void): ReadableStream<Uint8Array> {
+function limited(body: ReadableStream<Uint8Array>, budget: ByteBudget, onEnd: (failure: ToolFailure | null) => void): ReadableStream<Uint8Array> {
   const reader = body.getReader();
-  let sizeBytes = 0;
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
@@ -121,8 +123,7 @@ function limited(body: ReadableStream<Uint8Array>, onEnd: (failure: ToolFailure 
           controller.close();
           return onEnd(null);
         }
-        sizeBytes += value.byteLength;
-        if (sizeBytes > MAX_ANSWER_BYTES) throw new ToolFailure('unreadable', `the answer is larger than ${MAX_ANSWER_BYTES} bytes`, { sent: true });
+        budget.use(value.byteLength);
         controller.enqueue(value);
       } catch (error) {
         controller.error(error);
