@@ -202,6 +202,20 @@ describe('an answer', () => {
     expect(outcome).toMatchObject({ type: 'result', isError: true });
   });
 
+  it('that is nested 5,000 deep is an error that the model learns of, at the first delivery of its item', async () => {
+    const nested = `${'['.repeat(5_000)}${']'.repeat(5_000)}`;
+    const server = await handMade(
+      calls(({ id }, response) => {
+        response.writeHead(200, { 'content-type': 'application/json' });
+        response.end(`{"jsonrpc":"2.0","id":${id},"result":{"content":[],"structuredContent":{"a":${nested}},"_meta":{"b":${nested}}}}`);
+      }),
+    );
+    const { outcome } = await call(server.port);
+    expect(outcome).toMatchObject({ type: 'result', isError: true, data: { error: expect.stringContaining('nested deeper than 64') } });
+    expect(server.messages('tools/call')).toHaveLength(1);
+    expect(house.lines.join()).not.toContain('a work item has failed');
+  });
+
   it('of another error of the server is the model’s, and is asked for once more where that costs nothing', async () => {
     const server = await handMade(calls((message, response) => answerError(response, message, -32_603, 'out of luck')));
     const { outcome } = await call(server.port, { repeatable: true });

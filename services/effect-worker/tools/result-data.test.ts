@@ -46,6 +46,34 @@ describe('a tool’s answer', () => {
     expect(dataOf(answer)).toEqual(data);
   });
 
+  it.each([
+    ['structured content', (nested: string) => ({ structuredContent: JSON.parse(`{"a":${nested}}`) })],
+    ['a JSON text', (nested: string) => ({ content: [text(nested)] })],
+  ])('that is nested 5,000 deep is an error that the model is told of: %s', (_, answer) => {
+    expect(resultOf(callAnswer.parse(answer(`${'['.repeat(5_000)}${']'.repeat(5_000)}`)))).toEqual({
+      type: 'result',
+      data: { error: 'the answer of the tool can not be used: it must not be nested deeper than 64 levels' },
+      metadata: {},
+      isError: true,
+    });
+    expect(resultOf(callAnswer.parse(answer(`${'['.repeat(60)}${']'.repeat(60)}`)))).toMatchObject({ isError: false });
+  });
+
+  it('that is nested deeper than the stack is an error too', () => {
+    const nested = JSON.parse(`${'['.repeat(30_000)}${']'.repeat(30_000)}`);
+    expect(resultOf(callAnswer.parse({ structuredContent: nested, _meta: { a: nested } }))).toMatchObject({ isError: true, metadata: {} });
+  });
+
+  it('drops what is meant for programs when it is nested too deep', () => {
+    const meta = JSON.parse(`{"a":${'['.repeat(5_000)}${']'.repeat(5_000)}}`);
+    expect(resultOf(callAnswer.parse({ content: [text('t')], _meta: meta }))).toEqual({ type: 'result', data: 't', metadata: {}, isError: false });
+  });
+
+  it('of more than a thousand parts shows the first, and says so', () => {
+    const shown = String(dataOf({ content: [...Array.from({ length: 1_000 }, () => text('a')), { type: 7 }, text('b')] }));
+    expect(shown.split('\n')).toEqual([...Array.from({ length: 1_000 }, () => 'a'), '… (the first 1000 of 1002 parts)']);
+  });
+
   it('keeps what is meant for programs beside the data, unless it is too much', () => {
     expect(resultOf(callAnswer.parse({ content: [], _meta: { source: 's' }, isError: true }))).toEqual({
       type: 'result',

@@ -1,11 +1,17 @@
 import { z } from 'zod';
 import type { CommandOf } from '#bus/messages/session.ts';
+import { nestingViolation } from '#shared/json-schema.ts';
 
 /** What a model is shown of one result. */
 const MAX_DATA_BYTES = 64 * 1024;
 /** What is kept beside it for programs. */
 const MAX_METADATA_BYTES = 16 * 1024;
 const MAX_URI_CHARACTERS = 500;
+/** Parts of one answer that are looked at. Each is checked, and the model is shown 64 KiB of them all. */
+const MAX_PARTS = 1_000;
+/** As deep as values may be everywhere: whatever checks or logs one recurses as deep. */
+const MAX_DATA_DEPTH = 64;
+const TOO_DEEP = `the answer of the tool can not be used: it must not be nested deeper than ${MAX_DATA_DEPTH} levels`;
 
 const part = z.looseObject({
   type: z.string(),
@@ -24,19 +30,43 @@ const part = z.looseObject({
 
 /** The answer to `tools/call`. */
 export const callAnswer = z.looseObject({
-  content: z.array(part).default([]),
+  content: z.array(z.unknown()).default([]).transform(firstParts).pipe(z.array(part)),
   structuredContent: z.unknown().optional(),
   isError: z.boolean().default(false),
   _meta: z.record(z.string(), z.unknown()).default({}),
 });
 
+function firstParts(parts: unknown[]): unknown[] {
+  if (parts.length <= MAX_PARTS) return parts;
+  return [...parts.slice(0, MAX_PARTS), { type: 'text', text: `… (the first ${MAX_PARTS} of ${parts.length} parts)` }];
+}
+
 export type ToolOutcome = CommandOf<'tool.completed'>['outcome'];
 
-/** What a tool's answer means to whoever waits for it. Pictures and files are named, never carried. */
+/** What a tool's answer means to whoever waits for it. Pictures and files are named, never carried; data that is nested too deep is an error of the tool. */
 export function resultOf({ content, structuredContent, isError, _meta: meta }: z.output<typeof callAnswer>): ToolOutcome {
   const data = structuredContent ?? dataOf(content);
-  const metadata = Buffer.byteLength(JSON.stringify(meta)) > MAX_METADATA_BYTES ? {} : meta;
-  return { type: 'result', data: limited(data), metadata, isError };
+  const bytes = bytesOf(data);
+  if (bytes === null) return errorResult(TOO_DEEP);
+  if (bytes.byteLength > MAX_DATA_BYTES) return { type: 'result', data: beginningOf(bytes), metadata: metadataOf(meta), isError };
+  // Only what is short is carried as a value, so only that is walked.
+  if (nestingViolation(data, MAX_DATA_DEPTH) !== null) return errorResult(TOO_DEEP);
+  return { type: 'result', data, metadata: metadataOf(meta), isError };
+}
+
+function metadataOf(meta: Record<string, unknown>): Record<string, unknown> {
+  const bytes = bytesOf(meta);
+  return bytes === null || bytes.byteLength > MAX_METADATA_BYTES || nestingViolation(meta, MAX_DATA_DEPTH) !== null ? {} : meta;
+}
+
+/** A text as it is, anything else as JSON. Null when it is nested so deep that writing it overflows the stack. */
+function bytesOf(data: unknown): Buffer | null {
+  try {
+    return Buffer.from(typeof data === 'string' ? data : JSON.stringify(data), 'utf8');
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
 }
 
 /** A result that the model is to deal with, in words of ours. */
@@ -68,10 +98,8 @@ function textOf({ type, text, data, mimeType, uri, name, resource }: z.output<ty
   return `[${[type, ...known].join(', ')}]`;
 }
 
-/** Data as it is, or, when it is too much, the beginning of its text. */
-function limited(data: unknown): unknown {
-  const bytes = Buffer.from(typeof data === 'string' ? data : JSON.stringify(data), 'utf8');
-  if (bytes.byteLength <= MAX_DATA_BYTES) return data;
+/** What is shown of data that is too much. */
+function beginningOf(bytes: Buffer): string {
   // What is cut through at the end is dropped: half a character is none.
   const beginning = new TextDecoder().decode(bytes.subarray(0, MAX_DATA_BYTES), { stream: true });
   return `${beginning}… (the first ${MAX_DATA_BYTES} of ${bytes.byteLength} bytes)`;
