@@ -1,4 +1,5 @@
 import type { Bundle } from '#shared/config/load-bundle.ts';
+import { quotedName } from '#shared/contracts/printed-name.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { compileSchema, type Validate } from '#shared/json-schema.ts';
 
@@ -32,7 +33,10 @@ export function triggerableRoutines({ body }: Bundle, settings: RunSettings): Re
     // Of several versions the first one counts, as it does for the run itself.
     if (routine.kind !== 'autonomous' || !routine.enabled || found.has(routine.id)) continue;
     if (requireCallbackAllowlist && (routine.callback_url_allowlist?.length ?? 0) === 0)
-      throw new SwitchyardError('config.invalid', `the routine "${routine.id}" has no callback_url_allowlist, which REQUIRE_CALLBACK_ALLOWLIST asks for`);
+      throw new SwitchyardError(
+        'config.invalid',
+        `the routine ${quotedName(routine.id)} has no callback_url_allowlist, which REQUIRE_CALLBACK_ALLOWLIST asks for`,
+      );
     const wantedMs = routine.timeout_seconds === null ? defaultTimeoutMs : routine.timeout_seconds * 1_000;
     found.set(routine.id, {
       id: routine.id,

@@ -1,5 +1,6 @@
 import { MACRO_REFERENCE } from '../contracts/documents/macro.ts';
 import type { Routine } from '../contracts/documents/routine.ts';
+import { quotedName } from '../contracts/printed-name.ts';
 import type { ManifestOutline } from './manifest-outline.ts';
 import type { Named, NamedDocuments, Report } from './named-documents.ts';
 
@@ -56,13 +57,13 @@ function checkManifest({ context, webhooks }: ManifestOutline, { routines }: Nam
   const kinds = new Map(routines.map(({ document }) => [document.id, document.kind]));
   webhooks?.forEach((webhook, index) => {
     if (typeof webhook?.name === 'string' && known.routines?.has(webhook.name)) {
-      report(['webhooks', index, 'name'], `must differ from the routine "${webhook.name}", because both are addressed under /webhooks`);
+      report(['webhooks', index, 'name'], `must differ from the routine ${quotedName(webhook.name)}, because both are addressed under /webhooks`);
     }
     webhook?.routines?.forEach((id, place) => {
       if (id === null) return;
       const path = ['webhooks', index, 'routines', place];
       expectKnown(known.routines, id, 'routine', (message) => report(path, message));
-      if (kinds.get(id) === 'conversational') report(path, `must be an autonomous routine; "${id}" is conversational`);
+      if (kinds.get(id) === 'conversational') report(path, `must be an autonomous routine; ${quotedName(id)} is conversational`);
     });
   });
 }
@@ -84,7 +85,8 @@ function checkMacros({ macros, variable_sets: sets }: NamedDocuments, known: Kno
     const { set, name } = document.variable;
     expectKnown(known.variableSets, set, 'variable set', (message) => report(file, ['variable', 'set'], message));
     const variables = sets.find((named) => named.document.id === set)?.document.variables;
-    if (variables?.every((variable) => variable.name !== name)) report(file, ['variable', 'name'], `the variable set "${set}" has no variable "${name}"`);
+    if (variables?.every((variable) => variable.name !== name))
+      report(file, ['variable', 'name'], `the variable set ${quotedName(set)} has no variable ${quotedName(name)}`);
   }
 }
 
@@ -92,7 +94,7 @@ function checkMacros({ macros, variable_sets: sets }: NamedDocuments, known: Kno
 function checkTools(tools: readonly string[], path: readonly PropertyKey[], { toolServers }: KnownNames, report: ReportPath): void {
   tools.forEach((tool, index) => {
     const server = tool.slice(0, tool.indexOf(':'));
-    if (tool.includes(':') && toolServers?.has(server) === false) report([...path, index], `the manifest's mcps name no tool server "${server}"`);
+    if (tool.includes(':') && toolServers?.has(server) === false) report([...path, index], `the manifest's mcps name no tool server ${quotedName(server)}`);
   });
 }
 
@@ -103,5 +105,5 @@ function expectMacros(text: string, { macros }: KnownNames, report: (message: st
 }
 
 function expectKnown(known: ReadonlySet<string> | null, id: string, noun: string, report: (message: string) => void): void {
-  if (known?.has(id) === false) report(`the manifest names no ${noun} "${id}"`);
+  if (known?.has(id) === false) report(`the manifest names no ${noun} ${quotedName(id)}`);
 }

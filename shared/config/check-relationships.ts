@@ -1,3 +1,4 @@
+import { printedName, quotedName } from '../contracts/printed-name.ts';
 import { findCycles } from './find-cycles.ts';
 import type { ManifestOutline } from './manifest-outline.ts';
 import type { NamedDocuments, Report } from './named-documents.ts';
@@ -54,7 +55,7 @@ function checkPriorities({ context }: ManifestOutline, members: Members, report:
     if (priority === null) continue;
     const highers = resolve(priority.higher, members, ['priorities', index, 'higher'], report);
     const overs = priority.over === null ? routines : resolve(priority.over, members, ['priorities', index, 'over'], report);
-    if (priority.higher === priority.over) report(['priorities', index], `puts "${priority.higher}" above itself`);
+    if (priority.higher === priority.over) report(['priorities', index], `puts ${quotedName(priority.higher)} above itself`);
     pairs += highers.length * overs.length;
     if (pairs > MAX_PAIRS) {
       report(['priorities'], `stand for more than ${MAX_PAIRS} pairs`);
@@ -63,7 +64,7 @@ function checkPriorities({ context }: ManifestOutline, members: Members, report:
     // A group that holds the higher one too means the others of the group.
     for (const higher of highers) for (const over of overs) if (higher !== over) addEdge(edges, higher, over);
   }
-  for (const cycle of findCycles(edges)) report(['priorities'], `form a circle: ${cycle.join(' over ')}`);
+  for (const cycle of findCycles(edges)) report(['priorities'], `form a circle: ${cycle.map(printedName).join(' over ')}`);
   return edges;
 }
 
@@ -80,7 +81,9 @@ function checkEntailments({ context }: ManifestOutline, members: Members, overs:
         report(['entailments'], `stand for more than ${MAX_PAIRS} pairs`);
         return;
       }
-      const contradiction = whens.flatMap((when) => brought.filter((other) => overs.get(when)?.has(other)).map((other) => `"${when}" displaces "${other}"`))[0];
+      const contradiction = whens.flatMap((when) =>
+        brought.filter((other) => overs.get(when)?.has(other)).map((other) => `${quotedName(when)} displaces ${quotedName(other)}`),
+      )[0];
       if (contradiction !== undefined) report(path, `contradicts priorities, where ${contradiction}`);
     }
   }
@@ -101,7 +104,7 @@ function checkDependencies({ policies }: NamedDocuments, members: Members, repor
   }
   for (const cycle of findCycles(edges)) {
     const file = policies.find(({ document }) => `policy:${document.id}` === cycle[0])?.file;
-    if (file !== undefined) report(file, ['depends_on'], `forms a circle: ${cycle.join(' depends on ')}`);
+    if (file !== undefined) report(file, ['depends_on'], `forms a circle: ${cycle.map(printedName).join(' depends on ')}`);
   }
 }
 
@@ -109,7 +112,7 @@ function resolve(reference: string, members: Members, path: readonly PropertyKey
   const found = members(reference);
   if (found !== null) return found;
   const wanted = reference.startsWith('tag:') ? 'no policy or routine of the manifest carries the label of' : 'the manifest names no';
-  report(path, `${wanted} "${reference}"`);
+  report(path, `${wanted} ${quotedName(reference)}`);
   return [];
 }
 

@@ -64,7 +64,7 @@ describe('checkSchemas', () => {
       for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), JSON.stringify(content));
       const loading = loadBundle({ manifestPath: join(folder, 'manifest.json'), documentsPath: folder, environment: { KEY: 'secret' } });
 
-      await expect(loading).rejects.toThrow(/routines\/triage\.json: output_schema\.patternProperties\.\(a\)\\1: must not refer back/);
+      await expect(loading).rejects.toThrow(/routines\/triage\.json: output_schema\.patternProperties\."\(a\)\\\\1": must not refer back/);
     } finally {
       await rm(folder, { recursive: true });
     }

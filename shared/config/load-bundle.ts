@@ -1,4 +1,5 @@
 import { manifest as manifestSchema } from '../contracts/manifest/manifest.ts';
+import { quotedName } from '../contracts/printed-name.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { blocksWithoutEffect } from './blocks-without-effect.ts';
 import { type BundleBody, type Documents, hashOf } from './bundle-body.ts';
@@ -113,6 +114,8 @@ function inOrder<Document extends { id: string; version: number }>(named: readon
 function openCallbacks({ routines }: NamedDocuments): string[] {
   return routines.flatMap(({ file, document }) => {
     if (document.kind !== 'autonomous' || (document.callback_url_allowlist?.length ?? 0) > 0) return [];
-    return [`${file}: callback_url_allowlist is not set: results of the routine "${document.id}", and the agent's key with them, may be sent to any host`];
+    return [
+      `${file}: callback_url_allowlist is not set: results of the routine ${quotedName(document.id)}, and the agent's key with them, may be sent to any host`,
+    ];
   });
 }

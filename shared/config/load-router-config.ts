@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { SECRET_REF } from '../contracts/manifest/secret-ref.ts';
+import { quotedName } from '../contracts/printed-name.ts';
 import { check, configInvalid, formatPath, sentenceOf } from './problems.ts';
 import { readDocumentFile } from './read-document-file.ts';
 import { type RouterConfig, routerConfig } from './router-config.ts';
@@ -73,7 +74,7 @@ function refuseRepeats(names: readonly Named[], report: Report): void {
     if (name === null || name === undefined) continue;
     const first = seen.get(name);
     if (first === undefined) seen.set(name, path);
-    else report(path, `repeats "${name}", which is ${formatPath(first)} already`);
+    else report(path, `repeats ${quotedName(name)}, which is ${formatPath(first)} already`);
   }
 }
 
@@ -83,7 +84,8 @@ function checkKnownProviders({ providers, models }: Outline, report: Report): vo
   models?.forEach((model, index) => {
     model?.endpoints?.forEach((endpoint, place) => {
       const slug = endpoint?.provider;
-      if (slug !== null && slug !== undefined && !known.has(slug)) report(['models', index, 'endpoints', place, 'provider'], `there is no provider "${slug}"`);
+      if (slug !== null && slug !== undefined && !known.has(slug))
+        report(['models', index, 'endpoints', place, 'provider'], `there is no provider ${quotedName(slug)}`);
     });
   });
 }

@@ -1,4 +1,5 @@
 import type { DocumentReference } from '../contracts/documents/document.ts';
+import { quotedName } from '../contracts/printed-name.ts';
 import type { Documents } from './bundle-body.ts';
 import type { ManifestOutline, Reference } from './manifest-outline.ts';
 import { documentFolders, type Found, type FoundDocuments } from './read-documents.ts';
@@ -58,6 +59,6 @@ function lookUp<Document>(
   if (hit !== undefined) return hit.document === null ? [] : [{ file: hit.file, document: hit.document }];
   const others = new Set(versions.flatMap((file) => (file.version === null ? [] : [file.version])));
   const hint = others.size > 0 ? `; there is version ${[...others].join(', ')}` : '';
-  report(`there is no "${id}" version ${version} among the documents in ${documentFolders[kind]}${hint}`);
+  report(`there is no ${quotedName(id)} version ${version} among the documents in ${documentFolders[kind]}${hint}`);
   return [];
 }

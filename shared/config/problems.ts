@@ -1,9 +1,10 @@
 import type { z } from 'zod';
+import { escapeUnprintable, printedName } from '../contracts/printed-name.ts';
 import { issueSentence } from '../errors/issue-sentence.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 
-/** More lines than this help nobody; the rest is counted. */
-const MAX_LISTED_PROBLEMS = 500;
+/** More than are read before the first are mended; the rest is counted. */
+const MAX_LISTED_PROBLEMS = 50;
 
 /** One thing that is wrong. It never quotes the value found, which may be a secret in the wrong place. */
 export interface Problem {
@@ -23,16 +24,19 @@ export function sentenceOf({ path, wanted }: Problem): string {
   return path.length === 0 ? wanted : `${formatPath(path)}: ${wanted}`;
 }
 
+/** Names that are no plain words are quoted: they come from the file, and may hold anything. */
 export function formatPath(path: readonly PropertyKey[]): string {
   return path.reduce<string>((text, segment) => {
     if (typeof segment === 'number') return `${text}[${segment}]`;
-    return text === '' ? String(segment) : `${text}.${String(segment)}`;
+    const name = printedName(String(segment));
+    return text === '' ? name : `${text}.${name}`;
   }, '');
 }
 
 /** The error that lists everything at once, one line each, each line once. */
 export function configInvalid(subject: string, lines: readonly string[]): SwitchyardError {
-  const distinct = [...new Set(lines)];
+  // Names of files stand in the lines as they are.
+  const distinct = [...new Set(lines)].map(escapeUnprintable);
   const listed = distinct.slice(0, MAX_LISTED_PROBLEMS);
   if (listed.length < distinct.length) listed.push(`… and ${distinct.length - listed.length} more`);
   const count = distinct.length === 1 ? '1 error' : `${distinct.length} errors`;

@@ -7,6 +7,7 @@ import { policy } from '../contracts/documents/policy.ts';
 import { prompt } from '../contracts/documents/prompt.ts';
 import { routine } from '../contracts/documents/routine.ts';
 import { variableSet } from '../contracts/documents/variable-set.ts';
+import { quotedName } from '../contracts/printed-name.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import type { Documents } from './bundle-body.ts';
 import { check, sentenceOf } from './problems.ts';
@@ -159,7 +160,7 @@ async function readKind<Document>(files: readonly ListedFile[], schema: z.ZodTyp
     if (id !== null && version !== null) {
       const other = fileOf.get(`${id} ${version}`);
       if (other === undefined) fileOf.set(`${id} ${version}`, file);
-      else problems.push(`${file}: is version ${version} of "${id}", and so is ${other}`);
+      else problems.push(`${file}: is version ${version} of ${quotedName(id)}, and so is ${other}`);
     }
     found.push({ file, id, version, document });
   }

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { quotedName } from '../printed-name.ts';
 
 /**
  * A refinement of a list: no two entries may have the same key. `path` is where in the entry the key stands, for the message.
@@ -11,7 +12,7 @@ export function refuseRepeats<Item>(keyOf: (item: Item) => string, path: readonl
       const key = keyOf(item);
       const first = seen.get(key);
       if (first === undefined) seen.set(key, index);
-      else context.addIssue({ code: 'custom', path: [index, ...path], message: `repeats "${key}", which stands at [${first}] already` });
+      else context.addIssue({ code: 'custom', path: [index, ...path], message: `repeats ${quotedName(key)}, which stands at [${first}] already` });
     });
   };
 }

@@ -1,3 +1,5 @@
+import { quotedName } from '../printed-name.ts';
+
 const ROOT = 'root';
 const END = 'end';
 
@@ -35,18 +37,18 @@ function checkNames({ steps, transitions, initial_step: initialStep }: Graph, id
   };
   const seenSteps = new Set<string>();
   steps.forEach(({ id }, index) => {
-    if (id === ROOT || id === END) refuse(['steps', index, 'id'], `must not be "${id}", which every routine has already`);
-    if (seenSteps.has(id)) refuse(['steps', index, 'id'], `repeats "${id}", the id of an earlier step`);
+    if (id === ROOT || id === END) refuse(['steps', index, 'id'], `must not be ${quotedName(id)}, which every routine has already`);
+    if (seenSteps.has(id)) refuse(['steps', index, 'id'], `repeats ${quotedName(id)}, the id of an earlier step`);
     seenSteps.add(id);
   });
   const seenTransitions = new Set<string>();
   transitions.forEach(({ id, from, to }, index) => {
-    if (id !== null && seenTransitions.has(id)) report(['transitions', index, 'id'], `repeats "${id}", the id of an earlier transition`);
+    if (id !== null && seenTransitions.has(id)) report(['transitions', index, 'id'], `repeats ${quotedName(id)}, the id of an earlier transition`);
     if (id !== null) seenTransitions.add(id);
-    if (from !== ROOT && !ids.has(from)) refuse(['transitions', index, 'from'], `must be a step's id or root; there is no step "${from}"`);
-    if (to !== END && !ids.has(to)) refuse(['transitions', index, 'to'], `must be a step's id or end; there is no step "${to}"`);
+    if (from !== ROOT && !ids.has(from)) refuse(['transitions', index, 'from'], `must be a step's id or root; there is no step ${quotedName(from)}`);
+    if (to !== END && !ids.has(to)) refuse(['transitions', index, 'to'], `must be a step's id or end; there is no step ${quotedName(to)}`);
   });
-  if (initialStep !== null && !ids.has(initialStep)) refuse(['initial_step'], `must be a step's id; there is no step "${initialStep}"`);
+  if (initialStep !== null && !ids.has(initialStep)) refuse(['initial_step'], `must be a step's id; there is no step ${quotedName(initialStep)}`);
   return sound;
 }
 
@@ -64,17 +66,17 @@ function checkBranches({ steps, transitions, initial_step: initialStep }: Graph,
   const openWays = new Map<string, string>();
   transitions.forEach(({ from, to, when }, index) => {
     if (when !== null) return;
-    if (openWays.has(from)) report(['transitions', index, 'when'], `must be given: "${from}" has another way without a condition already`);
+    if (openWays.has(from)) report(['transitions', index, 'when'], `must be given: ${quotedName(from)} has another way without a condition already`);
     else openWays.set(from, to);
   });
   const fromRoot = openWays.get(ROOT);
   if (initialStep !== null && fromRoot !== undefined && fromRoot !== initialStep) {
-    report(['initial_step'], `must be "${fromRoot}", where a transition without a condition leads from root, or be left out`);
+    report(['initial_step'], `must be ${quotedName(fromRoot)}, where a transition without a condition leads from root, or be left out`);
   }
   steps.forEach(({ id, kind }, index) => {
     const conditional = edges.get(id)?.filter((edge) => edge.when !== null).length ?? 0;
     if (kind === 'fork' && conditional < 2)
-      report(['steps', index], `must have at least 2 transitions with a condition, because it is a fork; "${id}" has ${conditional}`);
+      report(['steps', index], `must have at least 2 transitions with a condition, because it is a fork; ${quotedName(id)} has ${conditional}`);
   });
 }
 
@@ -85,8 +87,8 @@ function checkWays({ steps }: Graph, edges: ReturnType<typeof edgesOf>, report: 
   const leaves = steps.filter(({ id }) => edges.get(id)?.length === 0).map(({ id }) => id);
   const ending = follow([END, ...leaves], (node) => backwards.get(node) ?? []);
   steps.forEach(({ id }, index) => {
-    if (!reached.has(id)) report(['steps', index], `can't be reached from root: no transition leads to "${id}"`);
-    else if (!ending.has(id)) report(['steps', index], `never ends: no way leads from "${id}" to end or to a step without transitions`);
+    if (!reached.has(id)) report(['steps', index], `can't be reached from root: no transition leads to ${quotedName(id)}`);
+    else if (!ending.has(id)) report(['steps', index], `never ends: no way leads from ${quotedName(id)} to end or to a step without transitions`);
   });
 }
 
