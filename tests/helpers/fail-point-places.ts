@@ -169,7 +169,7 @@ export const awaitsKept: Readonly<Record<string, readonly AwaitRow[]>> = {
     ['await database.query(LOOK, [effectId]);', READS],
   ],
   'services/effect-worker/tools/connection.ts': [
-    ['await fetcher.unwatched(() => client.connect(transport, { timeout: OPEN_', ASKS],
+    ['await fetcher.watching(handshake.watch, () => client.connect(transport,', ASKS],
     ['await client.close().catch(() => {});', STOPS],
     ['await fetcher.watching(watch, () => client.request({ method, params }, a', CALLER],
     ['await Promise.race([goodbye, new Promise((resolve) => setTimeout(resolve', STOPS],
@@ -182,7 +182,12 @@ export const awaitsKept: Readonly<Record<string, readonly AwaitRow[]>> = {
     ['await lists.current(bundle, id, { isProbe: true }) })),', INSIDE],
     ['await pause(missing > 0 ? pauseMs : LOOK_AGAIN_MS, undefined, { signal }', PAUSES],
   ],
-  'services/effect-worker/tools/read-tools.ts': [[`await connection.request('tools/list', cursor === null ? {} : { cursor }`, ASKS]],
+  'services/effect-worker/tools/message-gate.ts': [['await nextTick();', WAITS]],
+  'services/effect-worker/tools/read-tools.ts': [
+    [`await connection.request('tools/list', cursor === null ? {} : { cursor }`, ASKS],
+    ['await list.add(answer.tools, limits.signal)) ?? troubleOf(cursor, cursor', WAITS],
+    ['await nextTick();', WAITS],
+  ],
   'services/effect-worker/tools/slots.ts': [
     ['await this.#take(signal);', WAITS],
     ['await work();', INSIDE],
@@ -227,5 +232,7 @@ export const awaitsKept: Readonly<Record<string, readonly AwaitRow[]>> = {
   'services/effect-worker/tools/watched-fetch.ts': [
     ['await (watch === null ? watches.run(null, go) : go());', CALLER],
     ['await reader.read();', CALLER],
+    ['for await (const slice of gate.pass(value)) {', WAITS],
+    ['await next(controller)));', CALLER],
   ],
 };

@@ -216,6 +216,69 @@ describe('an answer', () => {
     expect(house.lines.join()).not.toContain('a work item has failed');
   });
 
+  it.each([
+    ['messages that are no JSON-RPC', 'data: nonsense\n\n'.repeat(64)],
+    ['random bytes', Buffer.from(Uint8Array.from({ length: 65_536 }, (_, at) => (at * 2_654_435_761) >>> 13))],
+  ])('DESIGN 13: a stream of %s is ended, and its call settles although the server goes on', async (_, garbage) => {
+    let isEnded = false;
+    const server = await handMade(
+      calls((_message, response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.on('close', () => {
+          isEnded = true;
+        });
+        const write = () => void (isEnded || response.write(garbage, () => setImmediate(write)));
+        write();
+      }),
+    );
+    const { outcome } = await call(server.port);
+    expect(outcome).toMatchObject({ type: 'result', isError: true, data: { error: expect.stringContaining('the tool server sends') } });
+    await vi.waitFor(() => expect(isEnded).toBe(true), WAIT);
+  });
+
+  it('that never comes, because the handshake is answered with a stream of something else, has failed as unreachable', async () => {
+    const server = await handMade((message, response) => {
+      if (message.method !== 'initialize') return;
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: nonsense\n\n'.repeat(10));
+    });
+    const { outcome } = await call(server.port);
+    expect(outcome).toMatchObject({ type: 'failed', reason: 'unreachable' });
+  });
+
+  it('comes also from a server whose standing stream is garbage, which is asked for once', async () => {
+    const server = await sdkServer((mcp) => mcp.registerTool('a', {}, () => textOf('fine')));
+    let standing = 0;
+    const double = await openHttpDouble(async ({ method, headers, body }, response) => {
+      if (method === 'GET') {
+        standing += 1;
+        return void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(`retry: 0\n\n${'data: 1\n\n'.repeat(10)}`);
+      }
+      const { host: _host, 'content-length': _length, connection: _connection, ...passedOn } = headers;
+      const answer = await fetch(`http://127.0.0.1:${server.port}`, {
+        method,
+        headers: Object.fromEntries(Object.entries(passedOn).map(([name, value]) => [name, String(value)])),
+        ...(body.length > 0 ? { body } : {}),
+      });
+      const session = answer.headers.get('mcp-session-id');
+      response.writeHead(answer.status, {
+        'content-type': answer.headers.get('content-type') ?? '',
+        ...(session === null ? {} : { 'mcp-session-id': session }),
+      });
+      response.end(Buffer.from(await answer.arrayBuffer()));
+    });
+    doubles.push(double);
+    expect((await call(double.port)).outcome).toMatchObject({ type: 'result', data: 'fine' });
+    await vi.waitFor(() => expect(standing).toBe(1), WAIT);
+    // Time enough for a stream that may be resumed at once to come again.
+    const bundleHash = await house.bundle([{ id: 'shop', port: double.port }]);
+    for (let calls = 0; calls < 5; calls += 1) {
+      const item = callItem(bundleHash, await house.toolList([{ name: 'a' }]), 'shop:a');
+      await house.publish('tool', item);
+      expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ data: 'fine' });
+    }
+    expect(standing).toBe(1);
+  });
+
   it('of another error of the server is the model’s, and is asked for once more where that costs nothing', async () => {
     const server = await handMade(calls((message, response) => answerError(response, message, -32_603, 'out of luck')));
     const { outcome } = await call(server.port, { repeatable: true });

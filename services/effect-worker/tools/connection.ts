@@ -15,6 +15,11 @@ const CLOSE_TIMEOUT_MS = 1_000;
 /** The client's own limit is never reached: ours come first, and know what for. */
 const NEVER_MS = 2_147_483_647;
 
+/** Aborts nothing. */
+const NEVER = new AbortController().signal;
+/** What the client takes for a server that offers no standing stream. */
+const NO_STREAM = 405;
+
 /** Answers are checked where they are used: the client's own schemas refuse a whole list because of one tool. */
 const anyResult = z.looseObject({});
 
@@ -38,17 +43,27 @@ interface OpenOptions {
 /** @throws ToolFailure: nothing but the handshake can have happened */
 export async function openConnection({ url, bearer, fetcher, onListChanged }: OpenOptions): Promise<Connection> {
   const headers: Record<string, string> = bearer === null ? {} : { authorization: `Bearer ${bearer}` };
-  const transport = new StreamableHTTPClientTransport(url, { fetch: fetcher.fetch, requestInit: { headers } });
+  // A server whose stream was ended for what it brought is not asked for another: the client would do so each second.
+  let isCut = false;
+  const onCut = () => {
+    isCut = true;
+  };
+  const fetch: WatchedFetch['fetch'] = async (to, init) =>
+    isCut && (init?.method ?? 'GET') === 'GET' ? new Response(null, { status: NO_STREAM }) : fetcher.fetch(to, init, onCut);
+  const transport = new StreamableHTTPClientTransport(url, { fetch, requestInit: { headers } });
   const client = new Client(CLIENT, { capabilities: {} });
   client.setNotificationHandler(ToolListChangedNotificationSchema, onListChanged);
   // Errors of requests reach their callers; a standing stream that breaks off is only listened to.
   client.onerror = () => {};
   const inHand = new Set<(failure: ToolFailure) => void>();
+  const handshake = watchRequest({ signal: NEVER, timeoutMs: OPEN_TIMEOUT_MS, longestMs: OPEN_TIMEOUT_MS });
   try {
-    await fetcher.unwatched(() => client.connect(transport, { timeout: OPEN_TIMEOUT_MS }));
+    await fetcher.watching(handshake.watch, () => client.connect(transport, { signal: handshake.watch.signal, timeout: NEVER_MS }));
   } catch (error) {
     await client.close().catch(() => {});
-    throw handshakeFailureOf(error);
+    throw handshakeFailureOf(handshake.failure() ?? error);
+  } finally {
+    handshake.stop();
   }
   return {
     async request(method, params, answer, limits) {

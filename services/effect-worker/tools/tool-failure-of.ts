@@ -25,7 +25,8 @@ export function handshakeFailureOf(error: unknown): ToolFailure {
   const { kind, message, status, retryable, cause } = toolFailureOf(error, { sent: false, retryAfterMs: null });
   if (kind === 'auth_failed' || kind === 'busy') return new ToolFailure(kind, message, { status });
   const isTurnedAway = status !== null && status >= 300 && status < 500;
-  return new ToolFailure('unreachable', message, { status, retryable: retryable && !isTurnedAway, cause });
+  // A server that answers with something else will do so again.
+  return new ToolFailure('unreachable', message, { status, retryable: retryable && !isTurnedAway && kind !== 'unreadable', cause });
 }
 
 function ofStatus(status: number, retryAfterMs: number | null): ToolFailure {

@@ -43,10 +43,11 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
   const seen: Seen = { sent: false, retryAfterMs: null };
   let failure: ToolFailure | null = null;
   let isResumable = false;
+  let isOver = false;
   let lost: NodeJS.Timeout | undefined;
 
   const fail = (why: ToolFailure) => {
-    if (failure !== null) return;
+    if (failure !== null || isOver) return;
     failure = why;
     controller.abort(why);
   };
@@ -71,6 +72,7 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
       onStreamEnded: (cut) => {
         if (cut !== null) return fail(cut);
         clearTimeout(lost);
+        if (isOver) return;
         const why = 'the connection to the tool server was lost before its answer';
         lost = setTimeout(() => fail(new ToolFailure('lost', why, { sent: true })), isResumable ? RESUMED_WITHIN_MS : LOST_AFTER_MS);
       },
@@ -85,6 +87,7 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
       isResumable = true;
     },
     stop: () => {
+      isOver = true;
       clearTimeout(soonest);
       clearTimeout(latest);
       clearTimeout(lost);

@@ -2,7 +2,9 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { DecoratorHandler, type Dispatcher, EnvHttpProxyAgent, fetch as send } from 'undici';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { parseRetryAfter } from '#shared/http/retry-after.ts';
+import { jsonIn } from '#shared/json-in.ts';
 import { ByteBudget } from './byte-budget.ts';
+import { type BodyGate, jsonGate, messageGate } from './message-gate.ts';
 import { ToolFailure } from './tool-failure.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -27,13 +29,11 @@ export interface RequestWatch {
   onStreamEnded(failure: ToolFailure | null): void;
 }
 
-/** The `fetch` that all tool servers are reached through. It follows no redirect by itself. */
+/** The `fetch` that all tool servers are reached through. It follows no redirect by itself. `onCut`: a stream was ended for what it brought. */
 export interface WatchedFetch {
-  fetch(url: string | URL, init?: RequestInit): Promise<Response>;
+  fetch(url: string | URL, init?: RequestInit, onCut?: () => void): Promise<Response>;
   /** Does something whose requests are watched. The MCP client does not tell when a stream ends before its answer: this does. */
   watching<Result>(watch: RequestWatch, work: () => Promise<Result>): Promise<Result>;
-  /** Does something whose requests are not, whoever begins it. */
-  unwatched<Result>(work: () => Promise<Result>): Promise<Result>;
   close(): Promise<void>;
 }
 
@@ -54,11 +54,12 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
     return dispatch(options, watch ? new TellingWhenSent(handler, watch) : handler);
   });
 
-  async function fetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
+  async function fetch(url: string | URL, init: RequestInit = {}, onCut: () => void = () => {}): Promise<Response> {
     const { method = 'GET', signal } = init;
     const headers = [...new Headers(init.headers)];
     const store = watches.getStore() ?? null;
-    const watch = store !== null && isOfRequest(method, init.body, headers) ? store : null;
+    const requestId = requestIdIn(init.body);
+    const watch = store !== null && isOfRequest(method, requestId, headers) ? store : null;
     const go = () =>
       send(url, {
         method,
@@ -72,9 +73,12 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
     watch?.onRetryAfter(parseRetryAfter(response.headers.get('retry-after'), nowMs()));
     const { status, statusText } = response;
     if (response.body === null || BODILESS.has(status)) return new Response(null, { status, statusText, headers: [...response.headers] });
-    const isStream = /^text\/event-stream\b/i.test(response.headers.get('content-type') ?? '');
+    const type = response.headers.get('content-type') ?? '';
+    const isStream = /^text\/event-stream\b/i.test(type);
+    const gate = isStream ? messageGate(requestId) : /^application\/json\b/i.test(type) ? jsonGate() : null;
     if (isStream && response.ok) watch?.onStreamOpened();
-    const body = limited(response.body, watch?.budget ?? new ByteBudget(MAX_ANSWER_BYTES), (failure) => {
+    const body = limited(response.body, watch?.budget ?? new ByteBudget(MAX_ANSWER_BYTES), gate, (failure) => {
+      if (failure !== null) onCut();
       if (isStream && response.ok) watch?.onStreamEnded(failure);
     });
     return new Response(body, { status, statusText, headers: [...response.headers] });
@@ -83,7 +87,6 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
   return {
     fetch,
     watching: (watch, work) => watches.run(watch, work),
-    unwatched: (work) => watches.run(null, work),
     close: () => agent.destroy(),
   };
 }
@@ -104,27 +107,46 @@ class TellingWhenSent extends DecoratorHandler implements Dispatcher.DispatchHan
   }
 }
 
-/** A request that awaits an answer, or the resumption of its stream; not a notification, nor a cancellation that follows it. */
-function isOfRequest(method: string, body: unknown, headers: readonly [string, string][]): boolean {
-  if (method === 'GET') return headers.some(([name]) => name === 'last-event-id');
-  if (method !== 'POST' || typeof body !== 'string') return false;
-  const message: unknown = JSON.parse(body);
-  return typeof message === 'object' && message !== null && 'id' in message && 'method' in message;
+/** Of a request that awaits an answer; undefined for a notification, a cancellation, and what has no body. */
+function requestIdIn(body: unknown): unknown {
+  const message = typeof body === 'string' ? jsonIn(body) : null;
+  return typeof message === 'object' && message !== null && 'id' in message && 'method' in message ? message.id : undefined;
 }
 
-/** The body up to a limit. Tells how it ended, once. */
-function limited(body: ReadableStream<Uint8Array>, budget: ByteBudget, onEnd: (failure: ToolFailure | null) => void): ReadableStream<Uint8Array> {
+/** Whether it awaits an answer, or resumes the stream of one. */
+function isOfRequest(method: string, requestId: unknown, headers: readonly [string, string][]): boolean {
+  return method === 'GET' ? headers.some(([name]) => name === 'last-event-id') : method === 'POST' && requestId !== undefined;
+}
+
+type OnEnd = (failure: ToolFailure | null) => void;
+
+/** The body up to a limit, through its gate. Tells how it ended, once. */
+function limited(body: ReadableStream<Uint8Array>, budget: ByteBudget, gate: BodyGate | null, onEnd: OnEnd): ReadableStream<Uint8Array> {
   const reader = body.getReader();
+  /** @returns whether something has gone on, or the body has ended; without either nothing would be asked for again */
+  async function next(controller: ReadableStreamDefaultController<Uint8Array>): Promise<boolean> {
+    const { value, done } = await reader.read();
+    if (done) {
+      controller.close();
+      onEnd(null);
+      return true;
+    }
+    budget.use(value.byteLength);
+    if (gate === null) controller.enqueue(value);
+    else {
+      let hasPassed = false;
+      for await (const slice of gate.pass(value)) {
+        controller.enqueue(slice);
+        hasPassed = true;
+      }
+      return hasPassed;
+    }
+    return true;
+  }
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
-        const { value, done } = await reader.read();
-        if (done) {
-          controller.close();
-          return onEnd(null);
-        }
-        budget.use(value.byteLength);
-        controller.enqueue(value);
+        while (!(await next(controller)));
       } catch (error) {
         controller.error(error);
         reader.cancel(error).catch(() => {});

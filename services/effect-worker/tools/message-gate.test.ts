@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest';
+import { type BodyGate, jsonGate, messageGate } from './message-gate.ts';
+
+const ID = 7;
+const answer = (result: unknown) => ({ jsonrpc: '2.0', id: ID, result });
+const event = (message: unknown) => `data: ${JSON.stringify(message)}\n\n`;
+const progress = { jsonrpc: '2.0', method: 'notifications/progress', params: {} };
+
+/** What passes of a body that comes in these pieces, and the failure that ends it. */
+async function passed(gate: BodyGate, ...pieces: (string | Uint8Array)[]): Promise<{ text: string; slices: number; failure: unknown }> {
+  let text = '';
+  let slices = 0;
+  try {
+    for (const piece of pieces) {
+      for await (const slice of gate.pass(typeof piece === 'string' ? Buffer.from(piece) : piece)) {
+        text += Buffer.from(slice).toString();
+        slices += 1;
+      }
+    }
+  } catch (failure) {
+    return { text, slices, failure };
+  }
+  return { text, slices, failure: null };
+}
+
+/** Bytes without any meaning, the same in each run. */
+function noise(sizeBytes: number, isAllowed: (byte: number) => boolean = () => true): Uint8Array {
+  let state = 1;
+  return Uint8Array.from({ length: sizeBytes }, () => {
+    do state = (state * 48_271) % 2_147_483_647;
+    while (!isAllowed(state & 255));
+    return state & 255;
+  });
+}
+
+describe('an event stream of a tool server', () => {
+  it('passes messages on, with their ids, however they are cut and ended', async () => {
+    const text = `: hello\r\n\r\nid: 1\r\ndata: {"jsonrpc":"2.0",\r\ndata: "method":"a"}\r\n\r\nevent: ping\ndata: 1\n\nid: 2\ndata:\n\n${event(answer('é'))}`;
+    const whole = `id: 1\ndata: {"jsonrpc":"2.0",\ndata: "method":"a"}\n\nid: 2\ndata:\n\n${event(answer('é'))}`;
+    expect(await passed(messageGate(ID), text)).toMatchObject({ text: whole, failure: null });
+    const bytes = Buffer.from(text);
+    expect(await passed(messageGate(ID), ...[...bytes.keys()].map((at) => bytes.subarray(at, at + 1)))).toMatchObject({ text: whole, failure: null });
+  });
+
+  it.each([
+    ['no JSON', 'data: x\n\n'],
+    ['no message', 'data: {"id":1}\n\n'],
+    ['of another version', 'data: {"jsonrpc":"1.0","method":"a"}\n\n'],
+  ])('ends at the tenth message that is %s', async (_, foreign) => {
+    expect(await passed(messageGate(ID), foreign.repeat(9) + event(answer(1)))).toEqual({ text: event(answer(1)), slices: 1, failure: null });
+    const { text, failure } = await passed(messageGate(ID), ...Array.from({ length: 10 }, () => foreign), event(answer(1)));
+    expect(text).toBe('');
+    expect(failure).toMatchObject({ kind: 'unreadable', sent: true });
+  });
+
+  it('DESIGN 13: the event loop turns for every 16 KiB of a tool server’s stream', async () => {
+    let turns = 0;
+    let next = setImmediate(function turn() {
+      turns += 1;
+      next = setImmediate(turn);
+    });
+    const flood = event(progress).repeat(Math.floor(1_000_000 / event(progress).length));
+    const { text, slices, failure } = await passed(messageGate(ID), flood);
+    clearImmediate(next);
+    expect({ text: text === flood, failure }).toEqual({ text: true, failure: null });
+    expect(slices).toBeGreaterThanOrEqual(61);
+    expect(turns).toBeGreaterThanOrEqual(slices - 1);
+  });
+
+  it.each([
+    ['progress', event(progress).repeat(25_000)],
+    ['comments', ': still here\n\n'.repeat(90_000)],
+    ['random bytes', noise(1_200_000)],
+    ['random bytes without an end of a line', noise(1_200_000, (byte) => byte !== 10 && byte !== 13)],
+    ['empty lines', '\n'.repeat(1_200_000)],
+  ])('brings no more than 1 MiB beside its answer: %s', async (_, flood) => {
+    const { failure } = await passed(messageGate(ID), flood, event(answer(1)));
+    expect(failure).toMatchObject({ kind: 'unreadable', message: expect.stringContaining('1048576 bytes beside') });
+  });
+
+  it('may bring an answer of several MiB, after a little of something else', async () => {
+    const large = event(answer('x'.repeat(4_000_000)));
+    const pieces = Array.from({ length: Math.ceil(large.length / 65_536) }, (_, at) => large.slice(at * 65_536, (at + 1) * 65_536));
+    const { text, failure } = await passed(messageGate(ID), event(progress), ...pieces, event(progress));
+    expect({ isWhole: text === event(progress) + large + event(progress), failure }).toEqual({ isWhole: true, failure: null });
+    expect((await passed(messageGate(undefined), ...pieces)).failure).toMatchObject({ kind: 'unreadable' });
+  });
+
+  it('asks for its resumption no sooner than after a second', async () => {
+    expect((await passed(messageGate(ID), `retry: 0\n\n${event(progress)}`)).text).toBe(`retry: 1000\n${event(progress)}`);
+  });
+});
+
+describe('a JSON answer', () => {
+  it('is one message of any size, or a list of up to 64 KiB', async () => {
+    expect((await passed(jsonGate(), ' {"a":"', 'x'.repeat(100_000), '"}')).failure).toBeNull();
+    expect((await passed(jsonGate(), '\n [', '1,'.repeat(20_000), '1]')).failure).toBeNull();
+    expect((await passed(jsonGate(), '\n [', '1,'.repeat(40_000), '1]')).failure).toMatchObject({ kind: 'unreadable' });
+  });
+});

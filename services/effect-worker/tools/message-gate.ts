@@ -1,0 +1,132 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import { jsonIn } from '#shared/json-in.ts';
+import { ToolFailure } from './tool-failure.ts';
+
+/** The message of a stream that ends it when so many are no JSON-RPC. A few are forgiven: proxies and libraries have events of their own. */
+const MAX_FOREIGN_MESSAGES = 10;
+/** What a stream may bring beside the answer: progress, log messages, comments that keep it open. */
+const MAX_BYTES_BESIDE_ANSWER = 1_048_576;
+/** What is read in one turn of the event loop: some hundred messages, which take the client some 10 ms. */
+const SLICE_BYTES = 16_384;
+/** A JSON body that is a list. Only one answer is asked for at a time, and each entry of a list is checked in the same turn. */
+const MAX_BATCH_BYTES = 65_536;
+/** Between the end of a stream and its resumption, whatever the server asks for. */
+const RETRY_MS = { least: 1_000, most: 60_000 };
+
+/** What a body passes through before the MCP client reads it. */
+export interface BodyGate {
+  /** The bytes that may go on, in slices; the event loop turns between them. @throws ToolFailure `unreadable` when the body is to end here */
+  pass(chunk: Uint8Array): AsyncIterable<Uint8Array>;
+}
+
+/**
+ * Lets only JSON-RPC messages of an event stream through, each as an event of its own. The client parses every event and checks it against
+ * each form that a message may have, in one go for all that has arrived: of what is none it only makes an error, however many there are.
+ *
+ * @param requestId of the request that the stream is to answer; undefined for a standing stream, which answers none
+ */
+export function messageGate(requestId: unknown): BodyGate {
+  const answer = new AnswerWatch(requestId);
+  const decoder = new TextDecoder();
+  let events: EventSourceMessage[] = [];
+  let retryMs: number | null = null;
+  let foreign = 0;
+  const parser = createParser({
+    onEvent: (event) => events.push(event),
+    onRetry: (wantedMs) => {
+      retryMs = Math.min(Math.max(wantedMs, RETRY_MS.least), RETRY_MS.most);
+    },
+  });
+
+  function goOn(event: EventSourceMessage): string {
+    if (event.data === '') return event.id === undefined ? '' : `id: ${event.id}\ndata:\n\n`;
+    // Other kinds of events are nothing that the client looks at.
+    if ((event.event ?? 'message') !== 'message') return '';
+    const message = jsonIn(event.data);
+    if (!isRpcMessage(message)) {
+      foreign += 1;
+      if (foreign >= MAX_FOREIGN_MESSAGES) throw unreadable('the tool server sends messages that are no JSON-RPC');
+      return '';
+    }
+    answer.note(message, event.data);
+    const id = event.id === undefined ? '' : `id: ${event.id}\n`;
+    return `${id}data: ${event.data.replaceAll('\n', '\ndata: ')}\n\n`;
+  }
+
+  return {
+    async *pass(chunk) {
+      for (let at = 0; at < chunk.byteLength; at += SLICE_BYTES) {
+        const slice = chunk.subarray(at, at + SLICE_BYTES);
+        const text = decoder.decode(slice, { stream: true });
+        parser.feed(text);
+        const complete = events;
+        events = [];
+        const out = complete.map(goOn).join('');
+        answer.read(slice.byteLength, text, complete.length > 0);
+        if (out !== '') yield Buffer.from(retryMs === null ? out : `retry: ${retryMs}\n${out}`);
+        await nextTick();
+      }
+    },
+  };
+}
+
+/** Bounds what a stream brings beside its answer. What may become the answer yet has the bound of every answer. */
+class AnswerWatch {
+  readonly #requestId: unknown;
+  #totalBytes = 0;
+  #answerBytes = 0;
+  /** Since the last event that was complete. */
+  #pendingBytes = 0;
+  /** Whether a line of data stands in them. */
+  #isPendingData = false;
+  /** As much of the line that is not complete as shows what it is. */
+  #lineHead = '';
+
+  constructor(requestId: unknown) {
+    this.#requestId = requestId;
+  }
+
+  note(message: object, data: string): void {
+    if (this.#requestId === undefined || !('id' in message) || message.id !== this.#requestId || 'method' in message) return;
+    this.#answerBytes += Buffer.byteLength(data);
+  }
+
+  /** @throws ToolFailure `unreadable` */
+  read(bytes: number, text: string, isEventComplete: boolean): void {
+    const tail = isEventComplete
+      ? text.slice(Math.max(text.lastIndexOf('\n\n'), text.lastIndexOf('\n\r\n'), text.lastIndexOf('\r\r')) + 1)
+      : this.#lineHead + text;
+    this.#totalBytes += bytes;
+    this.#pendingBytes = isEventComplete ? Math.min(bytes, Buffer.byteLength(tail)) : this.#pendingBytes + bytes;
+    this.#isPendingData = /^data:/m.test(tail) || (!isEventComplete && this.#isPendingData);
+    this.#lineHead = tail.slice(Math.max(tail.lastIndexOf('\n'), tail.lastIndexOf('\r')) + 1).slice(0, 'data:'.length + 1);
+    const mayBeAnswer = this.#isPendingData && this.#requestId !== undefined;
+    const besideBytes = this.#totalBytes - this.#answerBytes - (mayBeAnswer ? this.#pendingBytes : 0);
+    if (besideBytes > MAX_BYTES_BESIDE_ANSWER) throw unreadable(`the tool server sends more than ${MAX_BYTES_BESIDE_ANSWER} bytes beside its answer`);
+  }
+}
+
+/** Bounds a JSON body that is a list of messages; one message has the bound of every answer. */
+export function jsonGate(): BodyGate {
+  let first: string | null = null;
+  let sizeBytes = 0;
+  return {
+    async *pass(chunk) {
+      sizeBytes += chunk.byteLength;
+      first ??= /[^\s\ufeff]/.exec(Buffer.from(chunk.subarray(0, SLICE_BYTES)).toString())?.[0] ?? null;
+      if (first === '[' && sizeBytes > MAX_BATCH_BYTES) throw unreadable(`the tool server answers with a list of more than ${MAX_BATCH_BYTES} bytes`);
+      yield chunk;
+    },
+  };
+}
+
+function unreadable(message: string): ToolFailure {
+  return new ToolFailure('unreadable', message, { sent: true });
+}
+
+/** Whether it has the outline of a message. Whether it is a right one the client sees. */
+function isRpcMessage(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null || !('jsonrpc' in value) || value.jsonrpc !== '2.0') return false;
+  return ('method' in value && typeof value.method === 'string') || ('id' in value && ('result' in value || 'error' in value));
+}
