@@ -21,7 +21,7 @@ import { ToolLists } from './tools/tool-lists.ts';
 import { ToolServers } from './tools/tool-servers.ts';
 
 /** Items at once. They mostly wait for servers; each kind has its own share, so that slow tools never hold callbacks up. */
-const DEFAULT_CONCURRENCY = { tool: 128, delivery: 64 };
+const DEFAULT_CONCURRENCY = { tool: 128, delivery: 256 };
 const DEFAULT_TIMEOUTS = { toolCallMs: 60_000, longestToolCallMs: 300_000, deliveryMs: 10_000 };
 
 export interface EffectWorkerConfig {
@@ -69,7 +69,7 @@ export async function startEffectWorker(deps: EffectWorkerDeps): Promise<Drained
     const newest = await bundles.newest();
     // Better now than at the first callback. Without a configuration there is nobody to call back yet.
     if (newest !== null) agentApiKey(newest, environment);
-    const items = deliveryItems({ database, bundles, environment, poster, maxAttempts, timeoutMs: timeouts.deliveryMs, log, metrics, tracing });
+    const items = deliveryItems({ database, bundles, environment, poster, maxAttempts, timeoutMs: timeouts.deliveryMs, clock, log, metrics, tracing });
     consumers.push(consumeItems(items, concurrency.delivery, consume));
   }
   if (kinds.includes('tool')) {

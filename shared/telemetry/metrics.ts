@@ -84,6 +84,9 @@ export const metricTable = {
     kind: ['router.turn', 'router.call', 'tool', 'delivery'],
   }),
   callbackAttempts: counter('switchyard_callback_attempts_total', 'Posts of callbacks.', { outcome: ['delivered', 'failed', 'exhausted'] }),
+  callbacksPostponed: counter('switchyard_callbacks_postponed_total', 'Callbacks that were not posted for the sake of other receivers, and cost no attempt.', {
+    reason: ['silent', 'busy'],
+  }),
   toolCalls: counter('switchyard_tool_calls_total', 'Tool calls that have ended: the result, an error of the tool’s own, or why there is none.', {
     outcome: ['result', 'error', 'unreachable', 'auth_failed', 'timeout', 'refused', 'outcome_unknown'],
   }),

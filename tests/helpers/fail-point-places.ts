@@ -136,7 +136,8 @@ export const awaitsKept: Readonly<Record<string, readonly AwaitRow[]>> = {
     ['await pause(RETRY_MS, undefined, { signal: abandoned }).catch(() => {});', PAUSES],
   ],
   'services/effect-worker/deliveries/deliver.ts': [
-    ['await patiently(() => readDelivery(database, deliveryId), run.signal);', READS],
+    ['await patiently(() => readDelivery(deps.database, deliveryId), run.signa', READS],
+    ['await attemptOnce(work, found, run, deps);', INSIDE],
     ['await patiently(() => deps.bundles.read(found.bundleHash), run.signal);', READS],
     ['await patiently(() => countAttempt(database, deliveryId, maxAttempts), r', { after: 'delivery.counted' }],
     ['await posted(work, found, attempt, apiKey, run, deps);', { before: 'delivery.counted' }],

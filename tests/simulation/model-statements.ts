@@ -30,5 +30,5 @@ export const RUN_COLUMNS = [
   ...['id', 'session_id', 'customer_id', 'ephemeral', 'routine_id', 'bundle_hash', 'input', 'metadata', 'callback_url', 'trace_id', 'traceparent'],
   ...['timeout_ms', 'expires_at', 'created_at'],
 ];
-export const DELIVERY_COLUMNS = ['run_id', 'url', 'host_allowlist', 'bundle_hash', 'body', 'traceparent', 'attempts', 'state'];
+export const DELIVERY_COLUMNS = ['run_id', 'url', 'host_allowlist', 'bundle_hash', 'body', 'traceparent', 'attempts', 'created_at', 'state'];
 export const FRESH_PART = { epoch: 0, commit_no: 0, cursor: 0, cursor_msg: null, log_created: null, owner: null, machine_v: 0 };

@@ -1,4 +1,5 @@
 import { type DeliveryWork, deliveryWork } from '#bus/messages/delivery.ts';
+import type { Clock } from '#shared/clock.ts';
 import { agentApiKey } from '#shared/config/load-bundle.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { failPoint } from '#shared/fail-points.ts';
@@ -14,6 +15,8 @@ import { itemSpan } from '../item-span.ts';
 import type { Report } from '../report-result.ts';
 import { countAttempt, readDelivery, type StoredDelivery } from './delivery-rows.ts';
 import { type Attempt, postCallback } from './post-callback.ts';
+import type { PostResult } from './receiver-breaker.ts';
+import { type Receiver, Receivers } from './receivers.ts';
 
 export interface DeliverDeps {
   database: Database;
@@ -24,13 +27,26 @@ export interface DeliverDeps {
   maxAttempts: number;
   /** For one attempt. */
   timeoutMs: number;
+  clock: Clock;
   log: Log;
   metrics: Metrics;
   tracing: Tracing;
 }
 
+interface Deps extends DeliverDeps {
+  receivers: Receivers;
+}
+
+/** After this a delivery is posted whatever its receiver's breaker says, so that it ends as its attempts do: delivered, or a dead letter. */
+const MAX_POSTPONED_MS = 600_000;
+/** Until a delivery is asked for again whose receiver has as many in hand as it may. */
+const BUSY_MS = 1_000;
+/** Added to each pause in part, so that what was postponed together does not come back together. */
+const SPREAD_MS = 4_000;
+
 /** Callbacks: one item is one attempt. The owner of the session decides about the next one and writes the delivery's state. */
-export function deliveryItems(deps: DeliverDeps): ItemKind<DeliveryWork> {
+export function deliveryItems(given: DeliverDeps): ItemKind<DeliveryWork> {
+  const deps = { ...given, receivers: new Receivers(given.clock) };
   return {
     name: 'delivery',
     schema: deliveryWork,
@@ -44,11 +60,44 @@ export function deliveryItems(deps: DeliverDeps): ItemKind<DeliveryWork> {
   };
 }
 
-async function deliver(work: DeliveryWork, run: Run, deps: DeliverDeps): Promise<Report> {
+async function deliver(work: DeliveryWork, run: Run, deps: Deps): Promise<Report> {
+  const { deliveryId } = work;
+  const found = await patiently(() => readDelivery(deps.database, deliveryId), run.signal);
+  if (found === null || found.state !== 'open') return endOf(deliveryId, found, '');
+  const receiver = deps.receivers.of(found.url);
+  if (receiver.isFull()) return postponed(deliveryId, found, 'busy', BUSY_MS, deps);
+  return receiver.slots.holding(run.signal, () => deliverTo(receiver, work, found, run, deps));
+}
+
+/** With one of the receiver's slots: one attempt, if its breaker lets it through. */
+async function deliverTo(receiver: Receiver, work: DeliveryWork, found: StoredDelivery, run: Run, deps: Deps): Promise<Report> {
+  const isOverdue = deps.clock.nowMs() - found.createdAtMs > MAX_POSTPONED_MS;
+  const waitMs = isOverdue ? null : receiver.breaker.enter();
+  if (waitMs !== null) return postponed(work.deliveryId, found, 'silent', waitMs, deps);
+  let result: PostResult = 'unknown';
+  try {
+    const { report, outcome } = await attemptOnce(work, found, run, deps);
+    if (outcome !== null) result = outcome.delivered || outcome.status !== null ? 'answered' : outcome.isSilent ? 'silent' : 'unknown';
+    return report;
+  } finally {
+    const change = receiver.breaker.leave(result);
+    if (change === 'opened') deps.log.warn({ receiver: receiver.name }, 'a receiver of callbacks does not answer: its callbacks wait until it does');
+    if (change === 'closed') deps.log.info({ receiver: receiver.name }, 'a receiver of callbacks answers again');
+  }
+}
+
+/** Costs the delivery no attempt: its owner makes another round after the pause. */
+function postponed(deliveryId: string, { attempts }: StoredDelivery, why: 'silent' | 'busy', waitMs: number, { metrics }: Deps): Report {
+  metrics.add('callbacksPostponed', { reason: why });
+  const reason = why === 'silent' ? 'its receiver does not answer, and was not asked' : 'its receiver has many callbacks in hand, and was not asked';
+  const retryAfterMs = Math.round(waitMs + Math.random() * SPREAD_MS);
+  return { type: 'delivery.reported', deliveryId, attempts, outcome: 'failed', reason, retryAfterMs };
+}
+
+/** @returns a null outcome when nothing was posted */
+async function attemptOnce(work: DeliveryWork, found: StoredDelivery, run: Run, deps: Deps): Promise<{ report: Report; outcome: Attempt | null }> {
   const { database, maxAttempts, log, metrics } = deps;
   const { deliveryId } = work;
-  const found = await patiently(() => readDelivery(database, deliveryId), run.signal);
-  if (found === null || found.state !== 'open') return endOf(deliveryId, found, '');
   const bundle = await patiently(() => deps.bundles.read(found.bundleHash), run.signal);
   const apiKey = agentApiKey(bundle, deps.environment);
   // Nothing stands between the count and the request: a worker that dies behind this line has used up an attempt, whatever came of it.
@@ -59,7 +108,7 @@ async function deliver(work: DeliveryWork, run: Run, deps: DeliverDeps): Promise
   log.debug({ delivery_id: deliveryId, attempt, ...outcome }, 'a callback was posted');
   const report = reportOf(deliveryId, attempt, maxAttempts, outcome);
   metrics.add('callbackAttempts', { outcome: report.outcome });
-  return report;
+  return { report, outcome };
 }
 
 /** One attempt, as one span: it is what the receiver is told to go on from. */
@@ -100,9 +149,9 @@ function reportOf(deliveryId: string, attempts: number, maxAttempts: number, out
 }
 
 /** No attempt is left, or the delivery was settled meanwhile. In the first case a worker died with the last one, and nobody was told. */
-async function usedUp(deliveryId: string, run: Run, { database }: DeliverDeps): Promise<Report> {
+async function usedUp(deliveryId: string, run: Run, { database }: DeliverDeps): Promise<{ report: Report; outcome: null }> {
   const found = await patiently(() => readDelivery(database, deliveryId), run.signal);
-  return endOf(deliveryId, found, 'all attempts are used up, and what came of the last one is not known');
+  return { report: endOf(deliveryId, found, 'all attempts are used up, and what came of the last one is not known'), outcome: null };
 }
 
 async function giveUp({ deliveryId }: DeliveryWork, reason: string, run: Run, { database }: DeliverDeps): Promise<Report> {

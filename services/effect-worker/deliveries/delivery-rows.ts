@@ -10,12 +10,13 @@ export interface StoredDelivery {
   body: string;
   traceparent: string | null;
   attempts: number;
+  createdAtMs: number;
   state: 'open' | 'delivered' | 'dead';
 }
 
 const READ: NamedStatement = {
   name: 'effect_worker_delivery',
-  text: 'select run_id, url, host_allowlist, bundle_hash, body, traceparent, attempts, state from deliveries where id = $1 limit 1',
+  text: 'select run_id, url, host_allowlist, bundle_hash, body, traceparent, attempts, created_at, state from deliveries where id = $1 limit 1',
 };
 /** The condition makes the limit hold however many workers have an item of the delivery. */
 const COUNT: NamedStatement = {
@@ -31,6 +32,7 @@ const row = z.object({
   body: z.string(),
   traceparent: z.string().nullable(),
   attempts: z.number(),
+  created_at: z.date(),
   state: z.enum(['open', 'delivered', 'dead']),
 });
 
@@ -38,8 +40,8 @@ const row = z.object({
 export async function readDelivery(database: Queryable, deliveryId: string): Promise<StoredDelivery | null> {
   const { rows } = await database.query(READ, [deliveryId]);
   if (rows[0] === undefined) return null;
-  const { run_id: runId, host_allowlist: hostAllowlist, bundle_hash: bundleHash, ...rest } = row.parse(rows[0]);
-  return { runId, hostAllowlist, bundleHash, ...rest };
+  const { run_id: runId, host_allowlist: hostAllowlist, bundle_hash: bundleHash, created_at: createdAt, ...rest } = row.parse(rows[0]);
+  return { runId, hostAllowlist, bundleHash, createdAtMs: createdAt.getTime(), ...rest };
 }
 
 /** Counts an attempt that is about to be made. @returns its number; null when the delivery is settled or its attempts are used up */

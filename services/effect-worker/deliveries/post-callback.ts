@@ -15,7 +15,13 @@ export interface PostOptions {
 /** What came of one attempt. `reason` is for people and holds nothing that the receiver said. */
 export type Attempt = { /** Null: nothing was answered. */ status: number | null } & (
   | { delivered: true }
-  | { delivered: false; reason: string; retryAfterMs: number | null }
+  | {
+      delivered: false;
+      reason: string;
+      retryAfterMs: number | null;
+      /** Whether the receiver was asked and gave no answer. */
+      isSilent: boolean;
+    }
 );
 
 /**
@@ -37,10 +43,16 @@ export async function postCallback(poster: Pick<GuardedPoster, 'post'>, delivery
     const { status, retryAfterMs } = await poster.post({ url: delivery.url, hostAllowlist: delivery.hostAllowlist, headers, body, timeoutMs, signal });
     failPoint('delivery.posted');
     if (status >= 200 && status < 300) return { status, delivered: true };
-    return { status, delivered: false, reason: `the receiver answered ${status}`, retryAfterMs };
+    return { status, delivered: false, reason: `the receiver answered ${status}`, retryAfterMs, isSilent: false };
   } catch (error) {
     if (signal.aborted) throw error;
-    return { status: null, delivered: false, reason: reasonOf(error), retryAfterMs: null };
+    return {
+      status: null,
+      delivered: false,
+      reason: reasonOf(error),
+      retryAfterMs: null,
+      isSilent: error instanceof SwitchyardError && error.code === 'outbound.failed',
+    };
   }
 }
 

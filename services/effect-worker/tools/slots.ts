@@ -9,6 +9,11 @@ export class Slots {
     this.#free = count;
   }
 
+  /** How many wait for a slot. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
   /** Does something while it holds a slot. @throws ToolFailure `stopped` when the signal is aborted before there is one */
   async holding<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     await this.#take(signal);

@@ -1,0 +1,162 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { GuardedPoster } from '#shared/http/guarded-post.ts';
+import type { Database } from '#shared/storage/database.ts';
+import { migrate } from '#shared/storage/migrate.ts';
+import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { deliveryItem, WAIT, WorkHouse } from '../test-support/work-house.ts';
+
+const DEAD = 'https://dead.example/callback';
+const GOOD = 'https://good.example/callback';
+
+let database: Database;
+let bus: Bus;
+let house: WorkHouse;
+let bundleHash: string;
+/** Posts to the dead receiver: how many there were, and how to end those that hang. */
+let posted: string[];
+let hanging: (() => void)[];
+let dead: 'hangs' | 'is silent' | 'answers';
+let nowMs: number;
+
+const silence = () => new SwitchyardError('outbound.failed', 'no answer', { details: { reason: 'timeout' } });
+const poster: Pick<GuardedPoster, 'post'> = {
+  async post({ url }) {
+    posted.push(url);
+    if (url === DEAD && dead === 'is silent') throw silence();
+    if (url === DEAD && dead === 'hangs') await new Promise<void>((_, reject) => hanging.push(() => reject(silence())));
+    return { status: 200, retryAfterMs: null };
+  },
+};
+const toDead = () => posted.filter((url) => url === DEAD).length;
+
+beforeAll(async () => {
+  database = await openPglite({ folder: null });
+  await migrate(database);
+}, 60_000);
+afterAll(() => database.close());
+
+beforeEach(async () => {
+  bus = await openMemoryBus({ database, clock: systemClock });
+  house = await WorkHouse.open({ database, bus });
+  bundleHash = await house.bundle();
+  [posted, hanging, dead] = [[], [], 'hangs'];
+  nowMs = systemClock.nowMs();
+});
+afterEach(async () => {
+  for (const end of hanging) end();
+  await house.close();
+  await bus.close();
+});
+
+const start = () => house.start({ kinds: ['delivery'] }, { poster, clock: { nowMs: () => nowMs } });
+
+async function publish(url: string) {
+  const item = deliveryItem(await house.delivery({ url, bundleHash }), { deadlineAtMs: nowMs + 60_000 });
+  await house.publish('delivery', item);
+  return item;
+}
+
+async function outcomeOf(url: string) {
+  const item = await publish(url);
+  const report = await house.reportOf('delivery.reported', item.effectId);
+  return { ...report, attemptsInRow: await house.attemptsOf(item.deliveryId) };
+}
+
+/** Five posts without an answer, one after the other. */
+async function silenceReceiver(): Promise<void> {
+  dead = 'is silent';
+  await start();
+  for (let posts = 0; posts < 5; posts += 1) expect(await outcomeOf(DEAD)).toMatchObject({ outcome: 'failed', attempts: 1 });
+}
+
+describe('a receiver that hangs', () => {
+  it('DESIGN 6: a receiver that hangs has a share of the slots, and callbacks to others are posted meanwhile', async () => {
+    await start();
+    const stuck: Awaited<ReturnType<typeof publish>>[] = [];
+    for (let count = 0; count < 200; count += 1) stuck.push(await publish(DEAD));
+    await vi.waitFor(() => expect(toDead()).toBe(16), WAIT);
+    for (let count = 0; count < 20; count += 1) expect(await outcomeOf(GOOD)).toMatchObject({ outcome: 'delivered', attempts: 1 });
+
+    expect(toDead()).toBe(16);
+    // What could not wait here was handed back without an attempt.
+    await vi.waitFor(() => expect(house.commands.filter((command) => stuck.some(({ effectId }) => effectId === command.commandId)).length).toBe(120), WAIT);
+    const { rows } = await database.query<{ sum: string }>('select sum(attempts)::text as sum from deliveries where url = $1 and state = $2', [DEAD, 'open']);
+    expect(rows[0]?.sum).toBe('16');
+  });
+
+  it('is left alone when five posts have hung to their end, and what waited for it is handed back', async () => {
+    await start();
+    const items: Awaited<ReturnType<typeof publish>>[] = [];
+    for (let count = 0; count < 30; count += 1) items.push(await publish(DEAD));
+    await vi.waitFor(() => expect(toDead()).toBe(16), WAIT);
+    for (const end of hanging.splice(0)) end();
+
+    for (const { effectId } of items) expect(await house.reportOf('delivery.reported', effectId)).toMatchObject({ outcome: 'failed' });
+    // A slot may have been free before the fifth silence was noted.
+    expect(toDead()).toBeLessThanOrEqual(20);
+  });
+});
+
+describe('a receiver that does not answer', () => {
+  it('DESIGN 6: a receiver that does not answer is left alone, which costs its callbacks no attempt', async () => {
+    await silenceReceiver();
+    const report = await outcomeOf(DEAD);
+    expect(report).toMatchObject({ outcome: 'failed', attempts: 0, attemptsInRow: 0, reason: expect.stringContaining('was not asked') });
+    expect(report.retryAfterMs).toBeGreaterThanOrEqual(5_000);
+    expect(toDead()).toBe(5);
+    expect(await outcomeOf(GOOD)).toMatchObject({ outcome: 'delivered' });
+    expect(house.lines.filter((line) => line.includes('"receiver":"dead.example"'))).toHaveLength(1);
+    expect(house.lines.join()).not.toContain('/callback');
+  });
+
+  it('is asked by one post after a pause: silence leaves it alone for longer, an answer ends that', async () => {
+    await silenceReceiver();
+    nowMs += 5_001;
+    expect(await outcomeOf(DEAD)).toMatchObject({ outcome: 'failed', attempts: 1 });
+    nowMs += 5_001;
+    expect(await outcomeOf(DEAD)).toMatchObject({ outcome: 'failed', attempts: 0 });
+    nowMs += 5_001;
+    dead = 'hangs';
+    const probe = await publish(DEAD);
+    await vi.waitFor(() => expect(toDead()).toBe(7), WAIT);
+    expect(await outcomeOf(DEAD)).toMatchObject({ outcome: 'failed', attempts: 0 });
+    dead = 'answers';
+    for (const end of hanging.splice(0)) end();
+    await house.reportOf('delivery.reported', probe.effectId);
+    nowMs += 30_001;
+    expect(await outcomeOf(DEAD)).toMatchObject({ outcome: 'delivered', attempts: 1 });
+    expect(await outcomeOf(DEAD)).toMatchObject({ outcome: 'delivered', attempts: 1 });
+  });
+
+  it('is posted to all the same when a callback is ten minutes old, so that it comes to an end', async () => {
+    await silenceReceiver();
+    const item = deliveryItem(await house.delivery({ url: DEAD, bundleHash, attempts: 4 }));
+    await database.query(`update deliveries set created_at = now() - interval '11 minutes' where id = $1`, [item.deliveryId]);
+    await house.publish('delivery', item);
+    expect(await house.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'exhausted', attempts: 5 });
+  });
+
+  it('is one that does not answer: errors that it answers with, and addresses that are refused, do not count', async () => {
+    dead = 'answers';
+    await house.start(
+      { kinds: ['delivery'] },
+      {
+        clock: { nowMs: () => nowMs },
+        poster: {
+          post: async ({ url }) => {
+            if (url === DEAD) return { status: 503, retryAfterMs: null };
+            throw new SwitchyardError('outbound.refused', 'not allowed');
+          },
+        },
+      },
+    );
+    for (let posts = 0; posts < 7; posts += 1) {
+      expect(await outcomeOf(DEAD)).toMatchObject({ attempts: 1, reason: 'the receiver answered 503' });
+      expect(await outcomeOf(GOOD)).toMatchObject({ attempts: 1, reason: expect.stringContaining('refused') });
+    }
+  });
+});
