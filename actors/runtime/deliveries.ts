@@ -3,6 +3,7 @@ import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import type { RunProgress } from './commit-plan.ts';
 import type { Draft } from './draft.ts';
 import type { RunFacts } from './surroundings.ts';
+import { DELIVERY_DUE } from './timers.ts';
 
 /** A round that has not been begun by then is not begun any more; its timer makes another. Longer than a worker's queue is on a bad day. */
 const ROUND_MS = 120_000;
@@ -47,7 +48,7 @@ function settleReport(draft: Draft, { callId, deliveryId, outcome, attempts, rea
   const { partition } = draft;
   closeRound(draft, callId, 'done');
   if (outcome === 'failed') {
-    draft.arm(`${callId}-due`, draft.atMs + pauseMs(draft, attempts, retryAfterMs), { type: 'delivery.due', deliveryId });
+    draft.arm(`${callId}${DELIVERY_DUE}`, draft.atMs + pauseMs(draft, attempts, retryAfterMs), { type: 'delivery.due', deliveryId });
     return false;
   }
   const state = outcome === 'delivered' ? 'delivered' : 'dead';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type DueTimer, Timers } from './timers.ts';
+import { DELIVERY_DUE, type DueTimer, Timers } from './timers.ts';
 
 describe('timers', () => {
   let rung: DueTimer[] = [];
@@ -68,3 +68,17 @@ describe('timers', () => {
 function timer(key: string, partition: number, dueAtMs: number) {
   return { key, partition, dueAtMs, command: '{}' };
 }
+
+describe('callbacks that wait for a retry', () => {
+  it('are counted, all of them and those that come due by then', () => {
+    const timers = new Timers({ nowMs: () => 1_000 }, () => {});
+    const arm = (key: string, dueAtMs: number) => timers.arm({ partition: 1, key, command: '{}', dueAtMs });
+    arm(`a${DELIVERY_DUE}`, 2_000);
+    arm(`b${DELIVERY_DUE}`, 60_000);
+    arm('c-overdue', 2_000);
+    arm('d', 2_000);
+    expect(timers.waitingDeliveries(5_000)).toEqual({ all: 2, due: 1 });
+    timers.stop();
+    expect(timers.waitingDeliveries(5_000)).toEqual({ all: 0, due: 0 });
+  });
+});

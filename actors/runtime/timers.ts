@@ -10,6 +10,9 @@ export interface DueTimer {
   command: string;
 }
 
+/** How keys of timers end that post a delivery again. */
+export const DELIVERY_DUE = '-due';
+
 /** setTimeout takes no longer wait than this; a later timer is looked at again then. */
 const LONGEST_WAIT_MS = 2_147_483_647;
 
@@ -51,6 +54,17 @@ export class Timers {
 
   forget(partition: number): void {
     for (const timer of this.#armed.values()) if (timer.partition === partition) this.#armed.delete(timer.key);
+  }
+
+  /** Retries of callbacks that have not come due: how many, and how many of them will by then. */
+  waitingDeliveries(untilMs: number): { all: number; due: number } {
+    let [all, due] = [0, 0];
+    for (const { key, dueAtMs } of this.#armed.values()) {
+      if (!key.endsWith(DELIVERY_DUE)) continue;
+      all += 1;
+      if (dueAtMs <= untilMs) due += 1;
+    }
+    return { all, due };
   }
 
   stop(): void {

@@ -22,6 +22,7 @@ const facts: BannerFacts = {
   envFile: null,
   warnings: [],
   withoutEffect: [],
+  isNewFolder: false,
 };
 const lines = (more: Partial<BannerFacts> = {}) => banner({ ...facts, ...more }).split('\n');
 const [routerKey, agentKey] = [`sk-sy-v1-${'0'.repeat(64)}`, `sk-sy-agent-v1-${'1'.repeat(64)}`];

@@ -7,6 +7,7 @@ import { wrapWords } from './wrap-words.ts';
 /** Enough to choose one from; `GET /api/v1/models` has all. */
 const MAX_MODELS_NAMED = 8;
 const LABEL_COLUMNS = 17;
+const NEW_FOLDER = ' (new: sessions and callbacks of another folder are not in it)';
 /** A word that means itself in every shell. */
 const PLAIN_WORD = /^[\w./@:+-]+$/;
 
@@ -21,6 +22,8 @@ export interface BannerFacts {
   dataFolder: string;
   /** Whether the folder goes when this program ends. */
   isTemporary: boolean;
+  /** Whether this start has made the folder. */
+  isNewFolder: boolean;
   /** Of the keys that the router accepts. Empty: it accepts none. */
   routerKeys: readonly KeyPlace[];
   agentKey: KeyPlace;
@@ -49,7 +52,7 @@ export function banner(facts: BannerFacts): string {
     ...keyRows([facts.agentKey], facts),
     row('Agent', `${facts.agentName} (${nearby(facts.manifestPath)})`),
     row('Models', modelsText(facts)),
-    ...(facts.isTemporary ? [] : [row('Data', nearby(facts.dataFolder))]),
+    ...(facts.isTemporary ? [] : [row('Data', `${nearby(facts.dataFolder)}${facts.isNewFolder ? NEW_FOLDER : ''}`)]),
     ...(facts.envFile === null ? [] : [row('Settings', `${nearby(facts.envFile)}, and the environment, which wins`)]),
   ];
   return `
@@ -69,6 +72,7 @@ README.md, "First requests", has the same with curl and with an SDK.
 /** One line each, which a terminal of 80 columns does not wrap. */
 function withoutEffectLines(blocks: readonly string[]): string {
   return blocks.length === 0 ? '' : `\n${blocks.map((block) => `  No effect yet: ${block}\n`).join('')}`;
+}
 
 function row(label: string, text: string): string {
   return `  ${label.padEnd(LABEL_COLUMNS - 2)}${wrapWords(text, { indent: LABEL_COLUMNS })}`;

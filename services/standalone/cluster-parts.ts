@@ -48,6 +48,7 @@ export async function clusterParts(given: Environment, { isTerminal }: { isTermi
       manifestPath: config.manifestPath,
       dataFolder: folder,
       isTemporary: true,
+      isNewFolder: false,
       routerKeys,
       agentKey,
       shownKeys: isTerminal ? made : new Map(),

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -92,6 +93,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
     onDrop: (count) => metrics.add('telemetryDropped', { kind: 'spans' }, count),
   });
   releasers.add('tracing', () => tracing.stop());
+  const isNewFolder = !existsSync(join(config.dataFolder, 'database'));
   const database = await openPglite({ folder: join(config.dataFolder, 'database'), onPanic: (error) => endWith(error, log, config.dataFolder) });
   releasers.add('database', () => database.close());
   await migrate(database);
@@ -143,6 +145,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
       manifestPath: config.manifestPath,
       dataFolder: config.dataFolder,
       isTemporary: false,
+      isNewFolder,
       routerKeys,
       agentKey,
       shownKeys: process.stdout.isTTY ? keys.made : new Map(),

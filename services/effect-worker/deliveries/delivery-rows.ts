@@ -32,7 +32,7 @@ const row = z.object({
   body: z.string(),
   traceparent: z.string().nullable(),
   attempts: z.number(),
-  created_at: z.date(),
+  created_at: z.coerce.date(),
   state: z.enum(['open', 'delivered', 'dead']),
 });
 

@@ -1,8 +1,8 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { z } from 'zod';
 import type { ListedTool } from '#bus/messages/tool.ts';
-import { workMarks } from '#shared/telemetry/work-marks.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
+import { workMarks } from '#shared/telemetry/work-marks.ts';
 import { ByteBudget } from './byte-budget.ts';
 import type { Connection } from './connection.ts';
 import { faultOfForm, MAX_SCHEMA_DEPTH } from './schema-form.ts';
