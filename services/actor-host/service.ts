@@ -135,13 +135,13 @@ export async function startActorHost({ config, bus, database, check, clock, log,
       // Callbacks that wait for a retry are posted again as long as that is due within the drain.
       const isAwaited = () => outbox.openEffects > 0 || timers.waitingDeliveries(limitAtMs).due > 0;
       while (!host.hasPeers && isAwaited() && clock.nowMs() < limitAtMs) await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS));
-      const left = timers.waitingDeliveries(limitAtMs).all;
-      if (!host.hasPeers && left > 0) {
-        const receivers = await waitingReceivers(database).catch(() => []);
-        log.warn({ callbacks: left, receivers }, 'callbacks wait for a retry: they are posted after the next start with this database');
-      }
       const leaving = (async () => {
         await watching.stop();
+        const left = timers.waitingDeliveries(limitAtMs).all;
+        if (!host.hasPeers && left > 0) {
+          const receivers = await waitingReceivers(database).catch(() => []);
+          log.warn({ callbacks: left, receivers }, 'callbacks wait for a retry: they are posted after the next start with this database');
+        }
         await purging.stop();
         await answering.stop();
         await outbox.stop();
