@@ -25,7 +25,7 @@ export interface Waiting {
   waitedMs: number;
 }
 
-export interface StepOptions {
+interface StepOptions {
   /** In place of 60 s; null: the work has bounds of its own. */
   limitMs?: number | null;
 }
