@@ -190,14 +190,7 @@ describe.each(shapes)('a streamed conversation, with Switchyard $name', ({ start
       const message = frames.find(({ event }) => event === 'assistant_message');
       const deltas = frames.filter(({ event }) => event === 'delta');
 
-      expect(frames.flatMap(({ event }) => (event === 'delta' ? [] : [event]))).toEqual([
-        'user_message',
-        'status',
-        'status',
-        'status',
-        'assistant_message',
-        'status',
-      ]);
+      expect(frames.flatMap(({ event }) => (event === 'delta' ? [] : [event]))).toEqual(['user_message', 'status', 'status', 'assistant_message', 'status']);
       expect(deltas.length).toBeGreaterThan(2);
       expect(deltas.map(({ data }) => data.text).join('')).toBe(message?.data.text);
       expect(deltas.every(({ id, data }) => id === null && data.message_id === message?.data.id)).toBe(true);
