@@ -149,8 +149,8 @@ describe('callbacks that wait in a stream that is lost', () => {
   }
 
   async function expectCallback(house: House): Promise<void> {
-    // By looking at the queue: a worker that pulls would itself declare the stream anew.
-    await eventually(async () => (await house.bus.work.depths()).delivery === 1, 20_000);
+    // By looking at the queue: a worker that pulls would itself declare the stream anew. For as long as the stream is missing it can't be counted.
+    await eventually(async () => (await house.bus.work.depths().catch(() => null))?.delivery === 1, 20_000);
     expect(await nextDelivery(house)).toMatchObject({ deliveryId: 'run_1-callback', republished: true });
     const [timer] = await house.rows<{ key: string; far: boolean }>(`select key, due_at > now() + make_interval(secs => ${FAR_SECONDS}) as far from timers`);
     expect(timer).toMatchObject({ key: expect.stringContaining('-overdue'), far: true });
