@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../helpers/eventually.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
 import { openStream } from '../helpers/open-stream.ts';
-import { runProgram } from '../helpers/run-program.ts';
+import { root, runProgram } from '../helpers/run-program.ts';
 import { startStandalone } from '../helpers/start-standalone.ts';
 
 const CLEAN = { code: 0, signal: null };
@@ -150,6 +150,42 @@ describe('the data folder', () => {
       expect(house.output()).toContain(`$${name}`);
     }
     expect(Object.keys(JSON.parse(readFileSync(join(house.dataDir, 'keys.json'), 'utf8')))).toEqual(['house_secret']);
+  });
+});
+
+describe('a manifest of one’s own', () => {
+  const sample = 'examples/acme-support';
+
+  async function ownManifest(edit: (text: string) => string): Promise<Record<string, string>> {
+    const path = join(await freeFolder(), 'manifest.yaml');
+    writeFileSync(path, edit(readFileSync(join(root, sample, 'manifest.yaml'), 'utf8')));
+    return { MANIFEST: path, DOCUMENTS: join(root, sample, 'documents') };
+  }
+
+  it('ends the start by the names of the variables that it needs: none is made up', async () => {
+    const program = runProgram([process.execPath, 'dist/services/standalone/main.js'], {
+      env: { DATA_DIR: join(await freeFolder(), 'data'), ROUTER_PORT: '0', AGENT_PORT: '0', ...(await ownManifest((text) => text)) },
+    });
+
+    expect(await program.exited).toEqual({ code: 1, signal: null });
+    for (const name of ['AGENT_API_KEY', 'PLATFORM_PUBLIC_KEY', 'PLATFORM_SECRET_KEY', 'ROUTER_API_KEY']) {
+      expect(program.output().replaceAll(/\s+/g, ' ')).toContain(`the environment variable ${name} is not set`);
+    }
+  });
+
+  it('sets the level of the log, unless LOG_LEVEL does', async () => {
+    const keys = { AGENT_API_KEY: 'key-of-the-agent-1', ROUTER_API_KEY: 'key-of-the-router-1', PLATFORM_PUBLIC_KEY: 'public', PLATFORM_SECRET_KEY: 'secret' };
+    const quiet = await ownManifest((text) => text.replace('log_level: INFO', 'log_level: ERROR'));
+    const logged = async (env: Record<string, string>) => {
+      const house = await startStandalone({ env: { ...keys, ...env } });
+      const response = await fetch(`${house.routerUrl}/api/v1/models`, { headers: { authorization: 'Bearer key-of-the-router-1' } });
+      expect(response.status).toBe(200);
+      await house.stop();
+      return house.output().includes('"level":"info"');
+    };
+
+    expect(await logged(quiet)).toBe(false);
+    expect(await logged({ ...quiet, LOG_LEVEL: 'INFO' })).toBe(true);
   });
 });
 
