@@ -1,6 +1,6 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
-import type { SessionRecord } from '#shared/contracts/agent/session.ts';
+import { type SessionRecord, sessionOfRun } from '#shared/contracts/agent/session.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import { readRunReply } from '../engine/read-run-reply.ts';
 import { type RunTools, runTools } from '../engine/run-tools.ts';
@@ -122,22 +122,8 @@ export class RunPart {
 
   recordFor(runId: string): SessionRecord {
     const facts = this.#factsOf(runId);
-    const at = new Date(this.#draft.atMs).toISOString();
-    return {
-      id: facts.sessionId,
-      customer_id: facts.customerId,
-      agent_id: facts.bundle?.manifest.id ?? '',
-      title: null,
-      mode: 'auto',
-      status: 'ready',
-      created_at: at,
-      updated_at: at,
-      last_offset: -1,
-      consumption_offsets: { client: -1 },
-      metadata: {},
-      labels: [],
-      ephemeral: true,
-    };
+    const { sessionId: id, customerId } = facts;
+    return sessionOfRun({ id, customerId, agentId: facts.bundle?.manifest.id ?? '', at: new Date(this.#draft.atMs).toISOString() });
   }
 
   readonly #actions: Handlers<RunActions> = {

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { Clock } from '#shared/clock.ts';
-import { createSessionRequest, type SessionRecord } from '#shared/contracts/agent/session.ts';
+import { createSessionRequest, type SessionRecord, sessionOfRun } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
@@ -93,20 +93,5 @@ export function sessions({ agent, answers, sessionLog, clock, waits, isKnownSess
 
 /** As the run's first step is about to store it. */
 function awaitedRecord(id: string, agentId: string, { customerId, createdAt }: AwaitedSession): SessionRecord {
-  const at = createdAt.toISOString();
-  return {
-    id,
-    customer_id: customerId,
-    agent_id: agentId,
-    title: null,
-    mode: 'auto',
-    status: 'ready',
-    created_at: at,
-    updated_at: at,
-    last_offset: -1,
-    consumption_offsets: { client: -1 },
-    metadata: {},
-    labels: [],
-    ephemeral: true,
-  };
+  return sessionOfRun({ id, customerId, agentId, at: createdAt.toISOString() });
 }

@@ -97,3 +97,22 @@ export const postEventRequest = z.discriminatedUnion('kind', [
     ...common,
   }),
 ]);
+
+/** The session that a run was given for itself, before anything has changed it. @param at when it began, RFC 3339 */
+export function sessionOfRun({ id, customerId, agentId, at }: { id: string; customerId: string; agentId: string; at: string }): SessionRecord {
+  return {
+    id,
+    customer_id: customerId,
+    agent_id: agentId,
+    title: null,
+    mode: 'auto',
+    status: 'ready',
+    created_at: at,
+    updated_at: at,
+    last_offset: -1,
+    consumption_offsets: { client: -1 },
+    metadata: {},
+    labels: [],
+    ephemeral: true,
+  };
+}
