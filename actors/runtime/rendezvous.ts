@@ -19,7 +19,7 @@ export interface BusTimes {
 export interface Share {
   /** The partitions that a host should own. */
   own: ReadonlySet<number>;
-  /** Those that it gives back to nobody: its own, and those whose owner-to-be has no bus at the moment and could not take them. */
+  /** Those that it does not give back: its own, and those whose next owner has no bus at the moment and could not take them. */
   keep: ReadonlySet<number>;
 }
 

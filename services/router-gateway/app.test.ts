@@ -205,7 +205,7 @@ describe('DESIGN 8: what is not carried out yet', () => {
     expect((await response).headers).not.toHaveProperty('x-switchyard-ignored');
   });
 
-  it('is refused when it is moderation, which nobody may believe to have taken place', async () => {
+  it('is refused when it is moderation, which must not seem to have taken place', async () => {
     const response = await gateway.post({ ...hello, plugins: [{ id: 'moderation' }] });
 
     expect(response.statusCode).toBe(400);

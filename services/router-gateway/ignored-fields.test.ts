@@ -11,9 +11,9 @@ const mark = { cache_control: { type: 'ephemeral' } };
 describe('what of a request is not carried out', () => {
   it.each<[string, Record<string, unknown>, string]>([
     ['plugins that are asked for', { plugins: [{ id: 'web' }, { id: 'file-parser', enabled: false }, { id: 'new-one' }] }, 'plugins[0], plugins[2]'],
-    ['parameters that nobody knows', { temprature: 0, 'x.y,\r\n': 1 }, 'temprature, x.y%2C%0D%0A'],
+    ['unknown parameters', { temprature: 0, 'x.y,\r\n': 1 }, 'temprature, x.y%2C%0D%0A'],
     [
-      'preferences that nobody knows',
+      'unknown preferences',
       { provider: { prefer: 'x', sort: { by: 'price', how: 1 }, max_price: { video: 1 } } },
       'provider.prefer, provider.sort.how, provider.max_price.video',
     ],

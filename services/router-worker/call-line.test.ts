@@ -134,7 +134,7 @@ describe('the line of a call', () => {
     expect(line.completion_tokens).toBeGreaterThan(0);
   });
 
-  it('is not made where nobody writes it', async () => {
+  it('is not made where the level leaves it out', async () => {
     await start({ writes: (level) => level !== 'info' });
     const call = await publish('Hello!');
     await vi.waitFor(async () => expect((await framesOf(call)).at(-1)?.kind).toBe('done'), WAIT);

@@ -20,7 +20,7 @@ it('asks an upstream for its models when none are given, and puts those that cha
   ]);
 });
 
-it('asks nobody when they are given', async () => {
+it('asks no server when they are given', async () => {
   expect((await withModels({ ...unasked, baseUrl: 'http://127.0.0.1:9/v1', models: ['a'] }, undefined)).models).toEqual(['a']);
 });
 

@@ -226,7 +226,7 @@ export class Scheduler {
     await this.step(op.process, `${op.label} ${op.outcome === null ? 'lost' : 'unanswered'}`, () => op.reject(op.lost()));
   }
 
-  /** A server is gone, and every connection to it with what was on its way: nobody learns what became of that. @param of one process; by default of all */
+  /** A server is gone, and every connection to it with what was on its way: what became of that is not known. @param of one process; by default of all */
   breakOff(lost: () => Error, of: Process | null = null): void {
     for (const op of this.parked.filter((one) => one.lost === lost && (of === null || one.process === of))) {
       if (op.isStraggler) this.remove(op);

@@ -70,7 +70,7 @@ describe('refusals', () => {
   it.each([
     ['human_agent', 'human_agent'],
     ['system', 'system'],
-    ['nobody', 'human_agent'],
+    ['unknown', 'human_agent'],
   ])('answers 400 to a user_message whose source is %s, and gives the form that works', async (source, shown) => {
     const app = house.app();
     const sessionId = await newSession(app);

@@ -43,7 +43,7 @@ function firstParts(parts: unknown[]): unknown[] {
 
 export type ToolOutcome = CommandOf<'tool.completed'>['outcome'];
 
-/** What a tool's answer means to whoever waits for it. Pictures and files are named, never carried; data that is nested too deep is an error of the tool. */
+/** What a tool's answer means to the run that waits for it. Pictures and files are named, never carried; data that is nested too deep is an error of the tool. */
 export function resultOf({ content, structuredContent, isError, _meta: meta }: z.output<typeof callAnswer>): ToolOutcome {
   const data = structuredContent ?? dataOf(content);
   const bytes = bytesOf(data);
