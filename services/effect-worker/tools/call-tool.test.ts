@@ -305,14 +305,14 @@ describe('an answer', () => {
     const server = await sdkServer((mcp) =>
       mcp.registerTool('a', {}, async ({ _meta, sendNotification }) => {
         const progressToken = _meta?.progressToken ?? 0;
-        for (let progress = 1; progress <= 6; progress += 1) {
-          await new Promise((resolve) => setTimeout(resolve, 100));
+        for (let progress = 1; progress <= 8; progress += 1) {
+          await new Promise((resolve) => setTimeout(resolve, 300));
           await sendNotification({ method: 'notifications/progress', params: { progressToken, progress } });
         }
         return textOf('done');
       }),
     );
-    const { outcome } = await call(server.port, { config: { timeouts: { toolCallMs: 400 } } });
+    const { outcome } = await call(server.port, { config: { timeouts: { toolCallMs: 2_000 } } });
     expect(outcome).toMatchObject({ type: 'result', data: 'done' });
   });
 });
