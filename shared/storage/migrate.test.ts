@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Database } from './database.ts';
 import { migrate } from './migrate.ts';
 import { openPglite } from './pglite/open-pglite.ts';
@@ -28,6 +28,10 @@ describe('migrate', () => {
     await database.query('drop schema public cascade; create schema public');
   });
 
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
   async function folderOf(files: Record<string, string>): Promise<URL> {
     const folder = await mkdtemp(join(root, 'files-'));
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
@@ -38,6 +42,22 @@ describe('migrate', () => {
     const { rows } = await database.query<{ name: string }>("select tablename as name from pg_tables where schemaname = 'public' order by 1");
     return rows.map(({ name }) => name);
   }
+
+  it('counts the time for its tables from when it first misses them, whatever it waited for the lock before', async () => {
+    const clock = Date.now;
+    let aheadMs = 0;
+    vi.spyOn(Date, 'now').mockImplementation(() => clock() + aheadMs);
+    let tries = 0;
+    const busyAtFirst = withStatements(database, (text) => {
+      if (text.includes('pg_advisory_xact_lock')) aheadMs = 300_000;
+      if (text !== FIRST['0001-first.sql']) return;
+      tries += 1;
+      if (tries === 1) throw Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' });
+    });
+
+    expect(await migrate(busyAtFirst, await folderOf(FIRST))).toEqual(['0001-first.sql']);
+    expect(tries).toBe(2);
+  });
 
   it('refuses a file that was changed after it had been applied', async () => {
     await migrate(database, await folderOf(FIRST));
@@ -126,3 +146,22 @@ describe('migrate', () => {
     expect(await migrate(database)).toEqual([]);
   });
 });
+
+/** The same database, whose transactions tell of each statement before it is sent. */
+function withStatements(database: Database, onStatement: (text: string) => void): Database {
+  return {
+    query: (statement, parameters) => database.query(statement, parameters),
+    transaction: (work, options) =>
+      database.transaction(
+        (handle) =>
+          work({
+            query: async (statement, parameters) => {
+              onStatement(typeof statement === 'string' ? statement : statement.text);
+              return handle.query(statement, parameters);
+            },
+          }),
+        options,
+      ),
+    close: () => database.close(),
+  };
+}

@@ -48,14 +48,18 @@ export interface MigrateOptions {
   lockTimeoutMs?: number;
   /** How long the tables of a migration may be used by others; default: 60 s. */
   tablesTimeoutMs?: number;
-  /** Told now and then what is waited for: the session that holds the lock. */
+  /** Longest time of one statement of a migration; default: 600 s. */
+  statementTimeoutMs?: number;
+  /** Told now and then what is waited for: the session that holds the lock, then the migration that this call applies itself. */
   onWait?: (reason: string) => void;
 }
 
-interface Locking {
+interface Applying {
   lockTimeoutMs: number;
-  /** The lock is had; what follows is the migration itself. */
+  statementTimeoutMs: number;
+  /** The lock is had. */
   onLocked(): void;
+  onFile(name: string): void;
 }
 
 /**
@@ -84,13 +88,17 @@ export async function migrate(database: Database, folder: URL = new URL('./migra
 async function applyWithinTime(
   database: Database,
   migrations: readonly Migration[],
-  { lockTimeoutMs = LOCK_TIMEOUT_MS, tablesTimeoutMs = TABLES_TIMEOUT_MS, onWait = () => {} }: MigrateOptions,
+  { lockTimeoutMs = LOCK_TIMEOUT_MS, tablesTimeoutMs = TABLES_TIMEOUT_MS, statementTimeoutMs = STATEMENT_TIMEOUT_MS, onWait = () => {} }: MigrateOptions,
 ): Promise<string | null> {
-  const untilMs = Date.now() + tablesTimeoutMs;
+  const onFile = (name: string) => onWait(`migration ${name} is being applied`);
+  /** Counted from when the tables were first missed: the wait for the lock before that may be the longer one. */
+  let untilMs: number | null = null;
   for (;;) {
     const waiting = watchHolder(database, onWait);
+    const applying = { lockTimeoutMs, statementTimeoutMs, onLocked: waiting.stop, onFile };
     const outcome = await database
-      .transaction((handle) => applyNext(handle, migrations, { lockTimeoutMs, onLocked: waiting.stop }), { statementTimeoutMs: STATEMENT_TIMEOUT_MS })
+      // The wait for the lock is bounded by the server, and our side of the line must not give up before it.
+      .transaction((handle) => applyNext(handle, migrations, applying), { statementTimeoutMs: Math.max(lockTimeoutMs, statementTimeoutMs) })
       .catch((error: unknown) => {
         if (error instanceof Busy) return error;
         throw error;
@@ -98,6 +106,7 @@ async function applyWithinTime(
       .finally(waiting.stop);
     if (!(outcome instanceof Busy)) return outcome;
     if (outcome.file === null) throw await lockNotHad(database, outcome, lockTimeoutMs);
+    untilMs ??= Date.now() - TABLE_LOCK_TIMEOUT_MS + tablesTimeoutMs;
     if (Date.now() >= untilMs) {
       const message = `migration ${outcome.file} could not have its tables to itself for ${tablesTimeoutMs / 1_000} s`;
       throw new SwitchyardError('service.not_ready', message, { cause: outcome.cause });
@@ -108,13 +117,19 @@ async function applyWithinTime(
 
 /** Tells now and then which session holds the lock that is waited for. */
 function watchHolder(database: Database, onWait: (reason: string) => void): { stop(): void } {
+  let isOver = false;
   const look = async () => {
     const holder = await findHolder(database);
-    if (holder !== null) onWait(`the schema is being migrated by ${placeOf(holder)}`);
+    if (holder !== null && !isOver) onWait(`the schema is being migrated by ${placeOf(holder)}`);
   };
   // What can't be looked up is not told; the lock itself is waited for all the same.
   const timer = setInterval(() => void look().catch(() => {}), HOLDER_EVERY_MS);
-  return { stop: () => clearInterval(timer) };
+  return {
+    stop: () => {
+      isOver = true;
+      clearInterval(timer);
+    },
+  };
 }
 
 /** A lock was not had in time; nothing was changed. */
@@ -142,14 +157,21 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
 }
 
 /** @returns the file applied, or null when there is none left @throws Busy */
-async function applyNext(handle: Queryable, migrations: readonly Migration[], { lockTimeoutMs, onLocked }: Locking): Promise<string | null> {
+async function applyNext(
+  handle: Queryable,
+  migrations: readonly Migration[],
+  { lockTimeoutMs, statementTimeoutMs, onLocked, onFile }: Applying,
+): Promise<string | null> {
   // Not every system that a server runs on knows this setting.
   await handle.query(
     `do $$ begin perform set_config('client_connection_check_interval', '${CONNECTION_CHECK_MS}ms', true); exception when others then null; end $$`,
   );
   await limitLocks(handle, lockTimeoutMs);
+  // Of two limits of the same length the server reports that of the statement, which does not say what was waited for.
+  await limitStatements(handle, 0);
   await handle.query('select pg_advisory_xact_lock($1)', [LOCK_KEY]).catch(busyOr(null));
   onLocked();
+  await limitStatements(handle, statementTimeoutMs);
   await limitLocks(handle, TABLE_LOCK_TIMEOUT_MS);
   await handle.query(`create table if not exists schema_migrations (
     number int primary key, name text not null, checksum text not null, applied_at timestamptz not null default now())`);
@@ -159,6 +181,7 @@ async function applyNext(handle: Queryable, migrations: readonly Migration[], { 
   });
   const next = migrations[rows.length];
   if (next === undefined) return null;
+  onFile(next.name);
   await handle.query(next.text).catch(busyOr(next.name)).catch(failedOr(next.name));
   await handle.query('insert into schema_migrations (number, name, checksum) values ($1, $2, $3)', [next.number, next.name, next.checksum]);
   return next.name;
@@ -166,6 +189,11 @@ async function applyNext(handle: Queryable, migrations: readonly Migration[], { 
 
 async function limitLocks(handle: Queryable, timeoutMs: number): Promise<void> {
   await handle.query("select set_config('lock_timeout', $1, true)", [`${timeoutMs}ms`]);
+}
+
+/** @param timeoutMs 0: without a limit */
+async function limitStatements(handle: Queryable, timeoutMs: number): Promise<void> {
+  await handle.query("select set_config('statement_timeout', $1, true)", [`${timeoutMs}ms`]);
 }
 
 function busyOr(file: string | null): (cause: unknown) => never {

@@ -89,6 +89,28 @@ describe('migrate on a PostgreSQL server', () => {
     expect(reasons[0]).toMatch(/^the schema is being migrated by the other process \(from 127\.0\.0\.1, session \d+\)$/);
   });
 
+  it('names the session that holds the lock, too, where the wait for it may be as long as a statement', async () => {
+    const slow = migrate(other, await folderOf({ '0001-first.sql': 'select pg_sleep(3); create table first (a int);' }));
+    await someoneMigrates();
+
+    const impatient = migrate(database, await folderOf(FIRST), { lockTimeoutMs: 300, statementTimeoutMs: 300 });
+
+    await expect(impatient).rejects.toMatchObject({ code: 'service.not_ready', message: expect.stringMatching(/^the other process \(/) });
+    expect(await slow).toEqual(['0001-first.sql']);
+  });
+
+  it('says of its own migration that it is being applied, and no longer which session it has waited for', async () => {
+    const failing = expect(migrate(other, await folderOf({ '0001-first.sql': 'select pg_sleep(4); select no_such_column;' }))).rejects.toThrow();
+    await someoneMigrates();
+    const reasons: string[] = [];
+
+    await migrate(database, await folderOf(FIRST), { onWait: (reason) => reasons.push(reason) });
+
+    await failing;
+    expect(reasons[0]).toContain('the other process');
+    expect(reasons.at(-1)).toBe('migration 0001-first.sql is being applied');
+  });
+
   it('does not wait for the statement of a process that is gone: the server ends it', async () => {
     const endless = await folderOf({ '0001-first.sql': 'select pg_sleep(600);' });
     const program = spawn(process.execPath, ['--input-type=module', '-e', MIGRATOR, fresh.url, endless.href], { cwd: REPOSITORY, stdio: 'ignore' });
