@@ -24,6 +24,8 @@ export class Timers {
   readonly #clock: Clock;
   readonly #onDue: (due: DueTimer[]) => void;
   #armed = new Dictionary<DueTimer & { dueAtMs: number }>();
+  /** Timers of deliveries that were handed on and whose commit has not followed yet. */
+  #rungDeliveries = new Dictionary<DueTimer>();
   #alarm: NodeJS.Timeout | null = null;
   #alarmAtMs = Number.POSITIVE_INFINITY;
 
@@ -50,15 +52,19 @@ export class Timers {
   disarm(key: string): void {
     // The alarm may now ring for nothing, which costs less than looking for the next one each time.
     this.#armed.delete(key);
+    this.#rungDeliveries.delete(key);
   }
 
   forget(partition: number): void {
-    for (const timer of this.#armed.values()) if (timer.partition === partition) this.#armed.delete(timer.key);
+    for (const timers of [this.#armed, this.#rungDeliveries]) {
+      for (const timer of timers.values()) if (timer.partition === partition) timers.delete(timer.key);
+    }
   }
 
-  /** Retries of callbacks that have not come due: how many, and how many of them will by then. */
+  /** Retries of callbacks that have not begun: how many, and how many of them are due, or will be by then. */
   waitingDeliveries(untilMs: number): { all: number; due: number } {
-    let [all, due] = [0, 0];
+    const rung = this.#rungDeliveries.size;
+    let [all, due] = [rung, rung];
     for (const { key, dueAtMs } of this.#armed.values()) {
       if (!key.endsWith(DELIVERY_DUE)) continue;
       all += 1;
@@ -71,6 +77,7 @@ export class Timers {
     if (this.#alarm !== null) clearTimeout(this.#alarm);
     this.#alarm = null;
     this.#armed = new Dictionary();
+    this.#rungDeliveries = new Dictionary();
   }
 
   #setAlarm(atMs: number): void {
@@ -90,6 +97,7 @@ export class Timers {
       if (dueAtMs <= nowMs) {
         this.#armed.delete(key);
         due.push({ partition, key, command });
+        if (key.endsWith(DELIVERY_DUE)) this.#rungDeliveries.set(key, { partition, key, command });
       } else nextAtMs = Math.min(nextAtMs, dueAtMs);
     }
     if (nextAtMs !== Number.POSITIVE_INFINITY) this.#setAlarm(nextAtMs);
