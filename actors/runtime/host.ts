@@ -150,8 +150,13 @@ export class Host {
     const { hostId, loop, times } = this.#deps;
     // Once it is among the hosts others leave it its share, and without the log it could not take it.
     if (this.#contact.answers() === null) await this.#contact.ask();
-    const hosts = await this.#beat();
-    if (!this.#isAmongHosts) refuseOtherLogAmong(hosts, { hostId, deadAfterMs: times.deadAfterMs });
+    let hosts = await this.#beat();
+    if (!this.#isAmongHosts) {
+      refuseOtherLogAmong(hosts, { hostId, deadAfterMs: times.deadAfterMs });
+      // Two first heartbeats that are written in the same moment do not see each other.
+      hosts = await this.#beat();
+      refuseOtherLogAmong(hosts, { hostId, deadAfterMs: times.deadAfterMs });
+    }
     this.#isAmongHosts = true;
     if (this.#leaving) return;
     const share = shareOf(hostId, hosts, { freshMs: times.deadAfterMs, cutOffMs: times.cutOffMs });

@@ -39,7 +39,7 @@ export async function refuseOtherLog({ database, commands, hostId = '', deadAfte
   }
 }
 
-/** The same of heartbeats that were just read: of two hosts that start at once on two brokers, at least the second sees the first. @throws `service.other_log` */
+/** The same of heartbeats that were just read: of two hosts that start at once on two brokers, at least one sees the other once both have written two. @throws `service.other_log` */
 export function refuseOtherLogAmong(hosts: readonly LiveHost[], { hostId, deadAfterMs }: { hostId: string; deadAfterMs: number }): void {
   const created = hosts.find(({ id }) => id === hostId)?.bus?.logCreated;
   if (created === undefined) return;

@@ -13,7 +13,7 @@ import { natsServerConfig, passwordVariableOf } from '#bus/nats/server-config.ts
 import { PARTITION_COUNT, partitionOf } from '#bus/partition.ts';
 import type { BusUser } from '#bus/subjects.ts';
 import { type FreshDatabase, freshDatabase } from '#shared/storage/conformance/fresh-database.ts';
-import type { Database } from '#shared/storage/database.ts';
+import type { Database, Queryable } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
@@ -318,6 +318,42 @@ describe('two brokers on one database', () => {
     expect(await house.count('hosts')).toBe(2 - refused.length);
   });
 
+  it('nor do two whose first heartbeats are written in the same moment', async () => {
+    const stores = await openStores();
+    const house = await openHouse(stores);
+    houses.push(house);
+    // A heartbeat that waits in the trigger has read by then which hosts there are.
+    await house.database.query(`
+      create function hold_heartbeat() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(${HELD}); return new; end $$;
+      create trigger hold_heartbeat before insert on hosts for each row execute function hold_heartbeat()`);
+    try {
+      let goOn = () => {};
+      const both = new Promise<void>((resolve) => (goOn = resolve));
+      let asked = 0;
+      const onAsked = () => {
+        asked += 1;
+      };
+      const first = house.host({}, { stalled: { until: both, onAsked } });
+      await eventually(() => asked === 1);
+      await stores.loseBus();
+      const second = house.host({}, { stalled: { until: both, onAsked } });
+      await eventually(() => asked === 2);
+      const held = house.database.transaction(async (handle) => {
+        await handle.query(`select pg_advisory_xact_lock(${HELD})`);
+        goOn();
+        await untilTwoWait(handle);
+      });
+      const outcomes = await Promise.allSettled([first, second]);
+      await held;
+
+      const refused = outcomes.filter(({ status }) => status === 'rejected');
+      expect(refused.length).toBeGreaterThan(0);
+      for (const outcome of refused) expect(outcome).toMatchObject({ reason: { code: 'service.other_log' } });
+    } finally {
+      await house.database.query('drop trigger hold_heartbeat on hosts; drop function hold_heartbeat()');
+    }
+  });
+
   it('hosts go on when the log of their broker is deleted and made anew, and others may join them', async () => {
     const stores = await openStores();
     const house = await openHouse(stores);
@@ -335,6 +371,20 @@ describe('two brokers on one database', () => {
     await eventually(async () => (await house.count('hosts', `log_created = '${created}'`)) === 0);
   });
 });
+
+/** Key of the lock that heartbeats wait for. */
+const HELD = 77;
+
+/** Until two heartbeats wait for the lock that this transaction has. Ends in any case before the server ends their wait, after two seconds. */
+async function untilTwoWait(handle: Queryable): Promise<void> {
+  for (let look = 0; look < 30; look += 1) {
+    const { rows } = await handle.query<{ count: number }>(
+      `select count(*)::int as count, pg_sleep(0.05) from pg_locks where locktype = 'advisory' and objid = ${HELD} and not granted
+       and database = (select oid from pg_database where datname = current_database())`,
+    );
+    if (rows[0]?.count === 2) return;
+  }
+}
 
 describe('a database that is restored to an earlier time', () => {
   const TIME = 'the database stands at an earlier time than this host has stored: what it holds in memory is dropped and read again';

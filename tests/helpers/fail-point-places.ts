@@ -73,6 +73,7 @@ export const awaitsKept: Readonly<Record<string, readonly AwaitRow[]>> = {
     ['await beat(database, { hostId, machineVersion, bus: this.#contact.answer', INSIDE],
     ['await this.#contact.ask();', READS],
     ['await this.#beat();', INSIDE],
+    ['await this.#beat();', INSIDE],
     ['await this.#giveBack(share);', INSIDE],
     ['await this.#take([...share.own].filter((partition) => !held.has(partitio', INSIDE],
     ['await this.#startLost();', READS],
