@@ -5,6 +5,7 @@ import type { CallSignal } from '../../call-signal.ts';
 import type { ProviderAdapter, ProviderCall, ProviderPart } from '../provider.ts';
 import { compose, type Script } from './compose.ts';
 import type { Directives } from './directives.ts';
+import type { RepeatedWords } from './repeated-words.ts';
 
 export interface ScriptedOptions {
   slug: string;
@@ -65,18 +66,18 @@ async function* perform(name: string, call: ProviderCall, pace: Pace, signal: Ca
 /** Everything but the end: reasoning, text and tool calls. Batches come in ticks of their own, like network reads; `!slow` sets another pace. */
 async function* speak(
   { reasoning, toolCalls, directives }: Script,
-  words: readonly string[],
+  words: RepeatedWords,
   pace: Pace,
   signal: CallSignal,
 ): AsyncGenerator<readonly ProviderPart[], void, void> {
-  const parts: ProviderPart[] = [
-    ...reasoning.map((text) => ({ type: 'reasoning-delta' as const, text })),
-    ...words.map((text) => ({ type: 'text-delta' as const, text })),
+  const partsFrom = (from: number, to: number): ProviderPart[] => [
+    ...reasoning.slice(from, to).map((text) => ({ type: 'reasoning-delta' as const, text })),
+    ...words.slice(from - reasoning.length, to - reasoning.length).map((text) => ({ type: 'text-delta' as const, text })),
   ];
   const { batchParts, pauseMs } = directives.slowMs > 0 ? { batchParts: 1, pauseMs: directives.slowMs } : pace;
-  for (let from = 0; from < parts.length; from += batchParts) {
+  for (let from = 0; from < reasoning.length + words.length; from += batchParts) {
     await pause(pauseMs, signal);
-    yield parts.slice(from, from + batchParts);
+    yield partsFrom(from, from + batchParts);
   }
   for (const [index, { name, arguments: text }] of toolCalls.entries()) {
     await pause(directives.slowMs, signal);
@@ -101,7 +102,7 @@ async function* misbehave({ name, call, script, failure, pace, signal }: Misbeha
   const { kind, afterWords, retryAfterMs } = failure;
   const raw = { message: `you asked for it: !fail ${kind}` };
   const retryAfter = retryAfterMs === null ? {} : { retryAfterMs };
-  const some = () => speak(script, script.words.slice(0, afterWords), pace, signal);
+  const some = () => speak(script, script.words.first(afterWords), pace, signal);
   switch (kind) {
     case 'connect':
       throw new SwitchyardError('router.provider_unavailable', `${name} can't be reached (ECONNREFUSED)`, { details: { reason: 'ECONNREFUSED' } });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChatMessage, ChatRequest } from '#shared/contracts/router/chat-request.ts';
-import { compose } from './compose.ts';
+import { compose, type Script } from './compose.ts';
 
 const INSTRUCTIONS = `You are Ada, the support assistant of Acme Outdoor, a shop for tents and
 camping gear. Be friendly and short.
@@ -19,7 +19,8 @@ Never discuss competitors.`;
 const user = (content: string): ChatMessage => ({ role: 'user', content });
 const assistant = (content: string): ChatMessage => ({ role: 'assistant', content });
 const system: ChatMessage = { role: 'system', content: INSTRUCTIONS };
-const textOf = (messages: ChatMessage[], fields: Partial<ChatRequest> = {}) => compose({ messages, ...fields }).words.join('');
+const saidIn = ({ words }: Script) => words.slice(0, words.length);
+const textOf = (messages: ChatMessage[], fields: Partial<ChatRequest> = {}) => saidIn(compose({ messages, ...fields })).join('');
 /** In the middle of a conversation, so that the model does not present itself. */
 const answerTo = (question: string, instructions = true) => textOf([...(instructions ? [system] : []), user('Hi'), assistant('Hello!'), user(question)]);
 
@@ -116,18 +117,27 @@ describe('a conversation with the scripted model', () => {
 
 describe('the limits of an answer', () => {
   it('cut it at max_tokens', () => {
-    expect(compose({ messages: [user('!repeat 50 one two three')], max_tokens: 4 })).toMatchObject({
-      words: ['one', ' two', ' three', ' one'],
-      finish: 'length',
-    });
+    const script = compose({ messages: [user('!repeat 50 one two three')], max_tokens: 4 });
+    expect(saidIn(script)).toEqual(['one', ' two', ' three', ' one']);
+    expect(script.finish).toBe('length');
   });
 
   it('end it before a stop sequence', () => {
-    expect(compose({ messages: [user('!repeat 50 one two three')], stop: ['three', 'x'] })).toMatchObject({ words: ['one', ' two '], finish: 'stop' });
+    const script = compose({ messages: [user('!repeat 50 one two three')], stop: ['three', 'x'] });
+    expect(saidIn(script)).toEqual(['one', ' two ']);
+    expect(script.finish).toBe('stop');
   });
 
   it('hold whatever is asked', () => {
-    expect(compose({ messages: [user('!repeat 999999 a b c d')] }).words.length).toBeLessThanOrEqual(200_000);
+    const { words, finish, usage } = compose({ messages: [user('!repeat 999999 a b c d')] });
+    expect({ length: words.length, finish, usage: usage.completionTokens }).toEqual({ length: 200_000, finish: 'length', usage: 200_000 });
+  });
+
+  it('make no word of a long answer before it is said', () => {
+    const { words } = compose({ messages: [user('!repeat 100000 one two')] });
+    expect(words).toMatchObject({ length: 200_000, once: ['one', ' two'] });
+    expect(words.slice(199_997, 300_000)).toEqual([' two', ' one', ' two']);
+    expect(words.first(3).slice(0, 9)).toEqual(['one', ' two', ' one']);
   });
 });
 
@@ -168,7 +178,7 @@ describe('tools', () => {
     ];
     const script = compose({ messages, tools: [weather] });
     expect(script.toolCalls).toEqual([]);
-    expect(script.words.join('')).toBe('get_weather answered: temperature is 21, wind (speed kmh is 10), alerts (nothing).');
+    expect(saidIn(script).join('')).toBe('get_weather answered: temperature is 21, wind (speed kmh is 10), alerts (nothing).');
   });
 });
 
@@ -212,6 +222,22 @@ describe('an answer in JSON', () => {
   });
 });
 
+describe('a schema that stands for more than can be made at once', () => {
+  const names = Array.from({ length: 20 }, (_, place) => `field_${place}`);
+  const fields = (inner: unknown) => Object.fromEntries(names.map((name) => [name, inner]));
+  const valuesIn = (value: unknown): number =>
+    typeof value === 'object' && value !== null ? Object.values(value).reduce<number>((sum, inner) => sum + valuesIn(inner), 1) : 1;
+
+  it.each<[string, Record<string, unknown>]>([
+    ['fields that are all required and the schema itself', { type: 'object', properties: fields({ $ref: '#' }), required: names }],
+    ['lists in lists', { type: 'array', minItems: 20, items: { $ref: '#' } }],
+    ['parts laid together', { properties: fields({ allOf: names.map(() => ({ $ref: '#' })) }), required: names, allOf: names.map(() => ({ $ref: '#' })) }],
+  ])('has a sample all the same: %s', (_case, schema) => {
+    const text = textOf([user('hi')], { response_format: { type: 'json_schema', json_schema: { name: 's', schema } } });
+    expect(valuesIn(JSON.parse(text))).toBeLessThan(50_000);
+  });
+});
+
 it('never throws, whatever is said, and always has something to say', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), fc.string({ unit: 'grapheme', maxLength: 200 }), (instructions, question) => {
@@ -231,6 +257,8 @@ it('reads long and hostile texts without holding up the process', () => {
     '"\''.repeat(30_000),
     'my '.repeat(20_000),
     '*_`'.repeat(20_000),
+    ' '.repeat(60_000),
+    '\n\t'.repeat(30_000),
   ];
   const startedAt = performance.now();
   for (const text of texts) compose({ messages: [{ role: 'system', content: text }, user(text)], tools: [weather, order] });

@@ -4,6 +4,7 @@ import type { ProviderUsage } from '../provider.ts';
 import { type Conversation, readConversation, textOf } from './conversation.ts';
 import { type Directives, MAX_WORDS, readDirectives } from './directives.ts';
 import { type PickedCall, pickTools, suggestFrom } from './pick-tools.ts';
+import { RepeatedWords } from './repeated-words.ts';
 import { composeReply, reportResults } from './reply.ts';
 import { sampleOf } from './sample-schema.ts';
 import { contentWords } from './words.ts';
@@ -13,7 +14,7 @@ export interface Script {
   directives: Directives;
   /** Words with the space before them: together they are the text. */
   reasoning: string[];
-  words: string[];
+  words: RepeatedWords;
   /** Their ids are made when they are sent: equal requests get equal scripts, and no two calls one id. */
   toolCalls: PickedCall[];
   finish: FinishReason;
@@ -29,8 +30,10 @@ export function compose(request: ChatRequest): Script {
   const isEcho = directives.repeat > 1 && text !== '';
   const toolCalls = isEcho ? [] : pickTools(request, conversation);
   const reasoning = wantsReasoning(request) ? wordsOf(thoughtsOn(conversation)) : [];
-  const said: { words: string[]; finish: FinishReason } =
-    toolCalls.length > 0 ? { words: [], finish: 'tool_calls' } : limited(request, answerTo(request, conversation, isEcho), directives.repeat);
+  const said: { words: RepeatedWords; finish: FinishReason } =
+    toolCalls.length > 0
+      ? { words: new RepeatedWords([], 0), finish: 'tool_calls' }
+      : limited(request, answerTo(request, conversation, isEcho), directives.repeat);
   return { directives, reasoning, toolCalls, ...said, usage: usageOf(request, { reasoning, words: said.words, toolCalls }) };
 }
 
@@ -44,21 +47,24 @@ function answerTo(request: ChatRequest, conversation: Conversation, isEcho: bool
 }
 
 /** The answer as words, repeated, and cut where the request wants it cut. */
-function limited(request: ChatRequest, answer: string, repeat: number): { words: string[]; finish: FinishReason } {
+function limited(request: ChatRequest, answer: string, repeat: number): { words: RepeatedWords; finish: FinishReason } {
   const stops = [request.stop ?? []].flat().filter((stop) => stop !== '');
   const ends = stops.map((stop) => answer.indexOf(stop)).filter((at) => at >= 0);
   const isStopped = ends.length > 0;
   const once = wordsOf(isStopped ? answer.slice(0, Math.min(...ends)) : answer);
   const limit = Math.min(MAX_WORDS, request.max_completion_tokens ?? request.max_tokens ?? MAX_WORDS);
-  const words = [...once];
   // A stop sequence ends the answer where it first stands, so nothing is left to repeat.
-  for (let time = 1; time < repeat && !isStopped && words.length <= limit; time += 1)
-    words.push(...once.map((word, place) => (place === 0 ? ` ${word}` : word)));
-  return words.length > limit ? { words: words.slice(0, limit), finish: 'length' } : { words, finish: 'stop' };
+  const words = new RepeatedWords(once, once.length * (isStopped ? 1 : repeat));
+  return words.length > limit ? { words: words.first(limit), finish: 'length' } : { words, finish: 'stop' };
 }
 
+/** Space behind the last word belongs to it; a text that is nothing else has no word. Looks at each character once. */
 function wordsOf(text: string): string[] {
-  return text.match(/\s*\S+\s*$|\s*\S+/g) ?? [];
+  const trimmed = text.trimEnd();
+  const words: string[] = trimmed.match(/\s*\S+/g) ?? [];
+  const last = words.pop();
+  if (last !== undefined) words.push(`${last}${text.slice(trimmed.length)}`);
+  return words;
 }
 
 function wantsReasoning({ reasoning }: ChatRequest): boolean {

@@ -4,6 +4,16 @@ import { z } from 'zod';
 const MAX_DEPTH = 12;
 const MAX_ITEMS = 20;
 const MAX_TEXT = 200;
+/**
+ * Of one sample: each field of a node that is parsed takes a step. References make a small schema stand for any number of nodes, all made
+ * in one turn of the event loop; 20,000 steps take some 50 ms.
+ */
+const MAX_STEPS = 20_000;
+/** Of parsing a node, besides its fields: some 20 us. */
+const STEPS_PER_NODE = 10;
+/** Of looking through the text for a field's value, and for each value of its `enum`. */
+const STEPS_PER_SUGGESTION = 100;
+const STEPS_PER_ENUM_VALUE = 10;
 
 const number = z.number().optional().catch(undefined);
 const list = z.array(z.unknown()).optional().catch(undefined);
@@ -53,10 +63,35 @@ const FORMATS: Readonly<Record<string, string>> = {
 
 /**
  * The smallest value that fits a schema: required fields, and those for which `suggest` has a value. The same schema and suggestions
- * give the same value. Patterns are not obeyed.
+ * give the same value. Patterns are not obeyed. Of a schema that stands for too much the rest is null, or left out.
  */
 export function sampleOf(schema: unknown, suggest: Suggest): unknown {
-  return sample({ schema, name: '', isRequired: true, depth: 0 }, schema, suggest);
+  return sample({ schema, name: '', isRequired: true, depth: 0 }, new Walk(schema, suggest));
+}
+
+/** One sample's schema and suggestions, and what is left of its steps. */
+class Walk {
+  readonly root: unknown;
+  readonly #suggest: Suggest;
+  #stepsLeft = MAX_STEPS;
+
+  constructor(root: unknown, suggest: Suggest) {
+    this.root = root;
+    this.#suggest = suggest;
+  }
+
+  get isOver(): boolean {
+    return this.#stepsLeft <= 0;
+  }
+
+  take(steps: number): void {
+    this.#stepsLeft -= steps;
+  }
+
+  suggestion(name: string, schema: SchemaNode, isRequired: boolean): unknown {
+    this.take(STEPS_PER_SUGGESTION + STEPS_PER_ENUM_VALUE * (schema.enum?.length ?? 0));
+    return this.isOver ? undefined : this.#suggest(name, schema, isRequired);
+  }
 }
 
 interface Place {
@@ -66,23 +101,23 @@ interface Place {
   depth: number;
 }
 
-function sample({ schema, name, isRequired, depth }: Place, root: unknown, suggest: Suggest): unknown {
-  const node = resolved(schema, root);
-  if (depth > MAX_DEPTH) return null;
+function sample({ schema, name, isRequired, depth }: Place, walk: Walk): unknown {
+  if (depth > MAX_DEPTH || walk.isOver) return null;
+  const node = resolved(schema, walk);
   if (node.const !== undefined) return node.const;
   const type = typeOf(node);
   const [alternative] = type === null ? (node.anyOf ?? node.oneOf ?? []) : [];
   if (type !== 'object' && type !== 'array' && alternative === undefined) {
-    const suggested = suggest(name, node, isRequired);
+    const suggested = walk.suggestion(name, node, isRequired);
     if (suggested !== undefined && fits(suggested, node)) return suggested;
   }
   for (const given of [node.default, node.examples?.[0], node.enum?.[0]]) if (given !== undefined) return given;
   const within = (inner: unknown, innerName: string, innerRequired: boolean) =>
-    sample({ schema: inner, name: innerName, isRequired: innerRequired, depth: depth + 1 }, root, suggest);
+    sample({ schema: inner, name: innerName, isRequired: innerRequired, depth: depth + 1 }, walk);
   if (alternative !== undefined) return within(alternative, name, isRequired);
   switch (type) {
     case 'object':
-      return sampleObject(node, root, suggest, within);
+      return sampleObject(node, walk, within);
     case 'array':
       return Array.from({ length: Math.min(node.minItems ?? 0, MAX_ITEMS) }, () => within(node.items, name, true));
     case 'string':
@@ -97,15 +132,16 @@ function sample({ schema, name, isRequired, depth }: Place, root: unknown, sugge
   }
 }
 
-function sampleObject(node: SchemaNode, root: unknown, suggest: Suggest, within: (schema: unknown, name: string, isRequired: boolean) => unknown): unknown {
+function sampleObject(node: SchemaNode, walk: Walk, within: (schema: unknown, name: string, isRequired: boolean) => unknown): unknown {
   const fields: [string, unknown][] = [];
   const required = new Set(node.required ?? []);
   for (const [name, schema] of Object.entries(node.properties ?? {})) {
-    const inner = resolved(schema, root);
+    if (walk.isOver) break;
     if (required.has(name)) fields.push([name, within(schema, name, true)]);
     else {
+      const inner = resolved(schema, walk);
       const type = typeOf(inner);
-      const suggested = type === 'object' || type === 'array' ? undefined : suggest(name, inner, false);
+      const suggested = type === 'object' || type === 'array' ? undefined : walk.suggestion(name, inner, false);
       if (suggested !== undefined && fits(suggested, inner)) fields.push([name, suggested]);
     }
   }
@@ -113,11 +149,14 @@ function sampleObject(node: SchemaNode, root: unknown, suggest: Suggest, within:
 }
 
 /** A schema with its reference followed and its `allOf` laid together. */
-function resolved(schema: unknown, root: unknown): SchemaNode {
-  let node = parse(schema);
-  for (let hops = 0; node.$ref !== undefined && hops < MAX_DEPTH; hops += 1) node = parse(target(node.$ref, root));
+function resolved(schema: unknown, walk: Walk): SchemaNode {
+  let node = parse(schema, walk);
+  for (let hops = 0; node.$ref !== undefined && hops < MAX_DEPTH && !walk.isOver; hops += 1) node = parse(target(node.$ref, walk.root), walk);
   for (const part of node.allOf ?? []) {
-    const inner = parse(part);
+    if (walk.isOver) break;
+    const inner = parse(part, walk);
+    // Both are copied.
+    walk.take(fieldsOf(node));
     node = { ...inner, ...node, properties: { ...inner.properties, ...node.properties }, required: [...(inner.required ?? []), ...(node.required ?? [])] };
   }
   return node;
@@ -135,9 +174,15 @@ function target(reference: string, root: unknown): unknown {
   return at;
 }
 
-function parse(schema: unknown): SchemaNode {
+function parse(schema: unknown, walk: Walk): SchemaNode {
   const parsed = schemaNode.safeParse(schema);
-  return parsed.success ? parsed.data : schemaNode.parse({});
+  const node = parsed.success ? parsed.data : schemaNode.parse({});
+  walk.take(STEPS_PER_NODE + fieldsOf(node));
+  return node;
+}
+
+function fieldsOf({ properties = {}, required = [] }: SchemaNode): number {
+  return Object.keys(properties).length + required.length;
 }
 
 function typeOf(node: SchemaNode): string | null {
