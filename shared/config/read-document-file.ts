@@ -15,7 +15,10 @@ import {
   type SchemaOptions,
 } from 'yaml';
 
-/** Far beyond any document written by hand. Parsing this much takes one to three seconds, at the start alone. */
+/**
+ * Far beyond any document written by hand. Parsing this much takes one to three seconds of CPU, and up to some ten where nearly each
+ * character is an error, at the start alone: files are the operator's, and nothing reads one on request.
+ */
 const MAX_FILE_BYTES = 1_048_576;
 /** Deeper than anything sensible, and shallow enough for functions that call themselves. */
 const MAX_DEPTH = 64;
