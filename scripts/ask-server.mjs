@@ -1,5 +1,7 @@
 import { ScriptError } from './run-script.mjs';
 
+/** What a header can carry. Of other characters fetch says which text they stand in. */
+const HEADER_TEXT = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** @typedef {import('./find-running.mjs').Server} Server */
 /** @typedef {(text: string) => void} Print */
 
@@ -73,6 +75,7 @@ async function news(server, path) {
  * @throws {ScriptError}
  */
 async function send({ url, key, keyPlace }, method, path, body, expected = []) {
+  if (!HEADER_TEXT.test(key)) throw new ScriptError(`The key, which is ${keyPlace}, holds a character that no header can carry: correct it.`);
   const headers = { authorization: `Bearer ${key}`, ...(body === null ? {} : { 'content-type': 'application/json' }) };
   const response = await fetch(`${url}${path}`, { method, headers, ...(body === null ? {} : { body: JSON.stringify(body) }) }).catch((error) => {
     throw new ScriptError(`${url} can't be reached (${reasonOf(error)}): npm start may have ended, or be about to.`);

@@ -83,6 +83,15 @@ describe('a question to the router', () => {
   });
 });
 
+it('does not print a key that no header can carry', async () => {
+  await running((_request, response) => void response.end('data: [DONE]\n\n'), { variable: 'SHOP_KEY' });
+  const ask = asking(['Hello'], { SHOP_KEY: 'of-the-shop\nand-another' });
+
+  expect((await ask.exited).code).toBe(1);
+  expect(ask.output()).toMatch(/The key, which is \$SHOP_KEY, holds a character/);
+  expect(ask.output()).not.toContain('of-the-shop');
+});
+
 describe('a question to the agent', () => {
   it.each([
     ['ready', 0, 'An answer.\n'],

@@ -58,6 +58,13 @@ it('says that a key is not accepted without saying the key', async () => {
   await expect(failure).rejects.not.toThrow(/sk-secret/);
 });
 
+it.each(['sk-secret\nsk-other', 'sk-secret\u0001', 'sk-secret\u2019'])('says that no header carries a key without saying the key', async (key) => {
+  const failure = withModels({ ...unasked, hasKey: true, baseUrl: 'http://127.0.0.1:9/v1' }, key);
+
+  await expect(failure).rejects.toThrow(/OPENAI_API_KEY holds a character/);
+  await expect(failure).rejects.not.toThrow(/sk-/);
+});
+
 function endless(_: unknown, response: ServerResponse): void {
   const piece = Buffer.alloc(1024 * 1024, ' ');
   const more = () => {

@@ -10,6 +10,8 @@ const MAX_BYTES = 8 * 1024 * 1024;
 const MAX_MODELS = 1_000;
 /** What can stand behind the provider in the id of a model. */
 const NAME = /^[A-Za-z0-9._:/-]{1,256}$/;
+/** What a header can carry. Of other characters fetch says which text they stand in. */
+const HEADER_TEXT = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** Servers list them among the others, and they do not chat: the first of the list answers the sample agent. */
 const EMBEDS = /embed/i;
 
@@ -28,7 +30,11 @@ export async function withModels(upstream: Upstream, apiKey: string | undefined)
 }
 
 async function textOf(url: string, search: string, apiKey: string | undefined): Promise<string> {
-  const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey.trim()}` };
+  const key = apiKey?.trim();
+  if (key !== undefined && !HEADER_TEXT.test(key)) {
+    throw new SwitchyardError('config.invalid', 'OPENAI_API_KEY holds a character that no header can carry, such as the end of a line: correct it');
+  }
+  const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
     const response = await fetch(`${url}${search}`, { headers, signal, redirect: 'manual' });
