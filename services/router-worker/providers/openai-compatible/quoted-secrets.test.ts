@@ -1,5 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { keyMask } from './key-mask.ts';
 import { withoutSecrets } from './quoted-secrets.ts';
+
+vi.mock('./key-mask.ts', { spy: true });
 
 describe('withoutSecrets', () => {
   it.each([
@@ -25,6 +28,14 @@ describe('withoutSecrets', () => {
       inner: [{ '[redacted]': 'https://a.test/?[redacted]' }],
     });
     expect(withoutSecrets(error, null)).toMatchObject({ message: 'sk-1234' });
+  });
+
+  it('makes the expressions for a key once, however many errors come', () => {
+    vi.mocked(keyMask).mockClear();
+    for (const key of ['sk-one-of-two', 'sk-two-of-two', 'sk-one-of-two', 'sk-two-of-two']) {
+      expect(withoutSecrets(`no such key: ${key}`, key)).toBe('no such key: [redacted]');
+    }
+    expect(keyMask).toHaveBeenCalledTimes(2);
   });
 
   it('cuts off what is nested without end', () => {

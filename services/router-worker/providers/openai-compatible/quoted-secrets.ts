@@ -3,6 +3,8 @@ import { keyMask } from './key-mask.ts';
 const MASK = '[redacted]';
 /** Errors nest a level or two; past this it is a text that was made to be long. */
 const MAX_DEPTH = 16;
+/** Masks of keys that are kept: making one compiles expressions of some 10 KB, which takes longer than all else of an error. */
+const MAX_KEPT_MASKS = 64;
 
 /** Scheme, user and password, host and path, query and fragment. Slashes may be escaped, as in JSON inside of a text. */
 const URL_IN_TEXT = /\b([a-z][a-z0-9+.-]{0,20}:\\?\/\\?\/)(?:[^\s"'<>/?#@\\]*@)?([^\s"'<>?#@]*)([?#][^\s"'<>]*)?/gi;
@@ -16,7 +18,16 @@ const SECRET_PARAMETER = /([?&][a-z0-9_.-]{0,40}(?:key|token|secret|signature|si
  * @param apiKey null when we sent none
  */
 export function withoutSecrets(value: unknown, apiKey: string | null): unknown {
-  return masked(value, apiKey === null || apiKey === '' ? (text) => text : keyMask(apiKey, MASK), 0);
+  return masked(value, apiKey === null || apiKey === '' ? (text) => text : maskOf(apiKey), 0);
+}
+
+/** Of the keys of the configuration, by key. */
+const masks = new Map<string, (text: string) => string>();
+
+function maskOf(apiKey: string): (text: string) => string {
+  const mask = masks.get(apiKey) ?? keyMask(apiKey, MASK);
+  if (masks.size < MAX_KEPT_MASKS) masks.set(apiKey, mask);
+  return mask;
 }
 
 function masked(value: unknown, maskKey: (text: string) => string, depth: number): unknown {
