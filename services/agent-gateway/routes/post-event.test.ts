@@ -79,6 +79,7 @@ describe('refusals', () => {
 
     expect(reply.statusCode).toBe(400);
     expect(reply.json()).toMatchObject({ code: 'validation_failed', path: '/source' });
+    expect(reply.json().error).toMatch(/^source must be "customer" or "customer_ui", since /);
     const form = /\{"kind".*\}/.exec(reply.json().error)?.[0] ?? '';
     expect(JSON.parse(form)).toEqual({ kind: 'message', source: shown, message: '…' });
     expect((await post(app, sessionId, JSON.parse(form))).json()).toMatchObject({ source: shown });

@@ -129,7 +129,8 @@ describe('GET /runs/:run_id/steps', () => {
   ])('answers 400 to %s and names it', async (query, path) => {
     const { run_id } = await trigger();
 
-    expect(await get(`/runs/${run_id}/steps?${query}`)).toMatchObject({ status: 400, body: { code: 'validation_failed', path } });
+    const error = expect.stringMatching(new RegExp(`^${path.slice(1)} must be `));
+    expect(await get(`/runs/${run_id}/steps?${query}`)).toMatchObject({ status: 400, body: { code: 'validation_failed', path, error } });
   });
 
   it('is empty before the first step', async () => {

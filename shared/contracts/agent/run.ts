@@ -93,7 +93,7 @@ export const listStepsQuery = z.object({
   /** `next_cursor` of the page before. */
   cursor: z
     .string()
-    .regex(/^\d{1,9}$/, 'expected the next_cursor of an earlier page')
+    .regex(/^\d{1,9}$/, 'must be the next_cursor of an earlier page')
     .optional(),
 });
 

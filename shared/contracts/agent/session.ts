@@ -83,7 +83,7 @@ const messageSource = z.enum(['customer', 'customer_ui', 'human_agent', 'human_a
 const customerSource = messageSource.extract(['customer', 'customer_ui'], {
   error: ({ input }) => {
     const source = messageSource.safeParse(input).data ?? 'human_agent';
-    return `is the customer's own in a user_message; a message of another source is sent as {"kind": "message", "source": "${source}", "message": "…"}`;
+    return `must be "customer" or "customer_ui", since a user_message is the customer's; a message of another source is sent as {"kind": "message", "source": "${source}", "message": "…"}`;
   },
 });
 
