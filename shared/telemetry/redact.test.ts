@@ -84,6 +84,13 @@ describe('redactSecrets', () => {
     }
   });
 
+  it.each(['hush\nhush', 'hush\u0000hush', '"hush"\n'])('shows nothing of a key that fetch quotes, since no header can carry it: %j', async (key) => {
+    const refused = await fetch('http://127.0.0.1:9', { headers: { authorization: `Bearer ${key}x` } }).catch((error: unknown) => error);
+    const shown = JSON.stringify(redactSecrets(new Error('not sent', { cause: refused })));
+    expect(shown).toContain('is an invalid header value');
+    expect(shown).not.toContain('hush');
+  });
+
   it('cuts circles, chains of causes without an end, depth, size and length', () => {
     const circle: Record<string, unknown> = { name: 'circle' };
     circle.self = circle;

@@ -23,6 +23,9 @@ const SECRET_PARAMETER = /([?&](?:key|sig|signature|[^=&?#\s]{0,64}?(?:api[-_]?k
 /** A parser quotes what it could not read, and that may be anybody's words. */
 const QUOTED = /"[\s\S]*"/;
 
+/** fetch quotes the whole of a header that it can't carry, such as one with a key of two lines. */
+const QUOTED_HEADER = /"[\s\S]*" is an invalid header value/;
+
 /** Masks the user and password of every URL in a text, and the parameters of queries that carry secrets by their name. */
 export function maskUrl(text: string): string {
   const masked = text.includes('://') ? text.replace(USERINFO, `://${MASK}@`) : text;
@@ -117,8 +120,13 @@ function oneError(error: Error, walk: Walk): Record<string, unknown> {
   const code = 'code' in error && (typeof error.code === 'string' || typeof error.code === 'number') ? { code: error.code } : {};
   const details = 'details' in error ? { details: copyOf(error.details, walk) } : {};
   const errors = error instanceof AggregateError ? { errors: error.errors.slice(0, MAX_CAUSES).map((one) => copyOf(one, walk)) } : {};
-  const shown = (text: string) => shorten(maskUrl(error instanceof SyntaxError ? text.replace(QUOTED, '"…"') : text));
+  const shown = (text: string) => shorten(maskUrl(withoutQuotes(error, text)));
   return { name: error.name, ...code, message: shown(error.message), ...details, ...errors, stack: shown(error.stack ?? '') };
+}
+
+function withoutQuotes(error: Error, text: string): string {
+  if (error instanceof SyntaxError) return text.replace(QUOTED, '"…"');
+  return error instanceof TypeError ? text.replace(QUOTED_HEADER, '"…" is an invalid header value') : text;
 }
 
 function shorten(text: string): string {
