@@ -68,7 +68,7 @@ export class Outbox {
   readonly #wanted = new Dictionary<Wanted>();
   readonly #queue: string[] = [];
   /** Open effects, published or not: what a turn of this host is waiting for. */
-  readonly #open = new Dictionary<Placed>();
+  readonly #open = new Dictionary<Placed & Pick<EffectRow, 'kind'>>();
   /** Partitions whose open effects are all known. */
   readonly #loaded = new Set<number>();
   readonly #published = new Dictionary<Placed>();
@@ -85,6 +85,13 @@ export class Outbox {
   /** Number of effects whose results are awaited. */
   get openEffects(): number {
     return this.#open.size;
+  }
+
+  /** Number of callbacks that are with a worker, or on their way to one. */
+  get openDeliveries(): number {
+    let count = 0;
+    for (const { kind } of this.#open.values()) if (kind === 'delivery') count += 1;
+    return count;
   }
 
   /** Whether what is open on a partition is all known here. */
@@ -105,7 +112,7 @@ export class Outbox {
     const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]);
     failPoint('take-over.effects-read');
     for (const row of rows) {
-      this.#open.set(row.id, { id: row.id, partition: row.p });
+      this.#open.set(row.id, { id: row.id, partition: row.p, kind: row.kind });
       const isLost = row.created_at.getTime() < queueBegunAtMs + CLOCK_MARGIN_MS && !row.claimed;
       if (row.unpublished || isLost) this.#want(effectOf(row), true);
     }
@@ -132,7 +139,7 @@ export class Outbox {
     this.#sayAfter(plan.after, owned);
     for (const effect of plan.effects.values()) {
       if (!owned.has(effect.partition) || effect.state !== 'open') continue;
-      this.#open.set(effect.id, { id: effect.id, partition: effect.partition });
+      this.#open.set(effect.id, { id: effect.id, partition: effect.partition, kind: effect.kind });
       this.#want(effect, false);
     }
     for (const [id, { partition }] of plan.effectStates) {

@@ -24,8 +24,8 @@ export class Timers {
   readonly #clock: Clock;
   readonly #onDue: (due: DueTimer[]) => void;
   #armed = new Dictionary<DueTimer & { dueAtMs: number }>();
-  /** Timers of deliveries that were handed on and whose commit has not followed yet. */
-  #rungDeliveries = new Dictionary<DueTimer>();
+  /** Retries of callbacks that came due and whose command is not committed yet, with their partitions. */
+  readonly #dueDeliveries = new Map<string, number>();
   #alarm: NodeJS.Timeout | null = null;
   #alarmAtMs = Number.POSITIVE_INFINITY;
 
@@ -52,19 +52,20 @@ export class Timers {
   disarm(key: string): void {
     // The alarm may now ring for nothing, which costs less than looking for the next one each time.
     this.#armed.delete(key);
-    this.#rungDeliveries.delete(key);
+    this.#dueDeliveries.delete(key);
   }
 
   forget(partition: number): void {
-    for (const timers of [this.#armed, this.#rungDeliveries]) {
-      for (const timer of timers.values()) if (timer.partition === partition) timers.delete(timer.key);
-    }
+    for (const timer of this.#armed.values()) if (timer.partition === partition) this.#armed.delete(timer.key);
+    for (const [key, owner] of this.#dueDeliveries) if (owner === partition) this.#dueDeliveries.delete(key);
   }
 
-  /** Retries of callbacks that have not begun: how many, and how many of them are due, or will be by then. */
+  /**
+   * Retries of callbacks for which no effect is open yet: how many, and how many of them are due by then. One that has come due counts until
+   * the commit that opens its effect, so that it is never missing from both.
+   */
   waitingDeliveries(untilMs: number): { all: number; due: number } {
-    const rung = this.#rungDeliveries.size;
-    let [all, due] = [rung, rung];
+    let [all, due] = [this.#dueDeliveries.size, this.#dueDeliveries.size];
     for (const { key, dueAtMs } of this.#armed.values()) {
       if (!key.endsWith(DELIVERY_DUE)) continue;
       all += 1;
@@ -77,7 +78,7 @@ export class Timers {
     if (this.#alarm !== null) clearTimeout(this.#alarm);
     this.#alarm = null;
     this.#armed = new Dictionary();
-    this.#rungDeliveries = new Dictionary();
+    this.#dueDeliveries.clear();
   }
 
   #setAlarm(atMs: number): void {
@@ -96,8 +97,8 @@ export class Timers {
     for (const { partition, key, command, dueAtMs } of this.#armed.values()) {
       if (dueAtMs <= nowMs) {
         this.#armed.delete(key);
+        if (key.endsWith(DELIVERY_DUE)) this.#dueDeliveries.set(key, partition);
         due.push({ partition, key, command });
-        if (key.endsWith(DELIVERY_DUE)) this.#rungDeliveries.set(key, { partition, key, command });
       } else nextAtMs = Math.min(nextAtMs, dueAtMs);
     }
     if (nextAtMs !== Number.POSITIVE_INFINITY) this.#setAlarm(nextAtMs);

@@ -27,12 +27,10 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
+import { logCallbacksLeft } from './log-callbacks-left.ts';
 import { recordEnded } from './record-ended.ts';
 import { watchHost } from './watch-host.ts';
 
-/** Callbacks whose hosts a drain looks at, and hosts that its line names. */
-const MAX_WAITING_READ = 1_000;
-const MAX_RECEIVERS_NAMED = 20;
 /** How often a drain looks whether the turns in progress have ended. */
 const DRAIN_LOOK_MS = 50;
 /**
@@ -132,16 +130,16 @@ export async function startActorHost({ config, bus, database, check, clock, log,
       unwatch();
       // Turns end by themselves while commands still flow; only what is left at the limit waits for the next start.
       const limitAtMs = clock.nowMs() + withinMs;
-      // Callbacks that wait for a retry are posted again as long as that is due within the drain.
+      // Callbacks that wait for a retry are posted again as long as that is due within the drain. Beside other hosts they are theirs from here on.
+      const retries = timers.waitingDeliveries(limitAtMs);
+      if (!host.hasPeers && retries.due > 0) log.info({ callbacks: retries.due }, 'the stop waits for callbacks whose retry is due within its time');
       const isAwaited = () => outbox.openEffects > 0 || timers.waitingDeliveries(limitAtMs).due > 0;
       while (!host.hasPeers && isAwaited() && clock.nowMs() < limitAtMs) await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS));
       const leaving = (async () => {
         await watching.stop();
-        const left = timers.waitingDeliveries(limitAtMs).all;
-        if (!host.hasPeers && left > 0) {
-          const receivers = await waitingReceivers(database).catch(() => []);
-          log.warn({ callbacks: left, receivers }, 'callbacks wait for a retry: they are posted after the next start with this database');
-        }
+        const left = { waiting: timers.waitingDeliveries(limitAtMs).all, inFlight: outbox.openDeliveries };
+        // Other hosts go on with them at once, so nothing is left then.
+        if (!host.hasPeers) await logCallbacksLeft(left, { database, log });
         await purging.stop();
         await answering.stop();
         await outbox.stop();
@@ -155,13 +153,6 @@ export async function startActorHost({ config, bus, database, check, clock, log,
       timers.stop();
     },
   };
-}
-
-/** Hosts of callbacks that are not settled: a few, and no paths, in which secrets may stand. */
-async function waitingReceivers(database: Database): Promise<string[]> {
-  const { rows } = await database.query<{ url: string }>(`select url from deliveries where state = 'open' limit $1`, [MAX_WAITING_READ]);
-  const hosts = new Set(rows.flatMap(({ url }) => (URL.canParse(url) ? [new URL(url).host] : [])));
-  return [...hosts].slice(0, MAX_RECEIVERS_NAMED);
 }
 
 /** @returns false when the time was over first; what becomes of the work then is nobody's concern any more */

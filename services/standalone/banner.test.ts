@@ -39,6 +39,7 @@ describe('the banner', () => {
       },
     ],
     ['at later starts', {}],
+    ['in a new folder', { isNewFolder: true }],
     [
       'with many models',
       { routerConfig: { providers: scripted, models: Array.from({ length: 40 }, (_, place) => modelOf(`provider/model-number-${place}`)) } },
@@ -52,6 +53,14 @@ describe('the banner', () => {
   it('shows a generated key on a line of its own, and names the file else', () => {
     expect(lines({ shownKeys: new Map([['router_key', routerKey]]) })).toContain(routerKey);
     expect(lines()).toContain('    key          router_key in data/keys.json');
+  });
+
+  it('says of a new data folder that earlier callbacks are not in it, and of no other', () => {
+    const words = (text: string) => text.replaceAll(/\s+/g, ' ');
+    const said = 'data (new: sessions and callbacks of another folder are not in it)';
+
+    expect(words(banner({ ...facts, isNewFolder: true }))).toContain(said);
+    expect(words(banner(facts))).not.toContain('(new:');
   });
 
   it('names the variable of a key that the operator gave', () => {

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { openCallbackReceiver } from '../helpers/callback-receiver.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
 import { openStream } from '../helpers/open-stream.ts';
@@ -66,6 +67,54 @@ describe('stopping', () => {
   });
 });
 
+describe('stopping while a callback waits for its retry', () => {
+  /** A start that has a run whose callback was refused once. */
+  async function withRefusedCallback(env: Record<string, string>) {
+    const receiver = await openCallbackReceiver();
+    onTestFinished(() => receiver.close());
+    const callback = receiver.address(503);
+    const house = await startStandalone({ env: { OUTBOUND_ALLOW_HOSTS: receiver.host, LOG_LEVEL: 'info', ...env } });
+    const headers = { authorization: `Bearer ${house.keys.agentKey}`, 'content-type': 'application/json' };
+    const input = { claim_id: 'C-1', model: 'Acme Duo', delivered_on: '2026-03-01', description: 'The pump is loud.' };
+    const body = JSON.stringify({ input, callback_url: callback.url });
+    const { status } = await fetch(`${house.agentUrl}/routines/triage-warranty-claim/trigger`, { method: 'POST', headers, body });
+    expect(status).toBe(202);
+    await eventually(() => callback.heard.length > 0, { timeoutMs: 30_000 });
+    return { house, callback, receiver };
+  }
+
+  it('posts it again before npm start ends, and exits with 0', async () => {
+    const { house, callback } = await withRefusedCallback({});
+    // Only what is posted from here on is taken.
+    const stopped = house.stop();
+    callback.answer(204);
+    expect(await stopped, house.output()).toEqual(CLEAN);
+
+    const attempts = callback.heard.map(({ headers }) => headers['x-switchyard-attempt']);
+    expect(attempts).toEqual(attempts.map((_, place) => String(place + 1)));
+    expect(attempts.length, house.output()).toBeGreaterThan(1);
+    expect(house.output()).not.toContain('callbacks are left');
+  });
+
+  it('names how many are left and for which hosts when the time is over, and the next start posts them', async () => {
+    const { house, callback, receiver } = await withRefusedCallback({ SHUTDOWN_DRAIN_TIMEOUT_SECONDS: '1' });
+    expect(await house.stop(), house.output()).toEqual(CLEAN);
+
+    const line = house
+      .output()
+      .split('\n')
+      .find((each) => each.includes('callbacks are left'));
+    expect(line, house.output()).toBeDefined();
+    expect(JSON.parse(String(line))).toMatchObject({ level: 'warn', callbacks: 1, receivers: [receiver.host] });
+    expect(line).not.toContain(new URL(callback.url).pathname);
+    const posted = callback.heard.length;
+    callback.answer(204);
+    const next = await startStandalone({ dataDir: house.dataDir, env: { OUTBOUND_ALLOW_HOSTS: receiver.host } });
+    await eventually(() => callback.heard.length > posted, { timeoutMs: 30_000 });
+    expect(await next.stop()).toEqual(CLEAN);
+  });
+});
+
 describe('the data folder', () => {
   it('DESIGN 3: a data folder in use is refused to a second start, which names the process that has it', async () => {
     const first = await startStandalone();
@@ -89,6 +138,19 @@ describe('the data folder', () => {
     const { text } = await openStream(second, 'Hello!');
     expect(await text).toContain('[DONE]');
     expect(await second.stop()).toEqual(CLEAN);
+  });
+
+  it('is said to be new, without earlier callbacks, at its first start alone', async () => {
+    const first = await startStandalone();
+    await eventually(() => first.output().includes('Ctrl-C stops it'));
+    expect(await first.stop()).toEqual(CLEAN);
+    const second = await startStandalone({ dataDir: first.dataDir });
+    await eventually(() => second.output().includes('Ctrl-C stops it'));
+    expect(await second.stop()).toEqual(CLEAN);
+
+    expect(first.output()).toContain('(new: sessions and callbacks');
+    expect(second.output()).toContain(first.dataDir);
+    expect(second.output()).not.toContain('(new:');
   });
 
   it('is free when its lock names a process that is another program by now', async () => {

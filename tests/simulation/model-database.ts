@@ -225,6 +225,13 @@ export class ModelDatabase implements Pick<Database, 'query'> {
         return [{ open: rows.length === 0 ? null : rows.some(({ state }) => state === 'open') }];
       },
       effect_worker_delivery: ([id]) => (tables.deliveries.get(id as string) ?? []).slice(0, 1).map((row) => read(row, DELIVERY_COLUMNS, 'deliveries')),
+      'callbacks-left': ([limit]) => {
+        const rounds = [...tables.effects.values()].flat().filter(({ state, kind }) => state === 'open' && kind === 'delivery');
+        const retries = [...tables.timers.values()].filter(({ key }) => (key as string).endsWith('-due'));
+        const ids = [...rounds.map((row) => row['turn_id']), ...retries.map((row) => JSON.parse(row['command'] as string).deliveryId)];
+        const urls = new Set(ids.flatMap((id) => tables.deliveries.get(id as string) ?? []).map((row) => row['url']));
+        return [...urls].slice(0, limit as number).map((url) => ({ url }));
+      },
       effect_worker_attempt: ([id, most]) => {
         const rows = (tables.deliveries.get(id as string) ?? []).filter((row) => row['state'] === 'open' && (row['attempts'] as number) < (most as number));
         for (const row of rows) row['attempts'] = (row['attempts'] as number) + 1;

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { DELIVERY_DUE } from '#actors/runtime/timers.ts';
+import type { DeliveryWork } from '#bus/messages/delivery.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
+import { partitionOf } from '#bus/partition.ts';
 import { calledTools, create, start } from './commands.ts';
-import { eventually, type House } from './house.ts';
+import { eventually, type HostUnderTest, type House } from './house.ts';
 import { isSettled, nextDelivery, report, runOf, VERDICT } from './run-helpers.ts';
 
 /** What becomes of callbacks: one row each, rounds that are made again, and an end that is told once. */
@@ -122,5 +125,77 @@ export function callbackCases(open: () => Promise<House>): void {
       await house.send(report((await again).effectId, 'delivered', 2));
       await eventually(async () => (await house.rows<{ state: string }>('select state from deliveries'))[0]?.state === 'delivered');
     });
+
+    it('DESIGN 5: a drain posts a callback again whose retry is due within its time', async () => {
+      const house = await open();
+      const host = await house.host({ drainTimeoutMs: 60_000 });
+      const first = await failedOnce(house);
+      const second = nextDelivery(house);
+      const stopped = stopOf(host);
+      const again = await Promise.race([second, stopped]);
+      if (again === 'stopped') expect.fail('the host has stopped without posting again');
+      expect(again).toMatchObject({ deliveryId: first.deliveryId });
+      await house.send(report(again.effectId, 'delivered', 2));
+      await stopped;
+      expect(await house.rows('select state from deliveries')).toEqual([{ state: 'delivered' }]);
+      expect(leftBy(house)).toEqual([]);
+    });
+
+    it('DESIGN 5: callbacks that a drain leaves are counted in the log, with the hosts of their receivers', async () => {
+      const house = await open();
+      const host = await house.host({ drainTimeoutMs: 200 });
+      await failedOnce(house, { callbackUrl: 'https://hooks.example.com:8443/secret?token=secret', retryAfterMs: 600_000 });
+      await stopOf(host);
+      expect(leftBy(house)).toEqual([{ callbacks: 1, in_flight: 0, receivers: ['hooks.example.com:8443'] }]);
+      expect(await house.rows('select state from deliveries')).toEqual([{ state: 'open' }]);
+    });
+
+    it('DESIGN 5: a callback that is in flight when the time of a drain is over counts as left', async () => {
+      const house = await open();
+      const host = await house.host({ drainTimeoutMs: 200 });
+      const [next, delivery] = [house.nextCall(), nextDelivery(house)];
+      await house.startRun({ id: 'run_1' });
+      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+      await delivery;
+      await stopOf(host);
+      expect(leftBy(house)).toEqual([{ callbacks: 1, in_flight: 1, receivers: ['example.com'] }]);
+    });
+
+    it('DESIGN 5: a host beside others leaves callbacks that wait to these at once, and counts none as left', async () => {
+      const house = await open();
+      const hosts = [await house.host({ drainTimeoutMs: 10_000 }), await house.host({ drainTimeoutMs: 10_000 })];
+      for (const { id } of hosts) await eventually(async () => (await house.count('parts', `owner = '${id}'`)) > 0);
+      const first = await failedOnce(house, { retryAfterMs: 5_000 });
+      const second = nextDelivery(house);
+      const owns = await house.rows<{ owner: string }>('select owner from parts where p = $1', [partitionOf('ses_run')]);
+      const owner = hosts.find(({ id }) => id === owns[0]?.owner);
+      if (owner === undefined) expect.fail('no host has the partition');
+      expect(await Promise.race([stopOf(owner), second])).toBe('stopped');
+      expect(leftBy(house)).toEqual([]);
+      const again = await second;
+      expect(again).toMatchObject({ deliveryId: first.deliveryId });
+      await house.send(report(again.effectId, 'delivered', 2));
+    });
   });
+}
+
+/** A run whose callback was posted once, in vain, and waits for its retry, which comes after a second unless told otherwise. */
+async function failedOnce(house: House, { callbackUrl, retryAfterMs = 0 }: { callbackUrl?: string; retryAfterMs?: number } = {}): Promise<DeliveryWork> {
+  const [next, delivery] = [house.nextCall(), nextDelivery(house)];
+  await house.startRun({ id: 'run_1', ...(callbackUrl === undefined ? {} : { callbackUrl }) });
+  await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+  const first = await delivery;
+  await house.send({ ...report(first.effectId, 'failed', 1), retryAfterMs });
+  await eventually(async () => (await house.count('timers', `key = '${first.effectId}${DELIVERY_DUE}'`)) === 1);
+  return first;
+}
+
+async function stopOf(host: HostUnderTest): Promise<'stopped'> {
+  await host.stop();
+  return 'stopped';
+}
+
+/** What stops have logged about callbacks that nothing goes on with. */
+function leftBy(house: House): Record<string, unknown>[] {
+  return house.warnings.filter(({ message }) => message.startsWith('callbacks are left')).map(({ fields }) => fields);
 }

@@ -58,6 +58,8 @@ export interface House {
   fence: FenceWatch;
   /** What hosts have logged as errors. */
   errors: { message: string; fields: Record<string, unknown> }[];
+  /** And as warnings. */
+  warnings: { message: string; fields: Record<string, unknown> }[];
   host(config?: Partial<ActorHostDeps['config']>, options?: HostOptions): Promise<HostUnderTest>;
   send(command: SessionCommand, messageId?: string): Promise<{ sequence: number }>;
   /** The next model call of a turn or a run that is published, taken off the queue. */
@@ -106,7 +108,12 @@ export async function openHouse(stores: Stores): Promise<House> {
   const hosts: HostUnderTest[] = [];
   const fence = new FenceWatch();
   const errors: House['errors'] = [];
-  const hostLog: Log = { ...silentLog, error: (fields, message) => errors.push({ message, fields }) };
+  const warnings: House['warnings'] = [];
+  const hostLog: Log = {
+    ...silentLog,
+    error: (fields, message) => errors.push({ message, fields }),
+    warn: (fields, message) => warnings.push({ message, fields }),
+  };
   const listen = () => {
     bus.notices.subscribe(subjectOf(addresses.answers, 'gw1'), (_, body) => answers.push(JSON.parse(body) as AnswerMessage));
     bus.notices.subscribe(patternOf(addresses.notices), (_, body) => notices.push(JSON.parse(body) as NoticeMessage));
@@ -122,6 +129,7 @@ export async function openHouse(stores: Stores): Promise<House> {
     notices,
     fence,
     errors,
+    warnings,
     async host(config = {}, options = {}) {
       const host = await startHost({ stores, fence, log: hostLog }, config, options);
       hosts.push(host);

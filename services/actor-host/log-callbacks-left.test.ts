@@ -1,0 +1,51 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Database } from '#shared/storage/database.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { logCallbacksLeft } from './log-callbacks-left.ts';
+
+describe('the line about callbacks that are left', () => {
+  const warn = vi.fn();
+  const log = { ...silentLog, warn };
+  const over = (query: () => Promise<unknown>) => ({ log, database: { query } as unknown as Database });
+
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+    warn.mockReset();
+  });
+
+  it('names hosts with their ports, each once and at most twenty, and nothing else of an address', async () => {
+    const urls = ['https://hooks.example.com:8443/secret?a=b', 'https://hooks.example.com:8443/other', 'no address'];
+    await logCallbacksLeft(
+      { waiting: 2, inFlight: 1 },
+      over(async () => ({ rows: urls.map((url) => ({ url })) })),
+    );
+    expect(warn.mock.lastCall?.[0]).toEqual({ callbacks: 3, in_flight: 1, receivers: ['hooks.example.com:8443'] });
+    const many = Array.from({ length: 50 }, (_, place) => ({ url: `https://host-${place}.example.com/` }));
+    await logCallbacksLeft(
+      { waiting: 50, inFlight: 0 },
+      over(async () => ({ rows: many })),
+    );
+    expect(warn.mock.lastCall?.[0].receivers).toHaveLength(20);
+  });
+
+  it.each([
+    ['does not answer', () => new Promise(() => {})],
+    ['refuses', () => Promise.reject(new Error('it is away'))],
+  ])('comes without receivers when the database %s', async (_, query) => {
+    const logged = logCallbacksLeft({ waiting: 1, inFlight: 0 }, over(query));
+    await vi.advanceTimersByTimeAsync(1_000);
+    await logged;
+    expect(warn.mock.lastCall?.[0]).toEqual({ callbacks: 1, in_flight: 0, receivers: [] });
+  });
+
+  it('is not there when nothing is left', async () => {
+    await logCallbacksLeft(
+      { waiting: 0, inFlight: 0 },
+      over(() => expect.fail('nothing is asked')),
+    );
+    expect(warn).not.toHaveBeenCalled();
+  });
+});
