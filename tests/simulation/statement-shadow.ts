@@ -4,7 +4,7 @@ import type { Shadow } from './simulation.ts';
 
 /** Statements whose rows come in an order that means something. All others may come in any. */
 const ORDERED = /^load-history$|order by seq/;
-/** When a claim was made is the table's own default, by the real clock. */
+/** When a claim was made is the table’s own default. */
 const REAL_TIMES: ReadonlySet<string> = new Set(['claimed_at']);
 /** Of the lowest cursor it is asked, and several partitions may stand there. */
 const TIED = /order by cursor limit 1/;
@@ -32,6 +32,8 @@ export class StatementShadow implements Shadow {
       const clock = `select timestamptz 'epoch' + current_setting('sim.now')::bigint * interval '1 ms'`;
       await database.query(`create function sim.${name}() returns timestamptz language sql stable as '${clock.replaceAll("'", "''")}'`);
     }
+    // The table's own default was bound to the system's clock, years before the schedules' own: a sweep would delete claims that are young.
+    await database.query('alter table claims alter column claimed_at set default sim.now()');
     await database.query('set search_path = sim, public, pg_catalog');
     return new StatementShadow(database);
   }
