@@ -1,4 +1,4 @@
-import fastify, { type FastifyInstance } from 'fastify';
+import fastify, { type FastifyInstance, type FastifyServerFactory } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { markRequests } from '#shared/http-server/mark-requests.ts';
@@ -33,13 +33,15 @@ import { triggerableRoutines } from './routines.ts';
 /**
  * The agent's HTTP API. Opens nothing by itself: the parts open when the app gets ready, by `listen` or the first `inject`, and close
  * with it. Order of refusals: 401, 503, 404, 400, 409.
+ * @param serverFactory of a port that listens already; absent: `listen` opens one
  * @throws `config.invalid` when a routine can't be offered as it is
  */
-export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps)): FastifyInstance {
+export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps), serverFactory?: FastifyServerFactory): FastifyInstance {
   const { agent, bundle, bus, cache, clock, config, log, metrics = noMetrics } = deps;
   const { answers, runRows, runStepRows, sessionLog, waits } = parts;
   const carriesKey = bearerCheck(agent.apiKey);
   const app = fastify({
+    ...(serverFactory && { serverFactory }),
     logger: false,
     bodyLimit: limits.bodyBytes,
     requestTimeout: limits.requestTimeoutMs,

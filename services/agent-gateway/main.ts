@@ -16,12 +16,15 @@ import { openPostgres } from '#shared/storage/postgres/open-postgres.ts';
 import { openRedis } from '#shared/storage/redis/open-redis.ts';
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { parseConfig } from './config.ts';
+import { openAgentPort } from './open-agent-port.ts';
 import { startAgentGateway } from './service.ts';
 
 await runProcess({
   name: 'agent-gateway',
   parseConfig,
   async start({ config, environment, log, useManifestLevel, metrics, step, releasers }) {
+    const port = await step('opening the port', () => openAgentPort(config, 'PORT'));
+    releasers.add('public port', () => port.close());
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
       documentsPath: config.documentsPath,
@@ -29,6 +32,7 @@ await runProcess({
       publicBaseUrl: config.publicBaseUrl,
     });
     useManifestLevel(bundle.body.manifest.agent_config.runtime.log_level);
+    log.info({ url: port.url }, 'listening, and not ready yet');
     for (const warning of bundle.warnings) log.warn({}, warning);
     // By this service alone: the others load the same files.
     for (const block of bundle.withoutEffect) log.warn({}, `${config.manifestPath}: has no effect yet: ${block}`);
@@ -61,7 +65,7 @@ await runProcess({
     const rules = { allowHosts: config.outboundAllowHosts };
     const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
     const deps = { config, agent, bundle, checkCallbackUrl, bus, database, cache, log, metrics, tracing, clock: systemClock };
-    const gateway = await step('opening the port', () => startAgentGateway(deps));
+    const gateway = await step('taking the port over', () => startAgentGateway(deps, port));
     releasers.add('agent gateway', () => gateway.stop());
     return { url: gateway.url, checks: [busCheck(bus), databaseCheck(database), cacheCheck(cache)] };
   },

@@ -1,9 +1,9 @@
-import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { PublicPort } from '#shared/http-server/open-public-port.ts';
 import { buildApp } from './app.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { limits } from './limits.ts';
+import { openAgentPort } from './open-agent-port.ts';
 import { assemble } from './parts.ts';
 import { RequestsInHand } from './requests-in-hand.ts';
 
@@ -14,17 +14,30 @@ export interface AgentGateway {
   stop(): Promise<void>;
 }
 
-/** The HTTP front of the agent server. @throws `service.port_taken` with the port in its details, `config.invalid` when a routine can't be offered as it is */
-export async function startAgentGateway(deps: AgentGatewayDeps): Promise<AgentGateway> {
+/**
+ * The HTTP front of the agent server.
+ * @param opened the port that it takes over, and that is closed when the start fails; absent: it opens its own
+ * @throws `service.port_taken` with the port in its details, `config.invalid` when a routine can't be offered as it is
+ */
+export async function startAgentGateway(deps: AgentGatewayDeps, opened?: PublicPort): Promise<AgentGateway> {
+  const port = opened ?? (await openAgentPort(deps.config));
+  try {
+    return await serveOn(port, deps);
+  } catch (error) {
+    await port.close();
+    throw error;
+  }
+}
+
+async function serveOn({ url, serverFactory }: PublicPort, deps: AgentGatewayDeps): Promise<AgentGateway> {
   const { host, port, drainTimeoutMs } = deps.config;
   const parts = assemble(deps);
-  const app = buildApp(deps, parts);
+  const app = buildApp(deps, parts, serverFactory);
   const inHand = new RequestsInHand(app);
   try {
     await app.listen({ host, port, backlog: limits.connectionsToAccept });
   } catch (error) {
     await app.close();
-    if (isPortTaken(error)) throw new SwitchyardError('service.port_taken', `port ${port} of ${host} is taken`, { cause: error, details: { port } });
     throw error;
   }
   let stopping: Promise<void> | null = null;
@@ -35,7 +48,7 @@ export async function startAgentGateway(deps: AgentGatewayDeps): Promise<AgentGa
     await closeAtOnce(app);
   };
   return {
-    url: urlOf(app),
+    url,
     stop: () => {
       stopping ??= stop();
       return stopping;
@@ -55,21 +68,4 @@ export async function closeAtOnce(app: FastifyInstance): Promise<void> {
   } finally {
     clearInterval(cut);
   }
-}
-
-function urlOf(app: FastifyInstance): string {
-  const address = app.server.address();
-  if (address === null || typeof address === 'string') throw new TypeError('a server that listens on a port has its address');
-  return `http://${reachable(address)}:${address.port}`;
-}
-
-/** A server on all addresses is reached on the loopback one. */
-function reachable({ address, family }: AddressInfo): string {
-  if (address === '0.0.0.0') return '127.0.0.1';
-  if (address === '::') return '[::1]';
-  return family === 'IPv6' ? `[${address}]` : address;
-}
-
-function isPortTaken(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
 }

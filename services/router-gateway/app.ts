@@ -1,4 +1,12 @@
-import { type FastifyInstance, type FastifyPluginAsync, type FastifyReply, type FastifyRequest, fastify, type onRequestHookHandler } from 'fastify';
+import {
+  type FastifyInstance,
+  type FastifyPluginAsync,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerFactory,
+  fastify,
+  type onRequestHookHandler,
+} from 'fastify';
 import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
@@ -49,6 +57,8 @@ export interface AppDeps {
   tracing?: Tracing;
   /** Where traces are handed on that others send; absent: there is no collector. */
   traceForwarder?: TraceForwarder | null;
+  /** Of a port that listens already; absent: `listen` opens one. */
+  serverFactory?: FastifyServerFactory;
 }
 
 /** All routes of the router gateway. Opens nothing. @throws `config.invalid` for a key without secret or an unknown default model */
@@ -57,6 +67,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   const keys = readKeys(routerConfig, environment);
   const models = indexModels(routerConfig);
   const app = fastify({
+    ...(deps.serverFactory && { serverFactory: deps.serverFactory }),
     genReqId: requestIdOf,
     requestIdHeader: false,
     requestTimeout: limits.requestMs,

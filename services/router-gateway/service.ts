@@ -7,6 +7,7 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import type { TracingConfig } from '#shared/config/tracing-settings.ts';
 import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { PublicPort } from '#shared/http-server/open-public-port.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { tracesUrlOf } from '#shared/telemetry/open-tracing.ts';
@@ -15,6 +16,7 @@ import { Admission } from './admission.ts';
 import { buildApp } from './app.ts';
 import { CallSender } from './call-sender.ts';
 import { type GatewayLimits, gatewayLimits } from './limits.ts';
+import { openRouterPort } from './open-router-port.ts';
 import type { PlatformKeys } from './plugins/platform-auth.ts';
 import { CallReaders } from './relay/call-readers.ts';
 import { openTraceForwarder, type TraceForwarder } from './trace-forwarder.ts';
@@ -49,9 +51,15 @@ interface RouterGateway {
   stop(): Promise<void>;
 }
 
-/** The HTTP front of the model router. @throws `service.port_taken`, `config.invalid` */
-export async function startRouterGateway(deps: RouterGatewayDeps): Promise<RouterGateway> {
+/**
+ * The HTTP front of the model router.
+ * @param opened the port that it takes over, and that is closed when the start fails; absent: it opens its own
+ * @throws `service.port_taken`, `config.invalid`
+ */
+export async function startRouterGateway(deps: RouterGatewayDeps, opened?: PublicPort): Promise<RouterGateway> {
   const { bus, config, limits = gatewayLimits, log, metrics = noMetrics } = deps;
+  const { host, port } = config;
+  const publicPort = opened ?? (await openRouterPort({ host, port }, undefined, limits));
   const admission = new Admission(limits);
   // Starts with a letter: a token that is a number means a partition elsewhere. Letters and digits only, so that ids can be taken apart.
   const readers = new CallReaders({ bus, log, limits, origin: `g${randomBytes(6).toString('hex')}` });
@@ -68,15 +76,16 @@ export async function startRouterGateway(deps: RouterGatewayDeps): Promise<Route
       metrics,
       deadlines: new Deadlines(),
       traceForwarder,
+      serverFactory: publicPort.serverFactory,
       platformKeys: config.platformKeys ?? null,
     });
     app.addHook('onClose', async () => traceForwarder?.stop());
-    const url = await listen(app, { ...config, backlog: limits.connectionsToAccept });
+    await app.listen({ host, port, backlog: limits.connectionsToAccept });
     let stopped: Promise<void> | null = null;
     const gateway = { app, admission, readers, sender, limits, log, drainTimeoutMs: config.drainTimeoutMs };
     const unwatch = metrics.watch('queueDepth', async () => [{ labels: { kind: 'router.call' }, value: (await bus.work.depths())['router.call'] }]);
     return {
-      url,
+      url: publicPort.url,
       stop: () => {
         unwatch();
         stopped ??= stopGateway(gateway);
@@ -85,6 +94,7 @@ export async function startRouterGateway(deps: RouterGatewayDeps): Promise<Route
     };
   } catch (error) {
     await app?.close();
+    await publicPort.close();
     await Promise.all([readers.stop(), sender.stop()]);
     throw error;
   }
@@ -120,23 +130,4 @@ async function stopGateway({ app, admission, readers, sender, limits, log, drain
   await closed;
   clearTimeout(cut);
   await Promise.all([readers.stop(), sender.stop()]);
-}
-
-async function listen(app: FastifyInstance, { host, port, backlog }: { host: string; port: number; backlog: number }): Promise<string> {
-  try {
-    await app.listen({ host, port, backlog });
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
-    throw new SwitchyardError('service.port_taken', `Port ${port} of ${host} is taken by another program`, { cause: error, details: { port } });
-  }
-  const address = app.server.address();
-  const taken = address !== null && typeof address === 'object' ? address.port : port;
-  return `http://${reachable(host)}:${taken}`;
-}
-
-/** A host that a client on this machine can connect to. */
-function reachable(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1';
-  if (host === '::') return '[::1]';
-  return host.includes(':') ? `[${host}]` : host;
 }

@@ -32,7 +32,7 @@ import { refuseForeignFolder } from './foreign-folder.ts';
 import { loadKeys, withKeys } from './keys.ts';
 import { loadConfiguration } from './load-configuration.ts';
 import { removeRunningFile, writeRunningFile } from './running-file.ts';
-import { startStandalone } from './service.ts';
+import { openPorts, startStandalone } from './service.ts';
 import { tryToolServers } from './try-tool-servers.ts';
 import { wrapLines } from './wrap-words.ts';
 
@@ -76,6 +76,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
   await refuseForeignFolder(config.dataFolder);
   const folder = await holdDataFolder(config.dataFolder);
   releasers.add('data folder', () => folder.release());
+  const ports = await openPorts(config, releasers);
   const readiness = new Readiness({ log });
   const management = config.management === null ? null : await openManagementListener({ ...config.management, readiness, metrics });
   releasers.add('management listener', () => management?.stop());
@@ -122,7 +123,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
     metrics,
     tracing,
   };
-  const { routerUrl, agentUrl } = await startStandalone(deps, releasers);
+  const { routerUrl, agentUrl } = await startStandalone(deps, ports, releasers);
   readiness.booted([busCheck(bus), databaseCheck(database)]);
   const routerKeys = routerKeyPlaces(routerConfig, process.env);
   const agentKey = placeOfKey(bundle.body.manifest.agent_config.runtime.api_key, process.env);

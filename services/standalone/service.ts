@@ -2,17 +2,19 @@ import { commandCheck, readTagsRequiredFrom } from '#actors/runtime/command-chec
 import type { Bus } from '#bus/bus.ts';
 import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { startActorHost } from '#services/actor-host/service.ts';
+import { openAgentPort } from '#services/agent-gateway/open-agent-port.ts';
 import { startAgentGateway } from '#services/agent-gateway/service.ts';
 import { startEffectWorker } from '#services/effect-worker/service.ts';
+import { openRouterPort } from '#services/router-gateway/open-router-port.ts';
 import { startRouterGateway } from '#services/router-gateway/service.ts';
 import { startRouterWorker } from '#services/router-worker/service.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
-import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
+import type { PublicPort } from '#shared/http-server/open-public-port.ts';
 import { countdown } from '#shared/lifecycle/countdown.ts';
 import type { Releasers } from '#shared/lifecycle/releasers.ts';
 import type { Cache } from '#shared/storage/cache.ts';
@@ -42,11 +44,25 @@ export interface StandaloneDeps {
   tracing: Tracing;
 }
 
+export interface StandalonePorts {
+  agent: PublicPort;
+  router: PublicPort;
+}
+
+/** Listens on both public ports, which say from then on that the process runs and is not ready. @throws `service.port_taken`, naming the setting */
+export async function openPorts({ host, agentPort, routerPort }: StandaloneConfig, releasers: Releasers): Promise<StandalonePorts> {
+  const agent = await openAgentPort({ host, port: agentPort }, 'AGENT_PORT');
+  releasers.add('public port of the agent server', () => agent.close());
+  const router = await openRouterPort({ host, port: routerPort }, 'ROUTER_PORT');
+  releasers.add('public port of the router', () => router.close());
+  return { agent, router };
+}
+
 /**
  * Starts every service on the same drivers, those that do the work before those that ask for it. Stopping runs the other way round:
  * the doors close first, turns end while their workers are still there, and the workers go last.
  */
-export async function startStandalone(deps: StandaloneDeps, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
+export async function startStandalone(deps: StandaloneDeps, ports: StandalonePorts, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
   const { config, routerConfig, environment, agent, bundle, houseSecret, bus, database, cache, poster, clock, log, metrics, tracing } = deps;
   const { drainTimeoutMs, scriptedWordsPerSecond } = config;
   // One time for all: they stop one after the other, and who stops last has to have some of it.
@@ -80,7 +96,7 @@ export async function startStandalone(deps: StandaloneDeps, releasers: Releasers
   const rules = { allowHosts: config.outboundAllowHosts };
   const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);
   const agentDeps = { config: agentConfig, agent, bundle, checkCallbackUrl, bus: taggedBus, database, cache, log, metrics, tracing, clock };
-  const agentGateway = await namingThePort('AGENT_PORT', startAgentGateway(agentDeps));
+  const agentGateway = await startAgentGateway(agentDeps, ports.agent);
   const gateways = [agentGateway];
   // Together, so that the drain of one does not eat up the other's time.
   releasers.add('gateways', async () => {
@@ -88,22 +104,12 @@ export async function startStandalone(deps: StandaloneDeps, releasers: Releasers
     await Promise.all(gateways.map((gateway) => gateway.stop()));
   });
   const gatewayConfig = { host: config.host, port: config.routerPort, drainTimeoutMs, tracing: config.tracing, platformKeys: platformKeysOf(environment) };
-  const routerGateway = await namingThePort(
-    'ROUTER_PORT',
-    startRouterGateway({ config: gatewayConfig, routerConfig, environment, houseSecret, bus, log, metrics, tracing, clock }),
+  const routerGateway = await startRouterGateway(
+    { config: gatewayConfig, routerConfig, environment, houseSecret, bus, log, metrics, tracing, clock },
+    ports.router,
   );
   gateways.push(routerGateway);
   return { routerUrl: routerGateway.url, agentUrl: agentGateway.url };
-}
-
-/** Who meets a taken port wants to know which setting moves it. */
-async function namingThePort<Started>(setting: string, starting: Promise<Started>): Promise<Started> {
-  try {
-    return await starting;
-  } catch (error) {
-    if (!(error instanceof SwitchyardError) || error.code !== 'service.port_taken') throw error;
-    throw new SwitchyardError('service.port_taken', `${error.message}. Set ${setting} to a free port, or 0 for any.`, { cause: error });
-  }
 }
 
 /** Of the agent's own manifest, whose platform this is unless it says otherwise. */

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
+import { urlOfServer } from '../http-server/url-of-server.ts';
 import type { MetricsRegistry } from '../telemetry/open-metrics.ts';
 import type { Readiness } from './readiness.ts';
 
@@ -41,10 +42,8 @@ export async function openManagementListener({ host, port, readiness, metrics }:
     });
     server.listen(port, host, resolve);
   });
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new TypeError('a server that listens on a port has its address');
   return {
-    url: `http://${reachable(address.address)}:${address.port}`,
+    url: urlOfServer(server),
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -76,11 +75,4 @@ async function answer(
 
 function send(response: ServerResponse, status: number, body: object): void {
   response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' }).end(JSON.stringify(body));
-}
-
-/** A server on all addresses is reached on the loopback one. */
-function reachable(address: string): string {
-  if (address === '0.0.0.0') return '127.0.0.1';
-  if (address === '::') return '[::1]';
-  return address.includes(':') ? `[${address}]` : address;
 }

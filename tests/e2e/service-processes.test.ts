@@ -1,14 +1,20 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { open, readFile, rename, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { startNatsServer } from '../../scripts/test-services.mjs';
+import { freePort } from '../../scripts/test-tcp.mjs';
 import { freshDatabase } from '../../shared/storage/conformance/fresh-database.ts';
 import { openPostgres } from '../../shared/storage/postgres/open-postgres.ts';
 import { silentLog } from '../../shared/telemetry/log.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { freeFolder } from '../helpers/free-folder.ts';
 import { openStream } from '../helpers/open-stream.ts';
-import { type RunningProgram, runProgram } from '../helpers/run-program.ts';
+import { type RunningProgram, root, runProgram } from '../helpers/run-program.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 import { startStandalone } from '../helpers/start-standalone.ts';
 
@@ -75,31 +81,54 @@ describe('a service whose store is not there', () => {
   });
 
   it('goes on when its store is merely slow: it waits for a migration longer than a start that fails may take, and says which session migrates', async () => {
-    const fresh = await freshDatabase(inject('postgresUrl'));
-    onTestFinished(() => fresh.drop());
-    const migrator = await openPostgres({ url: fresh.url, applicationName: 'a long migration', log: silentLog, statementTimeoutMs: 60_000 });
-    onTestFinished(() => migrator.close());
-    let end = () => {};
-    const isOver = new Promise<void>((resolve) => {
-      end = resolve;
-    });
-    const migrating = migrator.transaction(async (handle) => {
-      // A transaction that does nothing for ten seconds is ended by the server.
-      await handle.query("set local idle_in_transaction_session_timeout = '60s'");
-      await handle.query('select pg_advisory_xact_lock(5317204011)');
-      await isOver;
-    });
+    const fresh = await databaseThatMigrates();
     const service = startService('effect-worker', { DATABASE_URL: fresh.url, LOG_LEVEL: 'info' });
 
     await eventually(() => /still starting: .*migrated by a long migration \(from 127\.0\.0\.1, session \d+\) \(1\d s\)/.test(service.output()), {
       timeoutMs: 60_000,
     });
-    end();
-    await migrating;
+    await fresh.end();
     await eventually(() => service.output().includes('"msg":"ready"'), { timeoutMs: 60_000 });
     service.signal('SIGTERM');
 
     expect(await service.exited).toEqual(CLEAN);
+  });
+
+  it('DESIGN 10: a gateway whose start waits is alive and not ready on its public port, and serves there once it is ready', async () => {
+    const fresh = await databaseThatMigrates();
+    const gateway = startService('agent-gateway', { DATABASE_URL: fresh.url, PORT: '0', LOG_LEVEL: 'info' });
+    const url = await eventually(() => /"url":"([^"]+)","msg":"listening, and not ready yet"/.exec(gateway.output())?.[1], { timeoutMs: 60_000 });
+    await eventually(() => /still starting: bringing the schema /.test(gateway.output()), { timeoutMs: 60_000 });
+
+    expect(await answerAt(`${url}/health/live`)).toEqual([200, { status: 'ok', service: 'agent-server' }]);
+    for (const path of ['/health', '/health/ready']) expect(await answerAt(url + path)).toEqual([503, { status: 'booting' }]);
+    expect(await answerAt(`${url}/sessions/s-1`)).toEqual([503, { error: 'the server is still starting', code: 'not_ready' }]);
+
+    await fresh.end();
+    await eventually(async () => (await answerAt(`${url}/health`))[0] === 200, { timeoutMs: 60_000 });
+    expect(await answerAt(`${url}/sessions/s-1`)).toMatchObject([401, {}]);
+    gateway.signal('SIGTERM');
+    expect(await gateway.exited).toEqual(CLEAN);
+  });
+
+  it('DESIGN 10: a router gateway that waits for its broker is alive and not ready on its public port, until it gives up', async () => {
+    const silent = await listen();
+    const gateway = startService('router-gateway', { NATS_URL: `nats://127.0.0.1:${silent}`, PORT: '0', LOG_LEVEL: 'info' });
+    const url = await eventually(() => /"url":"([^"]+)","msg":"listening, and not ready yet"/.exec(gateway.output())?.[1], { timeoutMs: 60_000 });
+
+    expect(await answerAt(`${url}/health/live`)).toEqual([200, { status: 'ok' }]);
+    expect(await answerAt(`${url}/health/ready`)).toEqual([503, { status: 'booting' }]);
+    expect(await answerAt(`${url}/api/v1/models`)).toMatchObject([503, { error: { code: 503 } }]);
+    expect((await gateway.exited).code).toBe(1);
+    await expect(answerAt(`${url}/health/live`)).rejects.toThrow();
+  });
+
+  it('a port that is taken ends the start before any store is asked', async () => {
+    const taken = await listen();
+    const output = await whyItEnds('agent-gateway', { PORT: String(taken), DATABASE_URL: 'postgres://127.0.0.1:1/none' });
+
+    expect(plainLines(output)).toHaveLength(1);
+    expect(output).toContain(`agent-gateway can't start: Port ${taken} of 127.0.0.1 is taken by another program. Set PORT to a free port, or 0 for any`);
   });
 
   it('ends at once when the broker does not know its password', async () => {
@@ -228,6 +257,35 @@ describe('a process with a fault', () => {
 });
 
 describe('npm start', () => {
+  it('DESIGN 10: npm start is alive and not ready on both public ports while it starts, and serves there once it is ready', async () => {
+    // The start reads its configuration from a pipe, and waits there until something is written.
+    const folder = await freeFolder('configuration');
+    const path = join(folder, 'router.yaml');
+    await promisify(execFile)('mkfifo', [path]);
+    const pipe = await open(path, 'r+');
+    onTestFinished(() => pipe.close());
+    const [router, agent] = [`http://127.0.0.1:${await freePort()}`, `http://127.0.0.1:${await freePort()}`];
+    const ports = { ROUTER_PORT: new URL(router).port, AGENT_PORT: new URL(agent).port };
+    const starting = startStandalone({ env: { ...ports, ROUTER_CONFIG: path, OPENAI_API_KEY: 'sk-unused', SHOP_FRONT_KEY: 'sk-shop' } });
+    starting.catch(() => {});
+
+    await eventually(async () => (await answerAt(`${router}/health/live`))[0] === 200, { timeoutMs: 60_000 });
+    expect(await answerAt(`${agent}/health/live`)).toEqual([200, { status: 'ok', service: 'agent-server' }]);
+    for (const url of [router, agent]) expect(await answerAt(`${url}/health/ready`)).toEqual([503, { status: 'booting' }]);
+
+    const text = await readFile(join(root, 'examples/router.yaml'), 'utf8');
+    const file = join(folder, 'as-a-file.yaml');
+    await writeFile(file, text);
+    await rename(file, path);
+    await pipe.write(text);
+    await pipe.close();
+    const house = await starting;
+
+    expect([house.routerUrl, house.agentUrl]).toEqual([router, agent]);
+    for (const url of [router, agent]) expect((await answerAt(`${url}/health/ready`))[0]).toBe(200);
+    expect(await house.stop()).toEqual(CLEAN);
+  });
+
   it('has a management listener when it is given a port for it, and none otherwise', async () => {
     const house = await startStandalone({ env: { MANAGEMENT_PORT: '0' } });
     const plain = await startStandalone();
@@ -238,6 +296,42 @@ describe('npm start', () => {
     expect(await plain.stop()).toEqual(CLEAN);
   });
 });
+
+/** An empty database that another session migrates until it is told to end. */
+async function databaseThatMigrates(): Promise<{ url: string; end(): Promise<void> }> {
+  const fresh = await freshDatabase(inject('postgresUrl'));
+  onTestFinished(() => fresh.drop());
+  const migrator = await openPostgres({ url: fresh.url, applicationName: 'a long migration', log: silentLog, statementTimeoutMs: 60_000 });
+  onTestFinished(() => migrator.close());
+  let over = () => {};
+  const isOver = new Promise<void>((resolve) => {
+    over = resolve;
+  });
+  let holds = () => {};
+  const isHeld = new Promise<void>((resolve) => {
+    holds = resolve;
+  });
+  const migrating = migrator.transaction(async (handle) => {
+    // A transaction that does nothing for ten seconds is ended by the server.
+    await handle.query("set local idle_in_transaction_session_timeout = '60s'");
+    await handle.query('select pg_advisory_xact_lock(5317204011)');
+    holds();
+    await isOver;
+  });
+  await isHeld;
+  return {
+    url: fresh.url,
+    end: () => {
+      over();
+      return migrating;
+    },
+  };
+}
+
+async function answerAt(url: string): Promise<[status: number, body: unknown]> {
+  const response = await fetch(url);
+  return [response.status, await response.json()];
+}
 
 async function readinessAt(managementUrl: string): Promise<string> {
   const response = await fetch(`${managementUrl}/ready`);

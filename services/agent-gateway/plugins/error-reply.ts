@@ -5,7 +5,7 @@ import { traceIdOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
 /** When the same request may pass. Overload and restarts last seconds, and clients add their own jitter. */
-const RETRY_AFTER_SECONDS = 1;
+export const RETRY_AFTER_SECONDS = 1;
 
 /**
  * Turns whatever a route threw into `{error, code, …}`. What the catalogue does not know is a fault of ours: 500, with its text in the

@@ -37,7 +37,8 @@ export function notReady(readiness: Exclude<Readiness, 'ready'>, reply: FastifyR
   return new SwitchyardError('service.not_ready', REASONS[readiness]);
 }
 
-const REASONS = {
+/** What a refusal says, by the readiness of the gateway. */
+export const REASONS = {
   booting: 'the server is still starting',
   unavailable: 'the server can not reach its stores right now',
   draining: 'the server is shutting down',

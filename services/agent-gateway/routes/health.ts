@@ -2,7 +2,8 @@ import type { FastifyPluginAsync } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { ReadinessGate } from '../readiness.ts';
 
-const HEALTHY = { status: 'ok', service: 'agent-server' } as const;
+/** The body of a liveness probe, and of the readiness of a gateway that is ready. */
+export const HEALTHY = { status: 'ok', service: 'agent-server' } as const;
 
 /** GET /health/live: the process runs. GET /health/ready and /health: it can serve requests; else 503 with why not. Without a key, and by HEAD too. */
 export function health({ gate }: { gate: ReadinessGate }): FastifyPluginAsync {

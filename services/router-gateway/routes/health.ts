@@ -7,14 +7,17 @@ export interface HealthDeps {
   admission: Admission;
 }
 
+/** The body of a liveness probe, and of the readiness of a gateway that is ready. */
+export const HEALTHY = { status: 'ok' } as const;
+
 /** GET /health/live: the process runs. GET /health/ready: 200 when it should get requests, else 503. No key is asked for. */
 export function health({ bus, admission }: HealthDeps): FastifyPluginAsync {
   return async (app) => {
-    app.get('/health/live', async () => ({ status: 'ok' }));
+    app.get('/health/live', async () => HEALTHY);
     app.get('/health/ready', async (_, reply) => {
       if (admission.closing) return reply.code(503).send({ status: 'draining' });
       if (!bus.isReady()) return reply.code(503).send({ status: 'bus_unreachable' });
-      return { status: 'ok' };
+      return HEALTHY;
     });
   };
 }

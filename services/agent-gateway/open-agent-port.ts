@@ -1,0 +1,29 @@
+import { errorCatalogue } from '#shared/errors/switchyard-error.ts';
+import { openPublicPort, type PublicPort } from '#shared/http-server/open-public-port.ts';
+import { limits } from './limits.ts';
+import { answerBrokenRequest } from './plugins/broken-request.ts';
+import { RETRY_AFTER_SECONDS } from './plugins/error-reply.ts';
+import { requestIdOf } from './plugins/request-id.ts';
+import { REASONS } from './plugins/require-ready.ts';
+import { HEALTHY } from './routes/health.ts';
+
+const { status, agentCode } = errorCatalogue['service.not_ready'];
+const BOOTING = { status: 503, body: { status: 'booting' } };
+
+const whileBooting = {
+  probes: { '/health/live': { status: 200, body: HEALTHY }, '/health/ready': BOOTING, '/health': BOOTING },
+  refusal: { status, headers: { 'retry-after': String(RETRY_AFTER_SECONDS) }, body: { error: REASONS.booting, code: agentCode } },
+  requestIdOf,
+  answerBrokenRequest,
+};
+
+/**
+ * Listens on the agent server's public port before its stores are connected: alive, not ready. Everything but the probes is refused with 503,
+ * also without a key, since the key is known only once the configuration is loaded.
+ * @param setting that changes the port, for the message of a taken one
+ * @throws `service.port_taken`
+ */
+export function openAgentPort({ host, port }: { host: string; port: number }, setting?: string): Promise<PublicPort> {
+  const { connectionsToAccept: backlog, requestTimeoutMs } = limits;
+  return openPublicPort({ host, port, ...(setting !== undefined && { setting }), backlog, requestTimeoutMs, whileBooting });
+}
