@@ -15,7 +15,7 @@ import { itemSpan } from '../item-span.ts';
 import type { Report } from '../report-result.ts';
 import { countAttempt, readDelivery, type StoredDelivery } from './delivery-rows.ts';
 import { type Attempt, postCallback } from './post-callback.ts';
-import type { PostResult } from './receiver-breaker.ts';
+import { type PostResult, UNCHECKED } from './receiver-breaker.ts';
 import { type Receiver, Receivers } from './receivers.ts';
 
 export interface DeliverDeps {
@@ -37,7 +37,7 @@ interface Deps extends DeliverDeps {
   receivers: Receivers;
 }
 
-/** After this a delivery is posted whatever its receiver's breaker says, so that it ends as its attempts do: delivered, or a dead letter. */
+/** After this a delivery is posted however busy or silent its receiver is, so that it ends as its attempts do: delivered, or a dead letter. */
 const MAX_POSTPONED_MS = 600_000;
 /** Until a delivery is asked for again whose receiver has as many in hand as it may. */
 const BUSY_MS = 1_000;
@@ -65,25 +65,28 @@ async function deliver(work: DeliveryWork, run: Run, deps: Deps): Promise<Report
   const found = await patiently(() => readDelivery(deps.database, deliveryId), run.signal);
   if (found === null || found.state !== 'open') return endOf(deliveryId, found, '');
   const receiver = deps.receivers.of(found.url);
-  if (receiver.isFull()) return postponed(deliveryId, found, 'busy', BUSY_MS, deps);
+  if (receiver.isFull() && !isOverdue(found, deps)) return postponed(deliveryId, found, 'busy', BUSY_MS, deps);
   return receiver.slots.holding(run.signal, () => deliverTo(receiver, work, found, run, deps));
 }
 
 /** With one of the receiver's slots: one attempt, if its breaker lets it through. */
 async function deliverTo(receiver: Receiver, work: DeliveryWork, found: StoredDelivery, run: Run, deps: Deps): Promise<Report> {
-  const isOverdue = deps.clock.nowMs() - found.createdAtMs > MAX_POSTPONED_MS;
-  const waitMs = isOverdue ? null : receiver.breaker.enter();
-  if (waitMs !== null) return postponed(work.deliveryId, found, 'silent', waitMs, deps);
+  const pass = isOverdue(found, deps) ? UNCHECKED : receiver.breaker.enter();
+  if (typeof pass === 'number') return postponed(work.deliveryId, found, 'silent', pass, deps);
   let result: PostResult = 'unknown';
   try {
     const { report, outcome } = await attemptOnce(work, found, run, deps);
     if (outcome !== null) result = outcome.delivered || outcome.status !== null ? 'answered' : outcome.isSilent ? 'silent' : 'unknown';
     return report;
   } finally {
-    const change = receiver.breaker.leave(result);
+    const change = receiver.breaker.leave(result, pass);
     if (change === 'opened') deps.log.warn({ receiver: receiver.name }, 'a receiver of callbacks does not answer: its callbacks wait until it does');
     if (change === 'closed') deps.log.info({ receiver: receiver.name }, 'a receiver of callbacks answers again');
   }
+}
+
+function isOverdue({ createdAtMs }: StoredDelivery, { clock }: Deps): boolean {
+  return clock.nowMs() - createdAtMs > MAX_POSTPONED_MS;
 }
 
 /** Costs the delivery no attempt: its owner makes another round after the pause. */

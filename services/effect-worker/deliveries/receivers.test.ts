@@ -88,6 +88,22 @@ describe('a receiver that hangs', () => {
     expect(rows[0]?.sum).toBe('16');
   });
 
+  it('takes a callback that is ten minutes old however many wait for it, so that it comes to an end', async () => {
+    await start();
+    const young: Awaited<ReturnType<typeof publish>>[] = [];
+    for (let count = 0; count < 81; count += 1) young.push(await publish(DEAD));
+    // Sixteen are being posted and sixty-four wait: the next one was handed back.
+    await vi.waitFor(() => expect(house.commands.filter((command) => young.some(({ effectId }) => effectId === command.commandId)).length).toBe(1), WAIT);
+    const old = deliveryItem(await house.delivery({ url: DEAD, bundleHash }), { deadlineAtMs: nowMs + 60_000 });
+    await database.query(`update deliveries set created_at = now() - interval '11 minutes' where id = $1`, [old.deliveryId]);
+    await house.publish('delivery', old);
+    await outcomeOf(GOOD);
+    dead = 'answers';
+    for (const end of hanging.splice(0, 4)) end();
+
+    expect(await house.reportOf('delivery.reported', old.effectId)).toMatchObject({ outcome: 'delivered', attempts: 1 });
+  });
+
   it('is left alone when five posts have hung to their end, and what waited for it is handed back', async () => {
     await start();
     const items: Awaited<ReturnType<typeof publish>>[] = [];
