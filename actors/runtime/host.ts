@@ -11,6 +11,7 @@ import { Mailbox } from './mailbox.ts';
 import { refuseOtherLogAmong } from './one-log.ts';
 import type { Outbox } from './outbox.ts';
 import { type PartitionClaim, releaseOutside, releasePartitions, takePartitions } from './ownership.ts';
+import { partitionRanges } from './partition-ranges.ts';
 import { type LiveHost, type Share, shareOf } from './rendezvous.ts';
 import { lostStarts, START_LOOK_MS } from './run-starts.ts';
 import { StoredProgress } from './stored-progress.ts';
@@ -188,8 +189,12 @@ export class Host {
     const lost = claims.filter((claim) => loop.isHeld(claim) && !isStillOurs(claim)).map((claim) => claim.partition);
     loop.drop(lost, 'another host had taken it meanwhile');
     if (partitions.length === 0) return;
-    if (this.#hasBus) log.info({ partitions }, 'partitions given back');
-    else log.warn({ partitions, silent_ms: this.#contact.answers()?.seenAgoMs }, 'the broker answers other hosts and not this one: partitions given back');
+    if (this.#hasBus) log.info({ partitions: partitionRanges(partitions) }, 'partitions given back');
+    else
+      log.warn(
+        { partitions: partitionRanges(partitions), silent_ms: this.#contact.answers()?.seenAgoMs },
+        'the broker answers other hosts and not this one: partitions given back',
+      );
     this.#announce();
   }
 
@@ -230,7 +235,7 @@ export class Host {
     // Only now: what a command opens must not be read again as something that was left behind.
     for (const mailbox of mailboxes) mailbox.follow(bus.commands);
     for (const { partition, epoch } of claims) bus.notices.publish(subjectOf(addresses.partitions, partition), JSON.stringify({ v: 1, epoch }));
-    log.info({ host_id: hostId, partitions: taken }, 'partitions taken');
+    log.info({ host_id: hostId, partitions: partitionRanges(taken) }, 'partitions taken');
   }
 
   async #startLost(): Promise<void> {
