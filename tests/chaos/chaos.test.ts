@@ -55,10 +55,12 @@ describe('under load', () => {
     }));
 
   // These are the last: they leave logs behind that are not whole.
-  it('a customer reads that a host commits without looking at its epoch, when the interim owner is killed as that host wakes', () =>
+  it('a host that commits without looking at its epoch is caught, by its customer or by the witness, when the interim owner is killed as it wakes', () =>
     inTurn(async () => {
       const seen = structuredClone(world.figures);
-      await expect(interimOwnerKilled(world, await withoutFence())).rejects.toThrow('a customer does not read what was said and answered');
+      // The commit that slept is not always one that a customer can see: it may have moved a cursor alone.
+      const caught = /a customer does not read what was said and answered|hosts have committed to partitions that were not theirs/;
+      await expect(interimOwnerKilled(world, await withoutFence())).rejects.toThrow(caught);
       Object.assign(world.figures, seen);
       await world.witness.forget();
     }));
