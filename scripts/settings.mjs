@@ -104,7 +104,8 @@ export const settingGroups = [
       {
         name: 'SHUTDOWN_DRAIN_TIMEOUT_SECONDS',
         default: '120',
-        meaning: 'how long a stop (Ctrl-C, SIGTERM) waits for what is in flight, and for callbacks whose retry is due by then; a second one, a second later or more, does not wait',
+        meaning:
+          'how long a stop (Ctrl-C, SIGTERM) waits for what is in flight, and for callbacks whose retry is due by then; a second one, a second later or more, does not wait',
       },
       {
         name: 'LOG_LEVEL',
