@@ -52,7 +52,7 @@ describe('a key in a text', () => {
   });
 
   it('leaves other texts as they are', () => {
-    for (const text of ['sk-proj/Ab+c_1234', base64('somebody else:sk-other-key-of-theirs'), 'https://platform.test/docs/errors', '100% \\o/ %zz \\u00'])
+    for (const text of ['sk-proj/Ab+c_1234', base64('another user:sk-other-key-of-theirs'), 'https://platform.test/docs/errors', '100% \\o/ %zz \\u00'])
       expect(mask(text)).toBe(text);
     expect(keyMask('a\\\\b', '*')('a\\\\b a\\\\\\\\b ab')).toBe('* * ab');
   });
