@@ -1,3 +1,4 @@
+import { stoppingAtEvents } from './patched-copy.ts';
 import { type Fault, underLoad } from './scenario.ts';
 import { effectWorkerKilled, gatewaysKilled, hostKilled, hostsChange, othersLeave, routerWorkerKilled } from './scenarios/deaths.ts';
 import { brokerEndsInBetween } from './scenarios/in-between.ts';
@@ -16,7 +17,7 @@ export interface Act {
 const rollBack: Act = { name: 'the broker’s store is rolled back under owners that live', run: rollBackBroker };
 const interim: Act = {
   name: 'the interim owner of a paused host’s partition is killed as that host wakes with its commit',
-  run: (world) => interimOwnerKilled(world),
+  run: async (world) => interimOwnerKilled(world, { folder: await stoppingAtEvents(), isFenced: true }),
 };
 
 /** Faults that belong together, in an order in which they cost little time. */

@@ -19,12 +19,13 @@ const eventsPage = z.array(z.looseObject({ offset: z.number(), kind: z.string(),
  * moment in which the first wakes and sends its commit. With the interim owner alive, its memory of the session would outlast what an
  * unfenced commit writes over its rows; now the rows are all that there is, and the next owner believes them.
  *
- * To be run without a load: the first commit of the host has to be the one that is meant.
+ * To be run without a load: the first commit of the host that appends an event has to be the one of the message.
  *
- * @param folder of the program that the paused host runs, where it is not the clone's
+ * @param program that the paused host runs: its folder, and whether its commits are fenced; it reaches `commit.sending` only with commits
+ *   that append events
  * @throws when the session's log, as its customer reads it, is not what was said and answered
  */
-export async function interimOwnerKilled(world: World, folder?: string): Promise<void> {
+export async function interimOwnerKilled(world: World, { folder, isFenced }: { folder: string; isFenced: boolean }): Promise<void> {
   const ids = await Promise.all(Array.from({ length: SESSIONS }, async () => sessionRecord.parse(accepted(await world.client.post('/sessions', {}))).id));
   const paused = await world.addHost({ FAIL_POINT: 'commit.sending:stop' }, folder);
   try {
@@ -45,8 +46,8 @@ export async function interimOwnerKilled(world: World, folder?: string): Promise
     }
     await checkWitness(world);
   } finally {
-    // A host that is not the program as it is has no say in how it leaves.
-    if (folder === undefined) await drainHost(world, paused);
+    // A host without the fence does not drain as the product does.
+    if (isFenced) await drainHost(world, paused);
     else await world.end(paused, 'SIGKILL');
     await joinHost(world);
     await world.everyPartitionOwned(paused.name);
@@ -54,7 +55,7 @@ export async function interimOwnerKilled(world: World, folder?: string): Promise
 }
 
 async function loseInterimOwner(world: World, paused: NamedHost, id: string): Promise<void> {
-  // Its first commit; gateways wait for it meanwhile.
+  // Gateways wait for this commit meanwhile.
   const said = say(world, id, 'one');
   await eventually(() => paused.output().includes('fail point commit.sending: SIGSTOP'), { timeoutMs: PATIENCE_MS });
   await world.everyPartitionOwned(paused.name);
