@@ -2,7 +2,10 @@ import { writeSync } from 'node:fs';
 import type { Environment } from './config/secret-ref.ts';
 import { SwitchyardError } from './errors/switchyard-error.ts';
 
-/** Every point at which a process can be made to die or to stop, and what is true there. Tests walk them all. */
+/**
+ * Every point at which a process can be made to die or to stop, and what is true there. Tests walk them all. Where an await has no fail
+ * point, a comment names the reason; `tests/helpers/scan-awaits.ts` has the table of them, and `tests/fail-points.test.ts` the files.
+ */
 export const failPoints = {
   'commit.sending': 'what a host is to store is about to be sent to the database',
   'commit.stored': 'it is stored, and nobody has been told',

@@ -3,98 +3,151 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { failPoints } from '../shared/fail-points.ts';
-import { type AwaitRow, awaitsKept } from './helpers/fail-point-places.ts';
-import { type Place, scanAwaits } from './helpers/scan-awaits.ts';
+import { reasons, scanAwaits } from './helpers/scan-awaits.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** Of an await's text, what the table has of it. */
-const SHOWN_CHARACTERS = 72;
-/** Whose files are all looked at, those that are added later too. */
-const WHOLE_FOLDERS = ['services/effect-worker/tools', 'services/effect-worker/deliveries'];
-
-const files = Object.keys(awaitsKept);
+/** Of these every file is read, also one that is added later. */
+const WATCHED_FOLDERS = ['services/effect-worker/deliveries', 'services/effect-worker/tools'];
+/** Each has awaits. */
+const WATCHED_FILES = [
+  'actors/runtime/commit-loop.ts',
+  'actors/runtime/commit-store.ts',
+  'actors/runtime/heartbeat.ts',
+  'actors/runtime/host.ts',
+  'actors/runtime/outbox.ts',
+  'actors/runtime/ownership.ts',
+  'actors/runtime/run-starts.ts',
+  'actors/runtime/timers.ts',
+  'services/effect-worker/consume-items.ts',
+  'services/effect-worker/report-result.ts',
+  'services/router-worker/consume-calls.ts',
+  'services/router-worker/report-result.ts',
+];
+const watched = [...WATCHED_FILES, ...WATCHED_FOLDERS.flatMap(sourcesIn)];
 
 describe('every await in the files in which nothing may be lost or done twice', () => {
-  it.each(files)('of %s has a fail point beside it, or a written reason', (file) => {
-    const places = scan(file);
-    const awaits = places.flatMap((place) => (place.kind === 'await' ? [shown(place)] : []));
-    const rows = awaitsKept[file] ?? [];
-
-    expect(awaits).toEqual(rows.map(([text]) => text));
-    expect(misplaced(places, rows)).toEqual([]);
-    for (const [text, kept] of rows) expect(typeof kept === 'string' ? kept : Object.keys(kept), text).not.toHaveLength(0);
+  it.each(watched)('of %s has a fail point beside it, or a written reason', (file) => {
+    expect(scan(file).faults).toEqual([]);
   });
 
-  it('is looked for in every file that belongs to a tool call or a delivery', () => {
-    const found = WHOLE_FOLDERS.flatMap(sourcesIn).filter((file) => scan(file).some(({ kind }) => kind === 'await'));
-
-    expect(found.filter((file) => !files.includes(file))).toEqual([]);
-    expect(found.length).toBeGreaterThan(10);
-    expect(files.flatMap((file) => awaitsKept[file] ?? []).length).toBeGreaterThan(130);
+  it('is found by the scan', () => {
+    expect(WATCHED_FILES.filter((file) => scan(file).awaits === 0)).toEqual([]);
+    expect(watched.reduce((sum, file) => sum + scan(file).awaits, 0)).toBeGreaterThan(130);
   });
 });
 
 describe('the fail points', () => {
-  const inTable = files.flatMap((file) => (awaitsKept[file] ?? []).flatMap(([, kept]) => (typeof kept === 'string' ? [] : Object.values(kept))));
+  const scans = ['actors', 'bus', 'services', 'shared'].flatMap(sourcesIn).map((file) => ({ file, ...scan(file) }));
 
   it('stand in the sources once each, and in no other file', () => {
-    const inSources = ['actors', 'bus', 'services', 'shared'].flatMap(sourcesIn).flatMap((file) => pointsIn(file).map((name) => ({ name, file })));
-
-    expect(inSources.map(({ name }) => name).sort()).toEqual(Object.keys(failPoints).sort());
-    expect(inSources.filter(({ file }) => !files.includes(file))).toEqual([]);
+    expect(scans.flatMap(({ points }) => points).sort()).toEqual(Object.keys(failPoints).sort());
+    expect(scans.filter(({ file, points }) => points.length > 0 && !watched.includes(file))).toEqual([]);
   });
 
-  it('are each beside an await of the table', () => {
-    expect([...new Set(inTable)].sort()).toEqual(Object.keys(failPoints).sort());
+  it('are left out for the reasons of the table, and in no other file', () => {
+    expect([...new Set(scans.flatMap(({ named }) => named))].sort()).toEqual(Object.keys(reasons).sort());
+    expect(scans.filter(({ file, named }) => named.length > 0 && !watched.includes(file))).toEqual([]);
   });
 });
 
 describe('the scan', () => {
+  const scanned = (...lines: string[]) => scanAwaits(lines.join('\n'));
+
   it('finds every way to wait, in order, and passes over comments', () => {
-    const source = [
+    const { awaits, points, faults } = scanned(
       '// await nothing',
       'for await (const one of all) await use(one);',
-      `/* work.then(`,
+      '/* work.then(',
       `  await */ work.then(next); failPoint('a.b');`,
       `const url = 'http://x'; await fetch(url); // await`,
       'awaited(unawaited);',
-    ].join('\n');
+    );
 
-    expect(scanAwaits(source)).toEqual([
-      { kind: 'await', text: 'for await (const one of all)', line: 2 },
-      { kind: 'await', text: 'await use(one);', line: 2 },
-      { kind: 'await', text: '.then(next);', line: 4 },
-      { kind: 'point', name: 'a.b', line: 4 },
-      { kind: 'await', text: 'await fetch(url);', line: 5 },
+    expect(awaits).toBe(4);
+    expect(points).toEqual(['a.b']);
+    expect(faults).toEqual([
+      '2: no fail point and no reason: for await (const one of all)',
+      '2: no fail point and no reason: await use(one);',
+      '5: no fail point and no reason: await fetch(url);',
     ]);
+  });
+
+  it('takes the fail point behind an await, or before it when none stands before that, and a comment beside it or above it', () => {
+    const { faults, named } = scanned(
+      'async function f() {',
+      `  failPoint('a.a');`,
+      '  try {',
+      '    await a();',
+      '    const rows = await b(`',
+      'select 1`);',
+      `    if (rows.length > 0) failPoint('b.b');`,
+      '    await c(); // no fail point: reads',
+      '    // no fail point, because nothing follows it',
+      '    // What it is for.',
+      '    for await (const one of d()) {',
+      '      // no fail point: inside (2)',
+      '      await Promise.all([',
+      '        async () => await e(one),',
+      '      ]);',
+      '    }',
+      '  } catch {}',
+      '}',
+    );
+
+    expect(faults).toEqual([]);
+    expect(named).toEqual(['reads', 'inside']);
+  });
+
+  it.each([
+    ['an await right behind the one that a fail point covers', ['await a();', `failPoint('a.a');`, 'await b();'], '3: no fail point and no reason: await b();'],
+    ['an await before that one', ['await a();', 'await b();', `failPoint('b.b');`], '1: no fail point and no reason: await a();'],
+    ['an await behind a count of them', ['await a(); // no fail point: reads (2)', 'await b();', 'await c();'], '3: no fail point and no reason: await c();'],
+    ['a second await on the line of a comment', ['await a(await b()); // no fail point: reads'], '1: no fail point and no reason: await b());'],
+    [
+      'an await with a fail point and a reason',
+      ['await a(); // no fail point: reads', `failPoint('a.a');`],
+      '1: more than one fail point or reason: await a();',
+    ],
+    ['an await with two reasons', ['// no fail point: reads', 'await a(); // no fail point: waits'], '2: more than one fail point or reason: await a();'],
+    ['a fail point without an await', [`failPoint('a.a');`], '1: beside no await: a.a'],
+    ['a second fail point behind an await', ['await a();', `failPoint('a.a');`, `failPoint('a.b');`], '3: beside no await: a.b'],
+    [
+      'a fail point of another function',
+      ['() => {', '  await a(); // no fail point: reads', '};', '() => {', `  failPoint('a.a');`, '};'],
+      '5: beside no await: a.a',
+    ],
+    ['a comment without an await', ['a(); // no fail point: reads'], '1: covers too few awaits: // no fail point: reads'],
+    ['a comment at the end', ['a();', '// no fail point: reads'], '2: covers too few awaits: // no fail point: reads'],
+    [
+      'a count that reaches over a fail point',
+      ['await a(); // no fail point: reads (2)', `failPoint('b.b');`, 'b();'],
+      '1: covers too few awaits: // no fail point: reads (2)',
+    ],
+  ])('refuses %s', (_, lines, fault) => {
+    expect(scanned(...lines).faults).toContain(fault);
+  });
+
+  it('refuses a count that reaches into another function', () => {
+    const { faults } = scanned('() => {', '  await a(); // no fail point: reads (2)', '};', '() => {', '  await b();', '};');
+
+    expect(faults).toEqual(['5: no fail point and no reason: await b();', '2: covers too few awaits: // no fail point: reads (2)']);
+  });
+
+  it.each([
+    '// no fail point: dreams',
+    '// no fail point: reads it',
+    '// no fail point: reads (0)',
+    '// no fail point',
+    '// No fail point: reads',
+    '// no fail point, because',
+    '// no fail point: toString',
+  ])('refuses %s', (comment) => {
+    expect(scanned(`await a(); ${comment}`).faults).toEqual([`1: no reason of the table: ${comment}`]);
   });
 });
 
-/** The rows whose point is not right before, or right behind, their await. */
-function misplaced(places: readonly Place[], rows: readonly AwaitRow[]): string[] {
-  const at = places.flatMap(({ kind }, place) => (kind === 'await' ? [place] : []));
-  return rows.flatMap(([text, kept], row) => {
-    if (typeof kept === 'string') return [];
-    const here = at[row] ?? 0;
-    const sides = [
-      { name: kept.before, beside: places[here - 1], word: 'before' },
-      { name: kept.after, beside: places[here + 1], word: 'after' },
-    ];
-    const wrong = sides.filter(({ name, beside }) => name !== undefined && !(beside?.kind === 'point' && beside.name === name));
-    return wrong.map(({ name, word }) => `${name} is not ${word} ${text}`);
-  });
-}
-
-function scan(file: string): Place[] {
+function scan(file: string) {
   return scanAwaits(readFileSync(join(root, file), 'utf8'));
-}
-
-function shown({ text }: { text: string }): string {
-  return text.slice(0, SHOWN_CHARACTERS).trimEnd();
-}
-
-function pointsIn(file: string): string[] {
-  return scan(file).flatMap((place) => (place.kind === 'point' ? [place.name] : []));
 }
 
 function sourcesIn(folder: string): string[] {

@@ -132,11 +132,11 @@ export class CommitLoop {
 
   /** Applies what is waiting, then does nothing any more. */
   async stop(): Promise<void> {
-    await Promise.all(this.mailboxes.map((mailbox) => mailbox.stopReading()));
+    await Promise.all(this.mailboxes.map((mailbox) => mailbox.stopReading())); // no fail point: stops
     if (this.#deps.outbox.hasDone) this.flushRows();
     while (!this.#aborted && (this.#running !== null || this.#hasWork())) {
       this.kick();
-      await this.#running;
+      await this.#running; // no fail point: waits
     }
     this.#stopped = true;
   }
@@ -193,20 +193,20 @@ export class CommitLoop {
   /** Commits a batch whatever it takes: repeats are filtered, a culprit is isolated, an absent database is waited for. */
   async #commit(batch: Parsed[]): Promise<void> {
     this.#leaveToNewer(batch);
-    const input = await this.#inputOf(batch).catch((error: unknown) => ({ error }));
-    const outcome = 'error' in input ? ({ kind: 'unreadable', error: input.error } as const) : await this.#apply(batch, input);
+    const input = await this.#inputOf(batch).catch((error: unknown) => ({ error })); // no fail point: reads
+    const outcome = 'error' in input ? ({ kind: 'unreadable', error: input.error } as const) : await this.#apply(batch, input); // no fail point: inside
     if (outcome.kind === 'committed') return;
     if (batch.length > 1) {
       // One of them can't be stored, or what it needs can't be read: halve until it stands alone, so that it harms nobody else.
       const middle = Math.ceil(batch.length / 2);
-      await this.#commit(batch.slice(0, middle));
+      await this.#commit(batch.slice(0, middle)); // no fail point: inside (2)
       await this.#commit(batch.slice(middle));
       return;
     }
     const [culprit] = batch;
     if (culprit === undefined) throw outcome.error;
     this.#deps.log.error({ err: outcome.error, command_id: nameOf(culprit.entry), session_id: culprit.command?.sessionId }, 'a command could not be stored');
-    const burial = 'error' in input ? outcome : await this.#execute(planBurial(culprit, outcome.error, input));
+    const burial = 'error' in input ? outcome : await this.#execute(planBurial(culprit, outcome.error, input)); // no fail point: inside
     // Not even the dead letter can be stored: to go on would lose the command in silence.
     if (burial.kind !== 'committed') this.#giveUp([culprit.entry.claim.partition], burial.error);
   }
@@ -215,9 +215,9 @@ export class CommitLoop {
     const repeats: Repeats = new Map();
     for (;;) {
       workMarks.mark('commands');
-      const outcome = await this.#execute(planBatch(batch, repeats, input));
+      const outcome = await this.#execute(planBatch(batch, repeats, input)); // no fail point: inside
       // Each round finds at least one command that was applied before, so this ends.
-      if (outcome.kind !== 'repeated' || !(await this.#store.findRepeats(batch, repeats))) return outcome;
+      if (outcome.kind !== 'repeated' || !(await this.#store.findRepeats(batch, repeats))) return outcome; // no fail point: reads
     }
   }
 
@@ -232,7 +232,7 @@ export class CommitLoop {
   }
 
   async #inputOf(batch: readonly Parsed[]): Promise<PlanInput> {
-    const states = await this.#loadStates(batch);
+    const states = await this.#loadStates(batch); // no fail point: reads (2)
     return { states, surroundings: await this.#surroundings(batch, states), isHeld: this.isHeld, log: this.#deps.log };
   }
 
@@ -241,7 +241,7 @@ export class CommitLoop {
       // A partition that is given up below leaves the batch, so this ends.
       const ids = batch.flatMap(({ entry, command }) => (command === null || !this.isHeld(entry.claim) ? [] : [command.sessionId]));
       try {
-        return await this.#store.patiently(() => this.#deps.snapshots.load(ids));
+        return await this.#store.patiently(() => this.#deps.snapshots.load(ids)); // no fail point: reads
       } catch (error) {
         // Its snapshots are of machines that this version does not know: a newer version has to go on with it.
         if (!(error instanceof SwitchyardError) || typeof error.details.partition !== 'number') throw error;
@@ -254,10 +254,10 @@ export class CommitLoop {
     const greetings = new Map<string, string | null>();
     for (const { command } of batch) {
       if (command?.type !== 'session.create' || greetings.has(command.bundleHash)) continue;
-      greetings.set(command.bundleHash, await this.#greetingOf(command.bundleHash));
+      greetings.set(command.bundleHash, await this.#greetingOf(command.bundleHash)); // no fail point: reads
     }
     const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
-    const about = await this.#store.patiently(() => readRunFacts(this.#deps.runFacts, commands, states));
+    const about = await this.#store.patiently(() => readRunFacts(this.#deps.runFacts, commands, states)); // no fail point: reads
     return {
       atMs: this.#deps.clock.nowMs(),
       coalesceMs: this.#deps.settings.coalesceMs,
@@ -273,7 +273,7 @@ export class CommitLoop {
   /** A configuration that can't be read costs the session its greeting, not its life. */
   async #greetingOf(bundleHash: string): Promise<string | null> {
     try {
-      return await this.#store.patiently(() => this.#deps.greetingOf(bundleHash));
+      return await this.#store.patiently(() => this.#deps.greetingOf(bundleHash)); // no fail point: reads
     } catch (error) {
       this.#deps.log.error({ err: error, bundle: bundleHash }, 'a configuration could not be read');
       return null;
@@ -285,7 +285,7 @@ export class CommitLoop {
     if (this.#isFlushing) this.#addDone(plan);
     plan.leaveOut(this.isHeld);
     if (plan.partitions.size === 0) return { kind: 'committed', owned: new Set() };
-    const outcome = await this.#store.store(plan);
+    const outcome = await this.#store.store(plan); // no fail point: inside
     workMarks.mark('commands');
     if (outcome.kind === 'committed') this.#settle(plan, outcome.owned);
     return outcome;

@@ -48,8 +48,8 @@ export class CommitStore {
         if (sqlStateOf(error) === '23505') return { kind: 'repeated', error };
         if (!isPassingFault(error)) return { kind: 'refused', error };
         this.#log.warn({ err: error }, 'the outcome of a commit is not known');
-        await this.#pause(pauseMs);
-        const owned = await this.patiently(() => this.#readBack(plan));
+        await this.#pause(pauseMs); // no fail point: pauses
+        const owned = await this.patiently(() => this.#readBack(plan)); // no fail point: reads
         if (owned !== null) return { kind: 'committed', owned };
       }
     }
@@ -59,7 +59,7 @@ export class CommitStore {
     const beganAtMs = performance.now();
     let outcome: 'committed' | 'repeated' | 'refused' | 'unknown' = 'committed';
     try {
-      return await commit();
+      return await commit(); // no fail point: inside
     } catch (error) {
       outcome = sqlStateOf(error) === '23505' ? 'repeated' : isPassingFault(error) ? 'unknown' : 'refused';
       throw error;
@@ -71,6 +71,7 @@ export class CommitStore {
 
   /** After an unknown outcome: the partitions that the lost commit did commit, or null when it left no trace and can be tried again. */
   async #readBack(plan: CommitPlan): Promise<Set<number> | null> {
+    // no fail point: reads
     const { rows } = await this.#database.query<{ p: number; epoch: number; commit_no: number }>(
       'select p, epoch, commit_no from parts where p = any($1::int[])',
       [[...plan.partitions.keys()]],
@@ -84,6 +85,7 @@ export class CommitStore {
   /** Looks up which commands were applied before. @returns whether any was found that had not been known as a repeat */
   async findRepeats(batch: readonly Parsed[], repeats: Repeats): Promise<boolean> {
     const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
+    // no fail point: reads
     const { rows } = await this.patiently(() =>
       this.#database.query<{ session_id: string; command_id: string; answer: Answer | null }>(
         'select session_id, command_id, answer from seen join unnest($1::text[], $2::text[]) as i (session_id, command_id) using (session_id, command_id)',
@@ -99,18 +101,18 @@ export class CommitStore {
   async patiently<Result>(read: () => Promise<Result>): Promise<Result> {
     for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
       try {
-        return await read();
+        return await read(); // no fail point: reads
       } catch (error) {
         if (!isPassingFault(error)) throw error;
         this.#log.warn({ err: error }, 'the database can not be read yet');
-        await this.#pause(pauseMs);
+        await this.#pause(pauseMs); // no fail point: pauses
       }
     }
   }
 
   /** Before something is tried again. @throws when nothing is to be tried any more */
   async #pause(ms: number): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, ms));
+    await new Promise((resolve) => setTimeout(resolve, ms)); // no fail point: pauses
     if (this.#aborted) throw new Error('the host has stopped');
   }
 }

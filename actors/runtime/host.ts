@@ -62,12 +62,12 @@ export class Host {
     const { bus, times } = this.#deps;
     this.#subscription = bus.notices.subscribe(patternOf(addresses.hosts), () => this.#wake());
     try {
-      await this.#begin();
+      await this.#begin(); // no fail point: inside
     } catch (error) {
       this.#leaving = true;
-      await this.#subscription.stop();
+      await this.#subscription.stop(); // no fail point: stops
       // Its first heartbeat may have been written; should this fail, too, it looks dead soon.
-      await signOff(this.#deps.database, this.#deps.hostId).catch(() => {});
+      await signOff(this.#deps.database, this.#deps.hostId).catch(() => {}); // no fail point: inside
       throw error;
     }
     this.#announce();
@@ -86,11 +86,11 @@ export class Host {
     const { database, hostId, log, loop } = this.#deps;
     this.#leaving = true;
     for (const timer of [this.#ticks, this.#watch]) if (timer !== null) clearInterval(timer);
-    await this.#subscription?.stop();
-    await this.#rounds;
+    await this.#subscription?.stop(); // no fail point: stops
+    await this.#rounds; // no fail point: waits (2)
     // One that arrived after the sign-off would make us look alive, and our share would wait for us.
     await this.#beating;
-    const claims = await loop.letGo(loop.partitions);
+    const claims = await loop.letGo(loop.partitions); // no fail point: inside (3)
     try {
       await signOff(database, hostId);
       await releasePartitions(database, claims);
@@ -106,6 +106,7 @@ export class Host {
     // A round may wait long for the bus, or for what a large take-over reads. That this host lives is said all the same.
     if (this.#rounds !== null && this.#beating === null) {
       this.#beating = this.#beat()
+        // no fail point: waits
         .then(() => {})
         .catch((error: unknown) => this.#deps.log.warn({ err: error }, 'a heartbeat could not be written; the next follows'))
         .finally(() => {
@@ -141,7 +142,7 @@ export class Host {
   async #beat(): Promise<LiveHost[]> {
     const { database, hostId, machineVersion, times } = this.#deps;
     const begunAtMs = performance.now();
-    const hosts = await beat(database, { hostId, machineVersion, bus: this.#contact.answers(), deadAfterMs: times.deadAfterMs });
+    const hosts = await beat(database, { hostId, machineVersion, bus: this.#contact.answers(), deadAfterMs: times.deadAfterMs }); // no fail point: inside
     this.#lastBeatAtMs = Math.max(this.#lastBeatAtMs, begunAtMs);
     this.#others = hosts.filter((host) => host.id !== hostId);
     return hosts;
@@ -150,21 +151,21 @@ export class Host {
   async #round(): Promise<void> {
     const { hostId, loop, times } = this.#deps;
     // Once it is among the hosts others leave it its share, and without the log it could not take it.
-    if (this.#contact.answers() === null) await this.#contact.ask();
-    let hosts = await this.#beat();
+    if (this.#contact.answers() === null) await this.#contact.ask(); // no fail point: reads
+    let hosts = await this.#beat(); // no fail point: inside
     if (!this.#isAmongHosts) {
       refuseOtherLogAmong(hosts, { hostId, deadAfterMs: times.deadAfterMs });
       // Two first heartbeats that are written in the same moment do not see each other.
-      hosts = await this.#beat();
+      hosts = await this.#beat(); // no fail point: inside
       refuseOtherLogAmong(hosts, { hostId, deadAfterMs: times.deadAfterMs });
     }
     this.#isAmongHosts = true;
     if (this.#leaving) return;
     const share = shareOf(hostId, hosts, { freshMs: times.deadAfterMs, cutOffMs: times.cutOffMs });
-    await this.#giveBack(share);
+    await this.#giveBack(share); // no fail point: inside (2)
     const held = new Set(loop.partitions);
     if (this.#hasBus) await this.#take([...share.own].filter((partition) => !held.has(partition)));
-    await this.#startLost();
+    await this.#startLost(); // no fail point: reads
   }
 
   get #hasBus(): boolean {
@@ -179,7 +180,7 @@ export class Host {
     const { database, hostId, log, loop } = this.#deps;
     // Of what is only ours by name nothing is worth keeping.
     const kept = new Set(loop.partitions.filter((partition) => keep.has(partition)));
-    await loop.letGo(loop.partitions.filter((partition) => !kept.has(partition)));
+    await loop.letGo(loop.partitions.filter((partition) => !kept.has(partition))); // no fail point: inside (2)
     const claims = loop.mailboxes.map(({ claim }) => claim);
     const stored = this.#progress.snapshot();
     const { released: partitions, rows } = await releaseOutside(database, hostId, new Set([...own, ...kept]));
@@ -212,7 +213,8 @@ export class Host {
   async #take(partitions: readonly number[]): Promise<void> {
     if (partitions.length === 0) return;
     const { bus, database, hostId, machineVersion, log, loop, outbox, timers, times } = this.#deps;
-    const [{ created }, queueBegunAtMs] = await Promise.all([bus.commands.state(), bus.work.begunAtMs()]);
+    const [{ created }, queueBegunAtMs] = await Promise.all([bus.commands.state(), bus.work.begunAtMs()]); // no fail point: reads
+    // no fail point: inside
     const claims = await takePartitions(database, { hostId, machineVersion, logCreated: created, partitions, deadAfterMs: times.deadAfterMs });
     if (claims.length === 0) return;
     const taken = claims.map((claim) => claim.partition);
@@ -221,7 +223,7 @@ export class Host {
     for (const mailbox of mailboxes) loop.own(mailbox);
     try {
       // Timers after the effects: one that is due is applied at once, and what it closes must not be read as open.
-      await outbox.load(database, taken, queueBegunAtMs);
+      await outbox.load(database, taken, queueBegunAtMs); // no fail point: inside (2)
       await timers.load(database, taken);
       await this.#start(taken, true);
       failPoint('take-over.loaded');
@@ -241,12 +243,12 @@ export class Host {
   async #startLost(): Promise<void> {
     if (performance.now() - this.#lastStartsAtMs < START_LOOK_MS) return;
     this.#lastStartsAtMs = performance.now();
-    await this.#start(this.#deps.loop.partitions, false);
+    await this.#start(this.#deps.loop.partitions, false); // no fail point: reads
   }
 
   async #start(partitions: readonly number[], evenFresh: boolean): Promise<void> {
     if (partitions.length === 0) return;
-    const starts = await lostStarts(this.#deps.database, partitions, { evenFresh });
+    const starts = await lostStarts(this.#deps.database, partitions, { evenFresh }); // no fail point: reads
     for (const { partition, command } of starts) this.#deps.loop.mailboxOf(partition)?.start(command);
   }
 

@@ -126,7 +126,7 @@ export class Outbox {
    * @returns how many
    */
   async publishAgain(database: Database, partitions: readonly number[]): Promise<number> {
-    const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]);
+    const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]); // no fail point: reads
     // Closed meanwhile, or not published yet: then that publish still comes.
     const lost = rows.filter(({ id, claimed }) => this.#open.has(id) && !this.#wanted.has(id) && !claimed);
     for (const row of lost) this.#want(effectOf(row), true);
@@ -171,7 +171,7 @@ export class Outbox {
     this.#stopped = true;
     if (this.#deletion !== null) clearTimeout(this.#deletion);
     for (const retry of this.#retries) clearTimeout(retry);
-    await Promise.all(this.#running.values());
+    await Promise.all(this.#running.values()); // no fail point: waits
   }
 
   #sayAfter({ answers, notices, aborts }: AfterCommit, owned: ReadonlySet<number>): void {

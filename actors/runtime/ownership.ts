@@ -17,6 +17,7 @@ export interface PartitionClaim {
 
 /** Makes the partitions' rows at a store's first start, and refuses a store that was laid out for another number of them. */
 export async function layPartitions(database: Database): Promise<void> {
+  // no fail point: initialises (3)
   await database.query(`insert into meta (key, value) values ('partition_count', $1) on conflict (key) do nothing`, [String(PARTITION_COUNT)]);
   const { rows } = await database.query<{ value: string }>(`select value from meta where key = 'partition_count'`);
   if (rows[0]?.value !== String(PARTITION_COUNT)) {

@@ -19,6 +19,7 @@ export async function lostStarts(
   partitions: readonly number[],
   { evenFresh }: { evenFresh: boolean },
 ): Promise<{ partition: number; command: string }[]> {
+  // no fail point: reads
   const { rows } = await database.query<{ id: string; p: number; session_id: string; traceparent: string | null; created_at: Date }>(SELECT, [
     partitions,
     evenFresh ? 0 : OVERDUE_MS,

@@ -97,7 +97,7 @@ async function take<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Work
   try {
     await settle(item, work, run, kind, deps);
   } catch (error) {
-    await fail(item, work, run, error, kind, deps);
+    await fail(item, work, run, error, kind, deps); // no fail point: inside
   } finally {
     lease.stop();
     unfollow?.();
@@ -113,7 +113,7 @@ async function settle<Work extends EffectWork>(item: WorkItem, work: Work, run: 
   if (run.isCancelled()) return item.ack();
   if (run.mayBeBegun) {
     // A second delivery is harmless: the row says whether its result came already, or is not wanted any more.
-    const isOpen = await patiently(() => isEffectOpen(deps.database, work.effectId), run.abandoned);
+    const isOpen = await patiently(() => isEffectOpen(deps.database, work.effectId), run.abandoned); // no fail point: reads
     if (isOpen === false || (isOpen === null && kind.needsEffectRow)) return item.ack();
   }
   const report = await traced(item, work, run, kind, deps);
@@ -121,7 +121,7 @@ async function settle<Work extends EffectWork>(item: WorkItem, work: Work, run: 
   deps.log.info({ ...idsOf(work), kind: kind.name, delivery: item.delivery, result: report?.type ?? null }, 'a work item has ended');
   // What is done is reported even if the lease was lost meanwhile: of two results of an item the log takes the first.
   if (report !== null && !run.isCancelled()) {
-    await reportResult(work, report, run.abandoned, { commands: deps.bus.commands, clock: deps.clock, log: deps.log });
+    await reportResult(work, report, run.abandoned, { commands: deps.bus.commands, clock: deps.clock, log: deps.log }); // no fail point: inside
   }
   await item.ack();
   failPoint('item.acked');
@@ -133,7 +133,7 @@ async function traced<Work extends EffectWork>(item: WorkItem, work: Work, run: 
   const span = itemSpan(deps.tracing, kind.trace?.of(work) ?? null, { id, number: item.delivery, mayBeSecond: run.mayBeBegun, parent });
   if (span === null) return outcomeOf(item, work, run, kind, deps);
   try {
-    const report = await outcomeOf(item, { ...work, traceparent: span.traceparent }, run, kind, deps);
+    const report = await outcomeOf(item, { ...work, traceparent: span.traceparent }, run, kind, deps); // no fail point: inside
     kind.trace?.end(span, report);
     return report;
   } catch (error) {
@@ -161,9 +161,9 @@ async function fail<Work extends EffectWork>(
   if (run.isCancelled()) return item.ack();
   log.error({ err: error, ...idsOf(work), delivery: item.delivery }, 'a work item has failed');
   if (item.delivery < MAX_DELIVERIES) return item.nak(FAULT_RETRY_MS * 2 ** (item.delivery - 1));
-  const report = await kind.giveUp(work, reasonOf(error), item.body, run);
-  if (report !== null) await reportResult(work, report, run.abandoned, { commands: bus.commands, clock, log });
-  await item.ack();
+  const report = await kind.giveUp(work, reasonOf(error), item.body, run); // no fail point: dead-letters
+  if (report !== null) await reportResult(work, report, run.abandoned, { commands: bus.commands, clock, log }); // no fail point: inside
+  await item.ack(); // no fail point, because item.acked above leaves the same state
 }
 
 /** What the lines about an item name it by. */

@@ -49,7 +49,7 @@ export async function reportResult(work: Reported, report: Report, abandoned: Ab
     } catch (error) {
       if (tries >= MAX_TRIES || abandoned.aborted) throw error;
       log.warn({ err: error, effect_id: effectId }, 'the result of an effect could not be stored yet');
-      await pause(RETRY_MS, undefined, { signal: abandoned }).catch(() => {});
+      await pause(RETRY_MS, undefined, { signal: abandoned }).catch(() => {}); // no fail point: pauses
     }
   }
 }

@@ -67,11 +67,12 @@ export function consumeCalls(kind: WorkKind, { concurrency, bodyBytes }: Share, 
     if (item.delivery > 1) deps.metrics.add('redeliveries', { kind });
     const leave = room.take(Buffer.byteLength(item.body));
     try {
+      // no fail point: returns
       if (leave === null && item.delivery <= MAX_ROOM_TRIES) await item.nak(ROOM_RETRY_MS * 2 ** (item.delivery - 1));
-      else await handle(item, leave !== null, deps);
+      else await handle(item, leave !== null, deps); // no fail point: inside
     } catch (error) {
       deps.log.error({ err: error, call_id: item.messageId, delivery: item.delivery }, 'a router call could not be handled');
-      await item.nak(FAULT_RETRY_MS);
+      await item.nak(FAULT_RETRY_MS); // no fail point: returns
     } finally {
       leave?.();
     }
@@ -94,7 +95,7 @@ async function handle(item: WorkItem, hasRoom: boolean, deps: ConsumeDeps): Prom
   failPoint('call.taken');
   const lease = keepLease(item, callLease, { onLost: () => running.end('abandoned'), deadlines: deps.deadlines, log: deps.log });
   try {
-    await settle(item, addressedCall, hasRoom, running, deps);
+    await settle(item, addressedCall, hasRoom, running, deps); // no fail point: inside
   } finally {
     lease.stop();
     running.forget();
@@ -108,7 +109,7 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasRoom
   const mayBeSecond = mayBeDoneAlready(item, call.republished, clock.nowMs());
   if (call.reply !== null && mayBeSecond) {
     // A second delivery of an actor's call is harmless: the row says whether its result came already, or is not wanted any more.
-    const isOpen = await patiently(() => isEffectOpen(database, call.callId), abortSignalOf(running.signal));
+    const isOpen = await patiently(() => isEffectOpen(database, call.callId), abortSignalOf(running.signal)); // no fail point: reads
     if (isOpen !== true) return item.ack();
   }
   const span = callSpan(deps.tracing, deps.upstreams, { call, delivery: item.delivery, mayBeSecond: mayBeSecond && call.reply !== null });
@@ -157,7 +158,7 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasRoom
   }
   // Of a call that its actor has aborted nobody wants to hear any more.
   if (call.reply !== null && cause !== 'cancelled')
-    await reportResult(call, call.reply, result, () => running.cause === 'abandoned', { commands: bus.commands, clock, log });
+    await reportResult(call, call.reply, result, () => running.cause === 'abandoned', { commands: bus.commands, clock, log }); // no fail point: inside
   await item.ack();
   failPoint('call.acked');
 }
@@ -174,9 +175,9 @@ async function makeOnce(
   const { call } = execution;
   const replay = () => deps.bus.tokens.replay(framesAt);
   // A second delivery of a client's call is harmless: what readers were shown of the first decides whether it is made again.
-  const shown = item.delivery > 1 && call.reply === null ? await shownOf(item, call, replay) : 'nothing';
+  const shown = item.delivery > 1 && call.reply === null ? await shownOf(item, call, replay) : 'nothing'; // no fail point: reads
   if (shown === 'end') return null;
-  if (item.delivery > MAX_DELIVERIES) await buryCall(call, running, deps);
+  if (item.delivery > MAX_DELIVERIES) await buryCall(call, running, deps); // no fail point: dead-letters
   return hasRoom || shown === 'content' ? resultOf(execution, item.delivery, shown, deps) : refuseCall(execution, noRoom());
 }
 
@@ -192,6 +193,7 @@ async function buryCall(call: RouterCall, running: RunningCall, { database, log,
   const partition = call.reply === null ? null : partitionOf(call.reply.sessionId);
   const letter = { id: call.callId, source: 'call', partition, reason: gaveUp, body: JSON.stringify(call) } as const;
   try {
+    // no fail point: dead-letters
     await (call.reply === null ? buryItem(database, letter) : patiently(() => buryItem(database, letter), abortSignalOf(running.signal)));
     metrics.add('deadLetters', { source: 'call' });
   } catch (error) {
@@ -212,7 +214,7 @@ function make(execution: Execution, deps: ConsumeDeps): Promise<CallResult> {
 /** As `shownBefore`. What can not be read back is tried again with the item; a call that is to be given up comes to its end without it. */
 async function shownOf({ delivery }: WorkItem, { callId }: RouterCall, replay: () => Promise<Uint8Array[]>): Promise<'nothing' | 'content' | 'end'> {
   try {
-    return shownBefore(callId, await replay());
+    return shownBefore(callId, await replay()); // no fail point: reads
   } catch (error) {
     if (delivery <= MAX_DELIVERIES) throw error;
     return 'nothing';

@@ -46,7 +46,7 @@ export async function reportResult(
       const failure = failureOf(error);
       if (failure.code === 'bus.body_too_large') body = JSON.stringify(commandOf(call, reply, { type: 'failed', failure }, deps.clock));
       deps.log.warn({ err: error, call_id: call.callId }, 'the result of a router call could not be stored yet');
-      await after(RETRY_MS);
+      await after(RETRY_MS); // no fail point: pauses
     }
   }
 }

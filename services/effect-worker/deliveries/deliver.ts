@@ -62,7 +62,7 @@ export function deliveryItems(given: DeliverDeps): ItemKind<DeliveryWork> {
 
 async function deliver(work: DeliveryWork, run: Run, deps: Deps): Promise<Report> {
   const { deliveryId } = work;
-  const found = await patiently(() => readDelivery(deps.database, deliveryId), run.signal);
+  const found = await patiently(() => readDelivery(deps.database, deliveryId), run.signal); // no fail point: reads
   if (found === null || found.state !== 'open') return endOf(deliveryId, found, '');
   const receiver = deps.receivers.of(found.url);
   if (receiver.isFull() && !isOverdue(found, deps)) return postponed(deliveryId, found, 'busy', BUSY_MS, deps);
@@ -75,7 +75,7 @@ async function deliverTo(receiver: Receiver, work: DeliveryWork, found: StoredDe
   if (typeof pass === 'number') return postponed(work.deliveryId, found, 'silent', pass, deps);
   let result: PostResult = 'unknown';
   try {
-    const { report, outcome } = await attemptOnce(work, found, run, deps);
+    const { report, outcome } = await attemptOnce(work, found, run, deps); // no fail point: inside
     if (outcome !== null) result = outcome.delivered || outcome.status !== null ? 'answered' : outcome.isSilent ? 'silent' : 'unknown';
     return report;
   } finally {
@@ -101,13 +101,13 @@ function postponed(deliveryId: string, { attempts }: StoredDelivery, why: 'silen
 async function attemptOnce(work: DeliveryWork, found: StoredDelivery, run: Run, deps: Deps): Promise<{ report: Report; outcome: Attempt | null }> {
   const { database, maxAttempts, log, metrics } = deps;
   const { deliveryId } = work;
-  const bundle = await patiently(() => deps.bundles.read(found.bundleHash), run.signal);
+  const bundle = await patiently(() => deps.bundles.read(found.bundleHash), run.signal); // no fail point: reads
   const apiKey = agentApiKey(bundle, deps.environment);
   // Nothing stands between the count and the request: a worker that dies behind this line has used up an attempt, whatever came of it.
   const attempt = await patiently(() => countAttempt(database, deliveryId, maxAttempts), run.signal);
   if (attempt === null) return usedUp(deliveryId, run, deps);
   failPoint('delivery.counted');
-  const outcome = await posted(work, found, attempt, apiKey, run, deps);
+  const outcome = await posted(work, found, attempt, apiKey, run, deps); // no fail point: inside
   log.debug({ delivery_id: deliveryId, attempt, ...outcome }, 'a callback was posted');
   const report = reportOf(deliveryId, attempt, maxAttempts, outcome);
   metrics.add('callbackAttempts', { outcome: report.outcome });
@@ -128,6 +128,7 @@ async function posted(work: DeliveryWork, found: StoredDelivery, attempt: number
   const span = itemSpan(deps.tracing, trace, { id: work.deliveryId, number: attempt, mayBeSecond: false, parent });
   const traceparent = span?.traceparent ?? parent;
   try {
+    // no fail point: inside
     const outcome = await postCallback(deps.poster, found, { apiKey, attempt, traceparent, timeoutMs: deps.timeoutMs, signal: run.abandoned });
     span?.set({ 'http.response.status_code': outcome.status ?? undefined });
     span?.end(outcome.delivered ? null : outcome.status === null ? 'unreachable' : String(outcome.status));
@@ -153,12 +154,12 @@ function reportOf(deliveryId: string, attempts: number, maxAttempts: number, out
 
 /** No attempt is left, or the delivery was settled meanwhile. In the first case a worker died with the last one, and nobody was told. */
 async function usedUp(deliveryId: string, run: Run, { database }: DeliverDeps): Promise<{ report: Report; outcome: null }> {
-  const found = await patiently(() => readDelivery(database, deliveryId), run.signal);
+  const found = await patiently(() => readDelivery(database, deliveryId), run.signal); // no fail point: reads
   return { report: endOf(deliveryId, found, 'all attempts are used up, and what came of the last one is not known'), outcome: null };
 }
 
 async function giveUp({ deliveryId }: DeliveryWork, reason: string, run: Run, { database }: DeliverDeps): Promise<Report> {
-  return endOf(deliveryId, await patiently(() => readDelivery(database, deliveryId), run.abandoned), reason);
+  return endOf(deliveryId, await patiently(() => readDelivery(database, deliveryId), run.abandoned), reason); // no fail point: reads
 }
 
 /**

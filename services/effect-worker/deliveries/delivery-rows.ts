@@ -38,7 +38,7 @@ const row = z.object({
 
 /** Null when there is no such delivery any more. */
 export async function readDelivery(database: Queryable, deliveryId: string): Promise<StoredDelivery | null> {
-  const { rows } = await database.query(READ, [deliveryId]);
+  const { rows } = await database.query(READ, [deliveryId]); // no fail point: reads
   if (rows[0] === undefined) return null;
   const { run_id: runId, host_allowlist: hostAllowlist, bundle_hash: bundleHash, created_at: createdAt, ...rest } = row.parse(rows[0]);
   return { runId, hostAllowlist, bundleHash, createdAtMs: createdAt.getTime(), ...rest };
@@ -46,6 +46,6 @@ export async function readDelivery(database: Queryable, deliveryId: string): Pro
 
 /** Counts an attempt that is about to be made. @returns its number; null when the delivery is settled or its attempts are used up */
 export async function countAttempt(database: Queryable, deliveryId: string, maxAttempts: number): Promise<number | null> {
-  const { rows } = await database.query<{ attempts: number }>(COUNT, [deliveryId, maxAttempts]);
+  const { rows } = await database.query<{ attempts: number }>(COUNT, [deliveryId, maxAttempts]); // no fail point: caller
   return rows[0]?.attempts ?? null;
 }

@@ -31,12 +31,13 @@ export async function withAttempts<Result>({ repeatable, signal, deadlineAtMs, c
   const earlier: ToolFailure[] = [];
   for (;;) {
     try {
-      return await attempt();
+      return await attempt(); // no fail point: inside
     } catch (error) {
       if (!(error instanceof ToolFailure)) throw error;
       const pauseMs = pauseAfter(error, earlier, repeatable);
       if (pauseMs === null || signal.aborted || clock.nowMs() + pauseMs >= deadlineAtMs) throw error;
       earlier.push(error);
+      // no fail point: pauses
       await pause(pauseMs, undefined, { signal }).catch(() => {
         throw new ToolFailure('stopped', 'the call was given up', { sent: error.sent });
       });
@@ -51,7 +52,7 @@ export function orStopped<Result>(signal: AbortSignal, work: Promise<Result>): P
     const onAbort = () => setImmediate(() => reject(new ToolFailure('stopped', 'the call was given up')));
     if (signal.aborted) onAbort();
     signal.addEventListener('abort', onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort)); // no fail point: waits
   });
 }
 

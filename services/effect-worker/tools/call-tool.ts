@@ -42,7 +42,7 @@ class Claimed extends Error {}
 export async function callTool(work: ToolCall, run: Run, deps: CallToolDeps): Promise<ToolOutcome> {
   const { database, bundles, servers, lists, log } = deps;
   const { serverId, toolName } = partsOf(work.toolId);
-  const bundle = await patiently(() => bundles.read(work.bundleHash), run.signal);
+  const bundle = await patiently(() => bundles.read(work.bundleHash), run.signal); // no fail point: reads (2)
   const server = servers.of(bundle, serverId);
   if (server === null) return failed('refused', `there is no tool server "${serverId}"`);
   const repeatable = await patiently(() => lists.isRepeatable(work.listHash, toolName), run.signal);
@@ -58,7 +58,7 @@ export async function callTool(work: ToolCall, run: Run, deps: CallToolDeps): Pr
     failPoint('tool.claimed');
   };
   try {
-    return await request(work, toolName, server, repeatable, claim, run, deps);
+    return await request(work, toolName, server, repeatable, claim, run, deps); // no fail point: inside
   } catch (error) {
     run.abandoned.throwIfAborted();
     if (run.isCancelled()) throw error;
@@ -86,7 +86,7 @@ async function request(
   const params = { name: toolName, arguments: work.arguments, ...meta };
   const attempt = () =>
     server.connected(async (connection) => {
-      await claim();
+      await claim(); // no fail point: inside
       const answer = await connection.request('tools/call', params, callAnswer, { signal, timeoutMs, longestMs });
       failPoint('tool.answered');
       return resultOf(answer);

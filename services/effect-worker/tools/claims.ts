@@ -5,11 +5,11 @@ const LOOK: NamedStatement = { name: 'effect_worker_claimed', text: 'select 1 as
 
 /** Takes the right to make a call that must not be made twice. @returns whether it is ours; if not, somebody has made it, or tried to */
 export async function claimCall(database: Queryable, effectId: string): Promise<boolean> {
-  const { rowCount } = await database.query(TAKE, [effectId]);
+  const { rowCount } = await database.query(TAKE, [effectId]); // no fail point: caller
   return rowCount === 1;
 }
 
 export async function isClaimed(database: Queryable, effectId: string): Promise<boolean> {
-  const { rows } = await database.query(LOOK, [effectId]);
+  const { rows } = await database.query(LOOK, [effectId]); // no fail point: reads
   return rows.length > 0;
 }

@@ -58,9 +58,9 @@ export async function openConnection({ url, bearer, fetcher, onListChanged }: Op
   const inHand = new Set<(failure: ToolFailure) => void>();
   const handshake = watchRequest({ signal: NEVER, timeoutMs: OPEN_TIMEOUT_MS, longestMs: OPEN_TIMEOUT_MS });
   try {
-    await fetcher.watching(handshake.watch, () => client.connect(transport, { signal: handshake.watch.signal, timeout: NEVER_MS }));
+    await fetcher.watching(handshake.watch, () => client.connect(transport, { signal: handshake.watch.signal, timeout: NEVER_MS })); // no fail point: requests
   } catch (error) {
-    await client.close().catch(() => {});
+    await client.close().catch(() => {}); // no fail point: stops
     throw handshakeFailureOf(handshake.failure() ?? error);
   } finally {
     handshake.stop();
@@ -71,7 +71,7 @@ export async function openConnection({ url, bearer, fetcher, onListChanged }: Op
       inHand.add(fail);
       try {
         const options = { signal: watch.signal, timeout: NEVER_MS, onprogress: onProgress, onresumptiontoken: onResumable };
-        return answer.parse(await fetcher.watching(watch, () => client.request({ method, params }, anyResult, options)));
+        return answer.parse(await fetcher.watching(watch, () => client.request({ method, params }, anyResult, options))); // no fail point: caller
       } catch (error) {
         throw failure() ?? toolFailureOf(error, seen);
       } finally {
@@ -82,7 +82,7 @@ export async function openConnection({ url, bearer, fetcher, onListChanged }: Op
     async close() {
       for (const fail of [...inHand]) fail(new ToolFailure('stopped', 'the connection was closed', { sent: true }));
       const goodbye = transport.terminateSession().catch(() => {});
-      await Promise.race([goodbye, new Promise((resolve) => setTimeout(resolve, CLOSE_TIMEOUT_MS).unref())]);
+      await Promise.race([goodbye, new Promise((resolve) => setTimeout(resolve, CLOSE_TIMEOUT_MS).unref())]); // no fail point: stops (2)
       await client.close().catch(() => {});
     },
   };

@@ -25,7 +25,7 @@ export function discoverTools(deps: DiscoverDeps): { stop(): Promise<void> } {
   return {
     async stop() {
       stopped.abort();
-      await running;
+      await running; // no fail point: stops
     },
   };
 }
@@ -35,9 +35,10 @@ async function discover({ bundles, lists, log }: DiscoverDeps, signal: AbortSign
   for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted; ) {
     let missing = 1;
     try {
-      const bundle = await bundles.newest();
+      const bundle = await bundles.newest(); // no fail point: reads
       const servers = bundle?.body.manifest.agent_config.mcps.map(({ id }) => id) ?? [];
       const wanted = bundle === null ? [] : servers.filter((id) => !listed.has(`${bundle.hash} ${id}`)).map((id) => ({ id, bundle }));
+      // no fail point: inside (2)
       const found = await Promise.all(
         wanted.map(async ({ id, bundle }) => ({ key: `${bundle.hash} ${id}`, listing: await lists.current(bundle, id, { isProbe: true }) })),
       );
@@ -46,7 +47,7 @@ async function discover({ bundles, lists, log }: DiscoverDeps, signal: AbortSign
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error }, 'the tools could not be discovered yet');
     }
-    await pause(missing > 0 ? pauseMs : LOOK_AGAIN_MS, undefined, { signal }).catch(() => {});
+    await pause(missing > 0 ? pauseMs : LOOK_AGAIN_MS, undefined, { signal }).catch(() => {}); // no fail point: pauses
     pauseMs = missing > 0 ? Math.min(pauseMs * 2, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
   }
 }

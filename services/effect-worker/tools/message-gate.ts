@@ -65,7 +65,7 @@ export function messageGate(requestId: unknown): BodyGate {
         const out = complete.map(goOn).join('');
         answer.read(slice.byteLength, text, complete.length > 0);
         if (out !== '') yield Buffer.from(retryMs === null ? out : `retry: ${retryMs}\n${out}`);
-        await nextTick();
+        await nextTick(); // no fail point: waits
       }
     },
   };

@@ -48,9 +48,10 @@ export async function readTools(connection: Connection, limits: Omit<RequestLimi
   const cursors = new Set<string>();
   let cursor: string | null = null;
   for (let pages = 1; ; pages += 1) {
+    // no fail point: requests
     const answer: z.output<typeof page> = await connection.request('tools/list', cursor === null ? {} : { cursor }, page, { ...limits, budget });
     cursor = answer.nextCursor ?? null;
-    const trouble = (await list.add(answer.tools, limits.signal)) ?? troubleOf(cursor, cursors, pages);
+    const trouble = (await list.add(answer.tools, limits.signal)) ?? troubleOf(cursor, cursors, pages); // no fail point: waits
     if (trouble !== null) return list.built(`the list is not read further: ${trouble}`);
     if (cursor === null) return list.built(null);
     cursors.add(cursor);
@@ -83,7 +84,7 @@ class ToolListBuilder {
       if (this.#offered >= MAX_TOOLS) return `it has more than ${MAX_TOOLS} tools`;
       this.#offered += 1;
       if (!this.#take(one)) return `its tools are more than ${MAX_LIST_BYTES} bytes of JSON`;
-      await nextTick();
+      await nextTick(); // no fail point: waits
       workMarks.mark('tool.list');
     }
     return null;

@@ -16,9 +16,9 @@ export class Slots {
 
   /** Does something while it holds a slot. @throws ToolFailure `stopped` when the signal is aborted before there is one */
   async holding<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
-    await this.#take(signal);
+    await this.#take(signal); // no fail point: waits
     try {
-      return await work();
+      return await work(); // no fail point: inside
     } finally {
       const [next] = this.#waiting;
       if (next === undefined) this.#free += 1;
@@ -32,6 +32,7 @@ export class Slots {
       this.#free -= 1;
       return;
     }
+    // no fail point: waits
     await new Promise<void>((resolve, reject) => {
       const leave = () => {
         this.#waiting.delete(enter);

@@ -25,17 +25,17 @@ export function toolItems(deps: CallToolDeps & { aborts: HeardAborts; content: C
     trace: { of: (work) => toolTrace(work, deps.content), end: (span, report) => endToolSpan(span, report, deps.content) },
     async perform(work, run) {
       if (work.type === 'list') return listTools(work, run, deps);
-      return completed(work, await measured(deps.metrics, () => callTool(work, run, deps)));
+      return completed(work, await measured(deps.metrics, () => callTool(work, run, deps))); // no fail point: inside
     },
     async skip(work, run) {
       if (work.type === 'list') return { ...noneListed(work), timedOut: true };
       // Not begun by us; somebody may have begun it before its time was over.
-      const isBegun = run.mayBeBegun && (await patiently(() => isClaimed(deps.database, work.effectId), run.abandoned));
+      const isBegun = run.mayBeBegun && (await patiently(() => isClaimed(deps.database, work.effectId), run.abandoned)); // no fail point: reads
       return completed(work, isBegun ? outcomeUnknown() : failed('timeout', 'the call came too late to be begun'));
     },
     async giveUp(work, reason, body, run) {
       const letter = { id: work.effectId, source: 'tool', partition: partitionOf(work.sessionId), reason, body } as const;
-      await patiently(() => buryItem(deps.database, letter), run.abandoned);
+      await patiently(() => buryItem(deps.database, letter), run.abandoned); // no fail point: dead-letters
       deps.metrics.add('deadLetters', { source: 'tool' });
       return work.type === 'list' ? noneListed(work) : completed(work, outcomeUnknown());
     },
@@ -45,7 +45,7 @@ export function toolItems(deps: CallToolDeps & { aborts: HeardAborts; content: C
 /** An item that was given up or cancelled has no outcome, and is not counted. */
 async function measured(metrics: Metrics, call: () => Promise<ToolOutcome>): Promise<ToolOutcome> {
   const beganAtMs = performance.now();
-  const outcome = await call();
+  const outcome = await call(); // no fail point: inside
   metrics.observe('toolSeconds', {}, (performance.now() - beganAtMs) / 1_000);
   metrics.add('toolCalls', { outcome: outcome.type === 'failed' ? outcome.reason : outcome.isError ? 'error' : 'result' });
   return outcome;
@@ -56,7 +56,8 @@ function completed({ turnId }: ToolWork, outcome: ToolOutcome): Report {
 }
 
 async function listTools({ servers, bundleHash, turnId }: ListWork, run: Run, { bundles, lists }: CallToolDeps): Promise<Report> {
-  const bundle = await patiently(() => bundles.read(bundleHash), run.signal);
+  const bundle = await patiently(() => bundles.read(bundleHash), run.signal); // no fail point: reads
+  // no fail point: inside (2)
   const listed = await Promise.all(
     servers.map(
       async (id) =>
@@ -94,6 +95,6 @@ function untilOver(listing: Promise<Listing>, signal: AbortSignal): Promise<List
     const onAbort = () => resolve({ unavailable: 'unreachable' });
     if (signal.aborted) onAbort();
     signal.addEventListener('abort', onAbort, { once: true });
-    listing.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+    listing.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort)); // no fail point: waits
   });
 }

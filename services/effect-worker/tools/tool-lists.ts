@@ -59,7 +59,7 @@ export class ToolLists {
     const key = `${bundle.hash} ${serverId}`;
     const underWay = this.#underWay.get(key);
     if (underWay !== undefined) {
-      const listing = await underWay.asking;
+      const listing = await underWay.asking; // no fail point: waits
       // A probe's one try is not enough for who waits.
       return 'listHash' in listing || isProbe || !underWay.isProbe ? listing : this.current(bundle, serverId);
     }
@@ -70,31 +70,31 @@ export class ToolLists {
 
   /** Whether a tool may be called twice, as its list says. What no list says is not. */
   async isRepeatable(listHash: string, toolName: string): Promise<boolean> {
-    const tools = this.#kept.get(listHash) ?? (await this.#read(listHash));
+    const tools = this.#kept.get(listHash) ?? (await this.#read(listHash)); // no fail point: reads
     return tools.find(({ name }) => name === toolName)?.repeatable ?? false;
   }
 
   /** Ends what is under way. */
   async stop(): Promise<void> {
     this.#stopped.abort();
-    await Promise.allSettled([...this.#underWay.values()].map(({ asking }) => asking));
+    await Promise.allSettled([...this.#underWay.values()].map(({ asking }) => asking)); // no fail point: stops
   }
 
   async #ask(bundle: Bundle, serverId: string, server: ToolServer, isProbe: boolean): Promise<Listing> {
-    const fresh = server.isListStale ? null : await this.#freshHash(bundle.hash, serverId);
+    const fresh = server.isListStale ? null : await this.#freshHash(bundle.hash, serverId); // no fail point: reads
     if (fresh !== null) return { listHash: fresh };
     try {
       // Before the question: what the server says of changes from now on may be about what comes after the answer.
       server.isListStale = false;
-      const { tools, warnings } = await this.#fetch(server, isProbe);
+      const { tools, warnings } = await this.#fetch(server, isProbe); // no fail point: requests
       for (const warning of warnings) this.#deps.log.warn({ server: serverId, warning }, 'a tool server lists something that can not be used');
-      return { listHash: await this.#store(bundle.hash, serverId, tools) };
+      return { listHash: await this.#store(bundle.hash, serverId, tools) }; // no fail point: inside
     } catch (error) {
       server.isListStale = true;
       if (!(error instanceof ToolFailure)) throw error;
       const unavailable = error.kind === 'auth_failed' ? 'auth_failed' : 'unreachable';
       this.#deps.log.warn({ server: serverId, failure: error.kind, status: error.status, err: error }, 'the tools of a server could not be listed');
-      if (error.kind !== 'stopped') await this.#noteUnavailable(bundle.hash, serverId, unavailable);
+      if (error.kind !== 'stopped') await this.#noteUnavailable(bundle.hash, serverId, unavailable); // no fail point: refreshes
       return { unavailable };
     }
   }
@@ -113,6 +113,7 @@ export class ToolLists {
   }
 
   async #freshHash(bundleHash: string, serverId: string): Promise<string | null> {
+    // no fail point: reads
     const { rows } = await this.#deps.database.query<{ list_hash: string }>(
       `select list_hash from tool_servers
        where bundle_hash = $1 and server_id = $2 and state = 'ready' and list_hash is not null and checked_at > now() - make_interval(secs => $3)`,
@@ -128,6 +129,7 @@ export class ToolLists {
     // The list first: whoever reads the server's row must find it, so a sweep that is about to take it for unused must see that it is not.
     await database.query('insert into tool_lists (hash, tools) values ($1, $2::json) on conflict (hash) do update set unused_since = null', [hash, body]);
     failPoint('tool-list.stored');
+    // no fail point: refreshes
     await database.query(
       `insert into tool_servers (bundle_hash, server_id, list_hash, state, checked_at) values ($1, $2, $3, 'ready', now())
        on conflict (bundle_hash, server_id) do update set list_hash = excluded.list_hash, state = 'ready', checked_at = now()`,
@@ -139,6 +141,7 @@ export class ToolLists {
 
   /** What the server listed last stays known: its tools are away, not gone. */
   async #noteUnavailable(bundleHash: string, serverId: string, state: 'unreachable' | 'auth_failed'): Promise<void> {
+    // no fail point: refreshes
     await this.#deps.database.query(
       `insert into tool_servers (bundle_hash, server_id, list_hash, state, checked_at) values ($1, $2, null, $3, now())
        on conflict (bundle_hash, server_id) do update set state = excluded.state, checked_at = now()`,
@@ -147,7 +150,7 @@ export class ToolLists {
   }
 
   async #read(listHash: string): Promise<readonly ListedTool[]> {
-    const { rows } = await this.#deps.database.query<{ tools: unknown }>('select tools from tool_lists where hash = $1', [listHash]);
+    const { rows } = await this.#deps.database.query<{ tools: unknown }>('select tools from tool_lists where hash = $1', [listHash]); // no fail point: reads
     if (rows[0] === undefined) return [];
     const tools = storedTools.parse(rows[0].tools);
     this.#keep(listHash, tools);

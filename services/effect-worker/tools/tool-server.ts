@@ -46,7 +46,7 @@ export class ToolServer {
   async connected<Result>(work: (connection: Connection) => Promise<Result>, { isProbe = false } = {}): Promise<Result> {
     if (!isProbe) this.#breaker.check();
     try {
-      const result = await this.#using(work);
+      const result = await this.#using(work); // no fail point: inside
       this.#breaker.note(null);
       return result;
     } catch (error) {
@@ -58,16 +58,16 @@ export class ToolServer {
   /** Closes what is open; a connection in the making closes itself. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#held?.connection.close();
+    await this.#held?.connection.close(); // no fail point: stops
   }
 
   async #using<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
     this.#opening ??= this.#open();
     const opening = this.#opening;
-    const held = await opening;
+    const held = await opening; // no fail point: waits
     held.users += 1;
     try {
-      return await work(held.connection);
+      return await work(held.connection); // no fail point: inside
     } catch (error) {
       if (error instanceof ToolFailure && error.kind === 'session_lost') {
         held.isRetired = true;
@@ -86,8 +86,8 @@ export class ToolServer {
       const onListChanged = () => {
         this.isListStale = true;
       };
-      const connection = await openConnection({ ...this.#deps, onListChanged });
-      if (this.#isClosed) await connection.close();
+      const connection = await openConnection({ ...this.#deps, onListChanged }); // no fail point: requests
+      if (this.#isClosed) await connection.close(); // no fail point: stops
       this.#held = { connection, users: 0, isRetired: false };
       return this.#held;
     } catch (error) {

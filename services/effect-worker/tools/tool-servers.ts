@@ -36,7 +36,7 @@ export class ToolServers {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#servers.values()].map((server) => server.close()));
+    await Promise.all([...this.#servers.values()].map((server) => server.close())); // no fail point: stops (2)
     await this.#fetcher.close();
   }
 

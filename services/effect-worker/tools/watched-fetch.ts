@@ -69,7 +69,7 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
         ...(typeof init.body === 'string' ? { body: init.body } : {}),
         ...(watch !== null ? { signal: watch.signal } : signal ? { signal } : {}),
       });
-    const response = await (watch === null ? watches.run(null, go) : go());
+    const response = await (watch === null ? watches.run(null, go) : go()); // no fail point: caller
     watch?.onRetryAfter(parseRetryAfter(response.headers.get('retry-after'), nowMs()));
     const { status, statusText } = response;
     if (response.body === null || BODILESS.has(status)) return new Response(null, { status, statusText, headers: [...response.headers] });
@@ -125,7 +125,7 @@ function limited(body: ReadableStream<Uint8Array>, budget: ByteBudget, gate: Bod
   const reader = body.getReader();
   /** @returns whether something has gone on, or the body has ended; without either nothing would be asked for again */
   async function next(controller: ReadableStreamDefaultController<Uint8Array>): Promise<boolean> {
-    const { value, done } = await reader.read();
+    const { value, done } = await reader.read(); // no fail point: caller
     if (done) {
       controller.close();
       onEnd(null);
@@ -135,6 +135,7 @@ function limited(body: ReadableStream<Uint8Array>, budget: ByteBudget, gate: Bod
     if (gate === null) controller.enqueue(value);
     else {
       let hasPassed = false;
+      // no fail point: waits
       for await (const slice of gate.pass(value)) {
         controller.enqueue(slice);
         hasPassed = true;
@@ -146,7 +147,7 @@ function limited(body: ReadableStream<Uint8Array>, budget: ByteBudget, gate: Bod
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
-        while (!(await next(controller)));
+        while (!(await next(controller))); // no fail point: caller
       } catch (error) {
         controller.error(error);
         reader.cancel(error).catch(() => {});
