@@ -28,6 +28,7 @@ export default defineConfig({
           name: 'units',
           include: ['**/*.test.ts'],
           exclude: [...neverTests, ...needServers],
+          globalSetup: './tests/database-template.ts',
           // None of them takes long by itself; on a machine that is busy all of them may.
           testTimeout: 20_000,
           hookTimeout: 60_000,
@@ -39,7 +40,7 @@ export default defineConfig({
           name: 'servers',
           include: needServers,
           exclude: [...neverTests, ...chaos],
-          globalSetup: './tests/global-setup.ts',
+          globalSetup: ['./tests/database-template.ts', './tests/global-setup.ts'],
           // They start processes, and the machine may be busy. Each await inside has a bound of its own.
           testTimeout: 120_000,
           hookTimeout: 120_000,

@@ -8,13 +8,23 @@ import { ensureTestPrograms } from './test-programs.mjs';
 
 await runScript(test);
 
-/** Everything that the tests need, then the tests. Arguments after `--` go to vitest: `npm test -- bus`. */
+/** What a run without servers consists of. */
+const FAST_PROJECTS = ['units', 'own-process'];
+
+/**
+ * Everything that the tests of a tier need, then the tests. Further arguments go to vitest: `npm test -- bus`, `npm run test:fast -- --changed`.
+ * `--tier=<fast|normal|deep>` says which; without it `normal`.
+ */
 async function test() {
-  await prepare({ tests: true, build: true });
-  await ensureTestPrograms();
+  const [, tier = 'normal'] = /^--tier=(.*)$/.exec(process.argv[2] ?? '') ?? [];
+  const args = process.argv.slice(/^--tier=/.test(process.argv[2] ?? '') ? 3 : 2);
+  const isFast = tier === 'fast';
+  await prepare({ tests: true, build: !isFast });
+  if (!isFast) await ensureTestPrograms();
   const vitest = fileURLToPath(new URL('../node_modules/vitest/vitest.mjs', import.meta.url));
-  const child = spawn(process.execPath, [vitest, 'run', ...process.argv.slice(2)], {
+  const child = spawn(process.execPath, [vitest, 'run', ...(isFast ? FAST_PROJECTS.flatMap((name) => ['--project', name]) : []), ...args], {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
+    env: { ...process.env, SWITCHYARD_TEST_TIER: tier },
     stdio: 'inherit',
   });
   for (const name of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(name, () => child.kill(name));

@@ -7,10 +7,10 @@ import { useGateway } from '../services/router-gateway/test-support/use-gateway.
 import { errorBodyOf, errorChunkOf } from '../services/router-worker/call/error-chunk.ts';
 import { systemClock } from '../shared/clock.ts';
 import { SwitchyardError } from '../shared/errors/switchyard-error.ts';
-import { openPglite } from '../shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '../shared/storage/pglite/test-support/open-test-database.ts';
 
 const gateway = useGateway(async () => {
-  const database = await openPglite({ folder: null });
+  const database = await openTestDatabase();
   const bus = await openMemoryBus({ database, clock: systemClock });
   return { bus, close: () => bus.close().then(() => database.close()) };
 });

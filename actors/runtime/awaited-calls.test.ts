@@ -5,7 +5,7 @@ import { heldCalls } from '#bus/messages/heartbeat.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { answerForCalls } from './awaited-calls.ts';
 import { Outbox } from './outbox.ts';
@@ -18,7 +18,7 @@ describe('a worker that asks about its calls', () => {
   let answers: { from: string; calls: string[]; epoch: number | undefined }[];
 
   beforeEach(async () => {
-    database = await openPglite({ folder: null });
+    database = await openTestDatabase();
     await migrate(database);
     bus = await openMemoryBus({ database, clock: systemClock });
     const never = () => expect.fail('nothing is published');

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Database } from '#shared/storage/database.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import type { Bus, StoredCommand, WorkItem } from '../bus.ts';
 import type { BusUnderTest } from '../conformance/under-test.ts';
@@ -16,7 +16,7 @@ const TABLES = ['bus_meta', 'bus_log', 'bus_work', 'bus_blobs'];
 let database: Database;
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
 }, 60_000);
 
 afterAll(() => database.close());

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { PARTITION_COUNT } from '#bus/partition.ts';
 import { systemClock } from '#shared/clock.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { embeddedStores } from './test-support/embedded-stores.ts';
 import { openHouse } from './test-support/house.ts';
@@ -16,7 +16,7 @@ const SECONDS = Number(process.env['CRASH_TEST_SECONDS'] ?? 20);
 const FIRST_SEED = Number(process.env['CRASH_TEST_SEED'] ?? Date.now() % 1_000_000_000);
 
 const stores = embeddedStores({
-  openDatabase: () => openPglite({ folder: null }),
+  openDatabase: () => openTestDatabase(),
   openBus: (database) => openMemoryBus({ database, clock: systemClock, log: silentLog }),
 });
 /** Several times what the longest life takes. One that hangs fails under its seed, not with the whole file. */

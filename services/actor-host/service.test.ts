@@ -1,6 +1,6 @@
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { callbackCases } from './test-support/callback-cases.ts';
 import { commandCases } from './test-support/command-cases.ts';
@@ -11,7 +11,7 @@ import { runCases } from './test-support/run-cases.ts';
 import { trustCases } from './test-support/trust-cases.ts';
 
 const open = useEmbeddedHouses({
-  openDatabase: () => openPglite({ folder: null }),
+  openDatabase: () => openTestDatabase(),
   openBus: (database) => openMemoryBus({ database, clock: systemClock, log: silentLog }),
 });
 

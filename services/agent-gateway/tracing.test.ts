@@ -4,7 +4,7 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
 import { placeIn } from '#shared/telemetry/trace-context.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
@@ -19,7 +19,7 @@ const PARENT = `00-${TRACE}-b7ad6b7169203331-01`;
 let house: House;
 const apps: FastifyInstance[] = [];
 beforeAll(async () => {
-  const database = await openPglite({ folder: null });
+  const database = await openTestDatabase();
   house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
 afterAll(() => house.close());

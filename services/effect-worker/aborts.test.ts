@@ -5,7 +5,7 @@ import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { openHandMadeServer, type ToolServerDouble } from './test-support/tool-server-doubles.ts';
 import { callItem, listItem, WAIT, WorkHouse } from './test-support/work-house.ts';
 import { isClaimed } from './tools/claims.ts';
@@ -24,7 +24,7 @@ let answers: (() => void)[];
 let listsTools: boolean;
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   await migrate(database);
 }, 60_000);
 afterAll(() => database.close());

@@ -7,7 +7,7 @@ import { systemClock } from '#shared/clock.ts';
 import { openGuardedPoster } from '#shared/http/guarded-post.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
 import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
@@ -25,7 +25,7 @@ let house: WorkHouse;
 const doubles: { close(): Promise<void> }[] = [];
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   await migrate(database);
 }, 60_000);
 afterAll(() => database.close());

@@ -6,7 +6,7 @@ import { systemClock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { seriesOf } from '#shared/telemetry/series-of.ts';
 import { openHandMadeServer, type ToolServerDouble } from './test-support/tool-server-doubles.ts';
@@ -32,7 +32,7 @@ const poster = {
 };
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   await migrate(database);
 }, 60_000);
 afterAll(() => database.close());

@@ -9,7 +9,7 @@ import type { StreamUpgrade } from '#bus/stream-upgrade.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { operatorProgram } from './service.ts';
 
 const SESSION = 'ses_1';
@@ -25,7 +25,7 @@ let upgrades: StreamUpgrade[] = [];
 const tags = new CommandTags('the secret of a deployment under test');
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   await migrate(database);
 }, 60_000);
 afterAll(() => database.close());

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { describe, expect, it, vi } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { environment, KEY, openTestApp, testConfig } from './test-support/harness.ts';
 import { authorization, CHAT, hello, useGateway } from './test-support/use-gateway.ts';
 
@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 20_000 });
 const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
 
 const gateway = useGateway(async () => {
-  const database = await openPglite({ folder: null });
+  const database = await openTestDatabase();
   const bus = await openMemoryBus({ database, clock: systemClock });
   return { bus, close: () => bus.close().then(() => database.close()) };
 });

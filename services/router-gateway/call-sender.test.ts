@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { hello, useGateway } from './test-support/use-gateway.ts';
 
 // Bounds for a machine that is busy with other tests; none of these waits for time to pass.
@@ -12,7 +12,7 @@ const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 
 const SOON_MS = 40;
 
 const gateway = useGateway(async () => {
-  const database = await openPglite({ folder: null });
+  const database = await openTestDatabase();
   const bus = await openMemoryBus({ database, clock: systemClock });
   return { bus, close: () => bus.close().then(() => database.close()) };
 });

@@ -5,7 +5,7 @@ import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { openRouterPort } from './open-router-port.ts';
 import { startRouterGateway } from './service.ts';
@@ -14,7 +14,7 @@ import { environment, HOUSE_SECRET, KEY, testConfig } from './test-support/harne
 let database: Database;
 let bus: Bus;
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
 }, 60_000);
 afterAll(async () => {

@@ -6,7 +6,7 @@ import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type GatewayLimits, gatewayLimits } from './limits.ts';
 import { startRouterGateway } from './service.ts';
@@ -28,7 +28,7 @@ let worker: ScriptedWorker;
 let gateway: Awaited<ReturnType<typeof startRouterGateway>>;
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
   worker = startScriptedWorker(bus);
 }, 60_000);

@@ -9,7 +9,7 @@ import { routerConfig } from '#shared/config/router-config.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { startRouterWorker } from './service.ts';
 
@@ -32,7 +32,7 @@ let worker: { stop(): Promise<void> } | null = null;
 let lines: { level: string; message: string; fields: Record<string, unknown> }[] = [];
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   await migrate(database);
   bus = await openMemoryBus({ database, clock: systemClock });
 }, 60_000);

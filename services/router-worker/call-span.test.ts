@@ -7,7 +7,7 @@ import { routerConfig } from '#shared/config/router-config.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
 import { contextBelow, placeIn, spanIdOf } from '#shared/telemetry/trace-context.ts';
@@ -39,7 +39,7 @@ let bus: Bus;
 let worker: { stop(): Promise<void> } | null = null;
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   await migrate(database);
   bus = await openMemoryBus({ database, clock: systemClock });
 }, 60_000);

@@ -11,7 +11,7 @@ import { routerConfig } from '#shared/config/router-config.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type RouterWorkerDeps, startRouterWorker } from './service.ts';
 
@@ -38,7 +38,7 @@ let bus: Bus;
 let worker: { stop(): Promise<void> } | null = null;
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   await migrate(database);
 }, 60_000);
 afterAll(() => database.close());

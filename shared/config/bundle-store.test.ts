@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../storage/database.ts';
 import { migrate } from '../storage/migrate.ts';
-import { openPglite } from '../storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '../storage/pglite/test-support/open-test-database.ts';
 import { bundleBody, hashOf } from './bundle-body.ts';
 import { readBundle, storeBundle } from './bundle-store.ts';
 import { type LoadedBundle, loadBundle } from './load-bundle.ts';
@@ -12,7 +12,7 @@ describe('bundle store', () => {
   let bundle: LoadedBundle;
 
   beforeAll(async () => {
-    database = await openPglite({ folder: null });
+    database = await openTestDatabase();
     await migrate(database);
     const folder = new URL('../../examples/acme-support/', import.meta.url);
     bundle = await loadBundle({

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../storage/database.ts';
 import { migrate } from '../storage/migrate.ts';
-import { openPglite } from '../storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '../storage/pglite/test-support/open-test-database.ts';
 import { isEffectOpen, mayBeDoneAlready } from './effect-state.ts';
 
 describe('isEffectOpen', () => {
   let database: Database;
   beforeAll(async () => {
-    database = await openPglite({ folder: null });
+    database = await openTestDatabase();
     await migrate(database);
     await database.query(
       `insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at)

@@ -3,6 +3,7 @@ import { type Fault, underLoad } from './scenario.ts';
 import { effectWorkerKilled, gatewaysKilled, hostKilled, hostsChange, othersLeave, routerWorkerKilled } from './scenarios/deaths.ts';
 import { brokerEndsInBetween } from './scenarios/in-between.ts';
 import { interimOwnerKilled } from './scenarios/interim-owner.ts';
+import { killGatewayWithOpenCalls } from './scenarios/open-calls.ts';
 import { hostSleeps, hostSleepsOverCommit, noticesLost } from './scenarios/sleepers.ts';
 import { brokerRestarts, cacheKilled, databaseRestarts, rollBackBroker } from './scenarios/stores.ts';
 import { olderBesideNewer } from './scenarios/versions.ts';
@@ -14,6 +15,13 @@ export interface Act {
   run(world: World): Promise<void>;
 }
 
+const openCalls: Act = {
+  name: 'a gateway is killed with a hundred calls open, and every upstream of it is closed within 35 s',
+  run: async (world) => {
+    const checkClosed = await killGatewayWithOpenCalls(world);
+    console.info(await checkClosed());
+  },
+};
 const rollBack: Act = { name: 'the broker’s store is rolled back under owners that live', run: rollBackBroker };
 const interim: Act = {
   name: 'the interim owner of a paused host’s partition is killed as that host wakes with its commit',
@@ -23,6 +31,7 @@ const interim: Act = {
 /** Faults that belong together, in an order in which they cost little time. */
 export function fixedActs(): Act[] {
   return [
+    openCalls,
     actOf(hostKilled, noticesLost),
     actOf(gatewaysKilled, routerWorkerKilled, effectWorkerKilled),
     actOf(hostsChange, othersLeave),
@@ -49,7 +58,7 @@ export function shuffledActs(random: () => number): Act[] {
   const acts = Array.from({ length: faults.length / FAULTS_OF_AN_ACT }, (_, act) =>
     actOf(...faults.slice(act * FAULTS_OF_AN_ACT, (act + 1) * FAULTS_OF_AN_ACT)),
   );
-  return shuffled([...acts, rollBack, interim], random);
+  return shuffled([...acts, openCalls, rollBack, interim], random);
 }
 
 function actOf(...faults: Fault[]): Act {

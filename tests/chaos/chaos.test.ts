@@ -1,25 +1,24 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sayFigures } from '../../scripts/chaos-figures.mjs';
-import { fixedActs, shuffledActs } from './acts.ts';
+import { isDeep } from '../helpers/tier.ts';
+import { type Act, fixedActs, shuffledActs } from './acts.ts';
 import { stoppingAtEventsWithoutFence, withoutFence } from './patched-copy.ts';
 import { underLoad } from './scenario.ts';
 import { interimOwnerKilled } from './scenarios/interim-owner.ts';
-import { killGatewayWithOpenCalls } from './scenarios/open-calls.ts';
 import { hostSleepsOverCommit } from './scenarios/sleepers.ts';
 import { seededRandom } from './seeded-random.ts';
 import { openWorld, type World } from './world.ts';
 
+const DAY_MS = 86_400_000;
 const seed = Number(process.env.CHAOS_SEED ?? 1);
 const random = seededRandom(seed);
-/** With a seed of its own a pass is one of many; without, it is the one of `npm test`. */
-const acts = process.env.CHAOS_SEED === undefined ? fixedActs() : shuffledActs(random);
+const acts = actsOfThisRun();
 
 let world: World;
-let checkClosed: () => Promise<string>;
 
 beforeAll(async () => {
-  console.info(`chaos: seed ${seed}`);
+  console.info(`chaos: seed ${seed}: ${acts.map(({ name }) => name).join(' | ')}`);
   world = await openWorld(random);
 });
 
@@ -42,17 +41,7 @@ async function inTurn(act: () => Promise<void>): Promise<void> {
 }
 
 describe('under load', () => {
-  it('a gateway is killed with a hundred calls open', () =>
-    inTurn(async () => {
-      checkClosed = await killGatewayWithOpenCalls(world);
-    }));
-
   for (const { name, run } of acts) it(name, () => inTurn(() => run(world)));
-
-  it('every upstream of the gateway that was killed was closed within 35 s', () =>
-    inTurn(async () => {
-      console.info(await checkClosed());
-    }));
 
   // These are the last: they leave logs behind that are not whole.
   it('a customer sees it when a host commits without looking at its epoch and the interim owner is killed as it wakes', () =>
@@ -73,3 +62,16 @@ describe('under load', () => {
       Object.assign(world.figures, seen);
     }));
 });
+
+/**
+ * With a seed of its own a pass has all of them, in another order and in other company. Without one the deep tier has all, and the normal
+ * tier one, another each day: CHAOS_ACT=<number> asks for that one.
+ */
+function actsOfThisRun(): Act[] {
+  if (process.env.CHAOS_SEED !== undefined) return shuffledActs(random);
+  const all = fixedActs();
+  if (isDeep) return all;
+  const chosen = Number(process.env.CHAOS_ACT ?? Math.floor(Date.now() / DAY_MS)) % all.length;
+  console.info(`chaos: CHAOS_ACT=${chosen} of ${all.length}`);
+  return all.slice(chosen, chosen + 1);
+}

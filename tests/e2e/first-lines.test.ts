@@ -10,7 +10,7 @@ import { type Standalone, startStandalone } from '../helpers/start-standalone.ts
 let house: Standalone;
 
 beforeAll(async () => {
-  house = await startStandalone({ dataDir: join(await freeFolder('a folder with blanks'), 'data') });
+  house = await startStandalone({ dataDir: join(await freeFolder('a folder with blanks'), 'data'), isFirstStart: true });
 });
 
 afterAll(async () => {

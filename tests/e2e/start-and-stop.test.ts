@@ -19,7 +19,7 @@ const ENDLESS_STREAM = '!slow 1000 !repeat 200 Hello!';
 
 describe('stopping', () => {
   it('lets a stream end when npm gets a SIGTERM, and exits with 0', async () => {
-    const house = await startStandalone({ command: ['npm', 'start'] });
+    const house = await startStandalone({ command: ['npm', 'start'], isFirstStart: true });
     const { text } = await openStream(house, SHORT_STREAM);
     const stopped = house.stop('SIGTERM');
 
@@ -141,7 +141,7 @@ describe('the data folder', () => {
   });
 
   it('is said to be new, without earlier callbacks, at its first start alone', async () => {
-    const first = await startStandalone();
+    const first = await startStandalone({ isFirstStart: true });
     await eventually(() => first.output().includes('Ctrl-C stops it'));
     expect(await first.stop()).toEqual(CLEAN);
     const second = await startStandalone({ dataDir: first.dataDir });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { emptyTables } from '../../services/actor-host/test-support/empty-tables.ts';
 import type { Database } from '../../shared/storage/database.ts';
 import { migrate } from '../../shared/storage/migrate.ts';
-import { openPglite } from '../../shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '../../shared/storage/pglite/test-support/open-test-database.ts';
 import { loadSimulation } from './load-simulation.ts';
 import { readAll } from './model-rows.ts';
 import { StatementShadow } from './statement-shadow.ts';
@@ -14,7 +14,7 @@ const FIRST_SEED = 900_000;
 let database: Database;
 let shadow: StatementShadow;
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   await migrate(database);
   shadow = await StatementShadow.over(database);
 }, 60_000);

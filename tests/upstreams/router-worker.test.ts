@@ -12,7 +12,7 @@ import { routerConfig } from '../../shared/config/router-config.ts';
 import type { ChatRequest } from '../../shared/contracts/router/chat-request.ts';
 import { ulid } from '../../shared/ids.ts';
 import type { Database } from '../../shared/storage/database.ts';
-import { openPglite } from '../../shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '../../shared/storage/pglite/test-support/open-test-database.ts';
 import { type OpenAiUpstream, openOpenAiUpstream } from './openai-upstream.ts';
 
 const WAIT = { timeout: 10_000, interval: 5 };
@@ -25,7 +25,7 @@ let second: OpenAiUpstream;
 let worker: { stop(): Promise<void> };
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
   first = await openOpenAiUpstream();
   second = await openOpenAiUpstream();

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { useEmbeddedHouses } from '../test-support/embedded-houses.ts';
 import { eventually, type House } from '../test-support/house.ts';
 import { idsIn, orphanSession, storeDelivery, storeOldRuns, sweepCases, sweepOf } from '../test-support/sweep-cases.ts';
 
 const open = useEmbeddedHouses({
-  openDatabase: () => openPglite({ folder: null }),
+  openDatabase: () => openTestDatabase(),
   openBus: (database) => openMemoryBus({ database, clock: systemClock, log: silentLog }),
 });
 

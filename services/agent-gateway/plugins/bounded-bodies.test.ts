@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { limits } from '../limits.ts';
 import { type Gateways, gatewaysOf } from '../test-support/gateways.ts';
 import { BEARER, type House, openHouse } from '../test-support/house.ts';
@@ -16,7 +16,7 @@ const SENT_BYTES = 768 * KIB;
 let house: House;
 let gateways: Gateways;
 beforeAll(async () => {
-  const database = await openPglite({ folder: null });
+  const database = await openTestDatabase();
   house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
   gateways = gatewaysOf(() => house);
 }, 60_000);

@@ -3,13 +3,13 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { buildApp } from '../app.ts';
 import { API_KEY, BEARER, type House, newSession, openHouse, read } from '../test-support/house.ts';
 
 let house: House;
 beforeAll(async () => {
-  const database = await openPglite({ folder: null });
+  const database = await openTestDatabase();
   house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
 afterAll(() => house.close());

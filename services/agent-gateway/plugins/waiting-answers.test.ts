@@ -4,7 +4,7 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { buildApp } from '../app.ts';
 import { limits } from '../limits.ts';
 import { assemble } from '../parts.ts';
@@ -17,7 +17,7 @@ import { until } from '../test-support/until.ts';
 let house: House;
 const { newSession } = gatewaysOf(() => house);
 beforeAll(async () => {
-  const database = await openPglite({ folder: null });
+  const database = await openTestDatabase();
   house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
 afterAll(() => house.close());

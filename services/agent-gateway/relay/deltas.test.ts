@@ -5,7 +5,7 @@ import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
 import { ulid } from '#shared/ids.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import type { EventClient } from '../test-support/event-source.ts';
 import { gatewaysOf } from '../test-support/gateways.ts';
 import { type House, openHouse } from '../test-support/house.ts';
@@ -14,7 +14,7 @@ import { until } from '../test-support/until.ts';
 let house: House;
 const { start, newSession, stream, stopAll } = gatewaysOf(() => house);
 beforeAll(async () => {
-  const database = await openPglite({ folder: null });
+  const database = await openTestDatabase();
   house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
 afterEach(() => stopAll());

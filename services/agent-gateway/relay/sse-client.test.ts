@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { buildApp } from '../app.ts';
 import { assemble } from '../parts.ts';
 import { closeAtOnce } from '../service.ts';
@@ -16,7 +16,7 @@ import { until } from '../test-support/until.ts';
 let house: House;
 const { start, newSession, stream, stopAll } = gatewaysOf(() => house);
 beforeAll(async () => {
-  const database = await openPglite({ folder: null });
+  const database = await openTestDatabase();
   house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
 afterEach(() => stopAll());

@@ -2,14 +2,14 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { limits } from '../limits.ts';
 import { bundleWith } from '../test-support/bundle.ts';
 import { BEARER, type House, openHouse } from '../test-support/house.ts';
 
 let house: House;
 beforeAll(async () => {
-  const database = await openPglite({ folder: null });
+  const database = await openTestDatabase();
   house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
 afterAll(() => house.close());

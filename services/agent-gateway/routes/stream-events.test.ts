@@ -4,7 +4,7 @@ import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { buildApp } from '../app.ts';
 import { limits } from '../limits.ts';
 import { assemble } from '../parts.ts';
@@ -16,7 +16,7 @@ import { BEARER, type House, newSession as newSessionOf, openHouse } from '../te
 let house: House;
 const { start, newSession, stream, stopAll } = gatewaysOf(() => house);
 beforeAll(async () => {
-  const database = await openPglite({ folder: null });
+  const database = await openTestDatabase();
   house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
 afterEach(() => {

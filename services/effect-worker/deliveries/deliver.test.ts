@@ -5,7 +5,7 @@ import { systemClock } from '#shared/clock.ts';
 import { type GuardedPoster, openGuardedPoster } from '#shared/http/guarded-post.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import type { EffectWorkerConfig } from '../service.ts';
 import { freePort, type HttpDouble, openHttpDouble } from '../test-support/http-double.ts';
 import { AGENT_KEY, deliveryItem, WAIT, WorkHouse } from '../test-support/work-house.ts';
@@ -20,7 +20,7 @@ let answer: { status: number; headers?: Record<string, string> } | 'silence';
 const posters: GuardedPoster[] = [];
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   await migrate(database);
 }, 60_000);
 afterAll(() => database.close());

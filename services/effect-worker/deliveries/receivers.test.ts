@@ -6,7 +6,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { deliveryItem, WAIT, WorkHouse } from '../test-support/work-house.ts';
 
 const DEAD = 'https://dead.example/callback';
@@ -34,7 +34,7 @@ const poster: Pick<GuardedPoster, 'post'> = {
 const toDead = () => posted.filter((url) => url === DEAD).length;
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   await migrate(database);
 }, 60_000);
 afterAll(() => database.close());

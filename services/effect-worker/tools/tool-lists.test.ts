@@ -8,7 +8,7 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { freePort, openHttpDouble } from '../test-support/http-double.ts';
 import {
   answerError,
@@ -26,7 +26,7 @@ let house: WorkHouse;
 const doubles: { close(): Promise<void> }[] = [];
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   await migrate(database);
 }, 60_000);
 afterAll(() => database.close());

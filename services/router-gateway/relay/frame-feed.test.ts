@@ -8,7 +8,7 @@ import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
 import { Deadlines } from '#shared/deadlines.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { type GatewayLimits, gatewayLimits } from '../limits.ts';
@@ -20,7 +20,7 @@ let database: Database;
 let bus: Bus;
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
 }, 60_000);
 

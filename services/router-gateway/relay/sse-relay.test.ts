@@ -4,7 +4,7 @@ import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { type GatewayLimits, gatewayLimits } from '../limits.ts';
 import { startRouterGateway } from '../service.ts';
 import { environment, type FaultyBus, faultyBus, HOUSE_SECRET, KEY, recordingLog, testConfig } from '../test-support/harness.ts';
@@ -25,7 +25,7 @@ let gateway: Awaited<ReturnType<typeof startRouterGateway>>;
 const log = recordingLog();
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   memoryBus = await openMemoryBus({ database, clock: systemClock });
   testBus = faultyBus(memoryBus);
   worker = startScriptedWorker(memoryBus);

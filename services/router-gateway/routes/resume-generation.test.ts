@@ -7,7 +7,7 @@ import { heldCalls } from '#bus/messages/heartbeat.ts';
 import { systemClock } from '#shared/clock.ts';
 import { mintGenerationId } from '#shared/generation-id.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { type GatewayLimits, gatewayLimits } from '../limits.ts';
 import { startRouterGateway } from '../service.ts';
 import { environment, HOUSE_SECRET, KEY, recordingLog, testConfig } from '../test-support/harness.ts';
@@ -27,7 +27,7 @@ const gateways: { stop(): Promise<void> }[] = [];
 const log = recordingLog();
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
   worker = startScriptedWorker(bus);
 }, 60_000);

@@ -7,7 +7,7 @@ import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { metricTable, noMetrics } from '#shared/telemetry/metrics.ts';
 import { openMetrics } from '#shared/telemetry/open-metrics.ts';
@@ -25,7 +25,7 @@ let collector: Awaited<ReturnType<typeof openCollector>>;
 const opened: { stop(): Promise<void> }[] = [];
 
 beforeAll(async () => {
-  database = await openPglite({ folder: null });
+  database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
 }, 60_000);
 beforeEach(async () => {

@@ -22,7 +22,11 @@ const ROOM_TO_OPEN_BYTES = 17 * 1024 * 1024;
  * @throws `config.invalid` when the folder, or the database found in it, can't be used
  */
 export async function openPglite({ folder, onPanic = endProcess }: { folder: string | null; onPanic?: (cause: Error) => void }): Promise<Database> {
-  const pglite = folder === null ? await PGlite.create() : await openFolder(folder);
+  return pgliteDatabase(folder === null ? await PGlite.create() : await openFolder(folder), onPanic);
+}
+
+/** The port over an engine that is open; closing the database closes the engine. @param onPanic as above */
+export function pgliteDatabase(pglite: PGlite, onPanic: (cause: Error) => void = endProcess): Database {
   // The one connection stays: an idle limit would only close and open it again.
   const config = createPgConfig(pglite);
   const pool = new pg.Pool({ ...config, max: 1, idleTimeoutMillis: 0, types: columnTypes });

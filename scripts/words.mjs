@@ -1,0 +1,135 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { runScript } from './run-script.mjs';
+import { allowedPhrases, refusedWords } from './refused-words.mjs';
+
+const CLONE = fileURLToPath(new URL('..', import.meta.url));
+
+/** @typedef {'files' | 'identifiers' | 'comments' | 'texts' | 'docs'} Kind where a word stands; texts are string literals */
+/** @typedef {{ file: string, line: number, kind: Kind, word: string }} Found */
+
+const kinds = /** @type {const} */ (['files', 'identifiers', 'comments', 'texts', 'docs']);
+
+const usage = `Usage: npm run words                     counts of refused words, by room and by where they stand
+       npm run words -- --list bus        each place below a path
+       npm run words -- --word house      each place of one word
+
+The words and the phrases in which they are allowed stand in scripts/refused-words.mjs, what to write instead in
+docs/glossary.md. This helps a reader; no check depends on it.`;
+
+await runScript(async () => {
+  const { values, positionals } = parseArgs({
+    options: { list: { type: 'boolean' }, word: { type: 'string' }, help: { type: 'boolean' } },
+    allowPositionals: true,
+  });
+  if (values.help === true) {
+    console.log(usage);
+    return;
+  }
+  const [under = ''] = positionals;
+  const found = trackedFiles()
+    .filter((file) => file.startsWith(under))
+    .flatMap(wordsIn)
+    .filter(({ word }) => values.word === undefined || word === values.word);
+  if (values.list === true || values.word !== undefined) {
+    for (const { file, line, kind, word } of found) console.log(`${file}:${line}  ${kind}  ${word}`);
+  } else printTable(found);
+  console.log(`${found.length} refused words`);
+});
+
+/** @returns {string[]} */
+function trackedFiles() {
+  const { stdout } = spawnSync('git', ['ls-files'], { cwd: CLONE, encoding: 'utf8', maxBuffer: 16 * 1024 * 1024 });
+  const isOurs = (/** @type {string} */ file) => /\.(ts|mjs|md|sql|html)$/.test(file) && !isList(file);
+  return stdout.split('\n').filter(isOurs);
+}
+
+/** The lists of the words themselves. @param {string} file */
+function isList(file) {
+  return file === 'scripts/refused-words.mjs';
+}
+
+/** @param {string} file @returns {Found[]} */
+function wordsIn(file) {
+  const text = readFileSync(join(CLONE, file), 'utf8');
+  const inName = refusedIn(partsOf(file)).map((word) => ({ file, line: 0, kind: /** @type {Kind} */ ('files'), word }));
+  if (!/\.(ts|mjs)$/.test(file)) {
+    const isDoc = file.endsWith('.md');
+    return [...inName, ...proseWords(text, 0).map(({ line, word }) => ({ file, line, kind: /** @type {Kind} */ (isDoc ? 'docs' : 'comments'), word }))];
+  }
+  return [...inName, ...codeWords(text).map((one) => ({ file, ...one }))];
+}
+
+/** Comments, texts and what is left, which has the identifiers. Regular expressions with quotes in them are read as texts: this is a help, no parser. */
+const PIECES = /(\/\*[\s\S]*?\*\/|(?<![:'"`\\])\/\/[^\n]*)|('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`)|([A-Za-z_$][\w$]*)/g;
+
+/** @param {string} text @returns {{ line: number, kind: Kind, word: string }[]} */
+function codeWords(text) {
+  const found = [];
+  for (const { 0: piece, 1: comment, 2: literal, 3: identifier, index } of text.matchAll(PIECES)) {
+    const line = lineAt(text, index);
+    if (identifier !== undefined) for (const word of refusedIn(partsOf(identifier))) found.push({ line, kind: /** @type {Kind} */ ('identifiers'), word });
+    else if (!isImport(piece)) {
+      const kind = /** @type {Kind} */ (comment !== undefined ? 'comments' : 'texts');
+      for (const one of proseWords(literal ?? piece, line - 1)) found.push({ ...one, kind });
+    }
+  }
+  return found;
+}
+
+/** @param {string} piece */
+function isImport(piece) {
+  return /^['"](?:#|\.{1,2}\/|node:)/.test(piece);
+}
+
+/** @param {string} text @param {number} before lines before it @returns {{ line: number, word: string }[]} */
+function proseWords(text, before) {
+  return text.split('\n').flatMap((line, index) => {
+    const plain = allowedPhrases.reduce((rest, phrase) => rest.replaceAll(phrase, ''), line);
+    return refusedIn(partsOf(plain)).map((word) => ({ line: before + index + 1, word }));
+  });
+}
+
+/** @param {string} name `camelCase`, `kebab-case`, `CONSTANT_CASE` or prose @returns {string[]} */
+function partsOf(name) {
+  return name
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^a-z]+/);
+}
+
+/** @param {string[]} parts @returns {string[]} */
+function refusedIn(parts) {
+  return parts.filter((part) => refusedWords.has(part));
+}
+
+/** @param {string} text @param {number} index */
+function lineAt(text, index) {
+  let line = 1;
+  for (let at = text.indexOf('\n'); at !== -1 && at < index; at = text.indexOf('\n', at + 1)) line += 1;
+  return line;
+}
+
+/** @param {Found[]} found */
+function printTable(found) {
+  const rooms = new Map();
+  for (const { file, kind } of found) {
+    const room = roomOf(file);
+    const counts = rooms.get(room) ?? Object.fromEntries(kinds.map((one) => [one, 0]));
+    counts[kind] += 1;
+    rooms.set(room, counts);
+  }
+  const row = (/** @type {readonly (string | number)[]} */ cells) => cells.map((cell, at) => (at === 0 ? String(cell).padEnd(34) : String(cell).padStart(12))).join('');
+  console.log(row(['room', ...kinds]));
+  for (const [room, counts] of [...rooms].sort(([one], [other]) => (one < other ? -1 : 1))) console.log(row([room, ...kinds.map((kind) => counts[kind])]));
+}
+
+/** Product code, its tests and the rest apart. @param {string} file */
+function roomOf(file) {
+  const [first = '', second = ''] = file.split('/');
+  const room = ['services', 'shared'].includes(first) && second.includes('.') === false ? `${first}/${second}` : file.includes('/') ? first : '.';
+  return /\.test\.ts$|\/test-support\/|conformance/.test(file) ? `${room} (tests)` : room;
+}
