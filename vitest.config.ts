@@ -1,17 +1,13 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { tier } from './tests/helpers/tier.ts';
+import { deepOnly, fakeTimers, needOwnProcess, needServers, serial, slow } from './tests/test-projects.ts';
 
-/** Tests that talk to real servers or run the built program; all others need neither and start at once. */
-const needServers = [
-  'tests/e2e/**/*.test.ts',
-  'tests/chaos/**/*.test.ts',
-  'bus/nats/**/*.test.ts',
-  'shared/storage/{postgres,redis}/**/*.test.ts',
-  'services/**/*.servers.test.ts',
-];
-/** Promises in seconds, under load: nothing else may run beside them, nor they beside each other. */
-const chaos = ['tests/chaos/{chaos,edge-drain,edge-overload}.test.ts'];
-const neverTests = ['**/node_modules/**', 'dist/**'];
+const neverTests = ['**/node_modules/**', 'dist/**', ...(tier === 'deep' ? [] : deepOnly), ...(tier === 'fast' ? slow : [])];
+/** A process for each file takes more CPU than most files do. */
+const sharedProcesses = { isolate: false };
+/** None of them takes long by itself; on a machine that is busy all of them may. */
+const limitsOfUnits = { testTimeout: 20_000, hookTimeout: 60_000 };
 
 export default defineConfig({
   // Without this row NODE_ENV=production would test an old dist/ instead of the sources. The workers get these as node's own conditions:
@@ -27,11 +23,31 @@ export default defineConfig({
         test: {
           name: 'units',
           include: ['**/*.test.ts'],
-          exclude: [...neverTests, ...needServers],
+          exclude: [...neverTests, ...needServers, ...needOwnProcess, ...fakeTimers],
           globalSetup: './tests/database-template.ts',
-          // None of them takes long by itself; on a machine that is busy all of them may.
-          testTimeout: 20_000,
-          hookTimeout: 60_000,
+          ...sharedProcesses,
+          ...limitsOfUnits,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'own-process',
+          include: needOwnProcess,
+          exclude: neverTests,
+          globalSetup: './tests/database-template.ts',
+          ...limitsOfUnits,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'fake-timers',
+          include: fakeTimers,
+          exclude: neverTests,
+          globalSetup: './tests/database-template.ts',
+          ...sharedProcesses,
+          ...limitsOfUnits,
         },
       },
       {
@@ -39,7 +55,7 @@ export default defineConfig({
         test: {
           name: 'servers',
           include: needServers,
-          exclude: [...neverTests, ...chaos],
+          exclude: [...neverTests, ...serial],
           globalSetup: ['./tests/database-template.ts', './tests/global-setup.ts'],
           // They start processes, and the machine may be busy. Each await inside has a bound of its own.
           testTimeout: 120_000,
@@ -50,7 +66,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'chaos',
-          include: chaos,
+          include: serial,
           exclude: neverTests,
           globalSetup: './tests/chaos/setup.ts',
           // An act takes half a minute; each await inside has a bound of its own, and the machine may be busy.

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { runScript } from './run-script.mjs';
 import { allowedPhrases, refusedWords } from './refused-words.mjs';
+import { runScript } from './run-script.mjs';
 
 const CLONE = fileURLToPath(new URL('..', import.meta.url));
 
@@ -122,7 +122,8 @@ function printTable(found) {
     counts[kind] += 1;
     rooms.set(room, counts);
   }
-  const row = (/** @type {readonly (string | number)[]} */ cells) => cells.map((cell, at) => (at === 0 ? String(cell).padEnd(34) : String(cell).padStart(12))).join('');
+  const row = (/** @type {readonly (string | number)[]} */ cells) =>
+    cells.map((cell, at) => (at === 0 ? String(cell).padEnd(34) : String(cell).padStart(12))).join('');
   console.log(row(['room', ...kinds]));
   for (const [room, counts] of [...rooms].sort(([one], [other]) => (one < other ? -1 : 1))) console.log(row([room, ...kinds.map((kind) => counts[kind])]));
 }

@@ -3,12 +3,17 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
+import { firstTierOf } from './test-projects.ts';
+
+const tiers = ['fast', 'normal', 'deep'] as const;
 const root = fileURLToPath(new URL('..', import.meta.url));
 const SECTIONS = [3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
 
 interface Row {
   /** What stands in the first column: `4: purge`, or one of the six promises. */
   label: string;
+  /** The third column: the first tier in which a test holds the promise. */
+  tier: string;
   held: { title: string; file: string }[];
 }
 
@@ -17,6 +22,7 @@ function rowsOf(markdown: string): Row[] {
   const lines = markdown.split('\n').filter((line) => line.startsWith('| ') && line.includes('](../'));
   return lines.map((line) => ({
     label: line.split('|')[1]?.trim() ?? '',
+    tier: line.split('|')[3]?.trim() ?? '',
     held: [...line.matchAll(/`([^`]+)` \(\[[^\]]+\]\(\.\.\/([^)]+)\)\)/g)].map(([, title = '', file = '']) => ({ title, file })),
   }));
 }
@@ -47,6 +53,13 @@ describe('docs/guarantees.md', () => {
 
     expect(missing).toEqual([]);
     expect(rows.length).toBeGreaterThan(60);
+  });
+
+  it('says of each promise in which tier a test first holds it, and leaves none to the deep tier alone', () => {
+    const wrong = rows.filter(({ tier, held }) => tier !== tiers.find((one) => held.some(({ file }) => firstTierOf(file) === one)));
+
+    expect(wrong.map(({ label, tier }) => `${label}: ${tier}`)).toEqual([]);
+    expect(rows.filter(({ tier }) => tier === 'deep').map(({ label }) => label)).toEqual([]);
   });
 
   it('lists every test that is named after a section', () => {

@@ -1,0 +1,55 @@
+import { matchesGlob } from 'node:path';
+import type { Tier } from './helpers/tier.ts';
+
+/** Talk to real servers or run the built program; all others need neither and start at once. */
+export const needServers = [
+  'tests/e2e/**/*.test.ts',
+  'tests/chaos/**/*.test.ts',
+  'bus/nats/**/*.test.ts',
+  'shared/storage/{postgres,redis}/**/*.test.ts',
+  'services/**/*.servers.test.ts',
+];
+
+/** Promises in seconds, under load: nothing else may run beside them, nor they beside each other. */
+export const serial = ['tests/chaos/{chaos,edge-drain,edge-overload}.test.ts'];
+
+/** Change what their process has for all: a module, a global, its heap, its event loop. Other units share processes. */
+export const needOwnProcess = [
+  'tests/simulation/**/*.test.ts',
+  'services/router-worker/providers/openai-compatible/quoted-secrets.test.ts',
+  'shared/lifecycle/{heap,loop-watchdog}.test.ts',
+  'shared/telemetry/open-tracing.test.ts',
+  'scripts/**/*.test.ts',
+];
+
+/** Replace timers. They share processes with each other alone: a library that makes a timer meanwhile, as undici does, waits for it for ever. */
+export const fakeTimers = [
+  'actors/runtime/{outbox,timers}.test.ts',
+  'bus/{keep-lease,offered-item}.test.ts',
+  'services/actor-host/log-callbacks-left.test.ts',
+  'services/router-gateway/relay/{frame-feed-looks,silence-watch}.test.ts',
+  'services/router-worker/{call-holders,running-calls}.test.ts',
+  'services/router-worker/call/frames.test.ts',
+  'services/router-worker/providers/scripted/adapter.test.ts',
+  'shared/deadlines.test.ts',
+  'shared/lifecycle/{boot,readiness,releasers}.test.ts',
+];
+
+/** Need no server and take long by their nature: many databases are made, much memory is filled. The fast tier leaves them to the normal one. */
+export const slow = [
+  'shared/storage/pglite/open-pglite.test.ts',
+  'shared/lifecycle/heap.test.ts',
+  'services/actor-host/crashes.property.test.ts',
+  'scripts/start-cluster.test.ts',
+];
+
+/** Run in the deep tier alone. */
+export const deepOnly: string[] = [];
+
+/** The first tier in which a file runs. Cases that stand outside test files are run by embedded drivers, too, but for those of whole deployments. */
+export function firstTierOf(file: string): Tier {
+  const isIn = (globs: readonly string[]) => globs.some((glob) => matchesGlob(file, glob));
+  if (isIn(deepOnly)) return 'deep';
+  if (isIn(needServers) || isIn(slow)) return 'normal';
+  return !file.endsWith('.test.ts') && file.startsWith('tests/') ? 'normal' : 'fast';
+}
