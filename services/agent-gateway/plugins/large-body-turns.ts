@@ -16,7 +16,10 @@ export class LargeBodyTurns {
 
   /** @param handle called at once for a body that is not large */
   take(sizeBytes: number, handle: () => void): void {
-    if (sizeBytes < LARGE_BYTES) return handle();
+    if (sizeBytes < LARGE_BYTES) {
+      handle();
+      return;
+    }
     this.#waiting.push(handle);
     if (this.#waiting.length === 1) setImmediate(this.#takeNext);
   }
