@@ -72,12 +72,22 @@ function withDepthLimit(validate: Validate): Validate {
   return (value) => nestingViolation(value) ?? validate(value);
 }
 
-/** The path to something nested deeper than so many objects and arrays, null when there is none. Its recursion ends there as well. */
+/**
+ * The path to something nested deeper than so many objects and arrays, null when there is none. Its recursion ends there as well. Lists of
+ * entries are not made: a body of 1 MiB may have 300,000 arrays and objects, and each of them would need one.
+ */
 function pathToDeepest(value: unknown, levelsLeft: number): string[] | null {
   if (typeof value !== 'object' || value === null) return null;
   if (levelsLeft === 0) return [];
-  for (const [key, inner] of Object.entries(value)) {
-    const below = pathToDeepest(inner, levelsLeft - 1);
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index += 1) {
+      const below = pathToDeepest(value[index], levelsLeft - 1);
+      if (below !== null) return [String(index), ...below];
+    }
+    return null;
+  }
+  for (const key of Object.keys(value)) {
+    const below = pathToDeepest(Reflect.get(value, key), levelsLeft - 1);
     if (below !== null) return [key, ...below];
   }
   return null;

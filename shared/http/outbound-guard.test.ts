@@ -182,6 +182,14 @@ describe('checkOutboundUrl', () => {
     expect(checkOutboundUrl(url, { allowHosts: parseAllowHosts(entry) }, null).href).toBe(url.toLowerCase());
   });
 
+  it('names it for an address of the list that is not public, whether it stands in the URL or is what the name leads to', async () => {
+    const named = expect.objectContaining({ message: expect.stringContaining('OUTBOUND_ALLOW_HOSTS=10.0.0.6:443 ') });
+    expect(() => checkOutboundUrl('https://10.0.0.6/', rules, ['10.0.0.6'])).toThrow(named);
+    const lookup: NameLookup = async () => ['10.0.0.6'];
+    const refused = reachableAddresses(new URL('https://hooks.example:8443/'), rules, lookup);
+    await expect(refused).rejects.toThrow('OUTBOUND_ALLOW_HOSTS=hooks.example:8443 ');
+  });
+
   it.each(['ftp://example.com', 'https://user@example.com', 'https://example.com:0/', ''])('does not name it for %j, which it would not allow', (url) => {
     expect(() => checkOutboundUrl(url, rules, null)).toThrow(expect.objectContaining({ message: expect.not.stringContaining('OUTBOUND_ALLOW_HOSTS') }));
   });

@@ -6,6 +6,7 @@ import { readBody } from '#shared/http-server/read-body.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
 import { limits } from '../limits.ts';
 import { invalidField } from './error-reply.ts';
+import { LargeBodyTurns } from './large-body-turns.ts';
 
 /**
  * Bodies are JSON, whatever the route, and not nested deeper than anything sensible: what is would be stored by nobody, and walking it
@@ -13,22 +14,23 @@ import { invalidField } from './error-reply.ts';
  */
 export function acceptJsonOnly(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');
+  const turns = new LargeBodyTurns();
   app.removeContentTypeParser('text/plain');
   readUntypedBodiesAsJson(app);
   app.addContentTypeParser('application/json', (request, payload: Readable, done) => {
     refuseEncodedBody(request.headers);
     const grew = (bytes: number) => request.bodyShare?.grew(bytes);
     readBody({ headers: request.headers, payload, limitBytes: limits.bodyBytes, grew }, (failure, body) => {
-      markRequest(request);
-      if (failure !== null) done(failure);
-      else if (body.byteLength === 0) done(null, undefined);
-      else {
+      if (failure !== null) return done(failure);
+      turns.take(body.byteLength, () => {
+        markRequest(request);
+        if (body.byteLength === 0) return done(null, undefined);
         void parse(request, body.toString(), (error, value: unknown) => {
           const tooDeep = error === null ? nestingViolation(value) : null;
           if (tooDeep === null) done(error, value);
           else done(invalidField(tooDeep.path, tooDeep.message));
         });
-      }
+      });
     });
   });
 }

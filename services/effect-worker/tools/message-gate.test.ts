@@ -5,6 +5,7 @@ const ID = 7;
 const answer = (result: unknown) => ({ jsonrpc: '2.0', id: ID, result });
 const event = (message: unknown) => `data: ${JSON.stringify(message)}\n\n`;
 const progress = { jsonrpc: '2.0', method: 'notifications/progress', params: {} };
+const ping = { jsonrpc: '2.0', id: 'p', method: 'ping' };
 
 /** What passes of a body that comes in these pieces, and the failure that ends it. */
 async function passed(gate: BodyGate, ...pieces: (string | Uint8Array)[]): Promise<{ text: string; slices: number; failure: unknown }> {
@@ -35,8 +36,8 @@ function noise(sizeBytes: number, isAllowed: (byte: number) => boolean = () => t
 
 describe('an event stream of a tool server', () => {
   it('passes messages on, with their ids, however they are cut and ended', async () => {
-    const text = `: hello\r\n\r\nid: 1\r\ndata: {"jsonrpc":"2.0",\r\ndata: "method":"a"}\r\n\r\nevent: ping\ndata: 1\n\nid: 2\ndata:\n\n${event(answer('é'))}`;
-    const whole = `id: 1\ndata: {"jsonrpc":"2.0",\ndata: "method":"a"}\n\nid: 2\ndata:\n\n${event(answer('é'))}`;
+    const text = `: hello\r\n\r\nid: 1\r\ndata: {"jsonrpc":"2.0",\r\ndata: "id":1,"method":"a"}\r\n\r\nevent: ping\ndata: 1\n\nid: 2\ndata:\n\n${event(answer('é'))}`;
+    const whole = `id: 1\ndata: {"jsonrpc":"2.0",\ndata: "id":1,"method":"a"}\n\nid: 2\ndata:\n\n${event(answer('é'))}`;
     expect(await passed(messageGate(ID), text)).toMatchObject({ text: whole, failure: null });
     const bytes = Buffer.from(text);
     expect(await passed(messageGate(ID), ...[...bytes.keys()].map((at) => bytes.subarray(at, at + 1)))).toMatchObject({ text: whole, failure: null });
@@ -59,7 +60,8 @@ describe('an event stream of a tool server', () => {
       turns += 1;
       next = setImmediate(turn);
     });
-    const flood = event(progress).repeat(Math.floor(1_000_000 / event(progress).length));
+    const padded = event({ ...ping, params: { padding: 'x'.repeat(1_500) } });
+    const flood = padded.repeat(Math.floor(1_000_000 / padded.length));
     const { text, slices, failure } = await passed(messageGate(ID), flood);
     clearImmediate(next);
     expect({ text: text === flood, failure }).toEqual({ text: true, failure: null });
@@ -81,9 +83,51 @@ describe('an event stream of a tool server', () => {
   it('may bring an answer of several MiB, after a little of something else', async () => {
     const large = event(answer('x'.repeat(4_000_000)));
     const pieces = Array.from({ length: Math.ceil(large.length / 65_536) }, (_, at) => large.slice(at * 65_536, (at + 1) * 65_536));
-    const { text, failure } = await passed(messageGate(ID), event(progress), ...pieces, event(progress));
-    expect({ isWhole: text === event(progress) + large + event(progress), failure }).toEqual({ isWhole: true, failure: null });
+    const { text, failure } = await passed(messageGate(ID), event(ping), ...pieces, event(ping));
+    expect({ isWhole: text === event(ping) + large + event(ping), failure }).toEqual({ isWhole: true, failure: null });
     expect((await passed(messageGate(undefined), ...pieces)).failure).toMatchObject({ kind: 'unreadable' });
+  });
+
+  it('brings the client no notification that it has no use for, and progress ten times a second', async () => {
+    let nowMs = 0;
+    const gate = messageGate(ID, () => nowMs);
+    const changed = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
+    const logged = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x' } };
+    expect((await passed(gate, event(progress) + event(logged) + event(progress) + event(changed) + event(ping))).text).toBe(
+      event(progress) + event(changed) + event(ping),
+    );
+    nowMs = 99;
+    expect((await passed(gate, `id: 7\n${event(progress)}`)).text).toBe('id: 7\ndata:\n\n');
+    nowMs = 100;
+    expect((await passed(gate, `id: 8\n${event(progress)}`)).text).toBe(`id: 8\n${event(progress)}`);
+    const { text, failure } = await passed(gate, event(progress).repeat(9_000) + event(answer(1)));
+    expect({ text, failure }).toEqual({ text: event(answer(1)), failure: null });
+  });
+
+  it('brings no more than a thousand messages of other kinds within a minute', async () => {
+    let nowMs = 0;
+    const gate = messageGate(ID, () => nowMs);
+    expect((await passed(gate, event(ping).repeat(1_000))).failure).toBeNull();
+    nowMs = 60_000;
+    expect((await passed(gate, event(ping).repeat(1_000))).failure).toBeNull();
+    expect((await passed(gate, event(ping))).failure).toMatchObject({ kind: 'unreadable', message: expect.stringContaining('1000 messages beside') });
+  });
+
+  it.each(['{},', '[],', '[', '1,'])('DESIGN 13: an answer has a bounded number of values: %s', async (piece) => {
+    const large = `data: {"jsonrpc":"2.0","id":7,"result":[${piece.repeat(250_000)}\n\n`;
+    expect((await passed(messageGate(ID), large)).failure).toMatchObject({ kind: 'unreadable', message: expect.stringContaining('200000 values') });
+    expect((await passed(jsonGate(), large.slice('data: '.length))).failure).toMatchObject({
+      kind: 'unreadable',
+      message: expect.stringContaining('200000 values'),
+    });
+  });
+
+  it('may have any characters in its texts, however it is cut', async () => {
+    const text = `{"a":"${'\\"[{,'.repeat(100_000)}","b":"\\\\"}`;
+    const bytes = Buffer.from(text);
+    const pieces = Array.from({ length: 800 }, (_, at) => bytes.subarray(at * 1_001, (at + 1) * 1_001));
+    expect(JSON.parse(text).b).toBe('\\');
+    expect(await passed(jsonGate(), ...pieces)).toMatchObject({ text, failure: null });
   });
 
   it('asks for its resumption no sooner than after a second', async () => {

@@ -2,6 +2,7 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { jsonIn } from '#shared/json-in.ts';
 import { ToolFailure } from './tool-failure.ts';
+import { MAX_VALUES, ValueCount } from './value-count.ts';
 
 /** The message of a stream that ends it when so many are no JSON-RPC. A few are forgiven: proxies and libraries have events of their own. */
 const MAX_FOREIGN_MESSAGES = 10;
@@ -11,6 +12,14 @@ const MAX_BYTES_BESIDE_ANSWER = 1_048_576;
 const SLICE_BYTES = 16_384;
 /** A JSON body that is a list. Only one answer is asked for at a time, and each entry of a list is checked in the same turn. */
 const MAX_BATCH_BYTES = 65_536;
+/** The only notifications that the client does anything with. It would check each of the others against all forms that a message may have. */
+const PROGRESS = 'notifications/progress';
+const LIST_CHANGED = 'notifications/tools/list_changed';
+/** Progress only says that a call is still going on, with its first message and with one now and then. */
+const PROGRESS_EVERY_MS = 100;
+/** Requests of the server and other messages beside its answer that go on to the client within a minute; it takes some 0.1 ms for each. */
+const MAX_MESSAGES_PER_MINUTE = 1_000;
+const MINUTE_MS = 60_000;
 /** Between the end of a stream and its resumption, whatever the server asks for. */
 const RETRY_MS = { least: 1_000, most: 60_000 };
 
@@ -23,11 +32,14 @@ export interface BodyGate {
 /**
  * Lets only JSON-RPC messages of an event stream through, each as an event of its own. The client parses every event and checks it against
  * each form that a message may have, in one go for all that has arrived: of what is none it only makes an error, however many there are.
+ * Notifications that it has no use for stay behind as well.
  *
  * @param requestId of the request that the stream is to answer; undefined for a standing stream, which answers none
+ * @param nowMs a clock that never goes back
  */
-export function messageGate(requestId: unknown): BodyGate {
+export function messageGate(requestId: unknown, nowMs: () => number = () => performance.now()): BodyGate {
   const answer = new AnswerWatch(requestId);
+  const beside = new BesideAnswer(nowMs);
   const decoder = new TextDecoder();
   let events: EventSourceMessage[] = [];
   let retryMs: number | null = null;
@@ -43,13 +55,16 @@ export function messageGate(requestId: unknown): BodyGate {
     if (event.data === '') return event.id === undefined ? '' : `id: ${event.id}\ndata:\n\n`;
     // Other kinds of events are nothing that the client looks at.
     if ((event.event ?? 'message') !== 'message') return '';
+    // No text has more values than characters.
+    if (event.data.length > MAX_VALUES) new ValueCount().add(Buffer.from(event.data));
     const message = jsonIn(event.data);
     if (!isRpcMessage(message)) {
       foreign += 1;
       if (foreign >= MAX_FOREIGN_MESSAGES) throw unreadable('the tool server sends messages that are no JSON-RPC');
       return '';
     }
-    answer.note(message, event.data);
+    const isAnswer = answer.note(message, event.data);
+    if (!isAnswer && !beside.goesOn(message)) return event.id === undefined ? '' : `id: ${event.id}\ndata:\n\n`;
     const id = event.id === undefined ? '' : `id: ${event.id}\n`;
     return `${id}data: ${event.data.replaceAll('\n', '\ndata: ')}\n\n`;
   }
@@ -71,6 +86,35 @@ export function messageGate(requestId: unknown): BodyGate {
   };
 }
 
+/** Chooses what goes on to the client of the messages beside an answer. */
+class BesideAnswer {
+  readonly #nowMs: () => number;
+  #progressAtMs = Number.NEGATIVE_INFINITY;
+  #minuteAtMs = Number.NEGATIVE_INFINITY;
+  #inMinute = 0;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** @throws ToolFailure `unreadable` when there are too many */
+  goesOn(message: object): boolean {
+    const atMs = this.#nowMs();
+    if ('method' in message && !('id' in message)) {
+      if (message.method !== PROGRESS && message.method !== LIST_CHANGED) return false;
+      if (message.method === PROGRESS && atMs - this.#progressAtMs < PROGRESS_EVERY_MS) return false;
+      if (message.method === PROGRESS) this.#progressAtMs = atMs;
+    }
+    if (atMs - this.#minuteAtMs >= MINUTE_MS) {
+      this.#minuteAtMs = atMs;
+      this.#inMinute = 0;
+    }
+    this.#inMinute += 1;
+    if (this.#inMinute > MAX_MESSAGES_PER_MINUTE) throw unreadable(`the tool server sends more than ${MAX_MESSAGES_PER_MINUTE} messages beside its answer`);
+    return true;
+  }
+}
+
 /** Bounds what a stream brings beside its answer. What may become the answer yet has the bound of every answer. */
 class AnswerWatch {
   readonly #requestId: unknown;
@@ -87,9 +131,11 @@ class AnswerWatch {
     this.#requestId = requestId;
   }
 
-  note(message: object, data: string): void {
-    if (this.#requestId === undefined || !('id' in message) || message.id !== this.#requestId || 'method' in message) return;
+  /** @returns whether it is the answer */
+  note(message: object, data: string): boolean {
+    if (this.#requestId === undefined || !('id' in message) || message.id !== this.#requestId || 'method' in message) return false;
     this.#answerBytes += Buffer.byteLength(data);
+    return true;
   }
 
   /** @throws ToolFailure `unreadable` */
@@ -107,8 +153,9 @@ class AnswerWatch {
   }
 }
 
-/** Bounds a JSON body that is a list of messages; one message has the bound of every answer. */
+/** Bounds the values of a JSON body, and the size of one that is a list of messages; that of one message has the bound of every answer. */
 export function jsonGate(): BodyGate {
+  const values = new ValueCount();
   let first: string | null = null;
   let sizeBytes = 0;
   return {
@@ -116,6 +163,7 @@ export function jsonGate(): BodyGate {
       sizeBytes += chunk.byteLength;
       first ??= /[^\s\ufeff]/.exec(Buffer.from(chunk.subarray(0, SLICE_BYTES)).toString())?.[0] ?? null;
       if (first === '[' && sizeBytes > MAX_BATCH_BYTES) throw unreadable(`the tool server answers with a list of more than ${MAX_BATCH_BYTES} bytes`);
+      values.add(chunk);
       yield chunk;
     },
   };

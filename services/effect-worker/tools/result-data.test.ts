@@ -15,6 +15,12 @@ describe('a tool’s answer', () => {
     expect(wide).toMatch(/^\{"rows":\[0,1,2,.*… \(the first 65536 of \d+ bytes\)$/);
   });
 
+  it('is not read as JSON when it is far longer than what is shown of it', () => {
+    const padded = (spaces: number) => dataOf({ content: [text(`{"a":1${' '.repeat(spaces)}}`)] });
+    expect(padded(200_000)).toEqual({ a: 1 });
+    expect(padded(300_000)).toMatch(/^\{"a":1 +… \(the first 65536 of 300007 bytes\)$/);
+  });
+
   it('is not cut at exactly the limit', () => {
     expect(dataOf({ content: [text('x'.repeat(65_536))] })).toBe('x'.repeat(65_536));
   });

@@ -4,6 +4,8 @@ import { nestingViolation } from '#shared/json-schema.ts';
 
 /** What a model is shown of one result. */
 const MAX_DATA_BYTES = 64 * 1024;
+/** A text that is read as JSON: one that fits into what a model is shown, indented as people do. Of a longer one the beginning is shown as it is. */
+const MAX_PARSED_CHARS = 4 * MAX_DATA_BYTES;
 /** What is kept beside it for programs. */
 const MAX_METADATA_BYTES = 16 * 1024;
 const MAX_URI_CHARACTERS = 500;
@@ -82,7 +84,7 @@ function dataOf(content: readonly z.output<typeof part>[]): unknown {
 
 /** Objects and lists only: a bare `007` or `12345678901234567890` is a text that would lose digits as a number. */
 function parsedIfJson(text: string): unknown {
-  if (!/^\s*[[{]/.test(text)) return text;
+  if (text.length > MAX_PARSED_CHARS || !/^\s*[[{]/.test(text)) return text;
   try {
     return JSON.parse(text);
   } catch {
