@@ -35,7 +35,7 @@ export class ModelDatabase implements Pick<Database, 'query'> {
   readonly #nowMs: () => number;
   readonly #statements: ReadonlyMap<string, Carry>;
 
-  constructor(nowMs: () => number, fence: Fence = { epoch: true, commitNo: true }) {
+  constructor(nowMs: () => number, fence: Fence = { owner: true, epoch: true, commitNo: true }) {
     this.#nowMs = nowMs;
     this.#fence = fence;
     this.#statements = new Map([
@@ -110,10 +110,10 @@ export class ModelDatabase implements Pick<Database, 'query'> {
         }
         return taken;
       },
-      [RELEASE]: ([partitions, epochs]) => {
+      [RELEASE]: ([partitions, epochs, owners]) => {
         for (const [place, p] of (partitions as number[]).entries()) {
           const part = tables.parts.get(p);
-          if (part !== undefined && part['epoch'] === (epochs as number[])[place]) part['owner'] = null;
+          if (part !== undefined && part['epoch'] === (epochs as number[])[place] && part['owner'] === (owners as string[])[place]) part['owner'] = null;
         }
         return [];
       },
@@ -126,8 +126,8 @@ export class ModelDatabase implements Pick<Database, 'query'> {
         for (const [place, part] of parts.entries()) if (rows[place]?.is_released === true) part['owner'] = null;
         return rows;
       },
-      'select p, epoch, commit_no from parts where p = any($1::int[])': ([wanted]) =>
-        pick(tables.parts, wanted as number[]).map((part) => read(part, ['p', 'epoch', 'commit_no'])),
+      'select p, epoch, commit_no, owner from parts where p = any($1::int[])': ([wanted]) =>
+        pick(tables.parts, wanted as number[]).map((part) => read(part, ['p', 'epoch', 'commit_no', 'owner'])),
       'select cursor, cursor_msg from parts order by cursor limit 1': () =>
         [...tables.parts.values()]
           .sort((left, right) => (left['cursor'] as number) - (right['cursor'] as number))
