@@ -63,6 +63,8 @@ export const awaitsKept: Readonly<Record<string, readonly AwaitRow[]>> = {
     ['await this.#begin();', INSIDE],
     ['await this.#subscription.stop();', STOPS],
     ['await signOff(this.#deps.database, this.#deps.hostId).catch(() => {});', INSIDE],
+    ['await this.#rounds;', WAITS],
+    ['await this.#begin();', INSIDE],
     ['await this.#subscription?.stop();', STOPS],
     ['await this.#rounds;', WAITS],
     ['await this.#beating;', WAITS],
@@ -96,7 +98,7 @@ export const awaitsKept: Readonly<Record<string, readonly AwaitRow[]>> = {
     ['await database.query<{ p: number; epoch: number; commit_no: number; is_o', { after: 'partitions.given-back' }],
   ],
   'actors/runtime/heartbeat.ts': [
-    ['await database.query<{ id: string; machine_v: number } & BusColumns>(', { after: 'heartbeat.written' }],
+    ['await database.query<{ id: string; machine_v: number } & BusColumns & St', { after: 'heartbeat.written' }],
     [`await database.query('delete from hosts where id = $1', [hostId]);`, { after: 'leave.signed-off' }],
   ],
   'actors/runtime/timers.ts': [['await database.query<{ p: number; key: string; due_at: Date; command: st', { after: 'take-over.timers-read' }]],

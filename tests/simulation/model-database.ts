@@ -71,16 +71,24 @@ export class ModelDatabase implements Pick<Database, 'query'> {
     return {
       commit: carry,
       'commit-turns': carry,
-      heartbeat: ([id, version, deadAfterMs, , sinceAgoMs, seenAgoMs, created]) => {
+      heartbeat: ([id, version, deadAfterMs, , sinceAgoMs, seenAgoMs, created, isStopping]) => {
         const nowMs = this.#nowMs();
         const before = (agoMs: unknown) => (agoMs === null ? null : new Date(nowMs - (agoMs as number)));
         const agoOf = (at: unknown) => (at === null ? null : nowMs - (at as Date).getTime());
         const others = [...tables.hosts.values()].filter((host) => host['id'] !== id && isAlive(host['id'], deadAfterMs));
         const bus = { bus_since: before(sinceAgoMs), bus_seen_at: before(seenAgoMs), log_created: created };
-        tables.hosts.set(id as string, { id, machine_v: version, seen_at: new Date(nowMs), ...bus });
+        const stoppingSince = isStopping === true ? (tables.hosts.get(id as string)?.['stopping_since'] ?? new Date(nowMs)) : null;
+        tables.hosts.set(id as string, { id, machine_v: version, seen_at: new Date(nowMs), ...bus, stopping_since: stoppingSince });
+        const isEarlier = (host: Row) => {
+          if (host['stopping_since'] === null || stoppingSince === null) return false;
+          const ahead = (stoppingSince as Date).getTime() - (host['stopping_since'] as Date).getTime();
+          return ahead > 0 || (ahead === 0 && (host['id'] as string) < (id as string));
+        };
         return others
           .map((host) => ({
             ...read(host, ['id', 'machine_v', 'log_created']),
+            stopping: host['stopping_since'] !== null,
+            stopping_earlier: isEarlier(host),
             bus_since_ago_ms: agoOf(host['bus_since']),
             bus_seen_ago_ms: agoOf(host['bus_seen_at']),
           }))
