@@ -1,6 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { compileSchema, problemOfSchema } from './json-schema.ts';
 import { SchemaError } from './schema/schema-error.ts';
+import { StepBudget } from './schema/step-budget.ts';
 
 /**
  * What each of these may take, on a machine that is busy with other work. They take some tens of milliseconds to some hundreds; without
@@ -207,6 +208,15 @@ describe('compiling', () => {
 
     expect(refusalsOf()).toBeInstanceOf(Error);
     expect(refusalsOf()).toBe(refusalsOf());
+  });
+
+  it('is run when it is compiled, so that what V8 can not compile is refused then and not at the first value', () => {
+    const steps = vi.spyOn(StepBudget.prototype, 'take');
+    compileSchema({ title: 'run at once', pattern: '^a' });
+    const takenAtOnce = steps.mock.calls.length;
+    steps.mockRestore();
+
+    expect(takenAtOnce).toBeGreaterThan(0);
   });
 
   it('is not refused for good when it is the place in the stack that has no room', () => {
