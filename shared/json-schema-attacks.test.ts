@@ -1,5 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { compileSchema, nestingViolation, problemOfSchema } from './json-schema.ts';
+import { SchemaError } from './schema/schema-error.ts';
+import { StepBudget } from './schema/step-budget.ts';
 
 /**
  * What each of these may take, on a machine that is busy with other work. They take some tens of milliseconds to some hundreds; without
@@ -206,6 +208,35 @@ describe('compiling', () => {
 
     expect(refusalsOf()).toBeInstanceOf(Error);
     expect(refusalsOf()).toBe(refusalsOf());
+  });
+
+  it('is run when it is compiled, so that what V8 can not compile is refused then and not at the first value', () => {
+    const steps = vi.spyOn(StepBudget.prototype, 'take');
+    compileSchema({ title: 'run at once', pattern: '^a' });
+    const takenAtOnce = steps.mock.calls.length;
+    steps.mockRestore();
+
+    expect(takenAtOnce).toBeGreaterThan(0);
+  });
+
+  it('is not refused for good when it is the place in the stack that has no room', () => {
+    // Flat to walk through, and deep to compile.
+    const schema = { $ref: '#/$defs/p0', $defs: { ...mapOf(60, (level) => ({ allOf: [{ $ref: `#/$defs/p${level + 1}` }] })), p60: { type: 'string' } } };
+    const deeper = (levels: number): unknown => (levels === 0 ? compileSchema(schema) : deeper(levels - 1));
+    const causes: unknown[] = [];
+    // From places less and less deep in the stack, until there is room for the refusal; further up there is room to compile.
+    for (let levels = 20_000; levels > 0 && causes.length === 0; levels -= 200) {
+      try {
+        deeper(levels);
+        break;
+      } catch (error) {
+        if (error instanceof SchemaError) causes.push(error.cause);
+        else expect(error).toBeInstanceOf(RangeError);
+      }
+    }
+
+    expect(causes).toEqual([expect.any(RangeError)]);
+    expect(refusalOf(schema)).toBeNull();
   });
 
   it.each<[string, Schema, RegExp]>([

@@ -31,6 +31,7 @@ export function compileSchema(schema: Record<string, unknown>): Validate {
   const text = canonicalJson(schema);
   const key = createHash('sha256').update(text).digest('base64');
   const outcome = compiled.get(key) ?? compileOrRefuse(schema, text.length);
+  if (isOfStack(outcome)) throw outcome;
   compiled.delete(key);
   compiled.set(key, outcome);
   for (const oldest of compiled.keys()) {
@@ -48,6 +49,11 @@ function compileOrRefuse(schema: Record<string, unknown>, sizeChars: number): Va
     if (error instanceof SchemaError) return error;
     throw error;
   }
+}
+
+/** Whether the stack had no room: how much there is depends on the caller, so the next one may compile the same schema. */
+function isOfStack(outcome: Validate | SchemaError): outcome is SchemaError {
+  return outcome instanceof SchemaError && outcome.cause instanceof RangeError;
 }
 
 /** What keeps a schema from being compiled: the place in the schema, and what is wanted there. Null when it compiles. */

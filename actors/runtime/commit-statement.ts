@@ -2,15 +2,18 @@ import type { NamedStatement } from '#shared/storage/database.ts';
 import type { CommitPlan } from './commit-plan.ts';
 import { type RowSet, rowSets, turnSets } from './row-sets.ts';
 
-/** Parameters of the fence itself come first: partition, epoch, commit number, cursor, message at the cursor. */
-const FENCE_PARAMETERS = 5;
+/** Parameters of the fence itself come first: partition, epoch, commit number, cursor, message at the cursor, owner. */
+const FENCE_PARAMETERS = 6;
 
 /**
  * Everything that a host has to store, over all its partitions, in one statement (DESIGN 4).
  *
  * `mine` locks the partitions' rows in one order, so that two hosts never wait for each other in a circle, and lets through only those
- * whose epoch and commit number are what this host believes. A partition that another host has taken, or that an earlier try of this
- * very statement has advanced, drops out, and every row joined to it with it. `owned` names the partitions that were committed.
+ * whose epoch, commit number and owner are what this host believes. A partition that another host has taken, or that an earlier try of
+ * this very statement has advanced, drops out, and every row joined to it with it. `owned` names the partitions that were committed.
+ *
+ * Epoch and commit number only grow, except when the database is restored to an earlier time: another owner may then reach the same two
+ * again, so the owner is compared too.
  */
 const everything: NamedStatement = { name: 'commit', text: statementOf(rowSets) };
 
@@ -40,8 +43,8 @@ function statementOf(sets: readonly RowSet[]): string {
   });
   return `
 with mine as materialized (
-  select parts.p from parts join unnest($1::int[], $2::bigint[], $3::bigint[]) as i (p, epoch, commit_no) using (p)
-  where parts.epoch = i.epoch and parts.commit_no = i.commit_no
+  select parts.p from parts join unnest($1::int[], $2::bigint[], $3::bigint[], $6::text[]) as i (p, epoch, commit_no, owner) using (p)
+  where parts.epoch = i.epoch and parts.commit_no = i.commit_no and parts.owner = i.owner
   order by parts.p for update of parts),
 own as (
   update parts set commit_no = parts.commit_no + 1, cursor = i.cursor, cursor_msg = i.cursor_msg
@@ -61,6 +64,7 @@ function parametersOf(plan: CommitPlan, sets: readonly RowSet[]): unknown[] {
     partitions.map(({ claim }) => claim.commitNo),
     partitions.map(({ cursor }) => cursor),
     partitions.map(({ cursorMark }) => cursorMark),
+    partitions.map(({ claim }) => claim.owner),
   ];
   for (const { columns, rowsOf } of sets) {
     const rows = rowsOf(plan);

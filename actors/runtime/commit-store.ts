@@ -72,11 +72,14 @@ export class CommitStore {
   /** After an unknown outcome: the partitions that the lost commit did commit, or null when it left no trace and can be tried again. */
   async #readBack(plan: CommitPlan): Promise<Set<number> | null> {
     // no fail point: reads
-    const { rows } = await this.#database.query<{ p: number; epoch: number; commit_no: number }>(
-      'select p, epoch, commit_no from parts where p = any($1::int[])',
+    const { rows } = await this.#database.query<{ p: number; epoch: number; commit_no: number; owner: string | null }>(
+      'select p, epoch, commit_no, owner from parts where p = any($1::int[])',
       [[...plan.partitions.keys()]],
     );
-    const ours = rows.filter((row) => row.epoch === plan.partitions.get(row.p)?.claim.epoch);
+    const ours = rows.filter((row) => {
+      const claim = plan.partitions.get(row.p)?.claim;
+      return row.epoch === claim?.epoch && row.owner === claim.owner;
+    });
     const committed = ours.filter((row) => row.commit_no === (plan.partitions.get(row.p)?.claim.commitNo ?? 0) + 1);
     if (committed.length === 0 && ours.length > 0) return null;
     return new Set(committed.map((row) => row.p));

@@ -11,6 +11,7 @@ interface Beat {
   machineVersion: number;
   /** What this host knows of the broker. */
   bus: BusAnswers | null;
+  isStopping: boolean;
   deadAfterMs: number;
 }
 
@@ -21,28 +22,42 @@ interface BusColumns {
   log_created: string | null;
 }
 
+interface StopColumns {
+  stopping: boolean;
+  stopping_earlier: boolean;
+}
+
 /** Says that this host lives, by the database's clock, and returns all that do, itself included. */
-export async function beat(database: Queryable, { hostId, machineVersion, bus, deadAfterMs }: Beat): Promise<LiveHost[]> {
-  const { rows } = await database.query<{ id: string; machine_v: number } & BusColumns>(
+export async function beat(database: Queryable, { hostId, machineVersion, bus, isStopping, deadAfterMs }: Beat): Promise<LiveHost[]> {
+  const { rows } = await database.query<{ id: string; machine_v: number } & BusColumns & StopColumns>(
     {
       name: 'heartbeat',
       text: `
 with beat as (
-  insert into hosts (id, machine_v, seen_at, bus_since, bus_seen_at, log_created)
+  insert into hosts as mine (id, machine_v, seen_at, bus_since, bus_seen_at, log_created, stopping_since)
   values ($1, $2, clock_timestamp(), clock_timestamp() - make_interval(secs => $5::float8 / 1000),
-    clock_timestamp() - make_interval(secs => $6::float8 / 1000), $7)
+    clock_timestamp() - make_interval(secs => $6::float8 / 1000), $7, case when $8 then clock_timestamp() end)
   on conflict (id) do update set machine_v = excluded.machine_v, seen_at = excluded.seen_at,
-    bus_since = excluded.bus_since, bus_seen_at = excluded.bus_seen_at, log_created = excluded.log_created),
+    bus_since = excluded.bus_since, bus_seen_at = excluded.bus_seen_at, log_created = excluded.log_created,
+    stopping_since = case when $8 then coalesce(mine.stopping_since, excluded.stopping_since) end
+  returning mine.stopping_since),
 gone as (delete from hosts where id <> $1 and seen_at < clock_timestamp() - make_interval(secs => $4::float8 / 1000))
-select id, machine_v, log_created,
+select hosts.id, machine_v, log_created, hosts.stopping_since is not null as stopping,
+  coalesce((hosts.stopping_since, hosts.id collate "C") < (beat.stopping_since, $1 collate "C"), false) as stopping_earlier,
   (extract(epoch from clock_timestamp() - bus_since) * 1000)::float8 as bus_since_ago_ms,
   (extract(epoch from clock_timestamp() - bus_seen_at) * 1000)::float8 as bus_seen_ago_ms
-from hosts where id <> $1 and seen_at > clock_timestamp() - make_interval(secs => $3::float8 / 1000)`,
+from hosts cross join beat where hosts.id <> $1 and seen_at > clock_timestamp() - make_interval(secs => $3::float8 / 1000)`,
     },
-    [hostId, machineVersion, deadAfterMs, FORGET_AFTER_MS, bus?.sinceAgoMs ?? null, bus?.seenAgoMs ?? null, bus?.logCreated ?? null],
+    [hostId, machineVersion, deadAfterMs, FORGET_AFTER_MS, bus?.sinceAgoMs ?? null, bus?.seenAgoMs ?? null, bus?.logCreated ?? null, isStopping],
   );
   failPoint('heartbeat.written');
-  return [{ id: hostId, machineVersion, bus }, ...rows.map((row) => ({ id: row.id, machineVersion: row.machine_v, bus: answersOf(row) }))];
+  const others = rows.map((row) => ({
+    id: row.id,
+    machineVersion: row.machine_v,
+    bus: answersOf(row),
+    ...(row.stopping ? { stopping: { isEarlier: row.stopping_earlier } } : {}),
+  }));
+  return [{ id: hostId, machineVersion, bus }, ...others];
 }
 
 function answersOf({ bus_since_ago_ms: sinceAgoMs, bus_seen_ago_ms: seenAgoMs, log_created: logCreated }: BusColumns): BusAnswers | null {

@@ -43,6 +43,8 @@ export class Host {
   #again = false;
   /** Its first heartbeat is written, and no host that has another log was there. */
   #isAmongHosts = false;
+  /** Said with each heartbeat. */
+  #isStopping = false;
   #leaving = false;
   #ticks: NodeJS.Timeout | null = null;
   #watch: NodeJS.Timeout | null = null;
@@ -76,9 +78,29 @@ export class Host {
     this.#watch = setInterval(() => this.#dropUnproven(), times.beatMs / 4);
   }
 
-  /** Whether another host could go on with what this one leaves. */
+  /** Whether another host could go on with what this one leaves. One that is stopping itself could not. */
   get hasPeers(): boolean {
-    return this.#others.some((other) => other.machineVersion >= this.#deps.machineVersion);
+    return this.#others.some(({ machineVersion, stopping }) => stopping === undefined && machineVersion >= this.#deps.machineVersion);
+  }
+
+  /**
+   * Whether this host may yet be left with another one's partitions: a host that began to stop earlier may not know that this one stops,
+   * and hands over to it. The order of their beginnings keeps two from waiting for each other.
+   */
+  get mayInherit(): boolean {
+    return this.#rounds !== null || this.#others.some(({ stopping }) => stopping?.isEarlier === true);
+  }
+
+  /** Tells the other hosts that this one stops, and looks which of them do. It goes on taking its share until it leaves. */
+  async announceStop(): Promise<void> {
+    this.#isStopping = true;
+    // Two heartbeats that are written in the same moment do not see each other: of two hosts at least one sees the other with its second.
+    for (let round = 0; round < 2; round += 1) {
+      while (this.#rounds !== null) await this.#rounds; // no fail point: waits
+      if (this.#leaving) return;
+      await this.#begin(); // no fail point: inside
+    }
+    this.#announce();
   }
 
   /** Gives everything back. Nothing is taken any more. */
@@ -142,7 +164,8 @@ export class Host {
   async #beat(): Promise<LiveHost[]> {
     const { database, hostId, machineVersion, times } = this.#deps;
     const begunAtMs = performance.now();
-    const hosts = await beat(database, { hostId, machineVersion, bus: this.#contact.answers(), deadAfterMs: times.deadAfterMs }); // no fail point: inside
+    // no fail point: inside
+    const hosts = await beat(database, { hostId, machineVersion, bus: this.#contact.answers(), isStopping: this.#isStopping, deadAfterMs: times.deadAfterMs });
     this.#lastBeatAtMs = Math.max(this.#lastBeatAtMs, begunAtMs);
     this.#others = hosts.filter((host) => host.id !== hostId);
     return hosts;

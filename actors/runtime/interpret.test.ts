@@ -142,6 +142,20 @@ describe('a session', () => {
     expect(world.log.at(-2)).toMatchObject({ error_detail: 'turn_timeout: the reply took longer than a turn may take' });
   });
 
+  it('DESIGN 5: a model call that ran into the deadline of its turn is a timeout, though its result comes first', () => {
+    const world = new World();
+    world.apply(create());
+    world.apply(post('one'));
+    const [callId, deadline] = [world.openCall ?? '', world.deadline()];
+    world.wait(world.surroundings().turnTimeoutMs);
+    const failure = { code: 'router.provider_unavailable', message: '', details: {} };
+    world.apply({ ...header, type: 'call.failed', commandId: callId, turnId: callId.slice(0, callId.lastIndexOf('-')), callId, failure });
+    world.apply(deadline);
+
+    expect(world.lines.slice(3)).toEqual(['error', 'ready']);
+    expect(world.log.at(-2)).toMatchObject({ error_detail: 'turn_timeout: the reply took longer than a turn may take' });
+  });
+
   it('DESIGN 4: a turn one of whose commands is poison ends as an error, then ready', () => {
     const world = new World();
     world.apply(create());

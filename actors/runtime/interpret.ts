@@ -7,7 +7,7 @@ import { sessionMachine } from '../session/machine.ts';
 import { patchProblem, patchRecord } from '../session/patch-record.ts';
 import type { SessionActions, SessionEvent } from '../session/types.ts';
 import { turnMachine } from '../turn/machine.ts';
-import type { TurnActions, TurnEvent } from '../turn/types.ts';
+import type { TurnActions, TurnEventBody } from '../turn/types.ts';
 import type { CommitPlan, Ending } from './commit-plan.ts';
 import { isDeliveryCommand, settleDelivery } from './deliveries.ts';
 import { carryOutActions, Draft, emptyContext, type Handlers } from './draft.ts';
@@ -188,10 +188,11 @@ class Application {
     return trace === 'wanted' && wanted !== null ? wanted.traceId : draft.ownTraceId();
   }
 
-  #tellTurn(event: TurnEvent): void {
+  #tellTurn(body: TurnEventBody): void {
     const { draft } = this;
     if (draft.turn === null) return;
     const { turnId, deadlineAtMs } = draft.turn.context;
+    const event = { ...body, atMs: draft.atMs };
     const [next, actions] = transition(turnMachine, turnMachine.resolveState(draft.turn), event);
     draft.turn = { value: next.value, context: next.context };
     carryOutActions(this.#turnActions, actions);

@@ -3,7 +3,7 @@ import { Mailbox } from './mailbox.ts';
 
 it('takes a start in once for as long as it waits, and again once it has been taken out', async () => {
   let kicks = 0;
-  const mailbox = new Mailbox({ partition: 7, epoch: 1, commitNo: 1, cursor: 0, cursorMark: null }, () => (kicks += 1));
+  const mailbox = new Mailbox({ partition: 7, epoch: 1, owner: 'host-1', commitNo: 1, cursor: 0, cursorMark: null }, () => (kicks += 1));
   for (const command of ['a', 'b', 'a', 'a']) mailbox.start(command);
   expect(kicks).toBe(2);
   expect(mailbox.take(1)).toMatchObject([{ kind: 'start', command: 'a' }]);

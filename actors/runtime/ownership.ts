@@ -7,6 +7,8 @@ import type { Database, Queryable } from '#shared/storage/database.ts';
 export interface PartitionClaim {
   readonly partition: number;
   readonly epoch: number;
+  /** The id of the host that the claim was made under. */
+  readonly owner: string;
   /** Grows by one with every commit that touches the partition. */
   commitNo: number;
   /** Sequence of the last command that is applied. */
@@ -51,7 +53,7 @@ export async function takePartitions(database: Queryable, options: TakeOptions):
     deadAfterMs,
   ]);
   if (rows.length > 0) failPoint('take-over.claimed');
-  return rows.map((row) => ({ partition: row.p, epoch: row.epoch, commitNo: row.commit_no, cursor: row.cursor, cursorMark: row.cursor_msg }));
+  return rows.map((row) => ({ partition: row.p, epoch: row.epoch, owner: hostId, commitNo: row.commit_no, cursor: row.cursor, cursorMark: row.cursor_msg }));
 }
 
 // `free` locks the rows in one order, as commits do, so that two hosts never wait for each other in a circle.
@@ -76,9 +78,10 @@ returning parts.p, parts.epoch, parts.commit_no, parts.cursor, parts.cursor_msg`
 export async function releasePartitions(database: Queryable, claims: readonly PartitionClaim[]): Promise<void> {
   await database.query(
     `with ours as materialized (
-       select parts.p from parts join unnest($1::int[], $2::bigint[]) as i (p, epoch) on parts.p = i.p and parts.epoch = i.epoch order by parts.p for update of parts)
+       select parts.p from parts join unnest($1::int[], $2::bigint[], $3::text[]) as i (p, epoch, owner)
+         on parts.p = i.p and parts.epoch = i.epoch and parts.owner = i.owner order by parts.p for update of parts)
      update parts set owner = null from ours where parts.p = ours.p`,
-    [claims.map((claim) => claim.partition), claims.map((claim) => claim.epoch)],
+    [claims.map((claim) => claim.partition), claims.map((claim) => claim.epoch), claims.map((claim) => claim.owner)],
   );
   failPoint('leave.given-back');
 }

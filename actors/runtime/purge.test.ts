@@ -19,7 +19,7 @@ function logWith(atCursor: { messageId: string; storedAtMs: number } | null) {
 }
 
 /** One whose owner has applied all up to 20. */
-const mailboxOf = (partition: number) => new Mailbox({ partition, epoch: 1, commitNo: 1, cursor: 20, cursorMark: '@5 old' }, () => {});
+const mailboxOf = (partition: number) => new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 1, cursor: 20, cursorMark: '@5 old' }, () => {});
 
 async function oneRound(commands: CommandLog, asked: ReturnType<typeof vi.fn>, mailboxes: Mailbox[]): Promise<void> {
   const database = { query: async () => ({ rows: [], rowCount: 0 }) };

@@ -7,6 +7,8 @@ export interface LiveHost {
   machineVersion: number;
   /** Null: a host of a release that does not say. */
   bus: BusAnswers | null;
+  /** Absent: it stays. `isEarlier`: it has been stopping for longer than the host that asks. */
+  stopping?: { isEarlier: boolean };
 }
 
 export interface BusTimes {

@@ -2,7 +2,7 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import type { EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
 import type { RunError, RunEventBody } from '../run/types.ts';
-import type { TurnEvent } from '../turn/types.ts';
+import type { TurnEventBody } from '../turn/types.ts';
 
 /** A turn that is to begin: who it is, the trace of all that it appends, the configuration that it ends on. */
 export interface TurnStart {
@@ -43,7 +43,7 @@ export type SessionEvent =
   | { type: 'message.post'; command: CommandOf<'message.post'>; atMs: number; coalesceMs: number; newTurnId: string }
   /** `ephemeral`: the session is the run's own and begins with it. */
   | { type: 'run.start'; runId: string; ephemeral: boolean }
-  | { type: 'turn.result'; event: TurnEvent }
+  | { type: 'turn.result'; event: TurnEventBody }
   | { type: 'turn.settled'; turnId: string }
   | { type: 'run.result'; event: RunEventBody }
   | { type: 'run.settled'; runId: string }
@@ -65,7 +65,7 @@ export interface SessionActions {
   beginTurn: TurnStart;
   /** Starts the turn's machine once the message that asked for it stands in the log. */
   runTurn: Record<string, never>;
-  tellTurn: { event: TurnEvent };
+  tellTurn: { event: TurnEventBody };
   /** Starts a run's machine. */
   beginRun: { runId: string };
   tellRun: { event: RunEventBody };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { initialTransition, transition } from 'xstate';
 import { turnMachine } from './machine.ts';
-import type { TurnEvent } from './types.ts';
+import type { TurnEvent, TurnEventBody } from './types.ts';
 
 const DEADLINE_AT_MS = 181_000;
 
@@ -79,10 +79,28 @@ describe('the turn machine', () => {
     expect(told(actions).at(-2)).toBe('ready');
   });
 
+  it.each<[string, TurnEventBody, number]>([
+    ['a model call that its worker gave up', failed('trn_1-1', 'router.timeout'), DEADLINE_AT_MS],
+    ['one that a worker gave up whose clock runs ahead', failed('trn_1-1', 'router.timeout'), DEADLINE_AT_MS - 500],
+    ['any other failure of the model call', failed('trn_1-1'), DEADLINE_AT_MS],
+    ['an empty reply', { ...completed('trn_1-1'), text: '' }, DEADLINE_AT_MS],
+    ['a command that can not be applied', { type: 'turn.poisoned' }, DEADLINE_AT_MS],
+  ])('DESIGN 5: ends as the timeout in either order with its timer: %s', (_what, body, atMs) => {
+    const deadline = timed({ type: 'turn.deadline', turnId: 'trn_1', atMs: DEADLINE_AT_MS });
+    const failure = timed({ ...body, atMs });
+    const [endedByFailure, failureFirst] = afterEvents(failure);
+    const [endedByTimer, timerFirst] = afterEvents(deadline);
+    const logged = (actions: readonly Told[]) => told(actions.filter(({ type }) => type === 'fact'));
+
+    expect(logged(failureFirst)).toEqual(['error(turn_timeout: the reply took longer than a turn may take)', 'ready']);
+    expect(logged(timerFirst)).toEqual(logged(failureFirst));
+    for (const state of [endedByFailure, endedByTimer]) for (const event of [failure, deadline]) expect(transition(turnMachine, state, event)[1]).toEqual([]);
+  });
+
   it('goes on from a stored snapshot as if it had never been away', () => {
     const stored: { value: 'composing'; context: never } = JSON.parse(JSON.stringify({ value: started()[0].value, context: started()[0].context }));
 
-    const [next] = transition(turnMachine, turnMachine.resolveState(stored), completed('trn_1-1'));
+    const [next] = transition(turnMachine, turnMachine.resolveState(stored), timed(completed('trn_1-1')));
 
     expect(next.value).toBe('completed');
   });
@@ -93,16 +111,21 @@ function started() {
 }
 
 /** The state after all events, and the actions of the last one. */
-function afterEvents(...events: TurnEvent[]) {
-  return events.reduce((step, event) => transition(turnMachine, step[0], event), started());
+function afterEvents(...events: (TurnEventBody & { atMs?: number })[]) {
+  return events.reduce((step, event) => transition(turnMachine, step[0], timed(event)), started());
+}
+
+/** In time, unless it says otherwise. */
+function timed(event: TurnEventBody & { atMs?: number }): TurnEvent {
+  return { atMs: 2_000, ...event };
 }
 
 function completed(callId: string) {
   return { type: 'call.completed' as const, callId, text: 'Two years.', finishReason: 'stop', model: 'scripted/assistant', provider: 'Scripted' };
 }
 
-function failed(callId: string): TurnEvent {
-  return { type: 'call.failed', callId, failure: { code: 'router.provider_unavailable', message: 'secret inner detail', details: {} } };
+function failed(callId: string, code: 'router.provider_unavailable' | 'router.timeout' = 'router.provider_unavailable') {
+  return { type: 'call.failed' as const, callId, failure: { code, message: 'secret inner detail', details: {} } };
 }
 
 type Told = { type: string; params?: unknown };

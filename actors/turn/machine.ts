@@ -6,6 +6,8 @@ import type { TurnActions, TurnContext, TurnEvent, TurnInput } from './types.ts'
 /** Stored with every snapshot. Grows with each change after which an old snapshot no longer fits. */
 export const TURN_MACHINE_VERSION = 1;
 
+const TURN_TIMEOUT = 'turn_timeout: the reply took longer than a turn may take';
+
 /**
  * One response cycle of a session:
  *
@@ -75,12 +77,12 @@ export const turnMachine = setup({
               }),
             },
           },
-          { guard: 'isCurrentCall', target: 'failed', actions: { type: 'fact', params: error('engine_error: the model returned no reply') } },
+          { guard: 'isCurrentCall', target: 'failed', actions: { type: 'fact', params: failureAs('engine_error: the model returned no reply') } },
         ],
         'call.failed': {
           guard: 'isCurrentCall',
           target: 'failed',
-          actions: { type: 'fact', params: ({ event }) => error(`engine_error: the model call failed (${event.failure.code})`) },
+          actions: { type: 'fact', params: failedCall },
         },
         'turn.cancel': {
           target: 'cancelled',
@@ -93,7 +95,7 @@ export const turnMachine = setup({
           target: 'failed',
           actions: [
             { type: 'supersede', params: ({ context }) => ({ id: callIdOf(context) }) },
-            { type: 'fact', params: error('engine_error: a command of this turn could not be applied') },
+            { type: 'fact', params: failureAs('engine_error: a command of this turn could not be applied') },
           ],
         },
         'turn.deadline': {
@@ -101,7 +103,7 @@ export const turnMachine = setup({
           target: 'failed',
           actions: [
             { type: 'supersede', params: ({ context }) => ({ id: callIdOf(context) }) },
-            { type: 'fact', params: error('turn_timeout: the reply took longer than a turn may take') },
+            { type: 'fact', params: error(TURN_TIMEOUT) },
           ],
         },
       },
@@ -121,6 +123,20 @@ function settle() {
 
 function status(value: SessionStatus, { detail = null }: { detail?: string | null } = {}): TurnActions['fact'] {
   return { content: { kind: 'status', status: value, stage: null, error_detail: detail }, id: null, metadata: {} };
+}
+
+/**
+ * A failure as the turn ends with it. Its model calls end at its own deadline, so their failures race the deadline's timer: past it, every
+ * failure is the timeout, whichever of the two is applied first.
+ */
+function failureAs(detail: string) {
+  return ({ context, event }: { context: TurnContext; event: TurnEvent }) => error(event.atMs < context.deadlineAtMs ? detail : TURN_TIMEOUT);
+}
+
+/** A model call has no time limit but the turn's deadline, so `router.timeout` is that deadline, read from the worker's clock. */
+function failedCall(args: { context: TurnContext; event: Extract<TurnEvent, { type: 'call.failed' }> }): TurnActions['fact'] {
+  const { code } = args.event.failure;
+  return code === 'router.timeout' ? error(TURN_TIMEOUT) : failureAs(`engine_error: the model call failed (${code})`)(args);
 }
 
 /** A stable code and a safe sentence; what really went wrong stands in the logs. */

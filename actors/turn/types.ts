@@ -17,7 +17,7 @@ export interface TurnContext {
 }
 
 /** Everything that can happen to a turn. Results name their call, so that a late or repeated one is recognised. */
-export type TurnEvent =
+export type TurnEventBody =
   | { type: 'message.joined' }
   | { type: 'call.completed'; callId: string; text: string; finishReason: string; model: string; provider: string }
   | { type: 'call.failed'; callId: string; failure: Failure }
@@ -25,6 +25,9 @@ export type TurnEvent =
   /** A command of the turn could not be applied. */
   | { type: 'turn.poisoned' }
   | { type: 'turn.deadline'; turnId: string };
+
+/** `atMs`: when the command is applied, epoch milliseconds. What fails at or after the turn's deadline failed for its time. */
+export type TurnEvent = TurnEventBody & { atMs: number };
 
 /** What a turn asks of the runtime. The runtime carries these out in one commit; the machine itself does nothing. */
 export interface TurnActions {

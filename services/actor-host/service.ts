@@ -38,6 +38,8 @@ const DRAIN_LOOK_MS = 50;
  * bus answer. With one of them away it would take until they are back; the others take over all the same once this host looks dead.
  */
 const STOP_WITHIN_MS = 5_000;
+/** To tell the other hosts of the stop. With the database or the bus away the stop goes on with what was last known of them. */
+const ANNOUNCE_WITHIN_MS = 1_000;
 
 export interface ActorHostDeps {
   config: {
@@ -130,11 +132,15 @@ export async function startActorHost({ config, bus, database, check, clock, log,
       unwatch();
       // Turns end by themselves while commands still flow; only what is left at the limit waits for the next start.
       const limitAtMs = clock.nowMs() + withinMs;
+      const stopWithinMs = config.stopWithinMs ?? STOP_WITHIN_MS;
+      const announced = host.announceStop().catch((error: unknown) => log.warn({ err: error }, 'the other hosts could not be told of the stop'));
+      await isOverWithin(announced, Math.min(stopWithinMs, ANNOUNCE_WITHIN_MS));
       // Callbacks that wait for a retry are posted again as long as that is due within the drain. Beside other hosts they are theirs from here on.
       const retries = timers.waitingDeliveries(limitAtMs);
       if (!host.hasPeers && retries.due > 0) log.info({ callbacks: retries.due }, 'the stop waits for callbacks whose retry is due within its time');
       const isAwaited = () => outbox.openEffects > 0 || timers.waitingDeliveries(limitAtMs).due > 0;
-      while (!host.hasPeers && isAwaited() && clock.nowMs() < limitAtMs) await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS));
+      while (!host.hasPeers && (isAwaited() || host.mayInherit) && clock.nowMs() < limitAtMs)
+        await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS));
       const leaving = (async () => {
         await watching.stop();
         const left = { waiting: timers.waitingDeliveries(limitAtMs).all, inFlight: outbox.openDeliveries };
@@ -146,7 +152,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
         await host.leave();
         await loop.stop();
       })();
-      if (!(await isOverWithin(leaving, config.stopWithinMs ?? STOP_WITHIN_MS))) {
+      if (!(await isOverWithin(leaving, stopWithinMs))) {
         log.warn({ host_id: hostId }, 'what is in hand could not be stored in time; others take the partitions once this host looks dead');
         loop.abort('the host has stopped');
       }
@@ -156,7 +162,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
 }
 
 /** @returns false when the time was over first; what becomes of the work then is nobody's concern any more */
-async function isOverWithin(work: Promise<void>, limitMs: number): Promise<boolean> {
+async function isOverWithin(work: Promise<unknown>, limitMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<false>((resolve) => {
     timer = setTimeout(() => resolve(false), limitMs);

@@ -16,17 +16,18 @@ export class RunStepRows {
   }
 
   /**
-   * Steps in the order in which they were asked for, from behind a number on.
-   * @returns null when there is no such run; `next` is the number of the last step, null on the last page
+   * Steps in the order in which they were asked for, from behind a number on. Rows of kinds that this release does not know, as a newer one
+   * may write them, are left out, so that a page may have fewer than `limit`.
+   * @returns null when there is no such run; `next` is the number of the page's last row, null on the last page
    */
   async list(runId: string, after: number, limit: number): Promise<{ steps: RunStep[]; next: number | null } | null> {
     // The owner counts a run's effects from 1, so that a page is found by ids.
     const ids = Array.from({ length: limit + 1 }, (_, index) => `${runId}-${after + 1 + index}`);
     const { rows } = await this.#database.query<StepRow>(SELECT_STEPS, [runId, ids]);
     if (rows.length === 0) return null;
-    const all = rows.flatMap((row) => stepOf(row, runId)).sort((left, right) => left.step - right.step);
-    const steps = all.slice(0, limit);
-    return { steps, next: all.length > limit ? (steps.at(-1)?.step ?? null) : null };
+    const numbered = rows.flatMap((row) => (row.id === null ? [] : [{ step: Number(row.id.slice(runId.length + 1)), row }]));
+    const page = numbered.sort((left, right) => left.step - right.step).slice(0, limit);
+    return { steps: page.flatMap(({ step, row }) => stepOf(step, row)), next: numbered.length > limit ? (page.at(-1)?.step ?? null) : null };
   }
 }
 
@@ -41,13 +42,14 @@ interface StepRow {
   ended_at: Date | null;
 }
 
-function stepOf({ id, kind, state, inputs, created_at: startedAt, outcome: stored, ended_at: endedAt }: StepRow, runId: string): RunStep[] {
+/** None for a kind that is not known. */
+function stepOf(step: number, { kind, state, inputs, created_at: startedAt, outcome: stored, ended_at: endedAt }: StepRow): RunStep[] {
   const known = stepKind.safeParse(kind).data;
-  if (id === null || known === undefined) return [];
+  if (known === undefined) return [];
   const outcome = stored === null ? null : (runCallOutcome.safeParse(stored).data ?? null);
   return [
     {
-      step: Number(id.slice(runId.length + 1)),
+      step,
       kind: KINDS[known],
       tool_id: known === 'tool-call' ? (toolInputs.safeParse(inputs).data?.toolId ?? null) : null,
       outcome: outcome?.type ?? (state === 'open' ? null : 'unknown'),

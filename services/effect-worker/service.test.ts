@@ -184,22 +184,32 @@ describe('the rules of work', () => {
   });
 
   it('DESIGN 6 rule 4: an item whose lease can not be extended is aborted before another worker may have it', async () => {
-    let tookMs = 0;
+    const lease = { ackWaitMs: 2_000, extendEveryMs: 400 };
+    /** After the first failure, eight times as often. */
+    const retryEveryMs = lease.extendEveryMs / 8;
+    let isClosed = false;
+    let extensions = 0;
     const item = await call();
     await house.effect(item.effectId, 'open');
     onCall = (response) => {
-      const sinceMs = performance.now();
       response.on('close', () => {
-        tookMs = performance.now() - sinceMs;
+        isClosed = true;
       });
     };
-    const away = busThat(() => ({ working: () => Promise.reject(new Error('the broker is away')) }));
-    await start({ bus: away }, { lease: { ackWaitMs: 2_000, extendEveryMs: 400 } });
+    const away = busThat(() => ({
+      working: () => {
+        extensions += 1;
+        return Promise.reject(new Error('the broker is away'));
+      },
+    }));
+    await start({ bus: away }, { lease });
     await house.publish('tool', item);
 
     expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
-    await vi.waitFor(() => expect(tookMs).toBeGreaterThan(0), WAIT);
-    expect(tookMs).toBeLessThan(2_000);
+    await vi.waitFor(() => expect(isClosed).toBe(true), WAIT);
+    // On a busy machine there are fewer, never more: so many fit before the end of the lease, at which another worker may have it.
+    expect(extensions).toBeGreaterThan(0);
+    expect(extensions).toBeLessThan(1 + (lease.ackWaitMs - lease.extendEveryMs) / retryEveryMs);
     expect(callsMade()).toBe(1);
   });
 

@@ -31,7 +31,11 @@ const [event, seen] = ['i.body::json, i.created_at from ${from}', 'i.command_id,
  * commits, depending on what is in them, so those conflicts are ignored too.
  */
 const noFence: readonly Patch[] = [
-  { file: 'actors/runtime/commit-statement.js', from: 'where parts.epoch = i.epoch and parts.commit_no = i.commit_no', to: 'where true' },
+  {
+    file: 'actors/runtime/commit-statement.js',
+    from: 'where parts.epoch = i.epoch and parts.commit_no = i.commit_no and parts.owner = i.owner',
+    to: 'where true',
+  },
   { file: 'actors/runtime/row-sets.js', from: event, to: `${event} on conflict do nothing` },
   { file: 'actors/runtime/row-sets.js', from: seen, to: `${seen} on conflict do nothing` },
 ];

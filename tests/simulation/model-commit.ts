@@ -3,22 +3,24 @@ import { list, type ModelTables, type Row, sqlError } from './model-rows.ts';
 
 /** What of the fence is looked at: everything, unless a test wants to see what becomes of it otherwise. */
 export interface Fence {
+  owner: boolean;
   epoch: boolean;
   commitNo: boolean;
 }
 
-const FENCE_PARAMETERS = 5;
+const FENCE_PARAMETERS = 6;
 type Rows = readonly Row[];
 type Change = (tables: ModelTables, rows: Rows, nowMs: number) => void;
 
 /** Carries the commit statement out: all of it, or nothing, for the partitions that the fence lets through. @returns which these are */
 export function commit(tables: ModelTables, parameters: readonly unknown[], fence: Fence, nowMs: number): number[] {
-  const [partitions, epochs, commitNos, cursors, messages] = parameters as [number[], number[], number[], number[], (string | null)[]];
+  const [partitions, epochs, commitNos, cursors, messages, owners] = parameters as [number[], number[], number[], number[], (string | null)[], string[]];
   refuseNul(parameters);
   const own = new Map<number, number>();
   for (const [place, p] of partitions.entries()) {
     const part = tables.parts.get(p);
     if (part === undefined) continue;
+    if (fence.owner && part['owner'] !== owners[place]) continue;
     if (fence.epoch && part['epoch'] !== epochs[place]) continue;
     if (fence.commitNo && part['commit_no'] !== commitNos[place]) continue;
     own.set(p, place);

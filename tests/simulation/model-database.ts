@@ -35,7 +35,7 @@ export class ModelDatabase implements Pick<Database, 'query'> {
   readonly #nowMs: () => number;
   readonly #statements: ReadonlyMap<string, Carry>;
 
-  constructor(nowMs: () => number, fence: Fence = { epoch: true, commitNo: true }) {
+  constructor(nowMs: () => number, fence: Fence = { owner: true, epoch: true, commitNo: true }) {
     this.#nowMs = nowMs;
     this.#fence = fence;
     this.#statements = new Map([
@@ -71,16 +71,24 @@ export class ModelDatabase implements Pick<Database, 'query'> {
     return {
       commit: carry,
       'commit-turns': carry,
-      heartbeat: ([id, version, deadAfterMs, , sinceAgoMs, seenAgoMs, created]) => {
+      heartbeat: ([id, version, deadAfterMs, , sinceAgoMs, seenAgoMs, created, isStopping]) => {
         const nowMs = this.#nowMs();
         const before = (agoMs: unknown) => (agoMs === null ? null : new Date(nowMs - (agoMs as number)));
         const agoOf = (at: unknown) => (at === null ? null : nowMs - (at as Date).getTime());
         const others = [...tables.hosts.values()].filter((host) => host['id'] !== id && isAlive(host['id'], deadAfterMs));
         const bus = { bus_since: before(sinceAgoMs), bus_seen_at: before(seenAgoMs), log_created: created };
-        tables.hosts.set(id as string, { id, machine_v: version, seen_at: new Date(nowMs), ...bus });
+        const stoppingSince = isStopping === true ? (tables.hosts.get(id as string)?.['stopping_since'] ?? new Date(nowMs)) : null;
+        tables.hosts.set(id as string, { id, machine_v: version, seen_at: new Date(nowMs), ...bus, stopping_since: stoppingSince });
+        const isEarlier = (host: Row) => {
+          if (host['stopping_since'] === null || stoppingSince === null) return false;
+          const ahead = (stoppingSince as Date).getTime() - (host['stopping_since'] as Date).getTime();
+          return ahead > 0 || (ahead === 0 && (host['id'] as string) < (id as string));
+        };
         return others
           .map((host) => ({
             ...read(host, ['id', 'machine_v', 'log_created']),
+            stopping: host['stopping_since'] !== null,
+            stopping_earlier: isEarlier(host),
             bus_since_ago_ms: agoOf(host['bus_since']),
             bus_seen_ago_ms: agoOf(host['bus_seen_at']),
           }))
@@ -110,10 +118,10 @@ export class ModelDatabase implements Pick<Database, 'query'> {
         }
         return taken;
       },
-      [RELEASE]: ([partitions, epochs]) => {
+      [RELEASE]: ([partitions, epochs, owners]) => {
         for (const [place, p] of (partitions as number[]).entries()) {
           const part = tables.parts.get(p);
-          if (part !== undefined && part['epoch'] === (epochs as number[])[place]) part['owner'] = null;
+          if (part !== undefined && part['epoch'] === (epochs as number[])[place] && part['owner'] === (owners as string[])[place]) part['owner'] = null;
         }
         return [];
       },
@@ -126,8 +134,8 @@ export class ModelDatabase implements Pick<Database, 'query'> {
         for (const [place, part] of parts.entries()) if (rows[place]?.is_released === true) part['owner'] = null;
         return rows;
       },
-      'select p, epoch, commit_no from parts where p = any($1::int[])': ([wanted]) =>
-        pick(tables.parts, wanted as number[]).map((part) => read(part, ['p', 'epoch', 'commit_no'])),
+      'select p, epoch, commit_no, owner from parts where p = any($1::int[])': ([wanted]) =>
+        pick(tables.parts, wanted as number[]).map((part) => read(part, ['p', 'epoch', 'commit_no', 'owner'])),
       'select cursor, cursor_msg from parts order by cursor limit 1': () =>
         [...tables.parts.values()]
           .sort((left, right) => (left['cursor'] as number) - (right['cursor'] as number))

@@ -1,6 +1,6 @@
 /** Statements without a name, as the runtime sends them but for blanks: the model knows them by their text. */
 export const RELEASE =
-  'with ours as materialized ( select parts.p from parts join unnest($1::int[], $2::bigint[]) as i (p, epoch) on parts.p = i.p and parts.epoch = i.epoch order by parts.p for update of parts) update parts set owner = null from ours where parts.p = ours.p';
+  'with ours as materialized ( select parts.p from parts join unnest($1::int[], $2::bigint[], $3::text[]) as i (p, epoch, owner) on parts.p = i.p and parts.epoch = i.epoch and parts.owner = i.owner order by parts.p for update of parts) update parts set owner = null from ours where parts.p = ours.p';
 export const REPEATS =
   'select session_id, command_id, answer from seen join unnest($1::text[], $2::text[]) as i (session_id, command_id) using (session_id, command_id)';
 export const OPEN_EFFECTS =

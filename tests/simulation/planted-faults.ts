@@ -19,8 +19,8 @@ interface PlantedFault {
 
 /** Faults that the design guards against, each of them by itself. The house knows nothing of them. */
 export const plantedFaults: readonly PlantedFault[] = [
-  { name: 'no epoch check', options: { fence: { epoch: false, commitNo: true } } },
-  { name: 'no commit_no check', options: { fence: { epoch: true, commitNo: false } } },
+  { name: 'no check of owner and epoch', options: { fence: { owner: false, epoch: false, commitNo: true } } },
+  { name: 'no commit_no check', options: { fence: { owner: true, epoch: true, commitNo: false } } },
   { name: 'work acked before its result is stored', options: { busOfWorker: (bus) => withItems(bus, acked) } },
   {
     name: 'a notice before the commit',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { MACHINE_VERSION } from '#actors/runtime/snapshots.ts';
 import { DELIVERY_DUE } from '#actors/runtime/timers.ts';
 import type { DeliveryWork } from '#bus/messages/delivery.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
@@ -163,20 +164,73 @@ export function callbackCases(open: () => Promise<House>): void {
 
     it('DESIGN 5: a host beside others leaves callbacks that wait to these at once, and counts none as left', async () => {
       const house = await open();
-      const hosts = [await house.host({ drainTimeoutMs: 10_000 }), await house.host({ drainTimeoutMs: 10_000 })];
-      for (const { id } of hosts) await eventually(async () => (await house.count('parts', `owner = '${id}'`)) > 0);
-      const first = await failedOnce(house, { retryAfterMs: 5_000 });
+      const { owner, first } = await waitingBesideAnother(house, { drainTimeoutMs: 10_000 }, 5_000);
       const second = nextDelivery(house);
-      const owns = await house.rows<{ owner: string }>('select owner from parts where p = $1', [partitionOf('ses_run')]);
-      const owner = hosts.find(({ id }) => id === owns[0]?.owner);
-      if (owner === undefined) expect.fail('no host has the partition');
       expect(await Promise.race([stopOf(owner), second])).toBe('stopped');
       expect(leftBy(house)).toEqual([]);
       const again = await second;
       expect(again).toMatchObject({ deliveryId: first.deliveryId });
       await house.send(report(again.effectId, 'delivered', 2));
     });
+
+    it.each(['first', 'last'])('DESIGN 5: of hosts that stop together one posts callbacks again whose retry is due: those of the %s to stop', async (place) => {
+      const house = await open();
+      const { owner, other, first } = await waitingBesideAnother(house, { drainTimeoutMs: 60_000 }, 2_000);
+      const second = nextDelivery(house);
+      const stopped = Promise.all((place === 'first' ? [owner, other] : [other, owner]).map(stopOf));
+      const again = await Promise.race([second, stopped]);
+      if (Array.isArray(again)) expect.fail('both hosts have stopped without posting again');
+      expect(again).toMatchObject({ deliveryId: first.deliveryId });
+      await house.send(report(again.effectId, 'delivered', 2));
+      await stopped;
+      expect(await house.rows('select state from deliveries')).toEqual([{ state: 'delivered' }]);
+      expect(leftBy(house)).toEqual([]);
+      expect(await house.rows('select id from hosts')).toEqual([]);
+    });
+
+    it('DESIGN 5: a host that stops goes on with what one hands over that began to stop before it', async () => {
+      const house = await open();
+      const host = await house.host({ drainTimeoutMs: 60_000 });
+      const first = await failedOnce(house, { retryAfterMs: 2_000 });
+      await house.rows(`insert into hosts (id, machine_v, seen_at, stopping_since) values ('earlier', $1, now() + interval '1 hour', now())`, [
+        MACHINE_VERSION,
+      ]);
+      await house.rows(`update parts set owner = 'earlier', epoch = epoch + 1 where p = $1`, [partitionOf('ses_run')]);
+      await eventually(() => house.errors.some(({ message }) => message === 'partitions are given up'));
+      const second = nextDelivery(house);
+      const stopped = stopOf(host);
+      // As the other leaves, which did not know that this one stops.
+      await eventually(async () => (await house.count('hosts', `id <> 'earlier' and stopping_since is null`)) === 0);
+      await house.rows(`delete from hosts where id = 'earlier'`);
+      const again = await Promise.race([second, stopped]);
+      if (again === 'stopped') expect.fail('the host has stopped without posting again');
+      expect(again).toMatchObject({ deliveryId: first.deliveryId });
+      await house.send(report(again.effectId, 'delivered', 2));
+      await stopped;
+      expect(leftBy(house)).toEqual([]);
+    });
+
+    it('DESIGN 5: callbacks that hosts leave which stop together are counted in the log', async () => {
+      const house = await open();
+      const { owner, other } = await waitingBesideAnother(house, { drainTimeoutMs: 10_000 }, 600_000);
+      await Promise.all([owner, other].map(stopOf));
+      // Of both, where the one has taken over from the other before its own time was over.
+      expect(leftBy(house).length).toBeGreaterThan(0);
+      for (const fields of leftBy(house)) expect(fields).toEqual({ callbacks: 1, in_flight: 0, receivers: ['example.com'] });
+    });
   });
+}
+
+/** Two hosts, of which one has the partition of a callback that waits for its retry. */
+async function waitingBesideAnother(house: House, config: Parameters<House['host']>[0], retryAfterMs: number) {
+  const hosts = [await house.host(config), await house.host(config)];
+  for (const { id } of hosts) await eventually(async () => (await house.count('parts', `owner = '${id}'`)) > 0);
+  const first = await failedOnce(house, { retryAfterMs });
+  const [row] = await house.rows<{ owner: string }>('select owner from parts where p = $1', [partitionOf('ses_run')]);
+  const owner = hosts.find(({ id }) => id === row?.owner);
+  const other = hosts.find(({ id }) => id !== row?.owner);
+  if (owner === undefined || other === undefined) expect.fail('no host has the partition');
+  return { owner, other, first };
 }
 
 /** A run whose callback was posted once, in vain, and waits for its retry, which comes after a second unless told otherwise. */

@@ -182,6 +182,24 @@ describe('GET /runs/:run_id/steps', () => {
 
     expect(seen).toEqual(Array.from({ length: 12 }, (_, index) => index + 1));
   });
+
+  it('goes on behind rows of a kind that this release does not know', async () => {
+    const { run_id } = await trigger();
+    const kinds = ['run-call', 'later-kind', 'run-call', 'later-kind', 'later-kind', 'run-call'];
+    await storeSteps(
+      run_id,
+      kinds.map((kind) => ({ kind, state: 'done', outcome: outcome('text') })),
+    );
+    const pages: number[][] = [];
+    for (let query: string | null = 'limit=2'; query !== null && pages.length < 9; ) {
+      const { body } = await get(`/runs/${run_id}/steps?${query}`);
+      pages.push(body.items.map(({ step }: { step: number }) => step));
+      expect(body.has_more).toBe(body.next_cursor !== null);
+      query = body.next_cursor === null ? null : `limit=2&cursor=${body.next_cursor}`;
+    }
+
+    expect(pages).toEqual([[1], [3], [6]]);
+  });
 });
 
 describe('GET /runs', () => {

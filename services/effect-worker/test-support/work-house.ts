@@ -143,12 +143,12 @@ export class WorkHouse {
   }
 
   /** What the owner was told of an effect, once it was. */
-  async reportOf<Type extends 'tool.completed' | 'tools.listed' | 'delivery.reported'>(type: Type, effectId: string): Promise<CommandOf<Type>> {
+  async reportOf<Type extends 'tool.completed' | 'tools.listed' | 'delivery.reported'>(type: Type, effectId: string, wait = WAIT): Promise<CommandOf<Type>> {
     return vi.waitFor(() => {
       const found = this.commands.find((command) => command.commandId === effectId);
       if (found === undefined || !isOf(found, type)) throw new Error(`no ${type} of ${effectId} yet`);
       return found;
-    }, WAIT);
+    }, wait);
   }
 
   /** Waits until the item is settled for good. */

@@ -130,6 +130,45 @@ describe('an event stream of a tool server', () => {
     expect(await passed(jsonGate(), ...pieces)).toMatchObject({ text, failure: null });
   });
 
+  it('DESIGN 13: that answers no request stands for as long as it brings no more than 16 KiB a second', async () => {
+    let nowMs = 0;
+    const gate = messageGate(undefined, () => nowMs);
+    const asMuchAsGoes = { text: event(progress).repeat(Math.floor(16_384 / event(progress).length)), comments: ': still here\n\n'.repeat(1_170) };
+    for (let second = 0; second < 300; second += 1) {
+      nowMs += 1_000;
+      const { failure } = await passed(gate, second % 2 === 0 ? asMuchAsGoes.text : asMuchAsGoes.comments);
+      expect(failure, `second ${second}`).toBeNull();
+    }
+    expect((await passed(gate, event(progress).repeat(25_000))).failure).toMatchObject({
+      kind: 'unreadable',
+      message: expect.stringContaining('16384 each second'),
+    });
+  });
+
+  it('that answers no request is forgiven a message a minute that is no JSON-RPC', async () => {
+    let nowMs = 0;
+    const gate = messageGate(undefined, () => nowMs);
+    for (let minute = 0; minute < 50; minute += 1) {
+      nowMs += 60_000;
+      expect((await passed(gate, 'data: x\n\n')).failure).toBeNull();
+    }
+    expect((await passed(gate, 'data: x\n\n'.repeat(10))).failure).toMatchObject({ kind: 'unreadable' });
+  });
+
+  it('that answers no request keeps no more than 1 MiB of an event that is not complete, however slowly it comes', async () => {
+    let nowMs = 0;
+    const gate = messageGate(undefined, () => nowMs);
+    const slowly = async (text: string) => {
+      nowMs += 60_000;
+      return (await passed(gate, text)).failure;
+    };
+    let failure = await slowly('data: ');
+    let sentBytes = 0;
+    for (; failure === null && sentBytes < 4_000_000; sentBytes += 16_384) failure = await slowly('x'.repeat(16_384));
+    expect(failure).toMatchObject({ kind: 'unreadable', message: expect.stringContaining('1048576 characters') });
+    expect(sentBytes).toBeLessThanOrEqual(1_048_576 + 16_384);
+  });
+
   it('asks for its resumption no sooner than after a second', async () => {
     expect((await passed(messageGate(ID), `retry: 0\n\n${event(progress)}`)).text).toBe(`retry: 1000\n${event(progress)}`);
   });

@@ -1,6 +1,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { jsonIn } from '#shared/json-in.ts';
+import { RefillingBudget } from './refilling-budget.ts';
 import { ToolFailure } from './tool-failure.ts';
 import { MAX_VALUES, ValueCount } from './value-count.ts';
 
@@ -10,6 +11,13 @@ const MAX_FOREIGN_MESSAGES = 10;
 const MAX_BYTES_BESIDE_ANSWER = 1_048_576;
 /** What is read in one turn of the event loop: some hundred messages, which take the client some 10 ms. */
 const SLICE_BYTES = 16_384;
+/**
+ * A standing stream has no answer whose time limit ends it: its bounds refill, so that it stands for as long as it brings little. One slice
+ * a second takes the client some hundredth of the event loop.
+ */
+const STANDING_BYTES_PER_SECOND = SLICE_BYTES;
+/** What it may bring that is no JSON-RPC, beyond the first few: one message a minute. */
+const STANDING_FOREIGN_PER_SECOND = 1 / 60;
 /** A JSON body that is a list. Only one answer is asked for at a time, and each entry of a list is checked in the same turn. */
 const MAX_BATCH_BYTES = 65_536;
 /** The only notifications that the client does anything with. It would check each of the others against all forms that a message may have. */
@@ -38,14 +46,20 @@ export interface BodyGate {
  * @param nowMs a clock that never goes back
  */
 export function messageGate(requestId: unknown, nowMs: () => number = () => performance.now()): BodyGate {
-  const answer = new AnswerWatch(requestId);
+  const isStanding = requestId === undefined;
+  const bounds = isStanding ? new StandingWatch(nowMs) : new AnswerWatch(requestId);
   const beside = new BesideAnswer(nowMs);
+  const foreign = new RefillingBudget({ capacity: MAX_FOREIGN_MESSAGES - 1, perSecond: isStanding ? STANDING_FOREIGN_PER_SECOND : 0, nowMs });
   const decoder = new TextDecoder();
   let events: EventSourceMessage[] = [];
   let retryMs: number | null = null;
-  let foreign = 0;
   const parser = createParser({
     onEvent: (event) => events.push(event),
+    onError: ({ type }) => {
+      if (type === 'max-buffer-size-exceeded') throw unreadable(`the tool server sends an event of more than ${MAX_BYTES_BESIDE_ANSWER} characters`);
+    },
+    // Of an answer the bound is that of every answer; a standing stream may take any time over an event, which is kept until it is complete.
+    ...(isStanding ? { maxBufferSize: MAX_BYTES_BESIDE_ANSWER } : {}),
     onRetry: (wantedMs) => {
       retryMs = Math.min(Math.max(wantedMs, RETRY_MS.least), RETRY_MS.most);
     },
@@ -59,11 +73,10 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
     if (event.data.length > MAX_VALUES) new ValueCount().add(Buffer.from(event.data));
     const message = jsonIn(event.data);
     if (!isRpcMessage(message)) {
-      foreign += 1;
-      if (foreign >= MAX_FOREIGN_MESSAGES) throw unreadable('the tool server sends messages that are no JSON-RPC');
+      if (!foreign.use(1)) throw unreadable('the tool server sends messages that are no JSON-RPC');
       return '';
     }
-    const isAnswer = answer.note(message, event.data);
+    const isAnswer = bounds.note(message, event.data);
     if (!isAnswer && !beside.goesOn(message)) return event.id === undefined ? '' : `id: ${event.id}\ndata:\n\n`;
     const id = event.id === undefined ? '' : `id: ${event.id}\n`;
     return `${id}data: ${event.data.replaceAll('\n', '\ndata: ')}\n\n`;
@@ -78,7 +91,7 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
         const complete = events;
         events = [];
         const out = complete.map(goOn).join('');
-        answer.read(slice.byteLength, text, complete.length > 0);
+        bounds.read(slice.byteLength, text, complete.length > 0);
         if (out !== '') yield Buffer.from(retryMs === null ? out : `retry: ${retryMs}\n${out}`);
         await nextTick(); // no fail point: waits
       }
@@ -115,8 +128,33 @@ class BesideAnswer {
   }
 }
 
+interface StreamBounds {
+  /** A message that is JSON-RPC. @returns whether it is the answer */
+  note(message: object, data: string): boolean;
+  /** What was read. @throws ToolFailure `unreadable` when it is too much */
+  read(bytes: number, text: string, isEventComplete: boolean): void;
+}
+
+/** Bounds how fast a stream brings what it was not asked for. */
+class StandingWatch implements StreamBounds {
+  readonly #budget: RefillingBudget;
+
+  constructor(nowMs: () => number) {
+    this.#budget = new RefillingBudget({ capacity: MAX_BYTES_BESIDE_ANSWER, perSecond: STANDING_BYTES_PER_SECOND, nowMs });
+  }
+
+  note(): boolean {
+    return false;
+  }
+
+  read(bytes: number): void {
+    if (!this.#budget.use(bytes))
+      throw unreadable(`the tool server sends more than ${MAX_BYTES_BESIDE_ANSWER} bytes beside its answers, and ${STANDING_BYTES_PER_SECOND} each second`);
+  }
+}
+
 /** Bounds what a stream brings beside its answer. What may become the answer yet has the bound of every answer. */
-class AnswerWatch {
+class AnswerWatch implements StreamBounds {
   readonly #requestId: unknown;
   #totalBytes = 0;
   #answerBytes = 0;
@@ -131,14 +169,12 @@ class AnswerWatch {
     this.#requestId = requestId;
   }
 
-  /** @returns whether it is the answer */
   note(message: object, data: string): boolean {
-    if (this.#requestId === undefined || !('id' in message) || message.id !== this.#requestId || 'method' in message) return false;
+    if (!('id' in message) || message.id !== this.#requestId || 'method' in message) return false;
     this.#answerBytes += Buffer.byteLength(data);
     return true;
   }
 
-  /** @throws ToolFailure `unreadable` */
   read(bytes: number, text: string, isEventComplete: boolean): void {
     const tail = isEventComplete
       ? text.slice(Math.max(text.lastIndexOf('\n\n'), text.lastIndexOf('\n\r\n'), text.lastIndexOf('\r\r')) + 1)
@@ -147,8 +183,7 @@ class AnswerWatch {
     this.#pendingBytes = isEventComplete ? Math.min(bytes, Buffer.byteLength(tail)) : this.#pendingBytes + bytes;
     this.#isPendingData = /^data:/m.test(tail) || (!isEventComplete && this.#isPendingData);
     this.#lineHead = tail.slice(Math.max(tail.lastIndexOf('\n'), tail.lastIndexOf('\r')) + 1).slice(0, 'data:'.length + 1);
-    const mayBeAnswer = this.#isPendingData && this.#requestId !== undefined;
-    const besideBytes = this.#totalBytes - this.#answerBytes - (mayBeAnswer ? this.#pendingBytes : 0);
+    const besideBytes = this.#totalBytes - this.#answerBytes - (this.#isPendingData ? this.#pendingBytes : 0);
     if (besideBytes > MAX_BYTES_BESIDE_ANSWER) throw unreadable(`the tool server sends more than ${MAX_BYTES_BESIDE_ANSWER} bytes beside its answer`);
   }
 }

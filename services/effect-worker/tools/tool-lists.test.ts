@@ -64,10 +64,10 @@ const lists =
 const tool = (name: string, fields: object = {}) => ({ name, inputSchema: { type: 'object' }, ...fields });
 
 /** Asks for the lists of servers and gives what the owner is told. */
-async function ask(bundleHash: string, servers: string[], about: { deadlineAtMs?: number } = {}) {
+async function ask(bundleHash: string, servers: string[], about: { deadlineAtMs?: number } = {}, wait = WAIT) {
   const item = listItem(bundleHash, servers, about);
   await house.publish('tool', item);
-  return house.reportOf('tools.listed', item.effectId);
+  return house.reportOf('tools.listed', item.effectId, wait);
 }
 
 async function storedList(hash: string | undefined): Promise<unknown> {
@@ -83,11 +83,14 @@ async function stateOf(bundleHash: string, serverId: string) {
   return rows[0];
 }
 
+/** The time limit of a list is 60 s, and a hundred pages are a hundred requests one after the other: on a busy machine they take a good part of it. */
+const LIST_WAIT = { ...WAIT, timeout: 70_000 };
+
 /** One server's tools, as they are stored. */
 async function listedBy(server: ToolServerDouble): Promise<unknown> {
   const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
   await house.start({ kinds: ['tool'] });
-  const { lists: found } = await ask(bundleHash, ['shop']);
+  const { lists: found } = await ask(bundleHash, ['shop'], { deadlineAtMs: systemClock.nowMs() + LIST_WAIT.timeout }, LIST_WAIT);
   return storedList(found['shop']);
 }
 
@@ -168,7 +171,7 @@ describe('a list', () => {
     );
     const stored = await listedBy(endless);
     expect(Array.isArray(stored) ? stored.length : 0).toBe(100);
-  });
+  }, 120_000);
 
   it('is unavailable when the server answers with something else', async () => {
     const server = await handMade(lists(() => ({ toolz: [] })));

@@ -75,9 +75,11 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
     if (response.body === null || BODILESS.has(status)) return new Response(null, { status, statusText, headers: [...response.headers] });
     const type = response.headers.get('content-type') ?? '';
     const isStream = /^text\/event-stream\b/i.test(type);
-    const gate = isStream ? messageGate(requestId) : /^application\/json\b/i.test(type) ? jsonGate() : null;
+    const gate = isStream ? messageGate(requestId, nowMs) : /^application\/json\b/i.test(type) ? jsonGate() : null;
     if (isStream && response.ok) watch?.onStreamOpened();
-    const body = limited(response.body, watch?.budget ?? new ByteBudget(MAX_ANSWER_BYTES), gate, (failure) => {
+    // A stream that answers nothing is bounded by its gate, in what it brings each second and not in all.
+    const budget = watch?.budget ?? (isStream && requestId === undefined ? null : new ByteBudget(MAX_ANSWER_BYTES));
+    const body = limited(response.body, budget, gate, (failure) => {
       if (failure !== null) onCut();
       if (isStream && response.ok) watch?.onStreamEnded(failure);
     });
@@ -120,8 +122,8 @@ function isOfRequest(method: string, requestId: unknown, headers: readonly [stri
 
 type OnEnd = (failure: ToolFailure | null) => void;
 
-/** The body up to a limit, through its gate. Tells how it ended, once. */
-function limited(body: ReadableStream<Uint8Array>, budget: ByteBudget, gate: BodyGate | null, onEnd: OnEnd): ReadableStream<Uint8Array> {
+/** The body up to a limit, if it has one, through its gate. Tells how it ended, once. */
+function limited(body: ReadableStream<Uint8Array>, budget: ByteBudget | null, gate: BodyGate | null, onEnd: OnEnd): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   /** @returns whether something has gone on, or the body has ended; without either nothing would be asked for again */
   async function next(controller: ReadableStreamDefaultController<Uint8Array>): Promise<boolean> {
@@ -131,7 +133,7 @@ function limited(body: ReadableStream<Uint8Array>, budget: ByteBudget, gate: Bod
       onEnd(null);
       return true;
     }
-    budget.use(value.byteLength);
+    budget?.use(value.byteLength);
     if (gate === null) controller.enqueue(value);
     else {
       let hasPassed = false;

@@ -2,6 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChatMessage, ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { compose, type Script } from './compose.ts';
+import { MAX_READ_CHARS_OF_REQUEST, textsOf } from './conversation.ts';
+import { recall } from './recall.ts';
 
 const INSTRUCTIONS = `You are Ada, the support assistant of Acme Outdoor, a shop for tents and
 camping gear. Be friendly and short.
@@ -245,6 +247,49 @@ it('never throws, whatever is said, and always has something to say', () => {
       expect(script.words.length + script.toolCalls.length).toBeGreaterThan(0);
     }),
   );
+});
+
+describe('a request of many long messages', () => {
+  const long = (word: string) => `${word} `.repeat(8_000);
+
+  it('is read up to 128 Ki characters: the last message, then results of tools, then the instructions, then the newest of the rest', () => {
+    const messages: ChatMessage[] = [
+      { role: 'system', content: long('instructions') },
+      ...Array.from({ length: 300 }, (_, place) => user(long(`earlier${place}`))),
+      user('What did the tools say?'),
+      { role: 'tool', tool_call_id: 'call_1', content: 'the result' },
+    ];
+    const texts = textsOf({ messages });
+    const readOf = (place: number) => texts.at(place)?.length ?? null;
+
+    expect(texts.reduce((sum, text) => sum + (text?.length ?? 0), 0)).toBe(MAX_READ_CHARS_OF_REQUEST);
+    expect([readOf(-1), readOf(-2), readOf(0)]).toEqual(['the result'.length, 'What did the tools say?'.length, 65_536]);
+    expect([readOf(-3), readOf(1)]).toEqual([65_503, null]);
+    expect(compose({ messages }).usage.promptTokens).toBeLessThan(20_000);
+  });
+
+  it('is answered from the earliest message that is read', () => {
+    const messages = [...Array.from({ length: 300 }, (_, place) => user(long(`earlier${place}`))), user('What was my first message?')];
+
+    expect(textOf(messages)).toMatch(/The first thing that you said was: "earlier298/);
+  });
+
+  it('compares 256 words of a question with what was said, not all', () => {
+    const filler = Array.from({ length: 256 }, (_, place) => `word${place}`).join(' ');
+    const sentences = [{ text: 'The warranty covers two years.', heading: null }];
+
+    expect(recall('warranty', sentences)).toHaveLength(1);
+    expect(recall(`${filler} warranty`, sentences)).toEqual([]);
+  });
+
+  it('reads 64 Ki characters of what describes its tools', () => {
+    const described = (name: string, description: string) => ({ type: 'function' as const, function: { name, description } });
+    const fitting = described('a', 'barometric pressure');
+    const picked = (before: string) => callsTo('Any barometric pressure?', { tools: [described('b', before), fitting] }).map(([name]) => name);
+
+    expect(picked('x'.repeat(65_000))).toEqual(['a']);
+    expect(picked('x'.repeat(66_000))).toEqual([]);
+  });
 });
 
 it('reads long and hostile texts without holding up the process', () => {

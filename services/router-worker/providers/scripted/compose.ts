@@ -1,7 +1,7 @@
 import type { FinishReason } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderUsage } from '../provider.ts';
-import { type Conversation, readConversation, textOf } from './conversation.ts';
+import { type Conversation, readConversation, textsOf } from './conversation.ts';
 import { type Directives, MAX_WORDS, readDirectives } from './directives.ts';
 import { type PickedCall, pickTools, suggestFrom } from './pick-tools.ts';
 import { RepeatedWords } from './repeated-words.ts';
@@ -23,7 +23,8 @@ export interface Script {
 
 /** Writes the script: the same request always gives the same one. */
 export function compose(request: ChatRequest): Script {
-  const read = readConversation(request);
+  const texts = textsOf(request);
+  const read = readConversation(request, texts);
   const { directives, text } = readDirectives(read.last);
   const conversation = { ...read, last: text };
   // `!repeat` wants a text of known length: the user's own, when there is one beside the directive.
@@ -34,7 +35,7 @@ export function compose(request: ChatRequest): Script {
     toolCalls.length > 0
       ? { words: new RepeatedWords([], 0), finish: 'tool_calls' }
       : limited(request, answerTo(request, conversation, isEcho), directives.repeat);
-  return { directives, reasoning, toolCalls, ...said, usage: usageOf(request, { reasoning, words: said.words, toolCalls }) };
+  return { directives, reasoning, toolCalls, ...said, usage: usageOf(texts, { reasoning, words: said.words, toolCalls }) };
 }
 
 function answerTo(request: ChatRequest, conversation: Conversation, isEcho: boolean): string {
@@ -78,11 +79,11 @@ function thoughtsOn({ last, results }: Conversation): string {
   return words.length === 0 ? 'Nothing was asked, so I say what I can do.' : `I look for what my instructions say about ${words.join(', ')}.`;
 }
 
-/** One word counts as one token. */
-function usageOf(request: ChatRequest, { reasoning, words, toolCalls }: Pick<Script, 'reasoning' | 'words' | 'toolCalls'>): ProviderUsage {
+/** One word counts as one token, of what was read. */
+function usageOf(texts: readonly (string | null)[], { reasoning, words, toolCalls }: Pick<Script, 'reasoning' | 'words' | 'toolCalls'>): ProviderUsage {
   const called = toolCalls.reduce((sum, call) => sum + 1 + wordsOf(call.arguments).length, 0);
   return {
-    promptTokens: request.messages.reduce((sum, message) => sum + wordsOf(textOf(message)).length, 0),
+    promptTokens: texts.reduce((sum, text) => sum + wordsOf(text ?? '').length, 0),
     completionTokens: reasoning.length + words.length + called,
     cachedTokens: 0,
     reasoningTokens: reasoning.length,

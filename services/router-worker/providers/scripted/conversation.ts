@@ -2,6 +2,8 @@ import type { ChatMessage, ChatRequest } from '#shared/contracts/router/chat-req
 
 /** Of one message. The model reads with regular expressions, on the event loop that streams other answers. */
 const MAX_READ_CHARS = 64 * 1024;
+/** Of all messages of a request, which are read in one turn of the event loop: some 100 ms for the costliest texts. */
+export const MAX_READ_CHARS_OF_REQUEST = 128 * 1024;
 
 /** A request as the scripted model sees it: texts only, oldest first. */
 export interface Conversation {
@@ -16,30 +18,75 @@ export interface Conversation {
   results: { tool: string; text: string }[];
 }
 
-export function readConversation({ messages }: ChatRequest): Conversation {
-  const lastUser = messages.findLastIndex(({ role }) => role === 'user');
-  const said = messages.flatMap((message, place) => (message.role === 'user' && place < lastUser ? [textOf(message)] : []));
-  const since = messages.slice(lastUser + 1);
-  const last = messages[lastUser];
+/** @param texts of its messages (`textsOf`) */
+export function readConversation({ messages }: ChatRequest, texts: readonly (string | null)[]): Conversation {
+  const lastUser = lastUserIn(messages);
+  const namesOfTools = toolNamesIn(messages);
+  const read = messages.flatMap((message, place) => {
+    const text = texts[place] ?? null;
+    return text === null ? [] : [{ message, place, text }];
+  });
+  const textsWhere = (isWanted: (message: ChatMessage, place: number) => boolean) =>
+    read.filter(({ message, place }) => isWanted(message, place)).map(({ text }) => text);
   return {
-    instructions: messages.flatMap((message) => (message.role === 'system' || message.role === 'developer' ? [textOf(message)] : [])),
-    earlier: said,
-    last: last === undefined ? '' : textOf(last),
+    instructions: textsWhere(isInstruction),
+    earlier: textsWhere(({ role }, place) => role === 'user' && place < lastUser),
+    last: texts[lastUser] ?? '',
     hasAnswered: messages.some(({ role }) => role === 'assistant'),
-    results: since.flatMap((message) => (message.role === 'tool' ? [{ tool: toolNamed(messages, message.tool_call_id), text: textOf(message) }] : [])),
+    results: read.flatMap(({ message, place, text }) =>
+      message.role === 'tool' && place > lastUser ? [{ tool: namesOfTools.get(message.tool_call_id) ?? 'the tool', text }] : [],
+    ),
   };
 }
 
-/** The text of a message, as far as it is read; images, sound and files are passed over. */
-export function textOf({ content }: ChatMessage): string {
+/**
+ * The texts of a request's messages, as far as they are read; images, sound and files are passed over. What matters most is read first: the
+ * user's last message, the results of tools behind it, the instructions, and then the rest from the newest.
+ *
+ * @returns one for each message, null for those that the bound left out
+ */
+export function textsOf({ messages }: ChatRequest): (string | null)[] {
+  const lastUser = lastUserIn(messages);
+  const places = [...messages.keys()];
+  const isResult = (place: number) => place > lastUser && messages[place]?.role === 'tool';
+  const isFirst = (place: number) => place === lastUser || isResult(place) || isInstruction(messages[place]);
+  const inOrder = [
+    ...places.filter((place) => place === lastUser),
+    ...places.filter(isResult),
+    ...places.filter((place) => isInstruction(messages[place])),
+    ...places.filter((place) => !isFirst(place)).reverse(),
+  ];
+  const texts: (string | null)[] = messages.map(() => null);
+  let leftChars = MAX_READ_CHARS_OF_REQUEST;
+  for (const place of inOrder) {
+    const message = messages[place];
+    if (message === undefined || leftChars === 0) break;
+    const text = textOf(message).slice(0, leftChars);
+    leftChars -= text.length;
+    texts[place] = text;
+  }
+  return texts;
+}
+
+function lastUserIn(messages: readonly ChatMessage[]): number {
+  return messages.findLastIndex(({ role }) => role === 'user');
+}
+
+function isInstruction(message: ChatMessage | undefined): boolean {
+  return message?.role === 'system' || message?.role === 'developer';
+}
+
+function textOf({ content }: ChatMessage): string {
   const text = typeof content === 'string' ? content : (content ?? []).flatMap((item) => (item.type === 'text' ? [item.text] : [])).join('\n');
   return text.slice(0, MAX_READ_CHARS);
 }
 
-function toolNamed(messages: readonly ChatMessage[], callId: string): string {
+/** By the id of the call; the first one counts. */
+function toolNamesIn(messages: readonly ChatMessage[]): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
   for (const message of messages) {
-    const call = message.role === 'assistant' ? message.tool_calls?.find(({ id }) => id === callId) : undefined;
-    if (call !== undefined) return call.function.name;
+    if (message.role !== 'assistant') continue;
+    for (const { id, function: called } of message.tool_calls ?? []) if (!names.has(id)) names.set(id, called.name);
   }
-  return 'the tool';
+  return names;
 }

@@ -13,6 +13,8 @@ export interface PickedCall {
 const MAX_CALLS = 16;
 /** Words shared with a description that make a tool fit; one shared with its name is enough. */
 const MIN_SHARED_WORDS = 2;
+/** Of the descriptions of all tools together, in their order: they are read in the same turn of the event loop as the messages. */
+const MAX_READ_CHARS_OF_DESCRIPTIONS = 64 * 1024;
 const NAMES_TOOL = /\bcall\s+["'`]?([\w.-]+)["'`]?/gi;
 /** Fields that want the whole of what the user said. */
 const WHOLE_TEXT = /^(query|question|q|text|message|prompt|input|search|search_query|content|body|description|reason|summary)$/i;
@@ -36,9 +38,12 @@ export function pickTools(request: ChatRequest, conversation: Conversation): Pic
 /** `call <tool>`, with or without its arguments as JSON behind it. */
 function askedByName(tools: readonly ChatTool[], text: string): PickedCall[] {
   const calls: PickedCall[] = [];
+  // The first of a name counts, as everywhere.
+  const byName = new Map(tools.toReversed().map((tool) => [tool.function.name, tool]));
   for (const match of text.matchAll(NAMES_TOOL)) {
-    const tool = tools.find((candidate) => candidate.function.name === match[1]);
-    if (tool === undefined || calls.length >= MAX_CALLS) continue;
+    const tool = byName.get(match[1] ?? '');
+    if (calls.length >= MAX_CALLS) break;
+    if (tool === undefined) continue;
     const behind = text.slice(match.index + match[0].length);
     const given = jsonObjectAt(behind);
     calls.push(given === null ? callWithText(tool, behind) : { name: tool.function.name, arguments: given });
@@ -83,10 +88,13 @@ function bestFit(tools: readonly ChatTool[], text: string): ChatTool | undefined
   const said = contentWords(text);
   let best: ChatTool | undefined;
   let bestScore = 0;
+  let leftChars = MAX_READ_CHARS_OF_DESCRIPTIONS;
   for (const tool of tools) {
+    const description = (tool.function.description ?? '').slice(0, leftChars);
+    leftChars -= description.length;
     const nameWords = contentWords(tool.function.name.replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2').replaceAll(/[_.-]+/g, ' '));
     const inName = [...nameWords].filter((word) => said.has(word)).length;
-    const inDescription = [...contentWords(tool.function.description ?? '')].filter((word) => said.has(word) && !nameWords.has(word)).length;
+    const inDescription = [...contentWords(description)].filter((word) => said.has(word) && !nameWords.has(word)).length;
     const score = inName * MIN_SHARED_WORDS + inDescription;
     if (score < MIN_SHARED_WORDS || score <= bestScore) continue;
     best = tool;

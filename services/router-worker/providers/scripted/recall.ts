@@ -8,6 +8,8 @@ const CONDUCT_WEIGHT = 0.25;
 const NEAR_BEST = 0.6;
 const MAX_TOLD = 3;
 const MAX_SUBJECTS = 6;
+/** Of a question. Each is looked for in each sentence: with both as long as may be that would be a hundred million look-ups. */
+const MAX_ASKED_WORDS = 256;
 
 const CONDUCT =
   /^(you are|you're|you must|you should|you may|you can|your (?:job|task|role|name|goal)|always|never|do not|don't|answer|reply|respond|be|keep|use|speak|stay|avoid|ask|write|greet|act|remember|follow|refuse|decline|make sure|only|language)\b/i;
@@ -20,7 +22,7 @@ const TOLD = /^(?:if|when|whenever)\b.*?,\s*(?:please\s+)?(?:tell|inform|remind|
 
 /** The sentences that say most about a question, in the order in which they were written. Empty when none shares a word with it. */
 export function recall(question: string, sentences: readonly Sentence[]): string[] {
-  const asked = contentWords(question);
+  const asked = [...contentWords(question)].slice(0, MAX_ASKED_WORDS);
   // A single word is the name of what follows it, and says nothing by itself.
   const telling = sentences.filter(({ text, heading }) => /\s/.test(text.trim()) && (heading === null || !MANNERS_HEADING.test(heading)));
   const read = telling.map(({ text, heading }) => ({
@@ -42,7 +44,7 @@ export function recall(question: string, sentences: readonly Sentence[]): string
     }
     return { text, isConduct, place, score: isConduct ? score * CONDUCT_WEIGHT : score };
   });
-  const best = Math.max(0, ...scored.map(({ score }) => score));
+  const best = scored.reduce((most, { score }) => Math.max(most, score), 0);
   return scored
     .filter(({ score }) => score > 0 && score >= best * NEAR_BEST)
     .toSorted((left, right) => right.score - left.score)

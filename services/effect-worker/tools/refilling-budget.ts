@@ -1,0 +1,26 @@
+/** A token bucket: `capacity` at once, and `perSecond` from then on. */
+export class RefillingBudget {
+  readonly #capacity: number;
+  readonly #perSecond: number;
+  readonly #nowMs: () => number;
+  #left: number;
+  #refilledAtMs: number;
+
+  /** @param nowMs may go back; nothing is refilled for such a step */
+  constructor({ capacity, perSecond, nowMs }: { capacity: number; perSecond: number; nowMs: () => number }) {
+    this.#capacity = capacity;
+    this.#perSecond = perSecond;
+    this.#nowMs = nowMs;
+    this.#left = capacity;
+    this.#refilledAtMs = nowMs();
+  }
+
+  /** @returns whether so much was left */
+  use(amount: number): boolean {
+    const nowMs = this.#nowMs();
+    const refill = (Math.max(0, nowMs - this.#refilledAtMs) / 1_000) * this.#perSecond;
+    this.#refilledAtMs = nowMs;
+    this.#left = Math.min(this.#capacity, this.#left + refill) - amount;
+    return this.#left >= 0;
+  }
+}
