@@ -13,6 +13,9 @@ const CLONE = fileURLToPath(new URL('..', import.meta.url));
 
 const kinds = /** @type {const} */ (['files', 'identifiers', 'comments', 'texts', 'docs']);
 
+/** Comments, texts and what is left, which has the identifiers. Regular expressions with quotes in them are read as texts: this is a help, no parser. */
+const PIECES = /(\/\*[\s\S]*?\*\/|(?<![:'"`\\])\/\/[^\n]*)|('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`)|([A-Za-z_$][\w$]*)/g;
+
 const usage = `Usage: npm run words                     counts of refused words, by room and by where they stand
        npm run words -- --list bus        each place below a path
        npm run words -- --word house      each place of one word
@@ -63,15 +66,13 @@ function wordsIn(file) {
   return [...inName, ...codeWords(text).map((one) => ({ file, ...one }))];
 }
 
-/** Comments, texts and what is left, which has the identifiers. Regular expressions with quotes in them are read as texts: this is a help, no parser. */
-const PIECES = /(\/\*[\s\S]*?\*\/|(?<![:'"`\\])\/\/[^\n]*)|('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`)|([A-Za-z_$][\w$]*)/g;
-
 /** @param {string} text @returns {{ line: number, kind: Kind, word: string }[]} */
 function codeWords(text) {
   const found = [];
   for (const { 0: piece, 1: comment, 2: literal, 3: identifier, index } of text.matchAll(PIECES)) {
     const line = lineAt(text, index);
-    if (identifier !== undefined) for (const word of refusedIn(partsOf(identifier))) found.push({ line, kind: /** @type {Kind} */ ('identifiers'), word });
+    if (identifier !== undefined)
+      for (const word of refusedIn(partsOf(withoutAllowed(identifier)))) found.push({ line, kind: /** @type {Kind} */ ('identifiers'), word });
     else if (!isImport(piece)) {
       const kind = /** @type {Kind} */ (comment !== undefined ? 'comments' : 'texts');
       for (const one of proseWords(literal ?? piece, line - 1)) found.push({ ...one, kind });
@@ -88,9 +89,13 @@ function isImport(piece) {
 /** @param {string} text @param {number} before lines before it @returns {{ line: number, word: string }[]} */
 function proseWords(text, before) {
   return text.split('\n').flatMap((line, index) => {
-    const plain = allowedPhrases.reduce((rest, phrase) => rest.replaceAll(phrase, ''), line);
-    return refusedIn(partsOf(plain)).map((word) => ({ line: before + index + 1, word }));
+    return refusedIn(partsOf(withoutAllowed(line))).map((word) => ({ line: before + index + 1, word }));
   });
+}
+
+/** @param {string} text */
+function withoutAllowed(text) {
+  return allowedPhrases.reduce((rest, phrase) => rest.replaceAll(phrase, ''), text);
 }
 
 /** @param {string} name `camelCase`, `kebab-case`, `CONSTANT_CASE` or prose @returns {string[]} */

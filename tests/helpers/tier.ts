@@ -16,8 +16,3 @@ function tierOf(text: string): Tier {
   if (found === undefined) throw new Error(`SWITCHYARD_TEST_TIER has to be one of ${tiers.join(', ')}, not ${text}`);
   return found;
 }
-
-/** Registers tests that run in the deep tier alone. Each of their promises has a faster test too: docs/guarantees.md, column *Tier*. */
-export function inDeepTier(register: () => void): void {
-  if (isDeep) register();
-}
