@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sayFigures } from '../../scripts/chaos-figures.mjs';
-import { isDeep } from '../helpers/tier.ts';
-import { type Act, fixedActs, shuffledActs } from './acts.ts';
+import { casesOfToday } from '../helpers/tier.ts';
+import { fixedActs, shuffledActs } from './acts.ts';
 import { stoppingAtEventsWithoutFence, withoutFence } from './patched-copy.ts';
 import { underLoad } from './scenario.ts';
 import { interimOwnerKilled } from './scenarios/interim-owner.ts';
@@ -10,10 +10,10 @@ import { hostSleepsOverCommit } from './scenarios/sleepers.ts';
 import { seededRandom } from './seeded-random.ts';
 import { openWorld, type World } from './world.ts';
 
-const DAY_MS = 86_400_000;
 const seed = Number(process.env.CHAOS_SEED ?? 1);
 const random = seededRandom(seed);
-const acts = actsOfThisRun();
+/** With a seed of its own a pass has all of them, in another order and in other company. */
+const acts = process.env.CHAOS_SEED === undefined ? casesOfToday(fixedActs()) : shuffledActs(random);
 
 let world: World;
 
@@ -62,16 +62,3 @@ describe('under load', () => {
       Object.assign(world.figures, seen);
     }));
 });
-
-/**
- * With a seed of its own a pass has all of them, in another order and in other company. Without one the deep tier has all, and the normal
- * tier one, another each day: CHAOS_ACT=<number> asks for that one.
- */
-function actsOfThisRun(): Act[] {
-  if (process.env.CHAOS_SEED !== undefined) return shuffledActs(random);
-  const all = fixedActs();
-  if (isDeep) return all;
-  const chosen = Number(process.env.CHAOS_ACT ?? Math.floor(Date.now() / DAY_MS)) % all.length;
-  console.info(`chaos: CHAOS_ACT=${chosen} of ${all.length}`);
-  return all.slice(chosen, chosen + 1);
-}

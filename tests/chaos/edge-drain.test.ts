@@ -6,6 +6,7 @@ import { type OpenStream, openStream } from '../helpers/open-stream.ts';
 import { openOtlpSink } from '../helpers/otlp-sink.ts';
 import { readStream } from '../helpers/read-stream.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
+import { casesOfToday } from '../helpers/tier.ts';
 import { followEvents } from './edge-reader.ts';
 import { type HoldingReceiver, openHoldingReceiver } from './edge-receiver.ts';
 
@@ -50,124 +51,136 @@ afterAll(async () => {
   await Promise.all([sink.close(), receiver.close()]);
 });
 
-describe('a router worker that is stopped', () => {
-  it('finishes the call in hand, leaves what comes meanwhile to others, and its spans are told before it ends', async () => {
-    const leaving = first('router-worker');
-    const stream = await ask(SHORT);
-    const sentAtMs = await stop(leaving);
-    const meanwhile = ask('Hello!');
+for (const cases of casesOfToday([routerWorker, effectWorker, actorHost, agentGateway, routerGateway])) cases();
 
-    expect(readStream(await stream.text)).toMatchObject({ ends: ['done'], behindEnd: 0 });
-    await endsInTime(leaving, sentAtMs);
-    expect(callsOf(leaving)).toBe(1);
-    const other = await cluster.add('router-worker');
-    expect(readStream(await (await meanwhile).text)).toMatchObject({ ends: ['done'] });
-    await eventually(() => callsOf(other) === 1, { timeoutMs: PATIENCE_MS });
+function routerWorker(): void {
+  describe('a router worker that is stopped', () => {
+    it('finishes the call in hand, leaves what comes meanwhile to others, and its spans are told before it ends', async () => {
+      const leaving = first('router-worker');
+      const stream = await ask(SHORT);
+      const sentAtMs = await stop(leaving);
+      const meanwhile = ask('Hello!');
+
+      expect(readStream(await stream.text)).toMatchObject({ ends: ['done'], behindEnd: 0 });
+      await endsInTime(leaving, sentAtMs);
+      expect(callsOf(leaving)).toBe(1);
+      const other = await cluster.add('router-worker');
+      expect(readStream(await (await meanwhile).text)).toMatchObject({ ends: ['done'] });
+      await eventually(() => callsOf(other) === 1, { timeoutMs: PATIENCE_MS });
+    });
+
+    it('hands back what is not done when its time is over: a turn goes on elsewhere, a stream that was begun ends with an error', async () => {
+      const leaving = first('router-worker');
+      const sessionId = await say(LONG);
+      const stream = await ask(LONG);
+      await eventually(async () => (await openEffects()) > 0, { timeoutMs: PATIENCE_MS });
+      const sentAtMs = await stop(leaving);
+      await cluster.add('router-worker');
+
+      await endsInTime(leaving, sentAtMs);
+      expect(readStream(await stream.text)).toMatchObject({ ends: [502], behindEnd: 0 });
+      await isAnsweredOnce(sessionId);
+    });
   });
+}
 
-  it('hands back what is not done when its time is over: a turn goes on elsewhere, a stream that was begun ends with an error', async () => {
-    const leaving = first('router-worker');
-    const sessionId = await say(LONG);
-    const stream = await ask(LONG);
-    await eventually(async () => (await openEffects()) > 0, { timeoutMs: PATIENCE_MS });
-    const sentAtMs = await stop(leaving);
-    await cluster.add('router-worker');
+function effectWorker(): void {
+  describe('an effect worker that is stopped', () => {
+    it('waits for the answer to the callback in hand, which is posted once', async () => {
+      const leaving = first('effect-worker');
+      const run = await heldRun();
+      const sentAtMs = await stop(leaving);
+      run.answer();
 
-    await endsInTime(leaving, sentAtMs);
-    expect(readStream(await stream.text)).toMatchObject({ ends: [502], behindEnd: 0 });
-    await isAnsweredOnce(sessionId);
+      await endsInTime(leaving, sentAtMs);
+      await cluster.add('effect-worker');
+      await eventually(async () => (await openEffects()) === 0, { timeoutMs: PATIENCE_MS });
+      expect(run.posts()).toBe(1);
+      expect(spansOf(leaving).length).toBeGreaterThan(0);
+    });
+
+    it('hands the callback back when its time is over, and another posts it', async () => {
+      const leaving = first('effect-worker');
+      const run = await heldRun();
+      const sentAtMs = await stop(leaving);
+      await cluster.add('effect-worker');
+
+      await endsInTime(leaving, sentAtMs);
+      await eventually(() => run.posts() > 1, { timeoutMs: PATIENCE_MS });
+      run.answer();
+      await eventually(async () => (await openEffects()) === 0, { timeoutMs: PATIENCE_MS });
+    });
   });
-});
+}
 
-describe('an effect worker that is stopped', () => {
-  it('waits for the answer to the callback in hand, which is posted once', async () => {
-    const leaving = first('effect-worker');
-    const run = await heldRun();
-    const sentAtMs = await stop(leaving);
-    run.answer();
+function actorHost(): void {
+  describe('an actor host that is stopped', () => {
+    it('hands its partitions over at once, and the turns in progress end elsewhere', async () => {
+      const leaving = first('actor-host');
+      // Turns that end where they began: a host that has ended none has nothing to tell. So many that each host has some.
+      for (const sessionId of await Promise.all(Array.from({ length: 16 }, () => say('Hello!')))) await isAnsweredOnce(sessionId);
+      const sessions = await Promise.all(Array.from({ length: 8 }, () => say(SHORT)));
+      await eventually(async () => (await openEffects()) === sessions.length, { timeoutMs: PATIENCE_MS });
+      const before = await owners();
+      const sentAtMs = await stop(leaving);
+      await endsInTime(leaving, sentAtMs);
+      const endedAtMs = performance.now();
+      await eventually(async () => (await owners()).length === 1 && before.length === 2, { timeoutMs: PATIENCE_MS });
+      const handedOverMs = performance.now() - endedAtMs;
+      console.info(
+        `partitions had their new owner ${(performance.now() - sentAtMs).toFixed(0)} ms after the signal, ${handedOverMs.toFixed(0)} ms after the end`,
+      );
 
-    await endsInTime(leaving, sentAtMs);
-    await cluster.add('effect-worker');
-    await eventually(async () => (await openEffects()) === 0, { timeoutMs: PATIENCE_MS });
-    expect(run.posts()).toBe(1);
-    expect(spansOf(leaving).length).toBeGreaterThan(0);
+      expect(handedOverMs).toBeLessThan(HANDED_OVER_WITHIN_MS);
+      for (const sessionId of sessions) await isAnsweredOnce(sessionId);
+      await eventually(() => spansOf(leaving).length > 0, { timeoutMs: PATIENCE_MS });
+    });
   });
+}
 
-  it('hands the callback back when its time is over, and another posts it', async () => {
-    const leaving = first('effect-worker');
-    const run = await heldRun();
-    const sentAtMs = await stop(leaving);
-    await cluster.add('effect-worker');
+function agentGateway(): void {
+  describe('an agent gateway that is stopped', () => {
+    it('answers long-polls at once with nothing, ends event streams whole, and sends who asks anew elsewhere', async () => {
+      const leaving = first('agent-gateway');
+      const url = leaving.url ?? '';
+      const agent = agentClient(url, cluster.keys.agentKey);
+      const { id } = await agent.createSession();
+      const { offset } = await agent.say(id, 'Hello!', { trigger_processing: false });
+      let door = url;
+      const reader = followEvents(() => `${door}/sessions/${id}/events`, cluster.keys.agentKey);
+      await eventually(() => reader.offsets.length === 1, { timeoutMs: PATIENCE_MS });
+      const plain = agent.poll(id, offset + 1);
+      const timed = agent.poll(id, offset + 1, '&wait_for_data=60');
+      await eventually(async () => (await metricOf(leaving, 'switchyard_streams_open{kind="agent_long_poll"}')) === 2, { timeoutMs: PATIENCE_MS });
+      const sentAtMs = await stop(leaving);
+      door = cluster.running('agent-gateway').find((one) => one !== leaving)?.url ?? '';
 
-    await endsInTime(leaving, sentAtMs);
-    await eventually(() => run.posts() > 1, { timeoutMs: PATIENCE_MS });
-    run.answer();
-    await eventually(async () => (await openEffects()) === 0, { timeoutMs: PATIENCE_MS });
+      expect(await Promise.all([plain, timed])).toEqual([[], []]);
+      await endsInTime(leaving, sentAtMs);
+      await agentClient(door, cluster.keys.agentKey).say(id, 'and again', { trigger_processing: false });
+      await eventually(() => reader.offsets.length === 2, { timeoutMs: PATIENCE_MS });
+      reader.leave();
+      expect(reader.offsets).toEqual([0, 1]);
+      expect(spansOf(leaving).length).toBeGreaterThan(0);
+    });
   });
-});
+}
 
-describe('an actor host that is stopped', () => {
-  it('hands its partitions over at once, and the turns in progress end elsewhere', async () => {
-    const leaving = first('actor-host');
-    // Turns that end where they began: a host that has ended none has nothing to tell. So many that each host has some.
-    for (const sessionId of await Promise.all(Array.from({ length: 16 }, () => say('Hello!')))) await isAnsweredOnce(sessionId);
-    const sessions = await Promise.all(Array.from({ length: 8 }, () => say(SHORT)));
-    await eventually(async () => (await openEffects()) === sessions.length, { timeoutMs: PATIENCE_MS });
-    const before = await owners();
-    const sentAtMs = await stop(leaving);
-    await endsInTime(leaving, sentAtMs);
-    const endedAtMs = performance.now();
-    await eventually(async () => (await owners()).length === 1 && before.length === 2, { timeoutMs: PATIENCE_MS });
-    const handedOverMs = performance.now() - endedAtMs;
-    console.info(
-      `partitions had their new owner ${(performance.now() - sentAtMs).toFixed(0)} ms after the signal, ${handedOverMs.toFixed(0)} ms after the end`,
-    );
+function routerGateway(): void {
+  describe('a router gateway that is stopped', () => {
+    it('lets a stream end, ends with an error what does not end in time, and exits with 0', async () => {
+      const leaving = first('router-gateway');
+      const [short, long] = [await ask(SHORT), await ask(LONG)];
+      const sentAtMs = await stop(leaving);
 
-    expect(handedOverMs).toBeLessThan(HANDED_OVER_WITHIN_MS);
-    for (const sessionId of sessions) await isAnsweredOnce(sessionId);
-    await eventually(() => spansOf(leaving).length > 0, { timeoutMs: PATIENCE_MS });
+      expect((await fetch(`${leaving.url}/api/v1/models`, { headers: { authorization: `Bearer ${cluster.keys.routerKey}` } })).status).toBe(503);
+      expect(readStream(await short.text)).toMatchObject({ ends: ['done'] });
+      expect(readStream(await long.text)).toMatchObject({ ends: [503], behindEnd: 0 });
+      await endsInTime(leaving, sentAtMs);
+      expect(spansOf(leaving).length).toBeGreaterThan(0);
+    });
   });
-});
-
-describe('an agent gateway that is stopped', () => {
-  it('answers long-polls at once with nothing, ends event streams whole, and sends who asks anew elsewhere', async () => {
-    const leaving = first('agent-gateway');
-    const url = leaving.url ?? '';
-    const agent = agentClient(url, cluster.keys.agentKey);
-    const { id } = await agent.createSession();
-    const { offset } = await agent.say(id, 'Hello!', { trigger_processing: false });
-    let door = url;
-    const reader = followEvents(() => `${door}/sessions/${id}/events`, cluster.keys.agentKey);
-    await eventually(() => reader.offsets.length === 1, { timeoutMs: PATIENCE_MS });
-    const plain = agent.poll(id, offset + 1);
-    const timed = agent.poll(id, offset + 1, '&wait_for_data=60');
-    await eventually(async () => (await metricOf(leaving, 'switchyard_streams_open{kind="agent_long_poll"}')) === 2, { timeoutMs: PATIENCE_MS });
-    const sentAtMs = await stop(leaving);
-    door = cluster.running('agent-gateway').find((one) => one !== leaving)?.url ?? '';
-
-    expect(await Promise.all([plain, timed])).toEqual([[], []]);
-    await endsInTime(leaving, sentAtMs);
-    await agentClient(door, cluster.keys.agentKey).say(id, 'and again', { trigger_processing: false });
-    await eventually(() => reader.offsets.length === 2, { timeoutMs: PATIENCE_MS });
-    reader.leave();
-    expect(reader.offsets).toEqual([0, 1]);
-    expect(spansOf(leaving).length).toBeGreaterThan(0);
-  });
-});
-
-describe('a router gateway that is stopped', () => {
-  it('lets a stream end, ends with an error what does not end in time, and exits with 0', async () => {
-    const leaving = first('router-gateway');
-    const [short, long] = [await ask(SHORT), await ask(LONG)];
-    const sentAtMs = await stop(leaving);
-
-    expect((await fetch(`${leaving.url}/api/v1/models`, { headers: { authorization: `Bearer ${cluster.keys.routerKey}` } })).status).toBe(503);
-    expect(readStream(await short.text)).toMatchObject({ ends: ['done'] });
-    expect(readStream(await long.text)).toMatchObject({ ends: [503], behindEnd: 0 });
-    await endsInTime(leaving, sentAtMs);
-    expect(spansOf(leaving).length).toBeGreaterThan(0);
-  });
-});
+}
 
 function first(role: Role): Process {
   const [one] = cluster.running(role);

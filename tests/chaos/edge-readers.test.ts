@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { agentClient } from '../helpers/agent-client.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
+import { casesOfToday } from '../helpers/tier.ts';
 import { heldBy } from './edge-memory.ts';
 import { type EventReader, followEvents } from './edge-reader.ts';
 
@@ -48,15 +49,17 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const { reader } of readers) reader.leave();
   await database.end();
+  await cluster.stop();
 });
 
 describe(`${READERS} idle readers of a gateway`, () => {
-  it('go to another when theirs is stopped, and miss nothing and see nothing twice', () => loseDoor('SIGTERM'));
-
-  it('go to another when theirs is killed, and miss nothing and see nothing twice', async () => {
-    await cluster.add('agent-gateway');
-    await loseDoor('SIGKILL');
-    await cluster.stop();
+  const ends = casesOfToday([
+    ['stopped', 'SIGTERM'],
+    ['killed', 'SIGKILL'],
+  ] as const);
+  it.each(ends)('go to another when theirs is %s, and miss nothing and see nothing twice', async (_, signal) => {
+    if (cluster.running('agent-gateway').length === 1) await cluster.add('agent-gateway');
+    await loseDoor(signal);
   });
 });
 

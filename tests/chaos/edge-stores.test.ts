@@ -5,6 +5,7 @@ import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback
 import { eventually } from '../helpers/eventually.ts';
 import { root } from '../helpers/run-program.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
+import { casesOfToday } from '../helpers/tier.ts';
 import { checkAfterwards } from './edge-stores-afterwards.ts';
 import { holdOpen } from './edge-stores-held-open.ts';
 import { type StoreName, storesAway, tableOfStoresAway } from './edge-stores-table.ts';
@@ -80,7 +81,7 @@ function misfits(store: StoreName, traffic: Traffic, { fromMs, knownMs, untilMs 
   return { misfits: wrong, counts };
 }
 
-describe.each(['redis', 'postgres', 'nats'] as const)('without %s for a while, under traffic', (store) => {
+describe.each(casesOfToday(['redis', 'postgres', 'nats'] as const))('without %s for a while, under traffic', (store) => {
   it('DESIGN 3: under traffic each request is answered as the table says while a store is away, and afterwards all that was accepted is there once', async () => {
     const traffic = await beginTraffic({ cluster, receiver });
     await someOfEach(traffic, 0);

@@ -5,6 +5,7 @@ import { type FailPoint, failPoints } from '../../shared/fail-points.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { isQuiet } from '../helpers/session-logs.ts';
+import { casesOfToday } from '../helpers/tier.ts';
 import { type Load, startLoad } from './fail-point-load.ts';
 import { type FailPointWorld, type OneTool, openFailPointWorld } from './fail-point-world.ts';
 
@@ -102,7 +103,9 @@ const LEAVING: Round = {
   ],
 };
 
-const all = [FIRST, ...[LOOKING, TAKING_OVER, BOOKING, LEAVING].flatMap(({ groups }) => groups.flat())];
+const rounds = [LOOKING, TAKING_OVER, BOOKING, LEAVING];
+const roundsOfToday = casesOfToday(rounds);
+const armedIn = (some: readonly Round[]) => [FIRST, ...some.flatMap(({ groups }) => groups.flat())];
 /** How often calls of models are made where no router worker dies. */
 const ONCE = { most: 1, extra: 0 };
 
@@ -124,32 +127,32 @@ beforeAll(async () => {
 
 it('a process that is killed at any fail point loses nothing and does nothing twice', { timeout: WALK_MS }, async () => {
   const startedAtMs = performance.now();
-  expect(new Set(all.map(({ point }) => point))).toEqual(new Set(Object.keys(failPoints)));
+  expect(new Set(armedIn(rounds).map(({ point }) => point))).toEqual(new Set(Object.keys(failPoints)));
+  const all = armedIn(roundsOfToday);
   await (await arm(FIRST)).died;
   await world.cluster.add('effect-worker');
-  await walk(LOOKING);
-  await walk(TAKING_OVER);
-  expect(world.model.repeats(0)).toEqual(ONCE);
-  expect(load.mostCallsSince(0)).toBe(1);
-  await walk(BOOKING);
-  const before = { model: world.model.asked, streams: load.streams };
-  await walk(LEAVING);
+  for (const round of roundsOfToday) {
+    const before = { model: world.model.asked, streams: load.streams };
+    await walk(round);
+    if (round === BOOKING) continue;
+    expect(world.model.repeats(before.model)).toEqual(ONCE);
+    expect(load.mostCallsSince(before.streams)).toBe(1);
+  }
   const walkedMs = performance.now() - startedAtMs;
 
   await load.answered();
   await eventually(() => isQuiet(world.database, load.said), PATIENCE);
   const checked = await load.check();
-  // A call is made again once for each worker that dies with it in hand, and for nobody else.
+  // A call is made again once for each worker that dies with it in hand, and for no other reason.
   const workers = all.filter(({ role }) => role === 'router-worker').length;
   const { most, extra } = world.model.repeats(0);
   expect(Math.max(most, load.mostCallsSince(0))).toBeLessThanOrEqual(1 + workers);
-  expect(world.model.repeats(before.model)).toEqual(ONCE);
-  expect(load.mostCallsSince(before.streams)).toBe(1);
   // What was to be learnt was met.
-  expect(Math.min(checked.outcomesUnknown, checked.lookedAgain)).toBeGreaterThan(0);
+  if (roundsOfToday.includes(BOOKING)) expect(checked.outcomesUnknown).toBeGreaterThan(0);
+  if (roundsOfToday.includes(LOOKING)) expect(checked.lookedAgain).toBeGreaterThan(0);
   const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
   console.info(
-    `${all.length} kills at ${Object.keys(failPoints).length} fail points in ${seconds(walkedMs)}, all over after ${seconds(performance.now() - startedAtMs)}: ` +
+    `${all.length} kills at fail points in ${seconds(walkedMs)}, all over after ${seconds(performance.now() - startedAtMs)}: ` +
       JSON.stringify({ ...checked, extraModelCalls: extra }),
   );
   await world.close();

@@ -9,7 +9,16 @@ const tiers: readonly Tier[] = ['fast', 'normal', 'deep'];
 /** That of this run: SWITCHYARD_TEST_TIER, else `normal`. @throws when the variable names no tier */
 export const tier = tierOf(process.env['SWITCHYARD_TEST_TIER'] ?? 'normal');
 
-export const isDeep = tier === 'deep';
+/** What is chosen by the day, and the first seed of the fast tier: SWITCHYARD_TEST_DAY repeats what another day's run chose. */
+export const day = Number(process.env['SWITCHYARD_TEST_DAY'] ?? Math.floor(Date.now() / 86_400_000));
+
+/** All of several cases in the deep tier; in the others one, another each day. */
+export function casesOfToday<Case>(cases: readonly Case[]): readonly Case[] {
+  if (tier === 'deep') return cases;
+  const place = day % cases.length;
+  console.info(`case ${place + 1} of ${cases.length}: SWITCHYARD_TEST_DAY=${day} chooses it again, npm run test:deep runs all`);
+  return cases.slice(place, place + 1);
+}
 
 function tierOf(text: string): Tier {
   const found = tiers.find((one) => one === text);

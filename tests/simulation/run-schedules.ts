@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { type Tier, tier } from '../helpers/tier.ts';
+import { day, type Tier, tier } from '../helpers/tier.ts';
 import type { Outcome } from './live.ts';
 import { loadSimulation } from './load-simulation.ts';
 
@@ -7,7 +7,7 @@ const SCHEDULES_OF: Record<Tier, number> = { fast: 500, normal: 4_000, deep: 20_
 /** Both halves. SIMULATION_SCHEDULES asks for another number, SIMULATION_SEED for another first seed, or for one seed again. */
 const SCHEDULES = Number(process.env['SIMULATION_SCHEDULES'] ?? SCHEDULES_OF[tier]);
 /** The fast tier goes on to other seeds each day, beyond those of the other tiers: its few schedules add up. */
-const FIRST_SEED = Number(process.env['SIMULATION_SEED'] ?? (tier === 'fast' ? seedOfToday() : 1));
+const FIRST_SEED = Number(process.env['SIMULATION_SEED'] ?? (tier === 'fast' ? SCHEDULES_OF.deep + day * SCHEDULES_OF.fast : 1));
 /** Of each schedule. */
 const FEWEST_STEPS = 50;
 /** Lived twice, to see that a seed is a schedule. */
@@ -16,11 +16,6 @@ const REPLAYED = 10;
 const SHOWN_FIRST_LINES = 900;
 const SHOWN_LAST_LINES = 100;
 const HALVES = 2;
-
-function seedOfToday(): number {
-  const day = Math.floor(Date.now() / 86_400_000);
-  return SCHEDULES_OF.deep + day * SCHEDULES_OF.fast;
-}
 
 /** Lives a half of the schedules and holds every one of them to the rules. @param half 0 or 1 */
 export async function runSchedules(half: number): Promise<void> {
