@@ -16,7 +16,8 @@ function nested(levels: number): Record<string, unknown> {
 describe('compileSchema', () => {
   describe('refuses', () => {
     it.each<[string, Record<string, unknown>, string, RegExp]>([
-      ['a keyword with a value of the wrong kind', { properties: { a: { type: 'objekt' } } }, 'properties.a.type', /must/],
+      ['a keyword with a value of the wrong kind', { properties: { a: { type: 'objekt' } } }, 'properties.a.type', /^must be one of "array", .*, or a list of/],
+      ['the same in draft-07', { $schema: DRAFT_07, items: [{ type: 'objekt' }] }, 'items.0.type', /^must be one of "array", .*, or a list of/],
       ['a reference to elsewhere', { properties: { a: { $ref: 'https://schemas.example/a.json' } } }, '', /refers to nothing outside itself/],
       ['a reference that leads nowhere', { $ref: '#/$defs/missing' }, '', /missing/],
       ['a draft that it does not know', { $schema: 'http://json-schema.org/draft-03/schema#' }, '$schema', /2020-12 or draft-07/],
@@ -94,6 +95,11 @@ describe('compileSchema', () => {
 
   it('takes keywords and formats that nobody knows for annotations', () => {
     expect(compileSchema({ 'x-order': 1, format: 'uint32' })('x')).toBeNull();
+  });
+
+  it.each(['https://json-schema.org/draft-07/schema#', 'http://json-schema.org/draft/2020-12/schema'])('knows a draft by either scheme: %s', ($schema) => {
+    expect(compileSchema({ $schema, type: 'string' })(1)?.keyword).toBe('type');
+    expect(problemOfSchema({ $schema, type: 'objekt' })?.path).toEqual(['type']);
   });
 
   it('fills in no default and changes nothing', () => {

@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from './config/canonical-json.ts';
 import { compile } from './schema/compile.ts';
+import { dialectOf } from './schema/dialect.ts';
+import type { SchemaProblem } from './schema/meta-schema-problems.ts';
 import { SchemaError } from './schema/schema-error.ts';
+import { refuseLargeText } from './schema/schema-text.ts';
 import { pointerTo, type Violation } from './schema/violation.ts';
 
 /** Returns the first violation, null when there is none. It changes nothing in the value. */
@@ -64,6 +67,22 @@ export function problemOfSchema(schema: Record<string, unknown>): { path: readon
   } catch (error) {
     if (!(error instanceof SchemaError)) throw error;
     return { path: error.path, wanted: error.wanted };
+  }
+}
+
+/**
+ * Everything that the meta-schema finds wrong in a schema of a document, without compiling it: values of the wrong kind, patterns that are
+ * no expressions, references that lead nowhere in it. Nothing for a schema that is too large or of another draft: that is the one thing
+ * which compiling it says.
+ */
+export function metaSchemaProblemsOf(schema: Record<string, unknown>): SchemaProblem[] {
+  if (nestingViolation(schema, MAX_SCHEMA_DEPTH) !== null) return [];
+  try {
+    refuseLargeText(schema, canonicalJson(schema).length);
+    return dialectOf(schema).problemsOf(schema);
+  } catch (error) {
+    if (error instanceof SchemaError) return [];
+    throw error;
   }
 }
 

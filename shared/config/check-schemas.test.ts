@@ -39,6 +39,13 @@ describe('checkSchemas', () => {
     expect(problemsOf({ ...autonomous, output_schema: schema })).toEqual([expect.stringMatching(/^0\.yaml: output_schema: must .*#nowhere/)]);
   });
 
+  it('finds a schema that is nested without end', () => {
+    let schema: Record<string, unknown> = {};
+    for (let level = 0; level < 200; level += 1) schema = { not: schema };
+
+    expect(problemsOf({ ...autonomous, input_schema: schema })).toEqual(['0.yaml: input_schema: must not be nested deeper than 128 levels']);
+  });
+
   it('has nothing to say about schemas in order, nor about routines without any', () => {
     const schema = { type: 'object', properties: { sku: { pattern: '^[A-Z]+(-[0-9]+)*$' } }, required: ['sku'], unevaluatedProperties: false };
 

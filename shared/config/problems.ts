@@ -13,8 +13,11 @@ export interface Problem {
   wanted: string;
 }
 
+/** A value that was read, or everything that is wrong with it. */
+export type Checked<Output> = { value: Output; problems: [] } | { value: null; problems: Problem[] };
+
 /** Reads a value by a schema, and says of everything that does not fit what is wanted instead. */
-export function check<Output>(schema: z.ZodType<Output>, value: unknown): { value: Output; problems: [] } | { value: null; problems: Problem[] } {
+export function check<Output>(schema: z.ZodType<Output>, value: unknown): Checked<Output> {
   const parsed = schema.safeParse(value, { error: issueSentence });
   return parsed.success ? { value: parsed.data, problems: [] } : { value: null, problems: parsed.error.issues.flatMap(problemsOf) };
 }

@@ -5,12 +5,12 @@ import { glossary } from '../contracts/documents/glossary.ts';
 import { macro } from '../contracts/documents/macro.ts';
 import { policy } from '../contracts/documents/policy.ts';
 import { prompt } from '../contracts/documents/prompt.ts';
-import { routine } from '../contracts/documents/routine.ts';
 import { variableSet } from '../contracts/documents/variable-set.ts';
 import { quotedName } from '../contracts/printed-name.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import type { Documents } from './bundle-body.ts';
-import { check, sentenceOf } from './problems.ts';
+import { checkRoutine } from './check-routine.ts';
+import { type Checked, check, sentenceOf } from './problems.ts';
 import { readDocumentFile } from './read-document-file.ts';
 import { tolerantNumber, tolerantObject, tolerantText } from './tolerant.ts';
 
@@ -63,10 +63,10 @@ export async function readDocuments(folder: string): Promise<DocumentsRead> {
   const problems = top === null ? [`${folder}: the folder does not exist`] : [];
   const listed = await listFiles(folder);
   refuseTooMuch(folder, listed);
-  const read = <Document>(kind: keyof Documents, schema: z.ZodType<Document>) => readKind(listed[kind], schema, problems);
+  const read = <Document>(kind: keyof Documents, schema: z.ZodType<Document>) => readKind(listed[kind], (value) => check(schema, value), problems);
   const found: FoundDocuments = {
     prompts: await read('prompts', prompt),
-    routines: await read('routines', routine),
+    routines: await readKind(listed.routines, checkRoutine, problems),
     policies: await read('policies', policy),
     glossaries: await read('glossaries', glossary),
     macros: await read('macros', macro),
@@ -149,12 +149,16 @@ function tooMany(folder: string): SwitchyardError {
 
 const identity = tolerantObject({ id: tolerantText, version: tolerantNumber });
 
-async function readKind<Document>(files: readonly ListedFile[], schema: z.ZodType<Document>, problems: string[]): Promise<Found<Document>[]> {
+async function readKind<Document>(
+  files: readonly ListedFile[],
+  checked: (value: unknown) => Checked<Document>,
+  problems: string[],
+): Promise<Found<Document>[]> {
   const found: Found<Document>[] = [];
   const fileOf = new Map<string, string>();
   for (const { path: file } of files) {
     const { value, problems: unreadable } = await readDocumentFile(file);
-    const { value: document, problems: wrong } = unreadable.length > 0 ? { value: null, problems: [] } : check(schema, value);
+    const { value: document, problems: wrong } = unreadable.length > 0 ? { value: null, problems: [] } : checked(value);
     problems.push(...[...unreadable, ...wrong.map(sentenceOf)].map((line) => `${file}: ${line}`));
     const { id, version } = identity.parse(value) ?? { id: null, version: null };
     if (id !== null && version !== null) {

@@ -1,10 +1,10 @@
-import { Ajv, type Options, type ValidateFunction } from 'ajv';
-import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { Options, ValidateFunction } from 'ajv';
 import uri from 'ajv/dist/runtime/uri.js';
 import { addBoundedFormats } from './bounded-formats.ts';
 import { CompileBudget } from './compile-budget.ts';
+import { commonOptions, type Dialect, dialectOf } from './dialect.ts';
 import { type LinearPattern, linearPattern } from './linear-pattern.ts';
-import { compareByCanonicalJson, type Meters, meterKeywords } from './meter-keywords.ts';
+import { type Meters, meterKeywords } from './meter-keywords.ts';
 import { ReferenceGraph } from './reference-graph.ts';
 import { SchemaError } from './schema-error.ts';
 import { refuseLargeText } from './schema-text.ts';
@@ -13,24 +13,11 @@ import { firstViolation, type Violation } from './violation.ts';
 
 type Check = (value: unknown) => Violation | null;
 
-interface Dialect {
-  create(options: Options): Ajv;
-  /** Checks schemas themselves. Made when it is first needed, for that takes a while. */
-  meta: Ajv | null;
-}
-const draft2020: Dialect = { create: (options) => new Ajv2020(options), meta: null };
-const draft07: Dialect = { create: (options) => new Ajv(options), meta: null };
-/** Of the checks of schemas themselves. */
-const metaSteps = new StepBudget();
-
 /**
  * Keywords of a schema without references up to which Ajv writes it in the place of a reference. Without such a bound it does so with any,
  * and a thousand references to a definition of a hundred keywords compile to a hundred thousand.
  */
 const MAX_INLINED_KEYWORDS = 16;
-
-/** Unknown keywords and formats are annotations, as the standard has it. */
-const common = { strict: false, allErrors: false, logger: false } as const satisfies Options;
 
 /** One value of each kind: V8 compiles a function when it is first called. */
 const SAMPLES: readonly unknown[] = [null, true, 0, '', [], {}];
@@ -46,7 +33,8 @@ export function compile(schema: Record<string, unknown>, sizeChars: number): Che
   // Ajv would make a check that answers by a promise.
   if (Object.hasOwn(schema, '$async')) throw new SchemaError(['$async'], 'must not be there: a value is checked at once');
   const dialect = dialectOf(schema);
-  refuseNoSchema(schema, dialect);
+  const problem = dialect.problemOf(schema);
+  if (problem !== null) throw new SchemaError(problem.path.map(String), problem.wanted);
   const meters: Meters = { compile: new CompileBudget(), steps: new StepBudget(), references: new ReferenceGraph(schema) };
   const validate = compileMetered(schema, dialect, meters);
   meters.references.check();
@@ -54,29 +42,11 @@ export function compile(schema: Record<string, unknown>, sizeChars: number): Che
   return guarded(validate, meters.steps);
 }
 
-function dialectOf({ $schema: uri }: Record<string, unknown>): Dialect {
-  const name = typeof uri === 'string' ? uri.replace(/#$/, '').replace(/^https?:\/\//, '') : uri;
-  if (name === undefined || name === 'json-schema.org/draft/2020-12/schema') return draft2020;
-  if (name === 'json-schema.org/draft-07/schema') return draft07;
-  throw new SchemaError(['$schema'], 'must be draft 2020-12 or draft-07');
-}
-
-function refuseNoSchema(schema: Record<string, unknown>, dialect: Dialect): void {
-  if (dialect.meta === null) {
-    dialect.meta = dialect.create(common);
-    compareByCanonicalJson(dialect.meta, metaSteps);
-  }
-  metaSteps.reset();
-  if (dialect.meta.validateSchema(schema) === true) return;
-  const wrong = firstViolation(dialect.meta.errors);
-  throw new SchemaError(segmentsOf(wrong?.path ?? ''), wrong?.message ?? 'must be a JSON Schema');
-}
-
 function compileMetered(schema: Record<string, unknown>, dialect: Dialect, meters: Meters): ValidateFunction {
   try {
     // One instance for each schema: an instance keeps what it has compiled for ever, and two schemas may claim the same $id.
     const ajv = dialect.create({
-      ...common,
+      ...commonOptions,
       meta: false,
       validateSchema: false,
       inlineRefs: MAX_INLINED_KEYWORDS,
@@ -182,11 +152,4 @@ function pathToPattern(schema: unknown, pattern: string): string[] | null {
     if (below !== null) return [key, ...below];
   }
   return null;
-}
-
-function segmentsOf(pointer: string): string[] {
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
 }

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { allowListEntry } from '../manifest/hosts.ts';
 import { documentHeader, documentId, documentReference, partHeader, toolId, toolSelector } from './document.ts';
-import { objectSchema } from './object-schema.ts';
 import { checkRoutineGraph } from './routine-graph.ts';
 import { webhookSignature } from './webhook-signature.ts';
 
@@ -32,6 +31,13 @@ const transition = z.strictObject({
   /** null: the way that is taken when none of the others is, or when there is no other. */
   when: text.nullable().default(null),
 });
+
+/** A JSON Schema that takes objects. That it is one is checked with the file. */
+const objectSchema = z.record(z.string(), z.unknown()).refine(takesObjects, { path: ['type'], error: 'must be or include "object"' });
+
+function takesObjects({ type }: Record<string, unknown>): boolean {
+  return type === undefined || type === 'object' || (Array.isArray(type) && type.includes('object'));
+}
 
 const common = {
   ...documentHeader,

@@ -1,0 +1,39 @@
+import type { ErrorObject, FuncKeywordDefinition, SchemaValidateFunction } from 'ajv';
+
+/**
+ * A keyword for meta-schemas: whether a reference leads somewhere in the schema that it stands in. Only there: nothing is ever fetched.
+ * Where `#name` leads only compiling can tell.
+ */
+export const refersInside: FuncKeywordDefinition = { keyword: 'refersInside', type: 'string', schemaType: 'boolean', validate };
+
+function validate(...[, reference, , context]: Parameters<SchemaValidateFunction>): boolean {
+  const message = problemOf(`${reference}`, context?.rootData);
+  // Where Ajv looks for them.
+  validate.errors = message === null ? [] : [{ keyword: 'refersInside', message }];
+  return message === null;
+}
+validate.errors = [] as Partial<ErrorObject>[];
+
+function problemOf(reference: string, root: unknown): string | null {
+  if (!reference.startsWith('#')) return 'must be a reference into the same schema, like #/$defs/name';
+  const isPointer = reference === '#' || reference.startsWith('#/');
+  return isPointer && !leadsToSchema(reference, root) ? `leads nowhere: there is no ${reference}` : null;
+}
+
+function leadsToSchema(pointer: string, root: unknown): boolean {
+  let place = root;
+  for (const segment of pointer.split('/').slice(1)) {
+    const name = decoded(segment).replaceAll('~1', '/').replaceAll('~0', '~');
+    if (typeof place !== 'object' || place === null || !Object.hasOwn(place, name)) return false;
+    place = Reflect.get(place, name);
+  }
+  return typeof place === 'boolean' || (typeof place === 'object' && place !== null && !Array.isArray(place));
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}
