@@ -102,6 +102,19 @@ describe('compileSchema', () => {
     expect(problemOfSchema({ $schema, type: 'objekt' })?.path).toEqual(['type']);
   });
 
+  it('makes a violation of a value for which the generated code throws', () => {
+    const check = compileSchema({
+      if: { contains: { type: 'object' } },
+      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+      then: true,
+      else: { additionalProperties: { contains: true, minContains: 0 }, prefixItems: [true] },
+      patternProperties: { '^a': { minItems: 0 } },
+    });
+
+    expect(check({ a: null })?.keyword).toBe('unsupported');
+    expect(check({ b: 1 })).toBeNull();
+  });
+
   it('fills in no default and changes nothing', () => {
     const value = Object.freeze({ b: '1' });
 

@@ -111,6 +111,8 @@ function guarded(validate: ValidateFunction, steps: StepBudget): Check {
     } catch (error) {
       if (error instanceof StepsExceeded) return wholeValue('maxSteps', `must not take more than ${MAX_STEPS} steps to check`);
       if (error instanceof RangeError) return wholeValue('maxSteps', 'must not take more of the stack to check than there is');
+      // Ajv 8.20 generates code that throws for some combinations of keywords, `if` with `contains` among them.
+      if (error instanceof TypeError) return wholeValue('unsupported', 'can not be checked: the schema combines keywords in a way that is not supported');
       throw error;
     } finally {
       // The errors hold the value.

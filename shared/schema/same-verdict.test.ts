@@ -108,6 +108,16 @@ function compiled(schema: Record<string, unknown>): Validate | null {
   }
 }
 
+/** False also where the code that Ajv generates throws, as it does for some combinations of keywords. */
+function verdictOf(plain: (value: unknown) => unknown, value: unknown): boolean {
+  try {
+    return plain(value) === true;
+  } catch (error) {
+    if (error instanceof TypeError) return false;
+    throw error;
+  }
+}
+
 it.each(drafts)('gives the verdict that Ajv gives by itself, for schemas of $draft of any shape', ({ create, whole }) => {
   let compared = 0;
   fc.assert(
@@ -119,7 +129,7 @@ it.each(drafts)('gives the verdict that Ajv gives by itself, for schemas of $dra
       const plain = ajv.compile(schema);
       for (const some of values) {
         compared += 1;
-        expect([schema, some, validate(some) === null]).toEqual([schema, some, plain(some)]);
+        expect([schema, some, validate(some) === null]).toEqual([schema, some, verdictOf(plain, some)]);
       }
     }),
     { numRuns: 150 },
