@@ -8,9 +8,10 @@ import type { TracingConfig } from '#shared/config/tracing-settings.ts';
 import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { PublicPort } from '#shared/http-server/open-public-port.ts';
+import { readCollectorTls } from '#shared/telemetry/collector-tls.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
-import { tracesUrlOf } from '#shared/telemetry/open-tracing.ts';
+import { tracesUrlOf } from '#shared/telemetry/open-exporter.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import { Admission } from './admission.ts';
 import { buildApp } from './app.ts';
@@ -104,7 +105,13 @@ export async function startRouterGateway(deps: RouterGatewayDeps, opened?: Publi
 function forwarderTo(tracing: TracingConfig | undefined, log: Log, metrics: Metrics): TraceForwarder | null {
   const url = tracing === undefined ? null : tracesUrlOf(tracing);
   if (url === null || tracing === undefined) return null;
-  return openTraceForwarder({ url, headers: tracing.headers, log, onDrop: () => metrics.add('telemetryDropped', { kind: 'client_batches' }) });
+  if (tracing.otel.protocol === 'grpc') {
+    // What clients send is handed on as it came, which takes a collector that speaks HTTP.
+    log.warn({}, 'traces of clients are not kept: OTEL_EXPORTER_OTLP_PROTOCOL is grpc, and they come by HTTP');
+    return null;
+  }
+  const tls = readCollectorTls(tracing.otel.tls);
+  return openTraceForwarder({ url, headers: tracing.headers, tls, log, onDrop: () => metrics.add('telemetryDropped', { kind: 'client_batches' }) });
 }
 
 interface Running {

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Pool } from 'undici';
+import type { CollectorTls } from '#shared/telemetry/collector-tls.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
 /** Bytes of traces that wait for the collector: some seconds of a busy deployment, and what a gateway can spare. */
@@ -45,6 +46,8 @@ interface ForwarderOptions {
   url: string;
   /** Sent with each batch; they may hold a credential. */
   headers: Readonly<Record<string, string>>;
+  /** Certificates for the collector; absent: those of Node. */
+  tls?: CollectorTls;
   log: Log;
   /** Hears of each batch that was taken and is lost. */
   onDrop?(): void;
@@ -52,9 +55,9 @@ interface ForwarderOptions {
   maxWaitingBytes?: number;
 }
 
-export function openTraceForwarder({ url, headers, log, onDrop = () => {}, maxWaitingBytes = MAX_WAITING_BYTES }: ForwarderOptions): TraceForwarder {
+export function openTraceForwarder({ url, headers, tls = {}, log, onDrop = () => {}, maxWaitingBytes = MAX_WAITING_BYTES }: ForwarderOptions): TraceForwarder {
   const { origin, pathname, search } = new URL(url);
-  const pool = new Pool(origin, { connections: CONNECTIONS, connect: { timeout: CONNECT_MS }, headersTimeout: POST_MS, bodyTimeout: POST_MS });
+  const pool = new Pool(origin, { connections: CONNECTIONS, connect: { timeout: CONNECT_MS, ...tls }, headersTimeout: POST_MS, bodyTimeout: POST_MS });
   const stopped = new AbortController();
   const waiting: TraceBatch[] = [];
   let waitingBytes = 0;

@@ -1,4 +1,4 @@
-import type { TracesBackend } from '../telemetry/open-tracing.ts';
+import type { TracesBackend } from '../telemetry/open-exporter.ts';
 import type { BundleBody } from './bundle-body.ts';
 import { type Environment, resolveSecret } from './secret-ref.ts';
 

@@ -8,8 +8,14 @@ const MAX_WAITING_CHARS = 32 * 1_024 * 1_024;
 /** Between two lines that say that spans can't be sent. */
 const WARN_EVERY_MS = 60_000;
 
+interface CountedOptions {
+  log: Log;
+  onDrop(count: number): void;
+  maxWaitingSpans: number;
+}
+
 /** Counts what waits and what is lost on its way out. */
-export function countedExporter(exporter: SpanExporter, log: Log, onDrop: (count: number) => void) {
+export function countedExporter(exporter: SpanExporter, { log, onDrop, maxWaitingSpans }: CountedOptions) {
   let waiting = 0;
   let waitingChars = 0;
   let dropped = 0;
@@ -51,7 +57,7 @@ export function countedExporter(exporter: SpanExporter, log: Log, onDrop: (count
     /** @returns whether there is room for one more */
     enter(span: ReadableSpan): boolean {
       const chars = charsOf(span);
-      if (waiting >= MAX_WAITING_SPANS || waitingChars + chars > MAX_WAITING_CHARS) {
+      if (waiting >= maxWaitingSpans || waitingChars + chars > MAX_WAITING_CHARS) {
         lose(1);
         return false;
       }

@@ -2,16 +2,18 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { TracingConfig } from '../config/tracing-settings.ts';
+import { readSettings } from '../config/settings.ts';
+import { type TracingConfig, tracingConfigOf, tracingSettings } from '../config/tracing-settings.ts';
 import { silentLog } from './log.ts';
-import { openTracing, tracesUrlOf, tracingTo } from './open-tracing.ts';
+import { tracesUrlOf } from './open-exporter.ts';
+import { openTracing, tracingTo } from './open-tracing.ts';
 import { placeIn, spanIdOf } from './trace-context.ts';
 import { noTracing, type Tracing } from './tracing.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = `00-${TRACE}-b7ad6b7169203331-01`;
 const UNSAMPLED = `00-${TRACE}-b7ad6b7169203331-00`;
-const config: TracingConfig = { endpoint: null, tracesEndpoint: null, headers: {}, serviceName: null, sampleRatio: 1, content: 'off' };
+const config = tracingConfigOf(readSettings(tracingSettings, {}));
 
 const opened: Tracing[] = [];
 afterEach(async () => {

@@ -1,4 +1,5 @@
-import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 
@@ -16,6 +17,9 @@ export interface ReceivedSpan {
   attributes: Record<string, string | number | boolean | string[]>;
   /** Span ids. */
   links: string[];
+  /** How many, and how many attributes a limit took away. */
+  events: number;
+  droppedAttributes: number;
   /** 0 unset, 2 error. */
   status: number;
   scope: string;
@@ -29,17 +33,24 @@ export interface OtlpSink {
   spans: ReceivedSpan[];
   /** Of each post, in order. */
   posts: { url: string; headers: IncomingHttpHeaders; body: Buffer }[];
-  /** How it answers from now on. */
-  answer(status: number): void;
+  /** How it answers from now on; null: not at all. */
+  answer(status: number | null): void;
   close(): Promise<void>;
 }
 
-/** A collector on this machine: takes OTLP over HTTP, protobuf, and keeps all of it. */
-export async function openOtlpSink(): Promise<OtlpSink> {
+/** PEM texts of a collector over TLS, which takes clients with a certificate by `ca` and no others. */
+interface SinkTls {
+  cert: string;
+  key: string;
+  ca: string;
+}
+
+/** A collector on this machine: takes OTLP over HTTP, protobuf, and keeps all of it. @param tls absent: without TLS */
+export async function openOtlpSink(tls?: SinkTls): Promise<OtlpSink> {
   const spans: ReceivedSpan[] = [];
   const posts: OtlpSink['posts'] = [];
-  let status = 200;
-  const server = createServer((request, response) => {
+  let status: number | null = 200;
+  const listener: RequestListener = (request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
@@ -47,13 +58,14 @@ export async function openOtlpSink(): Promise<OtlpSink> {
       const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
       posts.push({ url: request.url ?? '', headers: request.headers, body });
       if (status === 200 && request.headers['content-type'] === 'application/x-protobuf') spans.push(...spansIn(body));
-      response.writeHead(status, { 'content-type': 'application/x-protobuf' }).end();
+      if (status !== null) response.writeHead(status, { 'content-type': 'application/x-protobuf' }).end();
     });
-  });
+  };
+  const server = tls === undefined ? createServer(listener) : createTlsServer({ ...tls, requestCert: true, rejectUnauthorized: true }, listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: tls === undefined ? `http://127.0.0.1:${port}` : `https://localhost:${port}`,
     spans,
     posts,
     answer: (next) => {
@@ -104,7 +116,7 @@ const text = (message: Buffer, number: number) => first(message, number)?.bytes.
 const hex = (message: Buffer, number: number) => first(message, number)?.bytes.toString('hex') ?? '';
 
 /** ExportTraceServiceRequest: resource spans (1), of which each has a resource (1) and scope spans (2), of which each has a scope (1), spans (2) and a schema (3). */
-function spansIn(request: Buffer): ReceivedSpan[] {
+export function spansIn(request: Buffer): ReceivedSpan[] {
   return all(request, 1).flatMap(({ bytes: ofResource }) => {
     const resource = attributesIn(first(ofResource, 1)?.bytes ?? Buffer.alloc(0), 1);
     return all(ofResource, 2).flatMap(({ bytes: ofScope }) => {
@@ -124,6 +136,8 @@ function spanIn(span: Buffer): Omit<ReceivedSpan, 'scope' | 'schemaUrl' | 'resou
     startNanos: first(span, 7)?.value ?? 0n,
     endNanos: first(span, 8)?.value ?? 0n,
     attributes: attributesIn(span, 9),
+    events: all(span, 11).length,
+    droppedAttributes: Number(first(span, 10)?.value ?? 0n),
     links: all(span, 13).map(({ bytes }) => hex(bytes, 2)),
     status: Number(first(first(span, 15)?.bytes ?? Buffer.alloc(0), 3)?.value ?? 0n),
   };

@@ -74,7 +74,7 @@ export function runProgram([command = '', ...args]: string[], { cwd = root, env 
 /** The environment of this process without what the test runner put there and without Switchyard's settings, whatever the developer has set. */
 export function plainEnvironment(): NodeJS.ProcessEnv {
   const ours = new Set(settingGroups.flatMap((group) => group.settings.map(({ name }) => name)));
-  const foreign = ({ name }: { name: string }) => ours.has(name) || /^(?:NODE_ENV|NODE_OPTIONS|TEST|VITEST.*|npm_.*)$/.test(name);
+  const foreign = ({ name }: { name: string }) => ours.has(name) || /^(?:NODE_ENV|NODE_OPTIONS|TEST|VITEST.*|npm_.*|OTEL_.*)$/.test(name);
   // Not the developer's own settings either: a file of none in place of the `.env` in the clone.
   return { ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign({ name }))), SWITCHYARD_ENV_FILE: devNull };
 }

@@ -1,11 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
+import { readSettings } from '#shared/config/settings.ts';
+import { tracingConfigOf, tracingSettings } from '#shared/config/tracing-settings.ts';
+import { selfMadeCertificate } from '#shared/http/test-support/self-made-certificate.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
@@ -72,8 +76,14 @@ async function openCollector() {
 
 const platform = { publicKey: 'pk-test', secretKey: 'sk-test' };
 
-async function gateway(endpoint: string | null, log = recordingLog(), metrics = noMetrics, platformKeys: typeof platform | null = platform): Promise<string> {
-  const tracing = { endpoint, tracesEndpoint: null, headers: { authorization: 'Basic c2VjcmV0' }, serviceName: null, sampleRatio: 1, content: 'off' as const };
+async function gateway(
+  endpoint: string | null,
+  log = recordingLog(),
+  metrics = noMetrics,
+  platformKeys: typeof platform | null = platform,
+  more: Record<string, string> = {},
+): Promise<string> {
+  const tracing = { ...tracingConfigOf(readSettings(tracingSettings, more)), endpoint, headers: { authorization: 'Basic c2VjcmV0' } };
   const config = { host: '127.0.0.1', port: 0, drainTimeoutMs: 0, tracing, platformKeys };
   const deps = { config, routerConfig: testConfig, environment, houseSecret: HOUSE_SECRET, bus, log, metrics, clock: systemClock };
   const started = await startRouterGateway(deps);
@@ -150,6 +160,32 @@ describe('what is sent to the intake of traces', () => {
     const bytes = Buffer.from(await asProtobuf.arrayBuffer());
     expect([bytes[0], bytes[1], bytes[2], bytes[3]]).toEqual([0x0a, bytes.length - 2, 0x12, bytes.length - 4]);
     expect(bytes.toString('utf8')).toContain('not kept');
+  });
+
+  it('is taken and not kept where the collector is reached over gRPC, and the log says so at the start', async () => {
+    const log = recordingLog();
+    const url = await gateway(collector.url, log, noMetrics, platform, { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' });
+
+    expect(log.lines).toMatchObject([{ level: 'warn', message: expect.stringContaining('OTEL_EXPORTER_OTLP_PROTOCOL') }]);
+    expect(await (await send(url, '{}', { 'content-type': 'application/json' })).json()).toMatchObject({ partialSuccess: {} });
+    expect(collector.heard).toEqual([]);
+  });
+
+  it('is handed on over TLS to a collector with a certificate that the environment names', async () => {
+    const { certificate, key } = selfMadeCertificate(['localhost']);
+    const heard: (string | undefined)[] = [];
+    const server = createTlsServer({ cert: certificate, key }, (request, response) => {
+      heard.push(request.url);
+      request.resume().on('end', () => response.end());
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `https://localhost:${(server.address() as AddressInfo).port}/v1/traces`;
+    const forwarder = openTraceForwarder({ url, headers: {}, tls: { ca: Buffer.from(certificate) }, log: silentLog });
+    opened.push(forwarder);
+    forwarder.take({ body: Buffer.from('x'), contentType: 'application/x-protobuf', contentEncoding: null });
+    await eventually(() => heard).toEqual(['/v1/traces']);
+    await forwarder.stop();
+    await new Promise((resolve) => server.close(resolve));
   });
 
   it('is sent again while the collector says later, and given up, counted and told, when it says no', async () => {

@@ -1,0 +1,174 @@
+import { z } from 'zod';
+
+/** A longer time to send a batch would be longer than a stop waits for it many times over; a mistake in the unit is likelier. */
+const MAX_MS = 600_000;
+/** Spans that may wait: about a kilobyte each, so 64 MiB at most. */
+const MAX_QUEUE_SPANS = 65_536;
+/** A limit above it limits nothing. */
+const MAX_LIMIT = 1_000_000;
+/** What a header can carry; of anything else every batch would be lost, one after the other. */
+const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+const milliseconds = z.coerce.number().int().min(1).max(MAX_MS).optional();
+const spans = z.coerce.number().int().min(1).max(MAX_QUEUE_SPANS).optional();
+const limit = z.coerce.number().int().min(0).max(MAX_LIMIT).optional();
+const path = z.string().optional();
+
+/** Names are compared without regard to case, as OpenTelemetry specifies. */
+function oneOf<const Names extends readonly [string, ...string[]]>(names: Names) {
+  return z.string().trim().toLowerCase().pipe(z.enum(names)).optional();
+}
+
+function listOf(wanted: string, isAccepted: (names: readonly string[]) => boolean) {
+  return z
+    .string()
+    .transform(namesIn)
+    .refine(isAccepted, { error: `must be ${wanted}` })
+    .optional();
+}
+
+/** The names of a list between commas, in lower case. */
+export function namesIn(text: string): string[] {
+  return text
+    .split(',')
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => name !== '');
+}
+
+/** `name=value` pairs between commas, values percent-encoded. @param isSendable refuses values that HTTP has no form for */
+function pairs(wanted: string, isSendable: (value: string) => boolean, nameOf: (name: string) => string) {
+  return z.string().transform((text, context) => {
+    const read: Record<string, string> = {};
+    for (const pair of text.split(',').filter((one) => one.trim() !== '')) {
+      const [, name, value] = /^\s*([!#$%&'*+.^_`|~\w-]+)\s*=(.*)$/.exec(pair) ?? [];
+      const decoded = value === undefined ? null : decode(value.trim());
+      if (name === undefined || decoded === null || !isSendable(decoded)) {
+        context.addIssue({ code: 'custom', message: `must be name=value pairs between commas${wanted}` });
+        return z.NEVER;
+      }
+      read[nameOf(name)] = decoded;
+    }
+    return read;
+  });
+}
+
+function decode(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}
+
+export const headerPairs = pairs(
+  ', of what a header can carry',
+  (value) => SENDABLE.test(value),
+  (name) => name.toLowerCase(),
+);
+const attributePairs = pairs(
+  ', values percent-encoded',
+  () => true,
+  (name) => name,
+);
+
+const protocol = oneOf(['http/protobuf', 'http/json', 'grpc']);
+const compression = oneOf(['none', 'gzip']);
+
+/**
+ * The standard variables of OpenTelemetry that hold for traces, beside those of tracing-settings.ts. The table in docs/operations.md says
+ * what each does; a variable that is not here is named in the log at the start (unused-otel-settings.ts).
+ */
+export const otelSettings = {
+  OTEL_SDK_DISABLED: oneOf(['true', 'false']),
+  OTEL_LOG_LEVEL: oneOf(['none', 'error', 'warn', 'info', 'debug', 'verbose', 'all']),
+  OTEL_PROPAGATORS: listOf('a list that contains tracecontext', (names) => names.includes('tracecontext')),
+  OTEL_RESOURCE_ATTRIBUTES: attributePairs.optional(),
+  OTEL_TRACES_EXPORTER: listOf('otlp, console, both between commas, or none', areExporters),
+  OTEL_TRACES_SAMPLER: oneOf(['always_on', 'always_off', 'traceidratio', 'parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio']),
+  OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: protocol,
+  OTEL_EXPORTER_OTLP_TRACES_HEADERS: headerPairs.optional(),
+  OTEL_EXPORTER_OTLP_TIMEOUT: milliseconds,
+  OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: milliseconds,
+  OTEL_EXPORTER_OTLP_COMPRESSION: compression,
+  OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: compression,
+  OTEL_EXPORTER_OTLP_CERTIFICATE: path,
+  OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE: path,
+  OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: path,
+  OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE: path,
+  OTEL_EXPORTER_OTLP_CLIENT_KEY: path,
+  OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: path,
+  OTEL_BSP_SCHEDULE_DELAY: milliseconds,
+  OTEL_BSP_EXPORT_TIMEOUT: milliseconds,
+  OTEL_BSP_MAX_QUEUE_SIZE: spans,
+  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: spans,
+  OTEL_ATTRIBUTE_COUNT_LIMIT: limit,
+  OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: limit,
+  OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: limit,
+  OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT: limit,
+  OTEL_SPAN_LINK_COUNT_LIMIT: limit,
+  // Spans have no events, and links no attributes: these hold whatever they say.
+  OTEL_SPAN_EVENT_COUNT_LIMIT: limit,
+  OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT: limit,
+  OTEL_LINK_ATTRIBUTE_COUNT_LIMIT: limit,
+};
+
+function areExporters(names: readonly string[]): boolean {
+  return names.length > 0 && (names.every((name) => name === 'otlp' || name === 'console') || (names.length === 1 && names[0] === 'none'));
+}
+
+/** What the standard variables ask for; null where one is not set. */
+export interface OtelConfig {
+  /** Null: `otlp` where there is an endpoint. Empty: nothing is recorded. */
+  exporters: readonly string[] | null;
+  /** False: the caller's decision does not count. */
+  followsParent: boolean;
+  protocol: 'http/protobuf' | 'http/json' | 'grpc';
+  timeoutMs: number | null;
+  compression: 'none' | 'gzip';
+  /** Paths of PEM files. */
+  tls: { certificate: string | null; clientCertificate: string | null; clientKey: string | null };
+  batch: { delayMs: number | null; timeoutMs: number | null; queueSpans: number | null; batchSpans: number | null };
+  limits: { attributes: number | null; valueChars: number | null; links: number | null };
+  resource: Readonly<Record<string, string>>;
+  /** Of the library's own messages; null: none are written. */
+  diagnostics: 'error' | 'warn' | 'info' | 'debug' | 'verbose' | 'all' | null;
+}
+
+const shape = z.object(otelSettings);
+
+export function otelConfigOf(data: z.infer<typeof shape>): OtelConfig {
+  const exporters = data.OTEL_TRACES_EXPORTER ?? null;
+  const diagnostics = data.OTEL_LOG_LEVEL ?? 'none';
+  return {
+    exporters: data.OTEL_SDK_DISABLED === 'true' || exporters?.includes('none') === true ? [] : exporters,
+    followsParent: data.OTEL_TRACES_SAMPLER?.startsWith('parentbased_') ?? true,
+    protocol: data.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? data.OTEL_EXPORTER_OTLP_PROTOCOL ?? 'http/protobuf',
+    timeoutMs: data.OTEL_EXPORTER_OTLP_TRACES_TIMEOUT ?? data.OTEL_EXPORTER_OTLP_TIMEOUT ?? null,
+    compression: data.OTEL_EXPORTER_OTLP_TRACES_COMPRESSION ?? data.OTEL_EXPORTER_OTLP_COMPRESSION ?? 'none',
+    tls: {
+      certificate: data.OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE ?? data.OTEL_EXPORTER_OTLP_CERTIFICATE ?? null,
+      clientCertificate: data.OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE ?? data.OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE ?? null,
+      clientKey: data.OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY ?? data.OTEL_EXPORTER_OTLP_CLIENT_KEY ?? null,
+    },
+    batch: {
+      delayMs: data.OTEL_BSP_SCHEDULE_DELAY ?? null,
+      timeoutMs: data.OTEL_BSP_EXPORT_TIMEOUT ?? null,
+      queueSpans: data.OTEL_BSP_MAX_QUEUE_SIZE ?? null,
+      batchSpans: data.OTEL_BSP_MAX_EXPORT_BATCH_SIZE ?? null,
+    },
+    limits: {
+      attributes: data.OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT ?? data.OTEL_ATTRIBUTE_COUNT_LIMIT ?? null,
+      valueChars: data.OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT ?? data.OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT ?? null,
+      links: data.OTEL_SPAN_LINK_COUNT_LIMIT ?? null,
+    },
+    resource: data.OTEL_RESOURCE_ATTRIBUTES ?? {},
+    diagnostics: diagnostics === 'none' ? null : diagnostics,
+  };
+}
+
+/** The part of traces that a sampler records of those it decides about. @param ratio `OTEL_TRACES_SAMPLER_ARG` */
+export function ratioOf(sampler: z.infer<typeof shape>['OTEL_TRACES_SAMPLER'], ratio: number): number {
+  if (sampler === undefined || sampler.endsWith('traceidratio')) return ratio;
+  return sampler.endsWith('always_on') ? 1 : 0;
+}

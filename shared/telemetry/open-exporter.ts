@@ -1,0 +1,119 @@
+import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
+import type { TracingConfig } from '../config/tracing-settings.ts';
+import { readCollectorTls } from './collector-tls.ts';
+import type { Log } from './log.ts';
+import { logExporter } from './log-exporter.ts';
+
+/** For one batch, with the exporter's own repeats. */
+export const EXPORT_TIMEOUT_MS = 10_000;
+/** What the library reads by itself, whatever its options say. */
+const READ_BY_LIBRARY = /^OTEL_EXPORTER_OTLP_/;
+
+/** The manifest's own backend, its key resolved. */
+export interface TracesBackend {
+  /** Without the path of the signal. */
+  url: string;
+  /** The whole value of the header; null: none. */
+  authorization: string | null;
+}
+
+/** The address that spans are sent to; null: to none. Over gRPC it is the endpoint itself, else it ends with the path of the signal. */
+export function tracesUrlOf(
+  { tracesEndpoint, endpoint, otel }: Pick<TracingConfig, 'tracesEndpoint' | 'endpoint' | 'otel'>,
+  backend: TracesBackend | null = null,
+): string | null {
+  if (tracesEndpoint !== null) return tracesEndpoint;
+  if (endpoint !== null && otel.protocol === 'grpc') return endpoint;
+  const base = endpoint ?? backend?.url ?? null;
+  return base === null ? null : `${base.replace(/\/+$/, '')}/v1/traces`;
+}
+
+/**
+ * Opens what spans are sent by: to the collector of the environment, else to the manifest's backend, and to the log where
+ * `OTEL_TRACES_EXPORTER` names `console`. The libraries are loaded here, each only where it is used.
+ * @returns null where there is nowhere to send to
+ * @throws `config.invalid`
+ */
+export async function openExporter(config: TracingConfig, backend: TracesBackend | null, log: Log): Promise<SpanExporter | null> {
+  const { exporters } = config.otel;
+  const url = exporters === null || exporters.includes('otlp') ? tracesUrlOf(config, backend) : null;
+  const opened: SpanExporter[] = [];
+  if (exporters?.includes('console') === true) opened.push(logExporter(log));
+  if (url !== null) {
+    const isFromEnvironment = config.tracesEndpoint !== null || config.endpoint !== null;
+    opened.push(isFromEnvironment ? await exporterToCollector(config, url) : await exporterToBackend(url, backend?.authorization ?? null));
+  }
+  const [first, second] = opened;
+  if (first === undefined) return null;
+  await writeDiagnostics(config.otel.diagnostics, log);
+  return second === undefined ? first : both(first, second);
+}
+
+async function exporterToCollector({ otel, headers }: TracingConfig, url: string): Promise<SpanExporter> {
+  const timeoutMillis = otel.timeoutMs ?? EXPORT_TIMEOUT_MS;
+  const tls = readCollectorTls(otel.tls);
+  const { CompressionAlgorithm } = await import('@opentelemetry/otlp-exporter-base');
+  const compression = otel.compression === 'gzip' ? CompressionAlgorithm.GZIP : CompressionAlgorithm.NONE;
+  if (otel.protocol === 'grpc') {
+    const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc');
+    // Headers and certificates have types of the gRPC library here; the exporter reads the same variables by itself.
+    return new OTLPTraceExporter({ url, timeoutMillis, compression });
+  }
+  const { OTLPTraceExporter } = await (otel.protocol === 'http/json'
+    ? import('@opentelemetry/exporter-trace-otlp-http')
+    : import('@opentelemetry/exporter-trace-otlp-proto'));
+  const options = { url, headers, timeoutMillis, compression, httpAgentOptions: { keepAlive: true, ...tls } };
+  return withoutEnvironment(() => new OTLPTraceExporter(options));
+}
+
+/** What the environment sends to its own collector, such as a key, is not sent to another. */
+async function exporterToBackend(url: string, authorization: string | null): Promise<SpanExporter> {
+  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
+  const headers: Record<string, string> = authorization === null ? {} : { authorization };
+  return withoutEnvironment(() => new OTLPTraceExporter({ url, headers, timeoutMillis: EXPORT_TIMEOUT_MS }));
+}
+
+/** The library adds what the environment has to what it is given, while it is constructed, and has no option against it. */
+function withoutEnvironment<Made>(make: () => Made): Made {
+  const kept = Object.entries(process.env).filter(([name]) => READ_BY_LIBRARY.test(name));
+  for (const [name] of kept) delete process.env[name];
+  try {
+    return make();
+  } finally {
+    for (const [name, value] of kept) process.env[name] = value;
+  }
+}
+
+/** The first one answers at once: the answer of the second counts. */
+function both(first: SpanExporter, second: SpanExporter): SpanExporter {
+  return {
+    export(spans, done) {
+      first.export(spans, () => {});
+      second.export(spans, done);
+    },
+    async shutdown() {
+      await Promise.all([first.shutdown(), second.shutdown()]);
+    },
+  };
+}
+
+/** The library's own messages become lines of the log, where credentials are masked. */
+async function writeDiagnostics(level: TracingConfig['otel']['diagnostics'], log: Log): Promise<void> {
+  if (level === null) return;
+  const { diag, DiagLogLevel } = await import('@opentelemetry/api');
+  const write =
+    (to: 'error' | 'warn' | 'info' | 'debug' | 'trace') =>
+    (message: string, ...details: unknown[]) => {
+      log[to](details.length === 0 ? {} : { details: details.map(String) }, `OpenTelemetry: ${message}`);
+    };
+  const levels = {
+    error: DiagLogLevel.ERROR,
+    warn: DiagLogLevel.WARN,
+    info: DiagLogLevel.INFO,
+    debug: DiagLogLevel.DEBUG,
+    verbose: DiagLogLevel.VERBOSE,
+    all: DiagLogLevel.ALL,
+  };
+  const logger = { error: write('error'), warn: write('warn'), info: write('info'), debug: write('debug'), verbose: write('trace') };
+  diag.setLogger(logger, { logLevel: levels[level], suppressOverrideMessage: true });
+}

@@ -1,0 +1,81 @@
+import type { HrTime, Attributes as OtelAttributes, SpanContext } from '@opentelemetry/api';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
+import type { OtelConfig } from '../config/otel-settings.ts';
+import { GEN_AI_SCHEMA_URL } from './gen-ai.ts';
+import { placeIn, type SpanPlace } from './trace-context.ts';
+import type { Attributes, FinishedSpan, SpanKind, SpanScope } from './tracing.ts';
+
+/** Of one text. Names and ids are shorter; what callers choose freely is cut. */
+const MAX_TEXT_CHARS = 256;
+/** Of a text that is shown because content capture asks for it. */
+const MAX_CONTENT_CHARS = 32 * 1_024;
+/** Attributes and links of one span, as OpenTelemetry specifies. */
+const DEFAULT_COUNT_LIMIT = 128;
+const CONTENT = /^gen_ai\.(?:input\.messages|output\.messages|system_instructions|tool\.call\.(?:arguments|result))$/;
+const NANOS_PER_MS = 1_000_000;
+
+const KINDS: Record<SpanKind, number> = { internal: 0, server: 1, client: 2, producer: 3 };
+const STATUS = { unset: 0, error: 2 } as const;
+
+/** A finished span in the form that exporters read. */
+export function readableSpan(span: FinishedSpan, place: SpanPlace, resource: ReadableSpan['resource'], limits: OtelConfig['limits']): ReadableSpan {
+  const { name, kind, parent, links = [], attributes = {}, startMs, endMs, errorType = null, scope = 'switchyard' } = span;
+  const above = placeIn(parent);
+  const context = contextOf(place);
+  const { kept, droppedCount } = keptOf(errorType === null ? attributes : { ...attributes, 'error.type': errorType }, limits);
+  const linked = links.flatMap((link) => placeIn(link) ?? []);
+  const keptLinks = linked.slice(0, limits.links ?? DEFAULT_COUNT_LIMIT);
+  return {
+    name: cut(name, MAX_TEXT_CHARS),
+    kind: KINDS[kind],
+    spanContext: () => context,
+    ...(above === null ? {} : { parentSpanContext: contextOf(above) }),
+    startTime: hrTime(startMs),
+    endTime: hrTime(Math.max(startMs, endMs)),
+    duration: hrTime(Math.max(0, endMs - startMs)),
+    status: { code: errorType === null ? STATUS.unset : STATUS.error },
+    attributes: kept,
+    links: keptLinks.map((link) => ({ context: contextOf(link) })),
+    events: [],
+    ended: true,
+    resource,
+    instrumentationScope: scopeOf(scope),
+    droppedAttributesCount: droppedCount,
+    droppedEventsCount: 0,
+    droppedLinksCount: linked.length - keptLinks.length,
+  };
+}
+
+function scopeOf(name: SpanScope): ReadableSpan['instrumentationScope'] {
+  return name === 'switchyard.gen_ai' ? { name, schemaUrl: GEN_AI_SCHEMA_URL } : { name };
+}
+
+function contextOf({ traceId, spanId, isSampled }: SpanPlace): SpanContext {
+  return { traceId, spanId, traceFlags: isSampled ? 1 : 0 };
+}
+
+function keptOf(attributes: Attributes, limits: OtelConfig['limits']): { kept: OtelAttributes; droppedCount: number } {
+  const kept: OtelAttributes = {};
+  const most = limits.attributes ?? DEFAULT_COUNT_LIMIT;
+  let count = 0;
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined) continue;
+    count += 1;
+    if (count > most) continue;
+    const mostChars = Math.min(CONTENT.test(name) ? MAX_CONTENT_CHARS : MAX_TEXT_CHARS, limits.valueChars ?? Number.POSITIVE_INFINITY);
+    if (typeof value === 'string') kept[name] = cut(value, mostChars);
+    else if (typeof value === 'object') kept[name] = value.map((text) => cut(text, mostChars));
+    else kept[name] = value;
+  }
+  return { kept, droppedCount: Math.max(0, count - most) };
+}
+
+function cut(text: string, most: number): string {
+  if (text.length <= most) return text;
+  return most === 0 ? '' : `${text.slice(0, most - 1)}…`;
+}
+
+function hrTime(ms: number): HrTime {
+  const seconds = Math.floor(ms / 1_000);
+  return [seconds, Math.floor((ms - seconds * 1_000) * NANOS_PER_MS)];
+}
