@@ -19,6 +19,7 @@ export const needOwnProcess = [
   'services/router-worker/providers/openai-compatible/quoted-secrets.test.ts',
   'shared/lifecycle/{heap,loop-watchdog}.test.ts',
   'shared/telemetry/open-tracing.test.ts',
+  'tests/otel-variables.test.ts',
   'scripts/**/*.test.ts',
 ];
 
