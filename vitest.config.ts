@@ -21,6 +21,8 @@ export default defineConfig({
     // Half of them wait for processes that they have started, so even two cores do more than one at a time.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     reporters: ['default', './scripts/closing-line.mjs'],
+    // vitest's own bound is one second, which a busy machine may take for a turn of the event loop.
+    expect: { poll: { timeout: 30_000 } },
     projects: [
       {
         extends: true,
@@ -30,8 +32,8 @@ export default defineConfig({
           exclude: [...neverTests, ...needServers],
           globalSetup: './tests/database-template.ts',
           // None of them takes long by itself; on a machine that is busy all of them may.
-          testTimeout: 20_000,
-          hookTimeout: 60_000,
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
         },
       },
       {

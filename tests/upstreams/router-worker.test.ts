@@ -15,7 +15,7 @@ import type { Database } from '../../shared/storage/database.ts';
 import { openTestDatabase } from '../../shared/storage/pglite/test-support/open-test-database.ts';
 import { type OpenAiUpstream, openOpenAiUpstream } from './openai-upstream.ts';
 
-const WAIT = { timeout: 10_000, interval: 5 };
+const WAIT = { timeout: 30_000, interval: 5 };
 const quiet = () => {};
 
 let database: Database;

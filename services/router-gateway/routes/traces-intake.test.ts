@@ -17,7 +17,7 @@ import { environment, HOUSE_SECRET, KEY, recordingLog, testConfig } from '../tes
 import { openTraceForwarder } from '../trace-forwarder.ts';
 
 const MIB = 1_024 * 1_024;
-const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
 
 let database: Database;
 let bus: Bus;

@@ -19,7 +19,7 @@ databaseConformance('postgres', async () => {
 });
 
 /** The machine may be busy. */
-const POLL = { timeout: 10_000 };
+const POLL = { timeout: 30_000 };
 
 describe('a PostgreSQL server', () => {
   let fresh: FreshDatabase;
