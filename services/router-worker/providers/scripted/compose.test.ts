@@ -3,6 +3,9 @@ import { describe, expect, it } from 'vitest';
 import type { ChatMessage, ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { compose, type Script } from './compose.ts';
 
+/** Of all hostile texts together. */
+const MAX_CPU_MS = 5_000;
+
 const INSTRUCTIONS = `You are Ada, the support assistant of Acme Outdoor, a shop for tents and
 camping gear. Be friendly and short.
 
@@ -260,7 +263,8 @@ it('reads long and hostile texts without holding up the process', () => {
     ' '.repeat(60_000),
     '\n\t'.repeat(30_000),
   ];
-  const startedAt = performance.now();
+  const before = process.cpuUsage();
   for (const text of texts) compose({ messages: [{ role: 'system', content: text }, user(text)], tools: [weather, order] });
-  expect(performance.now() - startedAt).toBeLessThan(3_000);
+  const used = process.cpuUsage(before);
+  expect((used.user + used.system) / 1_000).toBeLessThan(MAX_CPU_MS);
 });
