@@ -10,7 +10,7 @@ const needServers = [
   'services/**/*.servers.test.ts',
 ];
 /** Promises in seconds, under load: nothing else may run beside them, nor they beside each other. */
-const chaos = ['tests/chaos/{chaos,edge-drain,edge-overload}.test.ts'];
+const chaos = ['tests/chaos/{chaos,edge-drain,edge-drain-standalone,edge-overload,edge-stores}.test.ts', 'tests/e2e/leaving.test.ts'];
 const neverTests = ['**/node_modules/**', 'dist/**'];
 
 export default defineConfig({
@@ -54,7 +54,7 @@ export default defineConfig({
           name: 'chaos',
           include: chaos,
           exclude: neverTests,
-          globalSetup: './tests/chaos/setup.ts',
+          globalSetup: ['./tests/database-template.ts', './tests/chaos/setup.ts'],
           // An act takes half a minute; each await inside has a bound of its own, and the machine may be busy.
           testTimeout: 240_000,
           hookTimeout: 240_000,
