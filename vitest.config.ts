@@ -7,7 +7,7 @@ const neverTests = ['**/node_modules/**', 'dist/**', ...(tier === 'deep' ? [] : 
 /** A process for each file takes more CPU than most files do. */
 const sharedProcesses = { isolate: false };
 /** None of them takes long by itself; on a machine that is busy all of them may. */
-const limitsOfUnits = { testTimeout: 20_000, hookTimeout: 60_000 };
+const limitsOfUnits = { testTimeout: 60_000, hookTimeout: 120_000 };
 
 export default defineConfig({
   // Without this row NODE_ENV=production would test an old dist/ instead of the sources. The workers get these as node's own conditions:
@@ -17,6 +17,8 @@ export default defineConfig({
     // Half of them wait for processes that they have started, so even two cores do more than one at a time.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     reporters: ['default', './scripts/closing-line.mjs'],
+    // vitest's own bound is one second, which a busy machine may take for a turn of the event loop.
+    expect: { poll: { timeout: 30_000 } },
     projects: [
       {
         extends: true,
@@ -68,7 +70,7 @@ export default defineConfig({
           name: 'chaos',
           include: serial,
           exclude: neverTests,
-          globalSetup: './tests/chaos/setup.ts',
+          globalSetup: ['./tests/database-template.ts', './tests/chaos/setup.ts'],
           // An act takes half a minute; each await inside has a bound of its own, and the machine may be busy.
           testTimeout: 240_000,
           hookTimeout: 240_000,

@@ -11,12 +11,13 @@ export const needServers = [
 ];
 
 /** Promises in seconds, under load: nothing else may run beside them, nor they beside each other. */
-export const serial = ['tests/chaos/{chaos,edge-drain,edge-overload}.test.ts'];
+export const serial = ['tests/chaos/{chaos,edge-drain,edge-drain-standalone,edge-overload,edge-stores}.test.ts', 'tests/e2e/leaving.test.ts'];
 
 /** Change what their process has for all: a module, a global, its heap, its event loop. Other units share processes. */
 export const needOwnProcess = [
   'tests/simulation/**/*.test.ts',
   'services/router-worker/providers/openai-compatible/quoted-secrets.test.ts',
+  'services/router-gateway/routes/traces-intake.test.ts',
   'shared/lifecycle/{heap,loop-watchdog}.test.ts',
   'shared/telemetry/open-tracing.test.ts',
   'tests/otel-variables.test.ts',
@@ -28,6 +29,7 @@ export const fakeTimers = [
   'actors/runtime/{outbox,timers}.test.ts',
   'bus/{keep-lease,offered-item}.test.ts',
   'services/actor-host/log-callbacks-left.test.ts',
+  'services/agent-gateway/answers.test.ts',
   'services/router-gateway/relay/{frame-feed-looks,silence-watch}.test.ts',
   'services/router-worker/{call-holders,running-calls}.test.ts',
   'services/router-worker/call/frames.test.ts',

@@ -19,6 +19,7 @@ import { Timers } from './timers.ts';
 
 const PARTITIONS = [7, 8];
 const COMMANDS = 300;
+const WAIT = { timeout: 30_000 };
 
 /** A database that holds back its first commit until it is told to, and notes what it is asked in order. */
 function heldDatabase(owned = PARTITIONS) {
@@ -92,7 +93,7 @@ it('DESIGN 4: what comes while a commit is in flight is stored by the next ones,
     mailbox?.start(creating(`ses_${n}`));
     if (mailbox !== undefined) sent += 1;
   }
-  await vi.waitFor(() => expect(noted).toContain('commit of 1'));
+  await vi.waitFor(() => expect(noted).toContain('commit of 1'), WAIT);
   release();
   await loop.stop();
 
@@ -117,16 +118,16 @@ it('brings a partition into no commit for the row of a published effect, until r
   }) as [{ mailbox: Mailbox; sessionId: string }, { mailbox: Mailbox; sessionId: string }];
   talking.mailbox.start(creating(talking.sessionId));
   talking.mailbox.start(saying(talking.sessionId));
-  await vi.waitFor(() => expect(outbox.hasDone).toBe(true));
+  await vi.waitFor(() => expect(outbox.hasDone).toBe(true), WAIT);
   committed.length = 0;
 
   other.mailbox.start(creating(other.sessionId));
-  await vi.waitFor(() => expect(committed).toHaveLength(1));
+  await vi.waitFor(() => expect(committed).toHaveLength(1), WAIT);
   loop.flushRows();
-  await vi.waitFor(() => expect(committed).toHaveLength(2));
+  await vi.waitFor(() => expect(committed).toHaveLength(2), WAIT);
 
   expect(committed).toEqual([[other.mailbox.claim.partition], [talking.mailbox.claim.partition]]);
-  await vi.waitFor(() => expect(outbox.hasDone).toBe(false));
+  await vi.waitFor(() => expect(outbox.hasDone).toBe(false), WAIT);
   await outbox.stop();
   await loop.stop();
 });

@@ -4,6 +4,8 @@ import { silentLog } from '#shared/telemetry/log.ts';
 import { Mailbox } from './mailbox.ts';
 import { startPurging } from './purge.ts';
 
+const WAIT = { timeout: 30_000 };
+
 /** A log as it stands now: a command at 5, in partition 7, and the newest at 25. */
 function logWith(atCursor: { messageId: string; storedAtMs: number } | null) {
   const asked = vi.fn(async (sequence: number) => {
@@ -24,7 +26,7 @@ const mailboxOf = (partition: number) => new Mailbox({ partition, epoch: 1, owne
 async function oneRound(commands: CommandLog, asked: ReturnType<typeof vi.fn>, mailboxes: Mailbox[]): Promise<void> {
   const database = { query: async () => ({ rows: [], rowCount: 0 }) };
   const purging = startPurging({ commands, database, mailboxes: () => mailboxes, log: silentLog, everyMs: 1 });
-  await vi.waitFor(() => expect(asked).toHaveBeenCalledWith(20));
+  await vi.waitFor(() => expect(asked).toHaveBeenCalledWith(20), WAIT);
   await purging.stop();
 }
 
@@ -44,6 +46,6 @@ describe('the cursor of a partition without commands', () => {
     const { asked, commands } = logWith({ messageId: 'old', storedAtMs: 5 });
     const mailbox = mailboxOf(8);
     await oneRound(commands, asked, [mailbox]);
-    await vi.waitFor(() => expect(mailbox.take(1)).toMatchObject([{ kind: 'skip', toSequence: 25, mark: '@9 newest' }]));
+    await vi.waitFor(() => expect(mailbox.take(1)).toMatchObject([{ kind: 'skip', toSequence: 25, mark: '@9 newest' }]), WAIT);
   });
 });

@@ -1,7 +1,7 @@
 import { cpSync, rmSync } from 'node:fs';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
 import type { Bus, LogPosition, StoredCommand, WorkItem } from '../bus.ts';
@@ -209,16 +209,19 @@ describe('a broker that is away', () => {
     await bus.commands.append(1, 'm1', 'a');
     await server.kill();
     await isReady(bus, false);
-    const begunAt = performance.now();
+    // No timer fires: whatever waits for one, as for a broker that may yet answer, never ends.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
     await bus.close();
-    const tookMs = performance.now() - begunAt;
+    vi.useRealTimers();
     await server.start();
-
-    expect(tookMs).toBeLessThan(1_900);
   });
 
   it('takes leases with it: who is still at it is told so when its lease is over', async () => {
-    const bus = await openBus();
+    // Longer than the test may take: it is the lease alone that ends the waiting.
+    const bus = await openBus({ storeBudgetMs: 600_000 });
     const begun = new Arrivals<WorkItem>();
     const done = gate();
     bus.work.consume('tool', { concurrency: 1, ackWaitMs: 1_500 }, async (item) => {
@@ -229,9 +232,7 @@ describe('a broker that is away', () => {
     const [item] = await begun.atLeast(1);
     await item?.working();
     await server.kill();
-    const begunAt = performance.now();
     await expect(item?.working()).rejects.toMatchObject({ code: 'bus.lease_lost' });
-    expect(performance.now() - begunAt).toBeLessThan(3_000);
     await server.start();
     done.open();
   });

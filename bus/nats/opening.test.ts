@@ -24,6 +24,8 @@ async function serverWith(config?: string): Promise<NatsServer> {
 }
 
 const BUDGET_MS = 1_500;
+/** Longer than a test may take: one that tries again until the budget is used up fails. */
+const ENDLESS_MS = 600_000;
 
 async function open(url: string, user: BusUser | null = null, password: string | null = null, log: Log = silentLog, connectBudgetMs = BUDGET_MS): Promise<Bus> {
   const bus = await openNatsBus({ servers: url, user, password, log, settings: { connectBudgetMs } });
@@ -39,10 +41,11 @@ const TWO_USERS = `authorization { users: [
 it('names the address when nobody is there, within its budget', async () => {
   const server = await serverWith();
   await server.stop();
-  const begunAt = performance.now();
 
-  await expect(open(server.url)).rejects.toMatchObject({ code: 'service.unreachable', message: expect.stringContaining(server.url) });
-  expect(performance.now() - begunAt).toBeLessThan(3_000);
+  await expect(open(server.url)).rejects.toMatchObject({
+    code: 'service.unreachable',
+    message: expect.stringMatching(new RegExp(`${server.url}.* within ${BUDGET_MS / 1_000} s`)),
+  });
 });
 
 it('waits for a broker that is about to come', async () => {
@@ -56,12 +59,10 @@ it('waits for a broker that is about to come', async () => {
 
 it('names the user, and never the password, when the broker refuses them, and does so at once', async () => {
   const server = await serverWith(TWO_USERS);
-  const begunAt = performance.now();
-  const error: unknown = await open(server.url, 'router-worker', 'a wrong secret').catch((reason) => reason);
+  const error: unknown = await open(server.url, 'router-worker', 'a wrong secret', silentLog, ENDLESS_MS).catch((reason) => reason);
 
   expect(error).toMatchObject({ code: 'service.unreachable', message: expect.stringMatching(/refused the user 'router-worker'/) });
   expect(String(error)).not.toContain('a wrong secret');
-  expect(performance.now() - begunAt).toBeLessThan(1_400);
 });
 
 it('says so when the broker has no JetStream for us', async () => {
@@ -177,16 +178,13 @@ it('lets processes that start at once declare the same streams', async () => {
   expect((await buses[0]?.commands.state())?.lastSequence).toBe(10);
 });
 
-it('gives up within its budget, and says why, when there is no room for a stream', async () => {
+it('gives up at once, and says why, when there is no room for a stream', async () => {
   const server = await serverWith('jetstream { max_file_store: 1000000 }');
-  const begunAt = performance.now();
 
-  // Enough for a busy machine to get as far as being told why.
-  await expect(open(server.url, null, null, silentLog, 2 * BUDGET_MS)).rejects.toMatchObject({
+  await expect(open(server.url, null, null, silentLog, ENDLESS_MS)).rejects.toMatchObject({
     code: 'service.unreachable',
     cause: { message: expect.stringContaining('insufficient') },
   });
-  expect(performance.now() - begunAt).toBeLessThan(5_500);
 });
 
 it('writes what the broker does not allow into the log, and goes on', async () => {

@@ -94,7 +94,7 @@ describe('an owner whose broker goes away', () => {
     await eventually(() => house.bus.isReady());
     // Under sequences that the owner has long passed.
     for (let n = 0; n < 3; n += 1) await house.send({ ...post('ses_a', `anew ${n}`), triggersTurn: false });
-    await eventually(async () => (await house.log('ses_a')).length === 13, 20_000);
+    await eventually(async () => (await house.log('ses_a')).length === 13);
     rmSync(copy, { recursive: true });
 
     const log = await house.log('ses_a');
@@ -120,7 +120,7 @@ describe('an owner whose broker goes away', () => {
       const last = log.at(-1);
       return log.filter(({ kind }) => kind === 'user_message').length === 2 && last?.kind === 'status' && last.status === 'ready';
     };
-    await eventually(async () => (await Promise.all(ids.map(isOver))).every(Boolean), 30_000);
+    await eventually(async () => (await Promise.all(ids.map(isOver))).every(Boolean));
   });
 });
 
@@ -150,7 +150,7 @@ describe('callbacks that wait in a stream that is lost', () => {
 
   async function expectCallback(house: House): Promise<void> {
     // By looking at the queue: a worker that pulls would itself declare the stream anew. For as long as the stream is missing it can't be counted.
-    await eventually(async () => (await house.bus.work.depths().catch(() => null))?.delivery === 1, 20_000);
+    await eventually(async () => (await house.bus.work.depths().catch(() => null))?.delivery === 1);
     expect(await nextDelivery(house)).toMatchObject({ deliveryId: 'run_1-callback', republished: true });
     const [timer] = await house.rows<{ key: string; far: boolean }>(`select key, due_at > now() + make_interval(secs => ${FAR_SECONDS}) as far from timers`);
     expect(timer).toMatchObject({ key: expect.stringContaining('-overdue'), far: true });
@@ -443,9 +443,9 @@ describe('a database that is restored to an earlier time', () => {
     if (isStopped) await Promise.all(hosts.map((host) => host.stop()));
     await restore();
     if (isStopped) await house.host();
-    else await eventually(() => house.errors.some(({ message }) => message === TIME), 20_000);
+    else await eventually(() => house.errors.some(({ message }) => message === TIME));
     await say(house, 'anew');
-    await eventually(async () => (await textsOf(house)).length === 4, 20_000);
+    await eventually(async () => (await textsOf(house)).length === 4);
 
     expect(await textsOf(house)).toEqual(['before', 'after', 'and after', 'anew']);
     const log = await house.log('ses_a');

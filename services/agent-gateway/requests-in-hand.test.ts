@@ -36,10 +36,10 @@ it('counts nobody who has left while another hook was busy', async () => {
   await until(() => served === 3, 'the routes');
 
   let isNone = false;
-  void inHand.none(60_000).then(() => {
+  void inHand.none(600_000).then(() => {
     isNone = true;
   });
-  await until(() => isNone, 'nobody in hand', 1_000);
+  await until(() => isNone, 'nobody in hand');
   expect(isNone).toBe(true);
   await app.close();
 });

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
@@ -7,8 +7,7 @@ import { environment, KEY, openTestApp, testConfig } from './test-support/harnes
 import { authorization, CHAT, hello, useGateway } from './test-support/use-gateway.ts';
 
 // Bounds for a machine that is busy with other tests; none of these waits for time to pass.
-vi.setConfig({ testTimeout: 20_000 });
-const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
 
 const gateway = useGateway(async () => {
   const database = await openTestDatabase();

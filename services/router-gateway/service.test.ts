@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Agent, type ClientRequest, request } from 'node:http';
 import { connect } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -15,8 +15,7 @@ import { post } from './test-support/http-client.ts';
 import { type ScriptedWorker, startScriptedWorker } from './test-support/scripted-worker.ts';
 
 // Bounds for a machine that is busy with other tests; none of these waits for time to pass.
-vi.setConfig({ testTimeout: 20_000 });
-const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
 
 const headers = { authorization: `Bearer ${KEY}` };
 const whole = { messages: [{ role: 'user', content: 'Hello' }] };

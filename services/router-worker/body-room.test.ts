@@ -14,7 +14,7 @@ import { startRouterWorker } from './service.ts';
 import { testNoticeBoard } from './test-support/notice-board.ts';
 
 const MIB = 1024 * 1024;
-const WAIT = { timeout: 10_000, interval: 5 };
+const WAIT = { timeout: 30_000, interval: 5 };
 const quiet = () => {};
 const log: Log = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };
 
@@ -213,5 +213,5 @@ describe('a worker with calls that it is handed', () => {
     expect(given.flatMap(({ settled }) => settled)).toEqual([]);
     upstream.closeAllConnections();
     await new Promise((resolve) => upstream.close(resolve));
-  }, 30_000);
+  });
 });

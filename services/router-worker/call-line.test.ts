@@ -13,7 +13,7 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import type { Log } from '#shared/telemetry/log.ts';
 import { startRouterWorker } from './service.ts';
 
-const WAIT = { timeout: 10_000 };
+const WAIT = { timeout: 30_000 };
 const config = routerConfig.parse({
   providers: [{ slug: 'house', name: 'House', kind: 'scripted' }],
   models: [

@@ -16,7 +16,7 @@ import { callSpan, upstreamsOf } from './call-span.ts';
 import { startRouterWorker } from './service.ts';
 
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-const WAIT = { timeout: 10_000 };
+const WAIT = { timeout: 30_000 };
 const config = routerConfig.parse({
   providers: [
     { slug: 'broken', kind: 'openai-compatible', base_url: 'http://127.0.0.1:1/secret-path?key=hush' },

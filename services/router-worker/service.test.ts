@@ -30,7 +30,7 @@ const config = routerConfig.parse({
   ],
   keys: [{ id: 'k', key: '${KEY}' }],
 });
-const WAIT = { timeout: 10_000 };
+const WAIT = { timeout: 30_000 };
 const SESSION = 'ses_1';
 
 let database: Database;

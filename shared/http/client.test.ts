@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type HttpClient, type HttpExchange, openHttpClient } from './client.ts';
 
 /** For what the system does in its own time; a machine may be busy. */
-const WAIT = { timeout: 10_000 };
+const WAIT = { timeout: 30_000 };
 
 describe('openHttpClient', () => {
   let server: Server;

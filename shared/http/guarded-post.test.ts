@@ -7,7 +7,7 @@ import type { NameLookup } from './name-lookup.ts';
 import { parseAllowHosts } from './outbound-guard.ts';
 
 /** For what the system does in its own time; a machine may be busy. */
-const WAIT = { timeout: 10_000 };
+const WAIT = { timeout: 30_000 };
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startTestPostgres, type TestPostgres } from '../../scripts/test-services.mjs';
 import { freePort } from '../../scripts/test-tcp.mjs';
 import type { Database, NamedStatement } from '../../shared/storage/database.ts';
@@ -116,10 +117,13 @@ describe('a PostgreSQL server that dies under its writers', () => {
     await database.query('select 1');
     await server.end('SIGINT');
 
-    const startedAtMs = performance.now();
+    const attempts = vi.spyOn(pg.Client.prototype, 'connect');
+    onTestFinished(() => attempts.mockRestore());
     const failures = await Promise.all([failureOf(database.query('select 1')), failureOf(database.transaction(async (handle) => handle.query('select 1')))]);
 
-    expect(performance.now() - startedAtMs).toBeLessThan(3_000);
+    // One try each: neither is waited for.
+    for (const failure of failures) expect(failure).toMatchObject({ code: 'service.unreachable', cause: { code: 'ECONNREFUSED' } });
+    expect(attempts).toHaveBeenCalledTimes(failures.length);
     for (const failure of failures) expect(isPassingFault(failure)).toBe(true);
     await server.start();
     expect((await database.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
@@ -140,8 +144,8 @@ describe('a PostgreSQL server that dies under its writers', () => {
 
 describe('a PostgreSQL server that can no longer be heard', () => {
   const STATEMENT_TIMEOUT_MS = 1_000;
-  /** What the driver promises: the statement's own limit and five seconds, and some for a busy machine. */
-  const NOTICED_WITHIN_MS = STATEMENT_TIMEOUT_MS + 5_000 + 3_000;
+  /** The limit that ends the waiting, the statement's own and five seconds; nothing else would, with the way frozen. */
+  const NOTICED = new Error(`the database gave no answer within ${STATEMENT_TIMEOUT_MS + 5_000} ms`);
   let server: TestPostgres;
   let proxy: TcpProxy;
   let database: Database;
@@ -169,12 +173,11 @@ describe('a PostgreSQL server that can no longer be heard', () => {
       }),
     );
     await frozen;
-    const startedAtMs = performance.now();
 
     // More of them than there are connections.
     const failures = await Promise.all([inHand, ...Array.from({ length: 12 }, (_, index) => failureOf(database.query(insert, [10 + index])))]);
 
-    expect(performance.now() - startedAtMs).toBeLessThan(2 * NOTICED_WITHIN_MS);
+    expect(failures[0]).toMatchObject({ code: 'service.unreachable', cause: NOTICED });
     for (const failure of failures) expect(isPassingFault(failure)).toBe(true);
     proxy.thaw();
     await eventually(() => database.query(insert, [1_000]));
@@ -183,13 +186,11 @@ describe('a PostgreSQL server that can no longer be heard', () => {
 
   it('is noticed under a statement that is on its way', async () => {
     const sleeping = failureOf(database.query('select pg_sleep(0.5)'));
-    const startedAtMs = performance.now();
     proxy.freeze();
 
     const failure = await sleeping;
 
-    expect(performance.now() - startedAtMs).toBeLessThan(NOTICED_WITHIN_MS);
-    expect(failure).toMatchObject({ code: 'service.unreachable' });
+    expect(failure).toMatchObject({ code: 'service.unreachable', cause: NOTICED });
     expect(isPassingFault(failure)).toBe(true);
   });
 
@@ -209,13 +210,13 @@ describe('a PostgreSQL server that can no longer be heard', () => {
   it('does not keep a close waiting', async () => {
     await Promise.all(Array.from({ length: 4 }, (_, index) => database.query(insert, [index])));
     proxy.freeze();
-    const startedAtMs = performance.now();
     const inHand = failureOf(database.query('select 1'));
 
     await database.close();
 
-    expect(performance.now() - startedAtMs).toBeLessThan(NOTICED_WITHIN_MS);
-    expect(isPassingFault(await inHand)).toBe(true);
+    const failure = await inHand;
+    expect(failure).toMatchObject({ code: 'service.unreachable', cause: NOTICED });
+    expect(isPassingFault(failure)).toBe(true);
   });
 });
 
@@ -252,7 +253,6 @@ describe('opening PostgreSQL', () => {
       expect(failure).toMatchObject({ code: 'service.unreachable', message: `PostgreSQL at 127.0.0.1:${at}/agents has not answered for 8 s` });
       expect(JSON.stringify(failure) + String(failure)).not.toMatch(/hidden|somebody/);
       expect(performance.now() - startedAtMs).toBeGreaterThan(6_000);
-      expect(performance.now() - startedAtMs).toBeLessThan(10_000);
     }
   });
 
@@ -261,16 +261,18 @@ describe('opening PostgreSQL', () => {
     const server = await ownServer({ password });
     const { log, lines } = logLines();
     const place = `127.0.0.1:${server.port}/postgres`;
+    const attempts = vi.spyOn(pg.Client.prototype, 'connect');
+    onTestFinished(() => attempts.mockRestore());
 
     for (const [credentials, message] of [
       ['postgres:hidden', `PostgreSQL at ${place} refuses the password`],
       ['nobody:hidden', `PostgreSQL at ${place} refuses the password`],
       ['postgres', `PostgreSQL at ${place} asks for a password, and the URL has none that fits`],
     ]) {
-      const startedAtMs = performance.now();
+      attempts.mockClear();
       const failure = await failureOf(openPostgres({ url: `postgres://${credentials}@${place}`, applicationName: 'test', log }));
       expect(failure).toMatchObject({ code: 'service.unreachable', message, cause: undefined });
-      expect(performance.now() - startedAtMs).toBeLessThan(4_000);
+      expect(attempts).toHaveBeenCalledTimes(1);
     }
     expect((await (await openAt(server.url, { log })).query('select 1 as one')).rows).toEqual([{ one: 1 }]);
     expect(lines.join('\n')).not.toMatch(/hidden|correct horse|nobody/);

@@ -68,10 +68,10 @@ describe('an owner that alone loses the broker', () => {
     await eventually(() => deployment.answers.length === 1);
     lose(proxy);
     await deployment.send({ ...post(sessionId, 'while its owner has no broker'), triggersTurn: false });
-    await eventually(() => deployment.answers.length === 2, 20_000);
+    await eventually(() => deployment.answers.length === 2);
     expect(await ownedBy(second)).toEqual([]);
     proxy.thaw();
-    await eventually(async () => (await ownedBy(second)).sort().join() === share.join(), 30_000);
+    await eventually(async () => (await ownedBy(second)).sort().join() === share.join());
     await deployment.send({ ...post(sessionId, 'behind it'), triggersTurn: false });
     await eventually(() => deployment.answers.length === 3);
 

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe } from 'vitest';
 import { type ActingHouse, actingHouse, openActingProviders } from '../helpers/acting-house.ts';
 import { shapes } from '../helpers/deployment-under-test.ts';
 import { faultCases } from './streams/fault-cases.ts';
-import { leavingCases } from './streams/leaving-cases.ts';
 
 describe.each(shapes)('streams that never lie, with Switchyard $name', ({ name, start }) => {
   let house: ActingHouse;
@@ -18,5 +17,4 @@ describe.each(shapes)('streams that never lie, with Switchyard $name', ({ name, 
   });
 
   faultCases(() => house);
-  leavingCases(() => house);
 });

@@ -7,7 +7,7 @@ import type { DeploymentUnderTest } from './deployment-under-test.ts';
 import { freeFolder } from './free-folder.ts';
 
 /** Both: until the first token, and between two reads. Long enough for a busy machine to say something in it. */
-export const SILENCE_MS = 5_000;
+const SILENCE_MS = 5_000;
 /** Somebody else's key of the house. */
 export const OTHER_KEY = 'sk-other-0123456789';
 
@@ -55,8 +55,9 @@ export async function openActingProviders(): Promise<ActingProviders> {
       { id: 'one', key: '${ROUTER_API_KEY}' },
       { id: 'other', key: '${OTHER_API_KEY}' },
     ],
-    // A connection is waited for longer than for anything else here, so that nothing else ends the waiting.
-    timeouts: { connect_ms: 60_000, first_token_ms: SILENCE_MS, idle_ms: SILENCE_MS, total_ms: 120_000 },
+    // A connection is waited for longer than for anything else here, and a whole call for longer than a test may take, so that nothing else
+    // ends the waiting.
+    timeouts: { connect_ms: 60_000, first_token_ms: SILENCE_MS, idle_ms: SILENCE_MS, total_ms: 600_000 },
   };
   const path = join(await freeFolder('router'), 'router.json');
   await writeFile(path, JSON.stringify(config));

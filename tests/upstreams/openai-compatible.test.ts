@@ -24,9 +24,9 @@ async function openPicky() {
     await adapter.close();
     await upstream.close();
   });
-  const ask = async (fields: Partial<ChatRequest> = {}) => {
+  const ask = async (fields: Partial<ChatRequest> = {}, idleMs = 20_000) => {
     const request: ChatRequest = { messages: [{ role: 'user', content: 'hi' }], max_tokens: 5, ...fields };
-    const call = { model: 'picky', request, timeouts: { connectMs: 1_000, firstTokenMs: 20_000, idleMs: 20_000 } };
+    const call = { model: 'picky', request, timeouts: { connectMs: 1_000, firstTokenMs: 20_000, idleMs } };
     let text = '';
     await adapter.stream(call, new AbortController().signal, (parts) => {
       for (const part of parts) if (part.type === 'text-delta') text += part.text;
@@ -85,8 +85,6 @@ it('never drops what would make it another request', async () => {
 it('waits no idle time for a server that has finished and keeps the connection open without an end mark', async () => {
   const { upstream, ask } = await openPicky();
   upstream.answer({ hasNoEndMark: true, staysOpen: true });
-  const before = performance.now();
-  expect(await ask()).toBe('Hello there');
-  // A fraction of the 20 s that this call may be silent for.
-  expect(performance.now() - before).toBeLessThan(10_000);
+  // Longer than the test may take.
+  expect(await ask({}, 600_000)).toBe('Hello there');
 });

@@ -275,7 +275,7 @@ export function commandCases(open: () => Promise<House>): void {
       const ids = Array.from({ length: 200 }, (_, place) => `ses_${place}`);
       await Promise.all(ids.map((id) => house.send(create(id))));
       for (let round = 0; round < 3; round += 1) await Promise.all(ids.map((id) => house.send(post(id, `message ${round}`))));
-      await eventually(async () => (await house.count('effects', `state = 'open'`)) === 0 && house.answers.length === 800, 20_000);
+      await eventually(async () => (await house.count('effects', `state = 'open'`)) === 0 && house.answers.length === 800);
 
       for (const id of ids) {
         const log = await house.log(id);

@@ -76,9 +76,9 @@ export function hostCases(open: () => Promise<House>): void {
       const host = await house.host({ stopWithinMs: 200 });
       lose(host);
       await house.send(create('ses_1'));
-      const begunAtMs = performance.now();
+      // Nothing but the limit of the stop ends it: the database answers once this has returned.
       await host.stopAsItIs();
-      expect(performance.now() - begunAtMs).toBeLessThan(2_000);
+      expect(house.warnings.filter(({ message }) => message.startsWith('what is in hand could not be stored in time'))).toHaveLength(1);
       await house.host();
       await eventually(() => house.answers.length === 1);
       // What was on its way when it stopped arrives now, and is fenced.

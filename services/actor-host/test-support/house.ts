@@ -301,7 +301,7 @@ async function acceptRun(database: Database, run: Partial<RunRow> & { id: string
   );
 }
 
-export async function eventually(condition: () => boolean | Promise<boolean>, timeoutMs = 10_000): Promise<void> {
+export async function eventually(condition: () => boolean | Promise<boolean>, timeoutMs = 30_000): Promise<void> {
   const limitAtMs = Date.now() + timeoutMs;
   while (!(await condition())) {
     if (Date.now() > limitAtMs) throw new Error(`not within ${timeoutMs} ms: ${condition}`);

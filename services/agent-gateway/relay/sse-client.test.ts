@@ -96,7 +96,7 @@ describe('a stream whose client is slow', () => {
     // As on a slow line: it takes something well within the time of a client that has stopped, and the whole takes longer than that time.
     for (let pauses = 0; pauses < 3; pauses += 1) {
       response.pause();
-      await until(() => waiting.isWaiting, 'a piece that does not fit', 20_000);
+      await until(() => waiting.isWaiting, 'a piece that does not fit');
       await new Promise((resolve) => setTimeout(resolve, 0.4 * stalledMs));
       const isTaken = new Promise<void>((resolve) => {
         waiting.onDrain = () => {
@@ -110,7 +110,7 @@ describe('a stream whose client is slow', () => {
     }
     waiting.onDrain = () => {};
     response.resume();
-    await until(() => size > whole.length + 1_000 || isClosed, 'the whole event, and heartbeats', 30_000);
+    await until(() => size > whole.length + 1_000 || isClosed, 'the whole event, and heartbeats');
     request.destroy();
 
     expect(Buffer.concat(pieces).toString('utf8').includes(whole)).toBe(true);
@@ -141,14 +141,14 @@ describe('a stream whose client is slow', () => {
       [reads, drains] = [Atomics.load(shared, 0), waiting.drains];
       return waiting.isWaiting && reads > 1_000_000 && reads === before.reads && drains === before.drains;
     };
-    await until(isStill, 'a client that has stopped reading', 20_000);
+    await until(isStill, 'a client that has stopped reading');
 
     const untilMs = performance.now() + stalledMs + 500;
     Atomics.store(shared, 1, 1);
     // Nothing of this thread runs until the time is over and the client has taken what the system held for it.
     while (performance.now() < untilMs || Atomics.load(shared, 0) === reads) Atomics.wait(shared, 0, Atomics.load(shared, 0), 50);
 
-    await until(() => Atomics.load(shared, 0) > size, 'the whole event', 30_000);
+    await until(() => Atomics.load(shared, 0) > size, 'the whole event');
     await reader.terminate();
     await close();
   }, 60_000);
@@ -167,9 +167,9 @@ describe('a stream whose client is slow', () => {
 
     socket.pause();
 
-    await until(() => parts.streams.size === 0, 'its place', 20_000);
+    await until(() => parts.streams.size === 0, 'its place');
     expect(socket.bytesRead).toBeLessThan(size);
     socket.destroy();
     await closeAtOnce(app);
-  }, 30_000);
+  });
 });

@@ -1,5 +1,5 @@
 /** Looks until the condition holds and gives what it found; null, undefined and false do not hold. @throws when the time is over */
-export async function until<Value>(look: () => Value | Promise<Value>, what: string, timeoutMs = 5_000): Promise<NonNullable<Value>> {
+export async function until<Value>(look: () => Value | Promise<Value>, what: string, timeoutMs = 30_000): Promise<NonNullable<Value>> {
   const endsAtMs = performance.now() + timeoutMs;
   for (;;) {
     const found = await look();

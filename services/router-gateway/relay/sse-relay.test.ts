@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -12,8 +12,7 @@ import { post } from '../test-support/http-client.ts';
 import { type HeldCall, type ScriptedWorker, startScriptedWorker } from '../test-support/scripted-worker.ts';
 
 // Bounds for a machine that is busy with other tests; none of these waits for time to pass.
-vi.setConfig({ testTimeout: 20_000 });
-const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
 
 const streamed = { model: 'large', messages: [{ role: 'user', content: 'Hello' }], stream: true };
 
@@ -344,7 +343,7 @@ describe('a client', () => {
           held.frame('content', seq, part);
           return worker.aborted;
         },
-        { timeout: 15_000, interval: 1 },
+        { timeout: 30_000, interval: 1 },
       )
       .toContain(held.call.callId);
 

@@ -9,8 +9,7 @@ import { testConfig } from '../test-support/harness.ts';
 import { hello, useGateway } from '../test-support/use-gateway.ts';
 
 // Bounds for a machine that is busy with other tests; none of these waits for time to pass.
-vi.setConfig({ testTimeout: 20_000 });
-const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
 
 const gateway = useGateway(async () => {
   const database = await openTestDatabase();

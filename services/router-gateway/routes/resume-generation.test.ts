@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { sseFrame, textFrame } from '#bus/messages/frame.ts';
@@ -14,8 +14,7 @@ import { environment, HOUSE_SECRET, KEY, recordingLog, testConfig } from '../tes
 import { get, post } from '../test-support/http-client.ts';
 import { type HeldCall, type ScriptedWorker, startScriptedWorker } from '../test-support/scripted-worker.ts';
 
-vi.setConfig({ testTimeout: 20_000 });
-const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 10_000, interval: 5 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
 const streamed = { model: 'large', messages: [{ role: 'user', content: 'Hello' }], stream: true };
 const authorization = `Bearer ${KEY}`;
 const NOT_FOUND = { error: { code: 404, message: 'There is no generation with this id, or nothing is kept of it any more', type: 'not_found' } };

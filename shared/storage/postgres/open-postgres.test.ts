@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { silentLog } from '../../telemetry/log.ts';
 import { type FreshDatabase, freshDatabase } from '../conformance/fresh-database.ts';
 import { databaseConformance } from '../conformance.ts';
@@ -19,7 +20,7 @@ databaseConformance('postgres', async () => {
 });
 
 /** The machine may be busy. */
-const POLL = { timeout: 10_000 };
+const POLL = { timeout: 30_000 };
 
 describe('a PostgreSQL server', () => {
   let fresh: FreshDatabase;
@@ -189,12 +190,13 @@ describe('opening PostgreSQL', () => {
 
   it('names the server and a database that is not there, at once', async () => {
     const { host } = new URL(inject('postgresUrl'));
-    const startedAtMs = performance.now();
+    const attempts = vi.spyOn(pg.Client.prototype, 'connect');
+    onTestFinished(() => attempts.mockRestore());
 
     const opening = openPostgres({ url: `postgres://postgres:secret@${host}/nowhere`, applicationName: 'test', log: silentLog });
 
     await expect(opening).rejects.toMatchObject({ code: 'service.unreachable', message: `PostgreSQL at ${host}/nowhere has no such database` });
-    expect(performance.now() - startedAtMs).toBeLessThan(4_000);
+    expect(attempts).toHaveBeenCalledTimes(1);
   });
 
   it('says at once that a server speaks no TLS', async () => {

@@ -6,7 +6,7 @@ import type { DeploymentUnderTest } from '../../helpers/deployment-under-test.ts
 import { eventually } from '../../helpers/eventually.ts';
 import type { ActedCall, Step } from '../../upstreams/acting-upstream.ts';
 
-/** Eight times what is promised, since the machine may be busy: the measured times are printed. */
+/** Eight times what is promised, and less than it takes a worker to learn from its own questions that nobody reads. The measured times are printed. */
 const BOUND_MS = 2_000;
 /** Calls in each phase and form. */
 const SAMPLES = 5;

@@ -27,10 +27,9 @@ export function oddUpstreamCases(underTest: () => AdapterUnderTest): void {
     });
 
     it('does not wait for a connection that stays open after the end', async () => {
-      const startedAt = performance.now();
-      const { failure, text } = await underTest().run({ usage: 'never', staysOpen: true });
+      // Waiting for the silence of the connection would take longer than the test may.
+      const { failure, text } = await underTest().run({ usage: 'never', staysOpen: true }, { ...PATIENT, idleMs: 600_000 });
       expect({ failure, text }).toEqual({ failure: null, text: 'Hello there' });
-      expect(performance.now() - startedAt).toBeLessThan(PATIENT.idleMs / 2);
     });
 
     it('reads an answer that comes whole', async () => {

@@ -58,7 +58,7 @@ export const HASTY = { connectMs: 1_000, firstTokenMs: 300, idleMs: 300 };
 /** For upstreams that fall silent in the middle. */
 export const IMPATIENT = { connectMs: 1_000, firstTokenMs: 20_000, idleMs: 300 };
 /** For what the system does in its own time; a machine may be busy. */
-export const WAIT = { timeout: 10_000 };
+export const WAIT = { timeout: 30_000 };
 export const NOBODY_LEAVES = new AbortController().signal;
 
 /** An adapter and the server that it talks to, opened for one case. */

@@ -45,8 +45,9 @@ describe('withoutSecrets', () => {
   });
 
   it('takes no time to speak of for a long text that only looks like an address', () => {
-    const before = performance.now();
+    const before = process.cpuUsage();
     withoutSecrets(`https://${'a'.repeat(64 * 1024)} ${'?key'.repeat(16 * 1024)}`, null);
-    expect(performance.now() - before).toBeLessThan(4_000);
+    const { user, system } = process.cpuUsage(before);
+    expect((user + system) / 1_000).toBeLessThan(4_000);
   });
 });

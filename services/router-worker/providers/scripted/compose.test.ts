@@ -5,6 +5,9 @@ import { compose, type Script } from './compose.ts';
 import { MAX_READ_CHARS_OF_REQUEST, textsOf } from './conversation.ts';
 import { recall } from './recall.ts';
 
+/** Of all hostile texts together. */
+const MAX_CPU_MS = 5_000;
+
 const INSTRUCTIONS = `You are Ada, the support assistant of Acme Outdoor, a shop for tents and
 camping gear. Be friendly and short.
 
@@ -305,7 +308,8 @@ it('reads long and hostile texts without holding up the process', () => {
     ' '.repeat(60_000),
     '\n\t'.repeat(30_000),
   ];
-  const startedAt = performance.now();
+  const before = process.cpuUsage();
   for (const text of texts) compose({ messages: [{ role: 'system', content: text }, user(text)], tools: [weather, order] });
-  expect(performance.now() - startedAt).toBeLessThan(3_000);
+  const used = process.cpuUsage(before);
+  expect((used.user + used.system) / 1_000).toBeLessThan(MAX_CPU_MS);
 });

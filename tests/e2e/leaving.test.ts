@@ -1,0 +1,20 @@
+import { afterAll, beforeAll, describe } from 'vitest';
+import { type ActingHouse, actingHouse, openActingProviders } from '../helpers/acting-house.ts';
+import { shapes } from '../helpers/deployment-under-test.ts';
+import { leavingCases } from './streams/leaving-cases.ts';
+
+describe.each(shapes)('clients that leave, with Switchyard $name', ({ name, start }) => {
+  let house: ActingHouse;
+
+  beforeAll(async () => {
+    const providers = await openActingProviders();
+    house = actingHouse(name, providers, await start(providers.settings));
+  });
+
+  afterAll(async () => {
+    await house.deployment.stop();
+    await house.close();
+  });
+
+  leavingCases(() => house);
+});
