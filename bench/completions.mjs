@@ -1,6 +1,6 @@
 import { addressOf, requestBytes } from './http/request.mjs';
 import { shapeName } from './shape.mjs';
-import { modelOf } from './targets/house-files.mjs';
+import { modelOf } from './targets/deployment-files.mjs';
 import { markOf } from './upstream/answers.mjs';
 
 /** @typedef {import('./targets/start-target.mjs').Target} Target */

@@ -91,7 +91,7 @@ export interface CommandLog {
 /** The last command that a reader has taken. Purges keep it for as long as it is the lowest of all cursors. */
 export interface LogPosition {
   sequence: number;
-  /** The mark of its command (log-mark.ts): tells the log that the sequence is of from one that has grown anew. Null: only looked at is whether the log reaches so far. */
+  /** The mark of its command (position-fingerprint.ts): tells the log that the sequence is of from one that has grown anew. Null: only looked at is whether the log reaches so far. */
   mark: string | null;
 }
 

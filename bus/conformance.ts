@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe } from 'vitest';
 import { blobCases, blobWindowCases } from './conformance/blobs.ts';
 import { bodyCases } from './conformance/bodies.ts';
+import { roomCases } from './conformance/capacity.ts';
 import { closingCases } from './conformance/closing.ts';
 import { commandCases, commandReopenCases, commandWindowCases } from './conformance/commands.ts';
+import { offerCases } from './conformance/dispatches.ts';
 import { noticeCases } from './conformance/notices.ts';
-import { offerCases } from './conformance/offers.ts';
-import { placeCases } from './conformance/places.ts';
-import { roomCases } from './conformance/room.ts';
+import { placeCases } from './conformance/positions.ts';
 import { tokenCases, tokenWindowCases } from './conformance/tokens.ts';
 import { type BusKind, type BusUnderTest, PATIENCE_MS, type UnderTest } from './conformance/under-test.ts';
 import { workCases, workReopenCases, workWindowCases } from './conformance/work.ts';

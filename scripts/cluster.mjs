@@ -98,8 +98,8 @@ function say(event) {
 async function partsFromBuild() {
   /** @param {string} path */
   const built = (path) => import(new URL(`../dist/${path}.js`, import.meta.url).href);
-  /** @type {typeof import('../services/standalone/cluster-parts.ts')} */
-  const { clusterParts } = await built('services/standalone/cluster-parts');
+  /** @type {typeof import('../services/standalone/cluster-components.ts')} */
+  const { clusterParts } = await built('services/standalone/cluster-components');
   /** @type {typeof import('../bus/nats/server-config.ts')} */
   const { natsServerConfig } = await built('bus/nats/server-config');
   try {

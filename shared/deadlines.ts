@@ -1,5 +1,5 @@
 import { DeadlineTimer } from './deadline-timer.ts';
-import { Slab } from './slab.ts';
+import { Slab } from './slot-map.ts';
 
 /** What falls due so soon after something else waits for it, so that many are not each looked for among all. */
 const GATHER_MS = 10;

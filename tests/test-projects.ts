@@ -29,7 +29,7 @@ export const fakeTimers = [
   'actors/runtime/{outbox,timers}.test.ts',
   'bus/{keep-lease,offered-item}.test.ts',
   'services/actor-host/log-callbacks-left.test.ts',
-  'services/agent-gateway/answers.test.ts',
+  'services/agent-gateway/command-replies.test.ts',
   'services/router-gateway/relay/{frame-feed-looks,silence-watch}.test.ts',
   'services/router-worker/{call-holders,running-calls}.test.ts',
   'services/router-worker/call/frames.test.ts',

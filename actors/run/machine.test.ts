@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { initialTransition, transition } from 'xstate';
-import { effectLease } from '#bus/keep-lease.ts';
+import { effectLease } from '#bus/renew-lease.ts';
 import { runMachine } from './machine.ts';
 import type { RunActions, RunError, RunEventBody, RunInput, RunReply, StepMessage, ToolOutcome } from './types.ts';
 

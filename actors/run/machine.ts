@@ -9,7 +9,7 @@ export const RUN_MACHINE_VERSION = 1;
 
 /**
  * To list the tools of all servers of a run. Two workers may die with the question, each missed only when the lease of its item is over
- * (bus/keep-lease.ts), before the run gives up a server that nobody could ask.
+ * (bus/renew-lease.ts), before the run gives up a server that nobody could ask.
  */
 const TOOL_LIST_TIMEOUT_MS = 45_000;
 /** For one tool call. */

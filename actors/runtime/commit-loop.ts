@@ -14,11 +14,11 @@ import { type Entry, type Mailbox, takeInTurn } from './mailbox.ts';
 import type { Outbox } from './outbox.ts';
 import type { PartitionClaim } from './ownership.ts';
 import { nameOf, type Parsed, type PlanInput, parseEntry, planBatch, planBurial, type Repeats, type States } from './plan-batch.ts';
+import { tellOf } from './report-commit.ts';
 import { type RunFactsReader, readRunFacts } from './run-facts.ts';
 import type { Snapshots } from './snapshots.ts';
-import type { Surroundings } from './surroundings.ts';
-import { tellOf } from './tell-of.ts';
 import type { Timers } from './timers.ts';
+import type { Surroundings } from './transition-inputs.ts';
 
 /** Commands in one statement. Larger batches take longer than they save. */
 const MAX_BATCH = 128;

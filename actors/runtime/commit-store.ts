@@ -1,7 +1,7 @@
 import type { Answer } from '#bus/messages/session.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { isPassingFault, sqlStateOf } from '#shared/storage/passing-fault.ts';
+import { isPassingFault, sqlStateOf } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { CommitPlan } from './commit-plan.ts';

@@ -1,9 +1,9 @@
 import type { CommandOf, SessionCommand } from '#bus/messages/session.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import type { RunProgress } from './commit-plan.ts';
-import type { Draft } from './draft.ts';
-import type { RunFacts } from './surroundings.ts';
 import { DELIVERY_DUE } from './timers.ts';
+import type { RunFacts } from './transition-inputs.ts';
+import type { Draft } from './unit-of-work.ts';
 
 /** A round that has not been begun by then is not begun any more; its timer makes another. Longer than a worker's queue is on a bad day. */
 const ROUND_MS = 120_000;

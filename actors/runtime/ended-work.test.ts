@@ -5,9 +5,9 @@ import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import { CommitPlan, type EndedWork } from './commit-plan.ts';
 import { applyCommand } from './interpret.ts';
+import { tellOf } from './report-commit.ts';
 import type { SessionState } from './snapshots.ts';
-import type { Surroundings } from './surroundings.ts';
-import { tellOf } from './tell-of.ts';
+import type { Surroundings } from './transition-inputs.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = `00-${TRACE}-b7ad6b7169203331-01`;

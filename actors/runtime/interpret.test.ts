@@ -5,7 +5,7 @@ import type { ConversationEvent } from '#shared/contracts/agent/conversation-eve
 import { CommitPlan } from './commit-plan.ts';
 import { applyCommand, failActor } from './interpret.ts';
 import type { SessionState } from './snapshots.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Surroundings } from './transition-inputs.ts';
 
 const COALESCE_MS = 150;
 

@@ -10,11 +10,11 @@ import { turnMachine } from '../turn/machine.ts';
 import type { TurnActions, TurnEventBody } from '../turn/types.ts';
 import type { CommitPlan, Ending } from './commit-plan.ts';
 import { isDeliveryCommand, settleDelivery } from './deliveries.ts';
-import { carryOutActions, Draft, emptyContext, type Handlers } from './draft.ts';
-import { RunPart } from './run-part.ts';
+import { RunPart } from './run-transition.ts';
 import type { SessionState } from './snapshots.ts';
-import type { Surroundings } from './surroundings.ts';
 import { initialTransition, transition } from './transition.ts';
+import type { Surroundings } from './transition-inputs.ts';
+import { carryOutActions, Draft, emptyContext, type Handlers } from './unit-of-work.ts';
 
 /**
  * Applies one command to a session and puts what follows from it into the plan: events, effects, timers, the new state, the answer.

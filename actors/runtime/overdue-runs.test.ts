@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { CommitPlan } from './commit-plan.ts';
 import { applyCommand } from './interpret.ts';
-import type { RunFacts, Surroundings } from './surroundings.ts';
+import type { RunFacts, Surroundings } from './transition-inputs.ts';
 
 const header = { v: 1, sessionId: 'ses_a', sentAtMs: 0, answerTo: null, traceparent: null } as const;
 const start: CommandOf<'run.start'> = { ...header, type: 'run.start', commandId: 'run_a', runId: 'run_a' };

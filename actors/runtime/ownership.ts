@@ -13,7 +13,7 @@ export interface PartitionClaim {
   commitNo: number;
   /** Sequence of the last command that is applied. */
   cursor: number;
-  /** Of the command at the cursor (bus/log-mark.ts); null when it is not known. */
+  /** Of the command at the cursor (bus/position-fingerprint.ts); null when it is not known. */
   cursorMark: string | null;
 }
 

@@ -1,7 +1,7 @@
-import { markOf } from '#bus/log-mark.ts';
 import type { Answer, SessionCommand } from '#bus/messages/session.ts';
 import { sessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
+import { markOf } from '#bus/position-fingerprint.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
@@ -11,7 +11,7 @@ import { applyCommand, failActor } from './interpret.ts';
 import type { Entry } from './mailbox.ts';
 import type { PartitionClaim } from './ownership.ts';
 import type { SessionState } from './snapshots.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Surroundings } from './transition-inputs.ts';
 
 /** Longest reason that a dead letter keeps. */
 const MAX_REASON_CHARACTERS = 500;

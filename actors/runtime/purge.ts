@@ -1,5 +1,5 @@
 import type { CommandLog } from '#bus/bus.ts';
-import { bearsMark, markOf } from '#bus/log-mark.ts';
+import { bearsMark, markOf } from '#bus/position-fingerprint.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Mailbox } from './mailbox.ts';

@@ -6,7 +6,7 @@ import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { StepMessage } from '../run/types.ts';
 import type { SessionState } from './snapshots.ts';
-import type { AutonomousRoutine, RunFacts, Surroundings } from './surroundings.ts';
+import type { AutonomousRoutine, RunFacts, Surroundings } from './transition-inputs.ts';
 
 /** Runs whose rows are kept in memory: those in progress, mostly. Dropping one costs a read. */
 const MAX_RUNS = 256;

@@ -4,7 +4,7 @@ import type { Queryable } from '#shared/storage/database.ts';
 import { CommitPlan } from './commit-plan.ts';
 import { applyCommand } from './interpret.ts';
 import { encodeSnapshot, MACHINE_VERSION, type SessionState, Snapshots } from './snapshots.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Surroundings } from './transition-inputs.ts';
 
 /** What a host keeps at most. */
 const MOST = 10_000;

@@ -1,6 +1,6 @@
 import type { Clock } from '#shared/clock.ts';
-import { Dictionary } from '#shared/dictionary.ts';
 import { failPoint } from '#shared/fail-points.ts';
+import { Dictionary } from '#shared/object-map.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 
 /** A timer that has come due: the command it stands for, to be applied like any other. */

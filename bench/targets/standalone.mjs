@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { closeRun, hasEnded, launch, openRun } from '../../scripts/test-run.mjs';
-import { houseEnvironment } from './house-environment.mjs';
+import { houseEnvironment } from './deployment-environment.mjs';
 import { serveTarget } from './serve-target.mjs';
 
-/** @typedef {import('./house-environment.mjs').House} House */
+/** @typedef {import('./deployment-environment.mjs').House} House */
 
 const CLONE = fileURLToPath(new URL('../..', import.meta.url));
 /** The first start of an embedded database makes it. */

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startCluster } from '../../scripts/start-cluster.mjs';
 import { openCountingProxy } from './counting-proxy.mjs';
-import { houseEnvironment } from './house-environment.mjs';
+import { houseEnvironment } from './deployment-environment.mjs';
 import { serveTarget } from './serve-target.mjs';
 
 /** @typedef {import('../../scripts/start-cluster.mjs').Role} Role */
-/** @typedef {import('./house-environment.mjs').House & { counts?: Partial<Record<Role, number>>, countQueries?: boolean }} Options */
+/** @typedef {import('./deployment-environment.mjs').House & { counts?: Partial<Record<Role, number>>, countQueries?: boolean }} Options */
 
 /**
  * Switchyard as a cluster: one process of each service, on a broker, a database and a cache of its own. The database syncs what it commits to

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Bus, LogPosition, StoredCommand } from '../bus.ts';
-import { markOf } from '../log-mark.ts';
+import { markOf } from '../position-fingerprint.ts';
 import { Arrivals, eventually, gate, START, type UnderTest } from './under-test.ts';
 
 /** Reads a partition into a list. */

@@ -1,8 +1,8 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import type { CommandLog, LogPosition, ReadOptions, StoredCommand, Subscription } from '../bus.ts';
-import { bearsMark } from '../log-mark.ts';
 import { PARTITION_COUNT } from '../partition.ts';
+import { bearsMark } from '../position-fingerprint.ts';
 import { CommandReader } from './command-reader.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
 import { GroupCommit } from './group-commit.ts';

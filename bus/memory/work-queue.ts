@@ -3,7 +3,7 @@ import { QueuePace } from '#shared/admission.ts';
 import { DeadlineTimer } from '#shared/deadline-timer.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { ConsumeOptions, OfferedKind, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
-import { offeredItem } from '../offered-item.ts';
+import { offeredItem } from '../dispatched-item.ts';
 import { assertOfferable, Refusals } from '../refusals.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
 import { isRoomy } from './limits.ts';

@@ -1,7 +1,7 @@
 import type { Log } from '#shared/telemetry/log.ts';
 import type { LogPosition, StoredCommand, Subscription } from '../bus.ts';
-import { markOf } from '../log-mark.ts';
 import { pauseFor } from '../pause.ts';
+import { markOf } from '../position-fingerprint.ts';
 import type { CommandFeed } from './command-feed.ts';
 
 /** Pause before a batch that was thrown back is handed again, or the place is looked for again, doubled each time up to the longest. */

@@ -2,7 +2,7 @@ import { createServer, Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { connectCorked } from './corked-transport.ts';
-import { atTurnEnd, leaveNow } from './turn-end.ts';
+import { atTurnEnd, leaveNow } from './tick-end.ts';
 
 const INFO = 'INFO {"server_id":"one","version":"2.10.0","max_payload":1048576,"headers":true}\r\n';
 

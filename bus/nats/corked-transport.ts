@@ -1,7 +1,7 @@
 import { type NatsConnection, NatsConnectionImpl, type NodeConnectionOptions, setTransportFactory } from '@nats-io/transport-node';
 import { NodeTransport, nodeResolveHost } from '@nats-io/transport-node/lib/node_transport.js';
-import { Arrivals } from './arrivals.ts';
-import { corkForTurn } from './turn-end.ts';
+import { Arrivals } from './socket-reads.ts';
+import { corkForTurn } from './tick-end.ts';
 
 /**
  * The library's transport, but what is sent in one turn of the event loop goes to the socket together, and what comes is handed on with less

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { type NatsConnection, PermissionViolationError, type Status } from '@nats-io/transport-node';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { Slab } from '#shared/slab.ts';
+import { Slab } from '#shared/slot-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Subscription } from '../bus.ts';
 import { pauseFor } from '../pause.ts';

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { eachFrameIn, LiveBatches, liveAddressOf } from './live-batches.ts';
-import { atTurnEnd } from './turn-end.ts';
+import { atTurnEnd } from './tick-end.ts';
 
 const textOf = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1');
 

@@ -1,5 +1,5 @@
 import { addresses } from '../subjects.ts';
-import { atTurnEnd } from './turn-end.ts';
+import { atTurnEnd } from './tick-end.ts';
 
 const KEPT = headOf(addresses.tokens);
 const LIVE = headOf(addresses.liveTokens);

@@ -1,4 +1,4 @@
-import { Dictionary } from '#shared/dictionary.ts';
+import { Dictionary } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Listening } from '../bus.ts';
 import { eachFrameIn, liveAddressOf, livePatternOf } from './live-batches.ts';

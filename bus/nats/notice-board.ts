@@ -1,8 +1,8 @@
 import type { Log } from '#shared/telemetry/log.ts';
 import type { NoticeBoard } from '../bus.ts';
+import { Outflow } from './bounded-publisher.ts';
 import { CoreSubscriptions } from './core-subscriptions.ts';
 import type { NatsLink } from './link.ts';
-import { Outflow } from './outflow.ts';
 
 /** Notices as plain messages of the broker. What is published while it is away is lost. */
 export function natsNoticeBoard(link: NatsLink, log: Log): NoticeBoard & { close(): void } {

@@ -8,7 +8,7 @@ import {
   RequestError,
   TimeoutError,
 } from '@nats-io/transport-node';
-import { Slab } from '#shared/slab.ts';
+import { Slab } from '#shared/slot-map.ts';
 
 /** The status of a message that the broker sends in place of an answer: nobody listens there. */
 const NO_RESPONDERS = 503;

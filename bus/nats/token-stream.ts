@@ -3,16 +3,16 @@ import { ulid } from '#shared/ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { KEPT_WITHIN_MS, type TokenStream } from '../bus.ts';
 import { pauseFor } from '../pause.ts';
+import { Outflow } from './bounded-publisher.ts';
 import { isStreamMissing } from './broker-errors.ts';
 import { CoreSubscriptions } from './core-subscriptions.ts';
 import { parseDelivery } from './delivery-subject.ts';
-import { FrameBundles, framesIn, isBundle, MAX_BUNDLED_BYTES } from './frame-bundles.ts';
 import type { NatsLink } from './link.ts';
 import { LiveBatches } from './live-batches.ts';
 import { LiveReaders } from './live-readers.ts';
-import { Outflow } from './outflow.ts';
+import { FrameBundles, framesIn, isBundle, MAX_BUNDLED_BYTES } from './replay-batches.ts';
 import { nanosOf, streams } from './streams.ts';
-import { leaveNow } from './turn-end.ts';
+import { leaveNow } from './tick-end.ts';
 
 /** What is asked for at once when a call is read back. */
 const REPLAY_MESSAGES = 1_000;

@@ -4,14 +4,14 @@ import type { Msg, Subscription as NatsSubscription } from '@nats-io/transport-n
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
-import { offeredItem, offeredLeaseMs } from '../offered-item.ts';
+import { offeredItem, offeredLeaseMs } from '../dispatched-item.ts';
 import { pauseFor } from '../pause.ts';
 import { parseDelivery } from './delivery-subject.ts';
+import { offersOf, readOffer } from './dispatcher.ts';
 import { earlierDeliveries } from './earlier-deliveries.ts';
 import type { NatsLink } from './link.ts';
-import { offersOf, readOffer } from './offers.ts';
+import { STILL_MS, type Standstill } from './pause-detector.ts';
 import { Pull } from './pull.ts';
-import { STILL_MS, type Standstill } from './standstill.ts';
 import { nanosOf, streams, workConsumers } from './streams.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
 import { workItem } from './work-item.ts';

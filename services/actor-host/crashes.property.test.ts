@@ -6,10 +6,10 @@ import { systemClock } from '#shared/clock.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { embeddedStores } from './test-support/embedded-stores.ts';
-import { openHouse } from './test-support/house.ts';
-import { Life } from './test-support/life.ts';
-import { holdRules } from './test-support/life-rules.ts';
-import { steps } from './test-support/life-steps.ts';
+import { Life } from './test-support/scenario.ts';
+import { holdRules } from './test-support/scenario-rules.ts';
+import { steps } from './test-support/scenario-steps.ts';
+import { openHouse } from './test-support/test-cluster.ts';
 
 /** More in a night than in a suite: CRASH_TEST_SECONDS. A failure names its seed; CRASH_TEST_SEED begins there again. */
 const SECONDS = Number(process.env['CRASH_TEST_SECONDS'] ?? 20);

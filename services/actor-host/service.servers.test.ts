@@ -22,12 +22,12 @@ import { callbackCases } from './test-support/callback-cases.ts';
 import { commandCases } from './test-support/command-cases.ts';
 import { calledTools, completed, create, post } from './test-support/commands.ts';
 import { hostCases } from './test-support/host-cases.ts';
-import { eventually, type House, openHouse, type Stores } from './test-support/house.ts';
 import { patchCases } from './test-support/patch-cases.ts';
 import { runCases } from './test-support/run-cases.ts';
 import { nextDelivery, VERDICT } from './test-support/run-helpers.ts';
 import { openServerStores } from './test-support/server-stores.ts';
 import { orphanSession, storeOldRuns, sweepCases, sweepOf } from './test-support/sweep-cases.ts';
+import { eventually, type House, openHouse, type Stores } from './test-support/test-cluster.ts';
 import { trustCases } from './test-support/trust-cases.ts';
 
 /** The same cases as on the embedded drivers, each host on connections of its own. */

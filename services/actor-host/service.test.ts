@@ -4,7 +4,7 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { silentLog } from '#shared/telemetry/log.ts';
 import { callbackCases } from './test-support/callback-cases.ts';
 import { commandCases } from './test-support/command-cases.ts';
-import { useEmbeddedHouses } from './test-support/embedded-houses.ts';
+import { useEmbeddedHouses } from './test-support/embedded-clusters.ts';
 import { hostCases } from './test-support/host-cases.ts';
 import { patchCases } from './test-support/patch-cases.ts';
 import { runCases } from './test-support/run-cases.ts';

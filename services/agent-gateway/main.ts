@@ -8,7 +8,7 @@ import { tracesOf } from '#shared/config/traces-backend.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
-import { firstAnswer } from '#shared/lifecycle/first-answer.ts';
+import { firstAnswer } from '#shared/lifecycle/first-response.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
 import { openDatabaseClock } from '#shared/storage/database-clock.ts';
 import { migrate } from '#shared/storage/migrate.ts';

@@ -9,7 +9,7 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { openAgentPort } from './open-agent-port.ts';
 import { startAgentGateway } from './service.ts';
 import { bundleWith } from './test-support/bundle.ts';
-import { BEARER, type House, openHouse } from './test-support/house.ts';
+import { BEARER, type House, openHouse } from './test-support/test-deployment.ts';
 import { until } from './test-support/until.ts';
 
 let house: House;

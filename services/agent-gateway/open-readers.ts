@@ -1,5 +1,5 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { Slab } from '#shared/slab.ts';
+import { Slab } from '#shared/slot-map.ts';
 
 /** Requests that stay open for as long as nothing happens: how many there may be, and how to end them all when the gateway leaves. */
 export class OpenReaders {

@@ -6,10 +6,10 @@ import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { buildApp } from './app.ts';
-import { assemble } from './parts.ts';
+import { assemble } from './components.ts';
 import { closeAtOnce, startAgentGateway } from './service.ts';
 import { gatewaysOf } from './test-support/gateways.ts';
-import { BEARER, type House, openHouse } from './test-support/house.ts';
+import { BEARER, type House, openHouse } from './test-support/test-deployment.ts';
 import { until } from './test-support/until.ts';
 
 let house: House;

@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import type { PublicPort } from '#shared/http-server/open-public-port.ts';
 import { buildApp } from './app.ts';
+import { assemble } from './components.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { limits } from './limits.ts';
 import { openAgentPort } from './open-agent-port.ts';
-import { assemble } from './parts.ts';
-import { RequestsInHand } from './requests-in-hand.ts';
+import { RequestsInHand } from './requests-in-flight.ts';
 
 export interface AgentGateway {
   /** Where it listens, such as `http://127.0.0.1:8080`. */

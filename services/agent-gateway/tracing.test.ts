@@ -10,7 +10,7 @@ import { placeIn } from '#shared/telemetry/trace-context.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
 import { buildApp } from './app.ts';
 import { bundleWith } from './test-support/bundle.ts';
-import { BEARER, type House, openHouse } from './test-support/house.ts';
+import { BEARER, type House, openHouse } from './test-support/test-deployment.ts';
 import { until } from './test-support/until.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';

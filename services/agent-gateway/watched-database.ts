@@ -1,5 +1,5 @@
 import type { Queryable } from '#shared/storage/database.ts';
-import { isPassingFault } from '#shared/storage/passing-fault.ts';
+import { isPassingFault } from '#shared/storage/transient-error.ts';
 
 /** The same database; each time that it fails for a reason outside the statement, such as a lost connection, `onFault` is called. */
 export function watchedDatabase(database: Queryable, onFault: () => void): Queryable {

@@ -7,7 +7,7 @@ import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { openHandMadeServer, type ToolServerDouble } from './test-support/tool-server-doubles.ts';
-import { callItem, listItem, WAIT, WorkHouse } from './test-support/work-house.ts';
+import { callItem, listItem, WAIT, WorkHouse } from './test-support/worker-deployment.ts';
 import { isClaimed } from './tools/claims.ts';
 
 /** Calls of one server at once. */

@@ -14,7 +14,7 @@ import { noTracing } from '#shared/telemetry/tracing.ts';
 import { itemSpan } from './item-span.ts';
 import { openHttpDouble } from './test-support/http-double.ts';
 import { openSdkToolServer } from './test-support/tool-server-doubles.ts';
-import { callItem, deliveryItem, WorkHouse } from './test-support/work-house.ts';
+import { callItem, deliveryItem, WorkHouse } from './test-support/worker-deployment.ts';
 
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const meta = z.looseObject({ params: z.looseObject({ _meta: z.looseObject({ traceparent: z.string() }) }) });

@@ -10,7 +10,7 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { seriesOf } from '#shared/telemetry/series-of.ts';
 import { openHandMadeServer, type ToolServerDouble } from './test-support/tool-server-doubles.ts';
-import { callItem, deliveryItem, listItem, SESSION, WAIT, WorkHouse } from './test-support/work-house.ts';
+import { callItem, deliveryItem, listItem, SESSION, WAIT, WorkHouse } from './test-support/worker-deployment.ts';
 
 let database: Database;
 /** How far the clock of the bus and of the workers is ahead. */

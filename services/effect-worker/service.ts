@@ -1,6 +1,6 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
-import { HeardAborts } from '#bus/heard-aborts.ts';
-import { effectLease, type LeaseTimes } from '#bus/keep-lease.ts';
+import { HeardAborts } from '#bus/received-aborts.ts';
+import { effectLease, type LeaseTimes } from '#bus/renew-lease.ts';
 import type { Clock } from '#shared/clock.ts';
 import { agentApiKey } from '#shared/config/load-bundle.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';

@@ -26,7 +26,7 @@ import { bearerAuth, readKeys } from './plugins/bearer-auth.ts';
 import { answerBrokenRequest, installErrorReplies, sendError } from './plugins/error-reply.ts';
 import { type PlatformKeys, platformAuth } from './plugins/platform-auth.ts';
 import { requestIdOf } from './plugins/request-id.ts';
-import { closeWaitingAnswers } from './plugins/waiting-answers.ts';
+import { closeWaitingAnswers } from './plugins/waiting-responses.ts';
 import { validateWithZod } from './plugins/zod-validation.ts';
 import type { CallReaders } from './relay/call-readers.ts';
 import { chatCompletions } from './routes/chat-completions.ts';

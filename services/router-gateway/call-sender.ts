@@ -1,7 +1,7 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
 import { type ClientCall, clientCallText } from '#bus/messages/router.ts';
-import { Dictionary } from '#shared/dictionary.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { Dictionary } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { GatewayLimits } from './limits.ts';
 import { within } from './within.ts';

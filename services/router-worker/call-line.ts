@@ -1,6 +1,6 @@
 import type { RouterCall } from '#bus/messages/router.ts';
+import { type Answer, hasContent } from './call/accumulate.ts';
 import type { CallResult } from './call/execute-call.ts';
-import { type Answer, hasContent } from './call/fold.ts';
 import type { Attempted } from './call/run-call.ts';
 import { usageOf } from './call/usage.ts';
 

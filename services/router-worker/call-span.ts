@@ -6,7 +6,7 @@ import { genAi } from '#shared/telemetry/gen-ai.ts';
 import { maskUrl } from '#shared/telemetry/redact.ts';
 import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
 import { type Attributes, type ContentCapture, noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
-import { type Answer, finishReasonOf } from './call/fold.ts';
+import { type Answer, finishReasonOf } from './call/accumulate.ts';
 import type { Attempted } from './call/run-call.ts';
 
 /** Upstreams by the provider's slug: where a try goes. */

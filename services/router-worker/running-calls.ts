@@ -1,13 +1,13 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
-import { HeardAborts, REMEMBER_MS } from '#bus/heard-aborts.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import { partitionOf } from '#bus/partition.ts';
+import { HeardAborts, REMEMBER_MS } from '#bus/received-aborts.ts';
 import type { Clock } from '#shared/clock.ts';
 import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
-import { Slab } from '#shared/slab.ts';
-import { CallHolders, type Unheld } from './call-holders.ts';
+import { Slab } from '#shared/slot-map.ts';
+import { CallHolders, type Unheld } from './call-interest.ts';
 import { CallEnding, type CallSignal } from './call-signal.ts';
 
 /** After this long in the queue the client may be gone: it is asked for beside the upstream request. */

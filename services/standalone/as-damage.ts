@@ -1,5 +1,5 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { sqlStateOf } from '#shared/storage/passing-fault.ts';
+import { sqlStateOf } from '#shared/storage/transient-error.ts';
 
 /** What the engine says of files that it can't read, or not as they should be. */
 const DAMAGED = /^(XX001|XX002|58)/;

@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import type { Database, Queryable } from './database.ts';
-import { isPassingFault, sqlStateOf } from './passing-fault.ts';
+import { isPassingFault, sqlStateOf } from './transient-error.ts';
 
 /** `0007-name.sql`. The number orders the files and is never used twice. */
 const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/;

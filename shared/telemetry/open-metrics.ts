@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Tally } from './metric-buffer.ts';
 import { type CounterKey, type GaugeKey, type HistogramKey, type Metrics, metricTable, type Sample } from './metrics.ts';
-import { Tally } from './tally.ts';
 
 /** How often it is looked whether the event loop is late. More often, and an idle process does little else; what is late is late by more than this. */
 const LOOP_LOOK_EVERY_MS = 100;

@@ -2,13 +2,13 @@ import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sayFigures } from '../../scripts/chaos-figures.mjs';
 import { casesOfToday } from '../helpers/tier.ts';
-import { fixedActs, shuffledActs } from './acts.ts';
+import { openWorld, type World } from './environment.ts';
+import { fixedActs, shuffledActs } from './fault-plans.ts';
 import { stoppingAtEventsWithoutFence, withoutFence } from './patched-copy.ts';
 import { underLoad } from './scenario.ts';
 import { interimOwnerKilled } from './scenarios/interim-owner.ts';
-import { hostSleepsOverCommit } from './scenarios/sleepers.ts';
+import { hostSleepsOverCommit } from './scenarios/paused-hosts.ts';
 import { seededRandom } from './seeded-random.ts';
-import { openWorld, type World } from './world.ts';
 
 const seed = Number(process.env.CHAOS_SEED ?? 1);
 const random = seededRandom(seed);

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { get, post } from '../../services/router-gateway/test-support/http-client.ts';
-import { plannedCall, requestFor } from '../helpers/acting-house.ts';
 import { readStream, receivedOf } from '../helpers/read-stream.ts';
-import { PATIENCE_MS, type World } from './world.ts';
+import { plannedCall, requestFor } from '../helpers/scripted-deployment.ts';
+import { PATIENCE_MS, type World } from './environment.ts';
 
 /** How a client's stream ended, with what went before. */
 export interface ReadToEnd {

@@ -1,13 +1,13 @@
 import { expect } from 'vitest';
 import { z } from 'zod';
-import { plannedCall, requestFor } from '../helpers/acting-house.ts';
 import { type AgentClient, agentClient } from '../helpers/agent-client.ts';
 import type { CallbackReceiver } from '../helpers/callback-receiver.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { insistentClient } from '../helpers/insistent-client.ts';
 import { readStream } from '../helpers/read-stream.ts';
+import { insistentClient } from '../helpers/retrying-client.ts';
+import { plannedCall, requestFor } from '../helpers/scripted-deployment.ts';
 import { checkLog, converse, type Said, storedSessions } from '../helpers/session-logs.ts';
-import { type FailPointWorld, type OneTool, routineOf } from './fail-point-world.ts';
+import { type FailPointWorld, type OneTool, routineOf } from './fail-point-environment.ts';
 
 /** Begun by one pulse. */
 const CONVERSATIONS = 4;

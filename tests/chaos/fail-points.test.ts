@@ -6,8 +6,8 @@ import { eventually } from '../helpers/eventually.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { isQuiet } from '../helpers/session-logs.ts';
 import { casesOfToday } from '../helpers/tier.ts';
+import { type FailPointWorld, type OneTool, openFailPointWorld } from './fail-point-environment.ts';
 import { type Load, startLoad } from './fail-point-load.ts';
-import { type FailPointWorld, type OneTool, openFailPointWorld } from './fail-point-world.ts';
 
 /** A process that is to die, and where. */
 interface Armed {

@@ -5,8 +5,8 @@ import { eventually } from '../helpers/eventually.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { checkLog, isQuiet, storedSessions } from '../helpers/session-logs.ts';
 import type { ReadToEnd } from './client-stream.ts';
+import type { World } from './environment.ts';
 import type { Accepted, AcceptedRun } from './load.ts';
-import type { World } from './world.ts';
 
 /** What the faults of a scenario allow, beyond what is never allowed. */
 export interface Allowed {

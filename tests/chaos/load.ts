@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { eventually } from '../helpers/eventually.ts';
-import type { InsistentClient } from '../helpers/insistent-client.ts';
+import type { InsistentClient } from '../helpers/retrying-client.ts';
 import { converse, type Said } from '../helpers/session-logs.ts';
 import { ROUTINE } from './agent-files.ts';
 import { type ReadToEnd, readToEnd } from './client-stream.ts';
-import { PATIENCE_MS, type World } from './world.ts';
+import { PATIENCE_MS, type World } from './environment.ts';
 
 /** A run that was accepted, and where it is called back. */
 export interface AcceptedRun {

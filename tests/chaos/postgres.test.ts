@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import { startTestPostgres, type TestPostgres } from '../../scripts/test-services.mjs';
 import { freePort } from '../../scripts/test-tcp.mjs';
 import type { Database, NamedStatement } from '../../shared/storage/database.ts';
-import { isPassingFault } from '../../shared/storage/passing-fault.ts';
 import { openPostgres } from '../../shared/storage/postgres/open-postgres.ts';
+import { isPassingFault } from '../../shared/storage/transient-error.ts';
 import { silentLog } from '../../shared/telemetry/log.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { logLines } from '../helpers/log-lines.ts';

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { eventually } from '../helpers/eventually.ts';
+import { type NamedHost, PATIENCE_MS, type World } from './environment.ts';
 import { checkInvariants, checkWitness } from './invariants.ts';
 import { beginLoad, type Load } from './load.ts';
-import { type NamedHost, PATIENCE_MS, type World } from './world.ts';
 
 /** Something that goes wrong, or changes, while the cluster is at work. */
 export interface Fault {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe } from 'vitest';
-import { type ActingHouse, actingHouse, openActingProviders } from '../helpers/acting-house.ts';
 import { shapes } from '../helpers/deployment-under-test.ts';
+import { type ActingHouse, actingHouse, openActingProviders } from '../helpers/scripted-deployment.ts';
 import { leavingCases } from './streams/leaving-cases.ts';
 
 describe.each(shapes)('clients that leave, with Switchyard $name', ({ name, start }) => {

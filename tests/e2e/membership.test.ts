@@ -6,7 +6,7 @@ import { type AgentClient, agentClient } from '../helpers/agent-client.ts';
 import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback-receiver.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
-import { type InsistentClient, insistentClient } from '../helpers/insistent-client.ts';
+import { type InsistentClient, insistentClient } from '../helpers/retrying-client.ts';
 import { checkLog, converse, isQuiet, type Said, storedSessions, type Turns } from '../helpers/session-logs.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 

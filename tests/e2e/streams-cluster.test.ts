@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { get, type PostedRequest, post } from '../../services/router-gateway/test-support/http-client.ts';
-import { type ActingProviders, OTHER_KEY, openActingProviders, plannedCall, plannedRequests, requestFor } from '../helpers/acting-house.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { readStream, receivedOf } from '../helpers/read-stream.ts';
+import { type ActingProviders, OTHER_KEY, openActingProviders, plannedCall, plannedRequests, requestFor } from '../helpers/scripted-deployment.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
-import type { Plan, Step } from '../upstreams/acting-upstream.ts';
+import type { Plan, Step } from '../upstreams/scripted-upstream.ts';
 
 /** Within 30 s the client may come back. The promise of 35 s is held by tests/chaos, where nothing else runs. */
 const UNREAD_AT_LEAST_MS = 20_000;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe } from 'vitest';
-import { type ActingHouse, actingHouse, openActingProviders } from '../helpers/acting-house.ts';
 import { shapes } from '../helpers/deployment-under-test.ts';
+import { type ActingHouse, actingHouse, openActingProviders } from '../helpers/scripted-deployment.ts';
 import { faultCases } from './streams/fault-cases.ts';
 
 describe.each(shapes)('streams that never lie, with Switchyard $name', ({ name, start }) => {

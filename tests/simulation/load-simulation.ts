@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { vi } from 'vitest';
 import type { RouterCall } from '../../bus/messages/router.ts';
 import type { Execution } from '../../services/router-worker/call/execute-call.ts';
-import type { OutsideWorld } from './outside-world.ts';
+import type { OutsideWorld } from './environment.ts';
 import type { Patch } from './planted-faults.ts';
 import type { Process } from './scheduler.ts';
 
@@ -12,7 +12,7 @@ import type { Process } from './scheduler.ts';
 const PARTITIONS = 8;
 const TIME_LETTERS = 10;
 
-type Live = typeof import('./live.ts').live;
+type Live = typeof import('./run-simulation.ts').live;
 
 interface SimulatedExecution extends Execution {
   call: RouterCall;
@@ -36,11 +36,11 @@ export async function loadSimulation(patch: Patch | null = null): Promise<Live> 
       refuseCall: (_: Execution, error: unknown) => ({ type: 'failed', failure: failureOf(error) }),
     };
   });
-  if (patch === null) return (await import('./live.ts')).live;
+  if (patch === null) return (await import('./run-simulation.ts')).live;
   const copy = patchedCopy(patch);
   vi.doMock(join(ROOT, patch.file), () => import(copy.path));
   try {
-    return (await import('./live.ts')).live;
+    return (await import('./run-simulation.ts')).live;
   } finally {
     vi.doUnmock(join(ROOT, patch.file));
     copy.remove();

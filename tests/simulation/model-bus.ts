@@ -1,7 +1,7 @@
 import type { Bus, CommandLog, LogPosition, StoredCommand, WorkItem, WorkQueue } from '../../bus/bus.ts';
-import { bearsMark, markOf } from '../../bus/log-mark.ts';
 import { CommandReader } from '../../bus/nats/command-reader.ts';
-import { LogWitness } from '../../bus/nats/log-witness.ts';
+import { LogWitness } from '../../bus/nats/log-fingerprint.ts';
+import { bearsMark, markOf } from '../../bus/position-fingerprint.ts';
 import { SwitchyardError } from '../../shared/errors/switchyard-error.ts';
 import { silentLog } from '../../shared/telemetry/log.ts';
 import type { Consumer, Follower, ModelBroker, QueuedItem } from './model-broker.ts';
@@ -22,7 +22,7 @@ const BUDGET_MS = 8_000;
 export const brokerLost = () => new SwitchyardError('service.unreachable', 'the connection to the broker was lost');
 
 /**
- * One process's way to the broker. What a reader does about its place is the real thing (bus/nats/command-reader.ts, log-witness.ts); what
+ * One process's way to the broker. What a reader does about its place is the real thing (bus/nats/command-reader.ts, log-fingerprint.ts); what
  * is modelled is the broker, and the feed of a reader. No connection is ever down: calls fail, a restart breaks every feed, and to a process
  * that is cut off nothing comes until it has reconnected.
  */

@@ -33,7 +33,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a timer without a deterministic id',
-    patch: { file: 'actors/runtime/draft.ts', find: 'commandId: key,', replace: 'commandId: this.surroundings.newId(),' },
+    patch: { file: 'actors/runtime/unit-of-work.ts', find: 'commandId: key,', replace: 'commandId: this.surroundings.newId(),' },
   },
   {
     name: 'a result accepted for a superseded call',

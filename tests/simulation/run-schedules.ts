@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { day, type Tier, tier } from '../helpers/tier.ts';
-import type { Outcome } from './live.ts';
 import { loadSimulation } from './load-simulation.ts';
+import type { Outcome } from './run-simulation.ts';
 
 const SCHEDULES_OF: Record<Tier, number> = { fast: 500, normal: 4_000, deep: 20_000 };
 /** Both halves. SIMULATION_SCHEDULES asks for another number, SIMULATION_SEED for another first seed, or for one seed again. */

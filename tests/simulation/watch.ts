@@ -2,9 +2,9 @@ import { isCommit } from '../../actors/runtime/commit-statement.ts';
 import type { WorkKind } from '../../bus/bus.ts';
 import type { AnswerMessage, NoticeMessage, SessionCommand } from '../../bus/messages/session.ts';
 import type { NamedStatement } from '../../shared/storage/database.ts';
+import type { WorldWatch } from './environment.ts';
 import type { BrokerWatch, Consumer, LogEntry, QueuedItem } from './model-broker.ts';
 import type { ModelTables } from './model-rows.ts';
-import type { WorldWatch } from './outside-world.ts';
 import type { Process, Scheduler } from './scheduler.ts';
 
 /** What becomes of a statement is told to it. */

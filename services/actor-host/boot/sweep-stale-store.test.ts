@@ -4,9 +4,9 @@ import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { useEmbeddedHouses } from '../test-support/embedded-houses.ts';
-import { eventually, type House } from '../test-support/house.ts';
+import { useEmbeddedHouses } from '../test-support/embedded-clusters.ts';
 import { idsIn, orphanSession, storeDelivery, storeOldRuns, sweepCases, sweepOf } from '../test-support/sweep-cases.ts';
+import { eventually, type House } from '../test-support/test-cluster.ts';
 
 const open = useEmbeddedHouses({
   openDatabase: () => openTestDatabase(),

@@ -3,7 +3,7 @@ import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { isPassingFault } from '#shared/storage/passing-fault.ts';
+import { isPassingFault } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type StaleKind, staleKinds } from './stale-rows.ts';
 

@@ -5,8 +5,8 @@ import type { DeliveryWork } from '#bus/messages/delivery.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { calledTools, create, start } from './commands.ts';
-import { eventually, type HostUnderTest, type House } from './house.ts';
 import { isSettled, nextDelivery, report, runOf, VERDICT } from './run-helpers.ts';
+import { eventually, type HostUnderTest, type House } from './test-cluster.ts';
 
 /** What becomes of callbacks: one row each, rounds that are made again, and an end that is told once. */
 export function callbackCases(open: () => Promise<House>): void {

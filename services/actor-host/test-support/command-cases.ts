@@ -3,7 +3,7 @@ import { MACHINE_VERSION } from '#actors/runtime/snapshots.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { completed, create, greetingBundle, post } from './commands.ts';
 import { storeFirstVersion } from './first-version.ts';
-import { eventually, type House } from './house.ts';
+import { eventually, type House } from './test-cluster.ts';
 
 /** What one host does with the commands of its sessions, whatever it stands on. */
 export function commandCases(open: () => Promise<House>): void {

@@ -2,7 +2,7 @@ import type { Bus } from '#bus/bus.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { emptyTables } from './empty-tables.ts';
-import type { Stores } from './house.ts';
+import type { Stores } from './test-cluster.ts';
 
 export interface Drivers {
   openDatabase(): Promise<Database>;

@@ -1,6 +1,6 @@
 import { isCommit } from '#actors/runtime/commit-statement.ts';
 import type { Database, NamedStatement } from '#shared/storage/database.ts';
-import { sqlStateOf } from '#shared/storage/passing-fault.ts';
+import { sqlStateOf } from '#shared/storage/transient-error.ts';
 
 interface Place {
   epoch: number;

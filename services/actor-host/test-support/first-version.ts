@@ -1,5 +1,5 @@
 import { testBundle } from './commands.ts';
-import type { House } from './house.ts';
+import type { House } from './test-cluster.ts';
 
 const TURN = 'trn_01M7YT5QG0S1M9W62PCM4HQGVX';
 const TRACE = '00000000000000000000000000000001';

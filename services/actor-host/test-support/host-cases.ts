@@ -3,7 +3,7 @@ import { MACHINE_VERSION } from '#actors/runtime/snapshots.ts';
 import { PARTITION_COUNT, partitionOf } from '#bus/partition.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { completed, create, post, remove } from './commands.ts';
-import { eventually, type HostUnderTest, type House, quickTimes } from './house.ts';
+import { eventually, type HostUnderTest, type House, quickTimes } from './test-cluster.ts';
 
 /** What several hosts do together: who owns what, and what becomes of it when one of them comes, goes, dies or stands still. */
 export function hostCases(open: () => Promise<House>): void {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import { completed, create, patch, post, remove } from './commands.ts';
-import { eventually, type House } from './house.ts';
+import { eventually, type House } from './test-cluster.ts';
 
 /** What becomes of a session that is changed, whatever its host stands on. */
 export function patchCases(open: () => Promise<House>): void {

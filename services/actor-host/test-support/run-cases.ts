@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { toolWork } from '#bus/messages/tool.ts';
 import { calledTools, completed, create, post, remove, start } from './commands.ts';
-import { eventually, type House } from './house.ts';
 import { HEADER, isSettled, nextDelivery, nextItem, report, runOf, VERDICT } from './run-helpers.ts';
+import { eventually, type House } from './test-cluster.ts';
 
 /** What a host does with runs, from their acceptance to their end, whatever it stands on. */
 export function runCases(open: () => Promise<House>): void {

@@ -1,7 +1,7 @@
 import type { WorkKind } from '#bus/bus.ts';
 import { type DeliveryWork, deliveryWork } from '#bus/messages/delivery.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
-import type { House } from './house.ts';
+import type { House } from './test-cluster.ts';
 
 /** What commands carry that no case is about. */
 export const HEADER = { v: 1 as const, sentAtMs: 0, answerTo: null, traceparent: null };

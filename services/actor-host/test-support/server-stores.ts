@@ -1,7 +1,7 @@
 import type { Bus } from '#bus/bus.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { emptyTables } from './empty-tables.ts';
-import type { Stores } from './house.ts';
+import type { Stores } from './test-cluster.ts';
 
 interface Broker {
   url: string;

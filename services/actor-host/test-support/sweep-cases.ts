@@ -3,7 +3,7 @@ import { systemClock } from '#shared/clock.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type StaleStoreDeps, startStaleStoreSweep } from '../boot/sweep-stale-store.ts';
 import { calledTools } from './commands.ts';
-import { eventually, type House } from './house.ts';
+import { eventually, type House } from './test-cluster.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 

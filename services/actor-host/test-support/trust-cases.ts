@@ -4,7 +4,7 @@ import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import type { SessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { completed, create, post } from './commands.ts';
-import { eventually, type House } from './house.ts';
+import { eventually, type House } from './test-cluster.ts';
 
 const tags = new CommandTags('the secret of a deployment under test');
 /** Of commands that any log takes during a test. */

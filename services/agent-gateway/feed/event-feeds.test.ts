@@ -7,7 +7,7 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { silentLog } from '#shared/telemetry/log.ts';
 import { waits } from '../limits.ts';
 import { countedBus } from '../test-support/counted-bus.ts';
-import { type House, newSession, offsetsOf, openHouse, read } from '../test-support/house.ts';
+import { type House, newSession, offsetsOf, openHouse, read } from '../test-support/test-deployment.ts';
 import { until } from '../test-support/until.ts';
 import { EventFeeds } from './event-feeds.ts';
 import { SessionLog } from './session-log.ts';

@@ -1,7 +1,7 @@
 import type { Bus, Listening, Subscription } from '#bus/bus.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
-import { Dictionary } from '#shared/dictionary.ts';
+import { Dictionary } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { limits, type Waits } from '../limits.ts';
 import { within } from '../within.ts';

@@ -6,7 +6,7 @@ import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { limits } from '../limits.ts';
 import { type Gateways, gatewaysOf } from '../test-support/gateways.ts';
-import { BEARER, type House, openHouse } from '../test-support/house.ts';
+import { BEARER, type House, openHouse } from '../test-support/test-deployment.ts';
 
 const KIB = 1_024;
 const CLIENTS = 400;

@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { errorCatalogue, SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { isPassingFault } from '#shared/storage/passing-fault.ts';
+import { isPassingFault } from '#shared/storage/transient-error.ts';
 import { traceIdOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 

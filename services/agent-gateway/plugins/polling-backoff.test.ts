@@ -5,7 +5,7 @@ import type { Cache } from '#shared/storage/cache.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { buildApp } from '../app.ts';
-import { API_KEY, BEARER, type House, newSession, openHouse, read } from '../test-support/house.ts';
+import { API_KEY, BEARER, type House, newSession, openHouse, read } from '../test-support/test-deployment.ts';
 
 let house: House;
 beforeAll(async () => {

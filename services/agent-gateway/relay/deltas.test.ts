@@ -8,7 +8,7 @@ import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import type { EventClient } from '../test-support/event-source.ts';
 import { gatewaysOf } from '../test-support/gateways.ts';
-import { type House, openHouse } from '../test-support/house.ts';
+import { type House, openHouse } from '../test-support/test-deployment.ts';
 import { until } from '../test-support/until.ts';
 
 let house: House;

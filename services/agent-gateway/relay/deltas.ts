@@ -1,6 +1,6 @@
 import type { Bus, Listening } from '#bus/bus.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
-import { Dictionary } from '#shared/dictionary.ts';
+import { Dictionary } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { EventFeeds, FeedReader } from '../feed/event-feeds.ts';
 import type { LoggedEvent } from '../feed/session-log.ts';

@@ -3,7 +3,7 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
-import { BEARER, type House, newSession, openHouse } from '../test-support/house.ts';
+import { BEARER, type House, newSession, openHouse } from '../test-support/test-deployment.ts';
 
 let house: House;
 beforeAll(async () => {

@@ -4,7 +4,7 @@ import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { createLog } from '#shared/telemetry/log.ts';
-import { BEARER, type House, newSession, openHouse, post } from '../test-support/house.ts';
+import { BEARER, type House, newSession, openHouse, post } from '../test-support/test-deployment.ts';
 import { until } from '../test-support/until.ts';
 
 let house: House;

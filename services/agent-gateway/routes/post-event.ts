@@ -6,7 +6,7 @@ import { postEventRequest } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
-import type { Answers } from '../answers.ts';
+import type { Answers } from '../command-replies.ts';
 import type { Waits } from '../limits.ts';
 import { noSuchSession } from '../plugins/error-reply.ts';
 import { commandIdOf, idempotencyKeyOf } from './idempotency-key.ts';

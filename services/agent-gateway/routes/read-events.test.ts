@@ -7,7 +7,7 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { silentLog } from '#shared/telemetry/log.ts';
 import { limits } from '../limits.ts';
 import { countedBus } from '../test-support/counted-bus.ts';
-import { type House, newSession, offsetsOf, openHouse, post, read } from '../test-support/house.ts';
+import { type House, newSession, offsetsOf, openHouse, post, read } from '../test-support/test-deployment.ts';
 
 let house: House;
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { limits } from '../limits.ts';
 import { bundleWith } from '../test-support/bundle.ts';
-import { BEARER, type House, openHouse } from '../test-support/house.ts';
+import { BEARER, type House, openHouse } from '../test-support/test-deployment.ts';
 
 let house: House;
 beforeAll(async () => {

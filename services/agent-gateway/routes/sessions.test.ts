@@ -4,7 +4,7 @@ import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { BUNDLE_HASH, bundleWith } from '../test-support/bundle.ts';
-import { BEARER, type House, newSession, openHouse, post, read } from '../test-support/house.ts';
+import { BEARER, type House, newSession, openHouse, post, read } from '../test-support/test-deployment.ts';
 
 let house: House;
 beforeAll(async () => {

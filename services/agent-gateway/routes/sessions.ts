@@ -7,7 +7,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
-import type { Answers } from '../answers.ts';
+import type { Answers } from '../command-replies.ts';
 import type { AwaitedSession, SessionLog } from '../feed/session-log.ts';
 import type { Waits } from '../limits.ts';
 import { noSuchSession } from '../plugins/error-reply.ts';

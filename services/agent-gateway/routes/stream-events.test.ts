@@ -6,12 +6,12 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { buildApp } from '../app.ts';
+import { assemble } from '../components.ts';
 import { limits } from '../limits.ts';
-import { assemble } from '../parts.ts';
 import { countedBus } from '../test-support/counted-bus.ts';
 import type { EventClient } from '../test-support/event-source.ts';
 import { gatewaysOf } from '../test-support/gateways.ts';
-import { BEARER, type House, newSession as newSessionOf, openHouse } from '../test-support/house.ts';
+import { BEARER, type House, newSession as newSessionOf, openHouse } from '../test-support/test-deployment.ts';
 
 let house: House;
 const { start, newSession, stream, stopAll } = gatewaysOf(() => house);

@@ -9,7 +9,7 @@ import type { Database } from '#shared/storage/database.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { BUNDLE_HASH, bundleWith } from '../test-support/bundle.ts';
-import { BEARER, type House, newSession, openHouse } from '../test-support/house.ts';
+import { BEARER, type House, newSession, openHouse } from '../test-support/test-deployment.ts';
 import { until } from '../test-support/until.ts';
 
 let house: House;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type AgentGateway, startAgentGateway } from '../service.ts';
 import { type EventClient, openEvents } from './event-source.ts';
-import { BEARER, type House } from './house.ts';
+import { BEARER, type House } from './test-deployment.ts';
 
 const newRecord = z.object({ id: z.string() });
 

@@ -8,7 +8,7 @@ import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import type { EffectWorkerConfig } from '../service.ts';
 import { freePort, type HttpDouble, openHttpDouble } from '../test-support/http-double.ts';
-import { AGENT_KEY, deliveryItem, WAIT, WorkHouse } from '../test-support/work-house.ts';
+import { AGENT_KEY, deliveryItem, WAIT, WorkHouse } from '../test-support/worker-deployment.ts';
 
 let database: Database;
 let bus: Bus;

@@ -5,7 +5,7 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { patiently } from '#shared/storage/patiently.ts';
+import { patiently } from '#shared/storage/retry-while-transient.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Attributes, Tracing } from '#shared/telemetry/tracing.ts';

@@ -7,7 +7,7 @@ import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
-import { deliveryItem, WAIT, WorkHouse } from '../test-support/work-house.ts';
+import { deliveryItem, WAIT, WorkHouse } from '../test-support/worker-deployment.ts';
 
 const DEAD = 'https://dead.example/callback';
 const GOOD = 'https://good.example/callback';

@@ -17,7 +17,7 @@ import {
   type SdkToolServer,
   type ToolServerDouble,
 } from '../test-support/tool-server-doubles.ts';
-import { callItem, TOOL_KEY, WAIT, WorkHouse } from '../test-support/work-house.ts';
+import { callItem, TOOL_KEY, WAIT, WorkHouse } from '../test-support/worker-deployment.ts';
 
 let database: Database;
 let bus: Bus;

@@ -2,7 +2,7 @@ import type { ToolWork } from '#bus/messages/tool.ts';
 import type { Clock } from '#shared/clock.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { patiently } from '#shared/storage/patiently.ts';
+import { patiently } from '#shared/storage/retry-while-transient.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Bundles } from '../bundles.ts';

@@ -1,8 +1,8 @@
-import type { HeardAborts } from '#bus/heard-aborts.ts';
 import { type ToolWork, toolWork } from '#bus/messages/tool.ts';
 import { partitionOf } from '#bus/partition.ts';
-import { buryItem } from '#shared/effects/bury-item.ts';
-import { patiently } from '#shared/storage/patiently.ts';
+import type { HeardAborts } from '#bus/received-aborts.ts';
+import { buryItem } from '#shared/effects/store-dead-letter.ts';
+import { patiently } from '#shared/storage/retry-while-transient.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { ContentCapture } from '#shared/telemetry/tracing.ts';
 import type { ItemKind, Run } from '../consume-items.ts';

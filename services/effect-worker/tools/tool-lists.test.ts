@@ -18,7 +18,7 @@ import {
   type SdkToolServer,
   type ToolServerDouble,
 } from '../test-support/tool-server-doubles.ts';
-import { callItem, listItem, WAIT, WorkHouse } from '../test-support/work-house.ts';
+import { callItem, listItem, WAIT, WorkHouse } from '../test-support/worker-deployment.ts';
 
 let database: Database;
 let bus: Bus;

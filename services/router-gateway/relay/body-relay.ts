@@ -1,7 +1,7 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { FrameFeed } from './frame-feed.ts';
 import type { OpenRelay } from './relay.ts';
-import { type WholeAnswer, wholeAnswer } from './whole-answer.ts';
+import { type WholeAnswer, wholeAnswer } from './whole-response.ts';
 
 /** Waits for the one frame that is the whole answer. Nothing is sent before it, so every outcome has its proper status. */
 export const relayBody: OpenRelay = (deps, call) => {

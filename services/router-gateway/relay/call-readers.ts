@@ -1,8 +1,8 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
 import { type Heartbeat, type HeldCalls, heartbeat } from '#bus/messages/heartbeat.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
-import { Dictionary } from '#shared/dictionary.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { Dictionary } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { GatewayLimits } from '../limits.ts';
 

@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { FedCall, FeedDeps } from './frame-feed.ts';
-import type { WholeAnswer } from './whole-answer.ts';
+import type { WholeAnswer } from './whole-response.ts';
 
 /** One call whose answer is on its way from a worker to a client. */
 interface Relay {

@@ -6,7 +6,7 @@ import { errorEvent } from './error-event.ts';
 import { type FeedDeps, FrameFeed, type FrameSink } from './frame-feed.ts';
 import type { OpenRelay, RelayedCall } from './relay.ts';
 import { SseSocket } from './sse-socket.ts';
-import { type WholeAnswer, wholeAnswer } from './whole-answer.ts';
+import { type WholeAnswer, wholeAnswer } from './whole-response.ts';
 
 const COMMENT = ': SWITCHYARD PROCESSING\n\n';
 

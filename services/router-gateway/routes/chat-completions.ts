@@ -24,7 +24,7 @@ import { validateUnlessPlain } from '../plugins/zod-validation.ts';
 import { relayBody } from '../relay/body-relay.ts';
 import type { CallReaders } from '../relay/call-readers.ts';
 import { relayStream } from '../relay/sse-relay.ts';
-import { sendWhole } from '../relay/whole-answer.ts';
+import { sendWhole } from '../relay/whole-response.ts';
 import { excessOf } from '../request-bounds.ts';
 import { lastEventIdOf, placeOf, resumeCall } from './resume-generation.ts';
 

@@ -5,7 +5,7 @@ import { readGenerationId } from '#shared/generation-id.ts';
 import type { Admission } from '../admission.ts';
 import type { FeedDeps, SeenPlace } from '../relay/frame-feed.ts';
 import { relayStream } from '../relay/sse-relay.ts';
-import { sendWhole } from '../relay/whole-answer.ts';
+import { sendWhole } from '../relay/whole-response.ts';
 
 export interface ResumeDeps extends FeedDeps {
   admission: Admission;

@@ -2,7 +2,7 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import type { EndpointConfig, ModelConfig, ProviderConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { type Exclusions, kept, type Offer } from './offer.ts';
+import { type Exclusions, kept, type Offer } from './model-endpoint.ts';
 import { inOrderOf } from './ordering.ts';
 import { requestFor, supportsAll, supportsParameter } from './parameters.ts';
 import { filterOut } from './preferences.ts';

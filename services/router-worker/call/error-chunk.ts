@@ -1,6 +1,6 @@
 import type { ErrorChunk, RouterErrorBody } from '#shared/contracts/router/chat-completion.ts';
 import { type ErrorCode, errorCatalogue, type Failure, failureOf } from '#shared/errors/switchyard-error.ts';
-import type { CompletionHead } from './fold.ts';
+import type { CompletionHead } from './accumulate.ts';
 
 /** An earlier attempt of the same call. */
 export interface PreviousError {

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { readFrame, sseFrame } from '#bus/messages/frame.ts';
 import { FrameReader } from '#bus/messages/frame-reader.ts';
 import type { ProviderPart } from '../providers/provider.ts';
-import { addPart, emptyAnswer, toCompletion } from './fold.ts';
+import { addPart, emptyAnswer, toCompletion } from './accumulate.ts';
 import { type FrameKeeping, forActors, forClients, frameWriter } from './frames.ts';
 import { usageOf } from './usage.ts';
 

@@ -3,8 +3,8 @@ import { errorFrame, sseFrame, textFrame } from '#bus/messages/frame.ts';
 import { DELTA_END, DELTA_START } from '#bus/messages/frame-reader.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
 import type { ProviderPart } from '../providers/provider.ts';
+import { type Answer, type CompletionHead, finishReasonOf, reasoningDetail } from './accumulate.ts';
 import { errorChunkOf } from './error-chunk.ts';
-import { type Answer, type CompletionHead, finishReasonOf, reasoningDetail } from './fold.ts';
 
 /** Turns what providers say into the frames of one delivery of a call. Exactly one of `finish` and `fail` is called, last. */
 export interface FrameWriter {

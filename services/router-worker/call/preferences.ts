@@ -1,5 +1,5 @@
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
-import { type Exclusions, kept, type Offer } from './offer.ts';
+import { type Exclusions, kept, type Offer } from './model-endpoint.ts';
 
 type Preferences = NonNullable<ChatRequest['provider']>;
 

@@ -3,11 +3,11 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { CallSignal } from '../call-signal.ts';
 import type { Hear, ProviderAdapter, ProviderPart, ProviderTimeouts } from '../providers/provider.ts';
+import { type Answer, addPart, emptyAnswer, hasContent } from './accumulate.ts';
 import type { Candidate } from './candidates.ts';
 import { type PreviousError, previousErrorOf } from './error-chunk.ts';
 import { failureReason } from './failure-reason.ts';
 import { fallBackAfter } from './fall-back.ts';
-import { type Answer, addPart, emptyAnswer, hasContent } from './fold.ts';
 
 /** Tries of one call, over all candidates: past it the caller has waited long enough for a no. */
 const MAX_ATTEMPTS = 8;

@@ -2,7 +2,7 @@ import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { Usage } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderUsage } from '../providers/provider.ts';
-import type { Answer } from './fold.ts';
+import type { Answer } from './accumulate.ts';
 
 /** Prices are decimals with at most nine places, per million tokens: kept as billionths, so that no cent is lost in a float. */
 const PRICE_PLACES = 9;

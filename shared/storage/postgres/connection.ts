@@ -1,7 +1,7 @@
 import pg, { type QueryResult as PgResult, type PoolClient } from 'pg';
 import { SwitchyardError } from '../../errors/switchyard-error.ts';
 import type { NamedStatement, QueryResult } from '../database.ts';
-import { isStalePlan } from '../passing-fault.ts';
+import { isStalePlan } from '../transient-error.ts';
 
 /** PostgreSQL's codes after which a connection is of no use, though it may still be open. */
 const ENDS_CONNECTION = [

@@ -4,7 +4,7 @@ import { silentLog } from '../../telemetry/log.ts';
 import { type FreshDatabase, freshDatabase } from '../conformance/fresh-database.ts';
 import { databaseConformance } from '../conformance.ts';
 import type { Database } from '../database.ts';
-import { isPassingFault } from '../passing-fault.ts';
+import { isPassingFault } from '../transient-error.ts';
 import { openPostgres } from './open-postgres.ts';
 
 databaseConformance('postgres', async () => {

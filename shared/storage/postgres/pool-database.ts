@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Pool } from 'pg';
 import { SwitchyardError } from '../../errors/switchyard-error.ts';
 import type { Database, NamedStatement, Queryable, QueryResult, TransactionOptions } from '../database.ts';
-import { isStalePlan } from '../passing-fault.ts';
+import { isStalePlan } from '../transient-error.ts';
 import { Connection } from './connection.ts';
 
 /** Statements and transactions that may be in hand at once, waiting ones included. More means that the database does not keep up. */

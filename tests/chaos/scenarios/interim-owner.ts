@@ -2,9 +2,9 @@ import { expect } from 'vitest';
 import { z } from 'zod';
 import { partitionOf } from '../../../bus/partition.ts';
 import { eventually } from '../../helpers/eventually.ts';
+import { type NamedHost, PATIENCE_MS, type World } from '../environment.ts';
 import { checkWitness } from '../invariants.ts';
 import { drainHost, joinHost, untilItOwns } from '../scenario.ts';
-import { type NamedHost, PATIENCE_MS, type World } from '../world.ts';
 
 /** So many that a host which joins three others has the partition of one of them: it has about a quarter of all. */
 const SESSIONS = 48;

@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 import { post } from '../../../services/router-gateway/test-support/http-client.ts';
-import { plannedCall, requestFor } from '../../helpers/acting-house.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { PATIENCE_MS, type World } from '../world.ts';
+import { plannedCall, requestFor } from '../../helpers/scripted-deployment.ts';
+import { PATIENCE_MS, type World } from '../environment.ts';
 
 const CALLS = 100;
 const EVERY_MS = 1_000;

@@ -1,9 +1,9 @@
 import { cp, rm } from 'node:fs/promises';
 import { expect } from 'vitest';
+import type { World } from '../environment.ts';
 import { checkInvariants } from '../invariants.ts';
 import { beginLoad } from '../load.ts';
 import type { Fault } from '../scenario.ts';
-import type { World } from '../world.ts';
 
 /** Between two faults of one store. */
 const SOME = 30;

@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 import { eventually } from '../../helpers/eventually.ts';
+import { PATIENCE_MS, type World } from '../environment.ts';
 import { olderVersion } from '../patched-copy.ts';
 import { type Fault, joinHost, killHost, oneOf } from '../scenario.ts';
-import { PATIENCE_MS, type World } from '../world.ts';
 
 export const olderBesideNewer: Fault = {
   name: 'a host of an older version runs beside newer ones, one of which is killed',

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type ActingHouse, plannedCall, requestFor } from '../../helpers/acting-house.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { readStream } from '../../helpers/read-stream.ts';
-import type { Plan, Step } from '../../upstreams/acting-upstream.ts';
+import { type ActingHouse, plannedCall, requestFor } from '../../helpers/scripted-deployment.ts';
+import type { Plan, Step } from '../../upstreams/scripted-upstream.ts';
 
 /** How a call is to end. `status` is that of the answer, or of the error chunk and of the error inside of a whole answer. */
 type Ending =

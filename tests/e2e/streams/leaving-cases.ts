@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { PostedRequest } from '../../../services/router-gateway/test-support/http-client.ts';
-import { type ActingHouse, plannedCall, requestFor } from '../../helpers/acting-house.ts';
 import type { DeploymentUnderTest } from '../../helpers/deployment-under-test.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import type { ActedCall, Step } from '../../upstreams/acting-upstream.ts';
+import { type ActingHouse, plannedCall, requestFor } from '../../helpers/scripted-deployment.ts';
+import type { ActedCall, Step } from '../../upstreams/scripted-upstream.ts';
 
 /** Eight times what is promised, and less than it takes a worker to learn from its own questions that nobody reads. The measured times are printed. */
 const BOUND_MS = 2_000;

@@ -3,7 +3,7 @@ import type { FinishReason, Logprobs } from '#shared/contracts/router/chat-compl
 import type { SseEvent } from '#shared/http/sse-reader.ts';
 import type { ProviderPart, ProviderUsage } from '../provider.ts';
 import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type UpstreamToolCall, type UpstreamUsage, upstreamChunk } from './chunk.ts';
-import { ChunkMould } from './chunk-mould.ts';
+import { ChunkMould } from './chunk-template.ts';
 import { isPlainChunk } from './plain-chunk.ts';
 
 /** Tool calls of one answer; past it the upstream is broken. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
-import { learnDialect } from './learn-dialect.ts';
+import { learnDialect } from './adapt-parameters.ts';
 import { type Dialect, toRequest } from './to-request.ts';
 
 const plain: Dialect = { maxTokensField: 'max_tokens', refused: new Set() };

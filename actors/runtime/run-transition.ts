@@ -1,0 +1,331 @@
+import type { CommandOf } from '#bus/messages/session.ts';
+import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
+import { type SessionRecord, sessionOfRun } from '#shared/contracts/agent/session.ts';
+import { contextBelow } from '#shared/telemetry/trace-context.ts';
+import { readRunReply } from '../engine/read-run-reply.ts';
+import { type RunTools, runTools } from '../engine/run-tools.ts';
+import { abandoned, outcomeOf } from '../run/call-outcome.ts';
+import { withinTime } from '../run/failures.ts';
+import { runMachine } from '../run/machine.ts';
+import type { RunActions, RunError, RunEventBody, StepMessage } from '../run/types.ts';
+import type { RunProgress } from './commit-plan.ts';
+import { callBack } from './deliveries.ts';
+import { initialTransition, transition } from './transition.ts';
+import type { AutonomousRoutine, RunFacts } from './transition-inputs.ts';
+import { carryOutActions, type Draft, type Handlers } from './unit-of-work.ts';
+
+interface Steps {
+  runId: string;
+  seq: number;
+  message: StepMessage;
+}
+
+interface RunPartDeps {
+  /** Messages staged by earlier commands of this very commit. */
+  stagedEarlier: readonly Steps[];
+  onSettled(runId: string): void;
+  /** A run has settled and nobody is called back. */
+  onNothingLeft(): void;
+}
+
+/** The run of a session while one command is applied to it: carries out what the run's machine asks for. */
+export class RunPart {
+  readonly #draft: Draft;
+  readonly #deps: RunPartDeps;
+  /** Staged by this command. */
+  readonly #staged = new Map<number, StepMessage>();
+  #nextStep = 0;
+
+  constructor(draft: Draft, deps: RunPartDeps) {
+    this.#draft = draft;
+    this.#deps = deps;
+  }
+
+  /** What a result means to the run in progress; null when it is another's, or nobody's any more. */
+  eventOf(command: CommandOf<'call.completed' | 'tools.listed' | 'tool.completed' | 'effect.overdue'>): RunEventBody | null {
+    const { run } = this.#draft;
+    if (run === null || run.context.runId !== command.turnId) return null;
+    const { callId } = command;
+    switch (command.type) {
+      case 'call.completed': {
+        const facts = this.#factsOf(command.turnId);
+        return {
+          type: 'call.replied',
+          callId,
+          reply: readRunReply(command, { tools: this.#tools(facts), validateOutput: (value) => facts.checkOutput(value) }),
+        };
+      }
+      case 'tools.listed':
+        return { type: 'tools.listed', callId, lists: command.lists, unavailable: command.unavailable, timedOut: command.timedOut ?? false };
+      case 'tool.completed':
+        return { type: 'tool.settled', callId, outcome: command.outcome };
+      case 'effect.overdue':
+        return this.#overdue(command);
+    }
+  }
+
+  begin(runId: string): void {
+    const draft = this.#draft;
+    const facts = this.#factsOf(runId);
+    const { atMs } = draft;
+    draft.runFrame = { runId, traceId: facts.traceId, bundleHash: facts.bundleHash, traceparent: facts.traceparent, startedAtMs: atMs };
+    const { routine } = facts;
+    const [next, actions] = initialTransition(runMachine, {
+      runId,
+      atMs,
+      deadlineAtMs: Math.min(atMs + facts.timeoutMs, facts.expiresAtMs),
+      timeoutMs: facts.timeoutMs,
+      maxIterations: routine?.max_iterations ?? facts.bundle?.manifest.agent_config.runtime.max_engine_iterations ?? 1,
+      servers: serversOf(routine),
+      hasFallbackModel: (facts.bundle?.manifest.agent_config.llms.fallback.length ?? 0) > 0,
+      refusal: refusalOf(facts, atMs),
+    });
+    this.#nextStep = 0;
+    draft.run = { value: next.value as string, context: next.context };
+    carryOutActions(this.#actions, actions);
+    if (next.status === 'done') this.#end(facts);
+  }
+
+  tell(body: RunEventBody): void {
+    const draft = this.#draft;
+    const { run } = draft;
+    if (run === null) return;
+    const facts = this.#factsOf(run.context.runId);
+    const event = { ...body, atMs: draft.atMs };
+    this.#nextStep = run.context.stepCount;
+    const [next, actions] = transition(runMachine, runMachine.resolveState(run as Parameters<typeof runMachine.resolveState>[0]), event);
+    draft.run = { value: next.value as string, context: next.context };
+    carryOutActions(this.#actions, actions);
+    // A result that changed something was one waited for.
+    if ('callId' in event && actions.length > 0) {
+      draft.closeEffect(event.callId, 'done');
+      this.#recordEnd(facts.id, event.callId, outcomeOf(event, draft.command));
+    }
+    if (next.status === 'done') this.#end(facts);
+  }
+
+  /** The run waits for its session: whatever happens there, it is settled in time. */
+  await(runId: string): void {
+    this.#draft.arm(deadlineKeyOf(runId), this.#factsOf(runId).expiresAtMs, { type: 'run.deadline', turnId: runId });
+  }
+
+  /** Settles runs that never began; what they have for a start is their acceptance. */
+  failUnstarted(runIds: readonly string[], error: RunError): void {
+    for (const runId of runIds) {
+      const facts = this.#draft.surroundings.runOf(runId);
+      if (facts === null) continue;
+      this.#draft.disarm(deadlineKeyOf(runId));
+      const limits = { deadlineAtMs: facts.expiresAtMs, timeoutMs: facts.timeoutMs };
+      this.#settle(facts, { state: 'failed', error: withinTime(error, limits, this.#draft.atMs) }, facts.createdAtMs);
+    }
+  }
+
+  recordFor(runId: string): SessionRecord {
+    const facts = this.#factsOf(runId);
+    const { sessionId: id, customerId } = facts;
+    return sessionOfRun({ id, customerId, agentId: facts.bundle?.manifest.id ?? '', at: new Date(this.#draft.atMs).toISOString() });
+  }
+
+  readonly #actions: Handlers<RunActions> = {
+    started: () => {
+      const { runFrame, partition } = this.#draft;
+      if (runFrame === null) throw new TypeError('a run without a frame');
+      const { runId: id, startedAtMs } = runFrame;
+      this.#draft.note('a run began', { run_id: id, trace_id: runFrame.traceId });
+      this.#draft.write((plan) => plan.recordRun({ partition, id, state: 'running', output: null, error: null, startedAtMs, completedAtMs: null }));
+    },
+    fact: ({ content, metadata }) => {
+      this.#draft.append(content, { source: 'ai_agent', metadata, traceId: this.#traceId(), id: null });
+    },
+    stage: ({ message }) => {
+      const { partition, sessionId } = this.#draft;
+      const runId = this.#runId();
+      const seq = this.#nextStep;
+      this.#nextStep += 1;
+      this.#staged.set(seq, message);
+      this.#draft.write((plan) => plan.stage(partition, sessionId, runId, seq, message));
+    },
+    toolEvent: ({ calls }) => this.#appendToolEvent(calls),
+    effect: (effect) => this.#openEffect(effect),
+    supersede: ({ id }) => {
+      this.#draft.closeEffect(id, 'superseded');
+      this.#recordEnd(this.#runId(), id, abandoned);
+    },
+    timer: ({ key, atMs, command }) => {
+      const turnId = this.#runId();
+      this.#draft.arm(key, atMs, command === 'run.deadline' ? { type: 'run.deadline', turnId } : { ...command, turnId });
+    },
+    disarm: ({ key }) => this.#draft.disarm(key),
+    settle: (outcome) => {
+      const { runFrame } = this.#draft;
+      this.#settle(this.#factsOf(this.#runId()), outcome, runFrame?.startedAtMs ?? this.#draft.atMs);
+    },
+  };
+
+  #end(facts: RunFacts): void {
+    this.#draft.run = null;
+    this.#deps.onSettled(facts.id);
+    if (facts.callbackUrl === null) this.#deps.onNothingLeft();
+  }
+
+  #settle(facts: RunFacts, outcome: RunActions['settle'], startedAtMs: number): void {
+    const draft = this.#draft;
+    const progress: RunProgress = {
+      partition: draft.partition,
+      id: facts.id,
+      state: outcome.state,
+      output: outcome.state === 'succeeded' ? outcome.output : null,
+      error: outcome.state === 'failed' ? withDetails(outcome.error, facts) : null,
+      startedAtMs,
+      completedAtMs: draft.atMs,
+    };
+    const end = { of: 'run' as const, outcome: progress.error?.code ?? progress.state, durationMs: draft.atMs - startedAtMs };
+    draft.note('a run ended', { run_id: facts.id, trace_id: facts.traceId }, end);
+    const { id, routineId, bundleHash, traceparent: parent } = facts;
+    draft.tellEnd({ kind: 'run', id, routineId, bundleHash, parent, startedAtMs, outcome: progress.error?.code ?? progress.state });
+    draft.write((plan) => plan.recordRun(progress));
+    callBack(draft, facts, progress);
+  }
+
+  #recordEnd(runId: string, effectId: string, outcome: RunCallOutcome): void {
+    const { partition, atMs: endedAtMs } = this.#draft;
+    this.#draft.write((plan) => plan.runCalls.push({ partition, runId, effectId, outcome, endedAtMs }));
+  }
+
+  #openEffect(effect: RunActions['effect']): void {
+    const { runFrame } = this.#draft;
+    if (runFrame === null) throw new TypeError('an effect outside a run');
+    const { bundleHash, runId } = runFrame;
+    const traceparent = contextBelow(runFrame.traceparent, runId);
+    const { id, deadlineAtMs } = effect;
+    switch (effect.kind) {
+      case 'router-call': {
+        const { stepCount, useFallbackModel, lists } = effect;
+        const inputs = { bundleHash, deadlineAtMs, traceparent, template: 'run@1' as const, runId, stepCount, useFallbackModel, lists };
+        this.#draft.openEffect(id, runId, { kind: 'run-call', inputs });
+        return;
+      }
+      case 'tool-list':
+        this.#draft.openEffect(id, runId, { kind: 'tool-list', inputs: { bundleHash, deadlineAtMs, traceparent, servers: effect.servers } });
+        return;
+      case 'tool-call': {
+        const { toolCallId, toolId, listHash } = effect;
+        this.#draft.openEffect(id, runId, { kind: 'tool-call', inputs: { bundleHash, deadlineAtMs, traceparent, runId, toolCallId, toolId, listHash } });
+      }
+    }
+  }
+
+  /** One event for the whole batch: what the model asked for, and what came of it. */
+  #appendToolEvent(calls: RunActions['toolEvent']['calls']): void {
+    const runId = this.#runId();
+    const staged = new Map(this.#draft.surroundings.stagedOf(runId));
+    for (const step of this.#deps.stagedEarlier) if (step.runId === runId) staged.set(step.seq, step.message);
+    for (const [seq, message] of this.#staged) staged.set(seq, message);
+    // The newest first: a model may give the same id to calls of different batches.
+    const messages = [...staged].sort(([left], [right]) => right - left).map(([, message]) => message);
+    const entries = calls.map(({ toolCallId, toolId }) => ({
+      tool_id: toolId,
+      arguments: argumentsOf(messages, toolCallId),
+      result: resultOf(messages, toolCallId),
+    }));
+    this.#draft.append({ kind: 'tool', tool_calls: entries }, { source: 'ai_agent', metadata: {}, traceId: this.#traceId(), id: null });
+  }
+
+  /** An item that should long have brought its result. Of a call that must not happen twice nobody knows whether it did. */
+  #overdue({ callId, kind, turnId }: CommandOf<'effect.overdue'>): RunEventBody {
+    const { run } = this.#draft;
+    if (kind === 'tool-list') {
+      const servers = serversOf(this.#factsOf(turnId).routine);
+      const unavailable = Object.fromEntries(servers.map((server) => [server, 'unreachable' as const]));
+      return { type: 'tools.listed', callId, lists: {}, unavailable, timedOut: true };
+    }
+    const toolId = run?.context.pending.find((call) => call.callId === callId)?.toolId ?? '';
+    const isRepeatable = this.#isRepeatable(toolId);
+    const reason = isRepeatable ? 'timeout' : 'outcome_unknown';
+    return { type: 'tool.settled', callId, outcome: { type: 'failed', reason, message: 'the tool call brought no result in time' } };
+  }
+
+  #isRepeatable(toolId: string): boolean {
+    const [server = '', ...name] = toolId.split(':');
+    const listHash = this.#draft.run?.context.lists[server];
+    const list = listHash === undefined ? null : this.#draft.surroundings.toolsOf(listHash);
+    return list?.find((tool) => tool.name === name.join(':'))?.repeatable ?? false;
+  }
+
+  #tools({ routine }: RunFacts): RunTools {
+    const lists = Object.fromEntries(
+      Object.entries(this.#draft.run?.context.lists ?? {}).map(([server, hash]) => [
+        server,
+        { hash, tools: [...(this.#draft.surroundings.toolsOf(hash) ?? [])] },
+      ]),
+    );
+    return runTools({ selectors: routine?.tools ?? [], lists, outputSchema: routine?.output_schema ?? {} });
+  }
+
+  #factsOf(runId: string): RunFacts {
+    const facts = this.#draft.surroundings.runOf(runId);
+    if (facts === null) throw new TypeError(`there is no row of run ${runId}`);
+    return facts;
+  }
+
+  #runId(): string {
+    const { runFrame } = this.#draft;
+    if (runFrame === null) throw new TypeError('a run without a frame');
+    return runFrame.runId;
+  }
+
+  #traceId(): string {
+    return this.#draft.runFrame?.traceId ?? this.#draft.ownTraceId();
+  }
+}
+
+/** The servers that the routine's tools are of, each once. */
+function serversOf(routine: AutonomousRoutine | null): string[] {
+  return [...new Set((routine?.tools ?? []).map((selector) => selector.slice(0, selector.indexOf(':'))))];
+}
+
+/** What keeps a run from beginning; null when nothing does. */
+function refusalOf(facts: RunFacts, atMs: number): RunError | null {
+  if (atMs >= facts.expiresAtMs) return { code: 'timeout', message: 'the run waited longer than a run may take', details: {} };
+  if (facts.bundle === null) return { code: 'engine_error', message: 'the configuration that the run was accepted under can not be read', details: {} };
+  if (facts.routine === null) return { code: 'engine_error', message: 'the configuration has no such routine', details: {} };
+  const violation = facts.inputViolation;
+  if (violation === null) return null;
+  const { path, schemaPath, keyword, message } = violation;
+  return { code: 'input_validation_failed', message: `the input ${message}`, details: { path, schema_path: schemaPath, keyword } };
+}
+
+/** Errors that say nothing about themselves name the trace in which more can be found. */
+function withDetails(error: RunError, { traceId, timeoutMs }: RunFacts): RunError {
+  if (Object.keys(error.details).length > 0) return error;
+  return { ...error, details: error.code === 'timeout' ? { timeout_seconds: timeoutMs / 1_000 } : { trace_id: traceId } };
+}
+
+function argumentsOf(messages: readonly StepMessage[], toolCallId: string): Record<string, unknown> {
+  for (const message of messages) {
+    if (message.role !== 'assistant') continue;
+    const call = message.tool_calls?.find(({ id }) => id === toolCallId);
+    if (call !== undefined) return objectIn(call.function.arguments);
+  }
+  return {};
+}
+
+function resultOf(messages: readonly StepMessage[], toolCallId: string): { data: unknown; metadata: Record<string, unknown> } {
+  for (const message of messages) {
+    if (message.role === 'tool' && message.tool_call_id === toolCallId) return message.result ?? { data: message.content, metadata: {} };
+  }
+  return { data: null, metadata: {} };
+}
+
+function objectIn(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+function deadlineKeyOf(runId: string): string {
+  return `${runId}-deadline`;
+}

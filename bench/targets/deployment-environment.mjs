@@ -1,0 +1,29 @@
+import { writeHouseFiles } from './deployment-files.mjs';
+
+/** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string }} House */
+
+const PROFILER = new URL('../profile/profile-on-signal.mjs', import.meta.url).href;
+
+/**
+ * What Switchyard's processes are started with, in a cluster or alone: as in production, without traces, quiet but for warnings.
+ *
+ * @param {string} folder for its files
+ * @param {House} house
+ */
+export async function houseEnvironment(folder, { profileFolder, ...house }) {
+  const keysModule = new URL('../../dist/services/standalone/keys.js', import.meta.url).href;
+  /** @type {typeof import('../../services/standalone/keys.ts')} */
+  const { newKeys, withKeys } = await import(keysModule);
+  const keys = newKeys({});
+  const profiling = profileFolder === undefined ? {} : { NODE_OPTIONS: `--import=${PROFILER}`, BENCH_PROFILE_FOLDER: profileFolder };
+  const environment = {
+    ...withKeys({ PATH: process.env.PATH }, keys),
+    ...writeHouseFiles(folder, house),
+    ...profiling,
+    HOUSE_SECRET: keys.houseSecret,
+    NODE_ENV: 'production',
+    LOG_LEVEL: 'warn',
+    SHUTDOWN_DRAIN_TIMEOUT_SECONDS: '5',
+  };
+  return { keys: { routerKey: keys.routerKey, agentKey: keys.agentKey }, environment };
+}

@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import type { Bus, LogPosition } from '../bus.ts';
+import { bearsMark, markOf } from '../position-fingerprint.ts';
+import { Arrivals, eventually, START, type UnderTest } from './under-test.ts';
+
+/** Reads partition 1 behind a place. What is handed over, and when the log turned out to be another one, comes into one list. */
+function readBehind(bus: Bus, place: LogPosition): Arrivals<string> {
+  const arrivals = new Arrivals<string>();
+  const note = async (commands: { body: string }[]) => {
+    for (const { body } of commands) arrivals.add(body);
+  };
+  bus.commands.read(1, place, note, { onRestart: () => arrivals.add('restart') });
+  return arrivals;
+}
+
+/** Three commands of partition 1 with one of partition 2 after the second. */
+async function someCommands(bus: Bus): Promise<{ first: number; second: number; elsewhere: number; third: number }> {
+  const sequences: number[] = [];
+  for (const [partition, body] of [
+    [1, 'a'],
+    [1, 'b'],
+    [2, 'elsewhere'],
+    [1, 'c'],
+  ] as const) {
+    sequences.push((await bus.commands.append(partition, `id-${body}`, body)).sequence);
+  }
+  const [first = 0, second = 0, elsewhere = 0, third = 0] = sequences;
+  return { first, second, elsewhere, third };
+}
+
+export function placeCases(underTest: UnderTest): void {
+  describe('command log: the place of a reader', () => {
+    it('DESIGN 4: a place is of another log when another command stands there: reading begins at the first', async () => {
+      const { bus } = underTest();
+      const { second } = await someCommands(bus);
+
+      expect(await readBehind(bus, { sequence: second, mark: 'of another log' }).atLeast(4)).toEqual(['restart', 'a', 'b', 'c']);
+    });
+
+    it('is of another log when its command stands there and was stored at another time, with others below it that were never read', async () => {
+      const { bus } = underTest();
+      const { second } = await someCommands(bus);
+      const command = await bus.commands.at(second);
+      if (command === null) throw new Error('it was just stored');
+      const storedBefore = { ...command, storedAtMs: command.storedAtMs - 1 };
+
+      expect(await readBehind(bus, { sequence: second, mark: markOf(storedBefore) }).atLeast(4)).toEqual(['restart', 'a', 'b', 'c']);
+      expect(await readBehind(bus, { sequence: second, mark: markOf(command) }).atLeast(1)).toEqual(['c']);
+    });
+
+    it('has one mark, whether its command was read or looked up', async () => {
+      const { bus } = underTest();
+      const marks: [number, string][] = [];
+      bus.commands.read(1, START, async (commands) => void marks.push(...commands.map((command): [number, string] => [command.sequence, markOf(command)])));
+      await someCommands(bus);
+      await eventually(
+        async () => marks.length,
+        (count) => count === 3,
+      );
+
+      for (const [sequence, mark] of marks) expect(bearsMark(await bus.commands.at(sequence), mark)).toBe(true);
+    });
+
+    it('is of another log when the log does not reach so far', async () => {
+      const { bus } = underTest();
+      const { third } = await someCommands(bus);
+
+      expect(await readBehind(bus, { sequence: third + 1_000, mark: 'id-c' }).atLeast(4)).toEqual(['restart', 'a', 'b', 'c']);
+      expect(await readBehind(bus, { sequence: third + 1_000, mark: null }).atLeast(4)).toEqual(['restart', 'a', 'b', 'c']);
+    });
+
+    it('DESIGN 4: a place is of another log when its command is gone', async () => {
+      const { bus } = underTest();
+      const { first, second } = await someCommands(bus);
+      await bus.commands.purge(second);
+
+      expect(await readBehind(bus, { sequence: first, mark: 'id-a' }).atLeast(3)).toEqual(['restart', 'b', 'c']);
+    });
+
+    it('is of another log when that is empty, and what is appended then is read', async () => {
+      const { bus } = underTest();
+      const read = readBehind(bus, { sequence: 7, mark: 'of another log' });
+      await read.atLeast(1);
+      await bus.commands.append(1, 'id-a', 'a');
+
+      expect(await read.atLeast(2)).toEqual(['restart', 'a']);
+    });
+
+    it('may be at a command of any partition', async () => {
+      const { bus } = underTest();
+      const { elsewhere } = await someCommands(bus);
+
+      expect(await readBehind(bus, { sequence: elsewhere, mark: 'id-elsewhere' }).atLeast(1)).toEqual(['c']);
+    });
+
+    it('is taken as it is when nobody knows its message id', async () => {
+      const { bus } = underTest();
+      const { first, third } = await someCommands(bus);
+      const behindTheLast = readBehind(bus, { sequence: third, mark: null });
+
+      expect(await readBehind(bus, { sequence: first, mark: null }).atLeast(2)).toEqual(['b', 'c']);
+      await bus.commands.append(1, 'id-d', 'd');
+      expect(await behindTheLast.atLeast(1)).toEqual(['d']);
+    });
+  });
+}

@@ -1,0 +1,123 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
+import { Deadlines } from '#shared/deadlines.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { type OfferedItemOptions, offeredItem } from './dispatched-item.ts';
+import { callLease, keepLease } from './renew-lease.ts';
+
+const LEASE_MS = 60_000;
+
+function take(changes: Partial<OfferedItemOptions> = {}) {
+  const stored: string[] = [];
+  const item = offeredItem({
+    kind: 'router.call',
+    messageId: 'o1',
+    body: 'body',
+    publishedAtMs: 1,
+    ackWaitMs: LEASE_MS,
+    deliveredAt: performance.now(),
+    assertOpen: () => {},
+    reach: async () => performance.now(),
+    store: async () => void stored.push('o1'),
+    stopping: new AbortController().signal,
+    log: silentLog,
+    ...changes,
+  });
+  return { item, stored };
+}
+
+describe('an item that was offered', () => {
+  it('is not kept by a holder who stood still for longer than its lease, though he says that he is at it', async () => {
+    const { item } = take({ deliveredAt: performance.now() - LEASE_MS - 1 });
+    await expect(item.working()).rejects.toMatchObject({ code: 'bus.lease_lost' });
+  });
+
+  it('is not prolonged while nobody would hear that its holder lives, and is not lost for it at once', async () => {
+    let isReached = false;
+    const reach = async () => {
+      if (!isReached) throw new SwitchyardError('service.unreachable', 'the bus is away');
+      return performance.now();
+    };
+    const { item } = take({ reach });
+    await expect(item.working()).rejects.toMatchObject({ code: 'service.unreachable' });
+    isReached = true;
+    await item.working();
+  });
+
+  it('is kept by who makes its call when the bus is away for a moment, whenever that is', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    try {
+      const { extendEveryMs, ackWaitMs } = callLease;
+      for (let awayAtMs = 0; awayAtMs < 2 * extendEveryMs; awayAtMs += 250) {
+        const beganAt = performance.now();
+        const backAt = beganAt + awayAtMs + 1_500;
+        const reach = async () => {
+          if (performance.now() >= beganAt + awayAtMs && performance.now() < backAt) throw new Error('the bus is away');
+          return performance.now();
+        };
+        const onLost = vi.fn();
+        const lease = keepLease(take({ reach, ackWaitMs }).item, callLease, { onLost, deadlines: new Deadlines(), log: silentLog });
+        await vi.advanceTimersByTimeAsync(3 * ackWaitMs);
+        lease.stop();
+        expect(onLost.mock.calls, `away after ${awayAtMs} ms`).toEqual([]);
+      }
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('is lost when the bus answers only after its lease, as after a connection that was frozen', async () => {
+    const askedAt = performance.now();
+    const { item } = take({
+      deliveredAt: askedAt - (2 / 3) * LEASE_MS + 30,
+      reach: async () => {
+        while (performance.now() < askedAt + 40) await nextTurn();
+        return askedAt;
+      },
+    });
+    await expect(item.working()).rejects.toMatchObject({ code: 'bus.lease_lost' });
+  });
+
+  it('is not stored by a holder whose lease is over: its publisher gives it to somebody else', async () => {
+    const { item, stored } = take({ deliveredAt: performance.now() - LEASE_MS });
+    await item.nak(0);
+    expect(stored).toEqual([]);
+  });
+
+  it('is stored when it is sent back, once', async () => {
+    const { item, stored } = take();
+    await item.nak(0);
+    await item.nak(0);
+    await item.ack();
+    expect(stored).toEqual(['o1']);
+  });
+
+  it('is stored at once when its consumer stops, however long it was to be put off', async () => {
+    const { item, stored } = take({ stopping: AbortSignal.abort() });
+    await item.nak(3_600_000);
+    expect(stored).toEqual(['o1']);
+  });
+
+  it('can be sent back again when it could not be stored', async () => {
+    let tries = 0;
+    const store = async () => {
+      tries += 1;
+      if (tries === 1) throw new SwitchyardError('bus.full', 'the work queue is full');
+    };
+    const { item } = take({ store });
+    await expect(item.nak(0)).rejects.toMatchObject({ code: 'bus.full' });
+    await item.nak(0);
+    expect(tries).toBe(2);
+  });
+
+  it('is settled by nobody once the bus is closed', async () => {
+    const assertOpen = () => {
+      throw new SwitchyardError('bus.closed', 'the bus is closed');
+    };
+    const { item, stored } = take({ assertOpen });
+    for (const settle of [() => item.ack(), () => item.nak(0), () => item.term('never'), () => item.working()])
+      await expect(settle()).rejects.toMatchObject({ code: 'bus.closed' });
+    expect(stored).toEqual([]);
+  });
+});

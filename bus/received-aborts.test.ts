@@ -1,0 +1,66 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { HeardAborts } from './received-aborts.ts';
+
+describe('HeardAborts', () => {
+  let deliver: (subject: string, body: string) => void;
+  let aborts: HeardAborts;
+  let nowMs = 1_000_000;
+  let aborted: string[];
+
+  beforeEach(() => {
+    nowMs = 1_000_000;
+    aborted = [];
+    aborts = new HeardAborts({
+      notices: {
+        publish: () => {},
+        subscribe(pattern, handler) {
+          expect(pattern).toBe('ctl.*');
+          deliver = handler;
+          return { stop: async () => {}, ready: async () => {} };
+        },
+      },
+      clock: { nowMs: () => nowMs },
+    });
+  });
+
+  const follow = (callId: string, name = callId) => aborts.follow(callId, () => aborted.push(name));
+  const abort = (callId: string) => deliver(`ctl.${callId}`, '{"abort":true}');
+
+  it.each(['', 'nonsense', '{}', '{"abort":false}', 'null'])('takes no notice of "%s"', (body) => {
+    follow('one');
+    deliver('ctl.one', body);
+    expect(aborted).toEqual([]);
+  });
+
+  it('tells who follows the call that is named, each of them, and nobody else', () => {
+    follow('one', 'first');
+    follow('one', 'second');
+    follow('two');
+    abort('one');
+    expect(aborted).toEqual(['first', 'second']);
+  });
+
+  it('tells nobody who has ended, and goes on telling the other', () => {
+    const end = follow('one', 'first');
+    follow('one', 'second');
+    end();
+    abort('one');
+    expect(aborted).toEqual(['second']);
+  });
+
+  it('remembers an abort of a call that has not begun for a minute', () => {
+    abort('one');
+    nowMs += 59_999;
+    follow('one', 'in time')();
+    nowMs += 1;
+    follow('one', 'late');
+    expect(aborted).toEqual(['in time']);
+  });
+
+  it('remembers a bounded number of aborts: the oldest are forgotten', () => {
+    for (let place = 0; place <= 10_000; place += 1) abort(`call-${place}`);
+    follow('call-0');
+    follow('call-1');
+    expect(aborted).toEqual(['call-1']);
+  });
+});

@@ -1,0 +1,69 @@
+import { Answers } from './command-replies.ts';
+import type { AgentGatewayDeps } from './deps.ts';
+import { EventFeeds } from './feed/event-feeds.ts';
+import { SessionLog } from './feed/session-log.ts';
+import { limits, type Waits, waits } from './limits.ts';
+import { OpenReaders } from './open-readers.ts';
+import { SeenRows } from './processed-commands.ts';
+import { ReadinessGate } from './readiness.ts';
+import { Deltas } from './relay/deltas.ts';
+import { RunRows } from './run-rows.ts';
+import { RunStepRows } from './run-step-rows.ts';
+import { watchedDatabase } from './watched-database.ts';
+
+/** What the routes share and what outlives a request. Nothing is subscribed or timed before `open`. */
+export interface Parts {
+  waits: Waits;
+  gate: ReadinessGate;
+  answers: Answers;
+  sessionLog: SessionLog;
+  runRows: RunRows;
+  runStepRows: RunStepRows;
+  feeds: EventFeeds;
+  /** Null when replies are shown whole only. */
+  deltas: Deltas | null;
+  polls: OpenReaders;
+  streams: OpenReaders;
+  open(): void;
+  /** Refuses new requests and ends the open long-polls and streams. */
+  drain(): void;
+  close(): Promise<void>;
+}
+
+export function assemble({ config, agent, bus, database, log, tracing, waits: shorter }: AgentGatewayDeps): Parts {
+  const times: Waits = { ...waits, ...shorter };
+  const gate = new ReadinessGate({ bus, database, bundleHash: agent.bundleHash, waits: times, log }, () => feeds.compareAll());
+  const watched = watchedDatabase(database, () => gate.suspect());
+  const answers = new Answers({ bus, seenRows: new SeenRows({ database: watched, log }), waits: times, log, ...(tracing && { tracing }) });
+  const sessionLog = new SessionLog(watched);
+  const feeds = new EventFeeds({ bus, sessionLog, waits: times, log });
+  const deltas = config.streaming ? new Deltas({ bus, feeds, waits: times, log }) : null;
+  const polls = new OpenReaders('long-polls', limits.openPolls);
+  const streams = new OpenReaders('event streams', limits.openStreams);
+  return {
+    waits: times,
+    gate,
+    answers,
+    sessionLog,
+    runRows: new RunRows(watched),
+    runStepRows: new RunStepRows(watched),
+    feeds,
+    deltas,
+    polls,
+    streams,
+    open() {
+      answers.open();
+      feeds.open();
+      gate.open();
+    },
+    drain() {
+      gate.drain();
+      polls.drain();
+      streams.drain();
+    },
+    async close() {
+      gate.close();
+      await Promise.all([answers.close(), feeds.close()]);
+    },
+  };
+}

@@ -1,0 +1,282 @@
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import type { Bus } from '#bus/bus.ts';
+import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { systemClock } from '#shared/clock.ts';
+import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
+import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
+import { silentLog } from '#shared/telemetry/log.ts';
+import { Ending } from './ending.ts';
+import { EventFeeds } from './feed/event-feeds.ts';
+import { longPoll } from './feed/long-poll.ts';
+import { everything, type SessionLog } from './feed/session-log.ts';
+import { limits, waits } from './limits.ts';
+import { bundleWith } from './test-support/bundle.ts';
+import { countedBus } from './test-support/counted-bus.ts';
+import { BEARER, type House, newSession, offsetsOf, openHouse, post, read } from './test-support/test-deployment.ts';
+import { until } from './test-support/until.ts';
+
+/** The rules of "Answers and reading without polling", one test or more for each. */
+let house: House;
+beforeAll(async () => {
+  const database = await openTestDatabase();
+  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+}, 60_000);
+afterAll(() => house.close());
+afterEach(() => {
+  Object.assign(house.owner.silent, { answers: false, notices: false });
+  house.owner.withoutBodies = false;
+  return house.closeApps();
+});
+
+const HELLO = { kind: 'user_message', text: 'Hello' };
+const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
+const lastCommand = () => house.owner.commands.at(-1);
+
+it('DESIGN 9: a command names its gateway, which hears all its answers on one subscription', async () => {
+  const { bus, listening } = countedBus(house.bus);
+  const app = house.app({ bus });
+  const sessionId = await newSession(app);
+  const gatewayId = lastCommand()?.answerTo;
+
+  await Promise.all(Array.from({ length: 20 }, () => post(app, sessionId, HELLO)));
+
+  expect(gatewayId).toMatch(/^agw-/);
+  expect(new Set(house.owner.commands.filter((command) => command.sessionId === sessionId).map(({ answerTo }) => answerTo))).toEqual(new Set([gatewayId]));
+  expect(listening(`ans.${gatewayId}`)).toBe(1);
+});
+
+it('DESIGN 9: an answer that is lost is read from the seen rows after a second of silence, for all who wait in one statement', async () => {
+  const sessionId = await newSession(house.app());
+  const stored: (() => void)[] = [];
+  const append: Bus['commands']['append'] = async (...command) => {
+    const place = await house.bus.commands.append(...command);
+    await new Promise<void>((resolve) => stored.push(resolve));
+    return place;
+  };
+  const app = house.app({ waits: { silenceMs: 100 }, bus: { ...house.bus, commands: { ...house.bus.commands, append } } });
+  house.owner.silent.answers = true;
+  house.queries.length = 0;
+
+  const posting = Array.from({ length: 50 }, () => post(app, sessionId, HELLO));
+  await until(() => stored.length === 50, 'all commands in the log');
+  for (const resolve of stored) resolve();
+
+  expect((await Promise.all(posting)).map(({ statusCode }) => statusCode)).toEqual(Array(50).fill(201));
+  expect(house.queries.filter((name) => name === 'agent-gateway-seen').length).toBeLessThanOrEqual(3);
+  expect(waits.silenceMs).toBe(1_000);
+});
+
+it('DESIGN 9: a command that the log knows already is answered at once from its seen row, and as a repeat', async () => {
+  const app = house.app({ waits: { silenceMs: 60_000, acceptMs: 60_000 } });
+  const sessionId = await newSession(app);
+  const first = await post(app, sessionId, HELLO, { 'idempotency-key': 'k' });
+  house.queries.length = 0;
+
+  const repeat = await post(app, sessionId, { ...HELLO, text: 'Other' }, { 'idempotency-key': 'k' });
+
+  expect([first.statusCode, repeat.statusCode]).toEqual([201, 200]);
+  expect(repeat.json()).toEqual(first.json());
+  expect(house.queries[0]).toBe('agent-gateway-seen');
+});
+
+it('DESIGN 9: an answer is kept as long as its session lives, and no longer', async () => {
+  const app = house.app();
+  const sessionId = await newSession(app);
+  await post(app, sessionId, HELLO, { 'idempotency-key': 'k' });
+  expect((await post(app, sessionId, HELLO, { 'idempotency-key': 'k' })).statusCode).toBe(200);
+
+  await app.inject({ method: 'DELETE', url: `/sessions/${sessionId}`, headers: BEARER });
+
+  expect((await post(app, sessionId, HELLO, { 'idempotency-key': 'k' })).statusCode).toBe(404);
+});
+
+it('DESIGN 9: 202 is for a customer’s message that has no answer after 5 s; all else waits 10 s and is refused with 503', async () => {
+  const app = house.app({ waits: { silenceMs: 20, acceptMs: 100, answerMs: 200 } });
+  const sessionId = await newSession(app);
+  const release = house.owner.hold();
+  const inHand = [
+    post(app, sessionId, HELLO),
+    post(app, sessionId, { kind: 'message', source: 'system', message: 'Hello' }),
+    app.inject({ method: 'POST', url: '/sessions', headers: BEARER }),
+    app.inject({ method: 'DELETE', url: `/sessions/${sessionId}`, headers: BEARER }),
+  ];
+
+  const statuses = (await Promise.all(inHand)).map(({ statusCode }) => statusCode);
+  release();
+
+  expect(statuses).toEqual([202, 503, 503, 503]);
+  expect([waits.acceptMs, waits.answerMs]).toEqual([5_000, 10_000]);
+});
+
+it('DESIGN 9: posts, new sessions and deletions go one way, and a trigger asks for no answer', async () => {
+  const app = house.app({ bundle: bundleWith({ id: 'triage' }) });
+  const sessionId = await newSession(app);
+  const sent = () => house.owner.commands.filter((command) => command.sessionId === sessionId);
+  await post(app, sessionId, HELLO);
+  await app.inject({
+    method: 'POST',
+    url: '/routines/triage/trigger',
+    headers: BEARER,
+    payload: { callback_url: 'https://example.com/', session_id: sessionId },
+  });
+  await app.inject({ method: 'DELETE', url: `/sessions/${sessionId}`, headers: BEARER });
+
+  await until(() => sent().length === 4, 'all commands');
+  expect(sent().map(({ type, answerTo }) => [type, answerTo !== null])).toEqual([
+    ['session.create', true],
+    ['message.post', true],
+    ['run.start', false],
+    ['session.delete', true],
+  ]);
+});
+
+it('DESIGN 9: readers of a session share one subscription, which is kept for 60 s after the last of them', async () => {
+  const { bus, listening } = countedBus(house.bus);
+  const app = house.app({ bus, waits: { keepFeedMs: 300 } });
+  const sessionId = await newSession(app);
+
+  const { begun: waiting } = await house.afterPages(5, () => Array.from({ length: 5 }, () => read(app, sessionId, 'wait_for_data=60')));
+  expect(listening(`evt.${sessionId}`)).toBe(1);
+  await house.owner.append(sessionId, SAY('a'));
+  await Promise.all(waiting);
+
+  expect(listening(`evt.${sessionId}`)).toBe(1);
+  await until(() => listening(`evt.${sessionId}`) === 0, 'the end of the subscription');
+  expect(waits.keepFeedMs).toBe(60_000);
+});
+
+it('DESIGN 9: a poll reads the log once, and not at all when the kept subscription knows its head', async () => {
+  const app = house.app();
+  const sessionId = await newSession(app);
+  const { begun: first } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+  await house.owner.append(sessionId, SAY('a'));
+  expect(offsetsOf(await first)).toEqual([0]);
+  expect(house.queries).toEqual(['agent-gateway-page']);
+
+  const second = read(app, sessionId, 'wait_for_data=60&min_offset=1');
+  await house.owner.append(sessionId, SAY('b'));
+
+  expect(offsetsOf(await second)).toEqual([1]);
+  expect(house.queries).toEqual(['agent-gateway-page']);
+});
+
+it('DESIGN 9: what was read and what is heard are spliced without a gap and without a double', async () => {
+  const app = house.app();
+  const sessionId = await newSession(app);
+  const wanted = 60;
+  const writing = (async () => {
+    for (let n = 0; n < wanted; n += 1) await house.owner.append(sessionId, SAY(`${n}`));
+  })();
+  const offsets: number[] = [];
+  while (offsets.length < wanted) offsets.push(...offsetsOf(await read(app, sessionId, `wait_for_data=60&min_offset=${offsets.length}`)));
+  await writing;
+
+  expect(offsets).toEqual(Array.from({ length: wanted }, (_, n) => n));
+});
+
+it('DESIGN 9: the log is read once the subscription is there, and not before', async () => {
+  const arrived: (() => void)[] = [];
+  const bus: Bus = {
+    ...house.bus,
+    notices: {
+      publish: (subject, body) => house.bus.notices.publish(subject, body),
+      subscribe: (pattern, handler) => {
+        const listening = house.bus.notices.subscribe(pattern, handler);
+        return pattern.startsWith('evt.') ? { stop: () => listening.stop(), ready: () => new Promise((resolve) => arrived.push(resolve)) } : listening;
+      },
+    },
+  };
+  const app = house.app({ bus, waits: { subscribedMs: 60_000 } });
+  const sessionId = await newSession(app);
+  house.queries.length = 0;
+  const waiting = read(app, sessionId, 'wait_for_data=60');
+  await until(() => arrived.length === 1, 'the subscription');
+  house.owner.silent.notices = true;
+  await house.owner.append(sessionId, SAY('before the subscription was there'));
+  expect(house.queries).toEqual([]);
+
+  for (const resolve of arrived) resolve();
+
+  expect(offsetsOf(await waiting)).toEqual([0]);
+});
+
+it('DESIGN 9: a notice that carries no events is made up for by one read of the log', async () => {
+  const app = house.app();
+  const sessionId = await newSession(app);
+  house.owner.withoutBodies = true;
+  const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+
+  await house.owner.append(sessionId, SAY('x'.repeat(40_000)));
+
+  expect(offsetsOf(await waiting)).toEqual([0]);
+  expect(house.queries).toEqual(['agent-gateway-page', 'agent-gateway-page']);
+});
+
+it('DESIGN 9: lost notices heal by part.<p>, by a reconnect, and by one query for all open sessions now and then', async () => {
+  let reconnect = () => {};
+  const bus: Bus = {
+    ...house.bus,
+    onReconnect: (handler) => {
+      reconnect = handler;
+      return { stop: async () => {} };
+    },
+  };
+  const heals: [Parameters<House['app']>[0], (sessionId: string) => void][] = [
+    [{}, (sessionId) => house.owner.announceTakeOver(sessionId)],
+    [{ bus }, () => reconnect()],
+    [{ waits: { checkFeedsMs: 200 } }, () => {}],
+  ];
+  for (const [changes, heal] of heals) {
+    const app = house.app(changes);
+    const sessions = await Promise.all(Array.from({ length: 5 }, () => newSession(app)));
+    const { begun: waiting } = await house.afterPages(5, () => sessions.map((sessionId) => read(app, sessionId, 'wait_for_data=60')));
+    house.owner.silent.notices = true;
+    for (const sessionId of sessions) await house.owner.append(sessionId, SAY('lost'));
+    house.queries.length = 0;
+
+    for (const sessionId of sessions) heal(sessionId);
+
+    for (const reply of await Promise.all(waiting)) expect(offsetsOf(reply)).toEqual([0]);
+    expect(house.queries.filter((name) => name === 'agent-gateway-heads')).toHaveLength(1);
+    house.owner.silent.notices = false;
+    await house.closeApps();
+  }
+  expect(waits.checkFeedsMs).toBe(30_000);
+});
+
+it('DESIGN 9: 10,000 idle long-polls cost no queries', async () => {
+  let queries = 0;
+  const page = { events: [], head: 0, next: 0 };
+  const sessionLog = {
+    read: async () => {
+      queries += 1;
+      return page;
+    },
+    heads: async () => {
+      queries += 1;
+      return new Map();
+    },
+  } as unknown as SessionLog;
+  const feeds = new EventFeeds({ bus: house.bus, sessionLog, waits, log: silentLog });
+  feeds.open();
+  const sessions = Array.from({ length: 10_000 }, (_, n) => `ses_idle_${n}`);
+  const pollAll = async () => {
+    const waiting = sessions.map((sessionId) => ({ sessionId, ending: new Ending() }));
+    const query = { filter: everything, minOffset: 0, limit: 200, waitMs: 60_000 };
+    const polls = waiting.map(({ sessionId, ending }) => longPoll({ feeds, sessionLog }, sessionId, query, ending));
+    await new Promise((resolve) => setImmediate(resolve));
+    return async () => {
+      for (const { ending } of waiting) ending.end();
+      await Promise.all(polls);
+    };
+  };
+
+  const end = await pollAll();
+  expect(queries).toBe(10_000); // the first poll of each, which nothing is known of
+  await end();
+  for (let round = 0; round < 3; round += 1) await (await pollAll())();
+
+  expect(queries).toBe(10_000);
+  expect(limits.keptFeeds).toBeGreaterThanOrEqual(10_000);
+  await feeds.close();
+});

@@ -1,0 +1,269 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { heartbeat } from '#bus/messages/heartbeat.ts';
+import { CallHolders, type Unheld } from './call-interest.ts';
+import { testNoticeBoard } from './test-support/notice-board.ts';
+
+const CLIENTS = { askAt: 'gw1', epoch: 0, bears: [], isAskedNow: false };
+
+describe('CallHolders', () => {
+  let board: ReturnType<typeof testNoticeBoard>;
+  let holders: CallHolders;
+  let isReady: boolean;
+  /** What each origin says of the calls that it is asked about; one that is not here is dead. */
+  let held: Map<string, readonly string[]>;
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+    board = testNoticeBoard();
+    isReady = true;
+    held = new Map([['gw1', ['gen-1', 'gen-2']]]);
+    board.subscribe('hb.*', (subject, body) => {
+      const asked = heartbeat.parse(JSON.parse(body));
+      for (const [from, calls] of held) {
+        const mine = asked.calls.filter((call) => calls.includes(call));
+        if (subject !== `hb.${from}` && mine.length === 0) continue;
+        board.publish(`held.${asked.workerId}`, JSON.stringify({ v: 1, from, question: asked.question, calls: mine }));
+      }
+    });
+    holders = new CallHolders({ notices: board, workerId: 'w1', clock: { nowMs: () => Date.now() }, isReady: () => isReady });
+  });
+  afterEach(async () => {
+    await holders.stop();
+    vi.useRealTimers();
+  });
+
+  const follow = (callId: string, fields: Partial<Parameters<CallHolders['follow']>[0]> = {}) => {
+    const ends: Unheld[] = [];
+    const forget = holders.follow({ ...CLIENTS, callId, ...fields }, (why) => ends.push(why));
+    return { ends, forget };
+  };
+  const questions = () => board.sent.filter(({ subject }) => subject.startsWith('hb.'));
+  const rounds = (count: number) => vi.advanceTimersByTime(count * 2_000);
+
+  it('DESIGN 7: a worker asks each origin every two seconds about all its calls at once, and not before', () => {
+    follow('gen-1');
+    follow('gen-2');
+    follow('trn_1-1', { askAt: '7' });
+    vi.advanceTimersByTime(1_999);
+    expect(questions()).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(questions().map(({ subject, body }) => [subject, heartbeat.parse(JSON.parse(body)).calls])).toEqual([
+      ['hb.gw1', ['gen-1', 'gen-2']],
+      ['hb.7', ['trn_1-1']],
+    ]);
+  });
+
+  it('takes no answer to a question that was asked more than four rounds ago', () => {
+    held.clear();
+    const { ends } = follow('gen-1');
+    rounds(6);
+    const answerTo = (question: number) => board.publish('held.w1', JSON.stringify({ v: 1, from: 'gw1', question, calls: [] }));
+
+    for (const question of [1, 2]) answerTo(question);
+    expect(ends).toEqual([]);
+    for (const question of [5, 6]) answerTo(question);
+    expect(ends).toEqual(['left']);
+  });
+
+  it('keeps nothing of a call that is over, though questions about it are still open', async () => {
+    const heldByCall = (() => {
+      const request = { text: 'of a call' };
+      const forget = holders.follow({ ...CLIENTS, callId: 'gen-1' }, () => request.text);
+      rounds(1);
+      forget();
+      return new WeakRef(request);
+    })();
+    vi.useRealTimers();
+    // What a WeakRef points to is kept until the turn in which it was made has ended.
+    await nextTurn();
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    collect();
+    expect(questions()).toHaveLength(1);
+    expect(heldByCall.deref()).toBeUndefined();
+  });
+
+  it('DESIGN 7: a call that has waited long is asked about at once', () => {
+    follow('gen-1', { isAskedNow: true });
+    expect(questions()).toHaveLength(1);
+  });
+
+  it('lets a call live for as long as it is held', () => {
+    const { ends } = follow('gen-1');
+    rounds(100);
+    expect(ends).toEqual([]);
+  });
+
+  it('DESIGN 7: a call that two answers of its origin leave out is ended, and no other', () => {
+    const [left, stays] = [follow('gen-9'), follow('gen-1')];
+    rounds(1);
+    expect(left.ends).toEqual([]);
+    rounds(1);
+    expect([left.ends, stays.ends]).toEqual([['left'], []]);
+    rounds(100);
+    expect(left.ends).toEqual(['left']);
+  });
+
+  it('counts only answers in a row', () => {
+    const { ends } = follow('gen-9');
+    for (let round = 0; round < 10; round += 1) {
+      held.set('gw1', round % 2 === 0 ? [] : ['gen-9']);
+      rounds(1);
+    }
+    expect(ends).toEqual([]);
+  });
+
+  it('DESIGN 7: a call that another gateway speaks up for lives until that one does not any more', () => {
+    const { ends } = follow('gen-9');
+    held.set('gw2', ['gen-9']);
+    rounds(10);
+    expect([ends, holders.isHeldElsewhere('gen-9')]).toEqual([[], true]);
+    held.delete('gw2');
+    rounds(2);
+    expect(ends).toEqual(['left']);
+  });
+
+  it('says that another gateway held a call for six seconds after it spoke up', () => {
+    held.set('gw2', ['gen-1']);
+    follow('gen-1');
+    rounds(1);
+    held.delete('gw2');
+    vi.advanceTimersByTime(5_999);
+    expect(holders.isHeldElsewhere('gen-1')).toBe(true);
+    vi.advanceTimersByTime(1);
+    expect(holders.isHeldElsewhere('gen-1')).toBe(false);
+    expect(holders.isHeldElsewhere('gen-2')).toBe(false);
+  });
+
+  it('DESIGN 7: a call whose gateway is dead has half a minute, and more when another takes it on', () => {
+    held.clear();
+    const [lost, resumed] = [follow('gen-1'), follow('gen-2')];
+    rounds(10);
+    held.set('gw2', ['gen-2']);
+    rounds(5);
+    expect(lost.ends).toEqual([]);
+    rounds(1);
+    expect([lost.ends, resumed.ends]).toEqual([['unanswered'], []]);
+    rounds(100);
+    expect(resumed.ends).toEqual([]);
+  });
+
+  it('holds time without a bus against nobody, and does not ask then', () => {
+    held.clear();
+    const { ends } = follow('gen-1');
+    isReady = false;
+    rounds(100);
+    expect([ends, questions()]).toEqual([[], []]);
+  });
+
+  it('DESIGN 7: an actor’s call lives on while its partition has no owner, and ends when its owner waits no more', () => {
+    const { ends } = follow('trn_1-1', { askAt: '7', bears: ['unanswered'] });
+    rounds(100);
+    expect(ends).toEqual([]);
+    held.set('7', []);
+    rounds(2);
+    expect(ends).toEqual(['left']);
+  });
+
+  it('is not misled by a former owner that was paused, and says late of calls that it never knew that it has none', () => {
+    const { ends } = follow('trn_1-1', { askAt: '7', bears: ['unanswered'] });
+    held.set('7', ['trn_1-1']);
+    rounds(5);
+    for (const question of [1, 2, 3, 4, 5]) board.publish('held.w1', JSON.stringify({ v: 1, from: '7', question, calls: [] }));
+    expect(ends).toEqual([]);
+    held.set('7', []);
+    rounds(2);
+    expect(ends).toEqual(['left']);
+  });
+
+  it('is not misled by a former owner that has not noticed: who answers under an older epoch than the one that asked knows nothing', async () => {
+    const { ends } = follow('trn_1-1', { askAt: '7', epoch: 4, bears: ['unanswered'] });
+    const wanted = holders.isWanted({ callId: 'trn_1-1', askAt: '7', epoch: 4 }, 300);
+    const answer = (epoch: number) => {
+      const { question } = heartbeat.parse(JSON.parse(questions().at(-1)?.body ?? ''));
+      board.publish('held.w1', JSON.stringify({ v: 1, from: '7', question, calls: [], epoch }));
+    };
+    answer(3);
+    vi.advanceTimersByTime(300);
+    expect(await wanted).toBe(true);
+    for (let round = 0; round < 3; round += 1) {
+      rounds(1);
+      answer(3);
+    }
+    expect(ends).toEqual([]);
+    for (let round = 0; round < 2; round += 1) {
+      rounds(1);
+      answer(4);
+    }
+    expect(ends).toEqual(['left']);
+  });
+
+  it('asks about a detached call all the same, and never ends it', () => {
+    const { ends } = follow('gen-9', { bears: ['left', 'unanswered'] });
+    rounds(30);
+    held.clear();
+    rounds(30);
+    expect(ends).toEqual([]);
+    expect(questions()).toHaveLength(60);
+  });
+
+  it('asks no more about a call that is over', () => {
+    follow('gen-1').forget();
+    rounds(2);
+    expect(questions()).toEqual([]);
+  });
+
+  it.each(['', 'nonsense', '{}', '{"v":2,"from":"gw1","question":1,"calls":[]}', '{"v":1,"from":"gw1","question":99,"calls":[]}'])(
+    'takes no notice of %j',
+    (body) => {
+      held.clear();
+      const { ends } = follow('gen-1', { isAskedNow: true });
+      for (let time = 0; time < 5; time += 1) board.publish('held.w1', body);
+      expect(ends).toEqual([]);
+    },
+  );
+
+  it('takes an answer as one about the calls that its question named, and no others', () => {
+    held.clear();
+    const asked = follow('gen-1', { isAskedNow: true });
+    const later = follow('gen-2');
+    for (let time = 0; time < 3; time += 1) board.publish('held.w1', '{"v":1,"from":"gw1","question":1,"calls":[]}');
+    expect([asked.ends, later.ends]).toEqual([['left'], []]);
+  });
+
+  it('asks in several messages about more calls than one may name', () => {
+    held.set(
+      'gw1',
+      Array.from({ length: 2_500 }, (_, place) => `gen-${place}`),
+    );
+    const calls = Array.from({ length: 2_500 }, (_, place) => follow(`gen-${place}`));
+    rounds(3);
+    expect(questions()).toHaveLength(9);
+    expect(calls.every(({ ends }) => ends.length === 0)).toBe(true);
+  });
+
+  describe('before a call whose abort may have been missed', () => {
+    const wanted = (callId: string) => {
+      const said = holders.isWanted({ callId, askAt: 'gw1', epoch: 0 }, 300);
+      vi.advanceTimersByTime(300);
+      return said;
+    };
+
+    it('goes on when its client still waits', async () => expect(await wanted('gen-1')).toBe(true));
+
+    it('does not begin it when its client has left', async () => expect(await wanted('gen-9')).toBe(false));
+
+    it('goes on when another gateway has a reader of it', async () => {
+      held.set('gw2', ['gen-9']);
+      expect(await wanted('gen-9')).toBe(true);
+    });
+
+    it('goes on when nobody answers', async () => {
+      held.clear();
+      expect(await wanted('gen-1')).toBe(true);
+    });
+  });
+});

@@ -1,0 +1,75 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { clusterParts } from './cluster-components.ts';
+
+const urls = { routerUrls: ['http://127.0.0.1:1', 'http://127.0.0.1:2'], agentUrls: ['http://127.0.0.1:3'] };
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'switchyard-parts-'));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+describe('what npm run cluster says of its keys', () => {
+  it('is the generated ones on a terminal alone; else it names a file that its owner alone can read', async () => {
+    const described = async (isTerminal: boolean) => (await clusterParts({}, { isTerminal })).describe({ ...urls, folder });
+    const shown = await described(true);
+    const first = JSON.parse(await readFile(shown.keysFile, 'utf8')) as Record<string, string>;
+    for (const key of [first.router_key, first.agent_key]) expect(shown.text.split('\n')).toContain(key);
+    const hidden = await described(false);
+    const second = JSON.parse(await readFile(hidden.keysFile, 'utf8')) as Record<string, string>;
+
+    for (const key of Object.values(second)) expect(hidden.text).not.toContain(key);
+    expect(hidden.text).toContain(`router_key in ${hidden.keysFile}`);
+    expect((await stat(hidden.keysFile)).mode & 0o777).toBe(0o600);
+  });
+
+  it('is the variable of a key that the operator gave, which is written nowhere', async () => {
+    const given = { ROUTER_API_KEY: 'sk-router-of-the-operator', AGENT_API_KEY: 'sk-agent-of-the-operator' };
+    const { describe: describeCluster, environment } = await clusterParts(given, { isTerminal: true });
+    const { text, keysFile } = await describeCluster({ ...urls, folder });
+
+    expect(environment).toMatchObject(given);
+    expect(await readFile(keysFile, 'utf8')).toBe('{}\n');
+    for (const written of [text, await readFile(join(folder, 'running.json'), 'utf8')]) {
+      for (const [name, key] of Object.entries(given)) {
+        expect(written).toContain(name);
+        expect(written).not.toContain(key);
+      }
+    }
+  });
+});
+
+describe('a router file of one’s own', () => {
+  const router = (model: string) => `
+providers: [{ slug: local, kind: openai-compatible, base_url: "http://127.0.0.1:9/v1" }]
+models: [{ id: local/small, aliases: ["${model}"], endpoints: [{ provider: local, upstream_model: small }] }]
+keys: [{ id: shop, key: "\${SHOP_KEY}" }]
+`;
+
+  it('is described by its models and its keys, without a word of keys that it would refuse', async () => {
+    const ROUTER_CONFIG = join(folder, 'router.yaml');
+    await writeFile(ROUTER_CONFIG, router('switchyard/assistant'));
+    const { describe: describeCluster } = await clusterParts({ ROUTER_CONFIG, SHOP_KEY: 'of-the-shop' }, { isTerminal: true });
+    const { text, keysFile } = await describeCluster({ ...urls, folder });
+
+    expect(text).toContain('local/small');
+    expect(text).toContain('    key          $SHOP_KEY\n');
+    expect(text).not.toMatch(/router_key|OPENAI|of-the-shop/);
+    expect(Object.keys(JSON.parse(await readFile(keysFile, 'utf8')))).toEqual(['agent_key']);
+  });
+
+  it('DESIGN 10: a model that the manifest names and the router does not have ends the start, by name', async () => {
+    const ROUTER_CONFIG = join(folder, 'router.yaml');
+    await writeFile(ROUTER_CONFIG, router('other/name'));
+
+    await expect(clusterParts({ ROUTER_CONFIG, SHOP_KEY: 'of-the-shop' }, { isTerminal: false })).rejects.toMatchObject({
+      code: 'config.invalid',
+      message: expect.stringMatching(
+        /1 error:\n {2}agent_config\.llms\.default: the router has no model "switchyard\/assistant": name one that it has \(local\/small, other\/name\)/,
+      ),
+    });
+  });
+});

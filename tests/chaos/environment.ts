@@ -1,0 +1,160 @@
+import pg from 'pg';
+import { type Figures, newFigures } from '../../scripts/chaos-figures.mjs';
+import type { ClusterProcess, Role } from '../../scripts/start-cluster.mjs';
+import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback-receiver.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { type InsistentClient, insistentClient } from '../helpers/retrying-client.ts';
+import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
+import { type ActingUpstream, openActingUpstream } from '../upstreams/scripted-upstream.ts';
+import { writeAgentFiles } from './agent-files.ts';
+import { openWitness, type Witness } from './auditor.ts';
+import { type CountingTools, openCountingTools } from './counting-tools.ts';
+import { type ModelUpstream, openModelUpstream } from './model-upstream.ts';
+
+/** An actor host, by the name of its connections. */
+export interface NamedHost extends ClusterProcess {
+  name: string;
+}
+
+/** A cluster with everything around it that counts. */
+export interface World {
+  cluster: Cluster;
+  database: pg.Pool;
+  witness: Witness;
+  receiver: CallbackReceiver;
+  tools: CountingTools;
+  /** The agent's model. */
+  model: ModelUpstream;
+  /** The provider of clients' streams. */
+  upstream: ActingUpstream;
+  figures: Figures;
+  /** From 0 up to 1, from the seed of the pass. */
+  random(): number;
+  /** Speaks to the agent gateways in turn. */
+  client: InsistentClient;
+  /** The same, and is not content with 202. */
+  stubbornClient: InsistentClient;
+  nextRouterUrl(): string;
+  /** The hosts that run. */
+  hosts(): NamedHost[];
+  /** One more process of a role, which is started again if it gives up before it is ready, as whoever looks after processes does. */
+  add(role: Role, env?: Record<string, string>): Promise<ClusterProcess>;
+  /** @param folder whose `dist/` it runs, where it is not the clone's */
+  addHost(env?: Record<string, string>, folder?: string): Promise<NamedHost>;
+  /** Processes that were told to end. */
+  ended: ReadonlySet<ClusterProcess>;
+  /** Ends a process and resolves when it has ended. @throws when it was asked to and did not end well */
+  end(process: ClusterProcess, signal: 'SIGKILL' | 'SIGTERM'): Promise<void>;
+  /** Ends a store. In PostgreSQL's words SIGQUIT is what SIGKILL is to others. */
+  endStore(store: 'nats' | 'postgres' | 'redis', signal: 'SIGTERM' | 'SIGINT' | 'SIGKILL' | 'SIGQUIT'): Promise<void>;
+  /** Waits until every partition has an owner that lives. */
+  everyPartitionOwned(gone?: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+const HOSTS = 3;
+export const PATIENCE_MS = 60_000;
+const DRAIN_SECONDS = '20';
+/** A process gives up when it has not reached the stores for 10 s, as on a machine that is too busy. */
+const MAX_STARTS = 4;
+
+/** Starts it all. @param random made from the seed that the caller has printed */
+export async function openWorld(random: () => number): Promise<World> {
+  const [receiver, tools, model, upstream] = await Promise.all([openCallbackReceiver(), openCountingTools(), openModelUpstream(), openActingUpstream()]);
+  const files = await writeAgentFiles(tools.port, model.baseUrl, upstream.baseUrl('first'));
+  const figures = newFigures();
+  const cluster = await startCluster({
+    roles: { 'router-gateway': 2, 'agent-gateway': 2, 'actor-host': 0, 'router-worker': 2, 'effect-worker': 1 },
+    env: {
+      ...files,
+      PLATFORM_PUBLIC_KEY: 'pk-chaos',
+      PLATFORM_SECRET_KEY: 'sk-chaos',
+      LOG_LEVEL: 'warn',
+      COALESCE_MS: '100',
+      OUTBOUND_ALLOW_HOSTS: receiver.host,
+      SHUTDOWN_DRAIN_TIMEOUT_SECONDS: DRAIN_SECONDS,
+    },
+    onLine: (line) => {
+      if (line.includes('the command log is not the one that was read')) figures.rollBacksNoticed += 1;
+    },
+  });
+  const database = new pg.Pool({ connectionString: cluster.postgres.url, max: 4 });
+  // The server is taken away from it like from everybody else; a query that is under way then fails by itself.
+  database.on('error', () => {});
+  const witness = await openWitness(database);
+  const hosts: NamedHost[] = [];
+  let named = 0;
+  const ended = new Set<ClusterProcess>();
+  const add = async (role: Role, env: Record<string, string> = {}, folder?: string) => {
+    for (let starts = 1; ; starts += 1) {
+      try {
+        return await cluster.add(role, env, folder);
+      } catch (error) {
+        const gaveUp = error instanceof Error && error.message.includes('before it was ready');
+        if (!gaveUp || starts >= MAX_STARTS) throw error;
+      }
+    }
+  };
+  const addHost = async (env: Record<string, string> = {}, folder?: string) => {
+    named += 1;
+    const name = `host-${named}`;
+    const one = await add('actor-host', { DATABASE_URL: `${cluster.postgres.url}?application_name=${name}`, ...env }, folder);
+    const host = Object.assign(one, { name });
+    hosts.push(host);
+    return host;
+  };
+  await Promise.all(Array.from({ length: HOSTS }, () => addHost()));
+  const everyPartitionOwned = async (gone?: string) => {
+    await eventually(async () => (await witness.partitionsWithoutOwner(gone)) === 0, { timeoutMs: PATIENCE_MS });
+  };
+  await everyPartitionOwned();
+  const client = { nextUrl: inTurn(() => cluster.agentUrls), key: cluster.keys.agentKey, patienceMs: PATIENCE_MS };
+  return {
+    cluster,
+    database,
+    witness,
+    receiver,
+    tools,
+    model,
+    upstream,
+    figures,
+    random,
+    client: insistentClient(client),
+    stubbornClient: insistentClient({ ...client, insistsOnPlace: true }),
+    nextRouterUrl: inTurn(() => cluster.routerUrls),
+    ended,
+    end: async (one, signal) => {
+      ended.add(one);
+      one.signal(signal);
+      const exit = await one.exited;
+      if (signal === 'SIGKILL') figures.kills[one.role] = (figures.kills[one.role] ?? 0) + 1;
+      else if (exit.code !== 0) throw new Error(`${one.role}-${one.index} ended with ${exit.signal ?? exit.code}; it printed:\n${one.output()}`);
+    },
+    endStore: async (store, signal) => {
+      await cluster[store].end(signal);
+      const counted = signal === 'SIGKILL' || signal === 'SIGQUIT' ? figures.kills : figures.restarts;
+      counted[store] = (counted[store] ?? 0) + 1;
+    },
+    hosts: () => hosts.filter((one) => !one.hasExited()),
+    add,
+    addHost,
+    everyPartitionOwned,
+    close: async () => {
+      await database.end();
+      await cluster.stop();
+      await Promise.all([receiver.close(), tools.close(), model.close(), upstream.close()]);
+    },
+  };
+}
+
+/** One after the other, of those that there are at the time. */
+function inTurn(urls: () => readonly string[]): () => string {
+  let turn = 0;
+  return () => {
+    const now = urls();
+    const url = now[turn % now.length];
+    if (url === undefined) throw new Error('there is no gateway left');
+    turn += 1;
+    return url;
+  };
+}

@@ -1,0 +1,25 @@
+import { eventually } from '../../helpers/eventually.ts';
+import { PATIENCE_MS } from '../environment.ts';
+import { drainHost, type Fault } from '../scenario.ts';
+
+/**
+ * Takes the broker away while three stand still between two steps that it has a part in: a host between the publish of work and the
+ * deletion of its outbox row, a worker between what it has done and its result, and one between its result and the acknowledgement.
+ */
+export function brokerEndsInBetween(signal: 'SIGTERM' | 'SIGKILL'): Fault {
+  return {
+    name: `the broker is ${signal === 'SIGKILL' ? 'killed' : 'restarted'} between publish, result, acknowledgement and the deletion of the outbox row`,
+    extraCalls: 1,
+    strike: async (world) => {
+      const host = await world.addHost({ FAIL_POINT: 'outbox.published:stop:5' });
+      const workers = await Promise.all(['item.done', 'item.reported'].map((point) => world.add('effect-worker', { FAIL_POINT: `${point}:stop` })));
+      const still = [host, ...workers];
+      await eventually(() => still.every((one) => one.output().includes('SIGSTOP')), { timeoutMs: PATIENCE_MS });
+      await world.endStore('nats', signal);
+      await world.cluster.nats.start();
+      for (const one of still) one.signal('SIGCONT');
+      await drainHost(world, host);
+      await Promise.all(workers.map((worker) => world.end(worker, 'SIGTERM')));
+    },
+  };
+}

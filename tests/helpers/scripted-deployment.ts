@@ -1,0 +1,100 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type PostedRequest, post } from '../../services/router-gateway/test-support/http-client.ts';
+import type { ActingUpstream, DeafUpstream, Plan, Step } from '../upstreams/scripted-upstream.ts';
+import { deadBaseUrl, openActingUpstream, openDeafUpstream } from '../upstreams/scripted-upstream.ts';
+import type { DeploymentUnderTest } from './deployment-under-test.ts';
+import { freeFolder } from './free-folder.ts';
+
+/** Both: until the first token, and between two reads. Long enough for a busy machine to say something in it. */
+const SILENCE_MS = 5_000;
+/** Somebody else's key of the house. */
+export const OTHER_KEY = 'sk-other-0123456789';
+
+/** The providers of the test. */
+export interface ActingProviders {
+  /** Does what a request asks of it; `first` and `second` are the same one at two addresses. */
+  upstream: ActingUpstream;
+  /** `deaf`: is connected to without end. */
+  deaf: DeafUpstream;
+  /** For every process of a deployment that is to call them, and the dead `nobody`. */
+  settings: Record<string, string>;
+  close(): Promise<void>;
+}
+
+/** A deployment whose upstreams act as told. */
+export interface ActingHouse extends ActingProviders {
+  /** For what is printed. */
+  name: string;
+  deployment: DeploymentUnderTest;
+  /** Asks for a completion, at the next gateway. */
+  post(body: object, headers?: Record<string, string>): PostedRequest;
+}
+
+/**
+ * Opens the upstreams. The model `test/<provider>` has one endpoint; `test/<one>-<other>` has two, tried in this order. The sample agent
+ * keeps its scripted model.
+ */
+export async function openActingProviders(): Promise<ActingProviders> {
+  const upstream = await openActingUpstream();
+  const deaf = await openDeafUpstream();
+  const providers = { first: upstream.baseUrl('first'), second: upstream.baseUrl('second'), deaf: deaf.baseUrl, nobody: await deadBaseUrl() };
+  const slugs = Object.keys(providers);
+  const model = (...names: string[]) => ({ id: `test/${names.join('-')}`, endpoints: names.map((provider) => ({ provider, upstream_model: provider })) });
+  const config = {
+    providers: [
+      { slug: 'scripted', kind: 'scripted' },
+      ...Object.entries(providers).map(([slug, baseUrl]) => ({ slug, name: slug, kind: 'openai-compatible', base_url: baseUrl })),
+    ],
+    models: [
+      { id: 'scripted/assistant', aliases: ['switchyard/assistant'], endpoints: [{ provider: 'scripted', upstream_model: 'assistant' }] },
+      ...slugs.map((slug) => model(slug)),
+      ...slugs.flatMap((one) => slugs.filter((other) => other !== one).map((other) => model(one, other))),
+    ],
+    keys: [
+      { id: 'one', key: '${ROUTER_API_KEY}' },
+      { id: 'other', key: '${OTHER_API_KEY}' },
+    ],
+    // A connection is waited for longer than for anything else here, and a whole call for longer than a test may take, so that nothing else
+    // ends the waiting.
+    timeouts: { connect_ms: 60_000, first_token_ms: SILENCE_MS, idle_ms: SILENCE_MS, total_ms: 600_000 },
+  };
+  const path = join(await freeFolder('router'), 'router.json');
+  await writeFile(path, JSON.stringify(config));
+  return {
+    upstream,
+    deaf,
+    settings: { ROUTER_CONFIG: path, OTHER_API_KEY: OTHER_KEY },
+    close: async () => {
+      await Promise.all([upstream.close(), deaf.close()]);
+    },
+  };
+}
+
+export function actingHouse(name: string, providers: ActingProviders, deployment: DeploymentUnderTest): ActingHouse {
+  return {
+    ...providers,
+    name,
+    deployment,
+    post: (body, headers = {}) =>
+      post(`${deployment.nextRouterUrl()}/api/v1/chat/completions`, body, { authorization: `Bearer ${deployment.keys.routerKey}`, ...headers }),
+  };
+}
+
+let calls = 0;
+
+/** A call whose upstream acts as told. @param acts by provider, the steps of each of its requests */
+export function plannedCall(acts: Record<string, Step[]>, options: Pick<Plan, 'newline' | 'pieceBytes'> = {}): Plan {
+  return plannedRequests(Object.fromEntries(Object.entries(acts).map(([provider, steps]) => [provider, [steps]])), options);
+}
+
+/** The same, with other steps for the first request of a provider, the second and so on. */
+export function plannedRequests(acts: Plan['acts'], options: Pick<Plan, 'newline' | 'pieceBytes'> = {}): Plan {
+  calls += 1;
+  return { name: `call-${process.pid}-${calls}`, acts, ...options };
+}
+
+/** The body of a request for it. */
+export function requestFor(plan: Plan, model: string, stream: boolean) {
+  return { model: `test/${model}`, stream, messages: [{ role: 'user', content: JSON.stringify(plan) }] };
+}

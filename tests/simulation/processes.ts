@@ -1,0 +1,90 @@
+import type { Bus } from '../../bus/bus.ts';
+import { HeardAborts } from '../../bus/received-aborts.ts';
+import { effectLease } from '../../bus/renew-lease.ts';
+import { startActorHost } from '../../services/actor-host/service.ts';
+import { Bundles } from '../../services/effect-worker/bundles.ts';
+import { type ConsumeDeps, consumeItems } from '../../services/effect-worker/consume-items.ts';
+import { deliveryItems } from '../../services/effect-worker/deliveries/deliver.ts';
+import { RunningItems } from '../../services/effect-worker/running-items.ts';
+import { Slots } from '../../services/effect-worker/tools/slots.ts';
+import { toolItems } from '../../services/effect-worker/tools/tool-items.ts';
+import { consumeCalls } from '../../services/router-worker/consume-calls.ts';
+import { RunningCalls } from '../../services/router-worker/running-calls.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { Deadlines } from '../../shared/deadlines.ts';
+import type { Database } from '../../shared/storage/database.ts';
+import { silentLog } from '../../shared/telemetry/log.ts';
+import { noMetrics } from '../../shared/telemetry/metrics.ts';
+import { noTracing } from '../../shared/telemetry/tracing.ts';
+import { type OutsideWorld, TOOLS } from './environment.ts';
+import type { Process } from './scheduler.ts';
+
+/** A fifth of a host's usual pace, so that minutes cost few steps; in the same order as each other. */
+const TIMES = { beatMs: 5_000, deadAfterMs: 25_000, dropAfterMs: 20_000, cutOffMs: 30_000 };
+const PURGE_EVERY_MS = 15_000;
+const COALESCE_MS = 5_000;
+const TURN_TIMEOUT_MS = 40_000;
+/** As seldom as a worker may ask who waits for its calls, and be heard within their time. */
+const ASK_MS = 8_000;
+const MAX_ATTEMPTS = 3;
+const CONCURRENCY = 4;
+const BODY_BYTES = 1_000_000;
+
+/** What a process stands on. */
+export interface Footing {
+  process: Process;
+  bus: Bus;
+  database: Database;
+  clock: Clock;
+  world: OutsideWorld;
+}
+
+/** An actor host, as its service is put together. */
+export function hostOn({ process, bus, database, clock }: Footing): Promise<{ stop(): Promise<void> }> {
+  return startActorHost({
+    config: {
+      ...{ coalesceMs: COALESCE_MS, turnTimeoutMs: TURN_TIMEOUT_MS, drainTimeoutMs: 0, streaming: false, maxTokens: 1_000 },
+      ...{ hostId: process.id, times: TIMES, purgeEveryMs: PURGE_EVERY_MS },
+    },
+    // Gateways and workers of the simulation are not told apart.
+    check: { accepts: () => true },
+    ...{ bus, database, clock, log: silentLog },
+  });
+}
+
+/** A worker for everything: what takes items, and how it settles them, is the workers' own; what it calls is the simulated outside. */
+export function workerOn({ process, bus, database, clock, world }: Footing): void {
+  const shared = { bus, database, clock, deadlines: new Deadlines(), log: silentLog, metrics: noMetrics, tracing: noTracing };
+  const running = new RunningCalls({ bus, clock, askMs: ASK_MS });
+  // `world` and `process` are for the stand-in of executeCall (load-simulation.ts), and nothing else is asked for in its place.
+  const calls = { ...shared, running, world, process, upstreams: new Map(), adapters: {}, timeouts: {}, catalogue: {} };
+  consumeCalls('router.turn', { concurrency: CONCURRENCY, bodyBytes: BODY_BYTES }, calls as unknown as Parameters<typeof consumeCalls>[2]);
+
+  const bundles = new Bundles(database);
+  const consume: ConsumeDeps = { ...shared, running: new RunningItems({ clock }), lease: effectLease };
+  const environment = { AGENT_API_KEY: 'key' };
+  const poster = world.posterOf(process);
+  const deliveries = deliveryItems({ ...shared, bundles, environment, poster, maxAttempts: MAX_ATTEMPTS, timeoutMs: 10_000 });
+  consumeItems(deliveries, CONCURRENCY, consume);
+  const aborts = new HeardAborts({ notices: bus.notices, clock });
+  const { servers, lists } = toolServerOf(process, world);
+  const items = toolItems({ ...shared, bundles, servers, lists, timeoutMs: 60_000, longestMs: 300_000, aborts, content: 'off' });
+  consumeItems(items, CONCURRENCY, consume);
+}
+
+type ToolDeps = Parameters<typeof toolItems>[0];
+
+/** One tool server that is always connected, with one list. */
+function toolServerOf(process: Process, world: OutsideWorld): Pick<ToolDeps, 'servers' | 'lists'> {
+  const connection = {
+    request: (_method: string, params: { name: string; arguments: Record<string, unknown> }, _schema: unknown, { signal }: { signal: AbortSignal }) =>
+      world.callTool(process, params.name, params.arguments, signal),
+  };
+  const server = { slots: new Slots(CONCURRENCY), isListStale: false, connected: (work: (one: typeof connection) => Promise<unknown>) => work(connection) };
+  const servers = { of: () => server };
+  const lists = {
+    current: async () => ({ listHash: 'h1' }),
+    isRepeatable: async (_: string, name: string) => TOOLS.some((tool) => tool.name === name && tool.repeatable),
+  };
+  return { servers, lists } as unknown as Pick<ToolDeps, 'servers' | 'lists'>;
+}
