@@ -29,7 +29,7 @@ describe('quantile', () => {
   });
 
   it('shows the slow ones at the end of a long tail', () => {
-    const values = Array.from({ length: 100 }, (_, place) => place + 1);
+    const values = Array.from({ length: 100 }, (_, index) => index + 1);
 
     expect([quantile(values, 0.5), quantile(values, 0.99), quantile(values, 1)]).toEqual([50, 99, 100]);
   });

@@ -18,6 +18,6 @@ export function allowedCores(status = readFileSync('/proc/self/status', 'utf8'))
   const [, list = ''] = /^Cpus_allowed_list:\s+(\S+)$/m.exec(status) ?? [];
   return list.split(',').flatMap((range) => {
     const [from = 0, to = from] = range.split('-').map(Number);
-    return Array.from({ length: to - from + 1 }, (_, place) => from + place);
+    return Array.from({ length: to - from + 1 }, (_, index) => from + index);
   });
 }

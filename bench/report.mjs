@@ -17,7 +17,7 @@ const words = { aim: 'meets the aim', bar: 'meets the bar', miss: 'MISSES', unkn
 export function tableOf(measured, names) {
   const figures = new Figures(measured);
   const asked = rows.filter(({ name }) => names.includes(name)).map((row) => judgeRow(row, figures));
-  const lines = asked.flatMap(({ row, judged }) => judged.map((one, place) => [place === 0 ? row.title : '', ...cellsOf(one)]));
+  const lines = asked.flatMap(({ row, judged }) => judged.map((one, index) => [index === 0 ? row.title : '', ...cellsOf(one)]));
   const table = alignedTable(['figure', 'of it', 'Switchyard', 'against', 'theirs', 'ratio', 'bar', 'aim', 'verdict'], lines);
   const holding = asked.filter(({ verdict }) => verdict === 'aim' || verdict === 'bar').length;
   const far = asked.flatMap(({ judged }) => judged).filter(({ verdict, missedBy }) => verdict === 'miss' && (missedBy === null || missedBy > 1.5)).length;
@@ -63,7 +63,7 @@ export function cpuByProcessOf(measured) {
     const rounds = measured.filter((one) => one.target === 'switchyard' && one.load === load);
     const names = Object.keys(rounds[0]?.cpuByProcess ?? {});
     const figures = new Figures(rounds.map((one) => ({ ...one, figures: one.cpuByProcess })));
-    return names.map((name, place) => [place === 0 ? `s per ${unit}` : '', name, short(figures.median('switchyard', load, name))]);
+    return names.map((name, index) => [index === 0 ? `s per ${unit}` : '', name, short(figures.median('switchyard', load, name))]);
   });
   return lines.length === 0 ? '' : alignedTable(['CPU', 'process', 'median'], lines);
 }
@@ -100,7 +100,7 @@ function short(value) {
 
 /** @param {readonly string[]} head @param {readonly string[][]} lines */
 export function alignedTable(head, lines) {
-  const widths = head.map((title, place) => Math.max(title.length, ...lines.map((line) => line[place]?.length ?? 0)));
-  const print = (/** @type {readonly string[]} */ cells) => `| ${cells.map((cell, place) => cell.padEnd(widths[place] ?? 0)).join(' | ')} |`;
+  const widths = head.map((title, index) => Math.max(title.length, ...lines.map((line) => line[index]?.length ?? 0)));
+  const print = (/** @type {readonly string[]} */ cells) => `| ${cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join(' | ')} |`;
   return [print(head), print(widths.map((width) => '-'.repeat(width))), ...lines.map(print)].join('\n');
 }

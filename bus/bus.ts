@@ -20,14 +20,14 @@ export interface Bus {
    * What this process has said so far in this turn of its event loop leaves at once, and not with all else that it says in it. For what
    * somebody waits for to begin: what goes by itself costs a write.
    */
-  hurry(): void;
+  flush(): void;
   /**
    * False once the command log or the work queue is four fifths full. Whoever lets new work in from outside asks first and refuses
    * it then, so that there is always room for the results of what was let in.
    * @param kind what is let in becomes an item of this kind, and is counted as one: false also while those that wait now are more than are
    *   taken up in a few seconds (shared/admission.ts)
    */
-  hasRoom(kind?: WorkKind): boolean;
+  hasCapacity(kind?: WorkKind): boolean;
   /**
    * The broker was away and is back: notices, answers and tokens may have been lost meanwhile. Handlers must not throw. An embedded
    * bus is never away.
@@ -92,7 +92,7 @@ export interface CommandLog {
 export interface LogPosition {
   sequence: number;
   /** The mark of its command (position-fingerprint.ts): tells the log that the sequence is of from one that has grown anew. Null: only looked at is whether the log reaches so far. */
-  mark: string | null;
+  fingerprint: string | null;
 }
 
 export interface ReadOptions {
@@ -112,7 +112,7 @@ export interface StoredCommand {
 /** The kinds of work, each with its own subject and consumers. */
 export type WorkKind = 'router.turn' | 'router.call' | 'tool' | 'delivery';
 /** The kinds whose publishers keep their items and hear of what is done with them, so that they can be offered. */
-export type OfferedKind = Extract<WorkKind, 'router.call'>;
+export type DispatchedKind = Extract<WorkKind, 'router.call'>;
 
 /**
  * At least once: an item is given again when its worker died, let its lease lapse or sent it back. Handlers must bear a second delivery.
@@ -131,7 +131,7 @@ export interface WorkQueue {
    * @param messageId one token of a subject
    * @param body at most 512 KiB
    */
-  offer(kind: OfferedKind, messageId: string, body: string): void;
+  dispatch(kind: DispatchedKind, messageId: string, body: string): void;
   /** The handler gets the message id of each item that was offered here and came to nobody, as far as that is known: nobody consumes its kind, or the broker is away. */
   onRefused(handler: (messageId: string) => void): Subscription;
   /**
@@ -160,7 +160,7 @@ export interface WorkItem {
   messageId: string;
   body: string;
   /** 1 at the first delivery. Anything higher marks a redelivery: look before acting. */
-  delivery: number;
+  deliveryCount: number;
   publishedAtMs: number;
   /** Done: the item is gone for good, even when its lease was lost. Of ack, nak and term only the first call counts. */
   ack(): Promise<void>;
@@ -180,17 +180,17 @@ export interface NoticeBoard {
 }
 
 /**
- * When a frame is kept. `soon` costs a broker a fraction: within `KEPT_WITHIN_MS` while nothing is amiss; later when the publisher stands
+ * When a frame is kept. `soon` costs a broker a fraction: within `RETAINED_WITHIN_MS` while nothing is amiss; later when the publisher stands
  * still or its broker is away, and never when it dies before. `no more` need not be kept, nor what is to be kept soon of its subject: nobody
  * will look back.
  */
-export type Keeping = 'at once' | 'soon' | 'no more';
-export const KEPT_WITHIN_MS = 1_000;
+export type Retention = 'at once' | 'soon' | 'no more';
+export const RETAINED_WITHIN_MS = 1_000;
 
 /** Frames of model calls: live to whoever listens, and kept for two minutes so that a reader can look back. */
 export interface TokenStream {
   /** Fire and forget, live at once however it is kept. The bytes belong to the bus afterwards: do not write into them again. */
-  publish(subject: string, frame: Uint8Array, keeping?: Keeping): void;
+  publish(subject: string, frame: Uint8Array, retention?: Retention): void;
   /** Frames are shared between readers: read only. */
   subscribe(pattern: string, handler: (subject: string, frame: Uint8Array) => void): Listening;
   /**

@@ -57,8 +57,8 @@ export function withTaggedCommands(bus: Bus, tags: CommandTags): Bus {
     tokens: bus.tokens,
     blobs: bus.blobs,
     isReady: () => bus.isReady(),
-    hurry: () => bus.hurry(),
-    hasRoom: (kind) => bus.hasRoom(kind),
+    flush: () => bus.flush(),
+    hasCapacity: (kind) => bus.hasCapacity(kind),
     onReconnect: (handler) => bus.onReconnect(handler),
     close: () => bus.close(),
   };

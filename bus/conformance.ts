@@ -1,20 +1,32 @@
 import { afterEach, beforeEach, describe } from 'vitest';
 import { blobCases, blobWindowCases } from './conformance/blobs.ts';
 import { bodyCases } from './conformance/bodies.ts';
-import { roomCases } from './conformance/capacity.ts';
+import { capacityCases } from './conformance/capacity.ts';
 import { closingCases } from './conformance/closing.ts';
 import { commandCases, commandReopenCases, commandWindowCases } from './conformance/commands.ts';
-import { offerCases } from './conformance/dispatches.ts';
+import { dispatchCases } from './conformance/dispatches.ts';
 import { noticeCases } from './conformance/notices.ts';
-import { placeCases } from './conformance/positions.ts';
+import { positionCases } from './conformance/positions.ts';
 import { tokenCases, tokenWindowCases } from './conformance/tokens.ts';
-import { type BusKind, type BusUnderTest, PATIENCE_MS, type UnderTest } from './conformance/under-test.ts';
+import { type BusKind, type BusUnderTest, TIMEOUT_MS, type UnderTest } from './conformance/under-test.ts';
 import { workCases, workReopenCases, workWindowCases } from './conformance/work.ts';
 
 const casesByKind: Record<BusKind, readonly ((underTest: UnderTest) => void)[]> = {
-  ordinary: [commandCases, placeCases, workCases, offerCases, noticeCases, tokenCases, blobCases, bodyCases, closingCases, commandReopenCases, workReopenCases],
+  ordinary: [
+    commandCases,
+    positionCases,
+    workCases,
+    dispatchCases,
+    noticeCases,
+    tokenCases,
+    blobCases,
+    bodyCases,
+    closingCases,
+    commandReopenCases,
+    workReopenCases,
+  ],
   brief: [commandWindowCases, workWindowCases, tokenWindowCases, blobWindowCases],
-  small: [roomCases],
+  small: [capacityCases],
 };
 
 /**
@@ -24,7 +36,7 @@ const casesByKind: Record<BusKind, readonly ((underTest: UnderTest) => void)[]> 
  */
 export function busConformance(name: string, open: (kind: BusKind) => Promise<BusUnderTest>): void {
   // Every wait inside has a bound of its own; the case must not be cut short before that one says what it waited for.
-  describe(name, { timeout: 2 * PATIENCE_MS }, () => {
+  describe(name, { timeout: 2 * TIMEOUT_MS }, () => {
     for (const kind of ['ordinary', 'brief', 'small'] as const) {
       describe(`opened ${kind}`, () => {
         let held: BusUnderTest;

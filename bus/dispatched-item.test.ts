@@ -3,14 +3,14 @@ import { describe, expect, it, vi } from 'vitest';
 import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { type OfferedItemOptions, offeredItem } from './dispatched-item.ts';
-import { callLease, keepLease } from './renew-lease.ts';
+import { type DispatchedItemOptions, dispatchedItem } from './dispatched-item.ts';
+import { callLease, renewLease } from './renew-lease.ts';
 
 const LEASE_MS = 60_000;
 
-function take(changes: Partial<OfferedItemOptions> = {}) {
+function take(changes: Partial<DispatchedItemOptions> = {}) {
   const stored: string[] = [];
-  const item = offeredItem({
+  const item = dispatchedItem({
     kind: 'router.call',
     messageId: 'o1',
     body: 'body',
@@ -57,7 +57,7 @@ describe('an item that was offered', () => {
           return performance.now();
         };
         const onLost = vi.fn();
-        const lease = keepLease(take({ reach, ackWaitMs }).item, callLease, { onLost, deadlines: new Deadlines(), log: silentLog });
+        const lease = renewLease(take({ reach, ackWaitMs }).item, callLease, { onLost, deadlines: new Deadlines(), log: silentLog });
         await vi.advanceTimersByTimeAsync(3 * ackWaitMs);
         lease.stop();
         expect(onLost.mock.calls, `away after ${awayAtMs} ms`).toEqual([]);

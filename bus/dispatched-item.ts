@@ -4,7 +4,7 @@ import type { WorkItem, WorkKind } from './bus.ts';
 import { pauseFor } from './pause.ts';
 import { Settling } from './settling.ts';
 
-export interface OfferedItemOptions {
+export interface DispatchedItemOptions {
   kind: WorkKind;
   messageId: string;
   body: string;
@@ -31,7 +31,7 @@ export interface OfferedItemOptions {
 const LEASE_SHARE = 2 / 3;
 
 /** How long an item may be held without a word of the bus. */
-export function offeredLeaseMs(ackWaitMs: number): number {
+export function dispatchedLeaseMs(ackWaitMs: number): number {
   return LEASE_SHARE * ackWaitMs;
 }
 
@@ -40,22 +40,22 @@ export function offeredLeaseMs(ackWaitMs: number): number {
  * publisher gives it to somebody else when it hears nothing for as long as a lease, so the holder counts one all the same, prolonged only by
  * what the bus has answered: one that was paused, or is out of reach, learns from it that the item may be somebody else's.
  */
-export function offeredItem(options: OfferedItemOptions): WorkItem {
+export function dispatchedItem(options: DispatchedItemOptions): WorkItem {
   const { kind, messageId, body, publishedAtMs, deliveredAt, assertOpen, reach, store, stopping, log } = options;
-  const leaseMs = offeredLeaseMs(options.ackWaitMs);
+  const leaseMs = dispatchedLeaseMs(options.ackWaitMs);
   let leaseEndsAt = deliveredAt + leaseMs;
   const settling = new Settling(assertOpen);
-  const isHeld = () => performance.now() < leaseEndsAt;
+  const hasLease = () => performance.now() < leaseEndsAt;
   return {
     messageId,
     body,
-    delivery: 1,
+    deliveryCount: 1,
     publishedAtMs,
     ack: () => settling.once(async () => {}),
     nak: (delayMs) =>
       settling.once(async () => {
         // Its publisher gives it to somebody else by himself.
-        if (!isHeld()) return;
+        if (!hasLease()) return;
         if (delayMs > 0) await pauseFor(delayMs, stopping);
         await store();
       }),
@@ -63,9 +63,9 @@ export function offeredItem(options: OfferedItemOptions): WorkItem {
     working: async () => {
       assertOpen();
       const lost = () => new SwitchyardError('bus.lease_lost', `the lease of work item ${messageId} is lost`);
-      if (settling.isSettled || !isHeld()) throw lost();
+      if (settling.isSettled || !hasLease()) throw lost();
       const askedAt = await reach();
-      if (!isHeld()) throw lost();
+      if (!hasLease()) throw lost();
       leaseEndsAt = Math.max(leaseEndsAt, askedAt + leaseMs);
     },
   };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Bus, StoredCommand, WorkItem } from './bus.ts';
 import { START } from './conformance/under-test.ts';
-import { carryLargeBodies } from './large-bodies.ts';
+import { withLargeBodies } from './large-bodies.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -28,7 +28,7 @@ function innerBus() {
     },
     work: {
       publish: async (_kind, _messageId, body) => ({ duplicate: appended.push(body) === 0 }),
-      offer: (_kind, _messageId, body) => void appended.push(body),
+      dispatch: (_kind, _messageId, body) => void appended.push(body),
       onRefused: () => subscription,
       consume: (_kind, _options, handler) => {
         held.consume = handler;
@@ -51,8 +51,8 @@ function innerBus() {
       },
     },
     isReady: () => true,
-    hurry: () => {},
-    hasRoom: () => false,
+    flush: () => {},
+    hasCapacity: () => false,
     onReconnect: () => subscription,
     close: async () => {},
   };
@@ -60,7 +60,7 @@ function innerBus() {
 }
 
 function stored(bodies: string[]): StoredCommand[] {
-  return bodies.map((body, place) => ({ sequence: place + 1, messageId: `m${place}`, body, storedAtMs: place }));
+  return bodies.map((body, index) => ({ sequence: index + 1, messageId: `m${index}`, body, storedAtMs: index }));
 }
 
 /** An item that writes down how it was settled. */
@@ -71,14 +71,23 @@ function itemOf(body: string): { item: WorkItem; settled: string[] } {
   };
   return {
     settled,
-    item: { messageId: 'w1', body, delivery: 1, publishedAtMs: 1, ack: settle('ack'), nak: settle('nak'), term: settle('term'), working: settle('working') },
+    item: {
+      messageId: 'w1',
+      body,
+      deliveryCount: 1,
+      publishedAtMs: 1,
+      ack: settle('ack'),
+      nak: settle('nak'),
+      term: settle('term'),
+      working: settle('working'),
+    },
   };
 }
 
 describe('carryLargeBodies', () => {
   it('sends small bodies as they are, and marks only those that look like a mark', async () => {
     const { bus, appended, blobs } = innerBus();
-    const carrying = carryLargeBodies(bus);
+    const carrying = withLargeBodies(bus);
     for (const body of ['{"a":1}', '', 'blob:x', 'text:x', 'blob', 'x'.repeat(512 * 1024)]) await carrying.commands.append(1, 'm', body);
 
     expect(appended).toEqual(['{"a":1}', '', 'text:blob:x', 'text:text:x', 'blob', 'x'.repeat(512 * 1024)]);
@@ -87,7 +96,7 @@ describe('carryLargeBodies', () => {
 
   it('DESIGN 3: a body over 512 KiB travels as a reference, and bytes are counted, not characters', async () => {
     const { bus, appended, blobs } = innerBus();
-    await carryLargeBodies(bus).work.publish('router.call', 'w1', '\u20ac'.repeat(180 * 1024));
+    await withLargeBodies(bus).work.publish('router.call', 'w1', '\u20ac'.repeat(180 * 1024));
 
     expect(appended).toEqual(['blob:b0']);
     expect(blobs.get('b0')?.byteLength).toBe(3 * 180 * 1024);
@@ -95,7 +104,7 @@ describe('carryLargeBodies', () => {
 
   it('appends small bodies in the turn in which it was asked, so their order stands', () => {
     const { bus, appended } = innerBus();
-    const carrying = carryLargeBodies(bus);
+    const carrying = withLargeBodies(bus);
     void carrying.commands.append(1, 'm1', 'a');
     void carrying.commands.append(1, 'm2', 'b');
 
@@ -104,39 +113,39 @@ describe('carryLargeBodies', () => {
 
   it('cuts a batch of very large bodies, and never hands over again what the handler had taken before it failed', async () => {
     const { bus, appended, held } = innerBus();
-    const carrying = carryLargeBodies(bus);
+    const carrying = withLargeBodies(bus);
     const large = 'x'.repeat(20 * MEBIBYTE);
     for (const body of [large, 'small', large]) await carrying.commands.append(1, 'm', body);
-    const taken: number[][] = [];
+    const read: number[][] = [];
     let calls = 0;
     carrying.commands.read(1, START, async (commands) => {
       calls += 1;
       if (calls === 2) throw new Error('the commit failed');
-      taken.push(commands.map(({ sequence }) => sequence));
+      read.push(commands.map(({ sequence }) => sequence));
     });
 
     await expect(held.read?.(stored(appended))).rejects.toThrow('the commit failed');
     await held.read?.(stored(appended));
-    expect(taken).toEqual([[1, 2], [3]]);
+    expect(read).toEqual([[1, 2], [3]]);
     expect(calls).toBe(3);
   });
 
   it('hands over the commands of a log that has begun anew, though their sequences are lower, and passes the news on', async () => {
     const { bus, held } = innerBus();
-    const taken: string[] = [];
+    const read: string[] = [];
     const note = async (commands: StoredCommand[]) => {
-      for (const { sequence, body } of commands) taken.push(`${sequence} ${body}`);
+      for (const { sequence, body } of commands) read.push(`${sequence} ${body}`);
     };
-    carryLargeBodies(bus).commands.read(1, { sequence: 7, mark: 'm7' }, note, { onRestart: () => taken.push('restart') });
+    withLargeBodies(bus).commands.read(1, { sequence: 7, fingerprint: 'm7' }, note, { onRestart: () => read.push('restart') });
     held.restart?.();
     await held.read?.(stored(['text:blob:a', 'b']));
 
-    expect(taken).toEqual(['restart', '1 blob:a', '2 b']);
+    expect(read).toEqual(['restart', '1 blob:a', '2 b']);
   });
 
   it('throws a batch back when a blob cannot be read just now', async () => {
     const { bus, appended, held } = innerBus();
-    const carrying = carryLargeBodies(bus);
+    const carrying = withLargeBodies(bus);
     await carrying.commands.append(1, 'm', 'x'.repeat(MEBIBYTE));
     const lengths: number[] = [];
     carrying.commands.read(1, START, async (commands) => {
@@ -152,7 +161,7 @@ describe('carryLargeBodies', () => {
 
   it('puts work off when its blob cannot be read just now, and drops it when the blob is gone', async () => {
     const { bus, appended, held, blobs } = innerBus();
-    const carrying = carryLargeBodies(bus);
+    const carrying = withLargeBodies(bus);
     await carrying.work.publish('router.call', 'w1', 'x'.repeat(MEBIBYTE));
     const handled: string[] = [];
     carrying.work.consume('router.call', { concurrency: 1, ackWaitMs: 1_000 }, async ({ body }) => {
@@ -174,7 +183,7 @@ describe('carryLargeBodies', () => {
 
   it('passes on how the handler of a large item settles it', async () => {
     const { bus, appended, held } = innerBus();
-    const carrying = carryLargeBodies(bus);
+    const carrying = withLargeBodies(bus);
     await carrying.work.publish('router.call', 'w1', 'x'.repeat(MEBIBYTE));
     carrying.work.consume('router.call', { concurrency: 1, ackWaitMs: 1_000 }, async (item) => {
       await item.working();

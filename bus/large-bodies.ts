@@ -1,6 +1,6 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Bus, CommandLog, ReadOptions, StoredCommand, WorkItem, WorkQueue } from './bus.ts';
-import { carryLargeFrames } from './large-frames.ts';
+import { withLargeFrames } from './large-frames.ts';
 
 /** The largest body of a command or an item of work, in UTF-8 bytes. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
@@ -30,16 +30,16 @@ const TEXT = 'text:';
  * well-formed text.
  * Storing a blob takes time: of two appends that don't wait for each other, one of them large, either may come first.
  */
-export function carryLargeBodies(inner: Bus): Bus {
+export function withLargeBodies(inner: Bus): Bus {
   return {
     commands: commandsOver(inner),
     work: workOver(inner),
     notices: inner.notices,
-    tokens: carryLargeFrames(inner.tokens),
+    tokens: withLargeFrames(inner.tokens),
     blobs: inner.blobs,
     isReady: () => inner.isReady(),
-    hurry: () => inner.hurry(),
-    hasRoom: (kind) => inner.hasRoom(kind),
+    flush: () => inner.flush(),
+    hasCapacity: (kind) => inner.hasCapacity(kind),
     onReconnect: (handler) => inner.onReconnect(handler),
     close: () => inner.close(),
   };
@@ -58,28 +58,28 @@ function commandsOver(bus: Bus): CommandLog {
     },
     read(partition, after, handler, options = {}) {
       // When the handler fails half-way through a batch, the whole batch comes again. What it had taken already is left out.
-      let taken = after.sequence;
+      let read = after.sequence;
       const counting: ReadOptions = {
         ...options,
         onRestart: () => {
           // The log has begun anew: its sequences mean something else now.
-          taken = 0;
+          read = 0;
           options.onRestart?.();
         },
       };
       const handOver = async (commands: StoredCommand[]) => {
         if (commands.length === 0) return;
         await handler(commands);
-        taken = commands.at(-1)?.sequence ?? taken;
+        read = commands.at(-1)?.sequence ?? read;
       };
       return bus.commands.read(
         partition,
         after,
         async (stored) => {
-          if (!stored.some(({ body }) => isMarked(body))) return handOver(stored.filter(({ sequence }) => sequence > taken));
+          if (!stored.some(({ body }) => isPrefixed(body))) return handOver(stored.filter(({ sequence }) => sequence > read));
           let batch: StoredCommand[] = [];
           let characters = 0;
-          for (const command of stored.filter(({ sequence }) => sequence > taken)) {
+          for (const command of stored.filter(({ sequence }) => sequence > read)) {
             const restored = await restore(command);
             if (characters + restored.body.length > MAX_HANDED_CHARACTERS) {
               await handOver(batch);
@@ -110,10 +110,10 @@ function workOver(bus: Bus): WorkQueue {
       const packed = pack(bus, body);
       return bus.work.publish(kind, messageId, typeof packed === 'string' ? packed : await packed, earlierDeliveries);
     },
-    offer(kind, messageId, body) {
+    dispatch(kind, messageId, body) {
       // A blob would have to be stored first, and then it may as well be published.
       if (body.length * 3 > MAX_INLINE_BYTES && Buffer.byteLength(body) > MAX_INLINE_BYTES) throw tooLarge(Buffer.byteLength(body), MAX_INLINE_BYTES);
-      bus.work.offer(kind, messageId, marked(body));
+      bus.work.dispatch(kind, messageId, prefixed(body));
     },
     onRefused: (handler) => bus.work.onRefused(handler),
     consume(kind, options, handler) {
@@ -128,7 +128,7 @@ function workOver(bus: Bus): WorkQueue {
         if (body === null) return item.term('the blob that held its body is gone');
         return handler(withBody(item, body));
       };
-      return bus.work.consume(kind, options, (item) => (isMarked(item.body) ? unpacked(item) : handler(item)));
+      return bus.work.consume(kind, options, (item) => (isPrefixed(item.body) ? unpacked(item) : handler(item)));
     },
     begunAtMs: () => bus.work.begunAtMs(),
     onRestart: (handler) => bus.work.onRestart(handler),
@@ -141,7 +141,7 @@ function withBody(item: WorkItem, body: string): WorkItem {
   return {
     messageId: item.messageId,
     body,
-    delivery: item.delivery,
+    deliveryCount: item.deliveryCount,
     publishedAtMs: item.publishedAtMs,
     ack: () => item.ack(),
     nak: (delayMs) => item.nak(delayMs),
@@ -158,15 +158,15 @@ function pack(bus: Bus, body: string): string | Promise<string> {
     if (sizeBytes > MAX_BODY_BYTES) throw tooLarge(sizeBytes, MAX_BODY_BYTES);
     if (sizeBytes > MAX_INLINE_BYTES) return bus.blobs.put(Buffer.from(body)).then((id) => BLOB + id);
   }
-  return marked(body);
+  return prefixed(body);
 }
 
 function tooLarge(sizeBytes: number, most: number): SwitchyardError {
   return new SwitchyardError('bus.body_too_large', `a body has ${sizeBytes} bytes, ${most} is the most`, { details: { size_bytes: sizeBytes } });
 }
 
-function marked(body: string): string {
-  return isMarked(body) ? TEXT + body : body;
+function prefixed(body: string): string {
+  return isPrefixed(body) ? TEXT + body : body;
 }
 
 /** The body that a message stands for, or null when its blob is gone. */
@@ -177,6 +177,6 @@ async function unpack(bus: Bus, packed: string): Promise<string | null> {
   return bytes === null ? null : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
 }
 
-function isMarked(text: string): boolean {
+function isPrefixed(text: string): boolean {
   return text.startsWith(BLOB) || text.startsWith(TEXT);
 }

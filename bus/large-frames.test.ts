@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { TokenStream } from './bus.ts';
-import { carryLargeFrames, DRIVERS_MARK, MAX_FRAME_BYTES } from './large-frames.ts';
+import { DRIVER_PREFIX, MAX_FRAME_BYTES, withLargeFrames } from './large-frames.ts';
 
 const SUBJECT = 'tok.gw1.call1';
 
@@ -16,7 +16,7 @@ function wire(change: (messages: Uint8Array[]) => Uint8Array[] = (messages) => m
     },
     replay: async () => change(sent),
   };
-  const stream = carryLargeFrames(inner);
+  const stream = withLargeFrames(inner);
   return { sent, stream };
 }
 
@@ -24,8 +24,8 @@ function wire(change: (messages: Uint8Array[]) => Uint8Array[] = (messages) => m
 async function received({ stream }: ReturnType<typeof wire>): Promise<string[]> {
   const live: Uint8Array[] = [];
   stream.subscribe(SUBJECT, (_subject, frame) => live.push(frame));
-  const kept = await stream.replay(SUBJECT);
-  expect(kept.map(hashOf)).toEqual(live.map(hashOf));
+  const retained = await stream.replay(SUBJECT);
+  expect(retained.map(hashOf)).toEqual(live.map(hashOf));
   return live.map(hashOf);
 }
 
@@ -63,11 +63,11 @@ it.each([
   line.stream.publish(SUBJECT, frame);
 
   expect(await received(line)).toEqual([frame].map(hashOf));
-  expect(line.sent.map(([first]) => first)).not.toContain(DRIVERS_MARK);
+  expect(line.sent.map(([first]) => first)).not.toContain(DRIVER_PREFIX);
 });
 
 it.each([0, 1, 5])('gives up a frame whose part %d is lost, and takes the next', async (lost) => {
-  const line = wire((messages) => messages.filter((_, place) => place !== lost));
+  const line = wire((messages) => messages.filter((_, index) => index !== lost));
   line.stream.publish(SUBJECT, LARGE);
   line.stream.publish(SUBJECT, SMALL);
   line.stream.publish(SUBJECT, LARGE);
@@ -78,7 +78,7 @@ it.each([0, 1, 5])('gives up a frame whose part %d is lost, and takes the next',
 it('keeps the frames of two workers apart that speak at once', async () => {
   const other = Buffer.alloc(3_000_000, 'other ');
   const half = Math.ceil(LARGE.length / (512 * 1024 - 256));
-  const line = wire((messages) => messages.slice(0, half).flatMap((message, place) => [message, messages[half + place] ?? message]));
+  const line = wire((messages) => messages.slice(0, half).flatMap((message, index) => [message, messages[half + index] ?? message]));
   line.stream.publish(SUBJECT, LARGE);
   line.stream.publish(SUBJECT, other);
 
@@ -97,10 +97,10 @@ it('gives up what has waited longest when too much is waited for', async () => {
     });
     return [...parts.slice(0, -1), ...begun.flat(), ...parts.slice(-1)];
   });
-  const heard: Uint8Array[] = [];
-  stream.subscribe(SUBJECT, (_subject, frame) => heard.push(frame));
+  const received: Uint8Array[] = [];
+  stream.subscribe(SUBJECT, (_subject, frame) => received.push(frame));
 
-  expect(heard).toEqual([]);
+  expect(received).toEqual([]);
 });
 
 it('does not send what is larger than any answer', async () => {

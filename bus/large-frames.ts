@@ -14,33 +14,33 @@ const MAX_WAITING_BYTES = 128 * 1024 * 1024;
  * A whole frame that begins with a zero byte, or with the one that is left to the drivers, travels as the only part of itself, so nothing
  * can be mistaken.
  */
-const MARK = 0;
+const PART_PREFIX = 0;
 /** No message that drivers are given begins with it: what they send between themselves may. */
-export const DRIVERS_MARK = 1;
+export const DRIVER_PREFIX = 1;
 const NEWLINE = 10;
 /** Mark, frame, two numbers of up to 6 digits, and what separates them. */
 const MAX_HEAD_BYTES = 32;
 const HEAD = /^([0-9a-f]{8}) (\d{1,6}) (\d{1,6})$/;
 
 /** Lets tokens carry frames of any size over a bus whose messages are small. A frame of which a part is lost is lost. */
-export function carryLargeFrames(inner: TokenStream): TokenStream {
+export function withLargeFrames(inner: TokenStream): TokenStream {
   return {
-    publish(subject, frame, keeping) {
-      if (frame.byteLength <= MAX_PART_BYTES && frame[0] !== MARK && frame[0] !== DRIVERS_MARK) inner.publish(subject, frame, keeping);
+    publish(subject, frame, retention) {
+      if (frame.byteLength <= MAX_PART_BYTES && frame[0] !== PART_PREFIX && frame[0] !== DRIVER_PREFIX) inner.publish(subject, frame, retention);
       else for (const part of cutFrame(frame)) inner.publish(subject, part);
     },
     subscribe(pattern, handler) {
       const joiner = new FrameJoiner();
       return inner.subscribe(pattern, (subject, bytes) => {
-        const frame = bytes[0] === MARK ? joiner.take(subject, bytes) : bytes;
+        const frame = bytes[0] === PART_PREFIX ? joiner.add(subject, bytes) : bytes;
         if (frame !== null) handler(subject, frame);
       });
     },
     async replay(subject, upTo) {
-      const kept = await inner.replay(subject, upTo);
-      if (!kept.some((bytes) => bytes[0] === MARK)) return kept;
+      const retained = await inner.replay(subject, upTo);
+      if (!retained.some((bytes) => bytes[0] === PART_PREFIX)) return retained;
       const joiner = new FrameJoiner();
-      return kept.flatMap((bytes) => (bytes[0] === MARK ? (joiner.take(subject, bytes) ?? []) : [bytes]));
+      return retained.flatMap((bytes) => (bytes[0] === PART_PREFIX ? (joiner.add(subject, bytes) ?? []) : [bytes]));
     },
   };
 }
@@ -49,9 +49,9 @@ function cutFrame(frame: Uint8Array): Uint8Array[] {
   if (frame.byteLength > MAX_FRAME_BYTES) return [];
   const name = randomBytes(4).toString('hex');
   const count = Math.max(1, Math.ceil(frame.byteLength / MAX_PART_BYTES));
-  return Array.from({ length: count }, (_, place) => {
-    const head = Buffer.from(`\0${name} ${place + 1} ${count}\n`, 'latin1');
-    return Buffer.concat([head, frame.subarray(place * MAX_PART_BYTES, (place + 1) * MAX_PART_BYTES)]);
+  return Array.from({ length: count }, (_, index) => {
+    const head = Buffer.from(`\0${name} ${index + 1} ${count}\n`, 'latin1');
+    return Buffer.concat([head, frame.subarray(index * MAX_PART_BYTES, (index + 1) * MAX_PART_BYTES)]);
   });
 }
 
@@ -67,36 +67,36 @@ class FrameJoiner {
   #waitingBytes = 0;
 
   /** @returns the frame that the part makes whole, or null */
-  take(subject: string, bytes: Uint8Array): Uint8Array | null {
+  add(subject: string, bytes: Uint8Array): Uint8Array | null {
     const headEnd = bytes.subarray(0, MAX_HEAD_BYTES).indexOf(NEWLINE);
     const [, name, part, parts] = HEAD.exec(Buffer.from(bytes.subarray(1, Math.max(1, headEnd))).toString('latin1')) ?? [];
     if (name === undefined) return null;
-    const [place, count] = [Number(part), Number(parts)];
+    const [index, count] = [Number(part), Number(parts)];
     const rest = bytes.subarray(headEnd + 1);
     if (count === 1) return rest;
     const key = `${subject} ${name}`;
     const waiting = this.#waiting.get(key) ?? { parts: [], sizeBytes: 0 };
     // A part is missing, so the frame will never be whole.
-    if (place !== waiting.parts.length + 1) {
-      this.#forget(key);
+    if (index !== waiting.parts.length + 1) {
+      this.#discard(key);
       return null;
     }
     waiting.parts.push(rest);
     waiting.sizeBytes += rest.byteLength;
     this.#waiting.set(key, waiting);
     this.#waitingBytes += rest.byteLength;
-    if (place === count) {
-      this.#forget(key);
+    if (index === count) {
+      this.#discard(key);
       return Buffer.concat(waiting.parts);
     }
     for (const oldest of this.#waiting.keys()) {
       if (this.#waitingBytes <= MAX_WAITING_BYTES) break;
-      this.#forget(oldest);
+      this.#discard(oldest);
     }
     return null;
   }
 
-  #forget(key: string): void {
+  #discard(key: string): void {
     this.#waitingBytes -= this.#waiting.get(key)?.sizeBytes ?? 0;
     this.#waiting.delete(key);
   }

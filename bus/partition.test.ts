@@ -22,8 +22,8 @@ describe('partitionOf', () => {
 
   it('spreads ids over all partitions, evenly enough', () => {
     const counts = new Array<number>(PARTITION_COUNT).fill(0);
-    for (let place = 0; place < 64_000; place += 1) {
-      const partition = partitionOf(`sess_${place}`);
+    for (let index = 0; index < 64_000; index += 1) {
+      const partition = partitionOf(`sess_${index}`);
       counts[partition] = (counts[partition] ?? 0) + 1;
     }
 

@@ -8,12 +8,12 @@ const TIMED = /^@\d+ /;
  * not: in a log that was rolled back, and to which the command was sent again, it may come to stand where it stood before, with other
  * commands below it that nobody has read.
  */
-export function markOf({ messageId, storedAtMs }: Pick<StoredCommand, 'messageId' | 'storedAtMs'>): string {
+export function fingerprintOf({ messageId, storedAtMs }: Pick<StoredCommand, 'messageId' | 'storedAtMs'>): string {
   return `@${storedAtMs} ${messageId}`;
 }
 
 /** Whether it is the command that the mark was made of. */
-export function bearsMark(command: StoredCommand | null, mark: string | null): boolean {
-  if (command === null || mark === null) return false;
-  return mark === (TIMED.test(mark) ? markOf(command) : command.messageId);
+export function hasFingerprint(command: StoredCommand | null, fingerprint: string | null): boolean {
+  if (command === null || fingerprint === null) return false;
+  return fingerprint === (TIMED.test(fingerprint) ? fingerprintOf(command) : command.messageId);
 }

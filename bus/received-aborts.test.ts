@@ -1,16 +1,16 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { HeardAborts } from './received-aborts.ts';
+import { ReceivedAborts } from './received-aborts.ts';
 
 describe('HeardAborts', () => {
   let deliver: (subject: string, body: string) => void;
-  let aborts: HeardAborts;
+  let aborts: ReceivedAborts;
   let nowMs = 1_000_000;
   let aborted: string[];
 
   beforeEach(() => {
     nowMs = 1_000_000;
     aborted = [];
-    aborts = new HeardAborts({
+    aborts = new ReceivedAborts({
       notices: {
         publish: () => {},
         subscribe(pattern, handler) {
@@ -58,7 +58,7 @@ describe('HeardAborts', () => {
   });
 
   it('remembers a bounded number of aborts: the oldest are forgotten', () => {
-    for (let place = 0; place <= 10_000; place += 1) abort(`call-${place}`);
+    for (let index = 0; index <= 10_000; index += 1) abort(`call-${index}`);
     follow('call-0');
     follow('call-1');
     expect(aborted).toEqual(['call-1']);

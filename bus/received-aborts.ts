@@ -1,29 +1,29 @@
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
-import { Dictionary } from '#shared/object-map.ts';
+import { ObjectMap } from '#shared/object-map.ts';
 import type { NoticeBoard } from './bus.ts';
 import { addresses, patternOf } from './subjects.ts';
 
 /** How long an abort is remembered for a call that has not begun here: longer than an item waits in its queue when all is well. */
-export const REMEMBER_MS = 60_000;
+export const RETAIN_MS = 60_000;
 /** Aborts remembered. They are rare, but every worker hears those of all others. */
-const MAX_REMEMBERED = 10_000;
+const MAX_RETAINED = 10_000;
 
 const abortMessage = z.looseObject({ abort: z.literal(true) });
 
 /** What a worker hears on `ctl.*`: one standing subscription for all its calls. */
-export class HeardAborts {
+export class ReceivedAborts {
   readonly #clock: Clock;
   readonly #subscription: { stop(): Promise<void> };
   /** An item that was delivered again while the first worker still lets go of it is the same call twice. */
-  readonly #followed = new Dictionary<readonly (() => void)[]>();
+  readonly #followed = new ObjectMap<readonly (() => void)[]>();
   /** Until when each is remembered, the oldest first. */
-  readonly #remembered = new Map<string, number>();
+  readonly #retained = new Map<string, number>();
 
   constructor({ notices, clock }: { notices: NoticeBoard; clock: Clock }) {
     this.#clock = clock;
     this.#subscription = notices.subscribe(patternOf(addresses.control), (subject, body) => {
-      if (isAbort(body)) this.#hear(subject.slice(subject.indexOf('.') + 1));
+      if (isAbort(body)) this.#onAbort(subject.slice(subject.indexOf('.') + 1));
     });
   }
 
@@ -31,7 +31,7 @@ export class HeardAborts {
   follow(callId: string, onAbort: () => void): () => void {
     const others = this.#followed.get(callId);
     this.#followed.set(callId, others === undefined ? [onAbort] : [...others, onAbort]);
-    const untilMs = this.#remembered.get(callId);
+    const untilMs = this.#retained.get(callId);
     if (untilMs !== undefined && untilMs > this.#clock.nowMs()) onAbort();
     return () => {
       const left = (this.#followed.get(callId) ?? []).filter((other) => other !== onAbort);
@@ -44,17 +44,17 @@ export class HeardAborts {
     return this.#subscription.stop();
   }
 
-  #hear(callId: string): void {
+  #onAbort(callId: string): void {
     const followers = this.#followed.get(callId);
     if (followers !== undefined) {
       for (const onAbort of followers) onAbort();
       return;
     }
-    this.#remembered.delete(callId);
-    this.#remembered.set(callId, this.#clock.nowMs() + REMEMBER_MS);
-    for (const [oldest, untilMs] of this.#remembered) {
-      if (this.#remembered.size <= MAX_REMEMBERED && untilMs > this.#clock.nowMs()) break;
-      this.#remembered.delete(oldest);
+    this.#retained.delete(callId);
+    this.#retained.set(callId, this.#clock.nowMs() + RETAIN_MS);
+    for (const [oldest, untilMs] of this.#retained) {
+      if (this.#retained.size <= MAX_RETAINED && untilMs > this.#clock.nowMs()) break;
+      this.#retained.delete(oldest);
     }
   }
 }

@@ -3,7 +3,7 @@ import type { Subscription } from './bus.ts';
 import { isToken } from './subjects.ts';
 
 /** @throws `bus.invalid_subject` for an id that no offer can carry: it stands in the subject at which an offer is refused */
-export function assertOfferable(messageId: string): void {
+export function assertDispatchable(messageId: string): void {
   if (!isToken(messageId)) throw new SwitchyardError('bus.invalid_subject', `'${messageId}' can't be offered: it is no token of a subject`);
 }
 
@@ -22,7 +22,7 @@ export class Refusals {
     };
   }
 
-  tell(messageId: string): void {
+  notify(messageId: string): void {
     for (const handler of this.#handlers) handler(messageId);
   }
 }

@@ -3,7 +3,7 @@ import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import type { WorkItem } from './bus.ts';
-import { callLease, effectLease, keepLease } from './renew-lease.ts';
+import { callLease, effectLease, renewLease } from './renew-lease.ts';
 
 describe.each([
   ['a model call', callLease, 4_800],
@@ -16,22 +16,22 @@ describe.each([
     vi.useRealTimers();
   });
 
-  function kept(working: () => Promise<void>) {
+  function retained(working: () => Promise<void>) {
     const onLost = vi.fn();
     const extended = vi.fn(working);
     const settled = async () => {};
-    const item: WorkItem = { messageId: 'm', body: '', delivery: 1, publishedAtMs: 0, ack: settled, nak: settled, term: settled, working: extended };
-    return { onLost, extended, lease: keepLease(item, times, { onLost, deadlines: new Deadlines(), log: silentLog }) };
+    const item: WorkItem = { messageId: 'm', body: '', deliveryCount: 1, publishedAtMs: 0, ack: settled, nak: settled, term: settled, working: extended };
+    return { onLost, extended, lease: renewLease(item, times, { onLost, deadlines: new Deadlines(), log: silentLog }) };
   }
 
   it('is given up at once when it is somebody else’s', async () => {
-    const { onLost } = kept(() => Promise.reject(new SwitchyardError('bus.lease_lost', 'lost')));
+    const { onLost } = retained(() => Promise.reject(new SwitchyardError('bus.lease_lost', 'lost')));
     await vi.advanceTimersByTimeAsync(times.extendEveryMs);
     expect(onLost).toHaveBeenCalledTimes(1);
   });
 
   it('DESIGN 6 rule 4: is given up after four fifths of it when it can not be extended', async () => {
-    const { onLost } = kept(() => Promise.reject(new Error('the broker is away')));
+    const { onLost } = retained(() => Promise.reject(new Error('the broker is away')));
     await vi.advanceTimersByTimeAsync(lostAfterMs - 1);
     expect(onLost).not.toHaveBeenCalled();
     await vi.advanceTimersByTimeAsync(1);
@@ -39,7 +39,7 @@ describe.each([
   });
 
   it('is given up when an extension never answers, and no second one is asked for meanwhile', async () => {
-    const { onLost, extended } = kept(() => new Promise(() => {}));
+    const { onLost, extended } = retained(() => new Promise(() => {}));
     await vi.advanceTimersByTimeAsync(times.ackWaitMs);
     expect(onLost).toHaveBeenCalledTimes(1);
     expect(extended).toHaveBeenCalledTimes(1);
@@ -47,7 +47,7 @@ describe.each([
 
   it('is kept as long as it is extended, also when one extension fails', async () => {
     let calls = 0;
-    const { onLost } = kept(async () => {
+    const { onLost } = retained(async () => {
       calls += 1;
       if (calls % 2 === 0) throw new Error('the broker is away');
     });
@@ -57,7 +57,7 @@ describe.each([
 
   it('is asked for again soon when it could not be extended: little of it may be left', async () => {
     let isAway = true;
-    const { extended } = kept(async () => {
+    const { extended } = retained(async () => {
       if (isAway) throw new Error('the broker is away');
     });
     await vi.advanceTimersByTimeAsync(times.extendEveryMs);
@@ -69,7 +69,7 @@ describe.each([
   });
 
   it('is not asked for again when it is stopped while it could not be extended', async () => {
-    const { onLost, extended, lease } = kept(() => Promise.reject(new Error('the broker is away')));
+    const { onLost, extended, lease } = retained(() => Promise.reject(new Error('the broker is away')));
     await vi.advanceTimersByTimeAsync(times.extendEveryMs);
     lease.stop();
     await vi.advanceTimersByTimeAsync(120_000);
@@ -78,7 +78,7 @@ describe.each([
   });
 
   it('is not looked at any more once it is stopped', async () => {
-    const { onLost, extended, lease } = kept(async () => {});
+    const { onLost, extended, lease } = retained(async () => {});
     lease.stop();
     await vi.advanceTimersByTimeAsync(120_000);
     expect({ lost: onLost.mock.calls, extended: extended.mock.calls }).toEqual({ lost: [], extended: [] });

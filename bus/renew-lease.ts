@@ -28,7 +28,7 @@ interface LeaseOptions {
 }
 
 /** Extends the lease of an item until it is stopped. */
-export function keepLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTimes, { onLost, deadlines, log }: LeaseOptions): { stop(): void } {
+export function renewLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTimes, { onLost, deadlines, log }: LeaseOptions): { stop(): void } {
   let isStopped = false;
   let isFailing = false;
   const lost = deadlines.begin(LOST_AFTER * ackWaitMs, lose);

@@ -18,7 +18,7 @@ export const addresses = {
   /** A model call that a client of the router waits for. */
   clientCalls: { pattern: 'work.router.call', publish: ['router-gateway', 'router-worker'], read: ['router-worker'] },
   /** The same, handed to a worker that is free. One whose hands are full puts it on the queue. */
-  offeredCalls: { pattern: 'offer.router.call', publish: ['router-gateway'], read: ['router-worker'] },
+  dispatchedCalls: { pattern: 'offer.router.call', publish: ['router-gateway'], read: ['router-worker'] },
   /** Tools of the agent's tool servers: calls and lists. */
   tools: { pattern: 'work.tool', publish: ['actor-host'], read: ['effect-worker'] },
   /** Callbacks of settled runs. */
@@ -34,13 +34,13 @@ export const addresses = {
   /** `host.<host>`: a host has come, gone, or given partitions back; the others look at once. */
   hosts: { pattern: 'host.*', publish: ['actor-host'], read: ['actor-host'] },
   /** `ans.<gateway>`: answers to commands that asked for one. */
-  answers: { pattern: 'ans.*', publish: ['actor-host'], read: ['agent-gateway'] },
+  replies: { pattern: 'ans.*', publish: ['actor-host'], read: ['agent-gateway'] },
   /** `ctl.<call>`: abort a call, of a model or of a tool. */
   control: { pattern: 'ctl.*', publish: ['router-gateway', 'actor-host'], read: ['router-worker', 'effect-worker'] },
   /** `hb.<origin>`: a worker lives, runs these calls of the origin, and asks who holds them. Of actors' calls the partition is asked. */
   heartbeats: { pattern: 'hb.*', publish: ['router-worker'], read: ['router-gateway', 'actor-host'] },
   /** `held.<worker>`: which of the calls it asked about have somebody who waits for them. */
-  heldCalls: { pattern: 'held.*', publish: ['router-gateway', 'actor-host'], read: ['router-worker'] },
+  interestReplies: { pattern: 'held.*', publish: ['router-gateway', 'actor-host'], read: ['router-worker'] },
 } as const satisfies Record<string, Address>;
 
 /** One token of a subject. `.` separates tokens and `*` `>` are wildcards, so an id may hold none of them. */

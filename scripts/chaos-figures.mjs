@@ -64,7 +64,7 @@ export function newFigures() {
 export function addFigures(all, pass) {
   for (const name of /** @type {(keyof Figures)[]} */ (Object.keys(all))) {
     if (name === 'kills' || name === 'restarts') {
-      for (const [who, times] of Object.entries(pass[name])) all[name][who] = (all[name][who] ?? 0) + times;
+      for (const [role, times] of Object.entries(pass[name])) all[name][role] = (all[name][role] ?? 0) + times;
       continue;
     }
     all[name] = name.startsWith('longest') ? Math.max(all[name], pass[name]) : all[name] + pass[name];
@@ -72,7 +72,7 @@ export function addFigures(all, pass) {
 }
 
 /** In one line. @param {Figures} figures */
-export function sayFigures({ kills, restarts, longestFailOverMs, longestDrainMs, ...counts }) {
+export function printFigures({ kills, restarts, longestFailOverMs, longestDrainMs, ...counts }) {
   /** @param {Record<string, number>} times */
   const list = (times) =>
     Object.entries(times)

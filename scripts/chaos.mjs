@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { addFigures, newFigures, sayFigures } from './chaos-figures.mjs';
+import { addFigures, newFigures, printFigures } from './chaos-figures.mjs';
 import { prepare } from './prepare.mjs';
 import { interruptible, runChild } from './run-child.mjs';
 import { runScript } from './run-script.mjs';
@@ -50,13 +50,15 @@ async function chaos({ repeat, untilMs, seed }) {
     for (; passes < repeat && (passes === 0 || Date.now() < untilMs); passes += 1) {
       const { held, figures, output, seconds } = await pass(seed + passes, signal);
       if (figures !== null) addFigures(all, figures);
-      console.log(`seed ${seed + passes}: ${held ? 'all held' : 'FAILED'} in ${seconds} s; ${figures === null ? 'nothing was counted' : sayFigures(figures)}`);
+      console.log(
+        `seed ${seed + passes}: ${held ? 'all held' : 'FAILED'} in ${seconds} s; ${figures === null ? 'nothing was counted' : printFigures(figures)}`,
+      );
       if (held) continue;
       failed.push(seed + passes);
       console.log(output);
     }
   });
-  console.log(`\n${passes} passes, ${passes - failed.length} held. ${sayFigures(all)}`);
+  console.log(`\n${passes} passes, ${passes - failed.length} held. ${printFigures(all)}`);
   if (failed.length === 0) return;
   console.log(`Failed: ${failed.map((one) => `npm run chaos -- --seed ${one}`).join(', ')}`);
   process.exitCode = 1;

@@ -46,7 +46,7 @@ async function cluster(wanted) {
   chdir(fileURLToPath(new URL('..', import.meta.url)));
   await prepare({ build: true, say: console.error });
   readEnvFile(process.env); // after npm, which has no use for what is in it
-  const { describe, ...parts } = await partsFromBuild();
+  const { describe, ...parts } = await componentsFromBuild();
   const signalled = stopSignal();
   const starting = startCluster({
     ...parts,
@@ -95,15 +95,15 @@ function say(event) {
  * What the built program knows and this script does not: how keys are made, the router's configuration without a file, the users of the
  * broker, what a person is told. Only an existing build can be imported, and only now is there surely one.
  */
-async function partsFromBuild() {
+async function componentsFromBuild() {
   /** @param {string} path */
   const built = (path) => import(new URL(`../dist/${path}.js`, import.meta.url).href);
   /** @type {typeof import('../services/standalone/cluster-components.ts')} */
-  const { clusterParts } = await built('services/standalone/cluster-components');
+  const { clusterComponents } = await built('services/standalone/cluster-components');
   /** @type {typeof import('../bus/nats/server-config.ts')} */
   const { natsServerConfig } = await built('bus/nats/server-config');
   try {
-    const parts = await clusterParts(process.env, { isTerminal: process.stderr.isTTY === true });
+    const parts = await clusterComponents(process.env, { isTerminal: process.stderr.isTTY === true });
     // The processes write into pipes; their lines are read where this one's are.
     const environment = { LOG_FORMAT: process.stderr.isTTY ? 'text' : 'json', ...parts.environment };
     return { ...parts, environment, natsConfig: natsServerConfig() };
@@ -148,5 +148,5 @@ function countsFrom(args) {
   const numbers = roles.map((role) => Number(values[role]));
   const wrong = numbers.findIndex((number) => !Number.isInteger(number) || number < 0 || number > MAX_PER_ROLE);
   if (wrong >= 0) return `--${roles[wrong]} takes a number from 0 to ${MAX_PER_ROLE}.`;
-  return /** @type {Record<Role, number>} */ (Object.fromEntries(roles.map((role, place) => [role, numbers[place]])));
+  return /** @type {Record<Role, number>} */ (Object.fromEntries(roles.map((role, index) => [role, numbers[index]])));
 }

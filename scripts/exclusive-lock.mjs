@@ -11,7 +11,7 @@ import { processIdentity } from './process-identity.mjs';
 /** A person is waiting, and looking costs next to nothing. */
 const LOOK_AGAIN_MS = 100;
 /** A chain of holders that all died while taking over from each other; longer than this is not bad luck but a fault. */
-const MAX_DEAD_SUCCESSORS = 100;
+const MAX_STOPPED_SUCCESSORS = 100;
 
 /**
  * Holds a lock file while `action` runs. One holder at a time over all processes of this machine; a holder that died (also by kill -9)
@@ -27,7 +27,7 @@ export async function withLock(path, action, { onWait, signal } = {}) {
   const mine = { pid: process.pid, identity: processIdentity(process.pid), nonce: randomUUID() };
   let waited = false;
   for (;;) {
-    const look = tryToHold(path, mine);
+    const look = tryToAcquire(path, mine);
     if (look.held) break;
     if (look.by !== null && !waited) {
       waited = true;
@@ -47,16 +47,16 @@ export async function withLock(path, action, { onWait, signal } = {}) {
  * @param {Holder} mine
  * @returns {Look}
  */
-function tryToHold(path, mine) {
-  const draft = `${path}.${mine.nonce}`;
-  writeFileSync(draft, JSON.stringify(mine));
+function tryToAcquire(path, mine) {
+  const temporary = `${path}.${mine.nonce}`;
+  writeFileSync(temporary, JSON.stringify(mine));
   try {
-    if (linkNew(draft, path)) return { held: true };
+    if (linkNew(temporary, path)) return { held: true };
     const holder = readHolder(path);
-    if (holder === null || isAlive(holder)) return { held: false, by: holder };
-    return succeed({ path, draft, dead: holder });
+    if (holder === null || isRunning(holder)) return { held: false, by: holder };
+    return succeed({ path, draft: temporary, dead: holder });
   } finally {
-    rmSync(draft, { force: true });
+    rmSync(temporary, { force: true });
   }
 }
 
@@ -67,30 +67,30 @@ function tryToHold(path, mine) {
  * @param {{ path: string, draft: string, dead: Holder }} parts
  * @returns {Look}
  */
-function succeed({ path, draft, dead }) {
-  let predecessor = dead;
-  for (let links = 0; links < MAX_DEAD_SUCCESSORS; links += 1) {
+function succeed({ path, draft: temporary, dead: stale }) {
+  let predecessor = stale;
+  for (let links = 0; links < MAX_STOPPED_SUCCESSORS; links += 1) {
     const claim = `${path}.after-${predecessor.nonce}`;
-    if (linkNew(draft, claim)) {
+    if (linkNew(temporary, claim)) {
       // A slow waiter may claim what somebody has long succeeded to, whose claim file is gone: then the lock says so.
       const current = readHolder(path);
-      if (current === null || current.nonce !== dead.nonce) {
+      if (current === null || current.nonce !== stale.nonce) {
         rmSync(claim, { force: true });
         return { held: false, by: null };
       }
-      renameSync(draft, path);
+      renameSync(temporary, path);
       removeClaims(path);
       return { held: true };
     }
     const successor = readHolder(claim);
-    if (successor === null || isAlive(successor)) return { held: false, by: successor };
+    if (successor === null || isRunning(successor)) return { held: false, by: successor };
     predecessor = successor; // it died before it could take over: whoever claims after it may
   }
   throw new Error(`${path}: too many claims of dead processes; delete ${path}* and start again`);
 }
 
 /** @param {Holder} holder */
-function isAlive({ pid, identity }) {
+function isRunning({ pid, identity }) {
   const running = processIdentity(pid);
   return running !== null && running === identity;
 }

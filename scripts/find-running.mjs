@@ -21,7 +21,7 @@ import { ScriptError } from './run-script.mjs';
 export function findRunning(environment) {
   const folder = resolve(environment.DATA_DIR || 'data');
   const facts = readJson(join(folder, 'running.json'));
-  if (facts === null || !isAlive(facts.pid)) {
+  if (facts === null || !isRunning(facts.pid)) {
     throw new ScriptError(`Nothing runs on the data folder ${folder}.\nStart it with npm start, in another terminal; DATA_DIR has to be the same in both.`);
   }
   const server = (/** @type {{ url: string, key: KeyPlace }} */ { url, key }) => ({ url, ...keyAt(key, { folder, environment }) });
@@ -35,18 +35,18 @@ export function findRunning(environment) {
   };
 }
 
-/** @param {KeyPlace} place @param {{ folder: string, environment: Record<string, string | undefined> }} of @returns {{ key: string, keyPlace: string }} */
-function keyAt(place, { folder, environment }) {
-  if (place === null) throw new ScriptError('The router accepts no key: all of its configuration are disabled.');
-  if ('variable' in place) {
-    const key = environment[place.variable];
-    if (key) return { key, keyPlace: `$${place.variable}` };
-    throw new ScriptError(`npm start was given ${place.variable}, and it is not set here: set it to the same value, or put it into .env for both.`);
+/** @param {KeyPlace} index @param {{ folder: string, environment: Record<string, string | undefined> }} of @returns {{ key: string, keyPlace: string }} */
+function keyAt(index, { folder, environment }) {
+  if (index === null) throw new ScriptError('The router accepts no key: all of its configuration are disabled.');
+  if ('variable' in index) {
+    const key = environment[index.variable];
+    if (key) return { key, keyPlace: `$${index.variable}` };
+    throw new ScriptError(`npm start was given ${index.variable}, and it is not set here: set it to the same value, or put it into .env for both.`);
   }
   const path = join(folder, 'keys.json');
-  const key = readJson(path)?.[place.field];
-  if (typeof key !== 'string') throw new ScriptError(`${path} has no ${place.field}: stop npm start and start it again, which makes one.`);
-  return { key, keyPlace: `${place.field} of ${path}` };
+  const key = readJson(path)?.[index.field];
+  if (typeof key !== 'string') throw new ScriptError(`${path} has no ${index.field}: stop npm start and start it again, which makes one.`);
+  return { key, keyPlace: `${index.field} of ${path}` };
 }
 
 /** @param {string} path @returns {any} null: there is none, or it can't be read */
@@ -59,7 +59,7 @@ function readJson(path) {
 }
 
 /** @param {unknown} pid */
-function isAlive(pid) {
+function isRunning(pid) {
   if (typeof pid !== 'number') return false;
   try {
     process.kill(pid, 0);

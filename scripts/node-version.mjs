@@ -30,8 +30,8 @@ export function nodeSatisfies(version, range) {
 
 /** @param {number[]} version @param {number[]} least */
 function isAtLeast(version, least) {
-  for (const place of [0, 1, 2]) {
-    const difference = (version[place] || 0) - (least[place] || 0);
+  for (const index of [0, 1, 2]) {
+    const difference = (version[index] || 0) - (least[index] || 0);
     if (difference !== 0) return difference > 0;
   }
   return true;

@@ -12,7 +12,7 @@ const packages = { nats: 'nats-server', redis: 'redis-server', postgresBin: 'pos
 /** Servers live here, and a user's PATH often leaves the first two out. */
 const FOLDERS_OF_SERVERS = ['/usr/sbin', '/usr/local/sbin', '/usr/local/bin', '/usr/bin', '/opt/homebrew/bin'];
 /** Asking a program for its version opens no network and no file; a browser's first start on a slow disk is the longest. */
-const VERSION_PATIENCE_MS = 30_000;
+const VERSION_TIMEOUT_MS = 30_000;
 
 /**
  * Programs that we start, installed if need be (as root on Debian or Ubuntu; nothing is asked and no server of the distribution is used
@@ -93,7 +93,7 @@ function debianFolders() {
 
 /** Whether a program is there and runs: a package that is half installed has the file too. @param {string} program */
 function canRun(program) {
-  return spawnSync(program, ['--version'], { stdio: 'ignore', timeout: VERSION_PATIENCE_MS }).status === 0;
+  return spawnSync(program, ['--version'], { stdio: 'ignore', timeout: VERSION_TIMEOUT_MS }).status === 0;
 }
 
 const INSTALL = ['install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120'];

@@ -4,7 +4,7 @@ import { constants } from 'node:os';
 /** What a failing tool says last is what matters; more than this of it helps nobody. */
 const MAX_OUTPUT_CHARS = 64 * 1024;
 /** A child that was asked to end and has not by now is ended the hard way. */
-const END_PATIENCE_MS = 5_000;
+const END_TIMEOUT_MS = 5_000;
 
 /** A signal arrived and what was under way has been ended. */
 export class Interrupted extends Error {
@@ -67,10 +67,10 @@ export async function runChild(command, args, { cwd, env, signal, onStart }) {
   child.stderr.on('data', keep);
 
   /** @type {NodeJS.Timeout | undefined} */
-  let patience;
+  let timeout;
   const end = () => {
     signalGroup(child.pid, 'SIGTERM');
-    patience = setTimeout(() => signalGroup(child.pid, 'SIGKILL'), END_PATIENCE_MS);
+    timeout = setTimeout(() => signalGroup(child.pid, 'SIGKILL'), END_TIMEOUT_MS);
   };
   signal?.addEventListener('abort', end, { once: true });
   try {
@@ -84,7 +84,7 @@ export async function runChild(command, args, { cwd, env, signal, onStart }) {
     signal?.throwIfAborted();
     return { code, output };
   } finally {
-    clearTimeout(patience);
+    clearTimeout(timeout);
     signal?.removeEventListener('abort', end);
   }
 }

@@ -228,8 +228,8 @@ async function stopProcesses(processes, drainSeconds) {
   for (const role of roles) {
     const living = processes.filter((one) => one.role === role && !one.hasExited());
     for (const one of living) one.signal('SIGTERM');
-    const patience = setTimeout(() => living.forEach((one) => void one.signal('SIGKILL')), drainSeconds * 1_000 + STOP_MARGIN_MS);
+    const timeout = setTimeout(() => living.forEach((one) => void one.signal('SIGKILL')), drainSeconds * 1_000 + STOP_MARGIN_MS);
     await Promise.all(living.map((one) => one.exited));
-    clearTimeout(patience);
+    clearTimeout(timeout);
   }
 }

@@ -24,13 +24,13 @@ import { freePort } from './test-tcp.mjs';
  */
 
 /** initdb on a busy machine takes several seconds; a server that needs longer than this won't come. */
-const START_PATIENCE_MS = 60_000;
+const START_TIMEOUT_MS = 60_000;
 const LOOK_AGAIN_MS = 25;
 /** Another process can take a port between our finding it free and the server's binding it; five times in a row is something else. */
 const MAX_PORT_ATTEMPTS = 5;
 /** One look at a server that is on this machine and idle. */
-const TALK_PATIENCE_MS = 1_000;
-const PORT_TAKEN = /address already in use/i;
+const TALK_TIMEOUT_MS = 1_000;
+const PORT_IN_USE = /address already in use/i;
 /** What ended a moment ago may still hold its port, its lock file or its shared memory: it is started again until it stays. */
 const STILL_HELD = /already in use|still in use|lock file/i;
 
@@ -199,13 +199,13 @@ async function startSomewhere(program) {
     const port = await freePort();
     const server = program.launch(port);
     if (await becomesReady(program, server, port)) return { port, server };
-    if (!PORT_TAKEN.test(server.output()) || attempt === MAX_PORT_ATTEMPTS) throw notStarted(program, server);
+    if (!PORT_IN_USE.test(server.output()) || attempt === MAX_PORT_ATTEMPTS) throw notStarted(program, server);
   }
 }
 
 /** On the port that its users know. @param {StoreProgram} program @param {number} port */
 async function startAt(program, port) {
-  const untilMs = performance.now() + START_PATIENCE_MS;
+  const untilMs = performance.now() + START_TIMEOUT_MS;
   for (;;) {
     const server = program.launch(port);
     if (await becomesReady(program, server, port)) return server;
@@ -216,7 +216,7 @@ async function startAt(program, port) {
 
 /** @param {StoreProgram} program @param {Server} server @param {number} port */
 async function becomesReady({ isReady }, server, port) {
-  const untilMs = performance.now() + START_PATIENCE_MS;
+  const untilMs = performance.now() + START_TIMEOUT_MS;
   while (!hasEnded(server.child) && performance.now() < untilMs) {
     // Both: somebody else's server may answer on that port while ours is about to find it taken.
     if ((await isReady(port, server)) && !hasEnded(server.child)) return true;
@@ -239,7 +239,7 @@ function talk(port) {
       socket.destroy();
       resolve(answer);
     };
-    socket.setTimeout(TALK_PATIENCE_MS, () => finish(''));
+    socket.setTimeout(TALK_TIMEOUT_MS, () => finish(''));
     socket.once('error', () => finish(''));
     socket.once('close', () => finish(''));
     socket.once('data', (answer) => finish(answer.toString('utf8')));

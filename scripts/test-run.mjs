@@ -13,7 +13,7 @@ import { signalGroup } from './run-child.mjs';
 /** @typedef {{ folder: string, servers: Server[], release: () => void }} TestRun */
 
 const FOLDER_PREFIX = 'switchyard-test-services-';
-const STOP_PATIENCE_MS = 10_000;
+const STOP_TIMEOUT_MS = 10_000;
 const LOOK_AGAIN_MS = 20;
 /** What a server said last, for the error when it does not start. */
 const MAX_OUTPUT_CHARS = 16 * 1024;
@@ -99,9 +99,9 @@ async function stopServer({ child, stopWith }) {
   if (hasEnded(child)) return;
   const ended = once(child, 'exit');
   child.kill(stopWith);
-  const patience = setTimeout(() => signalGroup(child.pid, 'SIGKILL'), STOP_PATIENCE_MS);
+  const timeout = setTimeout(() => signalGroup(child.pid, 'SIGKILL'), STOP_TIMEOUT_MS);
   await ended;
-  clearTimeout(patience);
+  clearTimeout(timeout);
 }
 
 /**
@@ -163,7 +163,7 @@ function readRecord(folder) {
 /** @param {Recorded} server */
 async function endRecorded(server) {
   if (stillRuns(server)) signalGroup(server.pid, server.killWith ?? 'SIGKILL');
-  const untilMs = Date.now() + STOP_PATIENCE_MS;
+  const untilMs = Date.now() + STOP_TIMEOUT_MS;
   while (stillRuns(server)) {
     await delay(LOOK_AGAIN_MS);
     if (Date.now() > untilMs) signalGroup(server.pid, 'SIGKILL');

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { LOOK_EVERY_MS, QueuePace } from './admission.ts';
+import { LOOK_EVERY_MS, QueueingDelay } from './admission.ts';
 
 /** A queue at which so much is taken up in a second, looked at every half second, and of which so much waits from the beginning. */
 function queueAt(takenPerSecond: number) {
-  const pace = new QueuePace();
+  const queueingDelay = new QueueingDelay();
   let nowMs = 0;
-  let taken = 0;
+  let dequeued = 0;
   let waiting = 0;
-  const look = () => pace.look({ atMs: nowMs, waiting, taken });
+  const look = () => queueingDelay.look({ atMs: nowMs, waiting, dequeued });
   look();
   return {
-    pace,
+    queueingDelay,
     put: (count: number) => {
       waiting += count;
     },
@@ -19,7 +19,7 @@ function queueAt(takenPerSecond: number) {
       for (const untilMs = nowMs + ms; nowMs < untilMs; ) {
         nowMs += LOOK_EVERY_MS;
         const most = Math.min(waiting, (takenPerSecond * LOOK_EVERY_MS) / 1_000);
-        taken += most;
+        dequeued += most;
         waiting -= most;
         look();
       }
@@ -28,11 +28,11 @@ function queueAt(takenPerSecond: number) {
     leave: (ms: number) => {
       nowMs += ms;
     },
-    admits: () => pace.admits(nowMs),
+    admits: () => queueingDelay.admits(nowMs),
     /** How much is let in before the first refusal. */
     room: () => {
       let count = 0;
-      while (count < 100_000 && pace.admits(nowMs)) count += 1;
+      while (count < 100_000 && queueingDelay.admits(nowMs)) count += 1;
       return count;
     },
   };
@@ -97,20 +97,20 @@ describe('the pace of a queue', () => {
   });
 
   it('begins anew with a queue that counts anew', () => {
-    const { pace } = queueAt(0);
-    pace.look({ atMs: 500, waiting: 1_000, taken: 50 });
-    pace.look({ atMs: 1_000, waiting: 1_000, taken: 50 });
-    expect(pace.admits(1_000)).toBe(false);
+    const { queueingDelay } = queueAt(0);
+    queueingDelay.look({ atMs: 500, waiting: 1_000, dequeued: 50 });
+    queueingDelay.look({ atMs: 1_000, waiting: 1_000, dequeued: 50 });
+    expect(queueingDelay.admits(1_000)).toBe(false);
 
-    pace.look({ atMs: 1_500, waiting: 1_000, taken: 0 });
-    expect(pace.admits(1_500)).toBe(true);
+    queueingDelay.look({ atMs: 1_500, waiting: 1_000, dequeued: 0 });
+    expect(queueingDelay.admits(1_500)).toBe(true);
   });
 
   it('says when it is to be looked at', () => {
-    const pace = new QueuePace();
-    expect(pace.isDue(0)).toBe(true);
+    const queueingDelay = new QueueingDelay();
+    expect(queueingDelay.isDue(0)).toBe(true);
 
-    pace.look({ atMs: 0, waiting: 0, taken: 0 });
-    expect([pace.isDue(LOOK_EVERY_MS - 1), pace.isDue(LOOK_EVERY_MS)]).toEqual([false, true]);
+    queueingDelay.look({ atMs: 0, waiting: 0, dequeued: 0 });
+    expect([queueingDelay.isDue(LOOK_EVERY_MS - 1), queueingDelay.isDue(LOOK_EVERY_MS)]).toEqual([false, true]);
   });
 });

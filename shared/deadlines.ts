@@ -1,5 +1,5 @@
 import { DeadlineTimer } from './deadline-timer.ts';
-import { Slab } from './slot-map.ts';
+import { SlotMap } from './slot-map.ts';
 
 /** What falls due so soon after something else waits for it, so that many are not each looked for among all. */
 const GATHER_MS = 10;
@@ -9,7 +9,7 @@ export interface Deadline {
   /** By `performance.now()`. */
   at: number;
   /** Where it stands while it runs. */
-  place: number | null;
+  slot: number | null;
   readonly onOver: () => void;
 }
 
@@ -19,12 +19,12 @@ export interface Deadline {
  * limit is a number that is written down. It is met up to 10 ms late. They keep no process alive.
  */
 export class Deadlines {
-  readonly #running = new Slab<Deadline>();
+  readonly #running = new SlotMap<Deadline>();
   readonly #timer = new DeadlineTimer(() => this.#meet());
 
   /** @param onOver called each time that it is met, in the asynchronous context in which this was made; must not throw */
   begin(afterMs: number, onOver: () => void): Deadline {
-    const deadline: Deadline = { at: 0, place: null, onOver };
+    const deadline: Deadline = { at: 0, slot: null, onOver };
     this.restart(deadline, afterMs);
     return deadline;
   }
@@ -32,14 +32,14 @@ export class Deadlines {
   /** It begins anew, whether it runs, was stopped, or was met. */
   restart(deadline: Deadline, afterMs: number): void {
     deadline.at = performance.now() + afterMs;
-    deadline.place ??= this.#running.add(deadline);
+    deadline.slot ??= this.#running.add(deadline);
     this.#timer.lookAt(deadline.at);
   }
 
   stop(deadline: Deadline): void {
-    if (deadline.place === null) return;
-    this.#running.remove(deadline.place);
-    deadline.place = null;
+    if (deadline.slot === null) return;
+    this.#running.remove(deadline.slot);
+    deadline.slot = null;
   }
 
   /** @returns when to look again */
@@ -54,7 +54,7 @@ export class Deadlines {
     due.sort((one, other) => one.at - other.at);
     for (const deadline of due) {
       // One that was met before may have stopped it, or put it off.
-      if (deadline.place === null || deadline.at > now) continue;
+      if (deadline.slot === null || deadline.at > now) continue;
       this.stop(deadline);
       deadline.onOver();
     }

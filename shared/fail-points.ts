@@ -60,8 +60,8 @@ export function failPoint(point: FailPoint): void {
   if (isArmed) reach(point, armed);
 }
 
-function reach(point: FailPoint, { point: wanted, signal, hit }: Armed): void {
-  if (point !== wanted) return;
+function reach(point: FailPoint, { point: armedPoint, signal, hit }: Armed): void {
+  if (point !== armedPoint) return;
   reached += 1;
   if (reached !== hit) return;
   writeSync(2, `fail point ${point}: ${signal}\n`);

@@ -46,8 +46,8 @@ describe('readGenerationId', () => {
 
   it('finds none when a letter of it is changed', () => {
     const id = mintGenerationId(parts);
-    for (let place = id.lastIndexOf('-') - 26; place < id.length; place += 1) {
-      const changed = `${id.slice(0, place)}${id[place] === '0' ? '1' : '0'}${id.slice(place + 1)}`;
+    for (let index = id.lastIndexOf('-') - 26; index < id.length; index += 1) {
+      const changed = `${id.slice(0, index)}${id[index] === '0' ? '1' : '0'}${id.slice(index + 1)}`;
 
       expect(readGenerationId(changed, parts), changed).toBeNull();
     }

@@ -47,7 +47,7 @@ export function randomHex(sizeBytes: number): string {
 function timeText(nowMs: number): string {
   let text = '';
   let rest = nowMs;
-  for (let place = 0; place < TIME_LETTERS; place += 1) {
+  for (let index = 0; index < TIME_LETTERS; index += 1) {
     text = CROCKFORD[rest % 32] + text;
     rest = Math.floor(rest / 32);
   }

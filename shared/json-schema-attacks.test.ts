@@ -28,7 +28,7 @@ function keywordOf(schema: Schema, value: unknown): string | null {
   return keyword;
 }
 
-function refusalOf(schema: Schema): { path: readonly string[]; wanted: string } | null {
+function refusalOf(schema: Schema): { path: readonly string[]; expected: string } | null {
   let problem: ReturnType<typeof problemOfSchema> = null;
   const ms = cpuMsOf(() => {
     problem = problemOfSchema(schema);
@@ -62,7 +62,7 @@ describe('schemas that double', () => {
   });
 
   it.each([24, 30, 100])('are refused with %i levels of definitions', (levels) => {
-    expect(refusalOf(doubling(levels))).toEqual({ path: [], wanted: expect.stringMatching(/100000 keywords with its references written out/) });
+    expect(refusalOf(doubling(levels))).toEqual({ path: [], expected: expect.stringMatching(/100000 keywords with its references written out/) });
   });
 
   it.each<[string, (next: Schema) => Schema]>([
@@ -71,7 +71,7 @@ describe('schemas that double', () => {
     ['a condition', (next) => ({ ...conditional(JSON.stringify(next), JSON.stringify(next)) })],
     ['a not and dependent schemas', (next) => ({ not: next, dependentSchemas: { a: next } })],
   ])('are refused when they do through %s', (_what, through) => {
-    expect(refusalOf(doubling(30, through))?.wanted).toMatch(/written out/);
+    expect(refusalOf(doubling(30, through))?.expected).toMatch(/written out/);
   });
 
   it('pass with few levels, and with many that do not double', () => {
@@ -109,11 +109,11 @@ describe('references that lead back', () => {
     ['a dynamic anchor', { $dynamicAnchor: 'x', allOf: [{ $dynamicRef: '#x' }] }, 'allOf.0.$dynamicRef'],
     ['$recursiveRef', { allOf: [{ $recursiveRef: '#' }] }, 'allOf.0.$recursiveRef'],
   ])('to the same value are refused: %s', (_what, schema, path) => {
-    expect(refusalOf(schema)).toEqual({ path: path.split('.'), wanted: 'must not lead back to itself for the same value' });
+    expect(refusalOf(schema)).toEqual({ path: path.split('.'), expected: 'must not lead back to itself for the same value' });
   });
 
   it('to nothing but themselves are refused', () => {
-    expect(refusalOf({ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } })?.wanted).toMatch(/lead to themselves alone/);
+    expect(refusalOf({ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } })?.expected).toMatch(/lead to themselves alone/);
   });
 
   it.each<Schema>([
@@ -276,7 +276,7 @@ describe('compiling', () => {
     ['definitions by the ten thousand', { $defs: mapOf(10_000, () => ({})) }, /more than 2000 objects/],
     ['a check that would answer by a promise', { $async: true, type: 'string' }, /at once/],
   ])('refuses %s', (_what, schema, complaint) => {
-    expect(refusalOf(schema)?.wanted).toMatch(complaint);
+    expect(refusalOf(schema)?.expected).toMatch(complaint);
   });
 
   function nest(levels: number): Schema {
@@ -328,7 +328,7 @@ describe('checking', () => {
     ['branches and items', { items: { anyOf: listOf(200, (index) => ({ const: index })) } }, listOf(10_000, () => 199)],
     [
       'lists of values and items',
-      { items: { anyOf: listOf(100, (index) => ({ enum: listOf(20, (place) => ({ a: [index, place, 'x'] })) })) } },
+      { items: { anyOf: listOf(100, (index) => ({ enum: listOf(20, (position) => ({ a: [index, position, 'x'] })) })) } },
       listOf(10_000, () => ({ a: [99, 19, 'x'] })),
     ],
     [

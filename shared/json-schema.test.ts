@@ -30,7 +30,7 @@ describe('compileSchema', () => {
     ])('%s', (_what, schema, path, complaint) => {
       expect(() => compileSchema(schema)).toThrow(SwitchyardError);
       expect(() => compileSchema(schema)).toThrow(expect.objectContaining({ code: 'config.invalid' }));
-      expect(problemOfSchema(schema)).toEqual({ path: path === '' ? [] : path.split('.'), wanted: expect.stringMatching(complaint) });
+      expect(problemOfSchema(schema)).toEqual({ path: path === '' ? [] : path.split('.'), expected: expect.stringMatching(complaint) });
     });
   });
 

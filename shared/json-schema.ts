@@ -60,13 +60,13 @@ function isOfStack(outcome: Validate | SchemaError): outcome is SchemaError {
 }
 
 /** What keeps a schema from being compiled: the place in the schema, and what is wanted there. Null when it compiles. */
-export function problemOfSchema(schema: Record<string, unknown>): { path: readonly string[]; wanted: string } | null {
+export function problemOfSchema(schema: Record<string, unknown>): { path: readonly string[]; expected: string } | null {
   try {
     compileSchema(schema);
     return null;
   } catch (error) {
     if (!(error instanceof SchemaError)) throw error;
-    return { path: error.path, wanted: error.wanted };
+    return { path: error.path, expected: error.expected };
   }
 }
 

@@ -8,8 +8,8 @@ const BURST = 512;
 function budgetAfterBurst() {
   const clock = { nowMs: 0 };
   const budget = new LoopBudget(() => clock.nowMs);
-  const letIn = Array.from({ length: BURST }, () => budget.admits()).filter(Boolean).length;
-  return { budget, clock, letIn };
+  const admitted = Array.from({ length: BURST }, () => budget.admits()).filter(Boolean).length;
+  return { budget, clock, admitted };
 }
 
 describe('LoopBudget', () => {
@@ -27,19 +27,19 @@ describe('LoopBudget', () => {
     const clock = { nowMs: 0 };
     const budget = new LoopBudget(() => clock.nowMs);
 
-    const letIn = Array.from({ length: BURST + 1 }, () => {
+    const admitted = Array.from({ length: BURST + 1 }, () => {
       clock.nowMs += 1_001;
       return budget.admits();
     });
 
-    expect(letIn.indexOf(false)).toBe(BURST);
+    expect(admitted.indexOf(false)).toBe(BURST);
   });
 
   it('lets in what comes within the time, however much that is', () => {
-    const { budget, clock, letIn } = budgetAfterBurst();
+    const { budget, clock, admitted } = budgetAfterBurst();
     clock.nowMs = 1_000;
 
-    expect(letIn).toBe(BURST);
+    expect(admitted).toBe(BURST);
     expect(Array.from({ length: 10_000 }, () => budget.admits())).not.toContain(false);
   });
 });

@@ -1,7 +1,7 @@
 /** How long one round of the event loop may go on letting work in. Past it whoever asks is better off asking elsewhere, or a second later. */
-const MOST_ROUND_MS = 1_000;
+const MAX_TICK_MS = 1_000;
 /** So many are let in whatever the time: a burst on a machine that is short of CPU for a moment is no overload. */
-const FREE_PER_ROUND = 512;
+const FREE_PER_TICK = 512;
 
 /**
  * Bounds what one round of the event loop lets in. A round takes all requests that have arrived, however many there are. Timers wait until
@@ -10,10 +10,10 @@ const FREE_PER_ROUND = 512;
  */
 export class LoopBudget {
   readonly #nowMs: () => number;
-  #letIn = 0;
+  #admitted = 0;
   #beganAtMs = 0;
-  readonly #endRound = () => {
-    this.#letIn = 0;
+  readonly #endTick = () => {
+    this.#admitted = 0;
   };
 
   /** @param nowMs of any clock that never goes back */
@@ -23,13 +23,13 @@ export class LoopBudget {
 
   /** Asked before something is let in, and counted as let in when it is true. */
   admits(): boolean {
-    if (this.#letIn === 0) {
+    if (this.#admitted === 0) {
       // From the first that comes, so that a process that was stopped for a while is not taken for one that is busy.
       this.#beganAtMs = this.#nowMs();
-      setImmediate(this.#endRound);
+      setImmediate(this.#endTick);
     }
-    if (this.#letIn >= FREE_PER_ROUND && this.#nowMs() - this.#beganAtMs > MOST_ROUND_MS) return false;
-    this.#letIn += 1;
+    if (this.#admitted >= FREE_PER_TICK && this.#nowMs() - this.#beganAtMs > MAX_TICK_MS) return false;
+    this.#admitted += 1;
     return true;
   }
 }

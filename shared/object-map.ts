@@ -7,7 +7,7 @@
  *
  * For what stays, and where the order of keys matters, a Map is right.
  */
-export class Dictionary<Value> {
+export class ObjectMap<Value> {
   readonly #values: Record<string, Value> = Object.create(null);
   #size = 0;
 

@@ -79,7 +79,7 @@ describe('the checker', () => {
   function violationsWith(files: Record<string, string>): string[] {
     const folder = mkdtempSync(join(tmpdir(), 'switchyard-architecture-'));
     folders.push(folder);
-    const house: Record<string, string> = {
+    const deployment: Record<string, string> = {
       'package.json': readFileSync(join(root, 'package.json'), 'utf8'),
       'shared/clock.ts': 'export const clock = 1;',
       'shared/http/client.ts': 'export const client = 1;',
@@ -101,7 +101,7 @@ describe('the checker', () => {
       'services/standalone/main.ts': `import { memoryBus } from '#bus/memory/memory-bus.ts';\nimport { service } from '#services/one/service.ts';\nexport const main = [memoryBus, service];`,
       ...files,
     };
-    for (const [path, text] of Object.entries(house)) {
+    for (const [path, text] of Object.entries(deployment)) {
       mkdirSync(dirname(join(folder, path)), { recursive: true });
       writeFileSync(join(folder, path), text);
     }
@@ -174,7 +174,7 @@ describe('the checker', () => {
   });
 
   it('refuses a folder that no rule knows', () => {
-    const house = { ...architecture, rules: architecture.rules.filter(({ files }) => files !== 'bus/') };
+    const deployment = { ...architecture, rules: architecture.rules.filter(({ files }) => files !== 'bus/') };
     const folder = mkdtempSync(join(tmpdir(), 'switchyard-architecture-'));
     folders.push(folder);
     for (const room of architecture.rooms) mkdirSync(join(folder, room));
@@ -182,6 +182,6 @@ describe('the checker', () => {
     writeFileSync(join(folder, 'bus', 'a.ts'), `import { b } from './b.ts';`);
     writeFileSync(join(folder, 'bus', 'b.ts'), 'export const b = 1;');
 
-    expect(checkArchitecture(folder, house).violations).toEqual(['bus/a.ts:1 lies in no room that the rules know']);
+    expect(checkArchitecture(folder, deployment).violations).toEqual(['bus/a.ts:1 lies in no room that the rules know']);
   });
 });

@@ -78,7 +78,7 @@ describe('docs/guarantees.md', () => {
     );
 
     expect(astray).toEqual([]);
-    expect(listed.filter((title, place) => listed.indexOf(title) !== place)).toEqual([]);
+    expect(listed.filter((title, index) => listed.indexOf(title) !== index)).toEqual([]);
   });
 
   it.each(SECTIONS)('has promises of section %i', (section) => {

@@ -9,7 +9,7 @@ import { tracingConfigOf, tracingSettings } from '../shared/config/tracing-setti
 import { selfMadeCertificate } from '../shared/http/test-support/self-made-certificate.ts';
 import { type Log, silentLog } from '../shared/telemetry/log.ts';
 import { openTracing, tracingTo } from '../shared/telemetry/open-tracing.ts';
-import { placeIn } from '../shared/telemetry/trace-context.ts';
+import { spanReferenceIn } from '../shared/telemetry/trace-context.ts';
 import { noTracing, type Tracing } from '../shared/telemetry/tracing.ts';
 import { openOtlpGrpcSink } from './helpers/otlp-grpc-sink.ts';
 import { openOtlpSink } from './helpers/otlp-sink.ts';
@@ -19,7 +19,7 @@ type Environment = Record<string, string>;
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SAMPLED = `00-${TRACE}-b7ad6b7169203331-01`;
 const UNSAMPLED = `00-${TRACE}-b7ad6b7169203331-00`;
-const PATIENCE = { timeout: 10_000, interval: 10 };
+const TIMEOUT = { timeout: 10_000, interval: 10 };
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -82,7 +82,7 @@ async function openBatches(environment: Environment, answers = true) {
 /** Spans that a sampler records: of a caller that records, of one that does not, and of none. */
 async function recorded(environment: Environment) {
   const kinds = await Promise.all([SAMPLED, UNSAMPLED, null].map((parent) => sent(environment, parent)));
-  return kinds.map(({ spans, traceparent }) => [spans.length, placeIn(traceparent)?.isSampled]);
+  return kinds.map(({ spans, traceparent }) => [spans.length, spanReferenceIn(traceparent)?.isSampled]);
 }
 
 const [yes, no] = [
@@ -312,7 +312,7 @@ const cases: Record<string, () => Promise<void>> = {
   OTEL_BSP_MAX_EXPORT_BATCH_SIZE: async () => {
     const { tracing, batches } = await openBatches({ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '3' });
     for (let index = 0; index < 7; index += 1) makeSpan(tracing);
-    await expect.poll(() => batches.reduce((sum, size) => sum + size, 0), PATIENCE).toBe(7);
+    await expect.poll(() => batches.reduce((sum, size) => sum + size, 0), TIMEOUT).toBe(7);
     expect(batches).toEqual([3, 3, 1]);
   },
   OTEL_ATTRIBUTE_COUNT_LIMIT: holdsCountLimit,

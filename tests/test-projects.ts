@@ -27,11 +27,11 @@ export const needOwnProcess = [
 /** Replace timers. They share processes with each other alone: a library that makes a timer meanwhile, as undici does, waits for it for ever. */
 export const fakeTimers = [
   'actors/runtime/{outbox,timers}.test.ts',
-  'bus/{keep-lease,offered-item}.test.ts',
+  'bus/{dispatched-item,renew-lease}.test.ts',
   'services/actor-host/log-callbacks-left.test.ts',
   'services/agent-gateway/command-replies.test.ts',
   'services/router-gateway/relay/{frame-feed-looks,silence-watch}.test.ts',
-  'services/router-worker/{call-holders,running-calls}.test.ts',
+  'services/router-worker/{call-interest,running-calls}.test.ts',
   'services/router-worker/call/frames.test.ts',
   'services/router-worker/providers/scripted/adapter.test.ts',
   'shared/deadlines.test.ts',

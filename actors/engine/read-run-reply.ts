@@ -58,8 +58,8 @@ function readOutput(completed: Completed, index: number, { validateOutput }: Abo
   if (violation === null && 'value' in json) return { type: 'output', output: json.value };
   const fault = violation ?? NO_JSON;
   const call = stepCall(completed, index, EMIT_OUTPUT, json);
-  const told = refusalMessage(call.id, 'invalid_output', `The output ${fault.message}${placeOf(fault)}. Call ${EMIT_OUTPUT} again with a correct output.`);
-  return { type: 'invalid-output', violation: fault, messages: [answerWith(completed, [call]), told] };
+  const refusal = refusalMessage(call.id, 'invalid_output', `The output ${fault.message}${pathOf(fault)}. Call ${EMIT_OUTPUT} again with a correct output.`);
+  return { type: 'invalid-output', violation: fault, messages: [replyWith(completed, [call]), refusal] };
 }
 
 function readCalls(completed: Completed, { tools }: About): RunReply {
@@ -77,7 +77,7 @@ function readCalls(completed: Completed, { tools }: About): RunReply {
     if (refusal !== null) refusals.push(refusalMessage(call.id, ...refusal));
     else if (tool !== null) reply.calls.push({ toolCallId: call.id, toolId: tool.toolId, listHash: tool.listHash });
   }
-  reply.messages.push(answerWith(completed, stepCalls), ...refusals);
+  reply.messages.push(replyWith(completed, stepCalls), ...refusals);
   return reply;
 }
 
@@ -85,7 +85,7 @@ function readCalls(completed: Completed, { tools }: About): RunReply {
 function refusalOf(tool: RunTool | null, json: Json, made: Set<string>): [error: string, message: string] | null {
   if (tool === null) return ['unknown_function', 'There is no such function.'];
   const violation = 'violation' in json ? json.violation : tool.validate(json.value);
-  if (violation !== null) return ['invalid_arguments', `The arguments ${violation.message}${placeOf(violation)}. The call was not made.`];
+  if (violation !== null) return ['invalid_arguments', `The arguments ${violation.message}${pathOf(violation)}. The call was not made.`];
   const same = canonicalJson([tool.toolId, 'value' in json ? json.value : null]);
   if (made.has(same)) return ['repeated_call', 'The same call stands in this answer already. It is made once.'];
   if (made.size === MAX_CALLS_PER_BATCH) return ['too_many_calls', `At most ${MAX_CALLS_PER_BATCH} calls are made at a time. Ask again for this one.`];
@@ -93,7 +93,7 @@ function refusalOf(tool: RunTool | null, json: Json, made: Set<string>): [error:
   return null;
 }
 
-function placeOf({ path }: Violation): string {
+function pathOf({ path }: Violation): string {
   return path === '' ? '' : ` (at ${path})`;
 }
 
@@ -123,7 +123,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function answerWith({ text }: Completed, calls: StepToolCall[]): StepMessage {
+function replyWith({ text }: Completed, calls: StepToolCall[]): StepMessage {
   return { role: 'assistant', content: text.trim() === '' ? null : text, tool_calls: calls };
 }
 

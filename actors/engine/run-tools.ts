@@ -73,8 +73,8 @@ function selectedTools(selectors: readonly string[], lists: RunToolsInput['lists
   const inOrder = (left: SelectedTool, right: SelectedTool) => (left.toolId < right.toolId ? -1 : 1);
   const all = [...tools.values()].sort(inOrder);
   const isNamed = ({ toolId }: SelectedTool) => named.has(toolId);
-  const kept = [...all.filter(isNamed), ...all.filter((tool) => !isNamed(tool))].slice(0, MAX_FUNCTIONS - 1);
-  return kept.sort(inOrder);
+  const retained = [...all.filter(isNamed), ...all.filter((tool) => !isNamed(tool))].slice(0, MAX_FUNCTIONS - 1);
+  return retained.sort(inOrder);
 }
 
 /** Compiled when it is first needed: most tools of a list are never called. */
@@ -101,12 +101,12 @@ function plain(text: string): string {
   return text.replaceAll(/[^A-Za-z0-9_-]/g, '_');
 }
 
-function freeName(wanted: string, taken: ReadonlyMap<string, unknown>): string {
-  let name = wanted;
+function freeName(requested: string, used: ReadonlyMap<string, unknown>): string {
+  let name = requested;
   // Ends at the latest after as many numbers as there are names.
-  for (let number = 2; name === EMIT_OUTPUT || taken.has(name); number += 1) {
+  for (let number = 2; name === EMIT_OUTPUT || used.has(name); number += 1) {
     const ending = `_${number}`;
-    name = wanted.slice(0, MAX_NAME_CHARS - ending.length) + ending;
+    name = requested.slice(0, MAX_NAME_CHARS - ending.length) + ending;
   }
   return name;
 }

@@ -112,7 +112,7 @@ class Rehearsal {
     this.#maxIterations = given.maxIterations;
     const [snapshot, actions] = initialTransition(runMachine, given);
     this.#snapshot = snapshot;
-    this.#carryOut(actions as readonly Action[]);
+    this.#applyAll(actions as readonly Action[]);
   }
 
   get state(): string {
@@ -132,7 +132,7 @@ class Rehearsal {
     this.#snapshot = next;
     // As the runtime does: a result that changed something was one waited for.
     if ('callId' in event && actions.length > 0) expect(this.#open.delete(event.callId)).toBe(true);
-    this.#carryOut(actions as readonly Action[]);
+    this.#applyAll(actions as readonly Action[]);
     expect(next.context.iteration).toBeLessThanOrEqual(this.#maxIterations);
     expect(this.#modelCalls).toBeLessThanOrEqual(3 * this.#maxIterations);
     expect(next.context.stepCount).toBe(this.#transcript.length);
@@ -180,14 +180,14 @@ class Rehearsal {
     return (isStray && of % 3 === 0 ? undefined : fitting[of % Math.max(1, fitting.length)]) ?? effectIdOf('run_1', of);
   }
 
-  #carryOut(actions: readonly Action[]): void {
+  #applyAll(actions: readonly Action[]): void {
     for (const action of actions) {
       expect(this.#settlements).toEqual([]);
-      this.#carryOutOne(action);
+      this.#applyOne(action);
     }
   }
 
-  #carryOutOne(action: Action): void {
+  #applyOne(action: Action): void {
     switch (action.type) {
       case 'started':
         expect(this.#facts).toBe('');

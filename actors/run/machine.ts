@@ -115,17 +115,17 @@ const endBatch = runSetup.enqueueActions(({ context, enqueue }) => {
   enqueue.assign({ batch: [] });
 });
 
-const abandonCall = runSetup.enqueueActions(({ context, enqueue }) => {
+const supersedeCall = runSetup.enqueueActions(({ context, enqueue }) => {
   enqueue({ type: 'supersede', params: { id: currentEffectOf(context) } });
 });
 
-const abandonList = runSetup.enqueueActions(({ context, enqueue }) => {
+const supersedeList = runSetup.enqueueActions(({ context, enqueue }) => {
   const id = currentEffectOf(context);
   enqueue({ type: 'supersede', params: { id } });
   enqueue({ type: 'disarm', params: { key: overdueKeyOf(id) } });
 });
 
-const abandonTools = runSetup.enqueueActions(({ context, enqueue }) => {
+const supersedeTools = runSetup.enqueueActions(({ context, enqueue }) => {
   for (const { callId } of context.pending) {
     enqueue({ type: 'supersede', params: { id: callId } });
     enqueue({ type: 'disarm', params: { key: overdueKeyOf(callId) } });
@@ -170,7 +170,7 @@ export const runMachine = runSetup.createMachine({
     listing: {
       entry: listTools,
       on: {
-        ...interruptedBy(abandonList),
+        ...interruptedBy(supersedeList),
         'tools.listed': [
           {
             guard: 'isEveryServerListed',
@@ -193,7 +193,7 @@ export const runMachine = runSetup.createMachine({
     thinking: {
       entry: askModel,
       on: {
-        ...interruptedBy(abandonCall),
+        ...interruptedBy(supersedeCall),
         'call.replied': [
           {
             guard: 'isOutput',
@@ -223,12 +223,12 @@ export const runMachine = runSetup.createMachine({
     },
     tooling: {
       on: {
-        ...interruptedBy(abandonTools),
+        ...interruptedBy(supersedeTools),
         'tool.settled': [
           {
             guard: 'isServerLost',
             target: 'failed',
-            actions: [assign({ failure: ({ context, event }) => lostServerError(context, event) }), settleCall, abandonTools],
+            actions: [assign({ failure: ({ context, event }) => lostServerError(context, event) }), settleCall, supersedeTools],
           },
           { guard: 'isLastPending', target: 'thinking', actions: [settleCall, endBatch, nextIteration] },
           { guard: 'isPending', actions: settleCall },
@@ -303,19 +303,19 @@ function begin() {
   ];
 }
 
-/** What ends a run from outside, wherever it waits. `abandon` gives up what it waits for there. */
-function interruptedBy<Abandon>(abandon: Abandon) {
+/** What ends a run from outside, wherever it waits. `supersede` gives up what it waits for there. */
+function interruptedBy<Supersede>(supersede: Supersede) {
   const failAs = (failure: RunError) => runSetup.assign({ failure });
   return {
     'run.deadline': {
       guard: 'isThisRun' as const,
       target: 'failed' as const,
-      actions: [abandon, runSetup.assign({ failure: ({ context }) => timeoutError(context.timeoutMs) })] as const,
+      actions: [supersede, runSetup.assign({ failure: ({ context }) => timeoutError(context.timeoutMs) })] as const,
     },
-    'run.poisoned': { target: 'failed' as const, actions: [abandon, failAs(engineError('a command of this run could not be applied'))] as const },
+    'run.poisoned': { target: 'failed' as const, actions: [supersede, failAs(engineError('a command of this run could not be applied'))] as const },
     'run.orphaned': {
       target: 'failed' as const,
-      actions: [abandon, failAs(sessionError('the session of this run was deleted'))] as const,
+      actions: [supersede, failAs(sessionError('the session of this run was deleted'))] as const,
     },
   };
 }

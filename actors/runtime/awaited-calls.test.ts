@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Bus, Subscription } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
-import { heldCalls } from '#bus/messages/heartbeat.ts';
+import { interestReply } from '#bus/messages/heartbeat.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { answerForCalls } from './awaited-calls.ts';
+import { replyForCalls } from './awaited-calls.ts';
 import { Outbox } from './outbox.ts';
 
 describe('a worker that asks about its calls', () => {
@@ -23,10 +23,10 @@ describe('a worker that asks about its calls', () => {
     bus = await openMemoryBus({ database, clock: systemClock });
     const never = () => expect.fail('nothing is published');
     outbox = new Outbox({ bus, clock: systemClock, log: silentLog, render: never, onRowsDone: never, fail: never });
-    answering = answerForCalls({ bus, outbox, epochOf: (partition) => partition + 1, log: silentLog });
+    answering = replyForCalls({ bus, outbox, epochOf: (partition) => partition + 1, log: silentLog });
     answers = [];
     bus.notices.subscribe('held.w1', (_subject, body) => {
-      const { from, calls, question, epoch } = heldCalls.parse(JSON.parse(body));
+      const { from, calls, question, epoch } = interestReply.parse(JSON.parse(body));
       expect(question).toBe(7);
       answers.push({ from, calls, epoch });
     });

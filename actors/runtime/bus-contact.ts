@@ -1,11 +1,11 @@
 import type { CommandLog } from '#bus/bus.ts';
 
 /** What a host knows of the broker, in its heartbeat. */
-export interface BusAnswers {
+export interface BrokerStatus {
   /** For how long the broker has answered without a gap. */
   sinceAgoMs: number;
   /** How long ago it last did. */
-  seenAgoMs: number;
+  reachedAgoMs: number;
   /** Names the command log that it has (`CommandLog.state`). */
   logCreated: string;
 }
@@ -38,11 +38,11 @@ export class BusContact {
   }
 
   /** Null before the first answer. */
-  answers(): BusAnswers | null {
+  status(): BrokerStatus | null {
     if (this.#last === null) return null;
     const { sinceMs, atMs, logCreated } = this.#last;
     const nowMs = performance.now();
-    return { sinceAgoMs: Math.round(nowMs - sinceMs), seenAgoMs: Math.round(nowMs - atMs), logCreated };
+    return { sinceAgoMs: Math.round(nowMs - sinceMs), reachedAgoMs: Math.round(nowMs - atMs), logCreated };
   }
 
   async #question(): Promise<void> {

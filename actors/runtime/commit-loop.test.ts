@@ -85,7 +85,9 @@ const saying = (sessionId: string) =>
 it('DESIGN 4: what comes while a commit is in flight is stored by the next ones, at most 128 commands each, over all partitions', async () => {
   const { noted, release, database } = heldDatabase();
   const loop = loopOn(database);
-  const mailboxes = PARTITIONS.map((partition) => new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorMark: null }, loop.kick));
+  const mailboxes = PARTITIONS.map(
+    (partition) => new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, loop.kick),
+  );
   for (const mailbox of mailboxes) loop.own(mailbox);
   let sent = 0;
   for (let n = 0; sent < COMMANDS; n += 1) {
@@ -112,7 +114,7 @@ it('brings a partition into no commit for the row of a published effect, until r
   const outbox = newOutbox();
   const loop = loopOn({ query } as Database, noMetrics, outbox);
   const [talking, other] = PARTITIONS.map((partition) => {
-    const mailbox = new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorMark: null }, loop.kick);
+    const mailbox = new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, loop.kick);
     loop.own(mailbox);
     return { mailbox, sessionId: Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === partition) ?? '' };
   }) as [{ mailbox: Mailbox; sessionId: string }, { mailbox: Mailbox; sessionId: string }];
@@ -136,7 +138,9 @@ it('DESIGN 12: counts commits with their sizes, and the partitions that another 
   const { release, database } = heldDatabase([7]);
   const metrics = openMetrics();
   const loop = loopOn(database, metrics);
-  const mailboxes = PARTITIONS.map((partition) => new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorMark: null }, () => {}));
+  const mailboxes = PARTITIONS.map(
+    (partition) => new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, () => {}),
+  );
   for (const mailbox of mailboxes) {
     loop.own(mailbox);
     const sessionId = Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === mailbox.claim.partition) ?? '';
@@ -165,7 +169,7 @@ it('DESIGN 11: passes over commands without a tag at the cost of reading them: a
   };
   const metrics = openMetrics();
   const loop = loopOn({ query } as Database, metrics, newOutbox(), { ...silentLog, error: (fields) => lines.push(fields) });
-  const mailbox = new Mailbox({ partition: 7, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorMark: null }, () => {});
+  const mailbox = new Mailbox({ partition: 7, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, () => {});
   loop.own(mailbox);
   const sessionId = Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === 7) ?? '';
   const commands = Array.from({ length: 512 }, (_, n) => ({ sequence: n + 1, messageId: `m${n}`, body: creating(sessionId), storedAtMs: 1 }));

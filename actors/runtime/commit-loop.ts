@@ -10,15 +10,15 @@ import type { CommandCheck } from './command-check.ts';
 import type { CommitPlan, EndedWork } from './commit-plan.ts';
 import { CommitStore, type Outcome } from './commit-store.ts';
 import type { Histories } from './histories.ts';
-import { type Entry, type Mailbox, takeInTurn } from './mailbox.ts';
+import { dequeueRoundRobin, type Entry, type Mailbox } from './mailbox.ts';
 import type { Outbox } from './outbox.ts';
 import type { PartitionClaim } from './ownership.ts';
-import { nameOf, type Parsed, type PlanInput, parseEntry, planBatch, planBurial, type Repeats, type States } from './plan-batch.ts';
-import { tellOf } from './report-commit.ts';
+import { nameOf, type Parsed, type PlanInput, parseEntry, planBatch, planDeadLetter, type Repeats, type States } from './plan-batch.ts';
+import { reportCommit } from './report-commit.ts';
 import { type RunFactsReader, readRunFacts } from './run-facts.ts';
 import type { Snapshots } from './snapshots.ts';
 import type { Timers } from './timers.ts';
-import type { Surroundings } from './transition-inputs.ts';
+import type { TransitionInputs } from './transition-inputs.ts';
 
 /** Commands in one statement. Larger batches take longer than they save. */
 const MAX_BATCH = 128;
@@ -53,7 +53,7 @@ export class CommitLoop {
   readonly #mailboxes = new Map<number, Mailbox>();
   #running: Promise<void> | null = null;
   /** The batch that is being applied and stored. */
-  #inHand: Promise<void> = Promise.resolve();
+  #inFlight: Promise<void> = Promise.resolve();
   #flushRows = false;
   /** Whether the batch in hand takes the rows of published effects along. */
   #isFlushing = false;
@@ -64,7 +64,7 @@ export class CommitLoop {
   #refused = 0;
   #refusalsLoggedAtMs = Number.NEGATIVE_INFINITY;
   /** Where the next batch begins, so that no partition starves. */
-  #round = 0;
+  #rotation = 0;
 
   constructor(deps: CommitLoopDeps) {
     this.#deps = deps;
@@ -84,7 +84,7 @@ export class CommitLoop {
   }
 
   /** Whether the claim is one under which this host still owns its partition. */
-  isHeld = (claim: PartitionClaim): boolean => this.#mailboxes.get(claim.partition)?.claim === claim;
+  isOwned = (claim: PartitionClaim): boolean => this.#mailboxes.get(claim.partition)?.claim === claim;
 
   mailboxOf(partition: number): Mailbox | undefined {
     return this.#mailboxes.get(partition);
@@ -114,12 +114,12 @@ export class CommitLoop {
    *
    * @returns the claims as the last commit left them
    */
-  async letGo(partitions: readonly number[]): Promise<PartitionClaim[]> {
+  async release(partitions: readonly number[]): Promise<PartitionClaim[]> {
     const leaving = partitions.flatMap((partition) => this.#mailboxes.get(partition) ?? []);
     // Their readers end in their own time, which is long where the broker does not answer; nothing more comes of them.
-    for (const mailbox of leaving) this.#abandon(mailbox);
-    await this.#inHand.catch(() => {});
-    const ours = leaving.filter((mailbox) => this.isHeld(mailbox.claim));
+    for (const mailbox of leaving) this.#discard(mailbox);
+    await this.#inFlight.catch(() => {});
+    const ours = leaving.filter((mailbox) => this.isOwned(mailbox.claim));
     if (ours.length > 0) failPoint('partitions.let-go');
     for (const { claim } of ours) this.#forget(claim.partition);
     return ours.map((mailbox) => mailbox.claim);
@@ -160,17 +160,17 @@ export class CommitLoop {
       workMarks.mark('commands');
       this.#isFlushing = this.#flushRows;
       this.#flushRows = false;
-      const batch = this.#takeBatch().map((entry) => parseEntry(entry, this.#deps.check));
+      const batch = this.#dequeueBatch().map((entry) => parseEntry(entry, this.#deps.check));
       this.#noteRefused(batch);
-      this.#inHand = this.#commit(batch);
-      await this.#inHand;
+      this.#inFlight = this.#commit(batch);
+      await this.#inFlight;
       failPoint('commit.told');
     }
   }
 
-  #takeBatch(): Entry[] {
-    this.#round += 1;
-    const batch = takeInTurn(this.mailboxes, { first: this.#round, most: MAX_BATCH });
+  #dequeueBatch(): Entry[] {
+    this.#rotation += 1;
+    const batch = dequeueRoundRobin(this.mailboxes, { first: this.#rotation, most: MAX_BATCH });
     if (batch.length > 0) this.#deps.metrics.observe('commitCommands', {}, batch.length);
     return batch;
   }
@@ -203,12 +203,12 @@ export class CommitLoop {
       await this.#commit(batch.slice(middle));
       return;
     }
-    const [culprit] = batch;
-    if (culprit === undefined) throw outcome.error;
-    this.#deps.log.error({ err: outcome.error, command_id: nameOf(culprit.entry), session_id: culprit.command?.sessionId }, 'a command could not be stored');
-    const burial = 'error' in input ? outcome : await this.#execute(planBurial(culprit, outcome.error, input)); // no fail point: inside
+    const [failed] = batch;
+    if (failed === undefined) throw outcome.error;
+    this.#deps.log.error({ err: outcome.error, command_id: nameOf(failed.entry), session_id: failed.command?.sessionId }, 'a command could not be stored');
+    const deadLettered = 'error' in input ? outcome : await this.#execute(planDeadLetter(failed, outcome.error, input)); // no fail point: inside
     // Not even the dead letter can be stored: to go on would lose the command in silence.
-    if (burial.kind !== 'committed') this.#giveUp([culprit.entry.claim.partition], burial.error);
+    if (deadLettered.kind !== 'committed') this.#giveUp([failed.entry.claim.partition], deadLettered.error);
   }
 
   async #apply(batch: readonly Parsed[], input: PlanInput): Promise<Outcome> {
@@ -227,21 +227,21 @@ export class CommitLoop {
    */
   #leaveToNewer(batch: readonly Parsed[]): void {
     for (const { entry, isNewer } of batch) {
-      if (isNewer && this.isHeld(entry.claim)) this.#giveUp([entry.claim.partition], new Error(`${nameOf(entry)} is a command of a newer version`));
+      if (isNewer && this.isOwned(entry.claim)) this.#giveUp([entry.claim.partition], new Error(`${nameOf(entry)} is a command of a newer version`));
     }
   }
 
   async #inputOf(batch: readonly Parsed[]): Promise<PlanInput> {
     const states = await this.#loadStates(batch); // no fail point: reads (2)
-    return { states, surroundings: await this.#surroundings(batch, states), isHeld: this.isHeld, log: this.#deps.log };
+    return { states, transitionInputs: await this.#transitionInputs(batch, states), isOwned: this.isOwned, log: this.#deps.log };
   }
 
   async #loadStates(batch: readonly Parsed[]): Promise<States> {
     for (;;) {
       // A partition that is given up below leaves the batch, so this ends.
-      const ids = batch.flatMap(({ entry, command }) => (command === null || !this.isHeld(entry.claim) ? [] : [command.sessionId]));
+      const ids = batch.flatMap(({ entry, command }) => (command === null || !this.isOwned(entry.claim) ? [] : [command.sessionId]));
       try {
-        return await this.#store.patiently(() => this.#deps.snapshots.load(ids)); // no fail point: reads
+        return await this.#store.retryWhileTransient(() => this.#deps.snapshots.load(ids)); // no fail point: reads
       } catch (error) {
         // Its snapshots are of machines that this version does not know: a newer version has to go on with it.
         if (!(error instanceof SwitchyardError) || typeof error.details.partition !== 'number') throw error;
@@ -250,14 +250,14 @@ export class CommitLoop {
     }
   }
 
-  async #surroundings(batch: readonly Parsed[], states: States): Promise<Surroundings> {
+  async #transitionInputs(batch: readonly Parsed[], states: States): Promise<TransitionInputs> {
     const greetings = new Map<string, string | null>();
     for (const { command } of batch) {
       if (command?.type !== 'session.create' || greetings.has(command.bundleHash)) continue;
       greetings.set(command.bundleHash, await this.#greetingOf(command.bundleHash)); // no fail point: reads
     }
     const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
-    const about = await this.#store.patiently(() => readRunFacts(this.#deps.runFacts, commands, states)); // no fail point: reads
+    const about = await this.#store.retryWhileTransient(() => readRunFacts(this.#deps.runFacts, commands, states)); // no fail point: reads
     return {
       atMs: this.#deps.clock.nowMs(),
       coalesceMs: this.#deps.settings.coalesceMs,
@@ -273,7 +273,7 @@ export class CommitLoop {
   /** A configuration that can't be read costs the session its greeting, not its life. */
   async #greetingOf(bundleHash: string): Promise<string | null> {
     try {
-      return await this.#store.patiently(() => this.#deps.greetingOf(bundleHash)); // no fail point: reads
+      return await this.#store.retryWhileTransient(() => this.#deps.greetingOf(bundleHash)); // no fail point: reads
     } catch (error) {
       this.#deps.log.error({ err: error, bundle: bundleHash }, 'a configuration could not be read');
       return null;
@@ -283,7 +283,7 @@ export class CommitLoop {
   /** Stores a plan, together with what is due for deletion, and sends out what follows from it. */
   async #execute(plan: CommitPlan): Promise<Outcome> {
     if (this.#isFlushing) this.#addDone(plan);
-    plan.leaveOut(this.isHeld);
+    plan.leaveOut(this.isOwned);
     if (plan.partitions.size === 0) return { kind: 'committed', owned: new Set() };
     const outcome = await this.#store.store(plan); // no fail point: inside
     workMarks.mark('commands');
@@ -303,29 +303,29 @@ export class CommitLoop {
   /** The commit stands: what is in memory follows it, and the world is told. */
   #settle(plan: CommitPlan, owned: ReadonlySet<number>): void {
     // What was let go, or lost and won anew, while the commit was on its way: its memory is not ours to write any more.
-    const held = new Set<number>();
+    const stillOwned = new Set<number>();
     const lost: number[] = [];
-    for (const [partition, { claim, cursor, cursorMark }] of plan.partitions) {
-      if (!this.isHeld(claim)) continue;
+    for (const [partition, { claim, cursor, cursorFingerprint }] of plan.partitions) {
+      if (!this.isOwned(claim)) continue;
       if (!owned.has(partition)) {
         lost.push(partition);
         continue;
       }
-      held.add(partition);
+      stillOwned.add(partition);
       claim.commitNo += 1;
       claim.cursor = cursor;
-      claim.cursorMark = cursorMark;
+      claim.cursorFingerprint = cursorFingerprint;
     }
-    this.#deps.snapshots.keep([...plan.sessions.values()].filter((state) => held.has(state.partition)));
+    this.#deps.snapshots.retain([...plan.sessions.values()].filter((state) => stillOwned.has(state.partition)));
     for (const timer of plan.timers.values()) {
-      if (!held.has(timer.partition)) continue;
+      if (!stillOwned.has(timer.partition)) continue;
       if (timer.dueAtMs === null) this.#deps.timers.disarm(timer.key);
       else this.#deps.timers.arm(timer);
     }
     // Before the effects that are rendered from them.
-    this.#deps.histories.release(plan, held);
-    this.#deps.outbox.release(plan, held);
-    tellOf(plan, held, this.#deps);
+    this.#deps.histories.release(plan, stillOwned);
+    this.#deps.outbox.release(plan, stillOwned);
+    reportCommit(plan, stillOwned, this.#deps);
     if (lost.length > 0) this.#deps.metrics.add('fences', {}, lost.length);
     if (lost.length > 0) this.#giveUp(lost, new Error('another host owns the partition'));
   }
@@ -335,14 +335,14 @@ export class CommitLoop {
     for (const partition of partitions) {
       const mailbox = this.#mailboxes.get(partition);
       this.#forget(partition);
-      if (mailbox !== undefined) this.#abandon(mailbox);
+      if (mailbox !== undefined) this.#discard(mailbox);
     }
   }
 
   /** Not awaited: the reader's handler may itself be waiting for this loop to make room. */
-  #abandon(mailbox: Mailbox): void {
+  #discard(mailbox: Mailbox): void {
     const { partition } = mailbox.claim;
-    mailbox.abandon().catch((cause: unknown) => this.#deps.log.warn({ err: cause, partition }, 'a reader did not stop'));
+    mailbox.discard().catch((cause: unknown) => this.#deps.log.warn({ err: cause, partition }, 'a reader did not stop'));
   }
 
   #forget(partition: number): void {

@@ -1,4 +1,4 @@
-import type { Answer } from '#bus/messages/session.ts';
+import type { CommandReply } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { RunCallOutcome } from '#shared/contracts/agent/run.ts';
 import type { RunError, StepMessage } from '../run/types.ts';
@@ -8,7 +8,7 @@ import type { SessionState } from './snapshots.ts';
 
 /** What is left to do once the commit has returned; all of it can be made again from the rows. */
 export interface AfterCommit {
-  answers: { partition: number; gateway: string; commandId: string; answer: Answer; repeat: boolean }[];
+  replies: { partition: number; gateway: string; commandId: string; reply: CommandReply; repeat: boolean }[];
   /** By session: the first and last new offset and the stored texts. */
   notices: Map<string, { partition: number; first: number; last: number; events: string[]; isDeleted: boolean }>;
   /** Calls whose workers are told to stop. */
@@ -90,10 +90,10 @@ interface DeadLetter {
  * of the batch did to them replaces what an earlier one did.
  */
 export class CommitPlan {
-  readonly partitions = new Map<number, { claim: PartitionClaim; cursor: number; cursorMark: string | null }>();
+  readonly partitions = new Map<number, { claim: PartitionClaim; cursor: number; cursorFingerprint: string | null }>();
   readonly sessions = new Map<string, SessionState>();
   readonly deletedSessions = new Map<string, number>();
-  readonly seen = new Map<string, { partition: number; sessionId: string; commandId: string; answer: Answer | null }>();
+  readonly processed = new Map<string, { partition: number; sessionId: string; commandId: string; reply: CommandReply | null }>();
   readonly effects = new Map<string, EffectRow & { state: EffectState }>();
   /** Effects of earlier commits that are open no longer. */
   readonly effectStates = new Map<string, { partition: number; state: 'done' | 'superseded' }>();
@@ -105,7 +105,7 @@ export class CommitPlan {
   readonly deliveries = new Map<string, DeliveryRow>();
   readonly deliveryStates = new Map<string, { partition: number; state: 'delivered' | 'dead' }>();
   readonly deadLetters: DeadLetter[] = [];
-  readonly after: AfterCommit = { answers: [], notices: new Map(), aborts: [], milestones: [], ended: [] };
+  readonly after: AfterCommit = { replies: [], notices: new Map(), aborts: [], milestones: [], ended: [] };
   #events: { partition: number; sessionId: string; event: ConversationEvent; text: string }[] = [];
   #steps: { partition: number; sessionId: string; runId: string; seq: number; message: StepMessage }[] = [];
 
@@ -120,23 +120,23 @@ export class CommitPlan {
   /** Takes a partition into the commit; its cursor stays where it is unless `advance` moves it. */
   touch(claim: PartitionClaim): void {
     if (this.partitions.has(claim.partition)) return;
-    this.partitions.set(claim.partition, { claim, cursor: claim.cursor, cursorMark: claim.cursorMark });
+    this.partitions.set(claim.partition, { claim, cursor: claim.cursor, cursorFingerprint: claim.cursorFingerprint });
   }
 
   /** Takes partitions out again that have been lost since they came in: the statement would only fence them. */
-  leaveOut(isHeld: (claim: PartitionClaim) => boolean): void {
-    for (const [partition, { claim }] of this.partitions) if (!isHeld(claim)) this.partitions.delete(partition);
+  leaveOut(isOwned: (claim: PartitionClaim) => boolean): void {
+    for (const [partition, { claim }] of this.partitions) if (!isOwned(claim)) this.partitions.delete(partition);
   }
 
   /** Moves a cursor forward, never back. */
-  advance(claim: PartitionClaim, cursor: number, cursorMark: string | null): void {
+  advance(claim: PartitionClaim, cursor: number, cursorFingerprint: string | null): void {
     this.touch(claim);
-    if (cursor > (this.partitions.get(claim.partition)?.cursor ?? 0)) this.partitions.set(claim.partition, { claim, cursor, cursorMark });
+    if (cursor > (this.partitions.get(claim.partition)?.cursor ?? 0)) this.partitions.set(claim.partition, { claim, cursor, cursorFingerprint });
   }
 
   /** The log is another one than the cursor was of: what follows counts from its beginning. */
   restart(claim: PartitionClaim): void {
-    this.partitions.set(claim.partition, { claim, cursor: 0, cursorMark: null });
+    this.partitions.set(claim.partition, { claim, cursor: 0, cursorFingerprint: null });
   }
 
   appendEvent(partition: number, sessionId: string, event: ConversationEvent): void {

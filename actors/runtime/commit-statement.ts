@@ -27,7 +27,7 @@ export function isCommit(statement: string | NamedStatement): boolean {
 
 /** The statement that a plan needs, and what it is sent with. */
 export function commitOf(plan: CommitPlan): { statement: NamedStatement; parameters: unknown[] } {
-  const needsAll = rowSets.some((set, place) => place >= turnSets.length && set.rowsOf(plan).length > 0);
+  const needsAll = rowSets.some((set, index) => index >= turnSets.length && set.rowsOf(plan).length > 0);
   return needsAll ? { statement: everything, parameters: parametersOf(plan, rowSets) } : { statement: turnsOnly, parameters: parametersOf(plan, turnSets) };
 }
 
@@ -63,7 +63,7 @@ function parametersOf(plan: CommitPlan, sets: readonly RowSet[]): unknown[] {
     partitions.map(({ claim }) => claim.epoch),
     partitions.map(({ claim }) => claim.commitNo),
     partitions.map(({ cursor }) => cursor),
-    partitions.map(({ cursorMark }) => cursorMark),
+    partitions.map(({ cursorFingerprint }) => cursorFingerprint),
     partitions.map(({ claim }) => claim.owner),
   ];
   for (const { columns, rowsOf } of sets) {

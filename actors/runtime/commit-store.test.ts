@@ -6,20 +6,20 @@ import { silentLog } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { CommitPlan } from './commit-plan.ts';
 import { CommitStore } from './commit-store.ts';
-import { layPartitions, type PartitionClaim, releasePartitions, takePartitions } from './ownership.ts';
+import { acquirePartitions, initialisePartitions, type PartitionClaim, releasePartitions } from './ownership.ts';
 
 const PARTITION = 7;
 let database: Database;
 beforeAll(async () => {
   database = await openPglite({ folder: null });
   await migrate(database);
-  await layPartitions(database);
+  await initialisePartitions(database);
 }, 60_000);
 beforeEach(() => database.query('update parts set owner = null'));
 afterAll(() => database.close());
 
 const take = async (hostId: string): Promise<PartitionClaim> => {
-  const [claim] = await takePartitions(database, { hostId, machineVersion: 1, logCreated: 'log', partitions: [PARTITION], deadAfterMs: 5_000 });
+  const [claim] = await acquirePartitions(database, { hostId, machineVersion: 1, logCreated: 'log', partitions: [PARTITION], expiresAfterMs: 5_000 });
   return claim ?? expect.fail('the partition was not free');
 };
 const commitOf = (claim: PartitionClaim): CommitPlan => {

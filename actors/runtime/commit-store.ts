@@ -1,12 +1,12 @@
-import type { Answer } from '#bus/messages/session.ts';
+import type { CommandReply } from '#bus/messages/session.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { isPassingFault, sqlStateOf } from '#shared/storage/transient-error.ts';
+import { isTransientError, sqlStateOf } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { CommitPlan } from './commit-plan.ts';
 import { commitOf } from './commit-statement.ts';
-import { type Parsed, type Repeats, seenKeyOf } from './plan-batch.ts';
+import { type Parsed, processedKeyOf, type Repeats } from './plan-batch.ts';
 
 /** First and longest pause while the database can't be reached. */
 const RETRY_FIRST_MS = 50;
@@ -46,10 +46,10 @@ export class CommitStore {
         return { kind: 'committed', owned: new Set(rows[0]?.owned ?? []) };
       } catch (error) {
         if (sqlStateOf(error) === '23505') return { kind: 'repeated', error };
-        if (!isPassingFault(error)) return { kind: 'refused', error };
+        if (!isTransientError(error)) return { kind: 'refused', error };
         this.#log.warn({ err: error }, 'the outcome of a commit is not known');
         await this.#pause(pauseMs); // no fail point: pauses
-        const owned = await this.patiently(() => this.#readBack(plan)); // no fail point: reads
+        const owned = await this.retryWhileTransient(() => this.#readBack(plan)); // no fail point: reads
         if (owned !== null) return { kind: 'committed', owned };
       }
     }
@@ -61,7 +61,7 @@ export class CommitStore {
     try {
       return await commit(); // no fail point: inside
     } catch (error) {
-      outcome = sqlStateOf(error) === '23505' ? 'repeated' : isPassingFault(error) ? 'unknown' : 'refused';
+      outcome = sqlStateOf(error) === '23505' ? 'repeated' : isTransientError(error) ? 'unknown' : 'refused';
       throw error;
     } finally {
       this.#metrics.observe('commitSeconds', {}, (performance.now() - beganAtMs) / 1_000);
@@ -89,24 +89,24 @@ export class CommitStore {
   async findRepeats(batch: readonly Parsed[], repeats: Repeats): Promise<boolean> {
     const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
     // no fail point: reads
-    const { rows } = await this.patiently(() =>
-      this.#database.query<{ session_id: string; command_id: string; answer: Answer | null }>(
+    const { rows } = await this.retryWhileTransient(() =>
+      this.#database.query<{ session_id: string; command_id: string; answer: CommandReply | null }>(
         'select session_id, command_id, answer from seen join unnest($1::text[], $2::text[]) as i (session_id, command_id) using (session_id, command_id)',
         [commands.map((command) => command.sessionId), commands.map((command) => command.commandId)],
       ),
     );
     const before = repeats.size;
-    for (const row of rows) repeats.set(seenKeyOf({ sessionId: row.session_id, commandId: row.command_id }), row.answer);
+    for (const row of rows) repeats.set(processedKeyOf({ sessionId: row.session_id, commandId: row.command_id }), row.answer);
     return repeats.size > before;
   }
 
   /** A read that must succeed before anything can go on: tried again for as long as it takes. */
-  async patiently<Result>(read: () => Promise<Result>): Promise<Result> {
+  async retryWhileTransient<Result>(read: () => Promise<Result>): Promise<Result> {
     for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
       try {
         return await read(); // no fail point: reads
       } catch (error) {
-        if (!isPassingFault(error)) throw error;
+        if (!isTransientError(error)) throw error;
         this.#log.warn({ err: error }, 'the database can not be read yet');
         await this.#pause(pauseMs); // no fail point: pauses
       }

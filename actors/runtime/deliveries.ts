@@ -3,12 +3,12 @@ import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import type { RunProgress } from './commit-plan.ts';
 import { DELIVERY_DUE } from './timers.ts';
 import type { RunFacts } from './transition-inputs.ts';
-import type { Draft } from './unit-of-work.ts';
+import type { UnitOfWork } from './unit-of-work.ts';
 
 /** A round that has not been begun by then is not begun any more; its timer makes another. Longer than a worker's queue is on a bad day. */
-const ROUND_MS = 120_000;
+const TRY_MS = 120_000;
 /** What a round that was begun at the last moment may still take. */
-const ROUND_GRACE_MS = 30_000;
+const TRY_GRACE_MS = 30_000;
 /** After the first failure, doubled after each. */
 const BACK_OFF_FIRST_MS = 1_000;
 const BACK_OFF_LONGEST_MS = 60_000;
@@ -27,32 +27,32 @@ export function isDeliveryCommand(command: SessionCommand): command is DeliveryC
  * @param wasSuperseded whether a round was given up, by an earlier commit or by an earlier command of this one
  * @returns whether the delivery is settled by it
  */
-export function settleDelivery(draft: Draft, command: DeliveryCommand, wasSuperseded: (effectId: string) => boolean): boolean {
+export function settleDelivery(unit: UnitOfWork, command: DeliveryCommand, wasSuperseded: (effectId: string) => boolean): boolean {
   switch (command.type) {
     case 'delivery.reported':
       // One that was given up has its successor already: a second chain of rounds would post beside it.
       if (command.outcome === 'failed' && wasSuperseded(command.callId)) return false;
-      return settleReport(draft, command);
+      return settleReport(unit, command);
     case 'delivery.due':
-      openRound(draft, command.deliveryId, command.traceparent);
+      openTry(unit, command.deliveryId, command.traceparent);
       return false;
     case 'effect.overdue':
       // The item was lost with its stream, or its worker with its report: attempts are counted in the row, so another round is no attempt too many.
-      closeRound(draft, command.callId, 'superseded');
-      openRound(draft, command.turnId, command.traceparent);
+      closeTry(unit, command.callId, 'superseded');
+      openTry(unit, command.turnId, command.traceparent);
       return false;
   }
 }
 
-function settleReport(draft: Draft, { callId, deliveryId, outcome, attempts, reason, retryAfterMs }: CommandOf<'delivery.reported'>): boolean {
-  const { partition } = draft;
-  closeRound(draft, callId, 'done');
+function settleReport(unit: UnitOfWork, { callId, deliveryId, outcome, attempts, reason, retryAfterMs }: CommandOf<'delivery.reported'>): boolean {
+  const { partition } = unit;
+  closeTry(unit, callId, 'done');
   if (outcome === 'failed') {
-    draft.arm(`${callId}${DELIVERY_DUE}`, draft.atMs + pauseMs(draft, attempts, retryAfterMs), { type: 'delivery.due', deliveryId });
+    unit.arm(`${callId}${DELIVERY_DUE}`, unit.atMs + pauseMs(unit, attempts, retryAfterMs), { type: 'delivery.due', deliveryId });
     return false;
   }
   const state = outcome === 'delivered' ? 'delivered' : 'dead';
-  draft.write((plan) => {
+  unit.write((plan) => {
     // The first end counts, and a dead delivery has one letter: of two rounds that crossed, both report the end.
     if (plan.deliveryStates.has(deliveryId)) return;
     plan.deliveryStates.set(deliveryId, { partition, state });
@@ -61,23 +61,23 @@ function settleReport(draft: Draft, { callId, deliveryId, outcome, attempts, rea
   return true;
 }
 
-function pauseMs(draft: Draft, attempts: number, retryAfterMs: number | null): number {
+function pauseMs(unit: UnitOfWork, attempts: number, retryAfterMs: number | null): number {
   const backOff = Math.min(BACK_OFF_FIRST_MS * 2 ** Math.max(0, attempts - 1), BACK_OFF_LONGEST_MS);
-  const spread = backOff * (1 + JITTER * (2 * draft.surroundings.chance() - 1));
+  const spread = backOff * (1 + JITTER * (2 * unit.transitionInputs.chance() - 1));
   return Math.round(Math.max(spread, retryAfterMs ?? 0));
 }
 
 /** Asks a worker to post the delivery once more. */
-function openRound(draft: Draft, deliveryId: string, traceparent: string | null): void {
-  const id = `${deliveryId}-${draft.surroundings.newId()}`;
-  const deadlineAtMs = draft.atMs + ROUND_MS;
-  draft.openEffect(id, deliveryId, { kind: 'delivery', inputs: { deliveryId, deadlineAtMs, traceparent } });
-  draft.arm(overdueKeyOf(id), deadlineAtMs + ROUND_GRACE_MS, { type: 'effect.overdue', callId: id, turnId: deliveryId, kind: 'delivery' });
+function openTry(unit: UnitOfWork, deliveryId: string, traceparent: string | null): void {
+  const id = `${deliveryId}-${unit.transitionInputs.newId()}`;
+  const deadlineAtMs = unit.atMs + TRY_MS;
+  unit.openEffect(id, deliveryId, { kind: 'delivery', inputs: { deliveryId, deadlineAtMs, traceparent } });
+  unit.arm(overdueKeyOf(id), deadlineAtMs + TRY_GRACE_MS, { type: 'effect.overdue', callId: id, turnId: deliveryId, kind: 'delivery' });
 }
 
-function closeRound(draft: Draft, id: string, state: 'done' | 'superseded'): void {
-  draft.closeEffect(id, state);
-  draft.disarm(overdueKeyOf(id));
+function closeTry(unit: UnitOfWork, id: string, state: 'done' | 'superseded'): void {
+  unit.closeEffect(id, state);
+  unit.disarm(overdueKeyOf(id));
 }
 
 function overdueKeyOf(effectId: string): string {
@@ -85,10 +85,10 @@ function overdueKeyOf(effectId: string): string {
 }
 
 /** Fixes what the caller of a settled run is told, and asks for it to be told. */
-export function callBack(draft: Draft, facts: RunFacts, { state, output, error, startedAtMs, completedAtMs }: RunProgress): void {
+export function callBack(unit: UnitOfWork, facts: RunFacts, { state, output, error, startedAtMs, completedAtMs }: RunProgress): void {
   if (facts.callbackUrl === null) return;
-  const { partition, atMs: createdAtMs } = draft;
-  const idempotencyKey = draft.surroundings.newId();
+  const { partition, atMs: createdAtMs } = unit;
+  const idempotencyKey = unit.transitionInputs.newId();
   const payload = {
     schema_version: SCHEMA_VERSION,
     run_id: facts.id,
@@ -120,6 +120,6 @@ export function callBack(draft: Draft, facts: RunFacts, { state, output, error, 
     body: JSON.stringify(payload),
     createdAtMs,
   };
-  draft.write((plan) => plan.deliveries.set(deliveryId, row));
-  openRound(draft, deliveryId, traceparent);
+  unit.write((plan) => plan.deliveries.set(deliveryId, row));
+  openTry(unit, deliveryId, traceparent);
 }

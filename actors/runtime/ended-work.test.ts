@@ -5,9 +5,9 @@ import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { contextBelow } from '#shared/telemetry/trace-context.ts';
 import { CommitPlan, type EndedWork } from './commit-plan.ts';
 import { applyCommand } from './interpret.ts';
-import { tellOf } from './report-commit.ts';
+import { reportCommit } from './report-commit.ts';
 import type { SessionState } from './snapshots.ts';
-import type { Surroundings } from './transition-inputs.ts';
+import type { TransitionInputs } from './transition-inputs.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = `00-${TRACE}-b7ad6b7169203331-01`;
@@ -26,7 +26,7 @@ const reply: CommandOf<'call.completed'> = {
   ...{ provider: 'p', toolCalls: [], finishReason: 'stop', usage: null },
 };
 
-function surroundingsAt(atMs: number): Surroundings {
+function transitionInputsAt(atMs: number): TransitionInputs {
   const nothing = {
     greetingOf: () => null,
     runOf: () => null,
@@ -41,9 +41,9 @@ function surroundingsAt(atMs: number): Surroundings {
 /** Applies commands a second apart, each in a commit of its own. */
 function applyAll(commands: readonly SessionCommand[], change: (state: SessionState) => SessionState = (state) => state): CommitPlan[] {
   let state: SessionState | null = null;
-  return commands.map((command, place) => {
+  return commands.map((command, index) => {
     const plan = new CommitPlan();
-    applyCommand(plan, 1, state, command, surroundingsAt(START_MS + place * 1_000));
+    applyCommand(plan, 1, state, command, transitionInputsAt(START_MS + index * 1_000));
     state = change(plan.sessions.get('ses_1') as SessionState);
     return plan;
   });
@@ -78,8 +78,8 @@ it('what is over is told only of partitions that were really committed', () => {
   const heard: EndedWork[] = [];
   const watchers = { log: silentLog, metrics: noMetrics, onEnded: (ended: EndedWork) => void heard.push(ended) };
   if (plan === undefined) throw new Error('three commands make three plans');
-  tellOf(plan, new Set([2]), watchers);
+  reportCommit(plan, new Set([2]), watchers);
   expect(heard).toEqual([]);
-  tellOf(plan, new Set([1]), watchers);
+  reportCommit(plan, new Set([1]), watchers);
   expect(heard).toHaveLength(1);
 });

@@ -1,18 +1,18 @@
 import { failPoint } from '#shared/fail-points.ts';
 import type { Queryable } from '#shared/storage/database.ts';
-import type { BusAnswers } from './bus-contact.ts';
+import type { BrokerStatus } from './bus-contact.ts';
 import type { LiveHost } from './rendezvous.ts';
 
 /** A host's row is kept this long after its last heartbeat, for people who look. */
-const FORGET_AFTER_MS = 3_600_000;
+const DELETE_AFTER_MS = 3_600_000;
 
 interface Beat {
   hostId: string;
   machineVersion: number;
   /** What this host knows of the broker. */
-  bus: BusAnswers | null;
+  bus: BrokerStatus | null;
   isStopping: boolean;
-  deadAfterMs: number;
+  expiresAfterMs: number;
 }
 
 /** Null in all three: a host of the release before, which does not say. */
@@ -28,7 +28,7 @@ interface StopColumns {
 }
 
 /** Says that this host lives, by the database's clock, and returns all that do, itself included. */
-export async function beat(database: Queryable, { hostId, machineVersion, bus, isStopping, deadAfterMs }: Beat): Promise<LiveHost[]> {
+export async function beat(database: Queryable, { hostId, machineVersion, bus, isStopping, expiresAfterMs }: Beat): Promise<LiveHost[]> {
   const { rows } = await database.query<{ id: string; machine_v: number } & BusColumns & StopColumns>(
     {
       name: 'heartbeat',
@@ -48,24 +48,24 @@ select hosts.id, machine_v, log_created, hosts.stopping_since is not null as sto
   (extract(epoch from clock_timestamp() - bus_seen_at) * 1000)::float8 as bus_seen_ago_ms
 from hosts cross join beat where hosts.id <> $1 and seen_at > clock_timestamp() - make_interval(secs => $3::float8 / 1000)`,
     },
-    [hostId, machineVersion, deadAfterMs, FORGET_AFTER_MS, bus?.sinceAgoMs ?? null, bus?.seenAgoMs ?? null, bus?.logCreated ?? null, isStopping],
+    [hostId, machineVersion, expiresAfterMs, DELETE_AFTER_MS, bus?.sinceAgoMs ?? null, bus?.reachedAgoMs ?? null, bus?.logCreated ?? null, isStopping],
   );
   failPoint('heartbeat.written');
   const others = rows.map((row) => ({
     id: row.id,
     machineVersion: row.machine_v,
-    bus: answersOf(row),
+    bus: brokerStatusOf(row),
     ...(row.stopping ? { stopping: { isEarlier: row.stopping_earlier } } : {}),
   }));
   return [{ id: hostId, machineVersion, bus }, ...others];
 }
 
-function answersOf({ bus_since_ago_ms: sinceAgoMs, bus_seen_ago_ms: seenAgoMs, log_created: logCreated }: BusColumns): BusAnswers | null {
-  return sinceAgoMs === null || seenAgoMs === null || logCreated === null ? null : { sinceAgoMs, seenAgoMs, logCreated };
+function brokerStatusOf({ bus_since_ago_ms: sinceAgoMs, bus_seen_ago_ms: reachedAgoMs, log_created: logCreated }: BusColumns): BrokerStatus | null {
+  return sinceAgoMs === null || reachedAgoMs === null || logCreated === null ? null : { sinceAgoMs, reachedAgoMs, logCreated };
 }
 
 /** Says that this host is gone, so that nobody waits for it to look dead. */
-export async function signOff(database: Queryable, hostId: string): Promise<void> {
+export async function deregisterHost(database: Queryable, hostId: string): Promise<void> {
   await database.query('delete from hosts where id = $1', [hostId]);
   failPoint('leave.signed-off');
 }

@@ -5,12 +5,12 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { BusContact } from './bus-contact.ts';
 import type { CommitLoop } from './commit-loop.ts';
-import { beat, signOff } from './heartbeat.ts';
+import { beat, deregisterHost } from './heartbeat.ts';
 import type { HostTimes } from './host-times.ts';
 import { Mailbox } from './mailbox.ts';
 import { refuseOtherLogAmong } from './one-log.ts';
 import type { Outbox } from './outbox.ts';
-import { type PartitionClaim, releaseOutside, releasePartitions, takePartitions } from './ownership.ts';
+import { acquirePartitions, type PartitionClaim, releaseOutside, releasePartitions } from './ownership.ts';
 import { partitionRanges } from './partition-ranges.ts';
 import { type LiveHost, type Share, shareOf } from './rendezvous.ts';
 import { lostStarts, START_LOOK_MS } from './run-starts.ts';
@@ -37,7 +37,7 @@ export class Host {
   readonly #deps: HostDeps;
   readonly #contact: BusContact;
   readonly #progress = new StoredProgress();
-  #rounds: Promise<void> | null = null;
+  #rebalancing: Promise<void> | null = null;
   /** A heartbeat beside a round that takes long. */
   #beating: Promise<void> | null = null;
   #again = false;
@@ -56,7 +56,7 @@ export class Host {
   constructor(deps: HostDeps) {
     this.#deps = deps;
     // As long as the life of a heartbeat: what another has said of itself is good for no longer.
-    this.#contact = new BusContact({ commands: deps.bus.commands, gapMs: deps.times.deadAfterMs });
+    this.#contact = new BusContact({ commands: deps.bus.commands, gapMs: deps.times.expiresAfterMs });
   }
 
   /** Takes its share. @throws `service.other_log`, and what else the first round throws */
@@ -69,7 +69,7 @@ export class Host {
       this.#leaving = true;
       await this.#subscription.stop(); // no fail point: stops
       // Its first heartbeat may have been written; should this fail, too, it looks dead soon.
-      await signOff(this.#deps.database, this.#deps.hostId).catch(() => {}); // no fail point: inside
+      await deregisterHost(this.#deps.database, this.#deps.hostId).catch(() => {}); // no fail point: inside
       throw error;
     }
     this.#announce();
@@ -88,15 +88,15 @@ export class Host {
    * and hands over to it. The order of their beginnings keeps two from waiting for each other.
    */
   get mayInherit(): boolean {
-    return this.#rounds !== null || this.#others.some(({ stopping }) => stopping?.isEarlier === true);
+    return this.#rebalancing !== null || this.#others.some(({ stopping }) => stopping?.isEarlier === true);
   }
 
   /** Tells the other hosts that this one stops, and looks which of them do. It goes on taking its share until it leaves. */
   async announceStop(): Promise<void> {
     this.#isStopping = true;
     // Two heartbeats that are written in the same moment do not see each other: of two hosts at least one sees the other with its second.
-    for (let round = 0; round < 2; round += 1) {
-      while (this.#rounds !== null) await this.#rounds; // no fail point: waits
+    for (let rebalance = 0; rebalance < 2; rebalance += 1) {
+      while (this.#rebalancing !== null) await this.#rebalancing; // no fail point: waits
       if (this.#leaving) return;
       await this.#begin(); // no fail point: inside
     }
@@ -109,12 +109,12 @@ export class Host {
     this.#leaving = true;
     for (const timer of [this.#ticks, this.#watch]) if (timer !== null) clearInterval(timer);
     await this.#subscription?.stop(); // no fail point: stops
-    await this.#rounds; // no fail point: waits (2)
+    await this.#rebalancing; // no fail point: waits (2)
     // One that arrived after the sign-off would make us look alive, and our share would wait for us.
     await this.#beating;
-    const claims = await loop.letGo(loop.partitions); // no fail point: inside (3)
+    const claims = await loop.release(loop.partitions); // no fail point: inside (3)
     try {
-      await signOff(database, hostId);
+      await deregisterHost(database, hostId);
       await releasePartitions(database, claims);
       this.#announce();
     } catch (error) {
@@ -126,7 +126,7 @@ export class Host {
     // Not awaited: what it finds out goes with the next heartbeat. Why there was no answer is in the log of the bus.
     this.#contact.ask().catch(() => {});
     // A round may wait long for the bus, or for what a large take-over reads. That this host lives is said all the same.
-    if (this.#rounds !== null && this.#beating === null) {
+    if (this.#rebalancing !== null && this.#beating === null) {
       this.#beating = this.#beat()
         // no fail point: waits
         .then(() => {})
@@ -140,7 +140,7 @@ export class Host {
 
   #wake(): void {
     if (this.#leaving) return;
-    if (this.#rounds !== null) {
+    if (this.#rebalancing !== null) {
       this.#again = true;
       return;
     }
@@ -149,74 +149,80 @@ export class Host {
 
   /** One round at a time: two would take the same partitions from each other. What is heard meanwhile makes another behind it. */
   #begin(): Promise<void> {
-    const round = this.#round();
-    this.#rounds = round
+    const rebalance = this.#rebalance();
+    this.#rebalancing = rebalance
       .catch(() => {})
       .finally(() => {
-        this.#rounds = null;
+        this.#rebalancing = null;
         if (!this.#again) return;
         this.#again = false;
         this.#wake();
       });
-    return round;
+    return rebalance;
   }
 
   async #beat(): Promise<LiveHost[]> {
     const { database, hostId, machineVersion, times } = this.#deps;
     const begunAtMs = performance.now();
     // no fail point: inside
-    const hosts = await beat(database, { hostId, machineVersion, bus: this.#contact.answers(), isStopping: this.#isStopping, deadAfterMs: times.deadAfterMs });
+    const hosts = await beat(database, {
+      hostId,
+      machineVersion,
+      bus: this.#contact.status(),
+      isStopping: this.#isStopping,
+      expiresAfterMs: times.expiresAfterMs,
+    });
     this.#lastBeatAtMs = Math.max(this.#lastBeatAtMs, begunAtMs);
     this.#others = hosts.filter((host) => host.id !== hostId);
     return hosts;
   }
 
-  async #round(): Promise<void> {
+  async #rebalance(): Promise<void> {
     const { hostId, loop, times } = this.#deps;
     // Once it is among the hosts others leave it its share, and without the log it could not take it.
-    if (this.#contact.answers() === null) await this.#contact.ask(); // no fail point: reads
+    if (this.#contact.status() === null) await this.#contact.ask(); // no fail point: reads
     let hosts = await this.#beat(); // no fail point: inside
     if (!this.#isAmongHosts) {
-      refuseOtherLogAmong(hosts, { hostId, deadAfterMs: times.deadAfterMs });
+      refuseOtherLogAmong(hosts, { hostId, expiresAfterMs: times.expiresAfterMs });
       // Two first heartbeats that are written in the same moment do not see each other.
       hosts = await this.#beat(); // no fail point: inside
-      refuseOtherLogAmong(hosts, { hostId, deadAfterMs: times.deadAfterMs });
+      refuseOtherLogAmong(hosts, { hostId, expiresAfterMs: times.expiresAfterMs });
     }
     this.#isAmongHosts = true;
     if (this.#leaving) return;
-    const share = shareOf(hostId, hosts, { freshMs: times.deadAfterMs, cutOffMs: times.cutOffMs });
-    await this.#giveBack(share); // no fail point: inside (2)
-    const held = new Set(loop.partitions);
-    if (this.#hasBus) await this.#take([...share.own].filter((partition) => !held.has(partition)));
+    const share = shareOf(hostId, hosts, { freshMs: times.expiresAfterMs, cutOffMs: times.cutOffMs });
+    await this.#releaseSurplus(share); // no fail point: inside (2)
+    const owned = new Set(loop.partitions);
+    if (this.#hasBus) await this.#acquire([...share.own].filter((partition) => !owned.has(partition)));
     await this.#startLost(); // no fail point: reads
   }
 
   get #hasBus(): boolean {
-    return (this.#contact.answers()?.seenAgoMs ?? Number.POSITIVE_INFINITY) <= this.#deps.times.deadAfterMs;
+    return (this.#contact.status()?.reachedAgoMs ?? Number.POSITIVE_INFINITY) <= this.#deps.times.expiresAfterMs;
   }
 
   /**
    * Gives back what is held beyond the share, and what is only still ours by name: partitions that were dropped, or whose release did not
    * arrive. While this host lives nobody else could take them.
    */
-  async #giveBack({ own, keep }: Share): Promise<void> {
+  async #releaseSurplus({ own, retain }: Share): Promise<void> {
     const { database, hostId, log, loop } = this.#deps;
     // Of what is only ours by name nothing is worth keeping.
-    const kept = new Set(loop.partitions.filter((partition) => keep.has(partition)));
-    await loop.letGo(loop.partitions.filter((partition) => !kept.has(partition))); // no fail point: inside (2)
+    const retained = new Set(loop.partitions.filter((partition) => retain.has(partition)));
+    await loop.release(loop.partitions.filter((partition) => !retained.has(partition))); // no fail point: inside (2)
     const claims = loop.mailboxes.map(({ claim }) => claim);
     const stored = this.#progress.snapshot();
-    const { released: partitions, rows } = await releaseOutside(database, hostId, new Set([...own, ...kept]));
+    const { released: partitions, rows } = await releaseOutside(database, hostId, new Set([...own, ...retained]));
     this.#dropIfRestored(this.#progress.behind(stored, rows));
     // A host that stood still may not have noticed, and would wait for a command to be told: until then nobody had the partition.
     const isStillOurs = ({ partition, epoch }: PartitionClaim) => rows.get(partition)?.isOurs === true && rows.get(partition)?.epoch === epoch;
-    const lost = claims.filter((claim) => loop.isHeld(claim) && !isStillOurs(claim)).map((claim) => claim.partition);
+    const lost = claims.filter((claim) => loop.isOwned(claim) && !isStillOurs(claim)).map((claim) => claim.partition);
     loop.drop(lost, 'another host had taken it meanwhile');
     if (partitions.length === 0) return;
     if (this.#hasBus) log.info({ partitions: partitionRanges(partitions) }, 'partitions given back');
     else
       log.warn(
-        { partitions: partitionRanges(partitions), silent_ms: this.#contact.answers()?.seenAgoMs },
+        { partitions: partitionRanges(partitions), silent_ms: this.#contact.status()?.reachedAgoMs },
         'the broker answers other hosts and not this one: partitions given back',
       );
     this.#announce();
@@ -233,34 +239,34 @@ export class Host {
   }
 
   /** Takes what is free of its share; what another host still holds comes when that host has given it back. */
-  async #take(partitions: readonly number[]): Promise<void> {
+  async #acquire(partitions: readonly number[]): Promise<void> {
     if (partitions.length === 0) return;
     const { bus, database, hostId, machineVersion, log, loop, outbox, timers, times } = this.#deps;
     const [{ created }, queueBegunAtMs] = await Promise.all([bus.commands.state(), bus.work.begunAtMs()]); // no fail point: reads
     // no fail point: inside
-    const claims = await takePartitions(database, { hostId, machineVersion, logCreated: created, partitions, deadAfterMs: times.deadAfterMs });
+    const claims = await acquirePartitions(database, { hostId, machineVersion, logCreated: created, partitions, expiresAfterMs: times.expiresAfterMs });
     if (claims.length === 0) return;
-    const taken = claims.map((claim) => claim.partition);
+    const acquired = claims.map((claim) => claim.partition);
     for (const claim of claims) this.#progress.follow(claim);
     const mailboxes = claims.map((claim) => new Mailbox(claim, loop.kick));
     for (const mailbox of mailboxes) loop.own(mailbox);
     try {
       // Timers after the effects: one that is due is applied at once, and what it closes must not be read as open.
-      await outbox.load(database, taken, queueBegunAtMs); // no fail point: inside (2)
-      await timers.load(database, taken);
-      await this.#start(taken, true);
+      await outbox.load(database, acquired, queueBegunAtMs); // no fail point: inside (2)
+      await timers.load(database, acquired);
+      await this.#start(acquired, true);
       failPoint('take-over.loaded');
     } catch (error) {
-      loop.drop(taken, 'what its former owner left could not be read');
+      loop.drop(acquired, 'what its former owner left could not be read');
       throw error;
     }
     // What was dropped meanwhile has left its timers and effects here, and they are its next owner's.
-    const lost = claims.filter((claim) => !loop.isHeld(claim)).map((claim) => claim.partition);
+    const lost = claims.filter((claim) => !loop.isOwned(claim)).map((claim) => claim.partition);
     loop.drop(lost, 'dropped while it was being taken');
     // Only now: what a command opens must not be read again as something that was left behind.
     for (const mailbox of mailboxes) mailbox.follow(bus.commands);
     for (const { partition, epoch } of claims) bus.notices.publish(subjectOf(addresses.partitions, partition), JSON.stringify({ v: 1, epoch }));
-    log.info({ host_id: hostId, partitions: partitionRanges(taken) }, 'partitions taken');
+    log.info({ host_id: hostId, partitions: partitionRanges(acquired) }, 'partitions taken');
   }
 
   async #startLost(): Promise<void> {

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Answer, CommandOf, SessionCommand } from '#bus/messages/session.ts';
+import type { CommandOf, CommandReply, SessionCommand } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import { CommitPlan } from './commit-plan.ts';
 import { applyCommand, failActor } from './interpret.ts';
 import type { SessionState } from './snapshots.ts';
-import type { Surroundings } from './transition-inputs.ts';
+import type { TransitionInputs } from './transition-inputs.ts';
 
 const COALESCE_MS = 150;
 
@@ -33,11 +33,11 @@ describe('a session', () => {
 
   it('greets at offset 0, then is ready, when its configuration has a greeting', () => {
     const world = new World({ greeting: 'Welcome!' });
-    const answer = world.apply(create());
+    const reply = world.apply(create());
 
     expect(world.lines).toEqual(['assistant_message Welcome!', 'ready']);
     expect(world.log[1]?.trace_id).toBe(world.log[0]?.trace_id);
-    expect(answer).toMatchObject({ ok: true, value: { session: { last_offset: 1 } } });
+    expect(reply).toMatchObject({ ok: true, value: { session: { last_offset: 1 } } });
   });
 
   it('does not greet who asked for silence', () => {
@@ -63,9 +63,9 @@ describe('a session', () => {
   it('answers a post with the stored event', () => {
     const world = new World();
     world.apply(create());
-    const answer = world.apply(post('hello'));
+    const reply = world.apply(post('hello'));
 
-    expect(answer).toEqual({ ok: true, value: { event: world.log[0] } });
+    expect(reply).toEqual({ ok: true, value: { event: world.log[0] } });
   });
 
   it('DESIGN 5: a later message cancels the turn: cancelled and ready of the old trace stand before the new message', () => {
@@ -147,7 +147,7 @@ describe('a session', () => {
     world.apply(create());
     world.apply(post('one'));
     const [callId, deadline] = [world.openCall ?? '', world.deadline()];
-    world.wait(world.surroundings().turnTimeoutMs);
+    world.wait(world.transitionInputs().turnTimeoutMs);
     const failure = { code: 'router.provider_unavailable', message: '', details: {} };
     world.apply({ ...header, type: 'call.failed', commandId: callId, turnId: callId.slice(0, callId.lastIndexOf('-')), callId, failure });
     world.apply(deadline);
@@ -176,7 +176,7 @@ describe('a session', () => {
       },
     };
 
-    expect(() => applyCommand(plan, 1, world.state, broken, world.surroundings())).toThrow('broken');
+    expect(() => applyCommand(plan, 1, world.state, broken, world.transitionInputs())).toThrow('broken');
     expect(plan.events).toEqual([]);
     expect(plan.sessions.size).toBe(0);
   });
@@ -282,7 +282,7 @@ class World {
     this.#nowMs += ms;
   }
 
-  surroundings(): Surroundings {
+  transitionInputs(): TransitionInputs {
     return {
       atMs: this.#nowMs,
       coalesceMs: COALESCE_MS,
@@ -305,17 +305,17 @@ class World {
     };
   }
 
-  apply(command: SessionCommand): Answer | null {
+  apply(command: SessionCommand): CommandReply | null {
     const plan = new CommitPlan();
-    const answer = applyCommand(plan, 1, this.state, command, this.surroundings());
+    const reply = applyCommand(plan, 1, this.state, command, this.transitionInputs());
     this.#store(plan);
-    return answer;
+    return reply;
   }
 
   poison(): void {
     if (this.state === null) return;
     const plan = new CommitPlan();
-    failActor(plan, 1, this.state, post('poison'), this.surroundings());
+    failActor(plan, 1, this.state, post('poison'), this.transitionInputs());
     this.#store(plan);
   }
 
@@ -382,7 +382,7 @@ class World {
 
 /** Offsets are dense; turns never overlap; each ends in exactly one ready with nothing of its trace after it. */
 function expectWholeTurns(log: readonly ConversationEvent[]): void {
-  expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+  expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
   const turns = new Map<string, ConversationEvent[]>();
   for (const event of log) {
     if (event.source === 'human_agent') continue;
@@ -394,7 +394,7 @@ function expectWholeTurns(log: readonly ConversationEvent[]): void {
   }
   // No turn begins before the one before it is ready.
   const order = log.filter((event) => event.kind === 'status' && (event.status === 'acknowledged' || event.status === 'ready'));
-  order.forEach((event, place) => {
-    expect(event).toMatchObject({ status: place % 2 === 0 ? 'acknowledged' : 'ready' });
+  order.forEach((event, index) => {
+    expect(event).toMatchObject({ status: index % 2 === 0 ? 'acknowledged' : 'ready' });
   });
 }

@@ -1,4 +1,4 @@
-import type { Answer, CommandOf, SessionCommand } from '#bus/messages/session.ts';
+import type { CommandOf, CommandReply, SessionCommand } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import type { Failure } from '#shared/errors/switchyard-error.ts';
@@ -10,11 +10,11 @@ import { turnMachine } from '../turn/machine.ts';
 import type { TurnActions, TurnEventBody } from '../turn/types.ts';
 import type { CommitPlan, Ending } from './commit-plan.ts';
 import { isDeliveryCommand, settleDelivery } from './deliveries.ts';
-import { RunPart } from './run-transition.ts';
+import { RunTransition } from './run-transition.ts';
 import type { SessionState } from './snapshots.ts';
 import { initialTransition, transition } from './transition.ts';
-import type { Surroundings } from './transition-inputs.ts';
-import { carryOutActions, Draft, emptyContext, type Handlers } from './unit-of-work.ts';
+import type { TransitionInputs } from './transition-inputs.ts';
+import { applyActions, emptyContext, type Handlers, UnitOfWork } from './unit-of-work.ts';
 
 /**
  * Applies one command to a session and puts what follows from it into the plan: events, effects, timers, the new state, the answer.
@@ -27,85 +27,85 @@ export function applyCommand(
   partition: number,
   state: SessionState | null,
   command: SessionCommand,
-  surroundings: Surroundings,
-): Answer | null {
-  const application = new Application(plan, partition, state, command, surroundings);
-  const answer = application.apply();
-  application.draft.carryOut(plan);
-  return answer;
+  transitionInputs: TransitionInputs,
+): CommandReply | null {
+  const application = new Application(plan, partition, state, command, transitionInputs);
+  const reply = application.apply();
+  application.unit.applyTo(plan);
+  return reply;
 }
 
 /**
  * Ends the turn or the run in progress, if any, as an error: a command of its could not be applied, and nothing may be left hanging.
  * A run that could not even be started is ended too.
  */
-export function failActor(plan: CommitPlan, partition: number, state: SessionState | null, command: SessionCommand, surroundings: Surroundings): void {
-  const application = new Application(plan, partition, state, command, surroundings);
+export function failActor(plan: CommitPlan, partition: number, state: SessionState | null, command: SessionCommand, transitionInputs: TransitionInputs): void {
+  const application = new Application(plan, partition, state, command, transitionInputs);
   application.poison();
-  application.draft.carryOut(plan);
+  application.unit.applyTo(plan);
 }
 
 /** One command being applied, by the machines of session, turn and run together. */
 class Application {
-  readonly draft: Draft;
-  readonly #runPart: RunPart;
+  readonly unit: UnitOfWork;
+  readonly #runTransition: RunTransition;
   readonly #wasSuperseded: (effectId: string) => boolean;
   readonly #isSettled: (runId: string) => boolean;
   /** The event that the command itself put into the log. */
   #posted: ConversationEvent | null = null;
-  #answer: Answer | null = null;
+  #reply: CommandReply | null = null;
 
-  constructor(plan: CommitPlan, partition: number, state: SessionState | null, command: SessionCommand, surroundings: Surroundings) {
-    this.draft = new Draft(partition, state, command, surroundings);
-    this.#wasSuperseded = (id) => plan.effectStates.get(id)?.state === 'superseded' || surroundings.isSuperseded(id);
-    this.#isSettled = (id) => (plan.runs.get(id)?.completedAtMs ?? null) !== null || surroundings.isSettled(id);
-    this.#runPart = new RunPart(this.draft, {
+  constructor(plan: CommitPlan, partition: number, state: SessionState | null, command: SessionCommand, transitionInputs: TransitionInputs) {
+    this.unit = new UnitOfWork(partition, state, command, transitionInputs);
+    this.#wasSuperseded = (id) => plan.effectStates.get(id)?.state === 'superseded' || transitionInputs.isSuperseded(id);
+    this.#isSettled = (id) => (plan.runs.get(id)?.completedAtMs ?? null) !== null || transitionInputs.isSettled(id);
+    this.#runTransition = new RunTransition(this.unit, {
       stagedEarlier: plan.steps,
-      onSettled: (runId) => this.#tellSession({ type: 'run.settled', runId }),
-      onNothingLeft: () => this.#tellSession({ type: 'deliveries.settled' }),
+      onSettled: (runId) => this.#notifySession({ type: 'run.settled', runId }),
+      onNothingLeft: () => this.#notifySession({ type: 'deliveries.settled' }),
     });
   }
 
-  apply(): Answer | null {
-    const { draft } = this;
-    const { command } = draft;
+  apply(): CommandReply | null {
+    const { unit } = this;
+    const { command } = unit;
     if (isDeliveryCommand(command)) {
-      const isOver = settleDelivery(draft, command, this.#wasSuperseded);
-      if (isOver) this.#tellSession({ type: 'deliveries.settled' });
+      const isOver = settleDelivery(unit, command, this.#wasSuperseded);
+      if (isOver) this.#notifySession({ type: 'deliveries.settled' });
       return null;
     }
     const event = this.#eventOf(command);
-    if (event !== null) this.#tellSession(event);
-    return this.#answer;
+    if (event !== null) this.#notifySession(event);
+    return this.#reply;
   }
 
   poison(): void {
-    const { draft } = this;
-    if (draft.turn !== null) this.#tellSession({ type: 'turn.result', event: { type: 'turn.poisoned' } });
-    else if (draft.run !== null) this.#tellSession({ type: 'run.result', event: { type: 'run.poisoned' } });
-    const { command } = draft;
-    if (command.type !== 'run.start' || draft.runFrame?.runId === command.runId || draft.surroundings.isSettled(command.runId)) return;
-    this.#runPart.failUnstarted([command.runId], unstartable);
+    const { unit } = this;
+    if (unit.turn !== null) this.#notifySession({ type: 'turn.result', event: { type: 'turn.poisoned' } });
+    else if (unit.run !== null) this.#notifySession({ type: 'run.result', event: { type: 'run.poisoned' } });
+    const { command } = unit;
+    if (command.type !== 'run.start' || unit.runMetadata?.runId === command.runId || unit.transitionInputs.isSettled(command.runId)) return;
+    this.#runTransition.failUnstarted([command.runId], unstartable);
   }
 
   /** Null for what concerns nobody any more. */
   #eventOf(command: SessionCommand): SessionEvent | null {
-    const { surroundings, run, record } = this.draft;
+    const { transitionInputs, run, record } = this.unit;
     switch (command.type) {
       case 'session.create':
-        return { type: command.type, command, greeting: surroundings.greetingOf(command.bundleHash) };
+        return { type: command.type, command, greeting: transitionInputs.greetingOf(command.bundleHash) };
       case 'session.patch':
         return { type: command.type, command, problem: record === null ? null : patchProblem(record, command) };
       case 'session.delete':
         return { type: command.type, unlessBusy: command.unlessBusy ?? false };
       case 'message.post': {
-        const { atMs, coalesceMs } = surroundings;
-        return { type: command.type, command, atMs, coalesceMs, newTurnId: `trn_${surroundings.newId()}` };
+        const { atMs, coalesceMs } = transitionInputs;
+        return { type: command.type, command, atMs, coalesceMs, newTurnId: `trn_${transitionInputs.newId()}` };
       }
       case 'run.start': {
-        const facts = surroundings.runOf(command.runId);
+        const facts = transitionInputs.runOf(command.runId);
         // One that is over can come again under another id: as a dead letter that is replayed.
-        return facts === null || surroundings.isSettled(command.runId) ? null : { type: command.type, runId: command.runId, ephemeral: facts.ephemeral };
+        return facts === null || transitionInputs.isSettled(command.runId) ? null : { type: command.type, runId: command.runId, ephemeral: facts.ephemeral };
       }
       case 'run.deadline':
         return this.#isSettled(command.turnId) ? null : { type: 'run.expired', runId: command.turnId, event: command };
@@ -128,124 +128,124 @@ class Application {
   }
 
   #runResult(command: CommandOf<'call.completed' | 'tools.listed' | 'tool.completed' | 'effect.overdue'>): SessionEvent | null {
-    const event = this.#runPart.eventOf(command);
+    const event = this.#runTransition.eventOf(command);
     return event === null ? null : { type: 'run.result', event };
   }
 
-  #tellSession(event: SessionEvent): void {
-    const { draft } = this;
-    const [next, actions] = transition(sessionMachine, sessionMachine.resolveState(draft.session), event);
-    draft.session = { value: next.value, context: next.context };
-    carryOutActions(this.#sessionActions, actions);
+  #notifySession(event: SessionEvent): void {
+    const { unit } = this;
+    const [next, actions] = transition(sessionMachine, sessionMachine.resolveState(unit.session), event);
+    unit.session = { value: next.value, context: next.context };
+    applyActions(this.#sessionActions, actions);
   }
 
   readonly #sessionActions: Handlers<SessionActions> = {
     open: ({ command }) => {
-      this.draft.record = recordOf(command, this.draft.atMs);
+      this.unit.record = recordOf(command, this.unit.atMs);
     },
     change: ({ command }) => {
-      const { draft } = this;
-      if (draft.record !== null) draft.record = { ...patchRecord(draft.record, command), updated_at: new Date(draft.atMs).toISOString() };
+      const { unit } = this;
+      if (unit.record !== null) unit.record = { ...patchRecord(unit.record, command), updated_at: new Date(unit.atMs).toISOString() };
     },
     openForRun: ({ runId }) => {
-      this.draft.record = this.#runPart.recordFor(runId);
+      this.unit.record = this.#runTransition.recordFor(runId);
     },
     fact: ({ content, source, metadata, trace }) => {
-      this.#posted = this.draft.append(content, { source, metadata, traceId: this.#traceIdOf(trace), id: null });
+      this.#posted = this.unit.append(content, { source, metadata, traceId: this.#traceIdOf(trace), id: null });
     },
     beginTurn: ({ traceId, bundleHash, traceparent }) => {
-      this.draft.turnFrame = { traceId, bundleHash, traceparent, startedAtMs: this.draft.atMs };
+      this.unit.turnMetadata = { traceId, bundleHash, traceparent, startedAtMs: this.unit.atMs };
     },
     runTurn: () => {
-      const { draft } = this;
-      const { atMs, turnTimeoutMs } = draft.surroundings;
-      const { turnId } = draft.session.context;
+      const { unit } = this;
+      const { atMs, turnTimeoutMs } = unit.transitionInputs;
+      const { turnId } = unit.session.context;
       if (turnId === null) throw new TypeError('a turn was started without an id');
       const [next, actions] = initialTransition(turnMachine, { turnId, atMs, timeoutMs: turnTimeoutMs });
-      draft.turn = { value: next.value, context: next.context };
-      draft.note('a turn began', { turn_id: turnId, trace_id: draft.turnFrame?.traceId ?? '' });
-      carryOutActions(this.#turnActions, actions);
+      unit.turn = { value: next.value, context: next.context };
+      unit.note('a turn began', { turn_id: turnId, trace_id: unit.turnMetadata?.traceId ?? '' });
+      applyActions(this.#turnActions, actions);
     },
-    tellTurn: ({ event }) => this.#tellTurn(event),
-    beginRun: ({ runId }) => this.#runPart.begin(runId),
-    tellRun: ({ event }) => this.#runPart.tell(event),
-    awaitRun: ({ runId }) => this.#runPart.await(runId),
-    failRuns: ({ runIds, error }) => this.#runPart.failUnstarted(runIds, error),
+    notifyTurn: ({ event }) => this.#notifyTurn(event),
+    beginRun: ({ runId }) => this.#runTransition.begin(runId),
+    notifyRun: ({ event }) => this.#runTransition.notify(event),
+    awaitRun: ({ runId }) => this.#runTransition.await(runId),
+    failRuns: ({ runIds, error }) => this.#runTransition.failUnstarted(runIds, error),
     erase: () => this.#erase(),
-    answer: (params) => {
-      const value = params.with === 'session' ? { session: this.draft.record } : params.with === 'posted-event' ? { event: this.#posted } : {};
-      this.#answer = { ok: true, value };
+    reply: (params) => {
+      const value = params.with === 'session' ? { session: this.unit.record } : params.with === 'posted-event' ? { event: this.#posted } : {};
+      this.#reply = { ok: true, value };
     },
     refuse: ({ code, message }) => {
-      this.#answer = { ok: false, code, message };
+      this.#reply = { ok: false, code, message };
     },
   };
 
   #traceIdOf(trace: SessionActions['fact']['trace']): string {
-    const { draft } = this;
-    if (trace === 'turn' && draft.turnFrame !== null) return draft.turnFrame.traceId;
-    const { wanted } = draft.session.context;
-    return trace === 'wanted' && wanted !== null ? wanted.traceId : draft.ownTraceId();
+    const { unit } = this;
+    if (trace === 'turn' && unit.turnMetadata !== null) return unit.turnMetadata.traceId;
+    const { wanted } = unit.session.context;
+    return trace === 'wanted' && wanted !== null ? wanted.traceId : unit.ownTraceId();
   }
 
-  #tellTurn(body: TurnEventBody): void {
-    const { draft } = this;
-    if (draft.turn === null) return;
-    const { turnId, deadlineAtMs } = draft.turn.context;
-    const event = { ...body, atMs: draft.atMs };
-    const [next, actions] = transition(turnMachine, turnMachine.resolveState(draft.turn), event);
-    draft.turn = { value: next.value, context: next.context };
-    carryOutActions(this.#turnActions, actions);
+  #notifyTurn(body: TurnEventBody): void {
+    const { unit } = this;
+    if (unit.turn === null) return;
+    const { turnId, deadlineAtMs } = unit.turn.context;
+    const event = { ...body, atMs: unit.atMs };
+    const [next, actions] = transition(turnMachine, turnMachine.resolveState(unit.turn), event);
+    unit.turn = { value: next.value, context: next.context };
+    applyActions(this.#turnActions, actions);
     // A result that changed something was the one waited for.
-    if ('callId' in event && actions.length > 0) draft.closeEffect(event.callId, 'done');
+    if ('callId' in event && actions.length > 0) unit.closeEffect(event.callId, 'done');
     if (next.status !== 'done') return;
-    const { atMs, turnTimeoutMs } = draft.surroundings;
+    const { atMs, turnTimeoutMs } = unit.transitionInputs;
     const outcome = next.value === 'completed' || next.value === 'cancelled' ? next.value : 'failed';
     // Of its times a turn keeps its deadline alone.
     const end: Ending = { of: 'turn', outcome, durationMs: atMs - (deadlineAtMs - turnTimeoutMs) };
-    draft.note('a turn ended', { turn_id: turnId, trace_id: draft.turnFrame?.traceId ?? '' }, end);
-    if (draft.turnFrame !== null) {
-      const { bundleHash, traceparent: parent, startedAtMs = atMs } = draft.turnFrame;
-      draft.tellEnd({ kind: 'turn', id: turnId, routineId: null, bundleHash, parent, startedAtMs, outcome });
+    unit.note('a turn ended', { turn_id: turnId, trace_id: unit.turnMetadata?.traceId ?? '' }, end);
+    if (unit.turnMetadata !== null) {
+      const { bundleHash, traceparent: parent, startedAtMs = atMs } = unit.turnMetadata;
+      unit.noteEnd({ kind: 'turn', id: turnId, routineId: null, bundleHash, parent, startedAtMs, outcome });
     }
-    draft.turn = null;
-    this.#tellSession({ type: 'turn.settled', turnId });
+    unit.turn = null;
+    this.#notifySession({ type: 'turn.settled', turnId });
   }
 
   readonly #turnActions: Handlers<TurnActions> = {
     fact: ({ content, id, metadata }) => {
-      const { draft } = this;
-      draft.append(content, { source: 'ai_agent', metadata, traceId: draft.turnFrame?.traceId ?? draft.ownTraceId(), id });
+      const { unit } = this;
+      unit.append(content, { source: 'ai_agent', metadata, traceId: unit.turnMetadata?.traceId ?? unit.ownTraceId(), id });
     },
     effect: ({ kind, id, deadlineAtMs }) => {
-      const { draft } = this;
-      if (draft.turnFrame === null || draft.turn === null) throw new TypeError('an effect outside a turn');
-      const { bundleHash } = draft.turnFrame;
-      const { turnId } = draft.turn.context;
-      const traceparent = contextBelow(draft.turnFrame.traceparent, turnId);
-      const inputs = { template: 'compose@1' as const, bundleHash, upToOffset: draft.head - 1, deadlineAtMs, traceparent };
-      draft.openEffect(id, turnId, { kind, inputs });
+      const { unit } = this;
+      if (unit.turnMetadata === null || unit.turn === null) throw new TypeError('an effect outside a turn');
+      const { bundleHash } = unit.turnMetadata;
+      const { turnId } = unit.turn.context;
+      const traceparent = contextBelow(unit.turnMetadata.traceparent, turnId);
+      const inputs = { template: 'compose@1' as const, bundleHash, upToOffset: unit.head - 1, deadlineAtMs, traceparent };
+      unit.openEffect(id, turnId, { kind, inputs });
     },
-    supersede: ({ id }) => this.draft.closeEffect(id, 'superseded'),
+    supersede: ({ id }) => this.unit.closeEffect(id, 'superseded'),
     timer: ({ key, atMs }) => {
-      const { turnId } = this.draft.session.context;
+      const { turnId } = this.unit.session.context;
       if (turnId === null) throw new TypeError('a timer outside a turn');
-      this.draft.arm(key, atMs, { type: 'turn.deadline', turnId });
+      this.unit.arm(key, atMs, { type: 'turn.deadline', turnId });
     },
-    disarm: ({ key }) => this.draft.disarm(key),
+    disarm: ({ key }) => this.unit.disarm(key),
   };
 
   /** What the log held goes; the row stays as a tombstone, so that nobody makes the session anew and late results find it gone. */
   #erase(): void {
-    const { draft } = this;
-    const { record } = draft;
+    const { unit } = this;
+    const { record } = unit;
     if (record === null) return;
-    draft.isDeleted = true;
-    draft.turn = null;
-    draft.run = null;
-    draft.session = { value: 'deleted', context: emptyContext };
-    draft.record = { ...record, title: null, metadata: {}, labels: [], updated_at: new Date(draft.atMs).toISOString() };
-    draft.write((plan) => plan.deleteSession(draft.partition, draft.sessionId));
+    unit.isDeleted = true;
+    unit.turn = null;
+    unit.run = null;
+    unit.session = { value: 'deleted', context: emptyContext };
+    unit.record = { ...record, title: null, metadata: {}, labels: [], updated_at: new Date(unit.atMs).toISOString() };
+    unit.write((plan) => plan.deleteSession(unit.partition, unit.sessionId));
   }
 }
 

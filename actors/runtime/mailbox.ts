@@ -12,7 +12,7 @@ export type Entry = { claim: PartitionClaim } & (
   | { kind: 'command'; stored: StoredCommand }
   | { kind: 'timer'; key: string; command: string }
   | { kind: 'start'; command: string }
-  | { kind: 'skip'; toSequence: number; mark: string }
+  | { kind: 'skip'; toSequence: number; fingerprint: string }
   | { kind: 'restart' }
 );
 
@@ -32,7 +32,7 @@ export class Mailbox {
   readonly #starts = new Set<string>();
   #reader: Subscription | null = null;
   #lastSequence: number;
-  #roomWaiter: (() => void) | null = null;
+  #capacityWaiter: (() => void) | null = null;
   #closed = false;
 
   constructor(claim: PartitionClaim, onEntry: () => void) {
@@ -43,8 +43,8 @@ export class Mailbox {
 
   follow(log: CommandLog): void {
     if (this.#closed) return;
-    const { partition, cursor, cursorMark } = this.claim;
-    this.#reader = log.read(partition, { sequence: cursor, mark: cursorMark }, (commands) => this.#take(commands), {
+    const { partition, cursor, cursorFingerprint } = this.claim;
+    this.#reader = log.read(partition, { sequence: cursor, fingerprint: cursorFingerprint }, (commands) => this.#dequeue(commands), {
       onRestart: () => {
         this.#lastSequence = 0;
         this.#push({ kind: 'restart' });
@@ -74,29 +74,29 @@ export class Mailbox {
   }
 
   /** Everything of this partition up to the sequence is applied: the cursor may move there. */
-  skipTo(toSequence: number, mark: string): void {
-    this.#push({ kind: 'skip', toSequence, mark });
+  skipTo(toSequence: number, fingerprint: string): void {
+    this.#push({ kind: 'skip', toSequence, fingerprint });
   }
 
   /** Takes the oldest entries out, at most `count`. */
-  take(count: number): Entry[] {
-    const taken = this.#entries.splice(0, count);
+  dequeue(count: number): Entry[] {
+    const dequeued = this.#entries.splice(0, count);
     this.#since.splice(0, count);
-    for (const entry of taken) if (entry.kind === 'start') this.#starts.delete(entry.command);
-    if (this.#entries.length < MAX_WAITING) this.#makeRoom();
-    return taken;
+    for (const entry of dequeued) if (entry.kind === 'start') this.#starts.delete(entry.command);
+    if (this.#entries.length < MAX_WAITING) this.#freeCapacity();
+    return dequeued;
   }
 
   /** Stops reading. What waits here can still be taken. */
   async stopReading(): Promise<void> {
-    this.#makeRoom();
+    this.#freeCapacity();
     const reader = this.#reader;
     this.#reader = null;
     await reader?.stop();
   }
 
   /** Nothing that waits here is applied any more, and nothing new is taken in: the log has it for the partition's next owner. */
-  async abandon(): Promise<void> {
+  async discard(): Promise<void> {
     this.#closed = true;
     this.#entries.length = 0;
     this.#since.length = 0;
@@ -111,7 +111,7 @@ export class Mailbox {
     this.#onEntry();
   }
 
-  async #take(commands: StoredCommand[]): Promise<void> {
+  async #dequeue(commands: StoredCommand[]): Promise<void> {
     const nowMs = performance.now();
     for (const stored of commands) {
       // A reader that lost its place may begin again a little earlier.
@@ -123,13 +123,13 @@ export class Mailbox {
     this.#onEntry();
     if (this.#entries.length < MAX_WAITING || this.#reader === null) return;
     await new Promise<void>((resolve) => {
-      this.#roomWaiter = resolve;
+      this.#capacityWaiter = resolve;
     });
   }
 
-  #makeRoom(): void {
-    this.#roomWaiter?.();
-    this.#roomWaiter = null;
+  #freeCapacity(): void {
+    this.#capacityWaiter?.();
+    this.#capacityWaiter = null;
   }
 }
 
@@ -137,12 +137,12 @@ export class Mailbox {
  * The oldest entries of all mailboxes together, an equal share for each that has something waiting.
  * @param first whose turn it is, counted on by who asks: so no partition starves
  */
-export function takeInTurn(mailboxes: readonly Mailbox[], { first, most }: { first: number; most: number }): Entry[] {
+export function dequeueRoundRobin(mailboxes: readonly Mailbox[], { first, most }: { first: number; most: number }): Entry[] {
   const waiting = mailboxes.filter((mailbox) => mailbox.waiting > 0);
-  const taken: Entry[] = [];
-  for (let n = 0; n < waiting.length && taken.length < most; n += 1) {
-    const share = Math.ceil((most - taken.length) / (waiting.length - n));
-    taken.push(...(waiting[(first + n) % waiting.length] as Mailbox).take(share));
+  const dequeued: Entry[] = [];
+  for (let n = 0; n < waiting.length && dequeued.length < most; n += 1) {
+    const share = Math.ceil((most - dequeued.length) / (waiting.length - n));
+    dequeued.push(...(waiting[(first + n) % waiting.length] as Mailbox).dequeue(share));
   }
-  return taken;
+  return dequeued;
 }

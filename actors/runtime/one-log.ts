@@ -15,7 +15,7 @@ interface OneLogDeps {
   commands: Pick<CommandLog, 'state'>;
   /** Of the process that asks, where it is a host. */
   hostId?: string;
-  deadAfterMs?: number;
+  expiresAfterMs?: number;
 }
 
 /**
@@ -25,12 +25,12 @@ interface OneLogDeps {
  *
  * @throws `service.other_log`, naming both logs and the hosts, once these have had further answers, or have looked alive for longer than a dead host can
  */
-export async function refuseOtherLog({ database, commands, hostId = '', deadAfterMs = hostTimes.deadAfterMs }: OneLogDeps): Promise<void> {
-  const untilMs = performance.now() + deadAfterMs + MARGIN_MS;
+export async function refuseOtherLog({ database, commands, hostId = '', expiresAfterMs = hostTimes.expiresAfterMs }: OneLogDeps): Promise<void> {
+  const untilMs = performance.now() + expiresAfterMs + MARGIN_MS;
   const firstAnswers = new Map<string, number>();
   for (;;) {
     const { created } = await commands.state();
-    const others = await hostsOfOtherLogs(database, { hostId, created, deadAfterMs });
+    const others = await hostsOfOtherLogs(database, { hostId, created, expiresAfterMs });
     if (others.length === 0) return;
     for (const { id, answeredAtMs } of others) if (!firstAnswers.has(id)) firstAnswers.set(id, answeredAtMs);
     const areCertain = others.some(({ id, answeredAtMs }) => answeredAtMs - (firstAnswers.get(id) ?? answeredAtMs) >= CERTAIN_AFTER_MS);
@@ -40,10 +40,10 @@ export async function refuseOtherLog({ database, commands, hostId = '', deadAfte
 }
 
 /** The same of heartbeats that were just read: of two hosts that start at once on two brokers, at least one sees the other once both have written two. @throws `service.other_log` */
-export function refuseOtherLogAmong(hosts: readonly LiveHost[], { hostId, deadAfterMs }: { hostId: string; deadAfterMs: number }): void {
+export function refuseOtherLogAmong(hosts: readonly LiveHost[], { hostId, expiresAfterMs }: { hostId: string; expiresAfterMs: number }): void {
   const created = hosts.find(({ id }) => id === hostId)?.bus?.logCreated;
   if (created === undefined) return;
-  const others = hosts.flatMap(({ id, bus }) => (bus !== null && bus.seenAgoMs <= deadAfterMs && bus.logCreated !== created ? [{ id, ...bus }] : []));
+  const others = hosts.flatMap(({ id, bus }) => (bus !== null && bus.reachedAgoMs <= expiresAfterMs && bus.logCreated !== created ? [{ id, ...bus }] : []));
   if (others.length > 0) throw otherLog(created, others);
 }
 
@@ -59,7 +59,7 @@ interface OtherNow extends Other {
 
 async function hostsOfOtherLogs(
   database: Queryable,
-  { hostId, created, deadAfterMs }: { hostId: string; created: string; deadAfterMs: number },
+  { hostId, created, expiresAfterMs }: { hostId: string; created: string; expiresAfterMs: number },
 ): Promise<OtherNow[]> {
   const { rows } = await database.query<{ id: string; log_created: string; bus_seen_at: Date }>(
     {
@@ -69,7 +69,7 @@ select id, log_created, bus_seen_at from hosts
 where id <> $1 and log_created <> $2 and least(seen_at, bus_seen_at) > clock_timestamp() - make_interval(secs => $3::float8 / 1000)
 order by id`,
     },
-    [hostId, created, deadAfterMs],
+    [hostId, created, expiresAfterMs],
   );
   return rows.map((row) => ({ id: row.id, logCreated: row.log_created, answeredAtMs: row.bus_seen_at.getTime() }));
 }

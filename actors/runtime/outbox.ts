@@ -1,10 +1,10 @@
 import type { Bus, WorkKind } from '#bus/bus.ts';
-import type { AnswerMessage, NoticeMessage } from '#bus/messages/session.ts';
+import type { NoticeMessage, ReplyMessage } from '#bus/messages/session.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
 import { failPoint } from '#shared/fail-points.ts';
-import { Dictionary } from '#shared/object-map.ts';
-import { Slab } from '#shared/slot-map.ts';
+import { ObjectMap } from '#shared/object-map.ts';
+import { SlotMap } from '#shared/slot-map.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
@@ -32,7 +32,7 @@ const workKinds = {
   delivery: 'delivery',
 } as const satisfies Record<EffectContent['kind'], WorkKind>;
 
-interface Wanted {
+interface Requested {
   effect: EffectRow;
   republished: boolean;
   /** Before the next try; doubled by each. */
@@ -65,14 +65,14 @@ export interface OutboxDeps {
 export class Outbox {
   readonly #deps: OutboxDeps;
   /** Effects that are wanted and not yet known to be published. */
-  readonly #wanted = new Dictionary<Wanted>();
+  readonly #requested = new ObjectMap<Requested>();
   readonly #queue: string[] = [];
   /** Open effects, published or not: what a turn of this host is waiting for. */
-  readonly #open = new Dictionary<Placed & Pick<EffectRow, 'kind'>>();
+  readonly #open = new ObjectMap<Placed & Pick<EffectRow, 'kind'>>();
   /** Partitions whose open effects are all known. */
   readonly #loaded = new Set<number>();
-  readonly #published = new Dictionary<Placed>();
-  readonly #running = new Slab<Promise<void>>();
+  readonly #published = new ObjectMap<Placed>();
+  readonly #running = new SlotMap<Promise<void>>();
   /** Of effects that wait for their next try. */
   readonly #retries = new Set<NodeJS.Timeout>();
   #deletion: NodeJS.Timeout | null = null;
@@ -114,7 +114,7 @@ export class Outbox {
     for (const row of rows) {
       this.#open.set(row.id, { id: row.id, partition: row.p, kind: row.kind });
       const isLost = row.created_at.getTime() < queueBegunAtMs + CLOCK_MARGIN_MS && !row.claimed;
-      if (row.unpublished || isLost) this.#want(effectOf(row), true);
+      if (row.unpublished || isLost) this.#request(effectOf(row), true);
     }
     for (const partition of partitions) this.#loaded.add(partition);
     this.#pump();
@@ -128,24 +128,24 @@ export class Outbox {
   async publishAgain(database: Database, partitions: readonly number[]): Promise<number> {
     const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]); // no fail point: reads
     // Closed meanwhile, or not published yet: then that publish still comes.
-    const lost = rows.filter(({ id, claimed }) => this.#open.has(id) && !this.#wanted.has(id) && !claimed);
-    for (const row of lost) this.#want(effectOf(row), true);
+    const lost = rows.filter(({ id, claimed }) => this.#open.has(id) && !this.#requested.has(id) && !claimed);
+    for (const row of lost) this.#request(effectOf(row), true);
     this.#pump();
     return lost.length;
   }
 
   /** Sends what a commit brought about, for the partitions that it really committed. */
   release(plan: CommitPlan, owned: ReadonlySet<number>): void {
-    this.#sayAfter(plan.after, owned);
+    this.#notifyAfter(plan.after, owned);
     for (const effect of plan.effects.values()) {
       if (!owned.has(effect.partition) || effect.state !== 'open') continue;
       this.#open.set(effect.id, { id: effect.id, partition: effect.partition, kind: effect.kind });
-      this.#want(effect, false);
+      this.#request(effect, false);
     }
     for (const [id, { partition }] of plan.effectStates) {
       if (!owned.has(partition)) continue;
       this.#open.delete(id);
-      this.#wanted.delete(id);
+      this.#requested.delete(id);
     }
     for (const [id, partition] of plan.outboxDone) if (owned.has(partition)) this.#published.delete(id);
     this.#pump();
@@ -163,7 +163,7 @@ export class Outbox {
   forget(partition: number): void {
     this.#loaded.delete(partition);
     for (const known of [this.#open, this.#published]) for (const effect of known.values()) if (effect.partition === partition) known.delete(effect.id);
-    for (const { effect } of this.#wanted.values()) if (effect.partition === partition) this.#wanted.delete(effect.id);
+    for (const { effect } of this.#requested.values()) if (effect.partition === partition) this.#requested.delete(effect.id);
   }
 
   /** Publishes nothing new and waits for what is on its way. */
@@ -174,25 +174,25 @@ export class Outbox {
     await Promise.all(this.#running.values()); // no fail point: waits
   }
 
-  #sayAfter({ answers, notices, aborts }: AfterCommit, owned: ReadonlySet<number>): void {
-    for (const { partition, gateway, commandId, answer, repeat } of answers) {
-      const message: AnswerMessage = { v: 1, commandId, answer, repeat };
-      if (owned.has(partition)) this.#say(addresses.answers, gateway, JSON.stringify(message));
+  #notifyAfter({ replies, notices, aborts }: AfterCommit, owned: ReadonlySet<number>): void {
+    for (const { partition, gateway, commandId, reply, repeat } of replies) {
+      const message: ReplyMessage = { v: 1, commandId, answer: reply, repeat };
+      if (owned.has(partition)) this.#notify(addresses.replies, gateway, JSON.stringify(message));
     }
     for (const [sessionId, { partition, first, last, events, isDeleted }] of notices) {
       if (!owned.has(partition)) continue;
       const size = events.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
       const message: NoticeMessage = { v: 1, first, last, events: size > MAX_NOTICE_BYTES ? null : events };
       if (isDeleted) message.isDeleted = isDeleted;
-      this.#say(addresses.notices, sessionId, JSON.stringify(message));
+      this.#notify(addresses.notices, sessionId, JSON.stringify(message));
     }
     for (const { partition, callId } of aborts) {
-      if (owned.has(partition)) this.#say(addresses.control, callId, '{"abort":true}');
+      if (owned.has(partition)) this.#notify(addresses.control, callId, '{"abort":true}');
     }
   }
 
   /** A sender may have named itself, or its session, by what is no token of a subject. That is its own loss, not that of the commit it is told of. */
-  #say(address: (typeof addresses)['answers' | 'notices' | 'control'], token: string, body: string): void {
+  #notify(address: (typeof addresses)['replies' | 'notices' | 'control'], token: string, body: string): void {
     try {
       this.#deps.bus.notices.publish(subjectOf(address, token), body);
     } catch (error) {
@@ -200,8 +200,8 @@ export class Outbox {
     }
   }
 
-  #want(effect: EffectRow, republished: boolean): void {
-    this.#wanted.set(effect.id, { effect, republished, pauseMs: RETRY_FIRST_MS });
+  #request(effect: EffectRow, republished: boolean): void {
+    this.#requested.set(effect.id, { effect, republished, pauseMs: RETRY_FIRST_MS });
     this.#queue.push(effect.id);
   }
 
@@ -210,53 +210,53 @@ export class Outbox {
       const id = this.#queue.shift();
       if (id === undefined) return;
       const running = this.#publish(id).finally(() => {
-        this.#running.remove(place);
+        this.#running.remove(slot);
         this.#pump();
       });
-      const place = this.#running.add(running);
+      const slot = this.#running.add(running);
     }
   }
 
   async #publish(id: string): Promise<void> {
     const { bus, clock, render, fail, log } = this.#deps;
-    const wanted = this.#wanted.get(id);
-    if (wanted === undefined) return;
-    const { effect } = wanted;
+    const requested = this.#requested.get(id);
+    if (requested === undefined) return;
+    const { effect } = requested;
     try {
       workMarks.mark('effects');
-      const body = await render(effect, wanted.republished);
+      const body = await render(effect, requested.republished);
       // Superseded while it was rendered: nothing was opened, nothing needs to be aborted.
-      if (this.#wanted.get(id) !== wanted) return;
+      if (this.#requested.get(id) !== requested) return;
       failPoint('outbox.rendered');
       await bus.work.publish(workKinds[effect.kind], id, body);
       failPoint('outbox.published');
-      this.#wanted.delete(id);
+      this.#requested.delete(id);
       if (this.#open.has(id)) this.#markDone(effect);
     } catch (error) {
-      if (this.#wanted.get(id) !== wanted) return;
+      if (this.#requested.get(id) !== requested) return;
       // Whether it is on the bus by now is not known: if so, its worker should look before it works.
-      wanted.republished = true;
+      requested.republished = true;
       if (clock.nowMs() >= effect.inputs.deadlineAtMs) {
-        this.#wanted.delete(id);
+        this.#requested.delete(id);
         fail(effect, error);
         return;
       }
       log.warn({ err: error, effect_id: id, session_id: effect.sessionId }, 'an effect could not be published yet');
-      this.#tryLater(id, wanted);
+      this.#retryLater(id, requested);
     }
   }
 
   /** Without holding a place among those that are being published: effects that can't be rendered must not keep the others from it. */
-  #tryLater(id: string, wanted: Wanted): void {
+  #retryLater(id: string, requested: Requested): void {
     if (this.#stopped) return;
     const retry = setTimeout(() => {
       this.#retries.delete(retry);
-      if (this.#wanted.get(id) !== wanted) return;
+      if (this.#requested.get(id) !== requested) return;
       this.#queue.push(id);
       this.#pump();
-    }, wanted.pauseMs);
+    }, requested.pauseMs);
     this.#retries.add(retry);
-    wanted.pauseMs = Math.min(wanted.pauseMs * 2, RETRY_LONGEST_MS);
+    requested.pauseMs = Math.min(requested.pauseMs * 2, RETRY_LONGEST_MS);
   }
 
   #markDone({ id, partition }: EffectRow): void {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { CommitPlan } from './commit-plan.ts';
 import { applyCommand } from './interpret.ts';
-import type { RunFacts, Surroundings } from './transition-inputs.ts';
+import type { RunFacts, TransitionInputs } from './transition-inputs.ts';
 
 const header = { v: 1, sessionId: 'ses_a', sentAtMs: 0, answerTo: null, traceparent: null } as const;
 const start: CommandOf<'run.start'> = { ...header, type: 'run.start', commandId: 'run_a', runId: 'run_a' };
@@ -15,7 +15,7 @@ const facts: RunFacts = {
   ...{ bundle: null, routine: null, inputViolation: null, checkOutput: () => null },
 };
 
-function surroundings({ isSettled = false }: { isSettled?: boolean } = {}): Surroundings {
+function transitionInputs({ isSettled = false }: { isSettled?: boolean } = {}): TransitionInputs {
   let ids = 0;
   const newId = () => {
     ids += 1;
@@ -31,7 +31,7 @@ describe('a run whose session knows nothing of it', () => {
   it('is not touched when its row says that it is over', () => {
     const plan = new CommitPlan();
 
-    applyCommand(plan, 1, null, overdue, surroundings({ isSettled: true }));
+    applyCommand(plan, 1, null, overdue, transitionInputs({ isSettled: true }));
 
     expect([plan.runs.size, plan.deliveries.size, plan.timers.size]).toEqual([0, 0, 0]);
   });
@@ -39,7 +39,7 @@ describe('a run whose session knows nothing of it', () => {
   it('is not touched when an earlier command of the very commit has settled it', () => {
     const plan = new CommitPlan();
     const opened = { ...facts, ephemeral: true, expiresAtMs: 300_000 };
-    const first = { ...surroundings(), runOf: () => opened };
+    const first = { ...transitionInputs(), runOf: () => opened };
 
     applyCommand(plan, 1, null, start, first);
     const [settled] = [...plan.runs.values()];
@@ -56,7 +56,7 @@ describe('a run whose session knows nothing of it', () => {
   ])('fails for want of its session; past its time, for its time (expires at %i, applied at 200000)', (expiresAtMs, code) => {
     const plan = new CommitPlan();
 
-    applyCommand(plan, 1, null, start, { ...surroundings(), runOf: () => ({ ...facts, expiresAtMs }) });
+    applyCommand(plan, 1, null, start, { ...transitionInputs(), runOf: () => ({ ...facts, expiresAtMs }) });
 
     expect([...plan.runs.values()]).toMatchObject([{ state: 'failed', error: { code } }]);
   });
@@ -64,7 +64,7 @@ describe('a run whose session knows nothing of it', () => {
   it('is settled as too late when it is not over, and calls back', () => {
     const plan = new CommitPlan();
 
-    applyCommand(plan, 1, null, overdue, surroundings());
+    applyCommand(plan, 1, null, overdue, transitionInputs());
 
     expect([...plan.runs.values()]).toMatchObject([{ id: 'run_a', state: 'failed', error: { code: 'timeout' }, startedAtMs: 1_000, completedAtMs: 200_000 }]);
     expect([...plan.deliveries.keys()]).toEqual(['run_a-callback']);

@@ -14,11 +14,11 @@ export interface PartitionClaim {
   /** Sequence of the last command that is applied. */
   cursor: number;
   /** Of the command at the cursor (bus/position-fingerprint.ts); null when it is not known. */
-  cursorMark: string | null;
+  cursorFingerprint: string | null;
 }
 
 /** Makes the partitions' rows at a store's first start, and refuses a store that was laid out for another number of them. */
-export async function layPartitions(database: Database): Promise<void> {
+export async function initialisePartitions(database: Database): Promise<void> {
   // no fail point: initialises (3)
   await database.query(`insert into meta (key, value) values ('partition_count', $1) on conflict (key) do nothing`, [String(PARTITION_COUNT)]);
   const { rows } = await database.query<{ value: string }>(`select value from meta where key = 'partition_count'`);
@@ -28,14 +28,14 @@ export async function layPartitions(database: Database): Promise<void> {
   await database.query(`insert into parts (p) select generate_series(0, $1::int) on conflict (p) do nothing`, [PARTITION_COUNT - 1]);
 }
 
-interface TakeOptions {
+interface AcquireOptions {
   hostId: string;
   machineVersion: number;
   /** The command log as it is now. */
   logCreated: string;
   partitions: readonly number[];
   /** An owner that was not seen for this long is dead, and its partitions are free. */
-  deadAfterMs: number;
+  expiresAfterMs: number;
 }
 
 /**
@@ -43,21 +43,28 @@ interface TakeOptions {
  * runs is fenced out at its next commit. The statement waits for a commit in flight and returns the cursor it leaves. A log of another
  * creation holds none of the old sequences: reading starts anew, and the seen keys make that harmless.
  */
-export async function takePartitions(database: Queryable, options: TakeOptions): Promise<PartitionClaim[]> {
-  const { hostId, machineVersion, logCreated, partitions, deadAfterMs } = options;
-  const { rows } = await database.query<{ p: number; epoch: number; commit_no: number; cursor: number; cursor_msg: string | null }>(TAKE, [
+export async function acquirePartitions(database: Queryable, options: AcquireOptions): Promise<PartitionClaim[]> {
+  const { hostId, machineVersion, logCreated, partitions, expiresAfterMs } = options;
+  const { rows } = await database.query<{ p: number; epoch: number; commit_no: number; cursor: number; cursor_msg: string | null }>(ACQUIRE, [
     hostId,
     machineVersion,
     logCreated,
     partitions,
-    deadAfterMs,
+    expiresAfterMs,
   ]);
   if (rows.length > 0) failPoint('take-over.claimed');
-  return rows.map((row) => ({ partition: row.p, epoch: row.epoch, owner: hostId, commitNo: row.commit_no, cursor: row.cursor, cursorMark: row.cursor_msg }));
+  return rows.map((row) => ({
+    partition: row.p,
+    epoch: row.epoch,
+    owner: hostId,
+    commitNo: row.commit_no,
+    cursor: row.cursor,
+    cursorFingerprint: row.cursor_msg,
+  }));
 }
 
 // `free` locks the rows in one order, as commits do, so that two hosts never wait for each other in a circle.
-const TAKE = {
+const ACQUIRE = {
   name: 'take-partitions',
   text: `
 with free as materialized (
@@ -102,11 +109,11 @@ export interface PartitionRow {
 export async function releaseOutside(
   database: Queryable,
   hostId: string,
-  keep: ReadonlySet<number>,
+  retain: ReadonlySet<number>,
 ): Promise<{ released: number[]; rows: ReadonlyMap<number, PartitionRow> }> {
   const { rows } = await database.query<{ p: number; epoch: number; commit_no: number; is_ours: boolean; is_released: boolean }>(RELEASE_OUTSIDE, [
     hostId,
-    [...keep],
+    [...retain],
   ]);
   const released = rows.filter((row) => row.is_released).map((row) => row.p);
   if (released.length > 0) failPoint('partitions.given-back');

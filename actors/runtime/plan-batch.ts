@@ -1,7 +1,7 @@
-import type { Answer, SessionCommand } from '#bus/messages/session.ts';
+import type { CommandReply, SessionCommand } from '#bus/messages/session.ts';
 import { sessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
-import { markOf } from '#bus/position-fingerprint.ts';
+import { fingerprintOf } from '#bus/position-fingerprint.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
@@ -11,12 +11,12 @@ import { applyCommand, failActor } from './interpret.ts';
 import type { Entry } from './mailbox.ts';
 import type { PartitionClaim } from './ownership.ts';
 import type { SessionState } from './snapshots.ts';
-import type { Surroundings } from './transition-inputs.ts';
+import type { TransitionInputs } from './transition-inputs.ts';
 
 /** Longest reason that a dead letter keeps. */
 const MAX_REASON_CHARACTERS = 500;
 /** What the sender of a command learns that could not be applied. The reason stands in the log and in the dead letter. */
-const NOT_APPLIED: Answer = { ok: false, code: 'internal', message: 'the command could not be applied' };
+const NOT_APPLIED: CommandReply = { ok: false, code: 'internal', message: 'the command could not be applied' };
 
 /** A command taken apart; `command` is null when it is none that this version knows. */
 export interface Parsed {
@@ -35,14 +35,14 @@ const COMMAND_VERSION = 1;
 export type States = ReadonlyMap<string, SessionState | null>;
 
 /** Answers of commands that were applied in earlier commits, by seen key. */
-export type Repeats = Map<string, Answer | null>;
+export type Repeats = Map<string, CommandReply | null>;
 
 export interface PlanInput {
   /** States before the batch; null for sessions that do not exist. */
   states: States;
-  surroundings: Surroundings;
+  transitionInputs: TransitionInputs;
   /** Whether the claim is one under which this host still owns its partition. */
-  isHeld(claim: PartitionClaim): boolean;
+  isOwned(claim: PartitionClaim): boolean;
   log: Log;
 }
 
@@ -75,7 +75,7 @@ function isNewer(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'v' in value && typeof value.v === 'number' && value.v > COMMAND_VERSION;
 }
 
-export function seenKeyOf({ sessionId, commandId }: { sessionId: string; commandId: string }): string {
+export function processedKeyOf({ sessionId, commandId }: { sessionId: string; commandId: string }): string {
   return `${sessionId} ${commandId}`;
 }
 
@@ -86,40 +86,40 @@ export function planBatch(batch: readonly Parsed[], repeats: Repeats, input: Pla
     const { entry, command, isRefused } = parsed;
     if (!passEntry(plan, entry, input) || isRefused || entry.kind === 'skip' || entry.kind === 'restart') continue;
     if (command === null) {
-      bury(plan, parsed, 'not a command for a session of this partition that this version knows');
+      addDeadLetter(plan, parsed, 'not a command for a session of this partition that this version knows');
       continue;
     }
-    const key = seenKeyOf(command);
-    const earlier = repeats.has(key) ? { answer: repeats.get(key) ?? null } : plan.seen.get(key);
+    const key = processedKeyOf(command);
+    const earlier = repeats.has(key) ? { reply: repeats.get(key) ?? null } : plan.processed.get(key);
     if (earlier === undefined) apply(plan, parsed, command, input);
-    else sayAnswer(plan, entry.claim.partition, command, earlier.answer, true);
+    else addReply(plan, entry.claim.partition, command, earlier.reply, true);
   }
   return plan;
 }
 
 /** The rows for a command that can't be stored: a dead letter, and an end to the turn or the run that may wait for it. */
-export function planBurial(culprit: Parsed, error: unknown, input: PlanInput): CommitPlan {
+export function planDeadLetter(failed: Parsed, error: unknown, input: PlanInput): CommitPlan {
   const plan = new CommitPlan();
-  const { entry, command } = culprit;
-  if (!passEntry(plan, entry, input) || culprit.isRefused) return plan;
-  bury(plan, culprit, reasonOf(error));
+  const { entry, command } = failed;
+  if (!passEntry(plan, entry, input) || failed.isRefused) return plan;
+  addDeadLetter(plan, failed, reasonOf(error));
   if (command === null) return plan;
   failActorOf(plan, entry.claim.partition, command, input);
-  sayAnswer(plan, entry.claim.partition, command, NOT_APPLIED, false);
+  addReply(plan, entry.claim.partition, command, NOT_APPLIED, false);
   return plan;
 }
 
 /** Moves the cursor past the entry, or takes its timer away, whatever becomes of it. False when its partition is not ours any more. */
-function passEntry(plan: CommitPlan, entry: Entry, { isHeld }: PlanInput): boolean {
+function passEntry(plan: CommitPlan, entry: Entry, { isOwned }: PlanInput): boolean {
   const { claim } = entry;
-  if (!isHeld(claim)) return false;
+  if (!isOwned(claim)) return false;
   plan.touch(claim);
   switch (entry.kind) {
     case 'command':
-      plan.advance(claim, entry.stored.sequence, markOf(entry.stored));
+      plan.advance(claim, entry.stored.sequence, fingerprintOf(entry.stored));
       break;
     case 'skip':
-      plan.advance(claim, entry.toSequence, entry.mark);
+      plan.advance(claim, entry.toSequence, entry.fingerprint);
       break;
     case 'restart':
       plan.restart(claim);
@@ -136,26 +136,26 @@ function passEntry(plan: CommitPlan, entry: Entry, { isHeld }: PlanInput): boole
 function apply(plan: CommitPlan, parsed: Parsed, command: SessionCommand, input: PlanInput): void {
   const { partition } = parsed.entry.claim;
   const { sessionId, commandId } = command;
-  let answer: Answer | null;
+  let reply: CommandReply | null;
   try {
-    answer = applyCommand(plan, partition, stateOf(plan, sessionId, input), command, input.surroundings);
+    reply = applyCommand(plan, partition, stateOf(plan, sessionId, input), command, input.transitionInputs);
   } catch (error) {
     input.log.error(
       { err: error, session_id: sessionId, command_id: commandId, trace_id: traceIdIn(command.traceparent), command: command.type },
       'a command could not be applied',
     );
-    bury(plan, parsed, reasonOf(error));
+    addDeadLetter(plan, parsed, reasonOf(error));
     failActorOf(plan, partition, command, input);
-    answer = NOT_APPLIED;
+    reply = NOT_APPLIED;
   }
-  plan.seen.set(seenKeyOf(command), { partition, sessionId, commandId, answer });
-  sayAnswer(plan, partition, command, answer, false);
+  plan.processed.set(processedKeyOf(command), { partition, sessionId, commandId, reply });
+  addReply(plan, partition, command, reply, false);
 }
 
 function failActorOf(plan: CommitPlan, partition: number, command: SessionCommand, input: PlanInput): void {
   const state = stateOf(plan, command.sessionId, input);
   try {
-    failActor(plan, partition, state, command, input.surroundings);
+    failActor(plan, partition, state, command, input.transitionInputs);
   } catch (error) {
     input.log.error({ err: error, session_id: command.sessionId }, 'a turn or a run could not be ended as an error');
   }
@@ -165,7 +165,7 @@ function stateOf(plan: CommitPlan, sessionId: string, { states }: PlanInput): Se
   return plan.sessions.get(sessionId) ?? states.get(sessionId) ?? null;
 }
 
-function bury(plan: CommitPlan, { entry, body }: Parsed, reason: string): void {
+function addDeadLetter(plan: CommitPlan, { entry, body }: Parsed, reason: string): void {
   plan.deadLetters.push({ partition: entry.claim.partition, id: nameOf(entry), source: 'command', reason, body });
 }
 
@@ -181,9 +181,9 @@ export function nameOf(entry: Entry): string {
   }
 }
 
-function sayAnswer(plan: CommitPlan, partition: number, command: SessionCommand, answer: Answer | null, repeat: boolean): void {
-  if (command.answerTo === null || answer === null) return;
-  plan.after.answers.push({ partition, gateway: command.answerTo, commandId: command.commandId, answer, repeat });
+function addReply(plan: CommitPlan, partition: number, command: SessionCommand, reply: CommandReply | null, repeat: boolean): void {
+  if (command.answerTo === null || reply === null) return;
+  plan.after.replies.push({ partition, gateway: command.answerTo, commandId: command.commandId, reply, repeat });
 }
 
 function reasonOf(error: unknown): string {

@@ -21,7 +21,7 @@ function logWith(atCursor: { messageId: string; storedAtMs: number } | null) {
 }
 
 /** One whose owner has applied all up to 20. */
-const mailboxOf = (partition: number) => new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 1, cursor: 20, cursorMark: '@5 old' }, () => {});
+const mailboxOf = (partition: number) => new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 1, cursor: 20, cursorFingerprint: '@5 old' }, () => {});
 
 async function oneRound(commands: CommandLog, asked: ReturnType<typeof vi.fn>, mailboxes: Mailbox[]): Promise<void> {
   const database = { query: async () => ({ rows: [], rowCount: 0 }) };
@@ -46,6 +46,6 @@ describe('the cursor of a partition without commands', () => {
     const { asked, commands } = logWith({ messageId: 'old', storedAtMs: 5 });
     const mailbox = mailboxOf(8);
     await oneRound(commands, asked, [mailbox]);
-    await vi.waitFor(() => expect(mailbox.take(1)).toMatchObject([{ kind: 'skip', toSequence: 25, mark: '@9 newest' }]), WAIT);
+    await vi.waitFor(() => expect(mailbox.dequeue(1)).toMatchObject([{ kind: 'skip', toSequence: 25, mark: '@9 newest' }]), WAIT);
   });
 });

@@ -1,5 +1,5 @@
 import type { CommandLog } from '#bus/bus.ts';
-import { bearsMark, markOf } from '#bus/position-fingerprint.ts';
+import { fingerprintOf, hasFingerprint } from '#bus/position-fingerprint.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Mailbox } from './mailbox.ts';
@@ -35,7 +35,7 @@ export function startPurging(deps: PurgeDeps): { stop(): Promise<void> } {
     await sweep(deps.database);
   };
   const timer = setInterval(() => {
-    running ??= round(deps)
+    running ??= purgeOnce(deps)
       .catch((error: unknown) => deps.log.warn({ err: error }, 'the command log could not be purged; it is tried again'))
       .then(sweepNowAndThen)
       .catch((error: unknown) => deps.log.warn({ err: error }, 'rows that nothing needs could not be swept; it is tried again'))
@@ -56,7 +56,7 @@ function isPurging({ mailboxes }: PurgeDeps): boolean {
 }
 
 /** What it moves along now is purged by the next. */
-async function round(deps: PurgeDeps): Promise<void> {
+async function purgeOnce(deps: PurgeDeps): Promise<void> {
   const mailboxes = deps.mailboxes();
   if (isPurging(deps)) await purge(deps);
   if (mailboxes.length > 0) await moveIdleCursors(deps.commands, mailboxes);
@@ -68,7 +68,7 @@ async function purge({ commands, database }: PurgeDeps): Promise<void> {
   const lowest = rows[0];
   if (lowest === undefined || lowest.cursor <= 1) return;
   // A log that was lost or rolled back and has grown anew holds other commands under the sequences of old cursors: unread ones.
-  await commands.purge(lowest.cursor, { sequence: lowest.cursor, mark: lowest.cursor_msg });
+  await commands.purge(lowest.cursor, { sequence: lowest.cursor, fingerprint: lowest.cursor_msg });
 }
 
 async function moveIdleCursors(commands: CommandLog, mailboxes: readonly Mailbox[]): Promise<void> {
@@ -79,9 +79,9 @@ async function moveIdleCursors(commands: CommandLog, mailboxes: readonly Mailbox
   const last = await commands.at(lastSequence);
   if (last === null) return;
   // A log that has grown anew may reach beyond old cursors before their readers have noticed: what it holds below them is unread.
-  const { cursor, cursorMark } = behind.map(({ claim }) => claim).reduce((left, right) => (right.cursor > left.cursor ? right : left));
-  if (cursor > 0 && !bearsMark(await commands.at(cursor), cursorMark)) return;
+  const { cursor, cursorFingerprint } = behind.map(({ claim }) => claim).reduce((left, right) => (right.cursor > left.cursor ? right : left));
+  if (cursor > 0 && !hasFingerprint(await commands.at(cursor), cursorFingerprint)) return;
   for (const mailbox of behind) {
-    if ((await commands.lastOf(mailbox.claim.partition)) <= mailbox.claim.cursor) mailbox.skipTo(lastSequence, markOf(last));
+    if ((await commands.lastOf(mailbox.claim.partition)) <= mailbox.claim.cursor) mailbox.skipTo(lastSequence, fingerprintOf(last));
   }
 }

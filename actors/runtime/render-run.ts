@@ -65,7 +65,7 @@ export async function renderRunCall(effect: EffectOf<'run-call'>, republished: b
 export async function renderToolCall(effect: EffectOf<'tool-call'>, republished: boolean, { database }: RenderDeps): Promise<ToolWork> {
   const { id: effectId, sessionId, turnId, createdAtMs, inputs } = effect;
   const { bundleHash, deadlineAtMs, listHash, runId, toolCallId, toolId, traceparent } = inputs;
-  const { rows } = await database.query<{ message: StepMessage }>(SELECT_ANSWERS, [runId]);
+  const { rows } = await database.query<{ message: StepMessage }>(SELECT_ASSISTANT_MESSAGES, [runId]);
   const call = rows.flatMap(({ message }) => (message.role === 'assistant' ? (message.tool_calls ?? []) : [])).find(({ id }) => id === toolCallId);
   if (call === undefined) throw new TypeError(`no answer of run ${runId} asks for ${toolCallId}`);
   const args = JSON.parse(call.function.arguments === '' ? '{}' : call.function.arguments) as Record<string, unknown>;
@@ -111,4 +111,4 @@ async function readLists(database: Queryable, lists: Readonly<Record<string, str
  * The newest first: a model may give the same id to calls of different batches, and only the newest is under way. By the text, as it was
  * written: `->>` reads the whole message, and refuses one with a NUL or half a surrogate pair anywhere in it.
  */
-const SELECT_ANSWERS = `select message from steps where run_id = $1 and message::text like '{"role":"assistant"%' order by seq desc`;
+const SELECT_ASSISTANT_MESSAGES = `select message from steps where run_id = $1 and message::text like '{"role":"assistant"%' order by seq desc`;

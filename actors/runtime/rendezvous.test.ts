@@ -3,10 +3,10 @@ import { PARTITION_COUNT } from '#bus/partition.ts';
 import { type LiveHost, shareOf } from './rendezvous.ts';
 
 const times = { freshMs: 5_000, cutOffMs: 10_000 };
-const answers = (sinceAgoMs: number, seenAgoMs: number) => ({ sinceAgoMs, seenAgoMs, logCreated: 'log-1' });
+const answers = (sinceAgoMs: number, reachedAgoMs: number) => ({ sinceAgoMs, reachedAgoMs, logCreated: 'log-1' });
 const host = (id: string, machineVersion = 1): LiveHost => ({ id, machineVersion, bus: answers(3_600_000, 500) });
 const partitionsOf = (id: string, all: readonly LiveHost[]) => shareOf(id, all, times).own;
-const hosts = (count: number) => Array.from({ length: count }, (_, place) => host(`host-01JD${String(place).padStart(4, '0')}`));
+const hosts = (count: number) => Array.from({ length: count }, (_, index) => host(`host-01JD${String(index).padStart(4, '0')}`));
 
 /** By partition, who should own it. */
 function ownersAmong(all: LiveHost[]): Map<number, string> {
@@ -52,7 +52,7 @@ describe('DESIGN 4: a host that is cut off from the broker', () => {
   const [first, second, third] = hosts(3) as [LiveHost, LiveHost, LiveHost];
   const before = ownersAmong(hosts(3));
   const heldBy = (id: string) => [...before].flatMap(([partition, owner]) => (owner === id ? [partition] : []));
-  const silent = (of: LiveHost, seenAgoMs: number): LiveHost => ({ ...of, bus: answers(3_600_000, seenAgoMs) });
+  const silent = (of: LiveHost, reachedAgoMs: number): LiveHost => ({ ...of, bus: answers(3_600_000, reachedAgoMs) });
 
   it('keeps its share for ten seconds; then those that have the broker take it, and nothing else moves', () => {
     expect(ownersAmong([silent(first, 10_000), second, third])).toEqual(before);
@@ -63,7 +63,7 @@ describe('DESIGN 4: a host that is cut off from the broker', () => {
       if (owner === first.id) expect(after.get(partition)).not.toBe(first.id);
       else expect(after.get(partition)).toBe(owner);
     }
-    expect(shareOf(first.id, [silent(first, 11_000), second, third], times).keep.size).toBe(0);
+    expect(shareOf(first.id, [silent(first, 11_000), second, third], times).retain.size).toBe(0);
   });
 
   it('gets none of the share of another that is cut off, also before its own time is over', () => {
@@ -74,26 +74,26 @@ describe('DESIGN 4: a host that is cut off from the broker', () => {
   });
 
   it('keeps everything while no other has the broker, and while those that have had it lose it', () => {
-    for (const seenAgoMs of [8_000, 60_000]) {
-      const all = [silent(first, seenAgoMs), silent(second, seenAgoMs + 900), silent(third, seenAgoMs)];
-      for (const { id } of all) expect([...shareOf(id, all, times).keep]).toEqual(expect.arrayContaining(heldBy(id)));
+    for (const reachedAgoMs of [8_000, 60_000]) {
+      const all = [silent(first, reachedAgoMs), silent(second, reachedAgoMs + 900), silent(third, reachedAgoMs)];
+      for (const { id } of all) expect([...shareOf(id, all, times).retain]).toEqual(expect.arrayContaining(heldBy(id)));
     }
     // The second one had taken from the first, and is silent itself now: the first could not take it back.
     const all = [silent(first, 60_000), silent(second, 7_000), silent(third, 7_000)];
-    expect([...shareOf(second.id, all, times).keep]).toEqual(expect.arrayContaining([...heldBy(first.id), ...heldBy(second.id)]));
+    expect([...shareOf(second.id, all, times).retain]).toEqual(expect.arrayContaining([...heldBy(first.id), ...heldBy(second.id)]));
   });
 
   it('is not the one that reconnects a moment after another when the broker was away from all', () => {
     const all = [silent(first, 60_000), { ...second, bus: answers(9_000, 0) }, silent(third, 60_000)];
     expect(ownersAmong(all)).toEqual(before);
-    expect(shareOf(second.id, all, times).keep.size).toBe(PARTITION_COUNT);
+    expect(shareOf(second.id, all, times).retain.size).toBe(PARTITION_COUNT);
     expect(ownersAmong([silent(first, 61_100), { ...second, bus: answers(10_100, 0) }, silent(third, 0)])).not.toEqual(before);
   });
 
   it('counts as it always has where a host is of a release that does not say: neither cut off, nor known to have the broker', () => {
     const older = { ...second, bus: null };
     expect(ownersAmong([silent(first, 60_000), older])).toEqual(ownersAmong([first, second]));
-    expect(shareOf(first.id, [first, older], times).keep).toEqual(shareOf(first.id, [first, older], times).own);
+    expect(shareOf(first.id, [first, older], times).retain).toEqual(shareOf(first.id, [first, older], times).own);
     const after = ownersAmong([silent(first, 60_000), older, third]);
     for (const partition of heldBy(first.id)) expect(after.get(partition)).toBe(third.id);
   });

@@ -1,12 +1,12 @@
 import { PARTITION_COUNT } from '#bus/partition.ts';
-import type { BusAnswers } from './bus-contact.ts';
+import type { BrokerStatus } from './bus-contact.ts';
 
 /** A host as its heartbeat shows it. */
 export interface LiveHost {
   id: string;
   machineVersion: number;
   /** Null: a host of a release that does not say. */
-  bus: BusAnswers | null;
+  bus: BrokerStatus | null;
   /** Absent: it stays. `isEarlier`: it has been stopping for longer than the host that asks. */
   stopping?: { isEarlier: boolean };
 }
@@ -22,7 +22,7 @@ export interface Share {
   /** The partitions that a host should own. */
   own: ReadonlySet<number>;
   /** Those that it does not give back: its own, and those whose next owner has no bus at the moment and could not take them. */
-  keep: ReadonlySet<number>;
+  retain: ReadonlySet<number>;
 }
 
 /**
@@ -33,18 +33,18 @@ export interface Share {
 export function shareOf(hostId: string, hosts: readonly LiveHost[], times: BusTimes): Share {
   const newest = Math.max(...hosts.map((host) => host.machineVersion));
   const candidates = hosts.filter((host) => host.machineVersion === newest);
-  const isSilent = ({ bus }: LiveHost) => bus !== null && bus.seenAgoMs > times.freshMs;
+  const isSilent = ({ bus }: LiveHost) => bus !== null && bus.reachedAgoMs > times.freshMs;
   const cutOff = new Set(candidates.filter((host) => isCutOff(host, candidates, times)).map(({ id }) => id));
   const withBus = candidates.filter((host) => host.bus !== null && !isSilent(host) && !cutOff.has(host.id));
   const own = new Set<number>();
-  const keep = new Set<number>();
+  const retain = new Set<number>();
   for (let partition = 0; partition < PARTITION_COUNT; partition += 1) {
     const first = winnerOf(partition, candidates);
     const owner = first !== null && cutOff.has(first.id) ? (winnerOf(partition, withBus) ?? first) : first;
     if (owner?.id === hostId) own.add(partition);
-    if (owner === null || owner.id === hostId || isSilent(owner)) keep.add(partition);
+    if (owner === null || owner.id === hostId || isSilent(owner)) retain.add(partition);
   }
-  return { own, keep };
+  return { own, retain };
 }
 
 /**
@@ -53,7 +53,7 @@ export function shareOf(hostId: string, hosts: readonly LiveHost[], times: BusTi
  */
 function isCutOff({ bus }: LiveHost, hosts: readonly LiveHost[], { cutOffMs }: BusTimes): boolean {
   if (bus === null) return false;
-  return hosts.some((other) => other.bus !== null && Math.min(bus.seenAgoMs, other.bus.sinceAgoMs) - other.bus.seenAgoMs >= cutOffMs);
+  return hosts.some((other) => other.bus !== null && Math.min(bus.reachedAgoMs, other.bus.sinceAgoMs) - other.bus.reachedAgoMs >= cutOffMs);
 }
 
 function winnerOf(partition: number, hosts: readonly LiveHost[]): LiveHost | null {

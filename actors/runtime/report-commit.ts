@@ -9,14 +9,14 @@ interface Watchers {
 }
 
 /** Tells those who watch what is stored now, of the partitions that were really committed. */
-export function tellOf({ after, deadLetters }: CommitPlan, held: ReadonlySet<number>, { log, metrics, onEnded }: Watchers): void {
+export function reportCommit({ after, deadLetters }: CommitPlan, stillOwned: ReadonlySet<number>, { log, metrics, onEnded }: Watchers): void {
   for (const { partition, what, fields, end } of after.milestones) {
-    if (!held.has(partition)) continue;
+    if (!stillOwned.has(partition)) continue;
     log.info(end === null ? fields : Object.assign({}, fields, { outcome: end.outcome, duration_ms: end.durationMs }), what);
     if (end !== null) countEnd(metrics, end);
   }
-  for (const ended of after.ended) if (held.has(ended.partition)) onEnded?.(ended);
-  for (const { partition, source } of deadLetters) if (held.has(partition)) metrics.add('deadLetters', { source });
+  for (const ended of after.ended) if (stillOwned.has(ended.partition)) onEnded?.(ended);
+  for (const { partition, source } of deadLetters) if (stillOwned.has(partition)) metrics.add('deadLetters', { source });
 }
 
 function countEnd(metrics: Metrics, end: Ending): void {

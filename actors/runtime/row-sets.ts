@@ -60,12 +60,12 @@ export const turnSets: readonly RowSet[] = [
   ),
   rowSet(
     'seen_rows',
-    (plan) => [...plan.seen.values()],
+    (plan) => [...plan.processed.values()],
     {
       p: ['int', (row) => row.partition],
       session_id: ['text', (row) => row.sessionId],
       command_id: ['text', (row) => row.commandId],
-      answer: ['text', (row) => (row.answer === null ? null : JSON.stringify(row.answer))],
+      answer: ['text', (row) => (row.reply === null ? null : JSON.stringify(row.reply))],
     },
     (from) => `
   insert into seen (session_id, command_id, answer) select i.session_id, i.command_id, i.answer::json from ${from}`,

@@ -6,7 +6,7 @@ import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { StepMessage } from '../run/types.ts';
 import type { SessionState } from './snapshots.ts';
-import type { AutonomousRoutine, RunFacts, Surroundings } from './transition-inputs.ts';
+import type { AutonomousRoutine, RunFacts, TransitionInputs } from './transition-inputs.ts';
 
 /** Runs whose rows are kept in memory: those in progress, mostly. Dropping one costs a read. */
 const MAX_RUNS = 256;
@@ -55,7 +55,7 @@ export class RunFactsReader {
       for (const row of rows) this.#runs.set(row.id, await this.#factsOf(row));
     }
     const found = pick(this.#runs, ids);
-    forgetOldest(this.#runs, MAX_RUNS);
+    evictOldest(this.#runs, MAX_RUNS);
     return found;
   }
 
@@ -86,7 +86,7 @@ export class RunFactsReader {
       }
     }
     const found = pick(this.#lists, hashes);
-    forgetOldest(this.#lists, MAX_LISTS);
+    evictOldest(this.#lists, MAX_LISTS);
     return found;
   }
 
@@ -157,7 +157,7 @@ export async function readRunFacts(
   reader: RunFactsReader,
   commands: readonly SessionCommand[],
   states: ReadonlyMap<string, SessionState | null>,
-): Promise<Pick<Surroundings, 'runOf' | 'isSettled' | 'isSuperseded' | 'toolsOf' | 'stagedOf'>> {
+): Promise<Pick<TransitionInputs, 'runOf' | 'isSettled' | 'isSuperseded' | 'toolsOf' | 'stagedOf'>> {
   const named = commands.flatMap((command) => (command.type === 'run.start' ? [command.runId] : command.type === 'run.deadline' ? [command.turnId] : []));
   const failed = commands.flatMap((command) => (command.type === 'delivery.reported' && command.outcome === 'failed' ? [command.callId] : []));
   const runIds = new Set(named);
@@ -192,7 +192,7 @@ export async function readRunFacts(
   };
 }
 
-const noRuns: Pick<Surroundings, 'runOf' | 'isSettled' | 'isSuperseded' | 'toolsOf' | 'stagedOf'> = {
+const noRuns: Pick<TransitionInputs, 'runOf' | 'isSettled' | 'isSuperseded' | 'toolsOf' | 'stagedOf'> = {
   runOf: () => null,
   isSettled: () => false,
   isSuperseded: () => false,
@@ -218,7 +218,7 @@ function pick<Value>(all: ReadonlyMap<string, Value>, keys: ReadonlySet<string>)
   return found;
 }
 
-function forgetOldest(all: Map<string, unknown>, most: number): void {
+function evictOldest(all: Map<string, unknown>, most: number): void {
   for (const key of all.keys()) {
     if (all.size <= most) return;
     all.delete(key);

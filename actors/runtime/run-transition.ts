@@ -12,7 +12,7 @@ import type { RunProgress } from './commit-plan.ts';
 import { callBack } from './deliveries.ts';
 import { initialTransition, transition } from './transition.ts';
 import type { AutonomousRoutine, RunFacts } from './transition-inputs.ts';
-import { carryOutActions, type Draft, type Handlers } from './unit-of-work.ts';
+import { applyActions, type Handlers, type UnitOfWork } from './unit-of-work.ts';
 
 interface Steps {
   runId: string;
@@ -20,7 +20,7 @@ interface Steps {
   message: StepMessage;
 }
 
-interface RunPartDeps {
+interface RunTransitionDeps {
   /** Messages staged by earlier commands of this very commit. */
   stagedEarlier: readonly Steps[];
   onSettled(runId: string): void;
@@ -29,21 +29,21 @@ interface RunPartDeps {
 }
 
 /** The run of a session while one command is applied to it: carries out what the run's machine asks for. */
-export class RunPart {
-  readonly #draft: Draft;
-  readonly #deps: RunPartDeps;
+export class RunTransition {
+  readonly #unit: UnitOfWork;
+  readonly #deps: RunTransitionDeps;
   /** Staged by this command. */
   readonly #staged = new Map<number, StepMessage>();
   #nextStep = 0;
 
-  constructor(draft: Draft, deps: RunPartDeps) {
-    this.#draft = draft;
+  constructor(unit: UnitOfWork, deps: RunTransitionDeps) {
+    this.#unit = unit;
     this.#deps = deps;
   }
 
   /** What a result means to the run in progress; null when it is another's, or nobody's any more. */
   eventOf(command: CommandOf<'call.completed' | 'tools.listed' | 'tool.completed' | 'effect.overdue'>): RunEventBody | null {
-    const { run } = this.#draft;
+    const { run } = this.#unit;
     if (run === null || run.context.runId !== command.turnId) return null;
     const { callId } = command;
     switch (command.type) {
@@ -65,10 +65,10 @@ export class RunPart {
   }
 
   begin(runId: string): void {
-    const draft = this.#draft;
+    const unit = this.#unit;
     const facts = this.#factsOf(runId);
-    const { atMs } = draft;
-    draft.runFrame = { runId, traceId: facts.traceId, bundleHash: facts.bundleHash, traceparent: facts.traceparent, startedAtMs: atMs };
+    const { atMs } = unit;
+    unit.runMetadata = { runId, traceId: facts.traceId, bundleHash: facts.bundleHash, traceparent: facts.traceparent, startedAtMs: atMs };
     const { routine } = facts;
     const [next, actions] = initialTransition(runMachine, {
       runId,
@@ -81,136 +81,136 @@ export class RunPart {
       refusal: refusalOf(facts, atMs),
     });
     this.#nextStep = 0;
-    draft.run = { value: next.value as string, context: next.context };
-    carryOutActions(this.#actions, actions);
+    unit.run = { value: next.value as string, context: next.context };
+    applyActions(this.#actions, actions);
     if (next.status === 'done') this.#end(facts);
   }
 
-  tell(body: RunEventBody): void {
-    const draft = this.#draft;
-    const { run } = draft;
+  notify(body: RunEventBody): void {
+    const unit = this.#unit;
+    const { run } = unit;
     if (run === null) return;
     const facts = this.#factsOf(run.context.runId);
-    const event = { ...body, atMs: draft.atMs };
+    const event = { ...body, atMs: unit.atMs };
     this.#nextStep = run.context.stepCount;
     const [next, actions] = transition(runMachine, runMachine.resolveState(run as Parameters<typeof runMachine.resolveState>[0]), event);
-    draft.run = { value: next.value as string, context: next.context };
-    carryOutActions(this.#actions, actions);
+    unit.run = { value: next.value as string, context: next.context };
+    applyActions(this.#actions, actions);
     // A result that changed something was one waited for.
     if ('callId' in event && actions.length > 0) {
-      draft.closeEffect(event.callId, 'done');
-      this.#recordEnd(facts.id, event.callId, outcomeOf(event, draft.command));
+      unit.closeEffect(event.callId, 'done');
+      this.#recordEnd(facts.id, event.callId, outcomeOf(event, unit.command));
     }
     if (next.status === 'done') this.#end(facts);
   }
 
   /** The run waits for its session: whatever happens there, it is settled in time. */
   await(runId: string): void {
-    this.#draft.arm(deadlineKeyOf(runId), this.#factsOf(runId).expiresAtMs, { type: 'run.deadline', turnId: runId });
+    this.#unit.arm(deadlineKeyOf(runId), this.#factsOf(runId).expiresAtMs, { type: 'run.deadline', turnId: runId });
   }
 
   /** Settles runs that never began; what they have for a start is their acceptance. */
   failUnstarted(runIds: readonly string[], error: RunError): void {
     for (const runId of runIds) {
-      const facts = this.#draft.surroundings.runOf(runId);
+      const facts = this.#unit.transitionInputs.runOf(runId);
       if (facts === null) continue;
-      this.#draft.disarm(deadlineKeyOf(runId));
+      this.#unit.disarm(deadlineKeyOf(runId));
       const limits = { deadlineAtMs: facts.expiresAtMs, timeoutMs: facts.timeoutMs };
-      this.#settle(facts, { state: 'failed', error: withinTime(error, limits, this.#draft.atMs) }, facts.createdAtMs);
+      this.#settle(facts, { state: 'failed', error: withinTime(error, limits, this.#unit.atMs) }, facts.createdAtMs);
     }
   }
 
   recordFor(runId: string): SessionRecord {
     const facts = this.#factsOf(runId);
     const { sessionId: id, customerId } = facts;
-    return sessionOfRun({ id, customerId, agentId: facts.bundle?.manifest.id ?? '', at: new Date(this.#draft.atMs).toISOString() });
+    return sessionOfRun({ id, customerId, agentId: facts.bundle?.manifest.id ?? '', at: new Date(this.#unit.atMs).toISOString() });
   }
 
   readonly #actions: Handlers<RunActions> = {
     started: () => {
-      const { runFrame, partition } = this.#draft;
-      if (runFrame === null) throw new TypeError('a run without a frame');
-      const { runId: id, startedAtMs } = runFrame;
-      this.#draft.note('a run began', { run_id: id, trace_id: runFrame.traceId });
-      this.#draft.write((plan) => plan.recordRun({ partition, id, state: 'running', output: null, error: null, startedAtMs, completedAtMs: null }));
+      const { runMetadata, partition } = this.#unit;
+      if (runMetadata === null) throw new TypeError('a run without a frame');
+      const { runId: id, startedAtMs } = runMetadata;
+      this.#unit.note('a run began', { run_id: id, trace_id: runMetadata.traceId });
+      this.#unit.write((plan) => plan.recordRun({ partition, id, state: 'running', output: null, error: null, startedAtMs, completedAtMs: null }));
     },
     fact: ({ content, metadata }) => {
-      this.#draft.append(content, { source: 'ai_agent', metadata, traceId: this.#traceId(), id: null });
+      this.#unit.append(content, { source: 'ai_agent', metadata, traceId: this.#traceId(), id: null });
     },
     stage: ({ message }) => {
-      const { partition, sessionId } = this.#draft;
+      const { partition, sessionId } = this.#unit;
       const runId = this.#runId();
       const seq = this.#nextStep;
       this.#nextStep += 1;
       this.#staged.set(seq, message);
-      this.#draft.write((plan) => plan.stage(partition, sessionId, runId, seq, message));
+      this.#unit.write((plan) => plan.stage(partition, sessionId, runId, seq, message));
     },
     toolEvent: ({ calls }) => this.#appendToolEvent(calls),
     effect: (effect) => this.#openEffect(effect),
     supersede: ({ id }) => {
-      this.#draft.closeEffect(id, 'superseded');
+      this.#unit.closeEffect(id, 'superseded');
       this.#recordEnd(this.#runId(), id, abandoned);
     },
     timer: ({ key, atMs, command }) => {
       const turnId = this.#runId();
-      this.#draft.arm(key, atMs, command === 'run.deadline' ? { type: 'run.deadline', turnId } : { ...command, turnId });
+      this.#unit.arm(key, atMs, command === 'run.deadline' ? { type: 'run.deadline', turnId } : { ...command, turnId });
     },
-    disarm: ({ key }) => this.#draft.disarm(key),
+    disarm: ({ key }) => this.#unit.disarm(key),
     settle: (outcome) => {
-      const { runFrame } = this.#draft;
-      this.#settle(this.#factsOf(this.#runId()), outcome, runFrame?.startedAtMs ?? this.#draft.atMs);
+      const { runMetadata } = this.#unit;
+      this.#settle(this.#factsOf(this.#runId()), outcome, runMetadata?.startedAtMs ?? this.#unit.atMs);
     },
   };
 
   #end(facts: RunFacts): void {
-    this.#draft.run = null;
+    this.#unit.run = null;
     this.#deps.onSettled(facts.id);
     if (facts.callbackUrl === null) this.#deps.onNothingLeft();
   }
 
   #settle(facts: RunFacts, outcome: RunActions['settle'], startedAtMs: number): void {
-    const draft = this.#draft;
+    const unit = this.#unit;
     const progress: RunProgress = {
-      partition: draft.partition,
+      partition: unit.partition,
       id: facts.id,
       state: outcome.state,
       output: outcome.state === 'succeeded' ? outcome.output : null,
       error: outcome.state === 'failed' ? withDetails(outcome.error, facts) : null,
       startedAtMs,
-      completedAtMs: draft.atMs,
+      completedAtMs: unit.atMs,
     };
-    const end = { of: 'run' as const, outcome: progress.error?.code ?? progress.state, durationMs: draft.atMs - startedAtMs };
-    draft.note('a run ended', { run_id: facts.id, trace_id: facts.traceId }, end);
+    const end = { of: 'run' as const, outcome: progress.error?.code ?? progress.state, durationMs: unit.atMs - startedAtMs };
+    unit.note('a run ended', { run_id: facts.id, trace_id: facts.traceId }, end);
     const { id, routineId, bundleHash, traceparent: parent } = facts;
-    draft.tellEnd({ kind: 'run', id, routineId, bundleHash, parent, startedAtMs, outcome: progress.error?.code ?? progress.state });
-    draft.write((plan) => plan.recordRun(progress));
-    callBack(draft, facts, progress);
+    unit.noteEnd({ kind: 'run', id, routineId, bundleHash, parent, startedAtMs, outcome: progress.error?.code ?? progress.state });
+    unit.write((plan) => plan.recordRun(progress));
+    callBack(unit, facts, progress);
   }
 
   #recordEnd(runId: string, effectId: string, outcome: RunCallOutcome): void {
-    const { partition, atMs: endedAtMs } = this.#draft;
-    this.#draft.write((plan) => plan.runCalls.push({ partition, runId, effectId, outcome, endedAtMs }));
+    const { partition, atMs: endedAtMs } = this.#unit;
+    this.#unit.write((plan) => plan.runCalls.push({ partition, runId, effectId, outcome, endedAtMs }));
   }
 
   #openEffect(effect: RunActions['effect']): void {
-    const { runFrame } = this.#draft;
-    if (runFrame === null) throw new TypeError('an effect outside a run');
-    const { bundleHash, runId } = runFrame;
-    const traceparent = contextBelow(runFrame.traceparent, runId);
+    const { runMetadata } = this.#unit;
+    if (runMetadata === null) throw new TypeError('an effect outside a run');
+    const { bundleHash, runId } = runMetadata;
+    const traceparent = contextBelow(runMetadata.traceparent, runId);
     const { id, deadlineAtMs } = effect;
     switch (effect.kind) {
       case 'router-call': {
         const { stepCount, useFallbackModel, lists } = effect;
         const inputs = { bundleHash, deadlineAtMs, traceparent, template: 'run@1' as const, runId, stepCount, useFallbackModel, lists };
-        this.#draft.openEffect(id, runId, { kind: 'run-call', inputs });
+        this.#unit.openEffect(id, runId, { kind: 'run-call', inputs });
         return;
       }
       case 'tool-list':
-        this.#draft.openEffect(id, runId, { kind: 'tool-list', inputs: { bundleHash, deadlineAtMs, traceparent, servers: effect.servers } });
+        this.#unit.openEffect(id, runId, { kind: 'tool-list', inputs: { bundleHash, deadlineAtMs, traceparent, servers: effect.servers } });
         return;
       case 'tool-call': {
         const { toolCallId, toolId, listHash } = effect;
-        this.#draft.openEffect(id, runId, { kind: 'tool-call', inputs: { bundleHash, deadlineAtMs, traceparent, runId, toolCallId, toolId, listHash } });
+        this.#unit.openEffect(id, runId, { kind: 'tool-call', inputs: { bundleHash, deadlineAtMs, traceparent, runId, toolCallId, toolId, listHash } });
       }
     }
   }
@@ -218,7 +218,7 @@ export class RunPart {
   /** One event for the whole batch: what the model asked for, and what came of it. */
   #appendToolEvent(calls: RunActions['toolEvent']['calls']): void {
     const runId = this.#runId();
-    const staged = new Map(this.#draft.surroundings.stagedOf(runId));
+    const staged = new Map(this.#unit.transitionInputs.stagedOf(runId));
     for (const step of this.#deps.stagedEarlier) if (step.runId === runId) staged.set(step.seq, step.message);
     for (const [seq, message] of this.#staged) staged.set(seq, message);
     // The newest first: a model may give the same id to calls of different batches.
@@ -228,12 +228,12 @@ export class RunPart {
       arguments: argumentsOf(messages, toolCallId),
       result: resultOf(messages, toolCallId),
     }));
-    this.#draft.append({ kind: 'tool', tool_calls: entries }, { source: 'ai_agent', metadata: {}, traceId: this.#traceId(), id: null });
+    this.#unit.append({ kind: 'tool', tool_calls: entries }, { source: 'ai_agent', metadata: {}, traceId: this.#traceId(), id: null });
   }
 
   /** An item that should long have brought its result. Of a call that must not happen twice nobody knows whether it did. */
   #overdue({ callId, kind, turnId }: CommandOf<'effect.overdue'>): RunEventBody {
-    const { run } = this.#draft;
+    const { run } = this.#unit;
     if (kind === 'tool-list') {
       const servers = serversOf(this.#factsOf(turnId).routine);
       const unavailable = Object.fromEntries(servers.map((server) => [server, 'unreachable' as const]));
@@ -247,35 +247,35 @@ export class RunPart {
 
   #isRepeatable(toolId: string): boolean {
     const [server = '', ...name] = toolId.split(':');
-    const listHash = this.#draft.run?.context.lists[server];
-    const list = listHash === undefined ? null : this.#draft.surroundings.toolsOf(listHash);
+    const listHash = this.#unit.run?.context.lists[server];
+    const list = listHash === undefined ? null : this.#unit.transitionInputs.toolsOf(listHash);
     return list?.find((tool) => tool.name === name.join(':'))?.repeatable ?? false;
   }
 
   #tools({ routine }: RunFacts): RunTools {
     const lists = Object.fromEntries(
-      Object.entries(this.#draft.run?.context.lists ?? {}).map(([server, hash]) => [
+      Object.entries(this.#unit.run?.context.lists ?? {}).map(([server, hash]) => [
         server,
-        { hash, tools: [...(this.#draft.surroundings.toolsOf(hash) ?? [])] },
+        { hash, tools: [...(this.#unit.transitionInputs.toolsOf(hash) ?? [])] },
       ]),
     );
     return runTools({ selectors: routine?.tools ?? [], lists, outputSchema: routine?.output_schema ?? {} });
   }
 
   #factsOf(runId: string): RunFacts {
-    const facts = this.#draft.surroundings.runOf(runId);
+    const facts = this.#unit.transitionInputs.runOf(runId);
     if (facts === null) throw new TypeError(`there is no row of run ${runId}`);
     return facts;
   }
 
   #runId(): string {
-    const { runFrame } = this.#draft;
-    if (runFrame === null) throw new TypeError('a run without a frame');
-    return runFrame.runId;
+    const { runMetadata } = this.#unit;
+    if (runMetadata === null) throw new TypeError('a run without a frame');
+    return runMetadata.runId;
   }
 
   #traceId(): string {
-    return this.#draft.runFrame?.traceId ?? this.#draft.ownTraceId();
+    return this.#unit.runMetadata?.traceId ?? this.#unit.ownTraceId();
   }
 }
 

@@ -4,7 +4,7 @@ import type { Queryable } from '#shared/storage/database.ts';
 import { CommitPlan } from './commit-plan.ts';
 import { applyCommand } from './interpret.ts';
 import { encodeSnapshot, MACHINE_VERSION, type SessionState, Snapshots } from './snapshots.ts';
-import type { Surroundings } from './transition-inputs.ts';
+import type { TransitionInputs } from './transition-inputs.ts';
 
 /** What a host keeps at most. */
 const MOST = 10_000;
@@ -47,12 +47,12 @@ function session() {
   };
   return {
     apply(command: SessionCommand): CommitPlan {
-      const surroundings: Surroundings = {
+      const transitionInputs: TransitionInputs = {
         ...{ atMs: nowMs, coalesceMs: 150, turnTimeoutMs: 180_000, greetingOf: () => null, newId, newTraceId: newId, chance: () => 0 },
         ...{ runOf: () => null, isSettled: () => false, isSuperseded: () => false, toolsOf: () => null, stagedOf: () => new Map() },
       };
       const plan = new CommitPlan();
-      applyCommand(plan, 1, state, command, surroundings);
+      applyCommand(plan, 1, state, command, transitionInputs);
       state = plan.sessions.get('ses_1') ?? state;
       return plan;
     },
@@ -131,14 +131,14 @@ describe('the snapshots of a host', () => {
     const { asked, database } = store(JSON.parse(encodeSnapshot(readyState())));
     const snapshots = new Snapshots(database);
     const state = (await snapshots.load(['ses_1'])).get('ses_1') ?? expect.fail('it was not read');
-    snapshots.keep([state]);
+    snapshots.retain([state]);
     await snapshots.load(['ses_1']);
     expect(asked).toHaveLength(1);
 
-    snapshots.keep(Array.from({ length: MOST - 1 }, (_, n) => ({ ...state, id: `ses_other_${n}` })));
+    snapshots.retain(Array.from({ length: MOST - 1 }, (_, n) => ({ ...state, id: `ses_other_${n}` })));
     await snapshots.load(['ses_1']);
     expect(asked).toHaveLength(1);
-    snapshots.keep([{ ...state, id: 'ses_last' }]);
+    snapshots.retain([{ ...state, id: 'ses_last' }]);
     await snapshots.load(['ses_last', 'ses_1']);
     expect(asked).toEqual([['ses_1'], ['ses_1']]);
   });

@@ -20,9 +20,9 @@ export interface SessionState {
   readonly record: SessionRecord;
   readonly session: MachineState<SessionContext>;
   /** The turn in progress, null when there is none. */
-  readonly turn: (MachineState<TurnContext> & TurnFrame) | null;
+  readonly turn: (MachineState<TurnContext> & TurnMetadata) | null;
   /** The run in progress, null when there is none. A session has a turn or a run, never both. */
-  readonly run: (MachineState<RunContext> & RunFrame) | null;
+  readonly run: (MachineState<RunContext> & RunMetadata) | null;
   readonly isDeleted: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface MachineState<Context> {
 }
 
 /** What the runtime remembers of a turn beside its machine. */
-export interface TurnFrame {
+export interface TurnMetadata {
   /** 32 hex: on every event of the turn. */
   readonly traceId: string;
   /** The configuration that the turn began with and ends on. */
@@ -43,7 +43,7 @@ export interface TurnFrame {
 }
 
 /** What the runtime remembers of a run beside its machine. Everything else stands in the run's row. */
-export interface RunFrame extends TurnFrame {
+export interface RunMetadata extends TurnMetadata {
   readonly runId: string;
   readonly startedAtMs: number;
 }
@@ -136,7 +136,7 @@ export class Snapshots {
   }
 
   /** Takes over what a commit has stored. */
-  keep(states: Iterable<SessionState>): void {
+  retain(states: Iterable<SessionState>): void {
     for (const state of states) {
       this.#states.delete(state.id);
       this.#states.set(state.id, state);

@@ -18,7 +18,7 @@ const SERVERS = `delete from tool_servers where (bundle_hash, server_id) in (
   select bundle_hash, server_id from tool_servers where checked_at < now() - interval '7 days' limit $1)`;
 
 /** Lists that servers have dropped, and those that came back. There are few: one a server, and those that wait here to be taken away. */
-const MARK = `update tool_lists set unused_since = case when unused_since is null then now() end where hash in (
+const MARK_UNUSED = `update tool_lists set unused_since = case when unused_since is null then now() end where hash in (
   select hash from tool_lists
   where (unused_since is null) <> exists (select 1 from tool_servers where tool_servers.list_hash = tool_lists.hash) limit $1)`;
 
@@ -35,5 +35,5 @@ const LISTS = `delete from tool_lists where unused_since < now() - interval '1 h
 
 /** Takes away rows that workers have written and nothing needs any more, some at a time. */
 export async function sweep(database: Queryable): Promise<void> {
-  for (const statement of [CLAIMS, SERVERS, MARK, LISTS]) await database.query(statement, [MAX_SWEPT]);
+  for (const statement of [CLAIMS, SERVERS, MARK_UNUSED, LISTS]) await database.query(statement, [MAX_SWEPT]);
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '#shared/clock.ts';
 import { failPoint } from '#shared/fail-points.ts';
-import { Dictionary } from '#shared/object-map.ts';
+import { ObjectMap } from '#shared/object-map.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 
 /** A timer that has come due: the command it stands for, to be applied like any other. */
@@ -23,7 +23,7 @@ const LONGEST_WAIT_MS = 2_147_483_647;
 export class Timers {
   readonly #clock: Clock;
   readonly #onDue: (due: DueTimer[]) => void;
-  #armed = new Dictionary<DueTimer & { dueAtMs: number }>();
+  #armed = new ObjectMap<DueTimer & { dueAtMs: number }>();
   /** Retries of callbacks that came due and whose command is not committed yet, with their partitions. */
   readonly #dueDeliveries = new Map<string, number>();
   #alarm: NodeJS.Timeout | null = null;
@@ -77,7 +77,7 @@ export class Timers {
   stop(): void {
     if (this.#alarm !== null) clearTimeout(this.#alarm);
     this.#alarm = null;
-    this.#armed = new Dictionary();
+    this.#armed = new ObjectMap();
     this.#dueDeliveries.clear();
   }
 

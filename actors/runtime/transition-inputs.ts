@@ -5,7 +5,7 @@ import type { Violation } from '#shared/schema/violation.ts';
 import type { StepMessage } from '../run/types.ts';
 
 /** What a transition may know of the world. Nothing else gets in, so the same command on the same state always gives the same rows. */
-export interface Surroundings {
+export interface TransitionInputs {
   atMs: number;
   coalesceMs: number;
   turnTimeoutMs: number;

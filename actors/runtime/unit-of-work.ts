@@ -8,9 +8,9 @@ import type { SessionContext } from '../session/types.ts';
 import type { TurnContext } from '../turn/types.ts';
 import type { AfterCommit, CommitPlan, EndedWork, Ending } from './commit-plan.ts';
 import type { EffectContent } from './effects.ts';
-import type { MachineState, RunFrame, SessionState, TurnFrame } from './snapshots.ts';
+import type { MachineState, RunMetadata, SessionState, TurnMetadata } from './snapshots.ts';
 import { initialTransition } from './transition.ts';
-import type { Surroundings } from './transition-inputs.ts';
+import type { TransitionInputs } from './transition-inputs.ts';
 
 type Operation = (plan: CommitPlan) => void;
 
@@ -23,49 +23,49 @@ interface EventAbout {
 }
 
 /** A session while one command is applied to it. Only when all went well are the operations carried out on the plan. */
-export class Draft {
+export class UnitOfWork {
   readonly partition: number;
   readonly sessionId: string;
   readonly command: SessionCommand;
-  readonly surroundings: Surroundings;
+  readonly transitionInputs: TransitionInputs;
   session: MachineState<SessionContext>;
   turn: MachineState<TurnContext> | null;
-  turnFrame: TurnFrame | null;
+  turnMetadata: TurnMetadata | null;
   run: MachineState<RunContext> | null;
-  runFrame: RunFrame | null;
+  runMetadata: RunMetadata | null;
   record: SessionRecord | null;
   head: number;
   isDeleted: boolean;
   readonly #operations: Operation[] = [];
   #ownTrace: string | null = null;
 
-  constructor(partition: number, state: SessionState | null, command: SessionCommand, surroundings: Surroundings) {
+  constructor(partition: number, state: SessionState | null, command: SessionCommand, transitionInputs: TransitionInputs) {
     this.partition = partition;
     this.sessionId = command.sessionId;
     this.command = command;
     // Time never runs backwards within a log, whatever the hosts' clocks do.
     const lastAtMs = state === null ? 0 : Date.parse(state.record.updated_at);
-    this.surroundings = { ...surroundings, atMs: Math.max(surroundings.atMs, lastAtMs) };
+    this.transitionInputs = { ...transitionInputs, atMs: Math.max(transitionInputs.atMs, lastAtMs) };
     this.session = state?.session ?? freshSession;
     this.turn = state?.turn ?? null;
-    this.turnFrame = state?.turn ?? null;
+    this.turnMetadata = state?.turn ?? null;
     this.run = state?.run ?? null;
-    this.runFrame = state?.run ?? null;
+    this.runMetadata = state?.run ?? null;
     this.record = state?.record ?? null;
     this.head = state?.head ?? 0;
     this.isDeleted = state?.isDeleted ?? false;
   }
 
   get atMs(): number {
-    return this.surroundings.atMs;
+    return this.transitionInputs.atMs;
   }
 
   /** Puts what has been collected into the plan. */
-  carryOut(plan: CommitPlan): void {
+  applyTo(plan: CommitPlan): void {
     const { record, partition, sessionId: id, head, session, isDeleted } = this;
     if (record !== null) {
-      const turn = this.turn === null || this.turnFrame === null ? null : turnOf(this.turnFrame, this.turn);
-      const run = this.run === null || this.runFrame === null ? null : runOf(this.runFrame, this.run);
+      const turn = this.turn === null || this.turnMetadata === null ? null : turnOf(this.turnMetadata, this.turn);
+      const run = this.run === null || this.runMetadata === null ? null : runOf(this.runMetadata, this.run);
       plan.sessions.set(id, { id, partition, head, record, session, turn, run, isDeleted });
     }
     for (const operation of this.#operations) operation(plan);
@@ -85,7 +85,7 @@ export class Draft {
       kind,
       offset: this.head,
       created_at: createdAt,
-      id: about.id ?? `evt_${this.surroundings.newId()}`,
+      id: about.id ?? `evt_${this.transitionInputs.newId()}`,
       source: about.source,
       trace_id: about.traceId,
       ...fields,
@@ -104,7 +104,7 @@ export class Draft {
   }
 
   /** A turn or a run is over, for traces, once it is stored. */
-  tellEnd(work: Omit<EndedWork, 'partition' | 'sessionId' | 'endedAtMs'>): void {
+  noteEnd(work: Omit<EndedWork, 'partition' | 'sessionId' | 'endedAtMs'>): void {
     const { partition, sessionId, atMs: endedAtMs } = this;
     this.write((plan) => plan.after.ended.push({ partition, sessionId, endedAtMs, ...work }));
   }
@@ -131,7 +131,7 @@ export class Draft {
 
   /** One trace for all that a command brings about by itself. */
   ownTraceId(): string {
-    this.#ownTrace ??= this.command.type === 'message.post' ? this.command.traceId : this.surroundings.newTraceId();
+    this.#ownTrace ??= this.command.type === 'message.post' ? this.command.traceId : this.transitionInputs.newTraceId();
     return this.#ownTrace;
   }
 }
@@ -153,18 +153,18 @@ const freshSession: MachineState<SessionContext> = (() => {
 /** The context of a session that is not there any more. */
 export const emptyContext = freshSession.context;
 
-function turnOf({ traceId, bundleHash, traceparent, startedAtMs }: TurnFrame, { value, context }: MachineState<TurnContext>): SessionState['turn'] {
+function turnOf({ traceId, bundleHash, traceparent, startedAtMs }: TurnMetadata, { value, context }: MachineState<TurnContext>): SessionState['turn'] {
   return { traceId, bundleHash, traceparent, startedAtMs, value, context };
 }
 
-function runOf({ traceId, bundleHash, traceparent, startedAtMs, runId }: RunFrame, { value, context }: MachineState<RunContext>): SessionState['run'] {
+function runOf({ traceId, bundleHash, traceparent, startedAtMs, runId }: RunMetadata, { value, context }: MachineState<RunContext>): SessionState['run'] {
   return { traceId, bundleHash, traceparent, startedAtMs, runId, value, context };
 }
 
 export type Handlers<Actions> = { [Name in keyof Actions]: (params: Actions[Name]) => void };
 
 /** Actions come typed by the machine that named them, but under one roof with XState's own, which none of our machines uses. */
-export function carryOutActions<Actions>(handlers: Handlers<Actions>, actions: readonly { type: string; params?: unknown }[]): void {
+export function applyActions<Actions>(handlers: Handlers<Actions>, actions: readonly { type: string; params?: unknown }[]): void {
   for (const { type, params } of actions) {
     if (!Object.hasOwn(handlers as object, type)) throw new TypeError(`nobody carries out the action '${type}'`);
     handlers[type as keyof Actions](params as Actions[keyof Actions]);

@@ -60,13 +60,13 @@ export const sessionMachine = setup({
     fact: (_, _params: SessionActions['fact']) => {},
     beginTurn: (_, _params: SessionActions['beginTurn']) => {},
     runTurn: (_, _params: SessionActions['runTurn']) => {},
-    tellTurn: (_, _params: SessionActions['tellTurn']) => {},
+    notifyTurn: (_, _params: SessionActions['notifyTurn']) => {},
     beginRun: (_, _params: SessionActions['beginRun']) => {},
-    tellRun: (_, _params: SessionActions['tellRun']) => {},
+    notifyRun: (_, _params: SessionActions['notifyRun']) => {},
     awaitRun: (_, _params: SessionActions['awaitRun']) => {},
     failRuns: (_, _params: SessionActions['failRuns']) => {},
     erase: (_, _params: SessionActions['erase']) => {},
-    answer: (_, _params: SessionActions['answer']) => {},
+    reply: (_, _params: SessionActions['reply']) => {},
     refuse: (_, _params: SessionActions['refuse']) => {},
   },
 }).createMachine({
@@ -77,8 +77,12 @@ export const sessionMachine = setup({
     absent: {
       on: {
         'session.create': [
-          { guard: 'isGreeted', target: 'idle', actions: [assign(({ event }) => ({ mode: event.command.mode })), openRecord(), ...greet(), answerSession()] },
-          { target: 'idle', actions: [assign(({ event }) => ({ mode: event.command.mode })), openRecord(), answerSession()] },
+          {
+            guard: 'isGreeted',
+            target: 'idle',
+            actions: [assign(({ event }) => ({ mode: event.command.mode })), openRecord(), ...greet(), replyWithSession()],
+          },
+          { target: 'idle', actions: [assign(({ event }) => ({ mode: event.command.mode })), openRecord(), replyWithSession()] },
         ],
         'message.post': { actions: notThere() },
         'session.patch': { actions: notThere() },
@@ -94,15 +98,15 @@ export const sessionMachine = setup({
               { type: 'beginRun', params: ({ event }) => ({ runId: event.runId }) },
             ],
           },
-          { actions: { type: 'failRuns', params: ({ event }) => ({ runIds: [event.runId], error: gone }) } },
+          { actions: { type: 'failRuns', params: ({ event }) => ({ runIds: [event.runId], error: missing }) } },
         ],
       },
     },
     idle: {
       on: {
         'session.create': { actions: alreadyThere() },
-        'session.patch': [{ guard: 'fits', actions: [takeMode(), change(), answerSession()] }, { actions: misfit() }],
-        'session.delete': { target: 'deleted', actions: [erase(), answerNothing()] },
+        'session.patch': [{ guard: 'fits', actions: [setMode(), change(), replyWithSession()] }, { actions: misfit() }],
+        'session.delete': { target: 'deleted', actions: [erase(), replyWithNothing()] },
         'deliveries.settled': { guard: 'isEphemeral', target: 'deleted', actions: erase() },
         'run.expired': { actions: failLost() },
         'message.post': [
@@ -114,10 +118,10 @@ export const sessionMachine = setup({
               assign({ turnId: ({ event }) => event.newTurnId, lastMessageAtMs: ({ event }) => event.atMs }),
               append('turn'),
               { type: 'runTurn', params: {} },
-              answerEvent(),
+              replyWithEvent(),
             ],
           },
-          { actions: [append('own'), answerEvent()] },
+          { actions: [append('own'), replyWithEvent()] },
         ],
         'run.start': {
           target: 'running',
@@ -128,11 +132,11 @@ export const sessionMachine = setup({
     responding: {
       on: {
         'session.create': { actions: alreadyThere() },
-        'session.patch': [{ guard: 'fits', actions: [takeMode(), change(), answerSession()] }, { actions: misfit() }],
+        'session.patch': [{ guard: 'fits', actions: [setMode(), change(), replyWithSession()] }, { actions: misfit() }],
         'session.delete': {
           guard: 'mayInterrupt',
           target: 'deleted',
-          actions: [{ type: 'tellTurn', params: { event: { type: 'turn.cancel' } } }, failWaiting(), erase(), answerNothing()],
+          actions: [{ type: 'notifyTurn', params: { event: { type: 'turn.cancel' } } }, failWaiting(), erase(), replyWithNothing()],
         },
         'message.post': [
           {
@@ -140,27 +144,27 @@ export const sessionMachine = setup({
             actions: [
               assign({ lastMessageAtMs: ({ event }) => event.atMs }),
               append('turn'),
-              { type: 'tellTurn', params: { event: { type: 'message.joined' } } },
-              answerEvent(),
+              { type: 'notifyTurn', params: { event: { type: 'message.joined' } } },
+              replyWithEvent(),
             ],
           },
           {
             guard: 'asksForTurn',
             actions: [
-              { type: 'tellTurn', params: { event: { type: 'turn.cancel' } } },
+              { type: 'notifyTurn', params: { event: { type: 'turn.cancel' } } },
               begin(),
               assign({ turnId: ({ event }) => event.newTurnId, lastMessageAtMs: ({ event }) => event.atMs }),
               append('turn'),
               { type: 'runTurn', params: {} },
-              answerEvent(),
+              replyWithEvent(),
             ],
           },
-          { actions: [append('own'), answerEvent()] },
+          { actions: [append('own'), replyWithEvent()] },
         ],
         'run.start': [{ guard: 'isKnownRun' }, { guard: 'isCrowded', actions: failCrowded() }, { actions: [enqueue(), awaitRun()] }],
         'run.expired': [{ guard: 'isWaitingRun', actions: [failExpired(), dequeue()] }, { actions: failLost() }],
         'deliveries.settled': { guard: 'isEphemeral', actions: assign({ isOver: true }) },
-        'turn.result': { actions: { type: 'tellTurn', params: ({ event }) => ({ event: event.event }) } },
+        'turn.result': { actions: { type: 'notifyTurn', params: ({ event }) => ({ event: event.event }) } },
         'turn.settled': [
           // The run calls back, or has nothing to call: either way the session is asked again when that is over.
           { guard: and(['isCurrentTurn', 'hasWaitingRun']), target: 'running', actions: [assign({ turnId: null, isOver: false }), ...beginWaitingRun()] },
@@ -172,11 +176,11 @@ export const sessionMachine = setup({
     running: {
       on: {
         'session.create': { actions: alreadyThere() },
-        'session.patch': [{ guard: 'fits', actions: [takeMode(), change(), answerSession()] }, { actions: misfit() }],
+        'session.patch': [{ guard: 'fits', actions: [setMode(), change(), replyWithSession()] }, { actions: misfit() }],
         'session.delete': {
           guard: 'mayInterrupt',
           target: 'deleted',
-          actions: [{ type: 'tellRun', params: { event: { type: 'run.orphaned' } } }, failWaiting(), erase(), answerNothing()],
+          actions: [{ type: 'notifyRun', params: { event: { type: 'run.orphaned' } } }, failWaiting(), erase(), replyWithNothing()],
         },
         'message.post': [
           {
@@ -184,15 +188,15 @@ export const sessionMachine = setup({
             actions: [
               assign({ wanted: ({ context, event }) => context.wanted ?? turnFor(event), lastMessageAtMs: ({ event }) => event.atMs }),
               append('wanted'),
-              answerEvent(),
+              replyWithEvent(),
             ],
           },
-          { actions: [append('own'), answerEvent()] },
+          { actions: [append('own'), replyWithEvent()] },
         ],
         'run.start': [{ guard: 'isKnownRun' }, { guard: 'isCrowded', actions: failCrowded() }, { actions: [enqueue(), awaitRun()] }],
-        'run.result': { actions: { type: 'tellRun', params: ({ event }) => ({ event: event.event }) } },
+        'run.result': { actions: { type: 'notifyRun', params: ({ event }) => ({ event: event.event }) } },
         'run.expired': [
-          { guard: 'isCurrentRun', actions: { type: 'tellRun', params: ({ event }) => ({ event: event.event }) } },
+          { guard: 'isCurrentRun', actions: { type: 'notifyRun', params: ({ event }) => ({ event: event.event }) } },
           { guard: 'isWaitingRun', actions: [failExpired(), dequeue()] },
           { actions: failLost() },
         ],
@@ -219,7 +223,7 @@ export const sessionMachine = setup({
         'session.delete': { actions: notThere() },
         'message.post': { actions: notThere() },
         'run.expired': { actions: failLost() },
-        'run.start': { actions: { type: 'failRuns', params: ({ event }) => ({ runIds: [event.runId], error: gone }) } },
+        'run.start': { actions: { type: 'failRuns', params: ({ event }) => ({ runIds: [event.runId], error: missing }) } },
       },
     },
   },
@@ -231,7 +235,7 @@ type PostArgs = { event: Extract<SessionEvent, { type: 'message.post' }> };
 type StartArgs = { context: SessionContext; event: Extract<SessionEvent, { type: 'run.start' }> };
 type ExpiredArgs = { context: SessionContext; event: Extract<SessionEvent, { type: 'run.expired' }> };
 
-const gone: RunError = { code: 'session_error', message: 'the session is not there any more', details: {} };
+const missing: RunError = { code: 'session_error', message: 'the session is not there any more', details: {} };
 const crowded: RunError = { code: 'session_error', message: `${MAX_WAITING_RUNS} runs wait for the session already`, details: {} };
 const lost: RunError = { code: 'timeout', message: 'the run is past its time, and its session knows nothing of it', details: {} };
 const waitedTooLong: RunError = { code: 'timeout', message: 'the run waited longer for its session than a run may take', details: {} };
@@ -264,7 +268,7 @@ function greet() {
   ];
 }
 
-function takeMode() {
+function setMode() {
   return assign<SessionContext, PatchArgs['event'], undefined, SessionEvent, never>({ mode: ({ context, event }) => event.command.mode ?? context.mode });
 }
 
@@ -341,7 +345,7 @@ function beginWaitingRun() {
 function failWaiting() {
   return {
     type: 'failRuns' as const,
-    params: ({ context }: { context: SessionContext }): SessionActions['failRuns'] => ({ runIds: context.queue, error: gone }),
+    params: ({ context }: { context: SessionContext }): SessionActions['failRuns'] => ({ runIds: context.queue, error: missing }),
   };
 }
 
@@ -349,16 +353,16 @@ function erase() {
   return { type: 'erase' as const, params: {} };
 }
 
-function answerEvent() {
-  return { type: 'answer' as const, params: { with: 'posted-event' } as SessionActions['answer'] };
+function replyWithEvent() {
+  return { type: 'reply' as const, params: { with: 'posted-event' } as SessionActions['reply'] };
 }
 
-function answerSession() {
-  return { type: 'answer' as const, params: { with: 'session' } as SessionActions['answer'] };
+function replyWithSession() {
+  return { type: 'reply' as const, params: { with: 'session' } as SessionActions['reply'] };
 }
 
-function answerNothing() {
-  return { type: 'answer' as const, params: { with: 'nothing' } as SessionActions['answer'] };
+function replyWithNothing() {
+  return { type: 'reply' as const, params: { with: 'nothing' } as SessionActions['reply'] };
 }
 
 function notThere() {

@@ -65,16 +65,16 @@ export interface SessionActions {
   beginTurn: TurnStart;
   /** Starts the turn's machine once the message that asked for it stands in the log. */
   runTurn: Record<string, never>;
-  tellTurn: { event: TurnEventBody };
+  notifyTurn: { event: TurnEventBody };
   /** Starts a run's machine. */
   beginRun: { runId: string };
-  tellRun: { event: RunEventBody };
+  notifyRun: { event: RunEventBody };
   /** The run waits: it is told when its time is over. */
   awaitRun: { runId: string };
   /** Runs that end without having begun. */
   failRuns: { runIds: readonly string[]; error: RunError };
   /** The session's rows go, but for a tombstone. What it waits for is no longer wanted. */
   erase: Record<string, never>;
-  answer: { with: 'session' | 'posted-event' | 'nothing' };
+  reply: { with: 'session' | 'posted-event' | 'nothing' };
   refuse: { code: ErrorCode; message: string };
 }

@@ -11,7 +11,7 @@ import { MessageReader } from './message-reader.mjs';
  */
 
 /** Loopback: one that is not there by then is not coming. */
-const CONNECT_PATIENCE_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 10_000;
 
 /** One connection of a client, kept from request to request, with one request at a time. */
 export class Connection {
@@ -52,7 +52,7 @@ export class Connection {
   static open(address) {
     return new Promise((resolve, reject) => {
       const socket = connect(address);
-      socket.setTimeout(CONNECT_PATIENCE_MS, () => socket.destroy(new Error('connecting took too long')));
+      socket.setTimeout(CONNECT_TIMEOUT_MS, () => socket.destroy(new Error('connecting took too long')));
       socket.once('error', reject);
       socket.once('connect', () => {
         socket.setTimeout(0);

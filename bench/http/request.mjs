@@ -3,7 +3,7 @@ import { Connection } from './connection.mjs';
 /** @typedef {import('./connection.mjs').Address} Address */
 
 /** A turn, a first request to a process that is cold: nothing that is asked this way takes longer. */
-const ANSWER_PATIENCE_MS = 60_000;
+const ANSWER_TIMEOUT_MS = 60_000;
 
 /**
  * The bytes of a request, built once and sent many times.
@@ -32,7 +32,7 @@ export function ask(connection, request) {
   return new Promise((resolve, reject) => {
     let status = 0;
     let text = '';
-    const patience = setTimeout(() => connection.leave('there was no answer in a minute'), ANSWER_PATIENCE_MS);
+    const timeout = setTimeout(() => connection.leave('there was no answer in a minute'), ANSWER_TIMEOUT_MS);
     connection.send(request, {
       onStatus: (value) => {
         status = value;
@@ -41,7 +41,7 @@ export function ask(connection, request) {
         text += bytes.toString('utf8');
       },
       onEnd: (error) => {
-        clearTimeout(patience);
+        clearTimeout(timeout);
         if (error === null) resolve({ status, text });
         else reject(error);
       },

@@ -8,7 +8,7 @@ import { monotonicMs } from '../monotonic.mjs';
 const MADE_AT_ONCE = 16;
 const NOTHING_NEW = 504;
 /** A turn that has not ended by then never does: something of the target has died. */
-const TURN_PATIENCE_MS = 60_000;
+const TURN_TIMEOUT_MS = 60_000;
 
 /**
  * A customer of an agent server over one connection.
@@ -39,7 +39,7 @@ export function agentClient({ address, key }) {
       const body = JSON.stringify({ kind: 'user_message', text: 'How long is the warranty of my machine?' });
       const { offset } = JSON.parse((await request({ path, body }, [201])).text);
       let hasReply = false;
-      const untilMs = monotonicMs() + TURN_PATIENCE_MS;
+      const untilMs = monotonicMs() + TURN_TIMEOUT_MS;
       for (let next = offset + 1; ; ) {
         if (monotonicMs() > untilMs) throw new Error('a turn did not end');
         const { text } = await request({ method: 'GET', path: `${path}?min_offset=${next}` }, [200]);

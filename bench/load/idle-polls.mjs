@@ -22,7 +22,7 @@ const WAVE = 100;
 const WAVE_EVERY_MS = 100;
 /** Opening one asks the database once. When nothing was asked for so long, all of them are open and wait. */
 const QUIET_MS = 3_000;
-const QUIET_PATIENCE_MS = 120_000;
+const QUIET_TIMEOUT_MS = 120_000;
 const MEMORY_EVERY_MS = 2_000;
 
 /**
@@ -69,7 +69,7 @@ export async function idlePolls({ server, polls, measureMs, gateway, queries }) 
 /** @param {() => Promise<number>} queries @returns {Promise<number>} how many there were by then @throws when it does not become quiet */
 async function whenQuiet(queries) {
   let last = await queries();
-  for (let waitedMs = 0; waitedMs < QUIET_PATIENCE_MS; waitedMs += QUIET_MS) {
+  for (let waitedMs = 0; waitedMs < QUIET_TIMEOUT_MS; waitedMs += QUIET_MS) {
     await delay(QUIET_MS);
     const now = await queries();
     if (now === last) return now;

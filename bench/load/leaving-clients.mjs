@@ -21,7 +21,7 @@ import { oneStream } from './one-stream.mjs';
 const APART_MS = 10;
 const TOKENS_READ = 3;
 /** The bar is 50 ms; what the upstream has not noticed by then it never does in time. */
-const NOTICE_PATIENCE_MS = 5_000;
+const NOTICE_TIMEOUT_MS = 5_000;
 const LOOK_AGAIN_MS = 50;
 
 /**
@@ -36,8 +36,8 @@ export async function leavingClients({ address, requestOf, tokens, clients, upst
   const leftAtMs = new Map();
   await upstream.counts(); // what was before is not of these
   await Promise.all(
-    Array.from({ length: clients }, async (_, place) => {
-      await delay(place * APART_MS);
+    Array.from({ length: clients }, async (_, index) => {
+      await delay(index * APART_MS);
       const id = nextId();
       try {
         await readAndLeave(await Connection.open(address), { id, request: requestOf(id), tokens, onLeave: (atMs) => void leftAtMs.set(id, atMs) });
@@ -48,7 +48,7 @@ export async function leavingClients({ address, requestOf, tokens, clients, upst
   );
   /** @type {Map<number, number>} */
   const noticedAtMs = new Map();
-  for (const untilMs = monotonicMs() + NOTICE_PATIENCE_MS; noticedAtMs.size < leftAtMs.size && monotonicMs() < untilMs; ) {
+  for (const untilMs = monotonicMs() + NOTICE_TIMEOUT_MS; noticedAtMs.size < leftAtMs.size && monotonicMs() < untilMs; ) {
     await delay(LOOK_AGAIN_MS);
     for (const { id, atMs } of (await upstream.counts()).aborts) if (leftAtMs.has(id)) noticedAtMs.set(id, atMs);
   }

@@ -38,7 +38,7 @@ import { usageWindow } from './usage-window.mjs';
  */
 
 /** Beyond the length of a stream: what a target may be behind at its end. */
-const END_PATIENCE_MS = 60_000;
+const END_TIMEOUT_MS = 60_000;
 const MEMORY_EVERY_MS = 1_000;
 const SETTLE_MS = 1_000;
 
@@ -73,7 +73,7 @@ export async function openStreams({ streams, times, roots, memory = false, hooks
     clearInterval(sampling);
     slots.beginNoMore();
   });
-  const ended = await slots.ended(lengthMs(shape) + END_PATIENCE_MS);
+  const ended = await slots.ended(lengthMs(shape) + END_TIMEOUT_MS);
   const firstTokens = ended.flatMap(({ begunMs, firstTokenMs }) =>
     begunMs >= window.fromMs && begunMs < window.toMs && firstTokenMs !== null ? [firstTokenMs] : [],
   );
@@ -106,8 +106,8 @@ function beginSlots({ address, requestOf, shape, streams }) {
     tokens += count;
   };
   const connections = Array.from({ length: streams }, () => lastingConnection(address));
-  const slots = connections.map(async (lasting, place) => {
-    await delay((place / streams) * length);
+  const slots = connections.map(async (lasting, index) => {
+    await delay((index / streams) * length);
     while (!isOver) {
       const id = nextId();
       const stream = await lasting.get().then(
@@ -124,9 +124,9 @@ function beginSlots({ address, requestOf, shape, streams }) {
     beginNoMore: () => {
       isOver = true;
     },
-    /** Waits for those that are under way. @param {number} patienceMs then they are cut off, and what did not come is lost */
-    ended: async (patienceMs) => {
-      const cut = setTimeout(() => connections.forEach(({ leave }) => void leave('the bench cut it off: it did not end in time')), patienceMs);
+    /** Waits for those that are under way. @param {number} timeoutMs then they are cut off, and what did not come is lost */
+    ended: async (timeoutMs) => {
+      const cut = setTimeout(() => connections.forEach(({ leave }) => void leave('the bench cut it off: it did not end in time')), timeoutMs);
       await Promise.all(slots);
       clearTimeout(cut);
       return ended;

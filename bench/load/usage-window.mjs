@@ -24,6 +24,6 @@ export async function usageWindow(roots, { warmMs, measureMs }, { onBegin, onEnd
   const after = readUsage(roots, { memory: false });
   const toMs = monotonicMs();
   await onEnd?.();
-  const cpuByProcess = Object.fromEntries(after.map(({ name, cpuSeconds }, place) => [name, cpuSeconds - (before[place]?.cpuSeconds ?? 0)]));
+  const cpuByProcess = Object.fromEntries(after.map(({ name, cpuSeconds }, index) => [name, cpuSeconds - (before[index]?.cpuSeconds ?? 0)]));
   return { seconds: (toMs - fromMs) / 1_000, cpuSeconds: total(after).cpuSeconds - total(before).cpuSeconds, cpuByProcess, fromMs, toMs };
 }

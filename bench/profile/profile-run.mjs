@@ -16,7 +16,7 @@ const NODE_PROCESSES = ['router-gateway', 'agent-gateway', 'actor-host', 'router
 const LEAST_BUSY_PART = 0.02;
 /** It reads every function that there is before it begins; that is no part of the load. */
 const PROFILER_START_MS = 1_500;
-const WRITTEN_PATIENCE_MS = 30_000;
+const WRITTEN_TIMEOUT_MS = 30_000;
 const LOOK_AGAIN_MS = 100;
 
 /**
@@ -80,9 +80,9 @@ async function functionTables(folder, { cpuByProcess, unit }) {
     .filter(({ busyUs }) => busyUs > all * LEAST_BUSY_PART)
     .sort((one, other) => other.usOfCpu - one.usOfCpu)
     .map(({ process, usOfCpu, busyUs, functions }) => {
-      const lines = functions.slice(0, FUNCTIONS_TOLD).map(({ name, place, selfUs }) => {
+      const lines = functions.slice(0, FUNCTIONS_TOLD).map(({ name, place: index, selfUs }) => {
         const part = selfUs / busyUs;
-        return [name, place, micros(part * usOfCpu), `${(part * 100).toFixed(1)} %`];
+        return [name, index, micros(part * usOfCpu), `${(part * 100).toFixed(1)} %`];
       });
       return `#### ${process}\n\n${alignedTable(['function', 'where', `µs per ${unit}`, 'of the process'], lines)}\n`;
     });
@@ -90,7 +90,7 @@ async function functionTables(folder, { cpuByProcess, unit }) {
 
 /** Waits until every process has written its profile down. @param {string} folder @returns {Promise<string[]>} their names */
 async function writtenProfiles(folder) {
-  for (const untilMs = Date.now() + WRITTEN_PATIENCE_MS; Date.now() < untilMs; await delay(LOOK_AGAIN_MS)) {
+  for (const untilMs = Date.now() + WRITTEN_TIMEOUT_MS; Date.now() < untilMs; await delay(LOOK_AGAIN_MS)) {
     const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.cpuprofile')) : [];
     if (NODE_PROCESSES.every((role) => names.some((name) => name.startsWith(role)))) return names;
   }

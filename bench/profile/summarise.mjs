@@ -18,10 +18,10 @@ export function summarise({ nodes, samples, timeDeltas }) {
   /** @type {Map<string, FunctionTime>} */
   const functions = new Map();
   let busyUs = 0;
-  for (const [place, id] of samples.entries()) {
+  for (const [index, id] of samples.entries()) {
     const frame = frames.get(id);
     // The time between two samples belongs to the first of them.
-    const tookUs = Math.max(0, timeDeltas[place + 1] ?? 0);
+    const tookUs = Math.max(0, timeDeltas[index + 1] ?? 0);
     if (frame === undefined || frame.functionName === IDLE || (frame.functionName === PROFILER && frame.url === '')) continue;
     busyUs += tookUs;
     const where = isNodes(frame) ? callerOf(id, { frames, callers }) : placeOf(frame);

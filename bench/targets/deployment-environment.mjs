@@ -1,4 +1,4 @@
-import { writeHouseFiles } from './deployment-files.mjs';
+import { writeDeploymentFiles } from './deployment-files.mjs';
 
 /** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string }} House */
 
@@ -8,9 +8,9 @@ const PROFILER = new URL('../profile/profile-on-signal.mjs', import.meta.url).hr
  * What Switchyard's processes are started with, in a cluster or alone: as in production, without traces, quiet but for warnings.
  *
  * @param {string} folder for its files
- * @param {House} house
+ * @param {House} deployment
  */
-export async function houseEnvironment(folder, { profileFolder, ...house }) {
+export async function deploymentEnvironment(folder, { profileFolder, ...deployment }) {
   const keysModule = new URL('../../dist/services/standalone/keys.js', import.meta.url).href;
   /** @type {typeof import('../../services/standalone/keys.ts')} */
   const { newKeys, withKeys } = await import(keysModule);
@@ -18,7 +18,7 @@ export async function houseEnvironment(folder, { profileFolder, ...house }) {
   const profiling = profileFolder === undefined ? {} : { NODE_OPTIONS: `--import=${PROFILER}`, BENCH_PROFILE_FOLDER: profileFolder };
   const environment = {
     ...withKeys({ PATH: process.env.PATH }, keys),
-    ...writeHouseFiles(folder, house),
+    ...writeDeploymentFiles(folder, deployment),
     ...profiling,
     HOUSE_SECRET: keys.houseSecret,
     NODE_ENV: 'production',

@@ -17,7 +17,7 @@ export function modelOf(shape) {
  * @param {{ upstreamUrl: string, shapes: readonly Shape[], turnShape: Shape }} house
  * @returns {{ MANIFEST: string, ROUTER_CONFIG: string }} settings that name the files
  */
-export function writeHouseFiles(folder, { upstreamUrl, shapes, turnShape }) {
+export function writeDeploymentFiles(folder, { upstreamUrl, shapes, turnShape }) {
   const write = (/** @type {string} */ path, /** @type {object} */ value) => {
     mkdirSync(join(folder, path, '..'), { recursive: true });
     writeFileSync(join(folder, path), JSON.stringify(value));

@@ -4,21 +4,21 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { closeRun, hasEnded, launch, openRun } from '../../scripts/test-run.mjs';
-import { houseEnvironment } from './deployment-environment.mjs';
+import { deploymentEnvironment } from './deployment-environment.mjs';
 import { serveTarget } from './serve-target.mjs';
 
 /** @typedef {import('./deployment-environment.mjs').House} House */
 
 const CLONE = fileURLToPath(new URL('../..', import.meta.url));
 /** The first start of an embedded database makes it. */
-const READY_PATIENCE_MS = 60_000;
+const READY_TIMEOUT_MS = 60_000;
 const LOOK_AGAIN_MS = 50;
 
 /** Switchyard as `npm start` runs it: one process on embedded drivers. */
-await serveTarget(async (/** @type {House} */ house) => {
+await serveTarget(async (/** @type {House} */ deployment) => {
   const run = await openRun({ leaveSignals: true });
   const folder = mkdtempSync(join(tmpdir(), 'switchyard-bench-'));
-  const { keys, environment } = await houseEnvironment(folder, house);
+  const { keys, environment } = await deploymentEnvironment(folder, deployment);
   const readyPath = join(folder, 'ready.json');
   const own = { ROUTER_PORT: '0', AGENT_PORT: '0', MANAGEMENT_PORT: '0', DATA_DIR: join(folder, 'data'), SWITCHYARD_READY_FILE: readyPath };
   const args = ['--enable-source-maps', join('dist', 'services', 'standalone', 'main.js')];
@@ -37,7 +37,7 @@ await serveTarget(async (/** @type {House} */ house) => {
 
 /** @param {string} path @param {{ child: import('node:child_process').ChildProcess, output: () => string }} program */
 async function readyFacts(path, { child, output }) {
-  for (const untilMs = Date.now() + READY_PATIENCE_MS; Date.now() < untilMs && !hasEnded(child); await delay(LOOK_AGAIN_MS)) {
+  for (const untilMs = Date.now() + READY_TIMEOUT_MS; Date.now() < untilMs && !hasEnded(child); await delay(LOOK_AGAIN_MS)) {
     try {
       return JSON.parse(readFileSync(path, 'utf8'));
     } catch {

@@ -13,9 +13,9 @@ import { fileURLToPath } from 'node:url';
  */
 
 /** A cluster with its stores, on a machine that is busy. */
-const START_PATIENCE_MS = 120_000;
-const CALL_PATIENCE_MS = 60_000;
-const STOP_PATIENCE_MS = 60_000;
+const START_TIMEOUT_MS = 120_000;
+const CALL_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 60_000;
 
 /** Those that run. @type {Set<Target>} */
 const running = new Set();
@@ -36,8 +36,8 @@ export async function startTarget(name, { core, options }) {
   // A group of its own: a Ctrl-C in a terminal reaches us first, and we end it in order.
   const child = spawn('taskset', ['-c', cores, ...program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], detached: true });
   const exited = once(child, 'exit');
-  const next = async (/** @type {number} */ patienceMs) => {
-    const message = once(child, 'message', { signal: AbortSignal.timeout(patienceMs) });
+  const next = async (/** @type {number} */ timeoutMs) => {
+    const message = once(child, 'message', { signal: AbortSignal.timeout(timeoutMs) });
     const first = await Promise.race([message, exited.then(() => null)]);
     if (first === null) throw new Error(`${name} has ended; what it printed stands above`);
     return first[0];
@@ -47,7 +47,7 @@ export async function startTarget(name, { core, options }) {
     name,
     facts: { roots: [] },
     call: async (call) => {
-      const answer = next(CALL_PATIENCE_MS);
+      const answer = next(CALL_TIMEOUT_MS);
       child.send({ call });
       return (await answer).result;
     },
@@ -55,14 +55,14 @@ export async function startTarget(name, { core, options }) {
       running.delete(target);
       if (child.connected) child.send({ call: 'stop' });
       // Only when it does not listen. What it has started is then ended by the next run that opens servers.
-      const patience = setTimeout(() => void child.kill('SIGKILL'), STOP_PATIENCE_MS);
+      const timeout = setTimeout(() => void child.kill('SIGKILL'), STOP_TIMEOUT_MS);
       await exited;
-      clearTimeout(patience);
+      clearTimeout(timeout);
     },
   };
   running.add(target);
   try {
-    target.facts = (await next(START_PATIENCE_MS)).ready;
+    target.facts = (await next(START_TIMEOUT_MS)).ready;
     return target;
   } catch (error) {
     await target.stop();

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startCluster } from '../../scripts/start-cluster.mjs';
 import { openCountingProxy } from './counting-proxy.mjs';
-import { houseEnvironment } from './deployment-environment.mjs';
+import { deploymentEnvironment } from './deployment-environment.mjs';
 import { serveTarget } from './serve-target.mjs';
 
 /** @typedef {import('../../scripts/start-cluster.mjs').Role} Role */
@@ -13,9 +13,9 @@ import { serveTarget } from './serve-target.mjs';
  * Switchyard as a cluster: one process of each service, on a broker, a database and a cache of its own. The database syncs what it commits to
  * disk. With `countQueries` the agent gateway reaches it through a proxy that counts its queries.
  */
-await serveTarget(async (/** @type {Options} */ { counts = {}, countQueries = false, ...house }) => {
+await serveTarget(async (/** @type {Options} */ { counts = {}, countQueries = false, ...deployment }) => {
   const folder = mkdtempSync(join(tmpdir(), 'switchyard-bench-'));
-  const { keys, environment } = await houseEnvironment(folder, house);
+  const { keys, environment } = await deploymentEnvironment(folder, deployment);
   const configModule = new URL('../../dist/bus/nats/server-config.js', import.meta.url).href;
   /** @type {typeof import('../../bus/nats/server-config.ts')} */
   const { natsServerConfig } = await import(configModule);

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { hasEnded } from '../../scripts/test-run.mjs';
 import { Connection } from '../http/connection.mjs';
 
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 const LOOK_AGAIN_MS = 50;
 
 /**
@@ -12,7 +12,7 @@ const LOOK_AGAIN_MS = 50;
  * @throws with what it printed when it ends before that
  */
 export async function untilListening({ port, child, output }) {
-  for (const untilMs = Date.now() + PATIENCE_MS; Date.now() < untilMs; await delay(LOOK_AGAIN_MS)) {
+  for (const untilMs = Date.now() + TIMEOUT_MS; Date.now() < untilMs; await delay(LOOK_AGAIN_MS)) {
     if (hasEnded(child)) break;
     const connection = await Connection.open({ host: '127.0.0.1', port }).catch(() => null);
     connection?.leave();

@@ -11,16 +11,16 @@ import { fileURLToPath } from 'node:url';
  * @property {() => void} stop
  */
 
-const START_PATIENCE_MS = 30_000;
+const START_TIMEOUT_MS = 30_000;
 
 /** Starts the fake model provider as a process beside this one, on the same core. @returns {Promise<Upstream>} */
 export async function startUpstream() {
   const child = fork(fileURLToPath(new URL('main.mjs', import.meta.url)), { detached: true });
-  const [{ port }] = await once(child, 'message', { signal: AbortSignal.timeout(START_PATIENCE_MS) });
+  const [{ port }] = await once(child, 'message', { signal: AbortSignal.timeout(START_TIMEOUT_MS) });
   return {
     url: `http://127.0.0.1:${port}`,
     counts: async () => {
-      const answered = once(child, 'message', { signal: AbortSignal.timeout(START_PATIENCE_MS) });
+      const answered = once(child, 'message', { signal: AbortSignal.timeout(START_TIMEOUT_MS) });
       child.send('counts');
       const [counts] = await answered;
       return counts;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Bus } from '../bus.ts';
-import { Arrivals, START, type UnderTest } from './under-test.ts';
+import { Collector, START, type UnderTest } from './under-test.ts';
 
 /** Bodies that a driver could get wrong, by what is odd about them. */
 const ODD_BODIES: Record<string, string> = {
@@ -29,27 +29,27 @@ function digestOf(text: string): string {
 }
 
 async function throughCommands(bus: Bus, bodies: string[]): Promise<string[]> {
-  const arrivals = new Arrivals<string>();
+  const collected = new Collector<string>();
   bus.commands.read(1, START, async (commands) => {
-    for (const { body } of commands) arrivals.add(body);
+    for (const { body } of commands) collected.add(body);
   });
-  for (const [place, body] of bodies.entries()) {
-    const { sequence } = await bus.commands.append(1, `m${place}`, body);
+  for (const [index, body] of bodies.entries()) {
+    const { sequence } = await bus.commands.append(1, `m${index}`, body);
     const found = await bus.commands.at(sequence);
     expect(digestOf(found?.body ?? 'nothing')).toBe(digestOf(body));
   }
-  return arrivals.atLeast(bodies.length);
+  return collected.atLeast(bodies.length);
 }
 
 async function throughWork(bus: Bus, bodies: string[]): Promise<string[]> {
-  const arrivals = new Arrivals<[string, string]>();
+  const collected = new Collector<[string, string]>();
   bus.work.consume('router.call', { concurrency: 2, ackWaitMs: 60_000 }, async (item) => {
     await item.ack();
-    arrivals.add([item.messageId, item.body]);
+    collected.add([item.messageId, item.body]);
   });
-  for (const [place, body] of bodies.entries()) await bus.work.publish('router.call', `w${place}`, body);
-  const byId = new Map(await arrivals.atLeast(bodies.length));
-  return bodies.map((_, place) => byId.get(`w${place}`) ?? 'nothing');
+  for (const [index, body] of bodies.entries()) await bus.work.publish('router.call', `w${index}`, body);
+  const byId = new Map(await collected.atLeast(bodies.length));
+  return bodies.map((_, index) => byId.get(`w${index}`) ?? 'nothing');
 }
 
 export function bodyCases(underTest: UnderTest): void {

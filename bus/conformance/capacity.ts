@@ -8,30 +8,30 @@ const SHARE = 0.1;
 
 /** Stores bodies of a tenth of the capacity. */
 async function store(count: number, from: number, one: (messageId: string) => Promise<unknown>): Promise<void> {
-  for (let place = from; place < from + count; place += 1) await one(`m${place}`);
+  for (let index = from; index < from + count; index += 1) await one(`m${index}`);
 }
 
-async function hasRoom(bus: Bus, expected: boolean): Promise<void> {
+async function hasCapacity(bus: Bus, expected: boolean): Promise<void> {
   await eventually(
-    async () => bus.hasRoom(),
+    async () => bus.hasCapacity(),
     (found) => found === expected,
   );
 }
 
-export function roomCases(underTest: UnderTest): void {
+export function capacityCases(underTest: UnderTest): void {
   describe('room', () => {
     it('DESIGN 4: there is room until the command log is four fifths full; a full one refuses, and a purge makes room again', async () => {
       const { bus, capacityBytes } = underTest();
       const body = 'x'.repeat(Math.floor(SHARE * capacityBytes));
       const append = (messageId: string) => bus.commands.append(1, messageId, body);
       await store(6, 0, append);
-      await hasRoom(bus, true);
+      await hasCapacity(bus, true);
       await store(3, 6, append);
-      await hasRoom(bus, false);
+      await hasCapacity(bus, false);
       await expect(store(4, 9, append)).rejects.toMatchObject(FULL);
 
       await bus.commands.purge((await bus.commands.state()).lastSequence + 1);
-      await hasRoom(bus, true);
+      await hasCapacity(bus, true);
       expect(await append('after')).toMatchObject({ duplicate: false });
     });
 
@@ -40,21 +40,21 @@ export function roomCases(underTest: UnderTest): void {
       const body = 'x'.repeat(Math.floor(SHARE * capacityBytes));
       const publish = (messageId: string) => bus.work.publish('tool', messageId, body);
       await store(6, 0, publish);
-      await hasRoom(bus, true);
+      await hasCapacity(bus, true);
       await store(3, 6, publish);
-      await hasRoom(bus, false);
+      await hasCapacity(bus, false);
       await expect(store(4, 9, publish)).rejects.toMatchObject(FULL);
 
       bus.work.consume('tool', { concurrency: 4, ackWaitMs: 60_000 }, (item) => item.ack());
-      await hasRoom(bus, true);
+      await hasCapacity(bus, true);
       expect(await publish('after')).toEqual({ duplicate: false });
     });
 
     it('DESIGN 13: there is no room for more work of a kind while what waits is not taken up, and other work is none the worse for it', async () => {
       const { bus } = underTest();
-      let letGo = () => {};
+      let release = () => {};
       const held = new Promise<void>((resolve) => {
-        letGo = resolve;
+        release = resolve;
       });
       const consumer = bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 60_000 }, async (item) => {
         await held;
@@ -62,16 +62,16 @@ export function roomCases(underTest: UnderTest): void {
       });
       const ask = (expected: boolean) =>
         eventually(
-          async () => bus.hasRoom('router.call'),
+          async () => bus.hasCapacity('router.call'),
           (found) => found === expected,
         );
       await ask(true);
-      await Promise.all(Array.from({ length: 100 }, (_, place) => bus.work.publish('router.call', `call${place}`, 'body')));
+      await Promise.all(Array.from({ length: 100 }, (_, index) => bus.work.publish('router.call', `call${index}`, 'body')));
       await ask(false);
-      expect(bus.hasRoom()).toBe(true);
-      expect(bus.hasRoom('router.turn')).toBe(true);
+      expect(bus.hasCapacity()).toBe(true);
+      expect(bus.hasCapacity('router.turn')).toBe(true);
 
-      letGo();
+      release();
       await ask(true);
       await consumer.stop();
     });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Bus, WorkItem } from '../bus.ts';
-import { Arrivals, gate, START, type UnderTest } from './under-test.ts';
+import { Collector, gate, START, type UnderTest } from './under-test.ts';
 
 const CLOSED = { code: 'bus.closed' };
 
@@ -8,7 +8,7 @@ export function closingCases(underTest: UnderTest): void {
   describe('closing', () => {
     it('waits for the handlers in hand, which can still store what they found out', async () => {
       const { bus } = underTest();
-      const begun = new Arrivals<string>();
+      const begun = new Collector<string>();
       const go = gate();
       const outcomes: string[] = [];
       bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 60_000 }, async (item) => {
@@ -65,10 +65,10 @@ export function closingCases(underTest: UnderTest): void {
 
     it('is followed by a refusal to settle work', async () => {
       const { bus } = underTest();
-      const arrivals = new Arrivals<WorkItem>();
-      bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 60_000 }, async (item) => arrivals.add(item));
+      const collected = new Collector<WorkItem>();
+      bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 60_000 }, async (item) => collected.add(item));
       await bus.work.publish('router.call', 'w1', 'a');
-      const [item] = await arrivals.atLeast(1);
+      const [item] = await collected.atLeast(1);
       await bus.close();
 
       await expect(item?.ack()).rejects.toMatchObject(CLOSED);
@@ -77,13 +77,13 @@ export function closingCases(underTest: UnderTest): void {
 
     it('lets notices and tokens vanish without a word', async () => {
       const { bus } = underTest();
-      const arrivals = new Arrivals<string>();
-      bus.notices.subscribe('evt.s1', (_, body) => arrivals.add(body));
+      const collected = new Collector<string>();
+      bus.notices.subscribe('evt.s1', (_, body) => collected.add(body));
       await bus.close();
       bus.notices.publish('evt.s1', 'a');
       bus.tokens.publish('tok.a.b', Buffer.from('a'));
 
-      expect(arrivals.items).toEqual([]);
+      expect(collected.items).toEqual([]);
     });
   });
 }

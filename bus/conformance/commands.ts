@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { Bus, LogPosition, StoredCommand } from '../bus.ts';
-import { markOf } from '../position-fingerprint.ts';
-import { Arrivals, eventually, gate, START, type UnderTest } from './under-test.ts';
+import { fingerprintOf } from '../position-fingerprint.ts';
+import { Collector, eventually, gate, START, type UnderTest } from './under-test.ts';
 
 /** Reads a partition into a list. */
-function collect(bus: Bus, partition: number, after: LogPosition = START): Arrivals<StoredCommand> {
-  const arrivals = new Arrivals<StoredCommand>();
-  bus.commands.read(partition, after, async (commands) => commands.forEach(arrivals.add));
-  return arrivals;
+function collect(bus: Bus, partition: number, after: LogPosition = START): Collector<StoredCommand> {
+  const collected = new Collector<StoredCommand>();
+  bus.commands.read(partition, after, async (commands) => commands.forEach(collected.add));
+  return collected;
 }
 
 function bodiesOf(commands: StoredCommand[]): string[] {
@@ -21,7 +21,7 @@ async function appendAll(bus: Bus, partition: number, bodies: string[]): Promise
 }
 
 function numbered(prefix: string, count: number): string[] {
-  return Array.from({ length: count }, (_, place) => `${prefix}${place}`);
+  return Array.from({ length: count }, (_, nth) => `${prefix}${nth}`);
 }
 
 export function commandCases(underTest: UnderTest): void {
@@ -93,12 +93,12 @@ export function commandCases(underTest: UnderTest): void {
       const { bus } = underTest();
       const partitions = [0, 7, 63];
       const before = partitions.map((partition) => collect(bus, partition));
-      const answers = await Promise.all(numbered('', 1_000).map((id, place) => bus.commands.append(partitions[place % 3] ?? 0, `id-${id}`, id)));
+      const answers = await Promise.all(numbered('', 1_000).map((id, nth) => bus.commands.append(partitions[nth % 3] ?? 0, `id-${id}`, id)));
 
-      for (const [place, partition] of partitions.entries()) {
-        const sent = answers.map(({ sequence }, index) => ({ sequence, body: String(index) })).filter((_, index) => index % 3 === place);
+      for (const [nth, partition] of partitions.entries()) {
+        const sent = answers.map(({ sequence }, index) => ({ sequence, body: String(index) })).filter((_, index) => index % 3 === nth);
         const inOrder = sent.sort((a, b) => a.sequence - b.sequence).map(({ body }) => body);
-        expect(bodiesOf((await before[place]?.atLeast(sent.length)) ?? [])).toEqual(inOrder);
+        expect(bodiesOf((await before[nth]?.atLeast(sent.length)) ?? [])).toEqual(inOrder);
         expect(bodiesOf(await collect(bus, partition).atLeast(sent.length))).toEqual(inOrder);
       }
     });
@@ -106,7 +106,7 @@ export function commandCases(underTest: UnderTest): void {
     it('DESIGN 4: a reader begins behind its cursor, and then follows', async () => {
       const { bus } = underTest();
       const [, second = 0] = await appendAll(bus, 5, ['a', 'b', 'c']);
-      const read = collect(bus, 5, { sequence: second, mark: 'id-b' });
+      const read = collect(bus, 5, { sequence: second, fingerprint: 'id-b' });
       await read.atLeast(1);
       await appendAll(bus, 5, ['d']);
 
@@ -117,7 +117,7 @@ export function commandCases(underTest: UnderTest): void {
       const { bus } = underTest();
       await appendAll(bus, 5, ['a']);
       const [end = 0] = await appendAll(bus, 6, ['elsewhere']);
-      const read = collect(bus, 5, { sequence: end, mark: 'id-elsewhere' });
+      const read = collect(bus, 5, { sequence: end, fingerprint: 'id-elsewhere' });
       await appendAll(bus, 5, ['b']);
 
       expect(bodiesOf(await read.atLeast(1))).toEqual(['b']);
@@ -126,12 +126,12 @@ export function commandCases(underTest: UnderTest): void {
     it('sees each command once and in order when it starts while appends pour in', async () => {
       const { bus } = underTest();
       const bodies = numbered('', 600);
-      const readers: Arrivals<StoredCommand>[] = [];
+      const readers: Collector<StoredCommand>[] = [];
       const appended: Promise<unknown>[] = [];
-      for (const [place, body] of bodies.entries()) {
+      for (const [nth, body] of bodies.entries()) {
         appended.push(bus.commands.append(9, `id-${body}`, body));
-        if (place % 60 === 30) readers.push(collect(bus, 9));
-        if (place % 20 === 0) await appended.at(-1);
+        if (nth % 60 === 30) readers.push(collect(bus, 9));
+        if (nth % 20 === 0) await appended.at(-1);
       }
       await Promise.all(appended);
 
@@ -143,13 +143,13 @@ export function commandCases(underTest: UnderTest): void {
     it('loses nothing of what piles up while a handler is busy', async () => {
       const { bus } = underTest();
       const bodies = numbered('', 3_000);
-      const arrivals = new Arrivals<StoredCommand>();
+      const collected = new Collector<StoredCommand>();
       const busy = gate();
       const begun = gate();
       bus.commands.read(9, START, async (commands) => {
         begun.open();
         await busy.opened;
-        commands.forEach(arrivals.add);
+        commands.forEach(collected.add);
       });
       await appendAll(bus, 9, ['first']);
       await begun.opened;
@@ -157,24 +157,24 @@ export function commandCases(underTest: UnderTest): void {
       busy.open();
       const [later] = await appendAll(bus, 9, ['last']);
 
-      const sequences = (await arrivals.atLeast(bodies.length + 2)).map(({ sequence }) => sequence);
+      const sequences = (await collected.atLeast(bodies.length + 2)).map(({ sequence }) => sequence);
       expect(sequences.slice(1)).toEqual([...answers.map(({ sequence }) => sequence), later].sort((a = 0, b = 0) => a - b));
     });
 
     it("waits for the handler's promise before it hands over more", async () => {
       const { bus } = underTest();
       const seen: string[] = [];
-      const arrivals = new Arrivals<string>();
+      const collected = new Collector<string>();
       let running = 0;
       bus.commands.read(2, START, async (commands) => {
         running += 1;
         seen.push(`${running} running`);
         await bus.commands.state();
         running -= 1;
-        for (const { body } of commands) arrivals.add(body);
+        for (const { body } of commands) collected.add(body);
       });
       await Promise.all(numbered('', 100).map((body) => bus.commands.append(2, `id-${body}`, body)));
-      await arrivals.atLeast(100);
+      await collected.atLeast(100);
 
       expect(new Set(seen)).toEqual(new Set(['1 running']));
     });
@@ -183,15 +183,15 @@ export function commandCases(underTest: UnderTest): void {
       const { bus } = underTest();
       await appendAll(bus, 2, numbered('early', 10));
       const sizes: number[] = [];
-      const arrivals = new Arrivals<StoredCommand>();
+      const collected = new Collector<StoredCommand>();
       const note = async (commands: StoredCommand[]) => {
         sizes.push(commands.length);
-        commands.forEach(arrivals.add);
+        commands.forEach(collected.add);
       };
       bus.commands.read(2, START, note, { maxBatch: 3 });
-      await arrivals.atLeast(10);
+      await collected.atLeast(10);
       await Promise.all(numbered('late', 10).map((body) => bus.commands.append(2, `id-${body}`, body)));
-      await arrivals.atLeast(20);
+      await collected.atLeast(20);
 
       expect(Math.min(...sizes)).toBeGreaterThanOrEqual(1);
       expect(Math.max(...sizes)).toBeLessThanOrEqual(3);
@@ -199,16 +199,16 @@ export function commandCases(underTest: UnderTest): void {
 
     it('hands a batch that was thrown back again, and loses and reorders nothing', async () => {
       const { bus } = underTest();
-      const arrivals = new Arrivals<StoredCommand>();
+      const collected = new Collector<StoredCommand>();
       let failures = 2;
       bus.commands.read(2, START, async (commands) => {
         failures -= 1;
         if (failures >= 0) throw new Error('the commit failed');
-        commands.forEach(arrivals.add);
+        commands.forEach(collected.add);
       });
       await Promise.all(numbered('', 50).map((body) => bus.commands.append(2, `id-${body}`, body)));
 
-      const sequences = (await arrivals.atLeast(50)).map(({ sequence }) => sequence);
+      const sequences = (await collected.atLeast(50)).map(({ sequence }) => sequence);
       expect(failures).toBeLessThan(0);
       expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b));
     });
@@ -216,7 +216,7 @@ export function commandCases(underTest: UnderTest): void {
     it('keeps partitions apart', async () => {
       const { bus } = underTest();
       const [odd, even] = [collect(bus, 1), collect(bus, 2)];
-      for (const place of [1, 2, 3, 4]) await bus.commands.append(place % 2 === 1 ? 1 : 2, `m${place}`, String(place));
+      for (const nth of [1, 2, 3, 4]) await bus.commands.append(nth % 2 === 1 ? 1 : 2, `m${nth}`, String(nth));
 
       expect(bodiesOf(await odd.atLeast(2))).toEqual(['1', '3']);
       expect(bodiesOf(await even.atLeast(2))).toEqual(['2', '4']);
@@ -224,14 +224,14 @@ export function commandCases(underTest: UnderTest): void {
 
     it('stops after the handler in hand, and hands over nothing more', async () => {
       const { bus } = underTest();
-      const arrivals = new Arrivals<StoredCommand>();
+      const collected = new Collector<StoredCommand>();
       const busy = gate();
       const reader = bus.commands.read(2, START, async (commands) => {
-        commands.forEach(arrivals.add);
+        commands.forEach(collected.add);
         await busy.opened;
       });
       await appendAll(bus, 2, ['a']);
-      await arrivals.atLeast(1);
+      await collected.atLeast(1);
       await appendAll(bus, 2, ['b']);
       let stopped = false;
       const stopping = reader.stop().then(() => {
@@ -244,7 +244,7 @@ export function commandCases(underTest: UnderTest): void {
       await appendAll(bus, 2, ['c']);
       await collect(bus, 2).atLeast(3);
 
-      expect(bodiesOf(arrivals.items)).toEqual(['a']);
+      expect(bodiesOf(collected.items)).toEqual(['a']);
     });
   });
 
@@ -274,11 +274,11 @@ export function commandCases(underTest: UnderTest): void {
       const [first = 0, second = 0] = await appendAll(bus, 1, ['a', 'b', 'c']);
       const standing = await bus.commands.at(second);
       if (standing === null) throw new Error('it was just stored');
-      await bus.commands.purge(second, { sequence: second, mark: markOf({ ...standing, messageId: 'another' }) });
-      await bus.commands.purge(second, { sequence: second + 1_000, mark: markOf(standing) });
+      await bus.commands.purge(second, { sequence: second, fingerprint: fingerprintOf({ ...standing, messageId: 'another' }) });
+      await bus.commands.purge(second, { sequence: second + 1_000, fingerprint: fingerprintOf(standing) });
       expect(await bus.commands.at(first)).toMatchObject({ body: 'a' });
 
-      await bus.commands.purge(second, { sequence: second, mark: markOf(standing) });
+      await bus.commands.purge(second, { sequence: second, fingerprint: fingerprintOf(standing) });
       expect(await bus.commands.at(first)).toBeNull();
       expect(await bus.commands.at(second)).toMatchObject({ body: 'b' });
     });
@@ -321,12 +321,12 @@ export function commandCases(underTest: UnderTest): void {
       const [, second = 0] = await appendAll(bus, 1, ['a', 'b', 'c']);
       await bus.commands.purge(second);
       const restarts: string[] = [];
-      const arrivals = new Arrivals<StoredCommand>();
-      bus.commands.read(1, { sequence: second, mark: 'id-b' }, async (commands) => commands.forEach(arrivals.add), {
+      const collected = new Collector<StoredCommand>();
+      bus.commands.read(1, { sequence: second, fingerprint: 'id-b' }, async (commands) => commands.forEach(collected.add), {
         onRestart: () => restarts.push('restart'),
       });
 
-      expect(bodiesOf(await arrivals.atLeast(1))).toEqual(['c']);
+      expect(bodiesOf(await collected.atLeast(1))).toEqual(['c']);
       expect(restarts).toEqual([]);
     });
 
@@ -368,7 +368,7 @@ export function commandReopenCases(underTest: UnderTest): void {
       expect((await again.commands.state()).lastSequence).toBe(last);
       const [next] = await appendAll(again, 1, ['d']);
       expect(next).toBeGreaterThan(last);
-      expect(bodiesOf(await collect(again, 1, { sequence: last, mark: null }).atLeast(1))).toEqual(['d']);
+      expect(bodiesOf(await collect(again, 1, { sequence: last, fingerprint: null }).atLeast(1))).toEqual(['d']);
     });
   });
 }

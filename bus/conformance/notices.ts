@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { Arrivals, type UnderTest } from './under-test.ts';
+import { Collector, type UnderTest } from './under-test.ts';
 
 export function noticeCases(underTest: UnderTest): void {
   describe('notices', () => {
     it('reach who listens to their subject, and nobody else', async () => {
       const { bus } = underTest();
-      const [mine, others] = [new Arrivals<string>(), new Arrivals<string>()];
+      const [mine, others] = [new Collector<string>(), new Collector<string>()];
       bus.notices.subscribe('evt.s1', (subject, body) => mine.add(`${subject} ${body}`));
       bus.notices.subscribe('evt.s2', (_, body) => others.add(body));
       bus.notices.publish('evt.s1', 'a');
@@ -18,20 +18,20 @@ export function noticeCases(underTest: UnderTest): void {
     it('reach who has just subscribed once it is ready, from whichever process, however much it has to send before', async () => {
       const { bus, another } = underTest();
       const publisher = await another();
-      const arrivals = new Arrivals<string>();
+      const collected = new Collector<string>();
       for (let n = 0; n < 5; n += 1) {
         for (let part = 0; part < 20; part += 1) bus.notices.publish('evt.nobody', 'x'.repeat(256 * 1024));
-        const subscription = bus.notices.subscribe(`evt.s${n}`, (subject) => arrivals.add(subject));
+        const subscription = bus.notices.subscribe(`evt.s${n}`, (subject) => collected.add(subject));
         await subscription.ready();
         publisher.notices.publish(`evt.s${n}`, '');
       }
 
-      expect(await arrivals.atLeast(5)).toHaveLength(5);
+      expect(await collected.atLeast(5)).toHaveLength(5);
     });
 
     it('reach a pattern in which a star stands for one token, no more and no less', async () => {
       const { bus } = underTest();
-      const [last, middle] = [new Arrivals<string>(), new Arrivals<string>()];
+      const [last, middle] = [new Collector<string>(), new Collector<string>()];
       bus.notices.subscribe('ctl.*', (subject) => last.add(subject));
       bus.notices.subscribe('a.*.c', (subject) => middle.add(subject));
       for (const subject of ['ctl', 'ctl.a.b', 'other.a', 'ctl.a', 'a.b', 'a.b.d', 'a.b.c.d', 'a.b.c', 'ctl.z', 'a.z.c']) bus.notices.publish(subject, '');
@@ -43,11 +43,11 @@ export function noticeCases(underTest: UnderTest): void {
     it('reach every listener once, in the order in which they were published', async () => {
       const { bus } = underTest();
       const listeners = ['evt.s1', 'evt.*', '*.s1'].map((pattern) => {
-        const arrivals = new Arrivals<string>();
-        bus.notices.subscribe(pattern, (_, body) => arrivals.add(body));
-        return arrivals;
+        const collected = new Collector<string>();
+        bus.notices.subscribe(pattern, (_, body) => collected.add(body));
+        return collected;
       });
-      const bodies = Array.from({ length: 200 }, (_, place) => `${place} \u00e9\u{1f600}`);
+      const bodies = Array.from({ length: 200 }, (_, index) => `${index} \u00e9\u{1f600}`);
       for (const body of bodies) bus.notices.publish('evt.s1', body);
 
       for (const listener of listeners) expect(await listener.atLeast(bodies.length)).toEqual(bodies);
@@ -55,28 +55,28 @@ export function noticeCases(underTest: UnderTest): void {
 
     it('are not handed over inside publish', async () => {
       const { bus } = underTest();
-      const arrivals = new Arrivals<string>();
-      bus.notices.subscribe('evt.s1', (_, body) => arrivals.add(body));
+      const collected = new Collector<string>();
+      bus.notices.subscribe('evt.s1', (_, body) => collected.add(body));
       bus.notices.publish('evt.s1', 'a');
-      const handedOverInside = arrivals.items.length;
+      const handedOverInside = collected.items.length;
 
-      expect(await arrivals.atLeast(1)).toEqual(['a']);
+      expect(await collected.atLeast(1)).toEqual(['a']);
       expect(handedOverInside).toBe(0);
     });
 
     it('can be answered from within a handler', async () => {
       const { bus } = underTest();
-      const arrivals = new Arrivals<string>();
+      const collected = new Collector<string>();
       bus.notices.subscribe('ping.a', (_, body) => bus.notices.publish('pong.a', `${body} back`));
-      bus.notices.subscribe('pong.a', (_, body) => arrivals.add(body));
+      bus.notices.subscribe('pong.a', (_, body) => collected.add(body));
       bus.notices.publish('ping.a', 'there and');
 
-      expect(await arrivals.atLeast(1)).toEqual(['there and back']);
+      expect(await collected.atLeast(1)).toEqual(['there and back']);
     });
 
     it('no longer reach who stopped', async () => {
       const { bus } = underTest();
-      const [stopped, standing] = [new Arrivals<string>(), new Arrivals<string>()];
+      const [stopped, standing] = [new Collector<string>(), new Collector<string>()];
       const subscription = bus.notices.subscribe('evt.s1', (_, body) => stopped.add(body));
       bus.notices.subscribe('evt.s1', (_, body) => standing.add(body));
       bus.notices.publish('evt.s1', 'a');
@@ -90,7 +90,7 @@ export function noticeCases(underTest: UnderTest): void {
 
     it('survive a handler that throws: others get theirs, and it gets the next one', async () => {
       const { bus } = underTest();
-      const [faulty, sound] = [new Arrivals<string>(), new Arrivals<string>()];
+      const [faulty, sound] = [new Collector<string>(), new Collector<string>()];
       bus.notices.subscribe('evt.s1', (_, body) => {
         faulty.add(body);
         throw new Error('a bug in a handler');

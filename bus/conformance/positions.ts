@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import type { Bus, LogPosition } from '../bus.ts';
-import { bearsMark, markOf } from '../position-fingerprint.ts';
-import { Arrivals, eventually, START, type UnderTest } from './under-test.ts';
+import { fingerprintOf, hasFingerprint } from '../position-fingerprint.ts';
+import { Collector, eventually, START, type UnderTest } from './under-test.ts';
 
 /** Reads partition 1 behind a place. What is handed over, and when the log turned out to be another one, comes into one list. */
-function readBehind(bus: Bus, place: LogPosition): Arrivals<string> {
-  const arrivals = new Arrivals<string>();
+function readBehind(bus: Bus, index: LogPosition): Collector<string> {
+  const collected = new Collector<string>();
   const note = async (commands: { body: string }[]) => {
-    for (const { body } of commands) arrivals.add(body);
+    for (const { body } of commands) collected.add(body);
   };
-  bus.commands.read(1, place, note, { onRestart: () => arrivals.add('restart') });
-  return arrivals;
+  bus.commands.read(1, index, note, { onRestart: () => collected.add('restart') });
+  return collected;
 }
 
 /** Three commands of partition 1 with one of partition 2 after the second. */
@@ -28,13 +28,13 @@ async function someCommands(bus: Bus): Promise<{ first: number; second: number; 
   return { first, second, elsewhere, third };
 }
 
-export function placeCases(underTest: UnderTest): void {
+export function positionCases(underTest: UnderTest): void {
   describe('command log: the place of a reader', () => {
     it('DESIGN 4: a place is of another log when another command stands there: reading begins at the first', async () => {
       const { bus } = underTest();
       const { second } = await someCommands(bus);
 
-      expect(await readBehind(bus, { sequence: second, mark: 'of another log' }).atLeast(4)).toEqual(['restart', 'a', 'b', 'c']);
+      expect(await readBehind(bus, { sequence: second, fingerprint: 'of another log' }).atLeast(4)).toEqual(['restart', 'a', 'b', 'c']);
     });
 
     it('is of another log when its command stands there and was stored at another time, with others below it that were never read', async () => {
@@ -44,29 +44,33 @@ export function placeCases(underTest: UnderTest): void {
       if (command === null) throw new Error('it was just stored');
       const storedBefore = { ...command, storedAtMs: command.storedAtMs - 1 };
 
-      expect(await readBehind(bus, { sequence: second, mark: markOf(storedBefore) }).atLeast(4)).toEqual(['restart', 'a', 'b', 'c']);
-      expect(await readBehind(bus, { sequence: second, mark: markOf(command) }).atLeast(1)).toEqual(['c']);
+      expect(await readBehind(bus, { sequence: second, fingerprint: fingerprintOf(storedBefore) }).atLeast(4)).toEqual(['restart', 'a', 'b', 'c']);
+      expect(await readBehind(bus, { sequence: second, fingerprint: fingerprintOf(command) }).atLeast(1)).toEqual(['c']);
     });
 
     it('has one mark, whether its command was read or looked up', async () => {
       const { bus } = underTest();
       const marks: [number, string][] = [];
-      bus.commands.read(1, START, async (commands) => void marks.push(...commands.map((command): [number, string] => [command.sequence, markOf(command)])));
+      bus.commands.read(
+        1,
+        START,
+        async (commands) => void marks.push(...commands.map((command): [number, string] => [command.sequence, fingerprintOf(command)])),
+      );
       await someCommands(bus);
       await eventually(
         async () => marks.length,
         (count) => count === 3,
       );
 
-      for (const [sequence, mark] of marks) expect(bearsMark(await bus.commands.at(sequence), mark)).toBe(true);
+      for (const [sequence, fingerprint] of marks) expect(hasFingerprint(await bus.commands.at(sequence), fingerprint)).toBe(true);
     });
 
     it('is of another log when the log does not reach so far', async () => {
       const { bus } = underTest();
       const { third } = await someCommands(bus);
 
-      expect(await readBehind(bus, { sequence: third + 1_000, mark: 'id-c' }).atLeast(4)).toEqual(['restart', 'a', 'b', 'c']);
-      expect(await readBehind(bus, { sequence: third + 1_000, mark: null }).atLeast(4)).toEqual(['restart', 'a', 'b', 'c']);
+      expect(await readBehind(bus, { sequence: third + 1_000, fingerprint: 'id-c' }).atLeast(4)).toEqual(['restart', 'a', 'b', 'c']);
+      expect(await readBehind(bus, { sequence: third + 1_000, fingerprint: null }).atLeast(4)).toEqual(['restart', 'a', 'b', 'c']);
     });
 
     it('DESIGN 4: a place is of another log when its command is gone', async () => {
@@ -74,12 +78,12 @@ export function placeCases(underTest: UnderTest): void {
       const { first, second } = await someCommands(bus);
       await bus.commands.purge(second);
 
-      expect(await readBehind(bus, { sequence: first, mark: 'id-a' }).atLeast(3)).toEqual(['restart', 'b', 'c']);
+      expect(await readBehind(bus, { sequence: first, fingerprint: 'id-a' }).atLeast(3)).toEqual(['restart', 'b', 'c']);
     });
 
     it('is of another log when that is empty, and what is appended then is read', async () => {
       const { bus } = underTest();
-      const read = readBehind(bus, { sequence: 7, mark: 'of another log' });
+      const read = readBehind(bus, { sequence: 7, fingerprint: 'of another log' });
       await read.atLeast(1);
       await bus.commands.append(1, 'id-a', 'a');
 
@@ -90,15 +94,15 @@ export function placeCases(underTest: UnderTest): void {
       const { bus } = underTest();
       const { elsewhere } = await someCommands(bus);
 
-      expect(await readBehind(bus, { sequence: elsewhere, mark: 'id-elsewhere' }).atLeast(1)).toEqual(['c']);
+      expect(await readBehind(bus, { sequence: elsewhere, fingerprint: 'id-elsewhere' }).atLeast(1)).toEqual(['c']);
     });
 
     it('is taken as it is when nobody knows its message id', async () => {
       const { bus } = underTest();
       const { first, third } = await someCommands(bus);
-      const behindTheLast = readBehind(bus, { sequence: third, mark: null });
+      const behindTheLast = readBehind(bus, { sequence: third, fingerprint: null });
 
-      expect(await readBehind(bus, { sequence: first, mark: null }).atLeast(2)).toEqual(['b', 'c']);
+      expect(await readBehind(bus, { sequence: first, fingerprint: null }).atLeast(2)).toEqual(['b', 'c']);
       await bus.commands.append(1, 'id-d', 'd');
       expect(await behindTheLast.atLeast(1)).toEqual(['d']);
     });

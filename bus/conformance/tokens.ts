@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { Arrivals, eventually, type UnderTest } from './under-test.ts';
+import { Collector, eventually, type UnderTest } from './under-test.ts';
 
 function bytesOf(text: string): Uint8Array {
   return Buffer.from(text);
@@ -19,10 +19,10 @@ export function tokenCases(underTest: UnderTest): void {
   describe('tokens', () => {
     it('reach who listens to their origin, in order and byte for byte', async () => {
       const { bus } = underTest();
-      const [mine, others] = [new Arrivals<string>(), new Arrivals<string>()];
+      const [mine, others] = [new Collector<string>(), new Collector<string>()];
       bus.tokens.subscribe('tok.gw1.*', (subject, frame) => mine.add(`${subject} ${textOf(frame)}`));
       bus.tokens.subscribe('tok.gw2.*', (_, frame) => others.add(textOf(frame)));
-      const frames = Array.from({ length: 300 }, (_, place) => `frame ${place} \u{1f600}`);
+      const frames = Array.from({ length: 300 }, (_, index) => `frame ${index} \u{1f600}`);
       for (const frame of frames) bus.tokens.publish('tok.gw1.call1', bytesOf(frame));
       bus.tokens.publish('tok.gw2.call2', bytesOf('other'));
 
@@ -32,7 +32,7 @@ export function tokenCases(underTest: UnderTest): void {
 
     it('no longer reach who stopped', async () => {
       const { bus } = underTest();
-      const [stopped, standing] = [new Arrivals<string>(), new Arrivals<string>()];
+      const [stopped, standing] = [new Collector<string>(), new Collector<string>()];
       const subscription = bus.tokens.subscribe('tok.gw1.*', (_, frame) => stopped.add(textOf(frame)));
       bus.tokens.subscribe('tok.gw1.call1', (_, frame) => standing.add(textOf(frame)));
       bus.tokens.publish('tok.gw1.call1', bytesOf('a'));
@@ -46,9 +46,9 @@ export function tokenCases(underTest: UnderTest): void {
 
     it.each(['at once', 'soon'] as const)(
       'that are kept %s no longer reach who stopped at the one before, nor does a reader that throws keep them from others',
-      async (keeping) => {
+      async (retention) => {
         const { bus } = underTest();
-        const [stopped, throwing, standing] = [new Arrivals<string>(), new Arrivals<string>(), new Arrivals<string>()];
+        const [stopped, throwing, standing] = [new Collector<string>(), new Collector<string>(), new Collector<string>()];
         const subscription = bus.tokens.subscribe('tok.gw1.*', (_, frame) => {
           stopped.add(textOf(frame));
           void subscription.stop();
@@ -58,7 +58,7 @@ export function tokenCases(underTest: UnderTest): void {
           throw new Error('a reader that is broken');
         });
         bus.tokens.subscribe('tok.gw1.call2', (_, frame) => standing.add(textOf(frame)));
-        for (const [call, text] of ['a', 'b', 'c'].entries()) bus.tokens.publish(`tok.gw1.call${call}`, bytesOf(text), keeping);
+        for (const [call, text] of ['a', 'b', 'c'].entries()) bus.tokens.publish(`tok.gw1.call${call}`, bytesOf(text), retention);
 
         expect(await throwing.atLeast(3)).toEqual(['a', 'b', 'c']);
         expect(await standing.atLeast(1)).toEqual(['c']);
@@ -68,9 +68,9 @@ export function tokenCases(underTest: UnderTest): void {
 
     it('are kept, so that a reader can look back at one call', async () => {
       const { bus } = underTest();
-      for (const place of [1, 2, 3]) {
-        bus.tokens.publish('tok.gw1.call1', bytesOf(`a${place}`));
-        bus.tokens.publish('tok.gw1.call2', bytesOf(`b${place}`));
+      for (const index of [1, 2, 3]) {
+        bus.tokens.publish('tok.gw1.call1', bytesOf(`a${index}`));
+        bus.tokens.publish('tok.gw1.call2', bytesOf(`b${index}`));
       }
       const replay = await eventually(
         () => bus.tokens.replay('tok.gw1.call2'),
@@ -82,12 +82,12 @@ export function tokenCases(underTest: UnderTest): void {
 
     it('may be larger than any message, and come whole and in their place, live and read back', async () => {
       const { bus } = underTest();
-      const heard = new Arrivals<string>();
-      bus.tokens.subscribe('tok.gw1.*', (_, frame) => heard.add(hashOf(frame)));
+      const received = new Collector<string>();
+      bus.tokens.subscribe('tok.gw1.*', (_, frame) => received.add(hashOf(frame)));
       const frames = [bytesOf('before'), Buffer.alloc(5_000_000, 'frame '), Buffer.alloc(600_000), bytesOf('after')];
       for (const frame of frames) bus.tokens.publish('tok.gw1.call1', frame);
 
-      expect(await heard.atLeast(frames.length)).toEqual(frames.map(hashOf));
+      expect(await received.atLeast(frames.length)).toEqual(frames.map(hashOf));
       const kept = await eventually(
         () => bus.tokens.replay('tok.gw1.call1'),
         (replayed) => replayed.length >= frames.length,
@@ -97,15 +97,15 @@ export function tokenCases(underTest: UnderTest): void {
 
     it('that are kept soon are live at once, in their place among those that are kept at once', async () => {
       const { bus } = underTest();
-      const heard = new Arrivals<string>();
-      bus.tokens.subscribe('tok.gw1.*', (subject, frame) => heard.add(`${subject} ${textOf(frame)}`));
-      const frames = Array.from({ length: 40 }, (_, place) => `frame ${place}`);
-      for (const [place, frame] of frames.entries()) bus.tokens.publish('tok.gw1.call1', bytesOf(frame), place % 7 === 0 ? 'at once' : 'soon');
+      const received = new Collector<string>();
+      bus.tokens.subscribe('tok.gw1.*', (subject, frame) => received.add(`${subject} ${textOf(frame)}`));
+      const frames = Array.from({ length: 40 }, (_, index) => `frame ${index}`);
+      for (const [index, frame] of frames.entries()) bus.tokens.publish('tok.gw1.call1', bytesOf(frame), index % 7 === 0 ? 'at once' : 'soon');
       const whole = frames.map((frame) => `tok.gw1.call1 ${frame}`);
-      expect(await heard.atLeast(whole.length)).toEqual(whole);
+      expect(await received.atLeast(whole.length)).toEqual(whole);
 
       expect((await bus.tokens.replay('tok.gw1.call1', 'now')).map(textOf)).toEqual(frames);
-      expect(heard.items).toEqual(whole);
+      expect(received.items).toEqual(whole);
     });
 
     it('that are kept soon are all there once one of their call is that is kept at once', async () => {
@@ -122,12 +122,12 @@ export function tokenCases(underTest: UnderTest): void {
 
     it('that are not to be kept any more are live in their place, and nobody waits for what was to be kept of them', async () => {
       const { bus } = underTest();
-      const heard = new Arrivals<string>();
-      bus.tokens.subscribe('tok.gw1.*', (subject, frame) => heard.add(`${subject} ${textOf(frame)}`));
+      const received = new Collector<string>();
+      bus.tokens.subscribe('tok.gw1.*', (subject, frame) => received.add(`${subject} ${textOf(frame)}`));
       const frames = ['first', 'second', 'last'];
-      for (const [place, keeping] of (['at once', 'soon', 'no more'] as const).entries())
-        bus.tokens.publish('tok.gw1.call1', bytesOf(frames[place] ?? ''), keeping);
-      expect(await heard.atLeast(frames.length)).toEqual(frames.map((frame) => `tok.gw1.call1 ${frame}`));
+      for (const [index, retention] of (['at once', 'soon', 'no more'] as const).entries())
+        bus.tokens.publish('tok.gw1.call1', bytesOf(frames[index] ?? ''), retention);
+      expect(await received.atLeast(frames.length)).toEqual(frames.map((frame) => `tok.gw1.call1 ${frame}`));
 
       const kept = (await bus.tokens.replay('tok.gw1.call1', 'now')).map(textOf);
       expect(kept[0]).toBe('first');
@@ -137,15 +137,15 @@ export function tokenCases(underTest: UnderTest): void {
       expect((await bus.tokens.replay('tok.gw1.call1', 'now')).map(textOf)).toEqual([...kept, 'after']);
     });
 
-    it.each(['at once', 'soon'] as const)('are kept %s whatever their first byte and their size', async (keeping) => {
+    it.each(['at once', 'soon'] as const)('are kept %s whatever their first byte and their size', async (retention) => {
       const { bus } = underTest();
-      const heard = new Arrivals<string>();
-      bus.tokens.subscribe('tok.gw1.*', (_, frame) => heard.add(hashOf(frame)));
+      const received = new Collector<string>();
+      bus.tokens.subscribe('tok.gw1.*', (_, frame) => received.add(hashOf(frame)));
       const marked = [0, 1, 2, 255].map((first) => Buffer.from([first, 0, 1, 97]));
       const frames = [...marked, Buffer.alloc(0), Buffer.alloc(10_000, 'x'), Buffer.alloc(600_000, 'y'), bytesOf('end')];
-      for (const frame of frames) bus.tokens.publish('tok.gw1.call1', frame, keeping);
+      for (const frame of frames) bus.tokens.publish('tok.gw1.call1', frame, retention);
 
-      expect(await heard.atLeast(frames.length)).toEqual(frames.map(hashOf));
+      expect(await received.atLeast(frames.length)).toEqual(frames.map(hashOf));
       expect((await bus.tokens.replay('tok.gw1.call1', 'now')).map(hashOf)).toEqual(frames.map(hashOf));
     });
 

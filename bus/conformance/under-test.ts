@@ -27,14 +27,14 @@ export interface BusUnderTest {
 export type UnderTest = () => BusUnderTest;
 
 /** Long enough for a slow machine; what is awaited takes milliseconds. */
-export const PATIENCE_MS = 20_000;
+export const TIMEOUT_MS = 20_000;
 const LOOK_EVERY_MS = 5;
 
 /** The place before all commands. */
-export const START: LogPosition = { sequence: 0, mark: null };
+export const START: LogPosition = { sequence: 0, fingerprint: null };
 
 /** Things that arrive one by one, and the wait for a number of them. */
-export class Arrivals<Item> {
+export class Collector<Item> {
   readonly items: Item[] = [];
   readonly #waiting = new Set<{ count: number; resolve: (items: Item[]) => void }>();
 
@@ -47,8 +47,8 @@ export class Arrivals<Item> {
   atLeast(count: number): Promise<Item[]> {
     if (this.items.length >= count) return Promise.resolve(this.items);
     return new Promise((resolve, reject) => {
-      const late = () => reject(new Error(`${this.items.length} of ${count} arrived within ${PATIENCE_MS} ms`));
-      const timer = setTimeout(late, PATIENCE_MS);
+      const late = () => reject(new Error(`${this.items.length} of ${count} arrived within ${TIMEOUT_MS} ms`));
+      const timer = setTimeout(late, TIMEOUT_MS);
       const wait = {
         count,
         resolve: (items: Item[]) => {
@@ -73,11 +73,11 @@ export function gate(): { opened: Promise<void>; open(): void } {
 
 /** Looks again and again until the value fits. @throws when it takes too long */
 export async function eventually<Value>(look: () => Promise<Value>, fits: (value: Value) => boolean): Promise<Value> {
-  const until = performance.now() + PATIENCE_MS;
+  const until = performance.now() + TIMEOUT_MS;
   for (;;) {
     const value = await look();
     if (fits(value)) return value;
-    if (performance.now() > until) throw new Error(`not so within ${PATIENCE_MS} ms: ${JSON.stringify(value)?.slice(0, 200)}`);
+    if (performance.now() > until) throw new Error(`not so within ${TIMEOUT_MS} ms: ${JSON.stringify(value)?.slice(0, 200)}`);
     await pause(LOOK_EVERY_MS);
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Bus, WorkItem } from '../bus.ts';
-import { Arrivals, eventually, gate, type UnderTest } from './under-test.ts';
+import { Collector, eventually, gate, type UnderTest } from './under-test.ts';
 
 /** Longer than any case takes: a lease that must not lapse. */
 const LONG_MS = 60_000;
@@ -8,27 +8,27 @@ const LONG_MS = 60_000;
 const SHORT_MS = 800;
 
 /** Consumes calls into a list and acks each. */
-function consumeAll(bus: Bus, ackWaitMs = LONG_MS): Arrivals<WorkItem> {
-  const arrivals = new Arrivals<WorkItem>();
+function consumeAll(bus: Bus, ackWaitMs = LONG_MS): Collector<WorkItem> {
+  const collected = new Collector<WorkItem>();
   bus.work.consume('router.call', { concurrency: 8, ackWaitMs }, async (item) => {
     await item.ack();
-    arrivals.add(item);
+    collected.add(item);
   });
-  return arrivals;
+  return collected;
 }
 
 function deliveriesOf(items: WorkItem[]): string[] {
-  return items.map(({ body, delivery }) => `${body} ${delivery}`);
+  return items.map(({ body, deliveryCount: delivery }) => `${body} ${delivery}`);
 }
 
 export function workCases(underTest: UnderTest): void {
   describe('work', () => {
     it('delivers an item with its message id, body and time, the first time as delivery 1', async () => {
       const { bus } = underTest();
-      const arrivals = consumeAll(bus);
+      const collected = consumeAll(bus);
       expect(await bus.work.publish('router.call', 'w1', 'body')).toEqual({ duplicate: false });
 
-      const [item] = await arrivals.atLeast(1);
+      const [item] = await collected.atLeast(1);
       expect(item).toMatchObject({ messageId: 'w1', body: 'body', delivery: 1 });
       expect(item?.publishedAtMs).toBeGreaterThan(0);
     });
@@ -68,7 +68,7 @@ export function workCases(underTest: UnderTest): void {
     it('keeps the kinds apart', async () => {
       const { bus } = underTest();
       const calls = consumeAll(bus);
-      const turns = new Arrivals<string>();
+      const turns = new Collector<string>();
       bus.work.consume('router.turn', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
         await item.ack();
         turns.add(item.body);
@@ -82,63 +82,63 @@ export function workCases(underTest: UnderTest): void {
 
     it('delivers an item that was sent back again, after the delay and marked', async () => {
       const { bus } = underTest();
-      const arrivals = new Arrivals<{ delivery: number; atMs: number }>();
+      const collected = new Collector<{ delivery: number; atMs: number }>();
       bus.work.consume('router.call', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
         const atMs = performance.now();
-        await (item.delivery === 1 ? item.nak(300) : item.delivery === 2 ? item.nak(0) : item.ack());
-        arrivals.add({ delivery: item.delivery, atMs });
+        await (item.deliveryCount === 1 ? item.nak(300) : item.deliveryCount === 2 ? item.nak(0) : item.ack());
+        collected.add({ delivery: item.deliveryCount, atMs });
       });
       await bus.work.publish('router.call', 'w1', 'a');
 
-      const [first, second, third] = await arrivals.atLeast(3);
+      const [first, second, third] = await collected.atLeast(3);
       expect([first?.delivery, second?.delivery, third?.delivery]).toEqual([1, 2, 3]);
       expect((second?.atMs ?? 0) - (first?.atMs ?? 0)).toBeGreaterThanOrEqual(290);
     });
 
     it('never delivers an item again that was acked or dropped', async () => {
       const { bus } = underTest();
-      const arrivals = new Arrivals<WorkItem>();
+      const collected = new Collector<WorkItem>();
       bus.work.consume('router.call', { concurrency: 4, ackWaitMs: SHORT_MS }, async (item) => {
-        arrivals.add(item);
+        collected.add(item);
         if (item.body === 'acked') await item.ack();
         if (item.body === 'dropped') await item.term('it can never be done');
-        if (item.body === 'forgotten' && item.delivery === 3) await item.ack();
+        if (item.body === 'forgotten' && item.deliveryCount === 3) await item.ack();
       });
       for (const body of ['acked', 'dropped', 'forgotten']) await bus.work.publish('router.call', body, body);
 
       // Twice the lease has passed for all of them when the forgotten one comes for the third time.
-      expect(deliveriesOf(await arrivals.atLeast(5)).sort()).toEqual(['acked 1', 'dropped 1', 'forgotten 1', 'forgotten 2', 'forgotten 3']);
+      expect(deliveriesOf(await collected.atLeast(5)).sort()).toEqual(['acked 1', 'dropped 1', 'forgotten 1', 'forgotten 2', 'forgotten 3']);
     });
 
     it('delivers an item again when its handler throws', async () => {
       const { bus } = underTest();
-      const arrivals = new Arrivals<WorkItem>();
+      const collected = new Collector<WorkItem>();
       bus.work.consume('router.call', { concurrency: 1, ackWaitMs: SHORT_MS }, async (item) => {
-        arrivals.add(item);
-        if (item.delivery === 1) throw new Error('the worker stumbled');
+        collected.add(item);
+        if (item.deliveryCount === 1) throw new Error('the worker stumbled');
         await item.ack();
       });
       await bus.work.publish('router.call', 'w1', 'a');
 
-      expect(deliveriesOf(await arrivals.atLeast(2))).toEqual(['a 1', 'a 2']);
+      expect(deliveriesOf(await collected.atLeast(2))).toEqual(['a 1', 'a 2']);
     });
 
     it('DESIGN 6: an item stays with the worker that says it is still at it', async () => {
       const { bus } = underTest();
-      const arrivals = new Arrivals<WorkItem>();
+      const collected = new Collector<WorkItem>();
       const done = gate();
       bus.work.consume('router.call', { concurrency: 2, ackWaitMs: SHORT_MS }, async (item) => {
-        arrivals.add(item);
+        collected.add(item);
         if (item.body === 'long') {
-          const heartbeat = setInterval(() => item.working().catch(arrivals.add), SHORT_MS / 8);
+          const heartbeat = setInterval(() => item.working().catch(collected.add), SHORT_MS / 8);
           await done.opened;
           clearInterval(heartbeat);
           await item.ack();
-        } else if (item.delivery === 3) await item.ack();
+        } else if (item.deliveryCount === 3) await item.ack();
       });
       await bus.work.publish('router.call', 'long', 'long');
       await bus.work.publish('router.call', 'forgotten', 'forgotten');
-      const deliveries = deliveriesOf(await arrivals.atLeast(4));
+      const deliveries = deliveriesOf(await collected.atLeast(4));
       done.open();
 
       expect(deliveries.filter((delivery) => delivery.startsWith('long'))).toEqual(['long 1']);
@@ -146,73 +146,73 @@ export function workCases(underTest: UnderTest): void {
 
     it('DESIGN 6: an item is taken from a worker that says nothing, which is told so when it speaks', async () => {
       const { bus } = underTest();
-      const arrivals = new Arrivals<WorkItem>();
+      const collected = new Collector<WorkItem>();
       const done = gate();
       bus.work.consume('router.call', { concurrency: 2, ackWaitMs: SHORT_MS }, async (item) => {
-        arrivals.add(item);
-        if (item.delivery === 1) await done.opened;
+        collected.add(item);
+        if (item.deliveryCount === 1) await done.opened;
         else await item.ack();
       });
       await bus.work.publish('router.call', 'w1', 'a');
-      const [first, second] = await arrivals.atLeast(2);
+      const [first, second] = await collected.atLeast(2);
 
-      expect(second?.delivery).toBe(2);
+      expect(second?.deliveryCount).toBe(2);
       await expect(first?.working()).rejects.toMatchObject({ code: 'bus.lease_lost' });
       done.open();
     });
 
     it('does not let a worker that lost its lease send back what another one has', async () => {
       const { bus } = underTest();
-      const arrivals = new Arrivals<WorkItem>();
+      const collected = new Collector<WorkItem>();
       const done = gate();
       bus.work.consume('router.call', { concurrency: 2, ackWaitMs: SHORT_MS }, async (item) => {
-        arrivals.add(item);
+        collected.add(item);
         if (item.body === 'next') await item.ack();
-        else if (item.delivery === 1) await done.opened;
+        else if (item.deliveryCount === 1) await done.opened;
       });
       await bus.work.publish('router.call', 'w1', 'a');
-      const [first, second] = await arrivals.atLeast(2);
+      const [first, second] = await collected.atLeast(2);
       await first?.nak(0);
       await second?.ack();
       await bus.work.publish('router.call', 'next', 'next');
-      await arrivals.atLeast(3);
+      await collected.atLeast(3);
       done.open();
 
-      expect(deliveriesOf(arrivals.items)).toEqual(['a 1', 'a 2', 'next 1']);
+      expect(deliveriesOf(collected.items)).toEqual(['a 1', 'a 2', 'next 1']);
     });
 
     it('takes an ack that comes after the lease was lost', async () => {
       const { bus } = underTest();
-      const arrivals = new Arrivals<WorkItem>();
+      const collected = new Collector<WorkItem>();
       const done = gate();
       bus.work.consume('router.call', { concurrency: 1, ackWaitMs: SHORT_MS }, async (item) => {
-        arrivals.add(item);
+        collected.add(item);
         if (item.body === 'slow') {
           await done.opened;
           await item.ack();
-        } else if (item.delivery === 2) await item.ack();
+        } else if (item.deliveryCount === 2) await item.ack();
       });
-      const other = new Arrivals<WorkItem>();
+      const other = new Collector<WorkItem>();
       bus.work.consume('router.turn', { concurrency: 1, ackWaitMs: SHORT_MS }, async (item) => {
         other.add(item);
-        if (item.delivery === 3) await item.ack();
+        if (item.deliveryCount === 3) await item.ack();
       });
       await bus.work.publish('router.call', 'slow', 'slow');
-      await arrivals.atLeast(1);
+      await collected.atLeast(1);
       // While this one comes three times, the lease of the slow one is lost.
       await bus.work.publish('router.turn', 'measure', 'measure');
       await other.atLeast(3);
       done.open();
       await bus.work.publish('router.call', 'next', 'next');
-      const deliveries = deliveriesOf(await arrivals.atLeast(3));
+      const deliveries = deliveriesOf(await collected.atLeast(3));
 
       expect(deliveries).toEqual(['slow 1', 'next 1', 'next 2']);
     });
 
     it('DESIGN 6: a consumer is never given more than it can hold at once', async () => {
       const { bus } = underTest();
-      const done = new Arrivals<string>();
-      const running = new Arrivals<() => void>();
+      const done = new Collector<string>();
+      const running = new Collector<() => void>();
       let now = 0;
       let most = 0;
       bus.work.consume('router.call', { concurrency: 3, ackWaitMs: LONG_MS }, async (item) => {
@@ -225,9 +225,9 @@ export function workCases(underTest: UnderTest): void {
         now -= 1;
         done.add(item.body);
       });
-      await Promise.all(Array.from({ length: 12 }, (_, place) => bus.work.publish('router.call', `w${place}`, String(place))));
+      await Promise.all(Array.from({ length: 12 }, (_, index) => bus.work.publish('router.call', `w${index}`, String(index))));
       await running.atLeast(3);
-      for (let place = 0; place < 12; place += 1) (await running.atLeast(place + 1))[place]?.();
+      for (let index = 0; index < 12; index += 1) (await running.atLeast(index + 1))[index]?.();
 
       expect(new Set(await done.atLeast(12)).size).toBe(12);
       expect(most).toBe(3);
@@ -235,7 +235,7 @@ export function workCases(underTest: UnderTest): void {
 
     it('shares items between consumers', async () => {
       const { bus } = underTest();
-      const holders = new Arrivals<string>();
+      const holders = new Collector<string>();
       const done = gate();
       for (const name of ['one', 'two']) {
         bus.work.consume('router.call', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
@@ -253,7 +253,7 @@ export function workCases(underTest: UnderTest): void {
 
     it('leaves to the others what a stopped consumer did not take', async () => {
       const { bus } = underTest();
-      const taken = new Arrivals<string>();
+      const taken = new Collector<string>();
       const done = gate();
       const stopping = bus.work.consume('router.call', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
         taken.add(`first ${item.body}`);
@@ -284,7 +284,7 @@ export function workReopenCases(underTest: UnderTest): void {
       await bus.work.publish('router.turn', 'left', 'left');
       await bus.close();
       const again = await underTest().reopen();
-      const turns = new Arrivals<string>();
+      const turns = new Collector<string>();
       again.work.consume('router.turn', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
         await item.ack();
         turns.add(item.body);
@@ -307,7 +307,7 @@ export function workReopenCases(underTest: UnderTest): void {
       const [item] = await consumeAll(again, SHORT_MS).atLeast(1);
 
       expect(item).toMatchObject({ messageId: 'w1', body: 'a' });
-      expect(item?.delivery).toBeGreaterThanOrEqual(2);
+      expect(item?.deliveryCount).toBeGreaterThanOrEqual(2);
     });
 
     it('DESIGN 6: what a worker had in hand that died is delivered again, marked, and what it had not taken is delivered too', async () => {
@@ -325,7 +325,7 @@ export function workReopenCases(underTest: UnderTest): void {
       const items = await consumeAll(successor, SHORT_MS).atLeast(2);
       never.open();
 
-      expect(items.find(({ messageId }) => messageId === 'in hand')?.delivery).toBeGreaterThanOrEqual(2);
+      expect(items.find(({ messageId }) => messageId === 'in hand')?.deliveryCount).toBeGreaterThanOrEqual(2);
       expect(items.map(({ messageId }) => messageId).sort()).toEqual(['in hand', 'waiting']);
     });
 

@@ -2,10 +2,10 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import type { BlobStore } from '../bus.ts';
 import { MAX_BODY_BYTES } from '../large-bodies.ts';
-import type { Closable, PartDeps } from './types.ts';
+import type { Closable, ComponentDeps } from './types.ts';
 import { vacuumer } from './vacuum.ts';
 
-const KEEP_MS = 24 * 3_600_000;
+const RETAIN_MS = 24 * 3_600_000;
 /** One row. The database works on our event loop and in memory it never gives back: 30 MiB at once took a second and 400 MB. */
 const PART_BYTES = 1024 * 1024;
 /** All blobs on disk. Past it new ones are refused. */
@@ -14,7 +14,7 @@ const MAX_STORED_BYTES = 2 * 1024 * 1024 * 1024;
 const SWEEP_PARTS = 64;
 
 /** Blobs as rows of 1 MiB. Expired ones are never given out; they are cleared away by the next `put`. */
-export async function openBlobStore(deps: PartDeps): Promise<BlobStore & Closable> {
+export async function openBlobStore(deps: ComponentDeps): Promise<BlobStore & Closable> {
   const { database, clock } = deps;
   const vacuum = vacuumer(deps, 'bus_blobs', SWEEP_PARTS);
   const { rows } = await database.query<{ size: number }>('select coalesce(sum(octet_length(bytes)), 0)::float8 as size from bus_blobs');
@@ -57,7 +57,7 @@ export async function openBlobStore(deps: PartDeps): Promise<BlobStore & Closabl
         part,
         parts,
         Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).subarray(part * PART_BYTES, (part + 1) * PART_BYTES),
-        clock.nowMs() + KEEP_MS,
+        clock.nowMs() + RETAIN_MS,
       ]);
     }
     return id;

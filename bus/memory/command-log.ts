@@ -2,13 +2,13 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import type { CommandLog, LogPosition, ReadOptions, StoredCommand, Subscription } from '../bus.ts';
 import { PARTITION_COUNT } from '../partition.ts';
-import { bearsMark } from '../position-fingerprint.ts';
+import { hasFingerprint } from '../position-fingerprint.ts';
 import { CommandReader } from './command-reader.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
 import { GroupCommit } from './group-commit.ts';
-import { isRoomy } from './limits.ts';
+import { isBelowCapacity } from './limits.ts';
 import { fromStoredText, toStoredText } from './stored-text.ts';
-import type { Closable, PartDeps, Roomy } from './types.ts';
+import type { Bounded, Closable, ComponentDeps } from './types.ts';
 import { vacuumer } from './vacuum.ts';
 
 /** Commands that a handler gets at once when it doesn't say. As many as one commit of an actor host takes. */
@@ -26,7 +26,7 @@ interface Append {
 }
 
 /** What is remembered of a message id: where it is, and when that will be so. */
-interface Seen {
+interface Appended {
   sequence: number;
   /** Null once it is stored. */
   stored: Promise<void> | null;
@@ -41,25 +41,25 @@ interface LogState {
 }
 
 /** The command log as one table. Readers in this process get new commands from memory, in the turn in which their commit is known. */
-export async function openCommandLog(deps: PartDeps): Promise<CommandLog & Roomy & Closable> {
+export async function openCommandLog(deps: ComponentDeps): Promise<CommandLog & Bounded & Closable> {
   const state = await loadState(deps);
   const log = new MemoryCommandLog(deps, state);
   await log.recall();
   return log;
 }
 
-class MemoryCommandLog implements CommandLog, Roomy, Closable {
-  readonly #deps: PartDeps;
+class MemoryCommandLog implements CommandLog, Bounded, Closable {
+  readonly #deps: ComponentDeps;
   readonly #state: LogState;
   /** The last sequence given out. Those of a statement that failed are not used again. */
   #assigned: number;
-  readonly #seen: DedupeWindow<Seen>;
+  readonly #seen: DedupeWindow<Appended>;
   readonly #commit: GroupCommit<Append>;
   readonly #readers = new Map<number, Set<CommandReader>>();
   readonly #vacuum: (deletedRows: number) => Promise<void>;
   #closing: 'no' | 'readers' | 'all' = 'no';
 
-  constructor(deps: PartDeps, state: LogState) {
+  constructor(deps: ComponentDeps, state: LogState) {
     this.#deps = deps;
     this.#state = state;
     this.#assigned = state.last;
@@ -74,7 +74,7 @@ class MemoryCommandLog implements CommandLog, Roomy, Closable {
       'select sequence, message_id, stored_at_ms from bus_log where stored_at_ms > $1 order by sequence',
       [this.#deps.clock.nowMs() - DEDUPE_WINDOW_MS],
     );
-    for (const row of rows) this.#seen.remember(fromStoredText(row.message_id), { sequence: row.sequence, stored: null }, row.stored_at_ms);
+    for (const row of rows) this.#seen.add(fromStoredText(row.message_id), { sequence: row.sequence, stored: null }, row.stored_at_ms);
   }
 
   async append(partition: number, messageId: string, body: string): Promise<{ sequence: number; duplicate: boolean }> {
@@ -86,18 +86,18 @@ class MemoryCommandLog implements CommandLog, Roomy, Closable {
       if (earlier.stored !== null) await earlier.stored;
       return { sequence: earlier.sequence, duplicate: true };
     }
-    this.#commit.assertRoom();
+    this.#commit.assertCapacity();
     if (this.#state.sizeBytes > this.#deps.limits.logBytes) throw new SwitchyardError('bus.full', 'the command log is full');
     this.#assigned += 1;
     const sequence = this.#assigned;
     const command = { sequence, messageId, body, storedAtMs: this.#deps.clock.nowMs() };
     const stored = this.#commit.add({ partition, command, sizeBytes: Buffer.byteLength(body) });
-    const seen: Seen = { sequence, stored };
-    this.#seen.remember(messageId, seen);
+    const seen: Appended = { sequence, stored };
+    this.#seen.add(messageId, seen);
     try {
       await stored;
     } catch (error) {
-      this.#seen.forget(messageId);
+      this.#seen.delete(messageId);
       throw error;
     }
     seen.stored = null;
@@ -120,7 +120,7 @@ class MemoryCommandLog implements CommandLog, Roomy, Closable {
       maxBatch,
       handler,
       onRestart,
-      holds: (place) => this.#holds(place),
+      contains: (position) => this.#contains(position),
       lastOfPartition: () => this.#state.lastOf.get(partition) ?? 0,
       readPage: (after, limit) => this.#readPage(partition, after, Math.min(limit, PAGE_ROWS)),
       log: this.#deps.log,
@@ -154,7 +154,7 @@ class MemoryCommandLog implements CommandLog, Roomy, Closable {
   /** A sequence beyond the end of the log drops all there is: sequences are never skipped by a purge. */
   async purge(belowSequence: number, standing: LogPosition | null = null): Promise<void> {
     this.#assertOpen();
-    if (standing !== null && !bearsMark(await this.#find(standing.sequence), standing.mark)) return;
+    if (standing !== null && !hasFingerprint(await this.#find(standing.sequence), standing.fingerprint)) return;
     const below = Math.min(belowSequence, this.#state.last + 1);
     while (this.#state.first < below && this.#closing !== 'all') {
       const step = Math.min(this.#state.first + PURGE_STEP, below);
@@ -174,8 +174,8 @@ class MemoryCommandLog implements CommandLog, Roomy, Closable {
     }
   }
 
-  hasRoom(): boolean {
-    return isRoomy(this.#state.sizeBytes, this.#deps.limits.logBytes);
+  hasCapacity(): boolean {
+    return isBelowCapacity(this.#state.sizeBytes, this.#deps.limits.logBytes);
   }
 
   async stopReaders(): Promise<void> {
@@ -210,7 +210,7 @@ class MemoryCommandLog implements CommandLog, Roomy, Closable {
       this.#state.lastOf.set(partition, command.sequence);
       this.#state.last = command.sequence;
       this.#state.sizeBytes += sizeBytes;
-      for (const reader of this.#readers.get(partition) ?? []) reader.offer(command, previous);
+      for (const reader of this.#readers.get(partition) ?? []) reader.deliver(command, previous);
     }
   }
 
@@ -223,10 +223,10 @@ class MemoryCommandLog implements CommandLog, Roomy, Closable {
   }
 
   /** Whether a place is of this log: its command stands there, or, without an id to compare, the log reaches so far. */
-  async #holds({ sequence, mark }: LogPosition): Promise<boolean> {
+  async #contains({ sequence, fingerprint }: LogPosition): Promise<boolean> {
     if (sequence === 0) return true;
-    if (mark === null) return sequence <= this.#state.last;
-    return bearsMark(await this.#find(sequence), mark);
+    if (fingerprint === null) return sequence <= this.#state.last;
+    return hasFingerprint(await this.#find(sequence), fingerprint);
   }
 
   async #readPage(partition: number, afterSequence: number, limit: number): Promise<StoredCommand[]> {
@@ -260,7 +260,7 @@ function toCommand(row: CommandRow): StoredCommand {
   return { sequence: row.sequence, messageId: fromStoredText(row.message_id), body: fromStoredText(row.body), storedAtMs: row.stored_at_ms };
 }
 
-async function loadState({ database, clock }: PartDeps): Promise<LogState> {
+async function loadState({ database, clock }: ComponentDeps): Promise<LogState> {
   // Written once, whoever opens: a name that no other log ever had.
   await database.query(`insert into bus_meta (key, value) values ('created', $1) on conflict (key) do nothing`, [ulid(clock.nowMs())]);
   const meta = await database.query<{ key: string; value: string }>('select key, value from bus_meta');

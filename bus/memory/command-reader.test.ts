@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
 import type { StoredCommand } from '../bus.ts';
-import { Arrivals, gate, START } from '../conformance/under-test.ts';
+import { Collector, gate, START } from '../conformance/under-test.ts';
 import { CommandReader } from './command-reader.ts';
 
 function command(sequence: number): StoredCommand {
@@ -15,8 +15,8 @@ function turn(): Promise<void> {
 /** A partition whose commits the test makes, and whose pages come when the test says so. */
 function partition() {
   const table: StoredCommand[] = [];
-  const pages = new Arrivals<{ after: number; answer(): void }>();
-  const arrivals = new Arrivals<number>();
+  const pages = new Collector<{ after: number; answer(): void }>();
+  const collected = new Collector<number>();
   const restarts: string[] = [];
   let held = true;
   let last = 0;
@@ -24,11 +24,11 @@ function partition() {
   const announce = (sequence: number) => {
     const previous = last;
     last = sequence;
-    for (const reader of readers) reader.offer(command(sequence), previous);
+    for (const reader of readers) reader.deliver(command(sequence), previous);
   };
   return {
     pages,
-    arrivals,
+    collected,
     /** What the table holds. The page sees it; the reader is told by `announce`, which may come later. */
     store: (...sequences: number[]) => table.push(...sequences.map(command)),
     announce,
@@ -40,19 +40,19 @@ function partition() {
     /** How often the reader was told that its place is of another log. */
     restarts,
     /** Whether the place that a reader begins at is of this log. */
-    setHeld: (isHeld: boolean) => {
-      held = isHeld;
+    setHeld: (hasLease: boolean) => {
+      held = hasLease;
     },
     read: (handler: (commands: StoredCommand[]) => Promise<void> = async () => {}, after = START) => {
       const reader = new CommandReader({
         partition: 1,
         after,
         onRestart: () => restarts.push('restart'),
-        holds: async () => held,
+        contains: async () => held,
         maxBatch: 128,
         handler: async (commands) => {
           await handler(commands);
-          for (const { sequence } of commands) arrivals.add(sequence);
+          for (const { sequence } of commands) collected.add(sequence);
         },
         lastOfPartition: () => last,
         readPage: async (after, limit) => {
@@ -83,21 +83,21 @@ describe('CommandReader', () => {
   });
 
   it('gives once what a page saw before its commit was announced', async () => {
-    const { commit, store, announce, read, pages, arrivals } = partition();
+    const { commit, store, announce, read, pages, collected } = partition();
     commit(1);
     readers.push(read());
     store(2);
     (await pages.atLeast(1))[0]?.answer();
-    await arrivals.atLeast(2);
+    await collected.atLeast(2);
     announce(2);
     commit(3);
 
-    expect(await arrivals.atLeast(3)).toEqual([1, 2, 3]);
+    expect(await collected.atLeast(3)).toEqual([1, 2, 3]);
     expect(pages.items).toHaveLength(1);
   });
 
   it('fetches what was committed while a page was read, though it was not offered', async () => {
-    const { commit, store, announce, read, pages, arrivals } = partition();
+    const { commit, store, announce, read, pages, collected } = partition();
     commit(1);
     readers.push(read());
     const [first] = await pages.atLeast(1);
@@ -105,15 +105,15 @@ describe('CommandReader', () => {
     store(2);
     announce(2);
     (await pages.atLeast(2))[1]?.answer();
-    await arrivals.atLeast(2);
+    await collected.atLeast(2);
     commit(3);
 
-    expect(await arrivals.atLeast(3)).toEqual([1, 2, 3]);
+    expect(await collected.atLeast(3)).toEqual([1, 2, 3]);
     expect(pages.items.map(({ after }) => after)).toEqual([0, 1]);
   });
 
   it('reads the table once and no more when all that it wanted is purged', async () => {
-    const { commit, purge, read, pages, arrivals } = partition();
+    const { commit, purge, read, pages, collected } = partition();
     commit(1, 2, 3);
     purge();
     readers.push(read());
@@ -121,44 +121,44 @@ describe('CommandReader', () => {
     await turn();
     commit(4);
 
-    expect(await arrivals.atLeast(1)).toEqual([4]);
+    expect(await collected.atLeast(1)).toEqual([4]);
     expect(pages.items).toHaveLength(1);
   });
 
   it('never reads the table for what it is offered, one by one and many at once', async () => {
-    const { commit, read, pages, arrivals } = partition();
+    const { commit, read, pages, collected } = partition();
     readers.push(read());
     commit(1);
-    await arrivals.atLeast(1);
-    commit(...Array.from({ length: 300 }, (_, place) => place + 2));
+    await collected.atLeast(1);
+    commit(...Array.from({ length: 300 }, (_, position) => position + 2));
 
-    expect(await arrivals.atLeast(301)).toEqual(Array.from({ length: 301 }, (_, place) => place + 1));
+    expect(await collected.atLeast(301)).toEqual(Array.from({ length: 301 }, (_, position) => position + 1));
     expect(pages.items).toHaveLength(0);
   });
 
   it('goes back to the table for what did not fit into its memory', async () => {
-    const { commit, read, pages, arrivals } = partition();
+    const { commit, read, pages, collected } = partition();
     const busy = gate();
     readers.push(read(() => busy.opened));
     commit(1);
     await turn();
-    commit(...Array.from({ length: 1_100 }, (_, place) => place + 2));
+    commit(...Array.from({ length: 1_100 }, (_, position) => position + 2));
     busy.open();
     (await pages.atLeast(1))[0]?.answer();
 
-    expect(await arrivals.atLeast(1_101)).toEqual(Array.from({ length: 1_101 }, (_, place) => place + 1));
+    expect(await collected.atLeast(1_101)).toEqual(Array.from({ length: 1_101 }, (_, position) => position + 1));
     expect(pages.items.map(({ after }) => after)).toEqual([1_025]);
   });
 
   it('begins at the first command when its place is of another log, and says so once', async () => {
-    const { commit, read, pages, arrivals, restarts, setHeld } = partition();
+    const { commit, read, pages, collected, restarts, setHeld } = partition();
     setHeld(false);
     commit(1, 2);
-    readers.push(read(async () => {}, { sequence: 900, mark: 'm900' }));
+    readers.push(read(async () => {}, { sequence: 900, fingerprint: 'm900' }));
     commit(3);
     (await pages.atLeast(1))[0]?.answer();
 
-    expect(await arrivals.atLeast(3)).toEqual([1, 2, 3]);
+    expect(await collected.atLeast(3)).toEqual([1, 2, 3]);
     expect(pages.items.map(({ after }) => after)).toEqual([0]);
     expect(restarts).toEqual(['restart']);
   });

@@ -16,7 +16,7 @@ export interface CommandReaderOptions {
   handler: (commands: StoredCommand[]) => Promise<void>;
   onRestart: () => void;
   /** Whether a place is of this log. Asked once, at the start: a table does not change under its reader. */
-  holds(place: LogPosition): Promise<boolean>;
+  contains(position: LogPosition): Promise<boolean>;
   /** The last command of the partition that is committed, 0 when there is none. */
   lastOfPartition(): number;
   /** Commands of the partition behind a sequence, in order, from the table; empty only when there are none. */
@@ -27,7 +27,7 @@ export interface CommandReaderOptions {
 /**
  * Follows one partition. Two sources, one order:
  *
- *   behind ──page from the table reaches the partition's last command──▶ following: commands arrive by `offer` at their commit
+ *   behind ──page from the table reaches the partition's last command──▶ following: commands arrive by `deliver` at their commit
  *      ▲                                                                     │
  *      └──────────── the queue is full: the offer is passed over ────────────┘
  *
@@ -52,7 +52,7 @@ export class CommandReader implements Subscription {
   }
 
   /** Called for every command of the partition, in order, in the turn in which its commit is known. `previous` is the partition's last command before it. */
-  offer(command: StoredCommand, previous: number): void {
+  deliver(command: StoredCommand, previous: number): void {
     const full = this.#queue.length >= MAX_QUEUED_COMMANDS || this.#queuedCharacters >= MAX_QUEUED_CHARACTERS;
     if (command.sequence > this.#reached && previous <= this.#reached && !full) {
       this.#queue.push(command);
@@ -69,7 +69,7 @@ export class CommandReader implements Subscription {
   }
 
   async #run(): Promise<void> {
-    await this.#retrying('the place in the log could not be looked at', () => this.#findPlace());
+    await this.#retrying('the place in the log could not be looked at', () => this.#findPosition());
     while (!this.#stop.signal.aborted) {
       const batch = this.#queue.length > 0 ? this.#fromQueue() : await this.#fromTable();
       if (batch.length > 0) await this.#retrying('the handler of a partition failed', () => this.#options.handler(batch));
@@ -77,8 +77,8 @@ export class CommandReader implements Subscription {
     }
   }
 
-  async #findPlace(): Promise<void> {
-    if (await this.#options.holds(this.#options.after)) return;
+  async #findPosition(): Promise<void> {
+    if (await this.#options.contains(this.#options.after)) return;
     // What was offered meanwhile is in the table, too, and comes in its turn.
     this.#queue = [];
     this.#queuedCharacters = 0;

@@ -16,24 +16,24 @@ export class DedupeWindow<Value> {
 
   /** What was remembered for an id, or null when it is unknown or too old. */
   find(messageId: string): Value | null {
-    this.#forgetOld();
+    this.#deleteOld();
     const entry = this.#entries.get(messageId);
     // The clock may have been set back between two entries, so age is checked on the entry itself, too.
     return entry !== undefined && entry.atMs > this.#clock.nowMs() - DEDUPE_WINDOW_MS ? entry.value : null;
   }
 
-  remember(messageId: string, value: Value, atMs: number = this.#clock.nowMs()): void {
+  add(messageId: string, value: Value, atMs: number = this.#clock.nowMs()): void {
     // Deleted first: a Map keeps the place of a key that it knows, and the order of places is the order of age.
     this.#entries.delete(messageId);
     this.#entries.set(messageId, { value, atMs });
-    this.#forgetOld();
+    this.#deleteOld();
   }
 
-  forget(messageId: string): void {
+  delete(messageId: string): void {
     this.#entries.delete(messageId);
   }
 
-  #forgetOld(): void {
+  #deleteOld(): void {
     const oldest = this.#clock.nowMs() - DEDUPE_WINDOW_MS;
     for (const [messageId, { atMs }] of this.#entries) {
       if (atMs > oldest && this.#entries.size <= MAX_IDS) return;

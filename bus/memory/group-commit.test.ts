@@ -71,14 +71,14 @@ describe('GroupCommit', () => {
     const { commit, gates } = heldCommit(() => 64 * 1024 * 1024);
     const added = [commit.add('in flight')];
     await Promise.resolve();
-    commit.assertRoom();
+    commit.assertCapacity();
     added.push(commit.add('waiting'));
-    expect(() => commit.assertRoom()).toThrow(expect.objectContaining({ code: 'bus.full' }));
+    expect(() => commit.assertCapacity()).toThrow(expect.objectContaining({ code: 'bus.full' }));
     gates[0]?.open();
     await added[0];
     gates[1]?.open();
     await added[1];
 
-    commit.assertRoom();
+    commit.assertCapacity();
   });
 });

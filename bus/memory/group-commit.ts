@@ -37,7 +37,7 @@ export class GroupCommit<Item> {
   }
 
   /** @throws `bus.full` when too much waits already. For callers that bring something new; who settles something adds regardless. */
-  assertRoom(): void {
+  assertCapacity(): void {
     if (this.#waiting.length < MAX_WAITING_ITEMS && this.#waitingBytes < MAX_WAITING_BYTES) return;
     throw new SwitchyardError('bus.full', 'too much waits to be stored', { details: { waiting: this.#waiting.length } });
   }
@@ -60,7 +60,7 @@ export class GroupCommit<Item> {
 
   async #run(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const batch = this.#take();
+      const batch = this.#dequeue();
       try {
         await this.#options.flush(batch.map(({ item }) => item));
         for (const { resolve } of batch) resolve();
@@ -71,7 +71,7 @@ export class GroupCommit<Item> {
     this.#running = null;
   }
 
-  #take(): Waiting<Item>[] {
+  #dequeue(): Waiting<Item>[] {
     let count = 0;
     let bytes = 0;
     for (const { sizeBytes } of this.#waiting) {

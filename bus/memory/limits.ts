@@ -9,8 +9,8 @@ export interface MemoryBusLimits {
 export const DEFAULT_LIMITS: MemoryBusLimits = { logBytes: 1024 * 1024 * 1024, workBytes: 512 * 1024 * 1024 };
 
 /** From here on nothing new is let in from outside, so that the results of what was let in still fit. */
-const ROOMY_SHARE = 0.8;
+const CAPACITY_SHARE = 0.8;
 
-export function isRoomy(stored: number, limit: number): boolean {
-  return stored < ROOMY_SHARE * limit;
+export function isBelowCapacity(stored: number, limit: number): boolean {
+  return stored < CAPACITY_SHARE * limit;
 }

@@ -5,7 +5,7 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { silentLog } from '#shared/telemetry/log.ts';
 import type { Bus, StoredCommand, WorkItem } from '../bus.ts';
 import type { BusUnderTest } from '../conformance/under-test.ts';
-import { Arrivals, gate, START } from '../conformance/under-test.ts';
+import { Collector, gate, START } from '../conformance/under-test.ts';
 import { busConformance } from '../conformance.ts';
 import { LOST_BODY } from '../large-bodies.ts';
 import { openMemoryBus } from './memory-bus.ts';
@@ -95,7 +95,7 @@ describe('memory bus: on its own', () => {
 
   it('delivers what a process that vanished had in hand at once, marked, and keeps what it had stored', async () => {
     const vanished = await open();
-    const begun = new Arrivals<WorkItem>();
+    const begun = new Collector<WorkItem>();
     const never = gate();
     vanished.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => {
       begun.add(item);
@@ -107,35 +107,35 @@ describe('memory bus: on its own', () => {
 
     // No close: the lease of ten minutes still stands when the next process opens the store.
     const next = await open();
-    const again = new Arrivals<WorkItem>();
+    const again = new Collector<WorkItem>();
     next.work.consume('router.call', { concurrency: 2, ackWaitMs: 600_000 }, async (item) => {
       await item.ack();
       again.add(item);
     });
-    const commands = new Arrivals<StoredCommand>();
+    const commands = new Collector<StoredCommand>();
     next.commands.read(1, START, async (batch) => batch.forEach(commands.add));
 
-    expect((await again.atLeast(2)).map(({ body, delivery }) => `${body} ${delivery}`)).toEqual(['in hand 2', 'waiting 2']);
+    expect((await again.atLeast(2)).map(({ body, deliveryCount: delivery }) => `${body} ${delivery}`)).toEqual(['in hand 2', 'waiting 2']);
     expect((await commands.atLeast(1)).map(({ body }) => body)).toEqual(['a']);
     never.open();
   });
 
   it('counts the deliveries of all lives of the process', async () => {
     const first = await open();
-    const sentBack = new Arrivals<number>();
+    const sentBack = new Collector<number>();
     first.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => {
       await item.nak(600_000);
-      sentBack.add(item.delivery);
+      sentBack.add(item.deliveryCount);
     });
     await first.work.publish('router.call', 'w1', 'a');
     await sentBack.atLeast(1);
     await first.close();
     await (await open()).close();
     const third = await open();
-    const arrivals = new Arrivals<number>();
-    third.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => arrivals.add(item.delivery));
+    const collected = new Collector<number>();
+    third.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => collected.add(item.deliveryCount));
 
-    expect(await arrivals.atLeast(1)).toEqual([4]);
+    expect(await collected.atLeast(1)).toEqual([4]);
   });
 
   it('fails an append whose statement fails, with its repeats, and stores it when it is tried again', async () => {
@@ -144,54 +144,54 @@ describe('memory bus: on its own', () => {
     const answers = await Promise.allSettled([bus.commands.append(1, 'm1', 'a'), bus.commands.append(1, 'm1', 'a')]);
     expect(answers.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     fails = false;
-    const arrivals = new Arrivals<StoredCommand>();
-    bus.commands.read(1, START, async (batch) => batch.forEach(arrivals.add));
+    const collected = new Collector<StoredCommand>();
+    bus.commands.read(1, START, async (batch) => batch.forEach(collected.add));
     const { duplicate } = await bus.commands.append(1, 'm1', 'a');
 
     expect(duplicate).toBe(false);
-    expect((await arrivals.atLeast(1)).map(({ body }) => body)).toEqual(['a']);
+    expect((await collected.atLeast(1)).map(({ body }) => body)).toEqual(['a']);
   });
 
   it('reads on when a page of commands could not be read', async () => {
     let failures = 0;
     const bus = await open(failing(/from bus_log where p/, () => failures < 2 && ++failures > 0));
     await bus.commands.append(1, 'm1', 'a');
-    const arrivals = new Arrivals<StoredCommand>();
-    bus.commands.read(1, START, async (batch) => batch.forEach(arrivals.add));
+    const collected = new Collector<StoredCommand>();
+    bus.commands.read(1, START, async (batch) => batch.forEach(collected.add));
 
-    expect((await arrivals.atLeast(1)).map(({ body }) => body)).toEqual(['a']);
+    expect((await collected.atLeast(1)).map(({ body }) => body)).toEqual(['a']);
     expect(complaints).toContain('a page of commands could not be read');
   });
 
   it('delivers an item again when its removal fails', async () => {
     let fails = false;
     const bus = await open(failing(/delete from bus_work/, () => fails));
-    const arrivals = new Arrivals<WorkItem>();
+    const collected = new Collector<WorkItem>();
     bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => {
-      arrivals.add(item);
-      fails = item.delivery === 1;
+      collected.add(item);
+      fails = item.deliveryCount === 1;
       await item.ack();
     });
     await bus.work.publish('router.call', 'w1', 'a');
 
-    expect((await arrivals.atLeast(2)).map(({ delivery }) => delivery)).toEqual([1, 2]);
+    expect((await collected.atLeast(2)).map(({ deliveryCount: delivery }) => delivery)).toEqual([1, 2]);
   });
 
   it('keeps nothing of an item that is sent back and acked in the same statement', async () => {
     const statement = gate();
     const bus = await open({
       query: async (text, parameters) => {
-        const isHeld = JSON.stringify(parameters ?? []).includes('held');
-        if (isHeld) await statement.opened;
+        const hasLease = JSON.stringify(parameters ?? []).includes('held');
+        if (hasLease) await statement.opened;
         return database.query(text, parameters);
       },
       transaction: (work) => database.transaction(work),
       close: () => database.close(),
     });
-    const acked = new Arrivals<Promise<void>>();
+    const acked = new Collector<Promise<void>>();
     let held: Promise<unknown> = Promise.resolve();
     bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => {
-      if (item.delivery === 1) {
+      if (item.deliveryCount === 1) {
         held = bus.work.publish('router.turn', 'held', 'held');
         await Promise.resolve();
         void item.nak(0);
@@ -211,10 +211,10 @@ describe('memory bus: on its own', () => {
     await bus.commands.append(1, 'large', large);
     await bus.commands.append(1, 'small', 'small');
     await database.query('delete from bus_blobs');
-    const arrivals = new Arrivals<StoredCommand>();
-    bus.commands.read(1, START, async (batch) => batch.forEach(arrivals.add));
+    const collected = new Collector<StoredCommand>();
+    bus.commands.read(1, START, async (batch) => batch.forEach(collected.add));
 
-    expect((await arrivals.atLeast(2)).map(({ messageId, body }) => [messageId, body])).toEqual([
+    expect((await collected.atLeast(2)).map(({ messageId, body }) => [messageId, body])).toEqual([
       ['large', LOST_BODY],
       ['small', 'small'],
     ]);
@@ -225,13 +225,13 @@ describe('memory bus: on its own', () => {
     await bus.work.publish('router.call', 'large', 'x'.repeat(600 * 1024));
     await bus.work.publish('router.call', 'small', 'small');
     await database.query('delete from bus_blobs');
-    const arrivals = new Arrivals<string>();
+    const collected = new Collector<string>();
     bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => {
       await item.ack();
-      arrivals.add(item.body);
+      collected.add(item.body);
     });
 
-    expect(await arrivals.atLeast(1)).toEqual(['small']);
+    expect(await collected.atLeast(1)).toEqual(['small']);
     expect(complaints).toEqual(['a work item was dropped by its handler']);
     expect((await database.query('select id from bus_work')).rows).toEqual([]);
   });
@@ -241,13 +241,13 @@ describe('memory bus: on its own', () => {
     await bus.work.publish('router.call', 'old', 'old');
     clock.advance(25 * 3_600_000);
     await bus.work.publish('router.call', 'new', 'new');
-    const arrivals = new Arrivals<string>();
+    const collected = new Collector<string>();
     bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async (item) => {
       await item.ack();
-      arrivals.add(item.body);
+      collected.add(item.body);
     });
 
-    expect(await arrivals.atLeast(1)).toEqual(['new']);
+    expect(await collected.atLeast(1)).toEqual(['new']);
     expect(complaints).toEqual(['a work item was dropped because of its age']);
   });
 
@@ -255,7 +255,7 @@ describe('memory bus: on its own', () => {
     const bus = await open();
     const mebibyte = Buffer.alloc(1024 * 1024);
     bus.tokens.publish('tok.a.first', mebibyte);
-    for (let place = 0; place < 62; place += 1) bus.tokens.publish('tok.a.second', mebibyte);
+    for (let index = 0; index < 62; index += 1) bus.tokens.publish('tok.a.second', mebibyte);
     expect(await bus.tokens.replay('tok.a.first')).toHaveLength(1);
     bus.tokens.publish('tok.a.third', mebibyte);
     bus.tokens.publish('tok.a.third', mebibyte);
@@ -277,8 +277,8 @@ describe('memory bus: on its own', () => {
   it("runs handlers in their own context, never in a publisher's", async () => {
     const bus = await open();
     const context = new AsyncLocalStorage<string>();
-    const arrivals = new Arrivals<string>();
-    const note = (what: string) => arrivals.add(`${what} in ${context.getStore() ?? 'none'}`);
+    const collected = new Collector<string>();
+    const note = (what: string) => collected.add(`${what} in ${context.getStore() ?? 'none'}`);
     context.run('the subscriber', () => {
       bus.commands.read(1, START, async () => note('command'));
       bus.work.consume('router.call', { concurrency: 1, ackWaitMs: 600_000 }, async () => note('work'));
@@ -290,7 +290,7 @@ describe('memory bus: on its own', () => {
       await bus.work.publish('router.call', 'w1', 'a');
     });
 
-    expect([...(await arrivals.atLeast(3))].sort()).toEqual(['command in the subscriber', 'notice in none', 'work in the subscriber']);
+    expect([...(await collected.atLeast(3))].sort()).toEqual(['command in the subscriber', 'notice in none', 'work in the subscriber']);
   });
 
   it('refuses tables that a newer version has laid out', async () => {

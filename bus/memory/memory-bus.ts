@@ -3,13 +3,13 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import type { Bus } from '../bus.ts';
-import { carryLargeBodies } from '../large-bodies.ts';
+import { withLargeBodies } from '../large-bodies.ts';
 import { openBlobStore } from './blob-store.ts';
 import { openCommandLog } from './command-log.ts';
 import { DEFAULT_LIMITS, type MemoryBusLimits } from './limits.ts';
 import { openNoticeBoard } from './notice-board.ts';
 import { openTokenStream } from './token-stream.ts';
-import type { PartDeps } from './types.ts';
+import type { ComponentDeps } from './types.ts';
 import { openWorkQueue } from './work-queue.ts';
 
 export interface MemoryBusOptions {
@@ -49,7 +49,7 @@ const LAYOUT = [
  */
 export async function openMemoryBus({ database, clock, log = silentLog, limits = {} }: MemoryBusOptions): Promise<Bus> {
   await prepareTables(database);
-  const deps: PartDeps = { database, clock, log, limits: { ...DEFAULT_LIMITS, ...limits } };
+  const deps: ComponentDeps = { database, clock, log, limits: { ...DEFAULT_LIMITS, ...limits } };
   const commands = await openCommandLog(deps);
   const work = await openWorkQueue(deps);
   const notices = openNoticeBoard(deps);
@@ -64,7 +64,7 @@ export async function openMemoryBus({ database, clock, log = silentLog, limits =
     await Promise.all(parts.map((part) => part.shut()));
   }
 
-  return carryLargeBodies({
+  return withLargeBodies({
     commands,
     work,
     notices,
@@ -72,8 +72,8 @@ export async function openMemoryBus({ database, clock, log = silentLog, limits =
     blobs,
     isReady: () => closing === null,
     // Nothing leaves the process.
-    hurry: () => {},
-    hasRoom: (kind) => commands.hasRoom() && work.hasRoom() && (kind === undefined || work.admits(kind)),
+    flush: () => {},
+    hasCapacity: (kind) => commands.hasCapacity() && work.hasCapacity() && (kind === undefined || work.admits(kind)),
     // It is never away, so it never comes back.
     onReconnect: () => ({ stop: async () => {} }),
     close: () => {

@@ -1,9 +1,9 @@
 import type { NoticeBoard } from '../bus.ts';
 import { PubSub } from './pub-sub.ts';
-import type { Closable, PartDeps } from './types.ts';
+import type { Closable, ComponentDeps } from './types.ts';
 
 /** Notices in process. After the end `publish` does nothing: a notice may be lost at any moment. */
-export function openNoticeBoard({ log }: PartDeps): NoticeBoard & Closable {
+export function openNoticeBoard({ log }: ComponentDeps): NoticeBoard & Closable {
   const board = new PubSub<string>(log);
   return {
     publish: (subject, body) => board.publish(subject, body),

@@ -18,12 +18,12 @@ export class SubjectIndex<Message> {
   readonly #byPattern = new Map<string, readonly Listener<Message>[]>();
 
   add(listener: Listener<Message>): void {
-    const { map, key } = this.#placeOf(listener.pattern);
+    const { map, key } = this.#slotOf(listener.pattern);
     map.set(key, [...(map.get(key) ?? NONE), listener]);
   }
 
   remove(listener: Listener<Message>): void {
-    const { map, key } = this.#placeOf(listener.pattern);
+    const { map, key } = this.#slotOf(listener.pattern);
     const left = (map.get(key) ?? NONE).filter((other) => other !== listener);
     if (left.length > 0) map.set(key, left);
     else map.delete(key);
@@ -40,7 +40,7 @@ export class SubjectIndex<Message> {
     return [...literal, ...prefixed, ...tested];
   }
 
-  #placeOf(pattern: string): { map: Map<string, readonly Listener<Message>[]>; key: string } {
+  #slotOf(pattern: string): { map: Map<string, readonly Listener<Message>[]>; key: string } {
     const star = pattern.indexOf('*');
     if (star === -1) return { map: this.#bySubject, key: pattern };
     if (star === pattern.length - 1 && (star === 0 || pattern[star - 1] === '.')) return { map: this.#byPrefix, key: pattern.slice(0, star) };
@@ -50,7 +50,7 @@ export class SubjectIndex<Message> {
 
 /** Whether a subject fits a pattern in which a token `*` stands for any one token. */
 function matches(pattern: string, subject: string): boolean {
-  const wanted = pattern.split('.');
-  const given = subject.split('.');
-  return wanted.length === given.length && wanted.every((token, place) => token === '*' || token === given[place]);
+  const patternTokens = pattern.split('.');
+  const subjectTokens = subject.split('.');
+  return patternTokens.length === subjectTokens.length && patternTokens.every((token, index) => token === '*' || token === subjectTokens[index]);
 }

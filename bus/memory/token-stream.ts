@@ -1,25 +1,25 @@
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { Keeping, Listening, TokenStream } from '../bus.ts';
+import type { Listening, Retention, TokenStream } from '../bus.ts';
 import { PubSub } from './pub-sub.ts';
-import type { Closable, PartDeps } from './types.ts';
+import type { Closable, ComponentDeps } from './types.ts';
 
 /** How long a reader can look back. */
 const REPLAY_MS = 120_000;
 /** All frames kept. Sized never to be reached in a small deployment: 1,000 calls of 64 KiB; past it the oldest frames go first. */
-const MAX_KEPT_BYTES = 64 * 1024 * 1024;
+const MAX_RETAINED_BYTES = 64 * 1024 * 1024;
 /** What a kept frame costs beside its bytes: an entry and its places in two arrays. */
 const FRAME_OVERHEAD_BYTES = 128;
 /** Frames already dropped that the list may still have places for, before it is copied to a shorter one. */
 const COMPACT_AFTER = 4_096;
 
-interface KeptFrame {
-  kept: KeptSubject;
+interface RetainedFrame {
+  retained: RetainedSubject;
   sizeBytes: number;
   atMs: number;
 }
 
-interface KeptSubject {
+interface RetainedSubject {
   subject: string;
   /** Frames in order; those before `first` are dropped already, and null. */
   frames: (Uint8Array | null)[];
@@ -27,18 +27,18 @@ interface KeptSubject {
 }
 
 /** Tokens in process: handed out live, and kept for two minutes. */
-export function openTokenStream({ clock, log }: PartDeps): TokenStream & Closable {
+export function openTokenStream({ clock, log }: ComponentDeps): TokenStream & Closable {
   return new MemoryTokenStream(clock, new PubSub<Uint8Array>(log));
 }
 
 class MemoryTokenStream implements TokenStream, Closable {
   readonly #clock: Clock;
   readonly #live: PubSub<Uint8Array>;
-  readonly #subjects = new Map<string, KeptSubject>();
+  readonly #subjects = new Map<string, RetainedSubject>();
   /** All kept frames of all subjects, oldest first; those before `#oldest` are dropped already. */
-  #order: (KeptFrame | null)[] = [];
+  #order: (RetainedFrame | null)[] = [];
   #oldest = 0;
-  #keptBytes = 0;
+  #retainedBytes = 0;
   #closed = false;
 
   constructor(clock: Clock, live: PubSub<Uint8Array>) {
@@ -46,9 +46,9 @@ class MemoryTokenStream implements TokenStream, Closable {
     this.#live = live;
   }
 
-  publish(subject: string, frame: Uint8Array, keeping: Keeping = 'at once'): void {
+  publish(subject: string, frame: Uint8Array, retention: Retention = 'at once'): void {
     if (this.#closed) return;
-    if (keeping !== 'no more') this.#keep(subject, frame);
+    if (retention !== 'no more') this.#retain(subject, frame);
     this.#live.publish(subject, frame);
   }
 
@@ -72,29 +72,29 @@ class MemoryTokenStream implements TokenStream, Closable {
     this.#oldest = 0;
   }
 
-  #keep(subject: string, frame: Uint8Array): void {
+  #retain(subject: string, frame: Uint8Array): void {
     const sizeBytes = frame.byteLength + FRAME_OVERHEAD_BYTES;
-    if (sizeBytes > MAX_KEPT_BYTES) return;
-    let kept = this.#subjects.get(subject);
-    if (kept === undefined) {
-      kept = { subject, frames: [], first: 0 };
-      this.#subjects.set(subject, kept);
+    if (sizeBytes > MAX_RETAINED_BYTES) return;
+    let retained = this.#subjects.get(subject);
+    if (retained === undefined) {
+      retained = { subject, frames: [], first: 0 };
+      this.#subjects.set(subject, retained);
     }
     const nowMs = this.#clock.nowMs();
-    kept.frames.push(frame);
-    this.#order.push({ kept, sizeBytes, atMs: nowMs });
-    this.#keptBytes += sizeBytes;
+    retained.frames.push(frame);
+    this.#order.push({ retained, sizeBytes, atMs: nowMs });
+    this.#retainedBytes += sizeBytes;
     this.#dropOld(nowMs);
   }
 
   /** Looks only at the oldest frames, so it costs as much as it drops. */
   #dropOld(nowMs: number): void {
     for (let entry = this.#order[this.#oldest]; entry != null; entry = this.#order[this.#oldest]) {
-      if (entry.atMs > nowMs - REPLAY_MS && this.#keptBytes <= MAX_KEPT_BYTES) break;
+      if (entry.atMs > nowMs - REPLAY_MS && this.#retainedBytes <= MAX_RETAINED_BYTES) break;
       this.#order[this.#oldest] = null;
       this.#oldest += 1;
-      this.#keptBytes -= entry.sizeBytes;
-      this.#dropFirstOf(entry.kept);
+      this.#retainedBytes -= entry.sizeBytes;
+      this.#dropFirstOf(entry.retained);
     }
     if (this.#oldest < COMPACT_AFTER || this.#oldest < this.#order.length / 2) return;
     this.#order = this.#order.slice(this.#oldest);
@@ -102,13 +102,13 @@ class MemoryTokenStream implements TokenStream, Closable {
   }
 
   /** The oldest frame of all is the oldest of its subject. */
-  #dropFirstOf(kept: KeptSubject): void {
-    kept.frames[kept.first] = null;
-    kept.first += 1;
-    if (kept.first === kept.frames.length) this.#subjects.delete(kept.subject);
-    else if (kept.first >= COMPACT_AFTER && kept.first >= kept.frames.length / 2) {
-      kept.frames = kept.frames.slice(kept.first);
-      kept.first = 0;
+  #dropFirstOf(retained: RetainedSubject): void {
+    retained.frames[retained.first] = null;
+    retained.first += 1;
+    if (retained.first === retained.frames.length) this.#subjects.delete(retained.subject);
+    else if (retained.first >= COMPACT_AFTER && retained.first >= retained.frames.length / 2) {
+      retained.frames = retained.frames.slice(retained.first);
+      retained.first = 0;
     }
   }
 }

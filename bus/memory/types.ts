@@ -4,7 +4,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { MemoryBusLimits } from './limits.ts';
 
 /** What every part of the embedded driver is made with. */
-export interface PartDeps {
+export interface ComponentDeps {
   database: Database;
   clock: Clock;
   log: Log;
@@ -20,7 +20,7 @@ export interface Closable {
 }
 
 /** A part whose store can fill up. */
-export interface Roomy {
+export interface Bounded {
   /** False once it is four fifths full. */
-  hasRoom(): boolean;
+  hasCapacity(): boolean;
 }

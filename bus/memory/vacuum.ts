@@ -1,4 +1,4 @@
-import type { PartDeps } from './types.ts';
+import type { ComponentDeps } from './types.ts';
 
 /** Dead rows that may gather before they are cleared; clearing this many takes some 10 ms. */
 const VACUUM_AFTER_ROWS = 5_000;
@@ -9,15 +9,15 @@ const VACUUM_AFTER_ROWS = 5_000;
  * @returns a function that counts deleted rows and clears when enough have gathered; it never throws, since the deletion itself went well
  */
 export function vacuumer(
-  { database, log }: PartDeps,
+  { database, log }: ComponentDeps,
   table: 'bus_log' | 'bus_work' | 'bus_blobs',
   afterRows = VACUUM_AFTER_ROWS,
 ): (deletedRows: number) => Promise<void> {
-  let dead = 0;
+  let obsoleteRows = 0;
   return async (deletedRows) => {
-    dead += deletedRows;
-    if (dead < afterRows) return;
-    dead = 0;
+    obsoleteRows += deletedRows;
+    if (obsoleteRows < afterRows) return;
+    obsoleteRows = 0;
     try {
       await database.query(`vacuum ${table}`);
     } catch (error) {

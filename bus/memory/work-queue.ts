@@ -1,13 +1,13 @@
 import { AsyncResource } from 'node:async_hooks';
-import { QueuePace } from '#shared/admission.ts';
+import { QueueingDelay } from '#shared/admission.ts';
 import { DeadlineTimer } from '#shared/deadline-timer.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { ConsumeOptions, OfferedKind, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
-import { offeredItem } from '../dispatched-item.ts';
-import { assertOfferable, Refusals } from '../refusals.ts';
+import type { ConsumeOptions, DispatchedKind, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
+import { dispatchedItem } from '../dispatched-item.ts';
+import { assertDispatchable, Refusals } from '../refusals.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
-import { isRoomy } from './limits.ts';
-import type { Closable, PartDeps, Roomy } from './types.ts';
+import { isBelowCapacity } from './limits.ts';
+import type { Bounded, Closable, ComponentDeps } from './types.ts';
 import { type WorkRow, WorkStore } from './work-store.ts';
 
 /** An item this old is dropped undelivered: every item has a deadline that is long past by then. */
@@ -15,7 +15,7 @@ const MAX_AGE_MS = 24 * 3_600_000;
 /** What may be stored at once, whatever its size: each item has an entry in memory. Past it new ones are refused. */
 const MAX_ITEMS = 100_000;
 /** Bodies kept in memory beside their rows, so that a delivery needs no statement. Others are read when their turn comes. */
-const MAX_HELD_BYTES = 32 * 1024 * 1024;
+const MAX_CACHED_BYTES = 32 * 1024 * 1024;
 
 /** An item in this process: in exactly one of `ready`, `leased` and `delayed` until it is gone. */
 interface Entry {
@@ -23,14 +23,14 @@ interface Entry {
   body: string | null;
   /** When its lease lapses or its delay is over, by `performance.now()`; of no meaning while it is ready. */
   dueAt: number;
-  gone: boolean;
+  removed: boolean;
 }
 
 interface Consumer {
   concurrency: number;
   ackWaitMs: number;
   handler: (item: WorkItem) => Promise<void>;
-  inHand: Set<Promise<void>>;
+  inFlight: Set<Promise<void>>;
   stopping: AbortController;
 }
 
@@ -42,8 +42,8 @@ interface KindQueue {
   /** The one that was given something longest ago comes first. */
   consumers: Consumer[];
   /** Deliveries since the start. */
-  taken: number;
-  pace: QueuePace;
+  delivered: number;
+  queueingDelay: QueueingDelay;
 }
 
 /** The part of the embedded queue that only its own bus sees. */
@@ -53,14 +53,14 @@ interface Admitting {
 }
 
 /** The work queue: a table that outlives the process, and the leases in memory, because only this process delivers from it. */
-export async function openWorkQueue(deps: PartDeps): Promise<WorkQueue & Admitting & Roomy & Closable> {
+export async function openWorkQueue(deps: ComponentDeps): Promise<WorkQueue & Admitting & Bounded & Closable> {
   const store = new WorkStore(deps);
-  const rows = await store.takeOver(deps.clock.nowMs() - MAX_AGE_MS);
+  const rows = await store.recover(deps.clock.nowMs() - MAX_AGE_MS);
   return new MemoryWorkQueue(deps, store, rows);
 }
 
-class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
-  readonly #deps: PartDeps;
+class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
+  readonly #deps: ComponentDeps;
   readonly #store: WorkStore;
   readonly #kinds = new Map<string, KindQueue>();
   readonly #leased = new Set<Entry>();
@@ -71,17 +71,17 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
   #lastId = 0;
   #items = 0;
   #storedBytes = 0;
-  #heldBytes = 0;
+  #cachedBytes = 0;
   #closing: 'no' | 'readers' | 'all' = 'no';
 
   /** @param rows what an earlier process left: due again at once, and marked as redelivered, because it may have begun them */
-  constructor(deps: PartDeps, store: WorkStore, rows: WorkRow[]) {
+  constructor(deps: ComponentDeps, store: WorkStore, rows: WorkRow[]) {
     this.#deps = deps;
     this.#store = store;
     this.#seen = new DedupeWindow(deps.clock);
-    const rememberedSinceMs = deps.clock.nowMs() - DEDUPE_WINDOW_MS;
+    const dedupedSinceMs = deps.clock.nowMs() - DEDUPE_WINDOW_MS;
     for (const row of rows) {
-      if (row.publishedAtMs > rememberedSinceMs) this.#seen.remember(row.messageId, { stored: null }, row.publishedAtMs);
+      if (row.publishedAtMs > dedupedSinceMs) this.#seen.add(row.messageId, { stored: null }, row.publishedAtMs);
       this.#lastId = row.id;
       this.#kind(row.kind).ready.add(this.#admit(row, null));
     }
@@ -94,18 +94,18 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
       if (earlier.stored !== null) await earlier.stored;
       return { duplicate: true };
     }
-    this.#store.assertRoom();
+    this.#store.assertCapacity();
     if (this.#items >= MAX_ITEMS || this.#storedBytes >= this.#deps.limits.workBytes) throw new SwitchyardError('bus.full', 'the work queue is full');
     this.#lastId += 1;
     const publishedAtMs = this.#deps.clock.nowMs();
     const row: WorkRow = { id: this.#lastId, kind, messageId, sizeBytes: Buffer.byteLength(body), publishedAtMs, delivery: 1 + earlierDeliveries };
     const entry = this.#admit(row, body);
     const seen: { stored: Promise<void> | null } = { stored: this.#store.insert(row, body) };
-    this.#seen.remember(messageId, seen);
+    this.#seen.add(messageId, seen);
     try {
       await seen.stored;
     } catch (error) {
-      this.#seen.forget(messageId);
+      this.#seen.delete(messageId);
       this.#discount(entry);
       throw error;
     }
@@ -115,14 +115,14 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
     return { duplicate: false };
   }
 
-  offer(kind: OfferedKind, messageId: string, body: string): void {
-    assertOfferable(messageId);
+  dispatch(kind: DispatchedKind, messageId: string, body: string): void {
+    assertDispatchable(messageId);
     const { consumers, ready } = this.#kind(kind);
     // What waits in the queue comes first.
-    const consumer = ready.size > 0 ? null : takeTurn(consumers);
-    if (consumer !== null) this.#handOver(kind, consumer, () => this.#handleOffer(kind, messageId, body, consumer));
-    else if (consumers.length > 0) this.#storeOffer(kind, messageId, body);
-    else setImmediate(() => this.#refusals.tell(messageId));
+    const consumer = ready.size > 0 ? null : nextConsumer(consumers);
+    if (consumer !== null) this.#handOver(kind, consumer, () => this.#handleDispatched(kind, messageId, body, consumer));
+    else if (consumers.length > 0) this.#storeDispatched(kind, messageId, body);
+    else setImmediate(() => this.#refusals.notify(messageId));
   }
 
   onRefused(handler: (messageId: string) => void): Subscription {
@@ -133,15 +133,15 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
     if (this.#closing !== 'no') throw new SwitchyardError('bus.closed', 'the bus is closed');
     const { consumers } = this.#kind(kind);
     // Bound, because a delivery begins in whatever turn freed the item: the handler runs in its consumer's context, not in a publisher's.
-    const consumer: Consumer = { concurrency, ackWaitMs, handler: AsyncResource.bind(handler), inHand: new Set(), stopping: new AbortController() };
+    const consumer: Consumer = { concurrency, ackWaitMs, handler: AsyncResource.bind(handler), inFlight: new Set(), stopping: new AbortController() };
     consumers.push(consumer);
     this.#deliver(kind);
     return {
       stop: async () => {
-        const place = consumers.indexOf(consumer);
-        if (place >= 0) consumers.splice(place, 1);
+        const index = consumers.indexOf(consumer);
+        if (index >= 0) consumers.splice(index, 1);
         consumer.stopping.abort();
-        await Promise.all(consumer.inHand);
+        await Promise.all(consumer.inFlight);
       },
     };
   }
@@ -161,22 +161,22 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
     return { 'router.turn': of('router.turn'), 'router.call': of('router.call'), tool: of('tool'), delivery: of('delivery') };
   }
 
-  hasRoom(): boolean {
-    return isRoomy(this.#items, MAX_ITEMS) && isRoomy(this.#storedBytes, this.#deps.limits.workBytes);
+  hasCapacity(): boolean {
+    return isBelowCapacity(this.#items, MAX_ITEMS) && isBelowCapacity(this.#storedBytes, this.#deps.limits.workBytes);
   }
 
   admits(kindName: WorkKind): boolean {
-    const { pace, ready, taken } = this.#kind(kindName);
+    const { queueingDelay, ready, delivered } = this.#kind(kindName);
     const nowMs = performance.now();
-    if (pace.isDue(nowMs)) pace.look({ atMs: nowMs, waiting: ready.size, taken });
-    return pace.admits(nowMs);
+    if (queueingDelay.isDue(nowMs)) queueingDelay.look({ atMs: nowMs, waiting: ready.size, dequeued: delivered });
+    return queueingDelay.admits(nowMs);
   }
 
   async stopReaders(): Promise<void> {
     if (this.#closing === 'no') this.#closing = 'readers';
     const consumers = [...this.#kinds.values()].flatMap((kind) => kind.consumers.splice(0));
     for (const { stopping } of consumers) stopping.abort();
-    await Promise.all(consumers.flatMap(({ inHand }) => [...inHand]));
+    await Promise.all(consumers.flatMap(({ inFlight }) => [...inFlight]));
   }
 
   async shut(): Promise<void> {
@@ -190,10 +190,10 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
     const kind = this.#kind(kindName);
     const { ready, consumers } = kind;
     for (const entry of ready) {
-      const consumer = takeTurn(consumers);
+      const consumer = nextConsumer(consumers);
       if (consumer === null) return;
       ready.delete(entry);
-      kind.taken += 1;
+      kind.delivered += 1;
       this.#leased.add(entry);
       this.#renew(entry, consumer.ackWaitMs);
       this.#handOver(kindName, consumer, () => this.#handle(entry, consumer));
@@ -205,16 +205,16 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
     const handled = Promise.resolve()
       .then(handle)
       .then(() => {
-        consumer.inHand.delete(handled);
+        consumer.inFlight.delete(handled);
         this.#deliver(kindName);
       });
-    consumer.inHand.add(handled);
+    consumer.inFlight.add(handled);
   }
 
   /** What is offered is in nobody's books: neither counted nor found again. Never rejects. */
-  async #handleOffer(kind: WorkKind, messageId: string, body: string, { ackWaitMs, handler, stopping }: Consumer): Promise<void> {
+  async #handleDispatched(kind: WorkKind, messageId: string, body: string, { ackWaitMs, handler, stopping }: Consumer): Promise<void> {
     const { clock, log } = this.#deps;
-    const item = offeredItem({
+    const item = dispatchedItem({
       kind,
       messageId,
       body,
@@ -235,7 +235,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
   }
 
   /** Whoever offered it hears nothing of it when it is lost, and stores it in the end. */
-  #storeOffer(kind: OfferedKind, messageId: string, body: string): void {
+  #storeDispatched(kind: DispatchedKind, messageId: string, body: string): void {
     const lost = (error: unknown) => this.#deps.log.warn({ err: error, kind, message_id: messageId }, 'an item that nobody has time for could not be stored');
     this.publish(kind, messageId, body).catch(lost);
   }
@@ -259,7 +259,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
   /** What the handler holds. Only the first of ack, nak and term counts. */
   #item(entry: Entry, body: string, delivery: number, ackWaitMs: number): WorkItem {
     const { kind, messageId, publishedAtMs } = entry.row;
-    const isHeld = () => this.#leased.has(entry) && entry.row.delivery === delivery;
+    const hasLease = () => this.#leased.has(entry) && entry.row.delivery === delivery;
     let settled = false;
     const once = async (settle: () => Promise<void>) => {
       this.#assertOpen();
@@ -270,7 +270,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
     return {
       messageId,
       body,
-      delivery,
+      deliveryCount: delivery,
       publishedAtMs,
       // Also after the lease was lost: the work is done, whoever else has begun it.
       ack: () => once(() => this.#remove(entry)),
@@ -279,10 +279,10 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
           this.#deps.log.error({ kind, message_id: messageId, delivery, reason }, 'a work item was dropped by its handler');
           return this.#remove(entry);
         }),
-      nak: (delayMs) => once(async () => (isHeld() ? this.#sendBack(entry, delayMs) : undefined)),
+      nak: (delayMs) => once(async () => (hasLease() ? this.#sendBack(entry, delayMs) : undefined)),
       working: async () => {
         this.#assertOpen();
-        if (settled || !isHeld()) throw new SwitchyardError('bus.lease_lost', `the lease of work item ${messageId} is lost`);
+        if (settled || !hasLease()) throw new SwitchyardError('bus.lease_lost', `the lease of work item ${messageId} is lost`);
         this.#renew(entry, ackWaitMs);
       },
     };
@@ -325,14 +325,14 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
   }
 
   async #remove(entry: Entry): Promise<void> {
-    if (entry.gone) return;
-    entry.gone = true;
-    for (const place of [this.#leased, this.#delayed, this.#kind(entry.row.kind).ready]) place.delete(entry);
+    if (entry.removed) return;
+    entry.removed = true;
+    for (const index of [this.#leased, this.#delayed, this.#kind(entry.row.kind).ready]) index.delete(entry);
     try {
       await this.#store.remove(entry.row.id);
     } catch (error) {
       // The row is still there, so the item is, too.
-      entry.gone = false;
+      entry.removed = false;
       entry.row.delivery += 1;
       this.#makeReady(entry);
       throw error;
@@ -351,25 +351,25 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
   }
 
   #admit(row: WorkRow, body: string | null): Entry {
-    const held = body !== null && this.#heldBytes + row.sizeBytes <= MAX_HELD_BYTES;
+    const isCached = body !== null && this.#cachedBytes + row.sizeBytes <= MAX_CACHED_BYTES;
     this.#items += 1;
     this.#kind(row.kind).items += 1;
     this.#storedBytes += row.sizeBytes;
-    if (held) this.#heldBytes += row.sizeBytes;
-    return { row, body: held ? body : null, dueAt: 0, gone: false };
+    if (isCached) this.#cachedBytes += row.sizeBytes;
+    return { row, body: isCached ? body : null, dueAt: 0, removed: false };
   }
 
   #discount(entry: Entry): void {
     this.#items -= 1;
     this.#kind(entry.row.kind).items -= 1;
     this.#storedBytes -= entry.row.sizeBytes;
-    if (entry.body !== null) this.#heldBytes -= entry.row.sizeBytes;
+    if (entry.body !== null) this.#cachedBytes -= entry.row.sizeBytes;
   }
 
   #kind(name: string): KindQueue {
     const known = this.#kinds.get(name);
     if (known !== undefined) return known;
-    const fresh: KindQueue = { items: 0, ready: new Set(), consumers: [], taken: 0, pace: new QueuePace() };
+    const fresh: KindQueue = { items: 0, ready: new Set(), consumers: [], delivered: 0, queueingDelay: new QueueingDelay() };
     this.#kinds.set(name, fresh);
     return fresh;
   }
@@ -380,10 +380,10 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Roomy, Closable {
 }
 
 /** The consumer that is next: of those with a free slot the one with the fewest in hand, in turn. Null: all are busy. */
-function takeTurn(consumers: Consumer[]): Consumer | null {
-  const free = consumers.filter((consumer) => consumer.inHand.size < consumer.concurrency);
+function nextConsumer(consumers: Consumer[]): Consumer | null {
+  const free = consumers.filter((consumer) => consumer.inFlight.size < consumer.concurrency);
   if (free.length === 0) return null;
-  const next = free.reduce((best, other) => (other.inHand.size < best.inHand.size ? other : best));
+  const next = free.reduce((best, other) => (other.inFlight.size < best.inFlight.size ? other : best));
   consumers.push(...consumers.splice(consumers.indexOf(next), 1));
   return next;
 }

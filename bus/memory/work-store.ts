@@ -1,7 +1,7 @@
 import type { Database } from '#shared/storage/database.ts';
 import { GroupCommit } from './group-commit.ts';
 import { fromStoredText, toStoredText } from './stored-text.ts';
-import type { PartDeps } from './types.ts';
+import type { ComponentDeps } from './types.ts';
 import { vacuumer } from './vacuum.ts';
 
 /** An item without its body. */
@@ -28,7 +28,7 @@ export class WorkStore {
   readonly #commit: GroupCommit<Write>;
   readonly #vacuum: (deletedRows: number) => Promise<void>;
 
-  constructor(deps: PartDeps) {
+  constructor(deps: ComponentDeps) {
     this.#database = deps.database;
     this.#commit = new GroupCommit<Write>({
       flush: (writes) => this.#flush(writes),
@@ -38,7 +38,7 @@ export class WorkStore {
   }
 
   /** Drops what is older than the instant, counts a delivery for the rest and returns it, oldest first. */
-  async takeOver(olderThanMs: number): Promise<WorkRow[]> {
+  async recover(olderThanMs: number): Promise<WorkRow[]> {
     await this.#database.query('delete from bus_work where published_at_ms < $1', [olderThanMs]);
     const { rows } = await this.#database.query<{ id: number; kind: string; message_id: string; size: number; published_at_ms: number; delivery: number }>(
       `update bus_work set delivery = delivery + 1
@@ -57,8 +57,8 @@ export class WorkStore {
   }
 
   /** @throws `bus.full` when too much waits to be stored already. */
-  assertRoom(): void {
-    this.#commit.assertRoom();
+  assertCapacity(): void {
+    this.#commit.assertCapacity();
   }
 
   insert(row: WorkRow, body: string): Promise<void> {

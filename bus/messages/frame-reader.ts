@@ -19,7 +19,7 @@ interface HeadlessFrame {
 }
 
 /** What stands around the texts of one attempt, as bytes. */
-interface Surroundings {
+interface ChunkTemplate {
   attempt: number;
   /** Up to the sequence. */
   beforeSeq: Uint8Array;
@@ -34,7 +34,7 @@ interface Surroundings {
 export class FrameReader {
   readonly #callId: string;
   /** Of the newest attempt that has said its head. */
-  #around: Surroundings | null = null;
+  #template: ChunkTemplate | null = null;
 
   constructor(callId: string) {
     this.#callId = callId;
@@ -46,26 +46,26 @@ export class FrameReader {
     if (frame === null) return null;
     if (frame.kind === 'text') {
       const { attempt, seq, json } = frame;
-      const around = this.#around;
-      if (around === null || around.attempt !== attempt) return { kind: 'headless', attempt, seq };
-      return { kind: 'content', attempt, seq, sse: eventOf(around, seq, json) };
+      const template = this.#template;
+      if (template === null || template.attempt !== attempt) return { kind: 'headless', attempt, seq };
+      return { kind: 'content', attempt, seq, sse: eventOf(template, seq, json) };
     }
-    if ((frame.kind === 'content' || frame.kind === 'done') && frame.attempt > (this.#around?.attempt ?? 0)) this.#learn(frame.attempt, frame.sse);
+    if ((frame.kind === 'content' || frame.kind === 'done') && frame.attempt > (this.#template?.attempt ?? 0)) this.#compile(frame.attempt, frame.sse);
     return frame;
   }
 
   /** Finds the head of an attempt anywhere among frames: the first of them may be gone, and the head is said again from time to time. */
   seekHead(attempt: number, frames: readonly Uint8Array[]): void {
     for (const bytes of frames) {
-      if (this.#around?.attempt === attempt) return;
+      if (this.#template?.attempt === attempt) return;
       const frame = readFrame(this.#callId, bytes);
-      if ((frame?.kind === 'content' || frame?.kind === 'done') && frame.attempt === attempt) this.#learn(attempt, frame.sse);
+      if ((frame?.kind === 'content' || frame?.kind === 'done') && frame.attempt === attempt) this.#compile(attempt, frame.sse);
     }
   }
 
-  #learn(attempt: number, sse: Uint8Array): void {
+  #compile(attempt: number, sse: Uint8Array): void {
     const beforeText = beforeTextIn(sse);
-    if (beforeText !== null) this.#around = { attempt, beforeSeq: apart(Buffer.from(`id: ${this.#callId}.${attempt}.`, 'latin1')), beforeText };
+    if (beforeText !== null) this.#template = { attempt, beforeSeq: apart(Buffer.from(`id: ${this.#callId}.${attempt}.`, 'latin1')), beforeText };
   }
 }
 
@@ -83,12 +83,12 @@ function apart(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }
 
-function eventOf({ beforeSeq, beforeText }: Surroundings, seq: number, json: Uint8Array): Uint8Array {
+function eventOf({ beforeSeq, beforeText }: ChunkTemplate, seq: number, json: Uint8Array): Uint8Array {
   const digits = digitsOf(seq);
   const sse = Buffer.allocUnsafe(beforeSeq.length + digits + beforeText.length + json.length + AFTER_TEXT.length);
   sse.set(beforeSeq, 0);
   let at = beforeSeq.length + digits;
-  for (let left = seq, place = at - 1; place >= beforeSeq.length; place -= 1, left = Math.floor(left / 10)) sse[place] = ZERO + (left % 10);
+  for (let left = seq, index = at - 1; index >= beforeSeq.length; index -= 1, left = Math.floor(left / 10)) sse[index] = ZERO + (left % 10);
   sse.set(beforeText, at);
   at += beforeText.length;
   sse.set(json, at);

@@ -34,8 +34,8 @@ const LETTERS = { open: 'o', content: 'c', done: 'd' } as const;
 
 /** A frame of ready SSE bytes. `events` is one or more whole events, each closed by an empty line. */
 export function sseFrame(kind: 'open' | 'content' | 'done', callId: string, attempt: number, seq: number, events: string): Uint8Array {
-  const mark = `${callId}.${attempt}.${seq}`;
-  return Buffer.from(`${LETTERS[kind]}id: ${mark}\n${numbered(events, mark)}`, 'utf8');
+  const address = `${callId}.${attempt}.${seq}`;
+  return Buffer.from(`${LETTERS[kind]}id: ${address}\n${numbered(events, address)}`, 'utf8');
 }
 
 /** A text of the answer without all that is the same for the whole answer. `json` is one JSON string. */
@@ -44,13 +44,13 @@ export function textFrame(attempt: number, seq: number, json: string): Uint8Arra
 }
 
 /** The events with an id each, but for the first, which has that of the frame. */
-function numbered(events: string, mark: string): string {
+function numbered(events: string, address: string): string {
   // Most frames hold one: a token.
   if (events.indexOf(EVENT_END) === events.length - EVENT_END.length) return events;
-  let place = 1;
+  let index = 1;
   return events.replace(BETWEEN_EVENTS, () => {
-    place += 1;
-    return `${EVENT_END}id: ${mark}.${place}\n`;
+    index += 1;
+    return `${EVENT_END}id: ${address}.${index}\n`;
   });
 }
 
@@ -82,12 +82,12 @@ export function readFrame(callId: string, bytes: Uint8Array): Frame | null {
   if (kind === undefined) return null;
   if (kind === 'text') {
     const lineEnd = bytes.indexOf(NEWLINE);
-    const mark = readNumbers(bytes, 1, lineEnd);
-    return mark && { kind, attempt: mark.attempt, seq: mark.seq, json: bytes.subarray(lineEnd + 1) };
+    const address = readNumbers(bytes, 1, lineEnd);
+    return address && { kind, attempt: address.attempt, seq: address.seq, json: bytes.subarray(lineEnd + 1) };
   }
   if (kind === 'open' || kind === 'content' || kind === 'done') {
-    const mark = readMark(callId, bytes, 1);
-    return mark && { kind, attempt: mark.attempt, seq: mark.seq, sse: bytes.subarray(1) };
+    const address = readAddress(callId, bytes, 1);
+    return address && { kind, attempt: address.attempt, seq: address.seq, sse: bytes.subarray(1) };
   }
   const statusEnd = bytes.indexOf(NEWLINE);
   const status = readNumber(bytes, 1, statusEnd);
@@ -95,12 +95,14 @@ export function readFrame(callId: string, bytes: Uint8Array): Frame | null {
   if (kind === 'body') return { kind, status, body: bytes.subarray(statusEnd + 1) };
   const bodyEnd = bytes.indexOf(NEWLINE, statusEnd + 1);
   if (bodyEnd < 0) return null;
-  const mark = readMark(callId, bytes, bodyEnd + 1);
-  return mark && { kind, attempt: mark.attempt, seq: mark.seq, status, body: bytes.subarray(statusEnd + 1, bodyEnd), sse: bytes.subarray(bodyEnd + 1) };
+  const address = readAddress(callId, bytes, bodyEnd + 1);
+  return (
+    address && { kind, attempt: address.attempt, seq: address.seq, status, body: bytes.subarray(statusEnd + 1, bodyEnd), sse: bytes.subarray(bodyEnd + 1) }
+  );
 }
 
 /** The two numbers of the `id:` line that begins at a place; null when there is no such line, or another call's. */
-function readMark(callId: string, bytes: Uint8Array, lineAt: number): { attempt: number; seq: number } | null {
+function readAddress(callId: string, bytes: Uint8Array, lineAt: number): { attempt: number; seq: number } | null {
   if (!beginsWithIdOf(callId, bytes, lineAt)) return null;
   const attemptAt = lineAt + ID_FIELD.length + callId.length + 1;
   return readNumbers(bytes, attemptAt, bytes.indexOf(NEWLINE, attemptAt));
@@ -117,8 +119,8 @@ function readNumbers(bytes: Uint8Array, from: number, end: number): { attempt: n
 /** Whether `id: <call>.` stands at a place; ids are ASCII. */
 function beginsWithIdOf(callId: string, bytes: Uint8Array, lineAt: number): boolean {
   const callAt = lineAt + ID_FIELD.length;
-  for (let place = 0; place < ID_FIELD.length; place += 1) if (bytes[lineAt + place] !== ID_FIELD.charCodeAt(place)) return false;
-  for (let place = 0; place < callId.length; place += 1) if (bytes[callAt + place] !== callId.charCodeAt(place)) return false;
+  for (let index = 0; index < ID_FIELD.length; index += 1) if (bytes[lineAt + index] !== ID_FIELD.charCodeAt(index)) return false;
+  for (let index = 0; index < callId.length; index += 1) if (bytes[callAt + index] !== callId.charCodeAt(index)) return false;
   return bytes[callAt + callId.length] === DOT;
 }
 

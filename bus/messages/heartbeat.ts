@@ -21,7 +21,7 @@ export type Heartbeat = z.infer<typeof heartbeat>;
  * On `held.<worker>`: which of the calls that a heartbeat named have readers here. Who was asked says so even when it holds none of them;
  * everybody else, as a gateway where a client has resumed a call of another, speaks up only for those that it holds.
  */
-export const heldCalls = z.object({
+export const interestReply = z.object({
   v: z.literal(1),
   /** The origin that answers. */
   from: z.string(),
@@ -30,4 +30,4 @@ export const heldCalls = z.object({
   /** Under which the owner of a partition answers. Gateways have none, and older releases did not say it. */
   epoch: z.number().int().optional(),
 });
-export type HeldCalls = z.infer<typeof heldCalls>;
+export type InterestReply = z.infer<typeof interestReply>;

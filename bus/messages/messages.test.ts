@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { deliveryWork } from './delivery.ts';
-import { heartbeat, heldCalls } from './heartbeat.ts';
+import { heartbeat, interestReply } from './heartbeat.ts';
 import { routerCall } from './router.ts';
 import { sessionCommand } from './session.ts';
 import { toolWork } from './tool.ts';
 
-const messages = { sessionCommand, routerCall, toolWork, deliveryWork, heartbeat, heldCalls };
+const messages = { sessionCommand, routerCall, toolWork, deliveryWork, heartbeat, interestReply };
 
 interface Shape {
   properties?: Record<string, Shape>;

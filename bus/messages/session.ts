@@ -197,14 +197,14 @@ export function replyEventId(callId: string): string {
 }
 
 /** What a command's sender learns: the value its reply is made of, or why it was refused. Kept in the seen row. */
-export type Answer = { ok: true; value: Record<string, unknown> } | { ok: false; code: ErrorCode; message: string };
+export type CommandReply = { ok: true; value: Record<string, unknown> } | { ok: false; code: ErrorCode; message: string };
 
 /** On `ans.<gateway>`. `repeat`: the command had been applied before, this is the answer it got then. */
-export interface AnswerMessage {
+export interface ReplyMessage {
   v: 1;
   commandId: string;
   repeat: boolean;
-  answer: Answer;
+  answer: CommandReply;
 }
 
 /**

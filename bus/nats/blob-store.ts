@@ -20,10 +20,10 @@ const BLOB_ID = /^[0-9A-Z]{26}$/;
 export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => number): BlobStore {
   async function putPart(id: string, part: number, parts: number, bytes: Uint8Array): Promise<void> {
     const subject = `blob.${id}.${part}`;
-    const marked = headers();
-    marked.set(PARTS_HEADER, String(parts));
-    await link.persistently('store a part of a blob', budgetMs, (timeoutMs) =>
-      storeMessage(link.requests, { subject, messageId: `${id}.${part}`, bytes, timeoutMs, marks: marked }),
+    const partHeaders = headers();
+    partHeaders.set(PARTS_HEADER, String(parts));
+    await link.retryWhileTransient('store a part of a blob', budgetMs, (timeoutMs) =>
+      storeMessage(link.requests, { subject, messageId: `${id}.${part}`, bytes, timeoutMs, extraHeaders: partHeaders }),
     );
   }
 
@@ -31,7 +31,7 @@ export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => num
   async function getPart(id: string, part: number): Promise<{ bytes: Uint8Array; parts: number } | null> {
     const query = { last_by_subj: `blob.${id}.${part}` };
     const { manager } = link;
-    const found = await link.persistently(
+    const found = await link.retryWhileTransient(
       'fetch a part of a blob',
       budgetMs,
       async () => (await manager.direct.getMessage(streams.blobs.name, query)) ?? (await manager.streams.getMessage(streams.blobs.name, query)),
@@ -46,7 +46,7 @@ export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => num
       const id = ulid(nowMs());
       const parts = Math.max(1, Math.ceil(bytes.byteLength / PART_BYTES));
       // The first part goes in last: `get` begins with it, so a blob that was never finished does not exist.
-      await inWindows(parts - 1, (place) => putPart(id, place + 1, parts, bytes.subarray((place + 1) * PART_BYTES, (place + 2) * PART_BYTES)));
+      await inWindows(parts - 1, (index) => putPart(id, index + 1, parts, bytes.subarray((index + 1) * PART_BYTES, (index + 2) * PART_BYTES)));
       await putPart(id, 0, parts, bytes.subarray(0, PART_BYTES));
       return id;
     },
@@ -57,10 +57,10 @@ export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => num
       if (first === null) return null;
       const pieces: Uint8Array[] = [first.bytes];
       let isWhole = true;
-      await inWindows(first.parts - 1, async (place) => {
-        const piece = isWhole ? await getPart(id, place + 1) : null;
+      await inWindows(first.parts - 1, async (index) => {
+        const piece = isWhole ? await getPart(id, index + 1) : null;
         if (piece === null) isWhole = false;
-        else pieces[place + 1] = piece.bytes;
+        else pieces[index + 1] = piece.bytes;
       });
       return isWhole ? Buffer.concat(pieces) : null;
     },
@@ -68,12 +68,12 @@ export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => num
 }
 
 /** Does something for each of the places 0 to count − 1, a few at a time. */
-async function inWindows(count: number, action: (place: number) => Promise<void>): Promise<void> {
+async function inWindows(count: number, action: (index: number) => Promise<void>): Promise<void> {
   let next = 0;
   const walk = async () => {
-    for (let place = next; place < count; place = next) {
+    for (let index = next; index < count; index = next) {
       next += 1;
-      await action(place);
+      await action(index);
     }
   };
   await Promise.all(Array.from({ length: Math.min(WINDOW_PARTS, count) }, walk));

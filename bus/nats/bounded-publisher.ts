@@ -9,7 +9,7 @@ const CONFIRM_EVERY_BYTES = 1024 * 1024;
 const MAX_MESSAGE_BYTES = 512 * 1024;
 
 /** Publishes without an answer, and without filling this process's memory when nobody takes it. */
-export class Outflow {
+export class BoundedPublisher {
   readonly #connection: NatsConnection;
   readonly #isUp: () => boolean;
   readonly #log: Log;

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTes
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
 import type { Bus, LogPosition, StoredCommand, WorkItem } from '../bus.ts';
-import { Arrivals, eventually, gate, START } from '../conformance/under-test.ts';
+import { Collector, eventually, gate, START } from '../conformance/under-test.ts';
 import { openNatsBus } from './nats-bus.ts';
 import type { NatsSettings } from './settings.ts';
 import { deleteStreams } from './test-support/delete-streams.ts';
@@ -67,12 +67,12 @@ async function brokerIsBack(): Promise<void> {
 }
 
 /** Reads a partition. What is handed over, and when the log turned out to be another one, comes into one list. */
-function follow(bus: Bus, partition: number, place: LogPosition = START): Arrivals<string> {
-  const arrivals = new Arrivals<string>();
+function follow(bus: Bus, partition: number, index: LogPosition = START): Collector<string> {
+  const arrivals = new Collector<string>();
   const note = async (commands: StoredCommand[]) => {
     for (const { body } of commands) arrivals.add(body);
   };
-  bus.commands.read(partition, place, note, { onRestart: () => arrivals.add('restart') });
+  bus.commands.read(partition, index, note, { onRestart: () => arrivals.add('restart') });
   return arrivals;
 }
 
@@ -95,7 +95,7 @@ describe('a broker that is killed under load', () => {
     receiver.onReconnect(() => {
       returns += 1;
     });
-    const takenOf = PARTITIONS.map((partition) => {
+    const consumedOf = PARTITIONS.map((partition) => {
       const taken: StoredCommand[] = [];
       const take = async (batch: StoredCommand[]) => {
         taken.push(...batch);
@@ -111,8 +111,8 @@ describe('a broker that is killed under load', () => {
 
     let isOver = false;
     const senders = Array.from({ length: 12 }, async (_, lane) => {
-      for (let place = 0; !isOver; place += 1) {
-        const id = `${lane}-${place}`;
+      for (let index = 0; !isOver; index += 1) {
+        const id = `${lane}-${index}`;
         if (lane % 2 === 0) await sender.commands.append(PARTITIONS[lane % 3] ?? 0, id, 'x'.repeat(200));
         else await sender.work.publish('tool', id, 'x');
         acknowledged.add(id);
@@ -133,7 +133,7 @@ describe('a broker that is killed under load', () => {
       async () => [...acknowledged].filter((id) => !worked.has(id) && !read.has(id)).length,
       (missing) => missing === 0,
     );
-    for (const taken of takenOf) {
+    for (const taken of consumedOf) {
       const sequences = taken.map(({ sequence }) => sequence);
       expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b));
       expect(new Set(taken.map(({ messageId }) => messageId)).size).toBe(taken.length);
@@ -144,9 +144,9 @@ describe('a broker that is killed under load', () => {
   it('DESIGN 3: a broker that is back keeps frames again, though its memory is gone: whoever uses a stream declares it anew', async () => {
     const bus = await openBus();
     bus.tokens.publish('tok.gw1.call1', Buffer.from('before'));
-    const kept = () => bus.tokens.replay('tok.gw1.call1').then((frames) => frames.map((frame) => Buffer.from(frame).toString()).join());
-    await eventually(kept, (frames) => frames === 'before');
-    const live = new Arrivals<string>();
+    const retained = () => bus.tokens.replay('tok.gw1.call1').then((frames) => frames.map((frame) => Buffer.from(frame).toString()).join());
+    await eventually(retained, (frames) => frames === 'before');
+    const live = new Collector<string>();
     bus.tokens.subscribe('tok.gw1.*', (_, frame) => live.add(Buffer.from(frame).toString()));
     const returned = gate();
     bus.onReconnect(returned.open);
@@ -154,7 +154,7 @@ describe('a broker that is killed under load', () => {
     await returned.opened;
     bus.tokens.publish('tok.gw1.call1', Buffer.from('after'));
 
-    expect(await eventually(kept, (frames) => frames !== '')).toBe('after');
+    expect(await eventually(retained, (frames) => frames !== '')).toBe('after');
     expect(await live.atLeast(1)).toEqual(['after']);
   });
 });
@@ -178,13 +178,13 @@ describe('a broker that is away', () => {
     const patient = await openBus();
     await server.kill();
     await isReady(bus, false);
-    const kept = patient.commands.append(1, 'id-kept', 'kept');
+    const retained = patient.commands.append(1, 'id-kept', 'kept');
     await expect(bus.commands.append(1, 'id-refused', 'refused')).rejects.toMatchObject({ code: 'service.unreachable' });
     bus.notices.publish('evt.s1', 'lost without a word');
     bus.tokens.publish('tok.a.b', Buffer.from('lost without a word'));
     await server.start();
 
-    expect(await kept).toMatchObject({ duplicate: false });
+    expect(await retained).toMatchObject({ duplicate: false });
     await isReady(bus, true);
     expect(await follow(bus, 1).atLeast(1)).toEqual(['kept']);
   });
@@ -194,7 +194,7 @@ describe('a broker that is away', () => {
     await server.kill();
     await isReady(bus, false);
     const body = 'x'.repeat(500 * 1024);
-    const outcomes = await Promise.allSettled(Array.from({ length: 140 }, (_, place) => bus.commands.append(1, `m${place}`, body)));
+    const outcomes = await Promise.allSettled(Array.from({ length: 140 }, (_, index) => bus.commands.append(1, `m${index}`, body)));
     const codes = outcomes.map((outcome) => (outcome.status === 'rejected' ? outcome.reason.code : 'stored'));
     await server.start();
 
@@ -222,7 +222,7 @@ describe('a broker that is away', () => {
   it('takes leases with it: who is still at it is told so when its lease is over', async () => {
     // Longer than the test may take: it is the lease alone that ends the waiting.
     const bus = await openBus({ storeBudgetMs: 600_000 });
-    const begun = new Arrivals<WorkItem>();
+    const begun = new Collector<WorkItem>();
     const done = gate();
     bus.work.consume('tool', { concurrency: 1, ackWaitMs: 1_500 }, async (item) => {
       begun.add(item);
@@ -239,7 +239,7 @@ describe('a broker that is away', () => {
 
   it('takes an ack when it is back, and the item is done', async () => {
     const bus = await openBus();
-    const begun = new Arrivals<WorkItem>();
+    const begun = new Collector<WorkItem>();
     const done = gate();
     bus.work.consume('tool', { concurrency: 1, ackWaitMs: 60_000 }, async (item) => {
       begun.add(item);
@@ -258,7 +258,7 @@ describe('a broker that is away', () => {
     await bus.work.publish('tool', 'w2', 'b');
     await begun.atLeast(2);
 
-    expect(begun.items.map(({ body, delivery }) => `${body} ${delivery}`)).toEqual(['a 1', 'b 1']);
+    expect(begun.items.map(({ body, deliveryCount: delivery }) => `${body} ${delivery}`)).toEqual(['a 1', 'b 1']);
     await eventually(
       async () => (await manager.streams.info('WORK')).state.messages,
       (messages) => messages === 1,
@@ -268,7 +268,7 @@ describe('a broker that is away', () => {
 
 describe('a log that is rolled back under a live reader', () => {
   /** Three commands, a copy of the store, two more that the reader takes; then the store is put back as it was at the copy. */
-  async function rolledBack(bus: Bus, { before }: { before: () => Promise<void> }): Promise<Arrivals<string>> {
+  async function rolledBack(bus: Bus, { before }: { before: () => Promise<void> }): Promise<Collector<string>> {
     await appendAll(bus, 1, ['a', 'b', 'c']);
     const read = follow(bus, 1);
     await read.atLeast(3);
@@ -332,7 +332,7 @@ describe('a log that is rolled back under a live reader', () => {
     const read = follow(bus, 1);
     await read.atLeast(1);
     // Each has files of its own, so that the deletion takes the broker a while after it has said that the stream is missing.
-    const consumers = Array.from({ length: 50 }, (_, place) => ({ durable_name: `kept-${place}`, filter_subject: 'cmd.2', ack_policy: 'explicit' as const }));
+    const consumers = Array.from({ length: 50 }, (_, index) => ({ durable_name: `kept-${index}`, filter_subject: 'cmd.2', ack_policy: 'explicit' as const }));
     for (const consumer of consumers) await manager.consumers.add('CMD', consumer);
     await manager.streams.delete('CMD');
     await appendAll(bus, 1, ['b']);
@@ -375,13 +375,13 @@ describe('a reader', () => {
   ])('fetches no more than it may hold while its handler is busy: $what commands', async ({ count, sizeBytes, leastLeft }) => {
     const bus = await openBus();
     const [begun, go] = [gate(), gate()];
-    const arrivals = new Arrivals<number>();
+    const arrivals = new Collector<number>();
     bus.commands.read(1, START, async (commands) => {
       begun.open();
       await go.opened;
       for (const { sequence } of commands) arrivals.add(sequence);
     });
-    await Promise.all(Array.from({ length: count }, (_, place) => bus.commands.append(1, `m${place}`, 'x'.repeat(sizeBytes))));
+    await Promise.all(Array.from({ length: count }, (_, index) => bus.commands.append(1, `m${index}`, 'x'.repeat(sizeBytes))));
     await begun.opened;
     const left: number[] = [];
     for await (const { num_pending: pending } of manager.consumers.list('CMD')) left.push(pending);
@@ -389,7 +389,7 @@ describe('a reader', () => {
     expect(left[0]).toBeGreaterThan(leastLeft);
     go.open();
 
-    expect(await arrivals.atLeast(count)).toEqual(Array.from({ length: count }, (_, place) => place + 1));
+    expect(await arrivals.atLeast(count)).toEqual(Array.from({ length: count }, (_, index) => index + 1));
   });
 
   it('leaves no consumer behind when it stops', async () => {
@@ -422,7 +422,7 @@ describe('a reader', () => {
 describe('work', () => {
   it('is taken up again when the broker has lost the consumer of its kind', async () => {
     const bus = await openBus();
-    const arrivals = new Arrivals<string>();
+    const arrivals = new Collector<string>();
     bus.work.consume('delivery', { concurrency: 2, ackWaitMs: 60_000 }, async (item) => {
       await item.ack();
       arrivals.add(item.body);

@@ -62,7 +62,7 @@ export class CommandFeed {
       inactive_threshold: nanosOf(INACTIVE_MS),
     };
     try {
-      await link.persistently('begin to read a partition', budgetMs, () => link.manager.consumers.add(streams.commands.name, config), until);
+      await link.retryWhileTransient('begin to read a partition', budgetMs, () => link.manager.consumers.add(streams.commands.name, config), until);
     } catch (error) {
       // Who stops waiting for the broker's word may have a consumer all the same.
       await removeConsumer(link, name, session);
@@ -96,19 +96,19 @@ export class CommandFeed {
   }
 
   /** All that is at hand, at most `maxCommands`. */
-  take(maxCommands: number): StoredCommand[] {
-    const taken = this.#commands.splice(0, maxCommands);
-    for (const { body } of taken) this.#bytes -= body.length;
+  dequeue(maxCommands: number): StoredCommand[] {
+    const dequeued = this.#commands.splice(0, maxCommands);
+    for (const { body } of dequeued) this.#bytes -= body.length;
     if (this.#pull.asked === 0) {
       // Its consumer may be gone by now, and the broker would not say so.
       if (this.#pull.sinceAskedMs > INACTIVE_MS / 2) this.#break();
       else this.#ask();
     }
-    return taken;
+    return dequeued;
   }
 
   /** Resolves when something came, or nothing more will. */
-  arrival(): Promise<void> {
+  untilReceived(): Promise<void> {
     if (this.#commands.length > 0 || this.#broken) return Promise.resolve();
     return new Promise((resolve) => {
       this.#wake = resolve;
@@ -156,5 +156,5 @@ export class CommandFeed {
 /** Never rejects: when it can't be told, or its connection is lost meanwhile, the broker clears it away by itself. */
 async function removeConsumer(link: NatsLink, name: string, session: AbortSignal): Promise<void> {
   const remove = () => link.manager.consumers.delete(streams.commands.name, name);
-  if (!session.aborted) await link.persistently('remove a consumer', REMOVE_BUDGET_MS, remove, session).catch(() => {});
+  if (!session.aborted) await link.retryWhileTransient('remove a consumer', REMOVE_BUDGET_MS, remove, session).catch(() => {});
 }

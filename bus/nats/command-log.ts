@@ -4,12 +4,12 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { CommandLog, LogPosition, ReadOptions, StoredCommand, Subscription } from '../bus.ts';
 import { PARTITION_COUNT } from '../partition.ts';
-import { bearsMark, markOf } from '../position-fingerprint.ts';
+import { fingerprintOf, hasFingerprint } from '../position-fingerprint.ts';
 import { addresses, subjectOf } from '../subjects.ts';
 import { CommandFeed } from './command-feed.ts';
 import { CommandReader } from './command-reader.ts';
 import type { NatsLink } from './link.ts';
-import { LogWitness } from './log-fingerprint.ts';
+import { LogFingerprint } from './log-fingerprint.ts';
 import type { StoredPublish } from './stored-publish.ts';
 import { streams } from './streams.ts';
 import type { Closable } from './types.ts';
@@ -28,7 +28,7 @@ export interface CommandLogDeps {
 /** The command log as a stream. Its readers hold a consumer each at the broker, without acks: their place is the caller's to keep. */
 export class NatsCommandLog implements CommandLog, Closable {
   readonly #deps: CommandLogDeps;
-  readonly #witness = new LogWitness();
+  readonly #fingerprint = new LogFingerprint();
   readonly #readers = new Set<CommandReader>();
   #stopping = false;
 
@@ -38,7 +38,7 @@ export class NatsCommandLog implements CommandLog, Closable {
 
   async append(partition: number, messageId: string, body: string): Promise<{ sequence: number; duplicate: boolean }> {
     const stored = await this.#deps.publish(subjectOfPartition(partition), messageId, body);
-    if (!stored.duplicate) this.#witness.note(stored.sequence, messageId);
+    if (!stored.duplicate) this.#fingerprint.note(stored.sequence, messageId);
     return stored;
   }
 
@@ -58,9 +58,9 @@ export class NatsCommandLog implements CommandLog, Closable {
       // Bound: commands arrive in the context of a connection, and the handler runs in that of its reader.
       handler: AsyncResource.bind(handler),
       onRestart,
-      findPlace: (place, foundAt, until) => this.#findPlace(place, foundAt, until),
+      findPosition: (position, foundAt, until) => this.#findPosition(position, foundAt, until),
       openFeed: (sequence, session, until) => CommandFeed.open({ link, subject, after: sequence, session, until, budgetMs, log }),
-      note: (command) => this.#witness.note(command.sequence, markOf(command)),
+      note: (command) => this.#fingerprint.note(command.sequence, fingerprintOf(command)),
       log,
     });
     this.#readers.add(reader);
@@ -74,7 +74,7 @@ export class NatsCommandLog implements CommandLog, Closable {
 
   async at(sequence: number): Promise<StoredCommand | null> {
     const found = await this.#get({ seq: sequence });
-    if (found !== null) this.#witness.note(found.sequence, markOf(found));
+    if (found !== null) this.#fingerprint.note(found.sequence, fingerprintOf(found));
     return found;
   }
 
@@ -93,7 +93,7 @@ export class NatsCommandLog implements CommandLog, Closable {
     const { link, budgetMs } = this.#deps;
     link.assertOpen();
     const session = await link.up(AbortSignal.timeout(budgetMs));
-    if (standing !== null && !bearsMark(await this.at(standing.sequence), standing.mark)) return;
+    if (standing !== null && !hasFingerprint(await this.at(standing.sequence), standing.fingerprint)) return;
     const { firstSequence, lastSequence } = await this.state();
     const below = Math.min(Math.floor(belowSequence), lastSequence + 1);
     if (below <= 1 || below <= firstSequence) return;
@@ -107,34 +107,34 @@ export class NatsCommandLog implements CommandLog, Closable {
     await Promise.all([...this.#readers].map((reader) => reader.stop()));
   }
 
-  async #findPlace(place: LogPosition, foundAt: number, until: AbortSignal): Promise<{ isHere: boolean; foundAt: number; session: AbortSignal }> {
+  async #findPosition(position: LogPosition, foundAt: number, until: AbortSignal): Promise<{ isHere: boolean; foundAt: number; session: AbortSignal }> {
     const session = await this.#deps.link.up(until);
-    const finding = this.#witness.nextFinding();
-    const isHere = await this.#holds(place, foundAt, until);
-    if (!isHere) this.#witness.restarted();
+    const finding = this.#fingerprint.nextFinding();
+    const isHere = await this.#contains(position, foundAt, until);
+    if (!isHere) this.#fingerprint.restarted();
     return { isHere, foundAt: finding, session };
   }
 
-  async #holds(place: LogPosition, foundAt: number, until: AbortSignal): Promise<boolean> {
-    if (place.sequence === 0) return true;
-    if (place.mark === null) return place.sequence <= (await this.#info(until)).state.last_seq;
-    const found = await this.#get({ seq: place.sequence }, until);
-    if (found !== null) return bearsMark(found, place.mark);
-    return this.#witness.vouchesFor(place, foundAt, (sequence) => this.#get({ seq: sequence }, until));
+  async #contains(position: LogPosition, foundAt: number, until: AbortSignal): Promise<boolean> {
+    if (position.sequence === 0) return true;
+    if (position.fingerprint === null) return position.sequence <= (await this.#info(until)).state.last_seq;
+    const found = await this.#get({ seq: position.sequence }, until);
+    if (found !== null) return hasFingerprint(found, position.fingerprint);
+    return this.#fingerprint.confirms(position, foundAt, (sequence) => this.#get({ seq: sequence }, until));
   }
 
   /** Asked of the stream itself, not by direct get: any replica answers that, and one that lags would make commands seem lost. */
   async #get(query: { seq: number } | { last_by_subj: string }, until: AbortSignal | null = null): Promise<StoredCommand | null> {
     const { link, budgetMs } = this.#deps;
     if ('seq' in query && query.seq < 1) return null;
-    const found = await link.persistently('look up a command', budgetMs, () => link.manager.streams.getMessage(streams.commands.name, query), until);
+    const found = await link.retryWhileTransient('look up a command', budgetMs, () => link.manager.streams.getMessage(streams.commands.name, query), until);
     if (found === null) return null;
     return { sequence: found.seq, messageId: fromWireId(found.header.get(MESSAGE_ID_HEADER)), body: found.string(), storedAtMs: found.time.getTime() };
   }
 
   #info(until: AbortSignal | null = null): Promise<StreamInfo> {
     const { link, budgetMs } = this.#deps;
-    return link.persistently('describe the command log', budgetMs, () => link.manager.streams.info(streams.commands.name), until);
+    return link.retryWhileTransient('describe the command log', budgetMs, () => link.manager.streams.info(streams.commands.name), until);
   }
 }
 

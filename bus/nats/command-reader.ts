@@ -1,7 +1,7 @@
 import type { Log } from '#shared/telemetry/log.ts';
 import type { LogPosition, StoredCommand, Subscription } from '../bus.ts';
 import { pauseFor } from '../pause.ts';
-import { markOf } from '../position-fingerprint.ts';
+import { fingerprintOf } from '../position-fingerprint.ts';
 import type { CommandFeed } from './command-feed.ts';
 
 /** Pause before a batch that was thrown back is handed again, or the place is looked for again, doubled each time up to the longest. */
@@ -15,7 +15,7 @@ export interface CommandReaderOptions {
   handler: (commands: StoredCommand[]) => Promise<void>;
   onRestart: () => void;
   /** Waits for the broker, then says whether the place is of the log as it is now. `foundAt` is what an earlier look returned, 0 at first. */
-  findPlace(place: LogPosition, foundAt: number, until: AbortSignal): Promise<{ isHere: boolean; foundAt: number; session: AbortSignal }>;
+  findPosition(position: LogPosition, foundAt: number, until: AbortSignal): Promise<{ isHere: boolean; foundAt: number; session: AbortSignal }>;
   openFeed(after: number, session: AbortSignal, until: AbortSignal): Promise<CommandFeed>;
   /** A command was taken. */
   note(command: StoredCommand): void;
@@ -32,13 +32,13 @@ export class CommandReader implements Subscription {
   readonly #options: CommandReaderOptions;
   readonly #stop = new AbortController();
   readonly #ended: Promise<void>;
-  #place: LogPosition;
+  #position: LogPosition;
   #foundAt = 0;
   #feed: CommandFeed | null = null;
 
   constructor(options: CommandReaderOptions) {
     this.#options = options;
-    this.#place = options.after;
+    this.#position = options.after;
     this.#ended = this.#run();
   }
 
@@ -58,7 +58,7 @@ export class CommandReader implements Subscription {
       } catch (error) {
         if (this.#isStopped) break;
         const { partition, log } = this.#options;
-        log.warn({ err: error, partition, sequence: this.#place.sequence, pause_ms: pauseMs }, 'a partition can not be read yet');
+        log.warn({ err: error, partition, sequence: this.#position.sequence, pause_ms: pauseMs }, 'a partition can not be read yet');
         await pauseFor(pauseMs, this.#stop.signal);
         pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
       } finally {
@@ -69,22 +69,22 @@ export class CommandReader implements Subscription {
   }
 
   async #find(): Promise<CommandFeed> {
-    const { partition, findPlace, openFeed, onRestart, log } = this.#options;
-    const { isHere, foundAt, session } = await findPlace(this.#place, this.#foundAt, this.#stop.signal);
+    const { partition, findPosition, openFeed, onRestart, log } = this.#options;
+    const { isHere, foundAt, session } = await findPosition(this.#position, this.#foundAt, this.#stop.signal);
     this.#foundAt = foundAt;
     if (!isHere) {
-      log.warn({ partition, sequence: this.#place.sequence }, 'the command log is not the one that was read: reading begins at its first command');
+      log.warn({ partition, sequence: this.#position.sequence }, 'the command log is not the one that was read: reading begins at its first command');
       onRestart();
-      this.#place = { sequence: 0, mark: null };
+      this.#position = { sequence: 0, fingerprint: null };
     }
-    return openFeed(this.#place.sequence, session, this.#stop.signal);
+    return openFeed(this.#position.sequence, session, this.#stop.signal);
   }
 
   async #follow(feed: CommandFeed): Promise<void> {
     while (!this.#isStopped && !feed.isBroken) {
-      const batch = feed.take(this.#options.maxBatch);
+      const batch = feed.dequeue(this.#options.maxBatch);
       if (batch.length > 0) await this.#hand(batch, feed);
-      else await feed.arrival();
+      else await feed.untilReceived();
     }
   }
 
@@ -95,7 +95,7 @@ export class CommandReader implements Subscription {
         await this.#options.handler(batch);
         const last = batch.at(-1);
         if (last !== undefined) {
-          this.#place = { sequence: last.sequence, mark: markOf(last) };
+          this.#position = { sequence: last.sequence, fingerprint: fingerprintOf(last) };
           this.#options.note(last);
         }
         return;

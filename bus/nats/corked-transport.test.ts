@@ -2,7 +2,7 @@ import { createServer, Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { connectCorked } from './corked-transport.ts';
-import { atTurnEnd, leaveNow } from './tick-end.ts';
+import { atTickEnd, leaveNow } from './tick-end.ts';
 
 const INFO = 'INFO {"server_id":"one","version":"2.10.0","max_payload":1048576,"headers":true}\r\n';
 
@@ -59,7 +59,7 @@ it('writes with it what is sent at the end of the turn', async () => {
   const connection = await open();
   await nextTurn();
   const written = vi.spyOn(Socket.prototype, '_writev');
-  atTurnEnd(() => connection.publish('c', 'last'));
+  atTickEnd(() => connection.publish('c', 'last'));
   connection.publish('a', 'one');
   await nextTurn();
   await nextTurn();
@@ -74,7 +74,7 @@ it('writes first where something is sent at the end of the turn: it was said bef
   const [early, late] = [await open(), await open()];
   await nextTurn();
   const uncorked = vi.spyOn(Socket.prototype, 'uncork');
-  atTurnEnd(() => late.publish('b', 'said'));
+  atTickEnd(() => late.publish('b', 'said'));
   early.publish('a', 'what came of it');
   await nextTurn();
   await nextTurn();
@@ -114,9 +114,9 @@ it('sends what is left before it closes', async () => {
 });
 
 it('brings what comes in its order, however it is cut', async () => {
-  const heard: string[] = [];
+  const received: string[] = [];
   const connection = await open();
-  connection.subscribe('words', { callback: (_error, message) => void heard.push(message.string()) });
+  connection.subscribe('words', { callback: (_error, message) => void received.push(message.string()) });
   await connection.flush();
   const [reader] = broker.readers;
   // Two messages and a half in one piece, and then the rest a byte at a time.
@@ -125,6 +125,6 @@ it('brings what comes in its order, however it is cut', async () => {
     await nextTurn();
     reader?.write(byte);
   }
-  await expect.poll(() => heard).toEqual(['one', 'two', 'three', 'four']);
+  await expect.poll(() => received).toEqual(['one', 'two', 'three', 'four']);
   await connection.close();
 });

@@ -1,7 +1,7 @@
 import { type NatsConnection, NatsConnectionImpl, type NodeConnectionOptions, setTransportFactory } from '@nats-io/transport-node';
 import { NodeTransport, nodeResolveHost } from '@nats-io/transport-node/lib/node_transport.js';
-import { Arrivals } from './socket-reads.ts';
-import { corkForTurn } from './tick-end.ts';
+import { SocketReads } from './socket-reads.ts';
+import { corkForTick } from './tick-end.ts';
 
 /**
  * The library's transport, but what is sent in one turn of the event loop goes to the socket together, and what comes is handed on with less
@@ -9,25 +9,25 @@ import { corkForTurn } from './tick-end.ts';
  * that have come in together would be twenty system calls here, twenty reads at the broker and as many wakings of it.
  */
 class CorkedTransport extends NodeTransport {
-  readonly #arrivals = new Arrivals();
+  readonly #reads = new SocketReads();
 
   override setupHandlers(): void {
     super.setupHandlers();
     // In the place of the library's own, which hands them to the generator that `iterate` is there.
     this.socket.removeAllListeners('data');
-    for (const bytes of this.yields.splice(0)) this.#arrivals.add(bytes);
-    this.socket.on('data', (bytes) => this.#arrivals.add(bytes));
+    for (const bytes of this.yields.splice(0)) this.#reads.add(bytes);
+    this.socket.on('data', (bytes) => this.#reads.add(bytes));
   }
 
   override iterate(): AsyncIterableIterator<Uint8Array> {
-    return this.#arrivals;
+    return this.#reads;
   }
 
   /** What can't be written is no news: the connection's end follows. */
   override send(frame: Uint8Array): void {
     const { socket } = this;
     if (this.isClosed || socket === undefined) return;
-    corkForTurn(socket);
+    corkForTick(socket);
     socket.write(frame);
   }
 }

@@ -7,12 +7,12 @@ import { compareStream } from './compare-stream.ts';
 import type { StreamDeclaration } from './streams.ts';
 
 /** Processes that start together declare the same streams: who loses a race looks again. All pauses together last less than two seconds. */
-const MAX_ROUNDS = 8;
+const MAX_PASSES = 8;
 /** Pause before the next look, doubled each time up to the longest. With jitter, so that who met once does not meet again. */
 const FIRST_PAUSE_MS = 25;
 const LONGEST_PAUSE_MS = 500;
 /** The broker's codes for a stream that somebody else has just created: that its name, or that its subjects are taken. */
-const TAKEN: readonly number[] = [10058, 10065];
+const NAME_IN_USE: readonly number[] = [10058, 10065];
 
 /** What upgrades a stream that stands there declared in another way. */
 const UPGRADE_COMMAND = 'npm run operator -- streams';
@@ -23,15 +23,15 @@ const UPGRADE_COMMAND = 'npm run operator -- streams';
  * @throws `bus.stream_refused` for a stream that copies messages; what the broker threw: no JetStream, no disk for the sizes
  */
 export async function declareStreams(manager: JetStreamManager, declarations: readonly StreamDeclaration[], log: Pick<Log, 'warn'>): Promise<void> {
-  await Promise.all(declarations.map((declaration) => declareInRounds(manager, declaration, log)));
+  await Promise.all(declarations.map((declaration) => declareInPasses(manager, declaration, log)));
 }
 
-async function declareInRounds(manager: JetStreamManager, declaration: StreamDeclaration, log: Pick<Log, 'warn'>): Promise<void> {
-  for (let round = 1, pauseMs = FIRST_PAUSE_MS; ; round += 1, pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+async function declareInPasses(manager: JetStreamManager, declaration: StreamDeclaration, log: Pick<Log, 'warn'>): Promise<void> {
+  for (let pass = 1, pauseMs = FIRST_PAUSE_MS; ; pass += 1, pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     try {
       return await declareStream(manager, declaration, log);
     } catch (error) {
-      if (!mayBeRace(error) || round === MAX_ROUNDS) throw error;
+      if (!mayBeRace(error) || pass === MAX_PASSES) throw error;
       await pauseFor(pauseMs * (0.5 + Math.random() / 2));
     }
   }
@@ -59,7 +59,7 @@ export function copyingStream(name: string, copying: readonly string[]): Switchy
 
 /** The broker (2.9) asks for room before it sees that a stream is there already, so a lost race may look like a lack of room, too. */
 function mayBeRace(error: unknown): boolean {
-  return lacksResources(error) || (error instanceof JetStreamApiError && TAKEN.includes(error.code));
+  return lacksResources(error) || (error instanceof JetStreamApiError && NAME_IN_USE.includes(error.code));
 }
 
 /** Null: there is no such stream. */

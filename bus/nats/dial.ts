@@ -48,7 +48,8 @@ export async function dial(account: Account, name: string, budgetMs: number): Pr
     try {
       return await within(leftMs, connectCorked({ ...options(account, servers), name, timeout: Math.min(DIAL_TIMEOUT_MS, leftMs) }));
     } catch (error) {
-      if (isRefusal(error)) throw new SwitchyardError('service.unreachable', `NATS at ${servers.join(', ')} refused the ${whoIs(account)}`, { cause: error });
+      if (isRefusal(error))
+        throw new SwitchyardError('service.unreachable', `NATS at ${servers.join(', ')} refused the ${describeUser(account)}`, { cause: error });
       if (performance.now() + DIAL_AGAIN_MS >= untilMs) {
         throw new SwitchyardError('service.unreachable', `NATS at ${servers.join(', ')} could not be reached within ${budgetMs / 1_000} s`, { cause: error });
       }
@@ -65,7 +66,7 @@ async function within(ms: number, connecting: Promise<NatsConnection>): Promise<
   throw new Error('no answer in time');
 }
 
-function whoIs({ user }: Account): string {
+function describeUser({ user }: Account): string {
   return user === null ? 'connection: it wants a user and a password' : `user '${user}' or its password`;
 }
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { addresses } from '../subjects.ts';
-import { Offers, offersOf, readOffer } from './dispatcher.ts';
+import { Dispatcher, dispatchSubjectOf, readDispatch } from './dispatcher.ts';
 import type { NatsLink } from './link.ts';
 
 const NOW_MS = 1_700_000_000_000;
@@ -22,7 +22,7 @@ function open({ isUp = true } = {}) {
     },
   };
   const link = { main, isUp, inboxPrefix: '_INBOX_gateway' } as unknown as NatsLink;
-  const offers = new Offers({ link, clock: { ...systemClock, nowMs: () => NOW_MS }, log: silentLog });
+  const offers = new Dispatcher({ link, clock: { ...systemClock, nowMs: () => NOW_MS }, log: silentLog });
   const refused: string[] = [];
   offers.onRefused((messageId) => refused.push(messageId));
   return { offers, published, refused, hear: (subject: string) => hear(null, { subject } as Msg) };
@@ -31,16 +31,16 @@ function open({ isUp = true } = {}) {
 describe('offers at the broker', () => {
   it('are made to the consumers of their kind, and say which item it is and when it was sent', () => {
     const { offers, published } = open();
-    offers.offer('router.call', 'gen-1', 'body');
+    offers.dispatch('router.call', 'gen-1', 'body');
 
-    expect(published).toEqual([expect.objectContaining({ subject: addresses.offeredCalls.pattern, text: 'body' })]);
+    expect(published).toEqual([expect.objectContaining({ subject: addresses.dispatchedCalls.pattern, text: 'body' })]);
     expect(published[0]?.reply).toMatch(/^_INBOX_gateway\./);
-    expect(readOffer(published[0]?.reply)).toEqual({ messageId: 'gen-1', publishedAtMs: NOW_MS });
+    expect(readDispatch(published[0]?.reply)).toEqual({ messageId: 'gen-1', publishedAtMs: NOW_MS });
   });
 
   it('are refused when the broker says that nobody listens', () => {
     const { offers, published, refused, hear } = open();
-    offers.offer('router.call', 'gen-1', 'body');
+    offers.dispatch('router.call', 'gen-1', 'body');
     hear(published[0]?.reply ?? '');
 
     expect(refused).toEqual(['gen-1']);
@@ -48,7 +48,7 @@ describe('offers at the broker', () => {
 
   it('are refused while the broker is away, once whoever offers is done', async () => {
     const { offers, published, refused } = open({ isUp: false });
-    offers.offer('router.call', 'gen-1', 'body');
+    offers.dispatch('router.call', 'gen-1', 'body');
 
     expect(refused).toEqual([]);
     await nextTurn();
@@ -57,11 +57,11 @@ describe('offers at the broker', () => {
   });
 
   it('are not read out of what is none', () => {
-    for (const reply of [undefined, '', 'gen-1', 'x.y.gen-1', '_INBOX.1', '_INBOX.12.a b']) expect(readOffer(reply)).toBeNull();
+    for (const reply of [undefined, '', 'gen-1', 'x.y.gen-1', '_INBOX.1', '_INBOX.12.a b']) expect(readDispatch(reply)).toBeNull();
   });
 
   it('are not made of kinds whose publishers do not wait', () => {
-    expect(offersOf('router.turn')).toBeNull();
-    expect(offersOf('tool')).toBeNull();
+    expect(dispatchSubjectOf('router.turn')).toBeNull();
+    expect(dispatchSubjectOf('tool')).toBeNull();
   });
 });

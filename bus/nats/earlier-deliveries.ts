@@ -4,14 +4,14 @@ import { headers, type MsgHdrs } from '@nats-io/transport-node';
 const HEADER = 'Switchyard-Delivered';
 
 /** Undefined: there is nothing to say. */
-export function markDelivered(times: number): MsgHdrs | undefined {
+export function deliveryHeaders(times: number): MsgHdrs | undefined {
   if (times === 0) return undefined;
-  const marks = headers();
-  marks.set(HEADER, String(times));
-  return marks;
+  const extraHeaders = headers();
+  extraHeaders.set(HEADER, String(times));
+  return extraHeaders;
 }
 
-export function earlierDeliveries(marks: MsgHdrs | undefined): number {
-  const times = Number(marks?.get(HEADER) || 0);
+export function earlierDeliveries(extraHeaders: MsgHdrs | undefined): number {
+  const times = Number(extraHeaders?.get(HEADER) || 0);
   return Number.isSafeInteger(times) && times > 0 ? times : 0;
 }

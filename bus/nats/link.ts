@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { type NatsConnection, PermissionViolationError, type Status } from '@nats-io/transport-node';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { Slab } from '#shared/slot-map.ts';
+import { SlotMap } from '#shared/slot-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Subscription } from '../bus.ts';
 import { pauseFor } from '../pause.ts';
@@ -16,7 +16,7 @@ const API_TIMEOUT_MS = 5_000;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
 /** What goes out at the end is written to the socket; a broker that takes longer than this won't take it. */
-const FLUSH_PATIENCE_MS = 2_000;
+const FLUSH_TIMEOUT_MS = 2_000;
 /**
  * From when a stream is found missing until it is created again. nats-server 2.9 answers that a deleted stream is missing before it has removed
  * its files, and then removes those of a new stream of that name with them: what the new one has acknowledged by then can't be read any more.
@@ -53,12 +53,12 @@ export class NatsLink {
   #tokensUp = true;
   #wasAway = false;
   /** Counts connection losses: a recovery that was overtaken by the next loss changes nothing. */
-  #round = 0;
+  #disconnects = 0;
   #closing = false;
   #closed = false;
   #redeclaring: Promise<void> | null = null;
   readonly #waiting = new Set<() => void>();
-  readonly #pending = new Slab<(reason: unknown) => void>();
+  readonly #pending = new SlotMap<(reason: unknown) => void>();
   /** What is being done persistently, and who waits for there to be nothing. */
   #running = 0;
   readonly #idle = new Set<() => void>();
@@ -131,8 +131,13 @@ export class NatsLink {
    * @param until nobody waits for it any more
    * @throws `bus.closed`, `bus.full`, `service.unreachable`, what the broker refused it with, or the reason of `until`
    */
-  persistently<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal | null = null): Promise<Result> {
-    return this.#closing ? Promise.reject(closed()) : this.#persist(what, budgetMs, action, until);
+  retryWhileTransient<Result>(
+    what: string,
+    budgetMs: number,
+    action: (timeoutMs: number) => Promise<Result>,
+    until: AbortSignal | null = null,
+  ): Promise<Result> {
+    return this.#closing ? Promise.reject(closed()) : this.#retryCounted(what, budgetMs, action, until);
   }
 
   onReconnect(handler: () => void): Subscription {
@@ -164,7 +169,7 @@ export class NatsLink {
     this.#closing = true;
     if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.add(resolve));
     this.#closed = true;
-    if (this.isReady) await Promise.race([Promise.allSettled([this.main.flush(), this.tokens.flush()]), pauseFor(FLUSH_PATIENCE_MS)]);
+    if (this.isReady) await Promise.race([Promise.allSettled([this.main.flush(), this.tokens.flush()]), pauseFor(FLUSH_TIMEOUT_MS)]);
     this.#goDown();
     for (const wake of this.#waiting) wake();
     await Promise.all([this.main.close(), this.tokens.close()]);
@@ -180,7 +185,7 @@ export class NatsLink {
     for (;;) {
       const trouble = await Promise.race([this.#declare().catch((error: unknown) => error), pauseFor(untilMs - performance.now()).then(() => 'late')]);
       // Lost again already: the watch above is at it.
-      if (trouble === undefined && this.#round === 0) this.#goUp();
+      if (trouble === undefined && this.#disconnects === 0) this.#goUp();
       if (trouble === undefined) return;
       if (isRefusedStream(trouble)) throw trouble;
       const isLate = trouble === 'late' || performance.now() + FIRST_PAUSE_MS > untilMs;
@@ -220,24 +225,24 @@ export class NatsLink {
   }
 
   #onLost(): void {
-    this.#round += 1;
+    this.#disconnects += 1;
     this.#wasAway = true;
     this.#goDown();
   }
 
   #onFound(): void {
-    void this.#recover(this.#round);
+    void this.#recover(this.#disconnects);
   }
 
   /** Memory streams are gone when the broker was restarted, so everything is declared before anything is used. Never rejects. */
-  async #recover(round: number): Promise<void> {
-    for (let pauseMs = FIRST_PAUSE_MS; round === this.#round && !this.#closed; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+  async #recover(disconnects: number): Promise<void> {
+    for (let pauseMs = FIRST_PAUSE_MS; disconnects === this.#disconnects && !this.#closed; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       try {
         await this.#declare();
-        if (round === this.#round && !this.#closed) this.#goUp();
+        if (disconnects === this.#disconnects && !this.#closed) this.#goUp();
         return;
       } catch (error) {
-        if (round !== this.#round || this.#closed) return;
+        if (disconnects !== this.#disconnects || this.#closed) return;
         this.#options.log.warn({ err: error, address: this.address, pause_ms: pauseMs }, 'the streams could not be declared yet');
         await pauseFor(pauseMs);
       }
@@ -275,7 +280,7 @@ export class NatsLink {
     }
   }
 
-  async #persist<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal | null): Promise<Result> {
+  async #retryCounted<Result>(what: string, budgetMs: number, action: (timeoutMs: number) => Promise<Result>, until: AbortSignal | null): Promise<Result> {
     this.#running += 1;
     try {
       return await this.#tryUntilDone(what, performance.now() + budgetMs, action, until);
@@ -309,16 +314,16 @@ export class NatsLink {
   }
 
   /** An answer that can't come any more is not waited for. */
-  #whileUp<Result>(answer: Promise<Result>, until: AbortSignal | null): Promise<Result> {
+  #whileUp<Result>(reply: Promise<Result>, until: AbortSignal | null): Promise<Result> {
     return new Promise((resolve, reject) => {
       const giveUp = () => reject(until?.reason);
       const end = () => {
-        this.#pending.remove(place);
+        this.#pending.remove(slot);
         until?.removeEventListener('abort', giveUp);
       };
-      const place = this.#pending.add(reject);
+      const slot = this.#pending.add(reject);
       until?.addEventListener('abort', giveUp);
-      answer.then(
+      reply.then(
         (result) => {
           end();
           resolve(result);

@@ -2,27 +2,27 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { eachFrameIn, LiveBatches, liveAddressOf } from './live-batches.ts';
-import { atTurnEnd } from './tick-end.ts';
+import { atTickEnd } from './tick-end.ts';
 
 const textOf = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1');
 
 /** Batches as they are published, and what is in those of one origin. */
 function collecting() {
   const sent: { subject: string; batch: Uint8Array }[] = [];
-  const heard: string[] = [];
+  const received: string[] = [];
   const read = (subject: string, message: Uint8Array) =>
-    eachFrameIn(subject, message, (keptAt, callId, frame) => heard.push(`${keptAt}${callId} ${textOf(frame)}`));
+    eachFrameIn(subject, message, (retainedAt, callId, frame) => received.push(`${retainedAt}${callId} ${textOf(frame)}`));
   const batches = new LiveBatches((subject, batch) => {
     sent.push({ subject, batch });
     if (subject.startsWith('live.gw1.')) read(subject, batch);
   });
   const say = (subject: string, text: string) => batches.add(liveAddressOf(subject), Buffer.from(text, 'latin1'));
-  return { sent, heard, batches, read, say };
+  return { sent, received, batches, read, say };
 }
 
 describe('frames that are said in one turn of the event loop', () => {
   it('go as one message to each origin, and come as they were said', async () => {
-    const { sent, heard, say } = collecting();
+    const { sent, received, say } = collecting();
     say('tok.gw1.one', 'a');
     await Promise.resolve();
     say('tok.gw2.other', 'x');
@@ -32,10 +32,10 @@ describe('frames that are said in one turn of the event loop', () => {
     await nextTurn();
 
     expect(sent.map(({ subject }) => subject)).toEqual(['live.gw1._batch', 'live.gw2._batch']);
-    expect(heard).toEqual(['tok.gw1.one a', 'tok.gw1.two b', 'tok.gw1.one c']);
+    expect(received).toEqual(['tok.gw1.one a', 'tok.gw1.two b', 'tok.gw1.one c']);
     say('tok.gw1.one', 'd');
     await nextTurn();
-    expect(heard.at(-1)).toBe('tok.gw1.one d');
+    expect(received.at(-1)).toBe('tok.gw1.one d');
   });
 
   it('go before whatever else is sent, and are sent once', async () => {
@@ -49,8 +49,8 @@ describe('frames that are said in one turn of the event loop', () => {
   });
 
   it('go with the next turn when they are said while this one ends', async () => {
-    const { heard, say } = collecting();
-    atTurnEnd(() => {
+    const { received, say } = collecting();
+    atTickEnd(() => {
       say('tok.gw1.one', 'a');
       queueMicrotask(() => say('tok.gw1.one', 'b'));
     });
@@ -58,40 +58,40 @@ describe('frames that are said in one turn of the event loop', () => {
     await nextTurn();
     await nextTurn();
 
-    expect(heard).toEqual(['tok.gw1.one a', 'tok.gw1.one b']);
+    expect(received).toEqual(['tok.gw1.one a', 'tok.gw1.one b']);
   });
 
   it('do not wait when they are much', () => {
-    const { sent, heard, say } = collecting();
+    const { sent, received, say } = collecting();
     for (let count = 0; count < 40; count += 1) say('tok.gw1.one', 'x'.repeat(4_000));
 
     expect(sent.length).toBeGreaterThan(1);
     expect(Math.max(...sent.map(({ batch }) => batch.byteLength))).toBeLessThan(128 * 1_024);
-    expect(heard.length).toBeGreaterThan(30);
+    expect(received.length).toBeGreaterThan(30);
   });
 
   it('come back byte for byte, whatever they are, and from a batch that was cut off as far as it goes', async () => {
     const frame = fc.record({ call: fc.constantFrom('one', 'gen-01J8ZQ5T0M8W6', 'x'.repeat(128)), bytes: fc.uint8Array({ maxLength: 600 }) });
     await fc.assert(
       fc.asyncProperty(fc.array(frame, { minLength: 1, maxLength: 12 }), fc.nat(), async (frames, cut) => {
-        const { sent, heard, batches, read } = collecting();
+        const { sent, received, batches, read } = collecting();
         for (const { call, bytes } of frames) batches.add({ origin: 'gw1', callId: call }, bytes);
         batches.flush();
         const expected = frames.map(({ call, bytes }) => `tok.gw1.${call} ${textOf(bytes)}`);
-        expect(heard).toEqual(expected);
+        expect(received).toEqual(expected);
 
-        heard.length = 0;
+        received.length = 0;
         const whole = sent[0]?.batch ?? new Uint8Array();
         read('live.gw1._batch', whole.subarray(0, cut % whole.byteLength));
-        expect(heard).toEqual(expected.slice(0, heard.length));
+        expect(received).toEqual(expected.slice(0, received.length));
       }),
     );
   });
 });
 
 it('a frame that came by itself is one too: older workers send such', () => {
-  const { heard, read } = collecting();
+  const { received, read } = collecting();
   read('live.gw1.one', Buffer.from('a'));
 
-  expect(heard).toEqual(['tok.gw1.one a']);
+  expect(received).toEqual(['tok.gw1.one a']);
 });

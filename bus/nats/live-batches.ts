@@ -1,7 +1,7 @@
 import { addresses } from '../subjects.ts';
-import { atTurnEnd } from './tick-end.ts';
+import { atTickEnd } from './tick-end.ts';
 
-const KEPT = headOf(addresses.tokens);
+const RETAINED = headOf(addresses.tokens);
 const LIVE = headOf(addresses.liveTokens);
 /** Stands for the call in the subject of a batch. */
 const BATCH = '_batch';
@@ -44,7 +44,7 @@ export class LiveBatches {
   add({ origin, callId }: LiveAddress, frame: Uint8Array): void {
     let batch = this.#batches.get(origin);
     if (batch === undefined) {
-      if (this.#batches.size === 0) atTurnEnd(() => this.flush());
+      if (this.#batches.size === 0) atTickEnd(() => this.flush());
       batch = { callIds: [], frames: [], sizeBytes: 0 };
       this.#batches.set(origin, batch);
     }
@@ -66,8 +66,8 @@ export class LiveBatches {
 function packed({ callIds, frames, sizeBytes }: Batch): Uint8Array {
   const bytes = Buffer.allocUnsafe(sizeBytes);
   let at = 0;
-  for (let place = 0; place < callIds.length; place += 1) {
-    const [callId, frame] = [callIds[place] as string, frames[place] as Uint8Array];
+  for (let index = 0; index < callIds.length; index += 1) {
+    const [callId, frame] = [callIds[index] as string, frames[index] as Uint8Array];
     bytes[at] = callId.length;
     at += ID_LENGTH_BYTES;
     at += bytes.write(callId, at, 'latin1');
@@ -100,11 +100,11 @@ export function livePatternOf(origin: string): string {
  * still. What was cut off is left out, as if it were lost.
  * @param each is given the subject at which the frame is kept in two parts: a frame that nobody here reads needs none
  */
-export function eachFrameIn(subject: string, message: Uint8Array, each: (keptAt: string, callId: string, frame: Uint8Array) => void): void {
+export function eachFrameIn(subject: string, message: Uint8Array, each: (retainedAt: string, callId: string, frame: Uint8Array) => void): void {
   const { origin, callId } = liveAddressOf(subject);
-  const keptAt = `${KEPT}${origin}.`;
-  if (callId === BATCH) unpack(message, (one, frame) => each(keptAt, one, frame));
-  else each(keptAt, callId, message);
+  const retainedAt = `${RETAINED}${origin}.`;
+  if (callId === BATCH) unpack(message, (one, frame) => each(retainedAt, one, frame));
+  else each(retainedAt, callId, message);
 }
 
 function unpack(batch: Uint8Array, each: (callId: string, frame: Uint8Array) => void): void {

@@ -22,9 +22,9 @@ function reading() {
   };
   const readers = new LiveReaders({ listen, log: silentLog });
   const read = (pattern: string) => {
-    const heard: string[] = [];
-    const reader = readers.read(pattern, (subject, frame) => heard.push(`${subject} ${Buffer.from(frame)}`));
-    return { heard, stop: () => reader.stop() };
+    const subscription: string[] = [];
+    const reader = readers.read(pattern, (subject, frame) => subscription.push(`${subject} ${Buffer.from(frame)}`));
+    return { subscription, stop: () => reader.stop() };
   };
   return { patterns: () => listening.map(({ pattern }) => pattern), send, say, readers, read };
 }
@@ -36,24 +36,29 @@ it('an origin is listened to once, however many of its calls are read, and no lo
   expect(patterns()).toEqual(['live.gw1.*', 'live.gw2.*']);
   say(['tok.gw1.one', 'a'], ['tok.gw1.two', 'b'], ['tok.gw1.onetwo', 'c'], ['tok.gw2.one', 'x']);
 
-  expect(all.heard).toEqual(['tok.gw1.one a', 'tok.gw1.two b', 'tok.gw1.onetwo c']);
-  expect([one.heard, again.heard, two.heard, other.heard]).toEqual([['tok.gw1.one a'], ['tok.gw1.one a'], ['tok.gw1.two b'], ['tok.gw2.one x']]);
+  expect(all.subscription).toEqual(['tok.gw1.one a', 'tok.gw1.two b', 'tok.gw1.onetwo c']);
+  expect([one.subscription, again.subscription, two.subscription, other.subscription]).toEqual([
+    ['tok.gw1.one a'],
+    ['tok.gw1.one a'],
+    ['tok.gw1.two b'],
+    ['tok.gw2.one x'],
+  ]);
   for (const { stop } of [one, one, two, all]) await stop();
   expect(patterns()).toEqual(['live.gw1.*', 'live.gw2.*']);
   say(['tok.gw1.one', 'd']);
-  expect(again.heard).toEqual(['tok.gw1.one a', 'tok.gw1.one d']);
-  expect([all.heard.length, one.heard.length]).toEqual([3, 1]);
+  expect(again.subscription).toEqual(['tok.gw1.one a', 'tok.gw1.one d']);
+  expect([all.subscription.length, one.subscription.length]).toEqual([3, 1]);
   await again.stop();
   expect(patterns()).toEqual(['live.gw2.*']);
   const later = read('tok.gw1.one');
   say(['tok.gw1.one', 'e']);
-  expect(later.heard).toEqual(['tok.gw1.one e']);
+  expect(later.subscription).toEqual(['tok.gw1.one e']);
 });
 
 it.each(['tok.gw1.*', 'tok.gw1.one'])('a reader of %s understands workers that send each frame by itself', (pattern) => {
   const { send, read } = reading();
-  const { heard } = read(pattern);
+  const { subscription } = read(pattern);
   send('live.gw1.one', Buffer.from('a'));
 
-  expect(heard).toEqual(['tok.gw1.one a']);
+  expect(subscription).toEqual(['tok.gw1.one a']);
 });

@@ -1,4 +1,4 @@
-import { Dictionary } from '#shared/object-map.ts';
+import { ObjectMap } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Listening } from '../bus.ts';
 import { eachFrameIn, liveAddressOf, livePatternOf } from './live-batches.ts';
@@ -11,7 +11,7 @@ interface Reader {
 }
 
 /** What is read of one origin. Lists are never changed, only replaced, so that a reader may leave while frames are handed out. */
-interface Heard {
+interface OriginSubscription {
   readonly listening: Listening;
   ofAllCalls: readonly Reader[];
   readonly ofOneCall: Map<string, readonly Reader[]>;
@@ -23,7 +23,7 @@ interface LiveReadersDeps {
   log: Log;
 }
 
-const NOBODY: readonly Reader[] = [];
+const NO_READERS: readonly Reader[] = [];
 
 /**
  * Who reads live frames. A batch holds frames of many calls, and the broker sends it to each subscription: so there is one for each origin,
@@ -32,7 +32,7 @@ const NOBODY: readonly Reader[] = [];
  */
 export class LiveReaders {
   readonly #deps: LiveReadersDeps;
-  readonly #origins = new Dictionary<Heard>();
+  readonly #origins = new ObjectMap<OriginSubscription>();
 
   constructor(deps: LiveReadersDeps) {
     this.#deps = deps;
@@ -41,41 +41,42 @@ export class LiveReaders {
   /** @param pattern of the subjects at which the frames are kept: of one call, or of all calls of an origin */
   read(pattern: string, handler: FrameHandler): Listening {
     const { origin, callId } = liveAddressOf(pattern);
-    const heard = this.#origins.get(origin) ?? this.#hear(origin);
+    const subscription = this.#origins.get(origin) ?? this.#subscribe(origin);
     const reader: Reader = { handler, stopped: false };
-    if (callId === '*') heard.ofAllCalls = [...heard.ofAllCalls, reader];
-    else heard.ofOneCall.set(callId, [...(heard.ofOneCall.get(callId) ?? NOBODY), reader]);
+    if (callId === '*') subscription.ofAllCalls = [...subscription.ofAllCalls, reader];
+    else subscription.ofOneCall.set(callId, [...(subscription.ofOneCall.get(callId) ?? NO_READERS), reader]);
     return {
-      ready: () => heard.listening.ready(),
+      ready: () => subscription.listening.ready(),
       stop: async () => {
         if (reader.stopped) return;
         reader.stopped = true;
-        forget(heard, callId, reader);
-        if (heard.ofAllCalls.length > 0 || heard.ofOneCall.size > 0) return;
+        removeReader(subscription, callId, reader);
+        if (subscription.ofAllCalls.length > 0 || subscription.ofOneCall.size > 0) return;
         this.#origins.delete(origin);
-        await heard.listening.stop();
+        await subscription.listening.stop();
       },
     };
   }
 
-  #hear(origin: string): Heard {
-    const listening = this.#deps.listen(livePatternOf(origin), (subject, message) => this.#take(heard, subject, message));
-    const heard: Heard = { listening, ofAllCalls: NOBODY, ofOneCall: new Map() };
-    this.#origins.set(origin, heard);
-    return heard;
+  #subscribe(origin: string): OriginSubscription {
+    const listening = this.#deps.listen(livePatternOf(origin), (subject, message) => this.#onMessage(subscription, subject, message));
+    const subscription: OriginSubscription = { listening, ofAllCalls: NO_READERS, ofOneCall: new Map() };
+    this.#origins.set(origin, subscription);
+    return subscription;
   }
 
-  #take(heard: Heard, subject: string, message: Uint8Array): void {
-    eachFrameIn(subject, message, (keptAt, callId, frame) => {
-      for (const reader of heard.ofAllCalls) this.#give(reader, keptAt, callId, frame);
-      if (heard.ofOneCall.size > 0) for (const reader of heard.ofOneCall.get(callId) ?? NOBODY) this.#give(reader, keptAt, callId, frame);
+  #onMessage(subscription: OriginSubscription, subject: string, message: Uint8Array): void {
+    eachFrameIn(subject, message, (retainedAt, callId, frame) => {
+      for (const reader of subscription.ofAllCalls) this.#deliver(reader, retainedAt, callId, frame);
+      if (subscription.ofOneCall.size > 0)
+        for (const reader of subscription.ofOneCall.get(callId) ?? NO_READERS) this.#deliver(reader, retainedAt, callId, frame);
     });
   }
 
   /** A reader that throws has lost a frame, and nobody else has. */
-  #give(reader: Reader, keptAt: string, callId: string, frame: Uint8Array): void {
+  #deliver(reader: Reader, retainedAt: string, callId: string, frame: Uint8Array): void {
     if (reader.stopped) return;
-    const subject = `${keptAt}${callId}`;
+    const subject = `${retainedAt}${callId}`;
     try {
       reader.handler(subject, frame);
     } catch (fault) {
@@ -84,13 +85,13 @@ export class LiveReaders {
   }
 }
 
-function forget(heard: Heard, callId: string, reader: Reader): void {
+function removeReader(subscription: OriginSubscription, callId: string, reader: Reader): void {
   const others = (readers: readonly Reader[]) => readers.filter((one) => one !== reader);
   if (callId === '*') {
-    heard.ofAllCalls = others(heard.ofAllCalls);
+    subscription.ofAllCalls = others(subscription.ofAllCalls);
     return;
   }
-  const left = others(heard.ofOneCall.get(callId) ?? NOBODY);
-  if (left.length > 0) heard.ofOneCall.set(callId, left);
-  else heard.ofOneCall.delete(callId);
+  const left = others(subscription.ofOneCall.get(callId) ?? NO_READERS);
+  if (left.length > 0) subscription.ofOneCall.set(callId, left);
+  else subscription.ofOneCall.delete(callId);
 }

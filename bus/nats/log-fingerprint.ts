@@ -1,22 +1,22 @@
 import type { LogPosition, StoredCommand } from '../bus.ts';
-import { bearsMark } from '../position-fingerprint.ts';
+import { hasFingerprint } from '../position-fingerprint.ts';
 
 /**
  * Tells a place that was purged from one that was lost. The command at a reader's place may be gone in good order: the reader's owner has
  * moved its cursor on over other partitions' commands, and a purge has followed. So this process keeps in mind the newest command that
  * it has seen of the whole log, whoever saw it. If that one still stands in its place, nothing before it was rolled back.
  */
-export class LogWitness {
-  #newest: { sequence: number; mark: string } | null = null;
+export class LogFingerprint {
+  #newest: { sequence: number; fingerprint: string } | null = null;
   #findings = 0;
   #restartedAt = 0;
 
-  /** A command was seen at its place in the log. @param mark or its message id, where the time at which it was stored is not known */
-  note(sequence: number, mark: string): void {
-    if (sequence > (this.#newest?.sequence ?? 0)) this.#newest = { sequence, mark };
+  /** A command was seen at its place in the log. @param fingerprint or its message id, where the time at which it was stored is not known */
+  note(sequence: number, fingerprint: string): void {
+    if (sequence > (this.#newest?.sequence ?? 0)) this.#newest = { sequence, fingerprint };
   }
 
-  /** A place was looked for. Returns the number of this look, for `vouchesFor`. */
+  /** A place was looked for. Returns the number of this look, for `confirms`. */
   nextFinding(): number {
     this.#findings += 1;
     return this.#findings;
@@ -34,9 +34,9 @@ export class LogWitness {
    *   was seen may all be of another log than the place
    * @param at looks a command up
    */
-  async vouchesFor({ sequence }: LogPosition, foundAt: number, at: (sequence: number) => Promise<StoredCommand | null>): Promise<boolean> {
+  async confirms({ sequence }: LogPosition, foundAt: number, at: (sequence: number) => Promise<StoredCommand | null>): Promise<boolean> {
     const newest = this.#newest;
     if (newest === null || newest.sequence < sequence || foundAt <= this.#restartedAt) return false;
-    return bearsMark(await at(newest.sequence), newest.mark);
+    return hasFingerprint(await at(newest.sequence), newest.fingerprint);
   }
 }

@@ -2,10 +2,10 @@ import type { JetStreamManager } from '@nats-io/jetstream';
 import { type Clock, systemClock } from '#shared/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Bus } from '../bus.ts';
-import { carryLargeBodies } from '../large-bodies.ts';
+import { withLargeBodies } from '../large-bodies.ts';
 import type { BusUser } from '../subjects.ts';
 import { natsBlobStore } from './blob-store.ts';
-import { RoomGauge } from './capacity-gauge.ts';
+import { CapacityGauge } from './capacity-gauge.ts';
 import { NatsCommandLog } from './command-log.ts';
 import { declareStreams } from './declare-streams.ts';
 import { NatsLink } from './link.ts';
@@ -41,12 +41,12 @@ export async function openNatsBus({ servers, user, password, log, clock = system
   const declarations = declarationsFor(user, limits);
   const declare = (manager: JetStreamManager) => declareStreams(manager, declarations, log);
   const link = await NatsLink.open({ servers, user, password, connectBudgetMs, log, declare });
-  const room = new RoomGauge(
+  const capacity = new CapacityGauge(
     link,
     declarations.map(({ name }) => name),
   );
-  await room.look();
-  const publish = storedPublisher(link, budgetMs, () => room.markFull());
+  await capacity.look();
+  const publish = storedPublisher(link, budgetMs, () => capacity.markFull());
   const commands = new NatsCommandLog({ link, publish, budgetMs, log });
   const work = natsWorkQueue({ link, clock, publish, budgetMs, log });
   const notices = natsNoticeBoard(link, log);
@@ -62,15 +62,15 @@ export async function openNatsBus({ servers, user, password, log, clock = system
     await link.close();
   }
 
-  return carryLargeBodies({
+  return withLargeBodies({
     commands,
     work,
     notices,
     tokens,
     blobs,
     isReady: () => closing === null && link.isReady,
-    hurry: () => tokens.hurry(),
-    hasRoom: (kind) => room.hasRoom(kind),
+    flush: () => tokens.flush(),
+    hasCapacity: (kind) => capacity.hasCapacity(kind),
     onReconnect: (handler) => link.onReconnect(handler),
     close: () => {
       closing ??= close();

@@ -4,7 +4,7 @@ import { afterEach, expect, it } from 'vitest';
 import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
 import type { Bus } from '../bus.ts';
-import { Arrivals, eventually, START } from '../conformance/under-test.ts';
+import { Collector, eventually, START } from '../conformance/under-test.ts';
 import type { BusUser } from '../subjects.ts';
 import { openNatsBus } from './nats-bus.ts';
 import { defaultSettings } from './settings.ts';
@@ -104,7 +104,7 @@ it('DESIGN 11: a process uses a stream that is declared in another way as it is,
   await before.commands.append(1, 'm1', 'a');
   expect(warnings).toEqual([]);
   const after = await openWith(2_000_000);
-  for (const place of [1, 2]) await after.commands.append(1, `large${place}`, body);
+  for (const index of [1, 2]) await after.commands.append(1, `large${index}`, body);
 
   expect(warnings).toEqual([expect.stringMatching(/'npm run operator -- streams'.*"stream":"CMD".*max_bytes/)]);
   await expect(after.commands.append(1, 'large3', body)).rejects.toMatchObject({ code: 'bus.full' });
@@ -145,7 +145,7 @@ it.each<[string, Partial<StreamConfig> & { name: string }]>([
 
 it('DESIGN 11: a process stays unready when the broker comes back with a stream that copies messages, and goes on once that is gone', async () => {
   const server = await serverWith();
-  const refused = new Arrivals<string>();
+  const refused = new Collector<string>();
   const log: Log = { ...silentLog, warn: ({ err }) => err instanceof Error && refused.add(err.message) };
   const bus = await open(server.url, 'actor-host', '', log);
   await (await managerOf(server)).streams.update('BLOB', { sources: [{ name: 'CMD' }] });
@@ -174,7 +174,7 @@ it('lets processes that start at once declare the same streams', async () => {
   const buses = await Promise.all(opening);
   opened.push(...buses);
 
-  await Promise.all(buses.map((bus, place) => bus.commands.append(1, `m${place}`, 'a')));
+  await Promise.all(buses.map((bus, index) => bus.commands.append(1, `m${index}`, 'a')));
   expect((await buses[0]?.commands.state())?.lastSequence).toBe(10);
 });
 
@@ -189,7 +189,7 @@ it('gives up at once, and says why, when there is no room for a stream', async (
 
 it('writes what the broker does not allow into the log, and goes on', async () => {
   const server = await serverWith(TWO_USERS);
-  const complaints = new Arrivals<string>();
+  const complaints = new Collector<string>();
   const log: Log = { ...silentLog, error: ({ err }) => complaints.add(String(err)) };
   const bus = await open(server.url, 'operator', 'right', log);
   bus.notices.publish('evt.s1', 'not for an operator');
@@ -210,7 +210,7 @@ it('tells a caller at once, and with the reason, that its user may not do what i
 it('brings two processes together: commands, large bodies, notices, tokens', async () => {
   const server = await serverWith();
   const [one, other] = [await open(server.url), await open(server.url)];
-  const [bodies, notices, frames] = [new Arrivals<string>(), new Arrivals<string>(), new Arrivals<string>()];
+  const [bodies, notices, frames] = [new Collector<string>(), new Collector<string>(), new Collector<string>()];
   other.commands.read(1, START, async (commands) => {
     for (const { body } of commands) bodies.add(body);
   });
@@ -239,10 +239,10 @@ it('keeps what was said last before a process closed, though it need not be kept
   const [one, other] = [await open(server.url), await open(server.url)];
   for (const text of ['a', 'b']) one.tokens.publish('tok.gw1.call1', Buffer.from(text), 'soon');
   await one.close();
-  const kept = await eventually(
+  const retained = await eventually(
     () => other.tokens.replay('tok.gw1.call1'),
     (frames) => frames.length > 0,
   );
 
-  expect(kept.map((frame) => Buffer.from(frame).toString())).toEqual(['a', 'b']);
+  expect(retained.map((frame) => Buffer.from(frame).toString())).toEqual(['a', 'b']);
 });

@@ -5,7 +5,7 @@ import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
 import type { Bus, WorkItem } from '../bus.ts';
 import { openNatsBus } from './nats-bus.ts';
-import { Standstill } from './pause-detector.ts';
+import { PauseDetector } from './pause-detector.ts';
 import { workConsumers } from './streams.ts';
 
 /** Nothing of this process goes on meanwhile, as when it was stopped by a signal. */
@@ -15,16 +15,16 @@ function standStill(ms: number): void {
 
 describe('a process that stood still', () => {
   it('counts from then what it reads first, and later things from when they come', async () => {
-    const standstill = new Standstill();
+    const pauseDetector = new PauseDetector();
     const beganAt = performance.now();
-    expect(standstill.deliveredSince()).toBeGreaterThanOrEqual(beganAt);
+    expect(pauseDetector.deliveredSince()).toBeGreaterThanOrEqual(beganAt);
 
     standStill(700);
     const readAt = performance.now();
 
-    expect(standstill.deliveredSince()).toBeLessThanOrEqual(readAt - 700);
-    await expect.poll(() => standstill.deliveredSince() > readAt, { timeout: 30_000 }).toBe(true);
-    standstill.stop();
+    expect(pauseDetector.deliveredSince()).toBeLessThanOrEqual(readAt - 700);
+    await expect.poll(() => pauseDetector.deliveredSince() > readAt, { timeout: 30_000 }).toBe(true);
+    pauseDetector.stop();
   });
 });
 
@@ -43,7 +43,7 @@ describe('a worker that stood still', () => {
   it('leaves what it was given beyond its lease to the next delivery', async () => {
     const deliveries: number[] = [];
     const consumer = bus.work.consume('tool', { concurrency: 1, ackWaitMs: 600 }, async (item) => {
-      deliveries.push(item.delivery);
+      deliveries.push(item.deliveryCount);
       await item.ack();
     });
     await bus.work.publish('tool', 'first', '{}');
@@ -77,7 +77,7 @@ describe('a worker that stood still', () => {
     await second?.ack();
     await bus.work.publish('delivery', 'last', '{}');
     await expect.poll(() => items.at(-1)?.messageId, { timeout: 30_000 }).toBe('last');
-    expect(items.map(({ delivery }) => delivery)).toEqual([1, 1, 2, 1]);
+    expect(items.map(({ deliveryCount: delivery }) => delivery)).toEqual([1, 1, 2, 1]);
     await items.at(-1)?.ack();
     await publisher.end();
     await consumer.stop();

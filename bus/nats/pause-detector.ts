@@ -1,7 +1,7 @@
 /** How often the time is noted. */
 const TICK_MS = 250;
 /** Longer than this without a tick, and the process stood still: it was stopped, or something held up its event loop. What is shorter goes unseen. */
-export const STILL_MS = 500;
+export const PAUSE_MS = 500;
 /** What came meanwhile is read within this time of the awakening: sockets hold little, and are read before anything else is done. */
 const CATCH_UP_MS = 500;
 
@@ -9,7 +9,7 @@ const CATCH_UP_MS = 500;
  * Knows when this process last stood still. What it reads right after that may have been delivered at any time since it did: whoever counts
  * the time that he may keep it has to count from there.
  */
-export class Standstill {
+export class PauseDetector {
   readonly #ticks = setInterval(() => this.#look(), TICK_MS).unref();
   #lookedAt = performance.now();
   #last = { beganAt: 0, readUntil: 0 };
@@ -26,7 +26,7 @@ export class Standstill {
 
   #look(): number {
     const now = performance.now();
-    if (now - this.#lookedAt > STILL_MS) this.#last = { beganAt: this.#lookedAt, readUntil: now + CATCH_UP_MS };
+    if (now - this.#lookedAt > PAUSE_MS) this.#last = { beganAt: this.#lookedAt, readUntil: now + CATCH_UP_MS };
     this.#lookedAt = now;
     return now;
   }

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
 import type { Bus, WorkItem, WorkKind } from '../bus.ts';
-import { Arrivals, eventually, START } from '../conformance/under-test.ts';
+import { Collector, eventually, START } from '../conformance/under-test.ts';
 import { addresses, type BusUser, patternOf, subjectOf } from '../subjects.ts';
 import { inboxPrefixOf } from './dial.ts';
 import { openNatsBus } from './nats-bus.ts';
@@ -208,7 +208,7 @@ describe('the driver works for', () => {
     const bus = await open(user);
 
     expect(bus.isReady()).toBe(true);
-    expect(bus.hasRoom()).toBe(true);
+    expect(bus.hasCapacity()).toBe(true);
   });
 
   it('the operator, which upgrades every stream', async () => {
@@ -237,9 +237,9 @@ describe('the driver works for', () => {
     'commands of %s, large ones too, to the actor host',
     async (user) => {
       const [sender, host] = [await open(user), await open('actor-host')];
-      const arrivals = new Arrivals<{ messageId: string; body: string }>();
+      const arrivals = new Collector<{ messageId: string; body: string }>();
       const { sequence: before } = await host.commands.append(PARTITION, `before-${user}`, 'before');
-      const reading = host.commands.read(PARTITION, { sequence: before, mark: `before-${user}` }, async (commands) => commands.forEach(arrivals.add));
+      const reading = host.commands.read(PARTITION, { sequence: before, fingerprint: `before-${user}` }, async (commands) => commands.forEach(arrivals.add));
       const { sequence } = await sender.commands.append(PARTITION, `small-${user}`, 'small');
       await sender.commands.append(PARTITION, `large-${user}`, LARGE);
 
@@ -257,7 +257,7 @@ describe('the driver works for', () => {
     const host = await open('actor-host');
     const { sequence } = await host.commands.append(PARTITION, 'last', 'last');
     await host.commands.purge(sequence);
-    const arrivals = new Arrivals<{ messageId: string }>();
+    const arrivals = new Collector<{ messageId: string }>();
     const reading = host.commands.read(PARTITION, START, async (commands) => commands.forEach(arrivals.add));
 
     expect((await host.commands.state()).firstSequence).toBe(sequence);
@@ -273,13 +273,13 @@ describe('the driver works for', () => {
     ['delivery', 'operator', 'effect-worker'],
   ])('work of the kind %s from %s to %s: prolonged, given back, done, dropped', async (kind, from, to) => {
     const [sender, worker] = [await open(from), await open(to)];
-    const arrivals = new Arrivals<string>();
+    const arrivals = new Collector<string>();
     const consuming = worker.work.consume(kind, { concurrency: 8, ackWaitMs: LEASE_MS }, async (item: WorkItem) => {
       await item.working();
       if (item.body === 'drop') await item.term(DROPPED);
-      else if (item.delivery === 1) await item.nak(0);
+      else if (item.deliveryCount === 1) await item.nak(0);
       else await item.ack();
-      arrivals.add(`${item.body.slice(0, 5)} ${item.delivery}`);
+      arrivals.add(`${item.body.slice(0, 5)} ${item.deliveryCount}`);
     });
     await sender.work.publish(kind, `${kind}-${from}-small`, 'small');
     await sender.work.publish(kind, `${kind}-${from}-large`, LARGE);
@@ -291,7 +291,7 @@ describe('the driver works for', () => {
 
   it.each<BusUser>(['router-gateway', 'agent-gateway'])('tokens of the router worker to %s, live and read back', async (user) => {
     const [worker, reader] = [await open('router-worker'), await open(user)];
-    const arrivals = new Arrivals<string>();
+    const arrivals = new Collector<string>();
     const listening = reader.tokens.subscribe(patternOf(addresses.tokens, 'origin'), (_, frame) => arrivals.add(Buffer.from(frame).toString()));
     const subject = subjectOf(addresses.tokens, 'origin', `call-${user}`);
     // A subscription is not confirmed: what is published before it is there passes it by.
@@ -305,11 +305,11 @@ describe('the driver works for', () => {
     );
 
     expect(new Set(arrivals.items)).toEqual(new Set(['frame', 'frame of text']));
-    const kept = await eventually(
+    const retained = await eventually(
       () => reader.tokens.replay(subject),
       (frames) => frames.length > 0,
     );
-    expect(Buffer.from(kept[0] ?? []).toString()).toBe('frame');
+    expect(Buffer.from(retained[0] ?? []).toString()).toBe('frame');
     await listening.stop();
   });
 
@@ -317,23 +317,23 @@ describe('the driver works for', () => {
     const [one, other] = [await open('router-worker'), await open('router-worker')];
     const subject = subjectOf(addresses.tokens, 'origin', 'call-taken-over');
     one.tokens.publish(subject, Buffer.from('frame'));
-    const kept = await eventually(
+    const retained = await eventually(
       () => other.tokens.replay(subject),
       (frames) => frames.length > 0,
     );
 
-    expect(Buffer.from(kept[0] ?? []).toString()).toBe('frame');
+    expect(Buffer.from(retained[0] ?? []).toString()).toBe('frame');
     for (const { pattern } of [addresses.tokens, addresses.liveTokens]) expect(permissionsOf('router-worker').subscribe).not.toContain(pattern);
   });
 
   it.each(
-    (['notices', 'partitions', 'hosts', 'answers', 'control'] as const).flatMap((name) => {
+    (['notices', 'partitions', 'hosts', 'replies', 'control'] as const).flatMap((name) => {
       const { pattern, publish, read }: { pattern: string; publish: readonly BusUser[]; read: readonly BusUser[] } = addresses[name];
       return publish.flatMap((from) => read.map((to) => [pattern, from, to] as const));
     }),
   )('%s from %s to %s', async (pattern, from, to) => {
     const [sender, reader] = [await open(from), await open(to)];
-    const arrivals = new Arrivals<string>();
+    const arrivals = new Collector<string>();
     const listening = reader.notices.subscribe(pattern, (subject) => arrivals.add(subject));
     await eventually(
       async () => {

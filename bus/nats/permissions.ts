@@ -1,6 +1,6 @@
 import { addresses, type BusUser } from '../subjects.ts';
 import { inboxPrefixOf } from './dial.ts';
-import { letIn, type StreamUse, streams, workConsumers } from './streams.ts';
+import { admittedKinds, type StreamUse, streams, workConsumers } from './streams.ts';
 
 /** Subjects, with wildcards. What is not named is refused. */
 interface Permissions {
@@ -85,7 +85,7 @@ function consuming({ name, subject }: { name: string; subject: string }): string
 
 /** How much waits, of what a gateway lets in. */
 function lookingAtQueues(user: BusUser): string[] {
-  const kind = letIn[user];
+  const kind = admittedKinds[user];
   return kind === undefined ? [] : [`${API}.CONSUMER.INFO.${streams.work.name}.${workConsumers[kind].name}`];
 }
 

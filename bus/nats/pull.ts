@@ -36,7 +36,7 @@ export class Pull {
   readonly #watch: NodeJS.Timeout;
   readonly #offRedeclare: () => void;
   #asked = 0;
-  #lastHeardAt = performance.now();
+  #lastReceivedAt = performance.now();
   #lastAskedAt = performance.now();
   #broken = false;
 
@@ -66,7 +66,7 @@ export class Pull {
 
   ask(count: number, maxBytes?: number): void {
     if (this.#broken || count <= 0) return;
-    if (this.#asked === 0) this.#lastHeardAt = performance.now();
+    if (this.#asked === 0) this.#lastReceivedAt = performance.now();
     this.#lastAskedAt = performance.now();
     this.#asked += count;
     // A bound of undefined is none: it is not written.
@@ -97,7 +97,7 @@ export class Pull {
   }
 
   #onMessage(message: Msg): void {
-    this.#lastHeardAt = performance.now();
+    this.#lastReceivedAt = performance.now();
     const code = message.headers?.code ?? 0;
     if (code === 0) {
       this.#asked = Math.max(0, this.#asked - 1);
@@ -116,7 +116,7 @@ export class Pull {
   }
 
   #listen(): void {
-    if (this.#asked > 0 && performance.now() - this.#lastHeardAt > SILENCE_MS) this.#break('it is silent');
+    if (this.#asked > 0 && performance.now() - this.#lastReceivedAt > SILENCE_MS) this.#break('it is silent');
   }
 
   #break(reason: string): void {

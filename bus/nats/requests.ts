@@ -8,17 +8,17 @@ import {
   RequestError,
   TimeoutError,
 } from '@nats-io/transport-node';
-import { Slab } from '#shared/slot-map.ts';
+import { SlotMap } from '#shared/slot-map.ts';
 
 /** The status of a message that the broker sends in place of an answer: nobody listens there. */
 const NO_RESPONDERS = 503;
 
 interface Waiting {
-  place: number;
+  slot: number;
   reply: string;
   subject: string;
   timer: NodeJS.Timeout;
-  resolve(answer: Msg): void;
+  resolve(reply: Msg): void;
   reject(error: Error): void;
 }
 
@@ -29,7 +29,7 @@ interface Waiting {
 export class Requests {
   readonly #connection: NatsConnection;
   readonly #inbox: string;
-  readonly #waiting = new Slab<Waiting>();
+  readonly #waiting = new SlotMap<Waiting>();
   #asked = 0;
 
   constructor(connection: NatsConnection, inboxPrefix: string) {
@@ -37,7 +37,7 @@ export class Requests {
     this.#inbox = `${createInbox(inboxPrefix)}.`;
     connection.subscribe(`${this.#inbox}*`, {
       callback: (error, message) => {
-        if (error === null) this.#take(message);
+        if (error === null) this.#onMessage(message);
       },
     });
   }
@@ -45,15 +45,15 @@ export class Requests {
   /** @throws `RequestError` when nobody listens there or the broker refuses it, `TimeoutError` when no answer came in time, what the library says of a connection that has ended */
   ask(subject: string, payload: Uint8Array | string, { timeoutMs, headers }: { timeoutMs: number; headers?: MsgHdrs }): Promise<Msg> {
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = { place: 0, reply: '', subject, timer: setTimeout(() => this.#giveUp(waiting), timeoutMs), resolve, reject };
+      const waiting: Waiting = { slot: 0, reply: '', subject, timer: setTimeout(() => this.#giveUp(waiting), timeoutMs), resolve, reject };
       // Where it waits, and a number of its own: its place is soon another's.
       this.#asked += 1;
-      waiting.place = this.#waiting.add(waiting);
-      waiting.reply = `${this.#inbox}${waiting.place}-${this.#asked}`;
+      waiting.slot = this.#waiting.add(waiting);
+      waiting.reply = `${this.#inbox}${waiting.slot}-${this.#asked}`;
       try {
         this.#connection.publish(subject, payload, headers === undefined ? { reply: waiting.reply } : { reply: waiting.reply, headers });
       } catch (error) {
-        this.#forget(waiting);
+        this.#remove(waiting);
         reject(error);
       }
     });
@@ -63,7 +63,7 @@ export class Requests {
   refuse(error: PermissionViolationError): void {
     for (const waiting of this.#waiting.values()) {
       if (error.operation !== 'publish' || error.subject !== waiting.subject) continue;
-      this.#forget(waiting);
+      this.#remove(waiting);
       waiting.reject(new RequestError(error.message, { cause: error }));
     }
   }
@@ -71,28 +71,28 @@ export class Requests {
   /** No answer can come any more. */
   end(error: Error): void {
     for (const waiting of this.#waiting.values()) {
-      this.#forget(waiting);
+      this.#remove(waiting);
       waiting.reject(error);
     }
   }
 
-  #take(message: Msg): void {
+  #onMessage(message: Msg): void {
     const waiting = this.#waiting.get(Number.parseInt(message.subject.slice(this.#inbox.length), 10));
     // Late, or the second answer: nobody waits for it.
     if (waiting?.reply !== message.subject) return;
-    this.#forget(waiting);
+    this.#remove(waiting);
     if (message.data.length > 0 || message.headers?.code !== NO_RESPONDERS) waiting.resolve(message);
     else waiting.reject(noResponders(waiting.subject));
   }
 
   #giveUp(waiting: Waiting): void {
-    this.#forget(waiting);
+    this.#remove(waiting);
     waiting.reject(new TimeoutError());
   }
 
-  #forget({ place, timer }: Waiting): void {
+  #remove({ slot, timer }: Waiting): void {
     clearTimeout(timer);
-    this.#waiting.remove(place);
+    this.#waiting.remove(slot);
   }
 }
 

@@ -37,8 +37,8 @@ export function natsServerConfig({ storeDir = null, listen = null, monitor = nul
     'jetstream {',
     ...(storeDir === null ? [] : [`  store_dir: ${JSON.stringify(storeDir)}`]),
     ...(syncAlways ? ['  sync_interval: always'] : []),
-    `  max_memory_store: ${roomFor([tokenMaxBytes])}`,
-    `  max_file_store: ${roomFor([commandMaxBytes, workMaxBytes, blobMaxBytes])}`,
+    `  max_memory_store: ${capacityFor([tokenMaxBytes])}`,
+    `  max_file_store: ${capacityFor([commandMaxBytes, workMaxBytes, blobMaxBytes])}`,
     '}',
     'authorization {',
     '  users: [',
@@ -53,7 +53,7 @@ export function natsServerConfig({ storeDir = null, listen = null, monitor = nul
  * Streams reserve what they may hold. Processes that start together all create what none of them has found, and the broker (2.9) asks for
  * room for a stream that is there already as if it came on top: so there is room for the largest twice.
  */
-function roomFor(streamBytes: readonly number[]): number {
+function capacityFor(streamBytes: readonly number[]): number {
   return Math.ceil((streamBytes.reduce((sum, bytes) => sum + bytes, 0) + Math.max(...streamBytes)) * HEADROOM);
 }
 

@@ -1,20 +1,20 @@
 import { expect, it } from 'vitest';
-import { Arrivals } from './socket-reads.ts';
+import { SocketReads } from './socket-reads.ts';
 
 const bytesOf = (...numbers: number[]) => numbers.map((number) => Uint8Array.of(number));
 
 it('gives its reader what comes, in order, whether he waits or it does', async () => {
-  const arrivals = new Arrivals();
-  const heard: number[] = [];
+  const arrivals = new SocketReads();
+  const received: number[] = [];
   const [early, together, late] = [bytesOf(1, 2, 3), bytesOf(4, 5), bytesOf(6)];
   for (const bytes of early) arrivals.add(bytes);
   const read = (async () => {
-    for await (const [number] of arrivals) if (heard.push(number ?? 0) === 6) return;
+    for await (const [number] of arrivals) if (received.push(number ?? 0) === 6) return;
   })();
-  await expect.poll(() => heard).toEqual([1, 2, 3]);
+  await expect.poll(() => received).toEqual([1, 2, 3]);
   for (const bytes of together) arrivals.add(bytes);
-  await expect.poll(() => heard).toEqual([1, 2, 3, 4, 5]);
+  await expect.poll(() => received).toEqual([1, 2, 3, 4, 5]);
   for (const bytes of late) arrivals.add(bytes);
   await read;
-  expect(heard).toEqual([1, 2, 3, 4, 5, 6]);
+  expect(received).toEqual([1, 2, 3, 4, 5, 6]);
 });

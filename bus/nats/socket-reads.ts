@@ -1,5 +1,5 @@
 /** What has come of a connection, for its one reader. A generator would make four promises for each read and wake three times; this wakes once. */
-export class Arrivals implements AsyncIterableIterator<Uint8Array> {
+export class SocketReads implements AsyncIterableIterator<Uint8Array> {
   readonly #unread: Uint8Array[] = [];
   #wake: ((result: IteratorResult<Uint8Array>) => void) | null = null;
 

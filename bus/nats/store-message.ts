@@ -5,7 +5,7 @@ import type { Requests } from './requests.ts';
 import { MESSAGE_ID_HEADER, toWireId } from './wire-id.ts';
 
 /** What the broker answers once a stream has a message, or when it does not take it: then the sequence means nothing. */
-const answer = z.object({
+const reply = z.object({
   error: z.object({ code: z.number(), err_code: z.number(), description: z.string() }).optional(),
   seq: z.number().optional(),
   duplicate: z.boolean().default(false),
@@ -17,16 +17,16 @@ export interface MessageToStore {
   bytes: Uint8Array;
   timeoutMs: number;
   /** Headers of its own. */
-  marks?: MsgHdrs | undefined;
+  extraHeaders?: MsgHdrs | undefined;
 }
 
 /** Puts a message into the stream of its subject, once however often it is sent. @throws `JetStreamApiError`, and as `Requests.ask` */
 export async function storeMessage(
   requests: Requests,
-  { subject, messageId, bytes, timeoutMs, marks = headers() }: MessageToStore,
+  { subject, messageId, bytes, timeoutMs, extraHeaders = headers() }: MessageToStore,
 ): Promise<{ sequence: number; duplicate: boolean }> {
-  marks.set(MESSAGE_ID_HEADER, toWireId(messageId));
-  const { error, seq, duplicate } = answer.parse((await requests.ask(subject, bytes, { timeoutMs, headers: marks })).json());
+  extraHeaders.set(MESSAGE_ID_HEADER, toWireId(messageId));
+  const { error, seq, duplicate } = reply.parse((await requests.ask(subject, bytes, { timeoutMs, headers: extraHeaders })).json());
   if (error !== undefined) throw new JetStreamApiError(error);
   if (seq === undefined) throw new Error('the broker answered without a sequence');
   return { sequence: seq, duplicate };

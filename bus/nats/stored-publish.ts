@@ -8,7 +8,7 @@ const MAX_WAITING = 20_000;
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
 /** Publishes into a stream, with headers of its own if need be. The promise resolves once the broker has stored the message, or has found that it had it already. */
-export type StoredPublish = (subject: string, messageId: string, body: string, marks?: MsgHdrs) => Promise<{ sequence: number; duplicate: boolean }>;
+export type StoredPublish = (subject: string, messageId: string, body: string, extraHeaders?: MsgHdrs) => Promise<{ sequence: number; duplicate: boolean }>;
 
 /**
  * Every try carries the same message id, so that a message whose answer was lost is stored once all the same. Of messages that are
@@ -17,7 +17,7 @@ export type StoredPublish = (subject: string, messageId: string, body: string, m
 export function storedPublisher(link: NatsLink, budgetMs: number, onFull: () => void): StoredPublish {
   let waiting = 0;
   let waitingBytes = 0;
-  return async (subject, messageId, body, marks) => {
+  return async (subject, messageId, body, extraHeaders) => {
     link.assertOpen();
     const bytes = Buffer.from(body);
     if (waiting >= MAX_WAITING || waitingBytes + bytes.byteLength > MAX_WAITING_BYTES) {
@@ -26,7 +26,9 @@ export function storedPublisher(link: NatsLink, budgetMs: number, onFull: () => 
     waiting += 1;
     waitingBytes += bytes.byteLength;
     try {
-      return await link.persistently('store a message', budgetMs, (timeoutMs) => storeMessage(link.requests, { subject, messageId, bytes, timeoutMs, marks }));
+      return await link.retryWhileTransient('store a message', budgetMs, (timeoutMs) =>
+        storeMessage(link.requests, { subject, messageId, bytes, timeoutMs, extraHeaders }),
+      );
     } catch (error) {
       if (error instanceof SwitchyardError && error.code === 'bus.full') onFull();
       throw error;

@@ -32,7 +32,7 @@ export const workConsumers: Record<WorkKind, { name: string; subject: string }> 
 };
 
 /** What becomes of that which a gateway lets in from outside: it asks how long that would wait. */
-export const letIn: Partial<Record<BusUser, WorkKind>> = { 'router-gateway': 'router.call', 'agent-gateway': 'router.turn' };
+export const admittedKinds: Partial<Record<BusUser, WorkKind>> = { 'router-gateway': 'router.call', 'agent-gateway': 'router.turn' };
 
 /** What a stream is declared as. Fields that are not named here are left to the broker. */
 export type StreamDeclaration = Pick<

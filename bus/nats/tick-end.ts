@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 
-interface Turn {
+interface Tick {
   tasks: (() => void)[];
   /** Whether what is sent now goes first. */
   isLeaving: boolean;
@@ -14,18 +14,18 @@ interface Turn {
 const settled = Promise.resolve();
 
 /** What waits for the end of this turn of the event loop; null while nothing was sent in it. */
-let turn: Turn | null = null;
+let tick: Tick | null = null;
 
 /**
  * Runs at the end of this turn of the event loop, before what was sent in it leaves. What the task sends leaves with it, and before what
  * was sent on other connections: it was said in the turn, and what came of it may have been sent since. It must not throw.
  */
-export function atTurnEnd(task: () => void): void {
+export function atTickEnd(task: () => void): void {
   current().tasks.push(task);
 }
 
 /** What is written to the socket from now on leaves together at the end of this turn of the event loop. To be said before each write. */
-export function corkForTurn(socket: Socket): void {
+export function corkForTick(socket: Socket): void {
   const { corked, first, isLeaving } = current();
   if (!corked.includes(socket)) {
     socket.cork();
@@ -46,27 +46,27 @@ export function leaveNow(task: () => void): void {
   });
 }
 
-function current(): Turn {
-  if (turn === null) {
-    turn = { tasks: [], isLeaving: false, corked: [], first: [] };
-    setImmediate(end, turn);
+function current(): Tick {
+  if (tick === null) {
+    tick = { tasks: [], isLeaving: false, corked: [], first: [] };
+    setImmediate(end, tick);
   }
-  return turn;
+  return tick;
 }
 
-function end(ending: Turn): void {
+function end(ending: Tick): void {
   const { tasks } = ending;
   ending.isLeaving = true;
   for (const task of tasks.splice(0)) task();
   // The library sends what it was given in a microtask, and has queued it by now.
   void settled.then(() => {
-    turn = null;
+    tick = null;
     uncork(ending);
     // What the tasks themselves have led to came too late for them, and would wait for ever.
-    for (const task of tasks) atTurnEnd(task);
+    for (const task of tasks) atTickEnd(task);
   });
 }
 
-function uncork({ first, corked }: Turn): void {
+function uncork({ first, corked }: Tick): void {
   for (const socket of new Set([...first.splice(0), ...corked.splice(0)])) socket.uncork();
 }

@@ -19,11 +19,11 @@ async function listeningWay(url: string) {
   const sent: string[] = [];
   const sockets = new Set<Socket>();
   const way = createServer((client) => {
-    const place = sent.push('') - 1;
+    const index = sent.push('') - 1;
     const broker = connect(Number(port), hostname);
     for (const socket of [client, broker]) sockets.add(socket.on('error', () => {}));
     client.on('data', (bytes) => {
-      sent[place] += bytes.toString('latin1');
+      sent[index] += bytes.toString('latin1');
     });
     client.pipe(broker).pipe(client);
   });

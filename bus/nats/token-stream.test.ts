@@ -5,7 +5,7 @@ import { connect } from '@nats-io/transport-node';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/test-services.mjs';
-import { Arrivals } from '../conformance/under-test.ts';
+import { Collector } from '../conformance/under-test.ts';
 import { CoreSubscriptions } from './core-subscriptions.ts';
 import { openNatsBus } from './nats-bus.ts';
 import { streams } from './streams.ts';
@@ -22,15 +22,15 @@ const open = () => openNatsBus({ servers: server.url, user: null, password: null
 
 it('what is said of a call of which nothing is to be kept any more leaves nothing in the broker’s memory', async () => {
   const bus = await open();
-  const heard = new Arrivals<string>();
-  await bus.tokens.subscribe('tok.ses.*', (_, frame) => heard.add(Buffer.from(frame).toString())).ready();
-  for (const [text, keeping] of [
+  const received = new Collector<string>();
+  await bus.tokens.subscribe('tok.ses.*', (_, frame) => received.add(Buffer.from(frame).toString())).ready();
+  for (const [text, retention] of [
     ['a', 'soon'],
     ['b', 'soon'],
     ['end', 'no more'],
   ] as const)
-    bus.tokens.publish('tok.ses.call1', Buffer.from(text), keeping);
-  expect(await heard.atLeast(3)).toEqual(['a', 'b', 'end']);
+    bus.tokens.publish('tok.ses.call1', Buffer.from(text), retention);
+  expect(await received.atLeast(3)).toEqual(['a', 'b', 'end']);
   // What is kept soon of another call comes after what would have been kept of this one.
   bus.tokens.publish('tok.ses.call2', Buffer.from('x'), 'soon');
   expect(await bus.tokens.replay('tok.ses.call2', 'now')).toHaveLength(1);
@@ -44,12 +44,12 @@ it('what is said of a call of which nothing is to be kept any more leaves nothin
 
 it('what is said in the turn in which the bus is closed arrives', async () => {
   const [worker, gateway] = [await open(), await open()];
-  const heard = new Arrivals<string>();
-  await gateway.tokens.subscribe('tok.gw1.*', (_, frame) => heard.add(Buffer.from(frame).toString())).ready();
+  const received = new Collector<string>();
+  await gateway.tokens.subscribe('tok.gw1.*', (_, frame) => received.add(Buffer.from(frame).toString())).ready();
   worker.tokens.publish('tok.gw1.call1', Buffer.from('last'), 'soon');
   await worker.close();
 
-  expect(await heard.atLeast(1)).toEqual(['last']);
+  expect(await received.atLeast(1)).toEqual(['last']);
   expect((await gateway.tokens.replay('tok.gw1.call1')).map((frame) => Buffer.from(frame).toString())).toEqual(['last']);
   await gateway.close();
 });
@@ -62,7 +62,7 @@ it('what was said leaves before the end of the turn when the bus is told to hurr
   bus.tokens.publish('tok.gw1.call2', Buffer.from('a'), 'soon');
   await Promise.resolve().then(() => {});
   expect(uncorked).not.toHaveBeenCalled();
-  bus.hurry();
+  bus.flush();
   await Promise.resolve().then(() => {});
 
   expect(uncorked).toHaveBeenCalledTimes(1);
@@ -73,7 +73,7 @@ it('what was said leaves before the end of the turn when the bus is told to hurr
 it('the broker sends a batch once to a process that reads many calls of an origin', async () => {
   const bus = await open();
   const subscribe = vi.spyOn(CoreSubscriptions.prototype, 'subscribe');
-  const readers = Array.from({ length: 20 }, (_, place) => bus.tokens.subscribe(`tok.gw1.call${place}`, () => {}));
+  const readers = Array.from({ length: 20 }, (_, index) => bus.tokens.subscribe(`tok.gw1.call${index}`, () => {}));
   const live = subscribe.mock.calls.map(([pattern]) => pattern).filter((pattern) => pattern.startsWith('live.'));
   subscribe.mockRestore();
 

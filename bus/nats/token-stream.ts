@@ -1,16 +1,16 @@
 import { createInbox, type Msg } from '@nats-io/transport-node';
 import { ulid } from '#shared/ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { KEPT_WITHIN_MS, type TokenStream } from '../bus.ts';
+import { RETAINED_WITHIN_MS, type TokenStream } from '../bus.ts';
 import { pauseFor } from '../pause.ts';
-import { Outflow } from './bounded-publisher.ts';
+import { BoundedPublisher } from './bounded-publisher.ts';
 import { isStreamMissing } from './broker-errors.ts';
 import { CoreSubscriptions } from './core-subscriptions.ts';
 import { parseDelivery } from './delivery-subject.ts';
 import type { NatsLink } from './link.ts';
 import { LiveBatches } from './live-batches.ts';
 import { LiveReaders } from './live-readers.ts';
-import { FrameBundles, framesIn, isBundle, MAX_BUNDLED_BYTES } from './replay-batches.ts';
+import { framesIn, isReplayBatch, MAX_BATCHED_BYTES, ReplayBatches } from './replay-batches.ts';
 import { nanosOf, streams } from './streams.ts';
 import { leaveNow } from './tick-end.ts';
 
@@ -26,23 +26,23 @@ const INACTIVE_MS = 30_000;
  * broker. Those that may be kept later pass it uncaptured, all of a moment as one message, and are kept as bundles. Reading back is a matter
  * of the main connection.
  */
-export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): TokenStream & { hurry(): void; close(): void } {
-  const outflow = new Outflow(link.tokens, () => link.areTokensUp, log);
+export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): TokenStream & { flush(): void; close(): void } {
+  const publisher = new BoundedPublisher(link.tokens, () => link.areTokensUp, log);
   /** What nobody waits for, nobody can be told of: a connection that has ended for good is no news here. */
   function sendLater(subject: string, frames: Uint8Array): void {
     try {
-      outflow.publish(subject, frames);
+      publisher.publish(subject, frames);
     } catch (error) {
       log.warn({ err: error, subject }, 'frames are lost');
     }
   }
-  const bundles = new FrameBundles({
+  const replayBatches = new ReplayBatches({
     isUp: () => link.areTokensUp,
     // The memory stream is gone when the broker was restarted, and is declared anew on the main connection.
     isReady: () => link.areTokensUp && link.isReady,
     publish: sendLater,
   });
-  const batches = new LiveBatches(sendLater);
+  const liveBatches = new LiveBatches(sendLater);
   const subscriptions = new CoreSubscriptions(link.tokens, log);
   const listen = (pattern: string, handler: (subject: string, message: Uint8Array) => void) =>
     subscriptions.subscribe(pattern, ({ subject, data }) => handler(subject, data));
@@ -50,7 +50,7 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
 
   async function replay(subject: string, timeoutMs: number): Promise<Uint8Array[]> {
     const consumer = `t-${ulid()}`;
-    const { num_pending: kept } = await link.manager.consumers.add(streams.tokens.name, {
+    const { num_pending: retained } = await link.manager.consumers.add(streams.tokens.name, {
       name: consumer,
       filter_subject: subject,
       deliver_policy: 'all',
@@ -61,7 +61,7 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
       inactive_threshold: nanosOf(INACTIVE_MS),
     });
     try {
-      return kept === 0 ? [] : await readAll(consumer, timeoutMs);
+      return retained === 0 ? [] : await readAll(consumer, timeoutMs);
     } finally {
       link.manager.consumers.delete(streams.tokens.name, consumer).catch(() => {}); // else it goes by itself
     }
@@ -86,7 +86,7 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
           const info = parseDelivery(message.reply ?? '');
           // A status: there is nothing more, because the rest has just aged out.
           if (info === null) return resolve();
-          if (isBundle(message.data)) frames.push(...framesIn(message.data));
+          if (isReplayBatch(message.data)) frames.push(...framesIn(message.data));
           else frames.push(message.data);
           messages += 1;
           bytes += message.data.byteLength;
@@ -107,33 +107,33 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
   }
 
   return {
-    publish(subject, frame, keeping = 'at once') {
-      const isSmall = frame.byteLength <= MAX_BUNDLED_BYTES;
-      if (isSmall && keeping === 'soon') batches.add(bundles.add(subject, frame), frame);
-      else if (isSmall && keeping === 'no more') batches.add(bundles.drop(subject), frame);
+    publish(subject, frame, retention = 'at once') {
+      const isSmall = frame.byteLength <= MAX_BATCHED_BYTES;
+      if (isSmall && retention === 'soon') liveBatches.add(replayBatches.add(subject, frame), frame);
+      else if (isSmall && retention === 'no more') liveBatches.add(replayBatches.drop(subject), frame);
       else {
         // What is live, and what is kept, stands in the order in which it was published.
-        batches.flush();
-        bundles.flush(subject);
-        outflow.publish(subject, frame);
+        liveBatches.flush();
+        replayBatches.flush(subject);
+        publisher.publish(subject, frame);
       }
     },
     subscribe(pattern, handler) {
-      const kept = listen(pattern, (subject, message) => {
+      const retained = listen(pattern, (subject, message) => {
         // Its frames came by themselves before.
-        if (!isBundle(message)) handler(subject, message);
+        if (!isReplayBatch(message)) handler(subject, message);
       });
       const live = liveReaders.read(pattern, handler);
       return {
         ready: () => live.ready(),
         stop: async () => {
-          await Promise.all([kept.stop(), live.stop()]);
+          await Promise.all([retained.stop(), live.stop()]);
         },
       };
     },
     async replay(subject, upTo = 'kept') {
-      if (upTo === 'now') await pauseFor(KEPT_WITHIN_MS);
-      return link.persistently('read a call back', budgetMs, async (timeoutMs) => {
+      if (upTo === 'now') await pauseFor(RETAINED_WITHIN_MS);
+      return link.retryWhileTransient('read a call back', budgetMs, async (timeoutMs) => {
         try {
           return await replay(subject, timeoutMs);
         } catch (error) {
@@ -142,12 +142,12 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
         }
       });
     },
-    hurry() {
-      leaveNow(() => batches.flush());
+    flush() {
+      leaveNow(() => liveBatches.flush());
     },
     close() {
-      batches.flush();
-      bundles.close();
+      liveBatches.flush();
+      replayBatches.close();
       subscriptions.close();
     },
   };

@@ -4,13 +4,13 @@ import type { Msg, Subscription as NatsSubscription } from '@nats-io/transport-n
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
-import { offeredItem, offeredLeaseMs } from '../dispatched-item.ts';
+import { dispatchedItem, dispatchedLeaseMs } from '../dispatched-item.ts';
 import { pauseFor } from '../pause.ts';
 import { parseDelivery } from './delivery-subject.ts';
-import { offersOf, readOffer } from './dispatcher.ts';
+import { dispatchSubjectOf, readDispatch } from './dispatcher.ts';
 import { earlierDeliveries } from './earlier-deliveries.ts';
 import type { NatsLink } from './link.ts';
-import { STILL_MS, type Standstill } from './pause-detector.ts';
+import { PAUSE_MS, type PauseDetector } from './pause-detector.ts';
 import { Pull } from './pull.ts';
 import { nanosOf, streams, workConsumers } from './streams.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
@@ -35,7 +35,7 @@ export interface WorkConsumerOptions extends ConsumeOptions {
   handler: (item: WorkItem) => Promise<void>;
   store: WorkQueue['publish'];
   budgetMs: number;
-  standstill: Standstill;
+  pauseDetector: PauseDetector;
   log: Log;
 }
 
@@ -49,11 +49,11 @@ export class WorkConsumer implements Subscription {
   readonly #handler: (item: WorkItem) => Promise<void>;
   readonly #stop = new AbortController();
   /** Items that are being handled, and who waits for there to be none. */
-  #inHand = 0;
+  #inFlight = 0;
   readonly #idle: (() => void)[] = [];
   readonly #ended: Promise<void>;
   /** Null: items of the kind are not offered. */
-  readonly #offers: NatsSubscription | null;
+  readonly #dispatches: NatsSubscription | null;
   #pull: Pull | null = null;
   /** The last time that the broker was asked whether it hears this process. */
   #reached: { askedAt: number; answered: Promise<number> } = { askedAt: Number.NEGATIVE_INFINITY, answered: Promise.resolve(0) };
@@ -62,14 +62,14 @@ export class WorkConsumer implements Subscription {
     this.#options = options;
     // Bound: items arrive in the context of a connection, and the handler runs in that of its consumer.
     this.#handler = AsyncResource.bind(options.handler);
-    this.#offers = this.#listen();
+    this.#dispatches = this.#listen();
     this.#ended = this.#run();
   }
 
   async stop(): Promise<void> {
     this.#stop.abort();
-    await Promise.all([this.#ended, this.#listenNoMore()]);
-    if (this.#inHand > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    await Promise.all([this.#ended, this.#stopListening()]);
+    if (this.#inFlight > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   /** Never rejects. Ends when it is stopped, and then the broker sends nothing more. */
@@ -128,60 +128,60 @@ export class WorkConsumer implements Subscription {
       deliver_policy: DeliverPolicy.All,
       ack_policy: AckPolicy.Explicit,
       // A holder counts from when he reads an item. He may do so that much later than it was sent, and must have done with it before anybody else has it.
-      ack_wait: nanosOf(ackWaitMs + STILL_MS),
+      ack_wait: nanosOf(ackWaitMs + PAUSE_MS),
       max_deliver: -1,
       max_ack_pending: MAX_IN_HAND,
       max_waiting: MAX_WAITING_PULLS,
     };
-    await link.persistently('declare a consumer of work', budgetMs, () => link.manager.consumers.add(streams.work.name, config), this.#stop.signal);
+    await link.retryWhileTransient('declare a consumer of work', budgetMs, () => link.manager.consumers.add(streams.work.name, config), this.#stop.signal);
   }
 
   #ask(): void {
     const { concurrency } = this.#options;
-    const free = concurrency - this.#inHand;
-    const wanted = this.#offers === null || this.#offers.isClosed() ? free : Math.min(free, Math.ceil(concurrency * SHARE_ASKED_AHEAD));
+    const free = concurrency - this.#inFlight;
+    const requested = this.#dispatches === null || this.#dispatches.isClosed() ? free : Math.min(free, Math.ceil(concurrency * SHARE_ASKED_AHEAD));
     const asked = this.#pull?.asked ?? 0;
-    if (!this.#stop.signal.aborted && asked < wanted / 2) this.#pull?.ask(wanted - asked);
+    if (!this.#stop.signal.aborted && asked < requested / 2) this.#pull?.ask(requested - asked);
   }
 
   /** The broker gives each offer to one of those who listen. It listens anew by itself when it is back. */
   #listen(): NatsSubscription | null {
     const { link, kind, log } = this.#options;
-    const subject = offersOf(kind);
+    const subject = dispatchSubjectOf(kind);
     if (subject === null) return null;
     const callback = (error: Error | null, message: Msg) => {
-      if (error === null) this.#onOffer(message);
+      if (error === null) this.#onDispatch(message);
       else log.error({ err: error, kind }, 'work is not offered here any more');
     };
     return link.main.subscribe(subject, { queue: workConsumers[kind].name, callback });
   }
 
   /** Resolves when all that the broker has sent before it knew of that has been handed over. Never rejects. */
-  async #listenNoMore(): Promise<void> {
-    if (this.#offers === null || this.#offers.isClosed()) return;
+  async #stopListening(): Promise<void> {
+    if (this.#dispatches === null || this.#dispatches.isClosed()) return;
     // Rejected when the connection ends meanwhile: then nothing more comes either.
-    if (this.#options.link.isUp) await this.#offers.drain().catch(() => {});
-    else this.#offers.unsubscribe();
+    if (this.#options.link.isUp) await this.#dispatches.drain().catch(() => {});
+    else this.#dispatches.unsubscribe();
   }
 
-  #onOffer(message: Msg): void {
-    const { link, kind, ackWaitMs, concurrency, clock, standstill, store, log } = this.#options;
-    const offer = readOffer(message.reply);
-    if (offer === null) {
+  #onDispatch(message: Msg): void {
+    const { link, kind, ackWaitMs, concurrency, clock, pauseDetector, store, log } = this.#options;
+    const dispatch = readDispatch(message.reply);
+    if (dispatch === null) {
       log.error({ kind, reply: message.reply }, 'an offer came in a form that is not known');
       return;
     }
-    const { messageId } = offer;
+    const { messageId } = dispatch;
     // By the clock of who has sent it, which may differ.
-    const publishedAtMs = Math.max(offer.publishedAtMs, clock.nowMs() - ackWaitMs);
+    const publishedAtMs = Math.max(dispatch.publishedAtMs, clock.nowMs() - ackWaitMs);
     // It says when it was sent: what has come since this process stood still is not as old as that.
-    const deliveredAt = Math.max(standstill.deliveredSince(), performance.now() - Math.max(0, clock.nowMs() - offer.publishedAtMs));
+    const deliveredAt = Math.max(pauseDetector.deliveredSince(), performance.now() - Math.max(0, clock.nowMs() - dispatch.publishedAtMs));
     const body = message.string();
-    if (this.#stop.signal.aborted || this.#inHand + (this.#pull?.asked ?? 0) >= concurrency) {
+    if (this.#stop.signal.aborted || this.#inFlight + (this.#pull?.asked ?? 0) >= concurrency) {
       // Whoever offered it hears nothing of it, and stores it in the end.
       const lost = (error: unknown) => log.warn({ err: error, kind, message_id: messageId }, 'an item that nobody has time for could not be stored');
       store(kind, messageId, body).catch(lost);
-    } else if (performance.now() >= deliveredAt + offeredLeaseMs(ackWaitMs)) {
+    } else if (performance.now() >= deliveredAt + dispatchedLeaseMs(ackWaitMs)) {
       log.warn({ kind, message_id: messageId }, 'an offer was read so late that it is, or soon will be, somebody else’s');
     } else {
       const item = {
@@ -197,18 +197,18 @@ export class WorkConsumer implements Subscription {
         stopping: this.#stop.signal,
         log,
       };
-      this.#begin(offeredItem(item));
+      this.#begin(dispatchedItem(item));
     }
   }
 
   #onMessage(message: Msg): void {
-    const { link, kind, ackWaitMs, budgetMs, concurrency, standstill, log } = this.#options;
+    const { link, kind, ackWaitMs, budgetMs, concurrency, pauseDetector, log } = this.#options;
     const { reply = '' } = message;
     const info = parseDelivery(reply);
-    const deliveredAt = standstill.deliveredSince();
+    const deliveredAt = pauseDetector.deliveredSince();
     if (info === null) log.error({ kind, reply }, 'a work item came in a form that is not known');
     // It came while this worker stopped, or for a request that was given up: somebody else may have it at once.
-    else if (this.#stop.signal.aborted || this.#inHand >= concurrency) link.main.publish(reply, '-NAK');
+    else if (this.#stop.signal.aborted || this.#inFlight >= concurrency) link.main.publish(reply, '-NAK');
     // It waited to be read while this process stood still. Somebody else has it by now, and what we say of it would be taken for his word.
     else if (performance.now() >= deliveredAt + ackWaitMs) {
       log.warn({ kind, delivery: info.delivery }, 'a work item was read after its lease, and is left to its next delivery');
@@ -232,12 +232,12 @@ export class WorkConsumer implements Subscription {
   }
 
   #begin(item: WorkItem): void {
-    this.#inHand += 1;
+    this.#inFlight += 1;
     this.#ask();
     void this.#handle(item).then(() => {
-      this.#inHand -= 1;
+      this.#inFlight -= 1;
       this.#ask();
-      if (this.#inHand === 0) for (const wake of this.#idle) wake();
+      if (this.#inFlight === 0) for (const wake of this.#idle) wake();
     });
   }
 
@@ -247,7 +247,7 @@ export class WorkConsumer implements Subscription {
       await this.#handler(item);
     } catch (error) {
       const { kind, log } = this.#options;
-      const { messageId, delivery } = item;
+      const { messageId, deliveryCount: delivery } = item;
       log.error({ err: error, kind, message_id: messageId, delivery }, 'a work handler failed: the item is delivered again when its lease lapses');
     }
   }

@@ -8,7 +8,7 @@ const EARLY_MS = 2;
 
 it('calls a lease lost that the broker could not be asked to prolong, though its timer fires a little early', async () => {
   /** A broker that is away for as long as anybody asks. */
-  const persistently = (what: string, budgetMs: number) =>
+  const retryWhileTransient = (what: string, budgetMs: number) =>
     new Promise<never>((_, reject) => {
       const endsAt = performance.now() + budgetMs - EARLY_MS;
       const look = () => {
@@ -17,7 +17,7 @@ it('calls a lease lost that the broker could not be asked to prolong, though its
       };
       look();
     });
-  const link = { persistently, assertOpen: () => {}, requests: { ask: () => Promise.reject(new Error('not asked')) } };
+  const link = { retryWhileTransient, assertOpen: () => {}, requests: { ask: () => Promise.reject(new Error('not asked')) } };
   const fields = { kind: 'tool', messageId: 'w1', body: '', delivery: 1, storedAtMs: 0, reply: 'reply', budgetMs: 1_000, log: silentLog } as const;
   const item = workItem({ ...fields, link, deliveredAt: performance.now(), ackWaitMs: 50 });
 

@@ -8,7 +8,7 @@ import type { NatsLink } from './link.ts';
 const TIMER_SLACK_MS = 10;
 
 export interface WorkItemOptions {
-  link: Pick<NatsLink, 'persistently' | 'assertOpen'> & { requests: Pick<NatsLink['requests'], 'ask'> };
+  link: Pick<NatsLink, 'retryWhileTransient' | 'assertOpen'> & { requests: Pick<NatsLink['requests'], 'ask'> };
   kind: WorkKind;
   messageId: string;
   body: string;
@@ -32,39 +32,39 @@ export function workItem(options: WorkItemOptions): WorkItem {
   const { link, kind, messageId, body, delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log } = options;
   let leaseEndsAt = deliveredAt + ackWaitMs;
   const settling = new Settling(() => link.assertOpen());
-  const isHeld = () => performance.now() < leaseEndsAt;
-  const tell = (what: string, word: string, forMs: number) =>
-    link.persistently(what, forMs, async (timeoutMs) => {
-      await link.requests.ask(reply, word, { timeoutMs });
+  const hasLease = () => performance.now() < leaseEndsAt;
+  const send = (what: string, verb: string, forMs: number) =>
+    link.retryWhileTransient(what, forMs, async (timeoutMs) => {
+      await link.requests.ask(reply, verb, { timeoutMs });
     });
   return {
     messageId,
     body,
-    delivery,
+    deliveryCount: delivery,
     publishedAtMs: storedAtMs,
-    ack: () => settling.once(() => tell('take an ack', '+ACK', budgetMs)),
+    ack: () => settling.once(() => send('take an ack', '+ACK', budgetMs)),
     nak: (delayMs) =>
       settling.once(async () => {
-        if (isHeld()) await tell('take an item back', delayMs > 0 ? `-NAK {"delay": ${Math.ceil(delayMs * 1_000_000)}}` : '-NAK', budgetMs);
+        if (hasLease()) await send('take an item back', delayMs > 0 ? `-NAK {"delay": ${Math.ceil(delayMs * 1_000_000)}}` : '-NAK', budgetMs);
       }),
     term: (reason) =>
       settling.once(() => {
         log.error({ kind, message_id: messageId, delivery, reason }, 'a work item was dropped by its handler');
-        return tell('drop an item', '+TERM', budgetMs);
+        return send('drop an item', '+TERM', budgetMs);
       }),
     working: async () => {
       link.assertOpen();
       const lost = () => new SwitchyardError('bus.lease_lost', `the lease of work item ${messageId} is lost`);
-      if (settling.isSettled || !isHeld()) throw lost();
-      const saidAt = performance.now();
+      if (settling.isSettled || !hasLease()) throw lost();
+      const sentAt = performance.now();
       try {
-        await tell('prolong a lease', '+WPI', leaseEndsAt - saidAt + TIMER_SLACK_MS);
+        await send('prolong a lease', '+WPI', leaseEndsAt - sentAt + TIMER_SLACK_MS);
       } catch (error) {
-        if (isHeld()) throw error;
+        if (hasLease()) throw error;
         throw lost();
       }
-      if (!isHeld()) throw lost();
-      leaseEndsAt = Math.max(leaseEndsAt, saidAt + ackWaitMs);
+      if (!hasLease()) throw lost();
+      leaseEndsAt = Math.max(leaseEndsAt, sentAt + ackWaitMs);
     },
   };
 }

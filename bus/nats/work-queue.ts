@@ -2,10 +2,10 @@ import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
-import { Offers } from './dispatcher.ts';
-import { markDelivered } from './earlier-deliveries.ts';
+import { Dispatcher } from './dispatcher.ts';
+import { deliveryHeaders } from './earlier-deliveries.ts';
 import type { NatsLink } from './link.ts';
-import { Standstill } from './pause-detector.ts';
+import { PauseDetector } from './pause-detector.ts';
 import type { StoredPublish } from './stored-publish.ts';
 import { streams, workConsumers } from './streams.ts';
 import type { Closable } from './types.ts';
@@ -26,21 +26,21 @@ export interface WorkQueueDeps {
 /** The work queue as a stream whose messages go when they are acked, with one durable consumer per kind. */
 export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueueDeps): WorkQueue & Closable {
   const consumers = new Set<WorkConsumer>();
-  const standstill = new Standstill();
-  const offers = new Offers({ link, clock, log });
+  const pauseDetector = new PauseDetector();
+  const dispatcher = new Dispatcher({ link, clock, log });
   const watch = new WorkStreamWatch(link, budgetMs, log);
   let stopping = false;
   const store = async (kind: WorkKind, messageId: string, body: string, earlierDeliveries = 0) => {
-    const { duplicate } = await publish(workConsumers[kind].subject, messageId, body, markDelivered(earlierDeliveries));
+    const { duplicate } = await publish(workConsumers[kind].subject, messageId, body, deliveryHeaders(earlierDeliveries));
     return { duplicate };
   };
   return {
     publish: store,
-    offer: (kind, messageId, body) => offers.offer(kind, messageId, body),
-    onRefused: (handler) => offers.onRefused(handler),
+    dispatch: (kind, messageId, body) => dispatcher.dispatch(kind, messageId, body),
+    onRefused: (handler) => dispatcher.onRefused(handler),
     consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
       if (stopping) throw new SwitchyardError('bus.closed', 'the bus is closed');
-      const consumer = new WorkConsumer({ ...options, link, clock, kind, handler, store, budgetMs, standstill, log });
+      const consumer = new WorkConsumer({ ...options, link, clock, kind, handler, store, budgetMs, pauseDetector, log });
       consumers.add(consumer);
       return {
         stop: async () => {
@@ -53,7 +53,7 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
     onRestart: (handler) => watch.onRestart(handler),
     async depths() {
       // An item leaves its stream when it is settled, so what the stream holds of a subject is what is left to do.
-      const { state } = await link.persistently('count the work', DEPTHS_BUDGET_MS, () =>
+      const { state } = await link.retryWhileTransient('count the work', DEPTHS_BUDGET_MS, () =>
         link.manager.streams.info(streams.work.name, { subjects_filter: '>' }),
       );
       const of = (kind: WorkKind) => state.subjects?.[workConsumers[kind].subject] ?? 0;
@@ -62,7 +62,7 @@ export function natsWorkQueue({ link, clock, publish, budgetMs, log }: WorkQueue
     async stopReaders() {
       stopping = true;
       await Promise.all([watch.stop(), ...[...consumers].map((consumer) => consumer.stop())]);
-      standstill.stop();
+      pauseDetector.stop();
     },
   };
 }

@@ -69,7 +69,7 @@ export class WorkStreamWatch {
   /** A stream that is missing is created anew on the way. */
   async #ask(): Promise<string> {
     const link = this.#link;
-    const { created } = await link.persistently('describe the stream of work', this.#budgetMs, () => link.manager.streams.info(streams.work.name));
+    const { created } = await link.retryWhileTransient('describe the stream of work', this.#budgetMs, () => link.manager.streams.info(streams.work.name));
     return created;
   }
 

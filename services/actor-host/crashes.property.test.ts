@@ -6,10 +6,10 @@ import { systemClock } from '#shared/clock.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { embeddedStores } from './test-support/embedded-stores.ts';
-import { Life } from './test-support/scenario.ts';
-import { holdRules } from './test-support/scenario-rules.ts';
+import { Scenario } from './test-support/scenario.ts';
+import { checkRules } from './test-support/scenario-rules.ts';
 import { steps } from './test-support/scenario-steps.ts';
-import { openHouse } from './test-support/test-cluster.ts';
+import { openTestCluster } from './test-support/test-cluster.ts';
 
 /** More in a night than in a suite: CRASH_TEST_SECONDS. A failure names its seed; CRASH_TEST_SEED begins there again. */
 const SECONDS = Number(process.env['CRASH_TEST_SECONDS'] ?? 20);
@@ -20,14 +20,14 @@ const stores = embeddedStores({
   openBus: (database) => openMemoryBus({ database, clock: systemClock, log: silentLog }),
 });
 /** Several times what the longest life takes. One that hangs fails under its seed, not with the whole file. */
-const LIFE_WITHIN_MS = 45_000;
-const graves: Promise<void>[] = [];
+const SCENARIO_WITHIN_MS = 45_000;
+const stoppingHosts: Promise<void>[] = [];
 
 beforeAll(async () => {
   await stores.open();
 }, 60_000);
 afterAll(async () => {
-  await Promise.all(graves);
+  await Promise.all(stoppingHosts);
   await stores.close();
 }, 60_000);
 
@@ -35,33 +35,33 @@ describe('sessions and runs, whatever happens to their hosts', () => {
   it(
     'keep their logs whole, end every turn, and settle every run once',
     async () => {
-      const counts = { lives: 0, commits: 0, takes: 0, messages: 0, runs: 0 };
-      const life = fc.asyncProperty(steps, async (sequence) => {
-        const house = await openHouse(await stores.open());
-        const one = new Life(house, graves);
+      const counts = { scenarios: 0, commits: 0, acquisitions: 0, messages: 0, runs: 0 };
+      const scenario = fc.asyncProperty(steps, async (sequence) => {
+        const cluster = await openTestCluster(await stores.open());
+        const one = new Scenario(cluster, stoppingHosts);
         try {
           await one.begin();
           for (const step of sequence) await one.do(step);
           await one.end();
-          await holdRules(house, one.lived);
+          await checkRules(cluster, one.trace);
         } finally {
           await one.close();
         }
-        counts.lives += 1;
-        counts.commits += house.fence.commits;
-        counts.takes += house.fence.takes;
-        counts.messages += house.notices.length;
-        counts.runs += one.lived.runs.length;
+        counts.scenarios += 1;
+        counts.commits += cluster.fence.commits;
+        counts.acquisitions += cluster.fence.acquisitions;
+        counts.messages += cluster.notices.length;
+        counts.runs += one.trace.runs.length;
       });
       const untilMs = performance.now() + SECONDS * 1_000;
       // Each under a seed of its own, so that no more begin when the time is over. A shorter sequence would come out at other moments, so
       // a life that fails is not shrunk: its seed lives it again.
       for (let seed = FIRST_SEED; performance.now() < untilMs; seed += 1) {
-        await fc.assert(life, { seed, numRuns: 1, endOnFailure: true, timeout: LIFE_WITHIN_MS });
+        await fc.assert(scenario, { seed, numRuns: 1, endOnFailure: true, timeout: SCENARIO_WITHIN_MS });
       }
       console.log(`from seed ${FIRST_SEED}: ${JSON.stringify(counts)}`);
-      expect(counts.lives, 'lives').toBeGreaterThan(0);
-      expect(counts.takes, 'partitions that changed hands').toBeGreaterThan(counts.lives * PARTITION_COUNT);
+      expect(counts.scenarios, 'lives').toBeGreaterThan(0);
+      expect(counts.acquisitions, 'partitions that changed hands').toBeGreaterThan(counts.scenarios * PARTITION_COUNT);
     },
     SECONDS * 1_000 + 60_000,
   );

@@ -23,7 +23,7 @@ describe('the line about callbacks that are left', () => {
       over(async () => ({ rows: urls.map((url) => ({ url })) })),
     );
     expect(warn.mock.lastCall?.[0]).toEqual({ callbacks: 3, in_flight: 1, receivers: ['hooks.example.com:8443'] });
-    const many = Array.from({ length: 50 }, (_, place) => ({ url: `https://host-${place}.example.com/` }));
+    const many = Array.from({ length: 50 }, (_, index) => ({ url: `https://host-${index}.example.com/` }));
     await logCallbacksLeft(
       { waiting: 50, inFlight: 0 },
       over(async () => ({ rows: many })),

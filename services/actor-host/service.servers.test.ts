@@ -27,13 +27,13 @@ import { runCases } from './test-support/run-cases.ts';
 import { nextDelivery, VERDICT } from './test-support/run-helpers.ts';
 import { openServerStores } from './test-support/server-stores.ts';
 import { orphanSession, storeOldRuns, sweepCases, sweepOf } from './test-support/sweep-cases.ts';
-import { eventually, type House, openHouse, type Stores } from './test-support/test-cluster.ts';
+import { eventually, openTestCluster, type Stores, type TestCluster } from './test-support/test-cluster.ts';
 import { trustCases } from './test-support/trust-cases.ts';
 
 /** The same cases as on the embedded drivers, each host on connections of its own. */
 let fresh: FreshDatabase;
 let own: Database;
-const houses: House[] = [];
+const clusters: TestCluster[] = [];
 
 beforeAll(async () => {
   fresh = await freshDatabase(inject('postgresUrl'));
@@ -41,7 +41,7 @@ beforeAll(async () => {
   await migrate(own);
 });
 afterEach(async () => {
-  await Promise.all(houses.splice(0).map((house) => house.close()));
+  await Promise.all(clusters.splice(0).map((cluster) => cluster.close()));
 });
 afterAll(async () => {
   await own?.close();
@@ -58,9 +58,9 @@ const drivers = () => ({
 const openStores = () => openServerStores(drivers());
 
 const open = async () => {
-  const house = await openHouse(await openStores());
-  houses.push(house);
-  return house;
+  const cluster = await openTestCluster(await openStores());
+  clusters.push(cluster);
+  return cluster;
 };
 
 commandCases(open);
@@ -74,49 +74,49 @@ trustCases(open);
 describe('an owner whose broker goes away', () => {
   it('DESIGN 4: a log that is rolled back under a live owner and grows anew is noticed: no accepted command is skipped', async () => {
     const stores = await openStores();
-    const house = await openHouse(stores);
-    houses.push(house);
-    await house.host();
+    const cluster = await openTestCluster(stores);
+    clusters.push(cluster);
+    await cluster.host();
     const server = stores.server();
     const copy = `${server.folder}-copy`;
-    await house.send(create('ses_a'));
-    await eventually(() => house.answers.length === 1);
+    await cluster.send(create('ses_a'));
+    await eventually(() => cluster.replies.length === 1);
     await server.stop();
     cpSync(server.folder, copy, { recursive: true });
     await server.start();
-    await eventually(() => house.bus.isReady());
-    for (let n = 0; n < 10; n += 1) await house.send({ ...post('ses_a', `forgotten ${n}`), triggersTurn: false });
-    await eventually(async () => (await house.log('ses_a')).length === 10);
+    await eventually(() => cluster.bus.isReady());
+    for (let n = 0; n < 10; n += 1) await cluster.send({ ...post('ses_a', `forgotten ${n}`), triggersTurn: false });
+    await eventually(async () => (await cluster.log('ses_a')).length === 10);
     await server.stop();
     rmSync(server.folder, { recursive: true });
     cpSync(copy, server.folder, { recursive: true });
     await server.start();
-    await eventually(() => house.bus.isReady());
+    await eventually(() => cluster.bus.isReady());
     // Under sequences that the owner has long passed.
-    for (let n = 0; n < 3; n += 1) await house.send({ ...post('ses_a', `anew ${n}`), triggersTurn: false });
-    await eventually(async () => (await house.log('ses_a')).length === 13);
+    for (let n = 0; n < 3; n += 1) await cluster.send({ ...post('ses_a', `anew ${n}`), triggersTurn: false });
+    await eventually(async () => (await cluster.log('ses_a')).length === 13);
     rmSync(copy, { recursive: true });
 
-    const log = await house.log('ses_a');
-    expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+    const log = await cluster.log('ses_a');
+    expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
     expect(log.slice(10).map((event) => 'text' in event && event.text)).toEqual(['anew 0', 'anew 1', 'anew 2']);
   });
 
   it('goes on by itself when the broker is killed and comes back, with turns in progress', async () => {
     const stores = await openStores();
-    const house = await openHouse(stores);
-    houses.push(house);
-    await house.host();
-    house.answerAllCalls();
-    const ids = Array.from({ length: 20 }, (_, place) => `ses_${place}`);
-    await Promise.all(ids.map((id) => house.send(create(id))));
-    const sending = Promise.all(ids.map((id) => house.send(post(id, 'before and after'))));
+    const cluster = await openTestCluster(stores);
+    clusters.push(cluster);
+    await cluster.host();
+    cluster.answerAllCalls();
+    const ids = Array.from({ length: 20 }, (_, index) => `ses_${index}`);
+    await Promise.all(ids.map((id) => cluster.send(create(id))));
+    const sending = Promise.all(ids.map((id) => cluster.send(post(id, 'before and after'))));
     await stores.server().kill();
     await stores.server().start();
     await sending;
-    await Promise.all(ids.map((id) => house.send(post(id, 'after'))));
+    await Promise.all(ids.map((id) => cluster.send(post(id, 'after'))));
     const isOver = async (id: string) => {
-      const log = await house.log(id);
+      const log = await cluster.log(id);
       const last = log.at(-1);
       return log.filter(({ kind }) => kind === 'user_message').length === 2 && last?.kind === 'status' && last.status === 'ready';
     };
@@ -129,16 +129,16 @@ describe('callbacks that wait in a stream that is lost', () => {
   const FAR_SECONDS = 60;
 
   /** A house with a callback in the queue, which no worker takes. */
-  async function houseWithCallback() {
+  async function clusterWithCallback() {
     const stores = await openStores();
-    const house = await openHouse(stores);
-    houses.push(house);
-    const host = await house.host();
-    const next = house.nextCall();
-    await house.startRun({ id: 'run_1' });
-    await house.send(calledTools('ses_run', (await next).callId, VERDICT));
-    await eventually(async () => (await house.bus.work.depths()).delivery === 1 && (await house.count('outbox')) === 0);
-    return { stores, house, host };
+    const cluster = await openTestCluster(stores);
+    clusters.push(cluster);
+    const host = await cluster.host();
+    const next = cluster.nextCall();
+    await cluster.startRun({ id: 'run_1' });
+    await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
+    await eventually(async () => (await cluster.bus.work.depths()).delivery === 1 && (await cluster.count('outbox')) === 0);
+    return { stores, cluster, host };
   }
 
   /** Deletes the stream behind everybody's back. */
@@ -148,38 +148,38 @@ describe('callbacks that wait in a stream that is lost', () => {
     await connection.close();
   }
 
-  async function expectCallback(house: House): Promise<void> {
+  async function expectCallback(cluster: TestCluster): Promise<void> {
     // By looking at the queue: a worker that pulls would itself declare the stream anew. For as long as the stream is missing it can't be counted.
-    await eventually(async () => (await house.bus.work.depths().catch(() => null))?.delivery === 1);
-    expect(await nextDelivery(house)).toMatchObject({ deliveryId: 'run_1-callback', republished: true });
-    const [timer] = await house.rows<{ key: string; far: boolean }>(`select key, due_at > now() + make_interval(secs => ${FAR_SECONDS}) as far from timers`);
+    await eventually(async () => (await cluster.bus.work.depths().catch(() => null))?.delivery === 1);
+    expect(await nextDelivery(cluster)).toMatchObject({ deliveryId: 'run_1-callback', republished: true });
+    const [timer] = await cluster.rows<{ key: string; far: boolean }>(`select key, due_at > now() + make_interval(secs => ${FAR_SECONDS}) as far from timers`);
     expect(timer).toMatchObject({ key: expect.stringContaining('-overdue'), far: true });
-    expect(await house.rows('select distinct state from effects')).toContainEqual({ state: 'open' });
+    expect(await cluster.rows('select distinct state from effects')).toContainEqual({ state: 'open' });
   }
 
   it('DESIGN 6 rule 5: are published again at once by a host whose connection has stayed', async () => {
-    const { stores, house } = await houseWithCallback();
+    const { stores, cluster } = await clusterWithCallback();
     await loseWork(stores.server());
 
-    await expectCallback(house);
+    await expectCallback(cluster);
   });
 
   it('DESIGN 6 rule 5: are published again at once when the broker comes back without the stream', async () => {
-    const { stores, house } = await houseWithCallback();
+    const { stores, cluster } = await clusterWithCallback();
     await loseWork(stores.server());
     await stores.server().kill();
     await stores.server().start();
 
-    await expectCallback(house);
+    await expectCallback(cluster);
   });
 
   it('DESIGN 6 rule 5: are published again at once by a host that comes after the loss', async () => {
-    const { stores, house, host } = await houseWithCallback();
+    const { stores, cluster, host } = await clusterWithCallback();
     await host.stop();
     await loseWork(stores.server());
-    await house.host();
+    await cluster.host();
 
-    await expectCallback(house);
+    await expectCallback(cluster);
   });
 });
 
@@ -213,14 +213,14 @@ describe('a router worker that was taken over', () => {
 
   it('DESIGN 11: posts as no customer, neither by the rights of its user nor by an answer of the broker; its results still count', async () => {
     const stores = await openStoresWithUsers();
-    const house = await openHouse(stores);
-    houses.push(house);
-    await house.host({}, { check: commandCheck(tags, 0) });
+    const cluster = await openTestCluster(stores);
+    clusters.push(cluster);
+    await cluster.host({}, { check: commandCheck(tags, 0) });
     const worker = await stores.openAs('router-worker');
     const partition = partitionOf('ses_a');
-    const gateway = withTaggedCommands(house.bus, tags).commands;
+    const gateway = withTaggedCommands(cluster.bus, tags).commands;
     await gateway.append(partition, 'create', JSON.stringify({ ...create('ses_a'), commandId: 'create' }));
-    await eventually(() => house.answers.length === 1);
+    await eventually(() => cluster.replies.length === 1);
 
     const { lastSequence: before } = await worker.commands.state();
     const forged = JSON.stringify({ ...post('ses_a', 'forged'), commandId: 'forged' });
@@ -245,58 +245,58 @@ describe('a router worker that was taken over', () => {
       await worker.commands.append(partition, callId, JSON.stringify(completed('ses_a', callId, 'a reply')));
       await item.ack();
     });
-    const texts = async () => (await house.log('ses_a')).flatMap((event) => ('text' in event ? [event.text] : []));
+    const texts = async () => (await cluster.log('ses_a')).flatMap((event) => ('text' in event ? [event.text] : []));
     await eventually(async () => (await texts()).length === 2);
 
     expect(await texts()).toEqual(['Hello!', 'a reply']);
-    expect(await house.count('dead_letters')).toBe(0);
+    expect(await cluster.count('dead_letters')).toBe(0);
   });
 });
 
 describe('hosts that start together', () => {
   it('DESIGN 4: one of them sweeps the store, and the owner of each session does what is its own', async () => {
     const stores = await openStores();
-    const house = await openHouse(stores);
-    houses.push(house);
-    await house.host();
-    await house.host();
-    await orphanSession(house, 'run_a', 'ses_a');
-    await orphanSession(house, 'run_b', 'ses_b');
-    await storeOldRuns(house, 'old', 1_100, 31);
+    const cluster = await openTestCluster(stores);
+    clusters.push(cluster);
+    await cluster.host();
+    await cluster.host();
+    await orphanSession(cluster, 'run_a', 'ses_a');
+    await orphanSession(cluster, 'run_b', 'ses_b');
+    await storeOldRuns(cluster, 'old', 1_100, 31);
     const sweeps = await Promise.all(
       [1, 2].map(async () => sweepOf({ bus: await stores.openBus(), database: await stores.openDatabase() }, { pauseMs: 100 }).swept),
     );
 
     expect(sweeps.filter((swept) => swept !== null)).toMatchObject([{ orphaned_sessions: 2, old_runs: 1_100 }]);
-    await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 2);
-    expect(await house.count('seen', `command_id like 'ses__-delete-%'`)).toBe(2);
-    expect(await house.count('runs')).toBe(2);
+    await eventually(async () => (await cluster.count('sessions', 'deleted_at is not null')) === 2);
+    expect(await cluster.count('seen', `command_id like 'ses__-delete-%'`)).toBe(2);
+    expect(await cluster.count('runs')).toBe(2);
   });
 });
 
 describe('two brokers on one database', () => {
   it('DESIGN 4: a host whose broker has another command log than running hosts have is refused by name, and taken once they are gone', async () => {
     const stores = await openStores();
-    const house = await openHouse(stores);
-    houses.push(house);
-    const host = await house.host();
-    const owned = () => house.rows('select p, owner, epoch from parts order by p');
+    const cluster = await openTestCluster(stores);
+    clusters.push(cluster);
+    const host = await cluster.host();
+    const owned = () => cluster.rows('select p, owner, epoch from parts order by p');
     const before = await owned();
-    const { created } = await house.bus.commands.state();
+    const { created } = await cluster.bus.commands.state();
     await stores.loseBus();
-    await expect(house.host()).rejects.toMatchObject({ code: 'service.other_log', message: expect.stringContaining(`${host.id} (${created})`) });
+    await expect(cluster.host()).rejects.toMatchObject({ code: 'service.other_log', message: expect.stringContaining(`${host.id} (${created})`) });
     expect(await owned()).toEqual(before);
-    expect(await house.rows('select id from hosts')).toEqual([{ id: host.id }]);
-    host.die();
+    expect(await cluster.rows('select id from hosts')).toEqual([{ id: host.id }]);
+    host.crash();
     // A broker whose store is new, and of the dead host not even the row has to be gone.
-    const successor = await house.host();
-    await eventually(async () => (await house.count('parts', `owner = '${successor.id}'`)) === PARTITION_COUNT);
+    const successor = await cluster.host();
+    await eventually(async () => (await cluster.count('parts', `owner = '${successor.id}'`)) === PARTITION_COUNT);
   });
 
   it('two hosts that start at the same time on two brokers do not both stay', async () => {
     const stores = await openStores();
-    const house = await openHouse(stores);
-    houses.push(house);
+    const cluster = await openTestCluster(stores);
+    clusters.push(cluster);
     let goOn = () => {};
     const both = new Promise<void>((resolve) => (goOn = resolve));
     let asked = 0;
@@ -304,10 +304,10 @@ describe('two brokers on one database', () => {
       asked += 1;
     };
     // Neither has looked for other hosts yet.
-    const first = house.host({}, { stalled: { until: both, onAsked } });
+    const first = cluster.host({}, { stalled: { until: both, onAsked } });
     await eventually(() => asked === 1);
     await stores.loseBus();
-    const second = house.host({}, { stalled: { until: both, onAsked } });
+    const second = cluster.host({}, { stalled: { until: both, onAsked } });
     await eventually(() => asked === 2);
     goOn();
     const outcomes = await Promise.allSettled([first, second]);
@@ -315,15 +315,15 @@ describe('two brokers on one database', () => {
     const refused = outcomes.filter(({ status }) => status === 'rejected');
     expect(refused.length).toBeGreaterThan(0);
     for (const outcome of refused) expect(outcome).toMatchObject({ reason: { code: 'service.other_log' } });
-    expect(await house.count('hosts')).toBe(2 - refused.length);
+    expect(await cluster.count('hosts')).toBe(2 - refused.length);
   });
 
   it('nor do two whose first heartbeats are written in the same moment', async () => {
     const stores = await openStores();
-    const house = await openHouse(stores);
-    houses.push(house);
+    const cluster = await openTestCluster(stores);
+    clusters.push(cluster);
     // A heartbeat that waits in the trigger has read by then which hosts there are.
-    await house.database.query(`
+    await cluster.database.query(`
       create function hold_heartbeat() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(${HELD}); return new; end $$;
       create trigger hold_heartbeat before insert on hosts for each row execute function hold_heartbeat()`);
     try {
@@ -333,12 +333,12 @@ describe('two brokers on one database', () => {
       const onAsked = () => {
         asked += 1;
       };
-      const first = house.host({}, { stalled: { until: both, onAsked } });
+      const first = cluster.host({}, { stalled: { until: both, onAsked } });
       await eventually(() => asked === 1);
       await stores.loseBus();
-      const second = house.host({}, { stalled: { until: both, onAsked } });
+      const second = cluster.host({}, { stalled: { until: both, onAsked } });
       await eventually(() => asked === 2);
-      const held = house.database.transaction(async (handle) => {
+      const held = cluster.database.transaction(async (handle) => {
         await handle.query(`select pg_advisory_xact_lock(${HELD})`);
         goOn();
         await untilTwoWait(handle);
@@ -350,25 +350,25 @@ describe('two brokers on one database', () => {
       expect(refused.length).toBeGreaterThan(0);
       for (const outcome of refused) expect(outcome).toMatchObject({ reason: { code: 'service.other_log' } });
     } finally {
-      await house.database.query('drop trigger hold_heartbeat on hosts; drop function hold_heartbeat()');
+      await cluster.database.query('drop trigger hold_heartbeat on hosts; drop function hold_heartbeat()');
     }
   });
 
   it('hosts go on when the log of their broker is deleted and made anew, and others may join them', async () => {
     const stores = await openStores();
-    const house = await openHouse(stores);
-    houses.push(house);
-    const first = await house.host();
-    const { created } = await house.bus.commands.state();
+    const cluster = await openTestCluster(stores);
+    clusters.push(cluster);
+    const first = await cluster.host();
+    const { created } = await cluster.bus.commands.state();
     const broker = await connect({ servers: stores.server().url });
     await (await jetstreamManager(broker)).streams.delete('CMD');
     await broker.close();
-    await house.send(create('ses_a'));
-    await eventually(() => house.answers.length === 1);
-    const second = await house.host();
+    await cluster.send(create('ses_a'));
+    await eventually(() => cluster.replies.length === 1);
+    const second = await cluster.host();
 
-    await eventually(async () => (await house.count('parts', `owner in ('${first.id}', '${second.id}')`)) === PARTITION_COUNT);
-    await eventually(async () => (await house.count('hosts', `log_created = '${created}'`)) === 0);
+    await eventually(async () => (await cluster.count('parts', `owner in ('${first.id}', '${second.id}')`)) === PARTITION_COUNT);
+    await eventually(async () => (await cluster.count('hosts', `log_created = '${created}'`)) === 0);
   });
 });
 
@@ -401,8 +401,8 @@ describe('a database that is restored to an earlier time', () => {
     const openDatabase = () => openPostgres({ url: restored.url, applicationName: 'actor-host', maxConnections: 3, log: silentLog });
     const first = await openDatabase();
     await migrate(first);
-    const house = await openHouse(await openServerStores({ ...drivers(), own: first, openDatabase }));
-    houses.push(house);
+    const cluster = await openTestCluster(await openServerStores({ ...drivers(), own: first, openDatabase }));
+    clusters.push(cluster);
     await first.close();
     const name = new URL(restored.url).pathname.slice(1);
     backup = `${name}_backup`;
@@ -414,7 +414,7 @@ describe('a database that is restored to an earlier time', () => {
       await restored.administer(`alter database ${from} with allow_connections true`);
     };
     return {
-      house,
+      cluster,
       backUp: () => copy(name, backup),
       restore: async () => {
         await restored.administer(`drop database ${name} with (force)`);
@@ -425,58 +425,58 @@ describe('a database that is restored to an earlier time', () => {
   }
 
   /** What is said in the session. Reads wait until the database is there again. */
-  const textsOf = async (house: House) => (await house.log('ses_a').catch(() => [])).map((event) => ('text' in event ? event.text : ''));
-  const say = (house: House, text: string) => house.send({ ...post('ses_a', text), triggersTurn: false });
+  const textsOf = async (cluster: TestCluster) => (await cluster.log('ses_a').catch(() => [])).map((event) => ('text' in event ? event.text : ''));
+  const say = (cluster: TestCluster, text: string) => cluster.send({ ...post('ses_a', text), triggersTurn: false });
 
   it.each([
     { how: 'under running hosts', isStopped: false },
     { how: 'with all hosts stopped', isStopped: true },
   ])('DESIGN 4: hosts go on from what it holds, and apply again what the command log still has: $how', async ({ isStopped }) => {
-    const { house, backUp, restore } = await openRestorable();
-    const hosts = [await house.host(), await house.host()];
-    await house.send(create('ses_a'));
-    await say(house, 'before');
-    await eventually(async () => (await textsOf(house)).length === 1);
+    const { cluster, backUp, restore } = await openRestorable();
+    const hosts = [await cluster.host(), await cluster.host()];
+    await cluster.send(create('ses_a'));
+    await say(cluster, 'before');
+    await eventually(async () => (await textsOf(cluster)).length === 1);
     await backUp();
-    for (const text of ['after', 'and after']) await say(house, text);
-    await eventually(async () => (await textsOf(house)).length === 3);
+    for (const text of ['after', 'and after']) await say(cluster, text);
+    await eventually(async () => (await textsOf(cluster)).length === 3);
     if (isStopped) await Promise.all(hosts.map((host) => host.stop()));
     await restore();
-    if (isStopped) await house.host();
-    else await eventually(() => house.errors.some(({ message }) => message === TIME));
-    await say(house, 'anew');
-    await eventually(async () => (await textsOf(house)).length === 4);
+    if (isStopped) await cluster.host();
+    else await eventually(() => cluster.errors.some(({ message }) => message === TIME));
+    await say(cluster, 'anew');
+    await eventually(async () => (await textsOf(cluster)).length === 4);
 
-    expect(await textsOf(house)).toEqual(['before', 'after', 'and after', 'anew']);
-    const log = await house.log('ses_a');
-    expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+    expect(await textsOf(cluster)).toEqual(['before', 'after', 'and after', 'anew']);
+    const log = await cluster.log('ses_a');
+    expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
     if (!isStopped)
-      expect(house.errors.find(({ message }) => message === TIME)?.fields).toMatchObject({
+      expect(cluster.errors.find(({ message }) => message === TIME)?.fields).toMatchObject({
         partitions: expect.any(Number),
         commits_missing: expect.any(Number),
       });
   });
 
   it('what the command log no longer has is lost, and sessions go on without it', async () => {
-    const { house, backUp, restore } = await openRestorable();
-    const host = await house.host({ purgeEveryMs: 30 });
-    await house.send(create('ses_a'));
-    await say(house, 'before');
-    await eventually(async () => (await textsOf(house)).length === 1);
+    const { cluster, backUp, restore } = await openRestorable();
+    const host = await cluster.host({ purgeEveryMs: 30 });
+    await cluster.send(create('ses_a'));
+    await say(cluster, 'before');
+    await eventually(async () => (await textsOf(cluster)).length === 1);
     await backUp();
-    for (const text of ['lost', 'last']) await say(house, text);
-    await eventually(async () => (await textsOf(house)).length === 3);
+    for (const text of ['lost', 'last']) await say(cluster, text);
+    await eventually(async () => (await textsOf(cluster)).length === 3);
     // Purged up to the last command, which stays as the place of the cursors.
     await eventually(async () => {
-      const { firstSequence, lastSequence } = await house.bus.commands.state();
+      const { firstSequence, lastSequence } = await cluster.bus.commands.state();
       return firstSequence === lastSequence;
     });
     await host.stop();
     await restore();
-    await house.host();
-    await say(house, 'anew');
-    await eventually(async () => (await textsOf(house)).includes('anew'));
+    await cluster.host();
+    await say(cluster, 'anew');
+    await eventually(async () => (await textsOf(cluster)).includes('anew'));
 
-    expect(await textsOf(house)).toEqual(['before', 'last', 'anew']);
+    expect(await textsOf(cluster)).toEqual(['before', 'last', 'anew']);
   });
 });

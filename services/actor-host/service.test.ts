@@ -4,13 +4,13 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { silentLog } from '#shared/telemetry/log.ts';
 import { callbackCases } from './test-support/callback-cases.ts';
 import { commandCases } from './test-support/command-cases.ts';
-import { useEmbeddedHouses } from './test-support/embedded-clusters.ts';
+import { useEmbeddedClusters } from './test-support/embedded-clusters.ts';
 import { hostCases } from './test-support/host-cases.ts';
 import { patchCases } from './test-support/patch-cases.ts';
 import { runCases } from './test-support/run-cases.ts';
 import { trustCases } from './test-support/trust-cases.ts';
 
-const open = useEmbeddedHouses({
+const open = useEmbeddedClusters({
   openDatabase: () => openTestDatabase(),
   openBus: (database) => openMemoryBus({ database, clock: systemClock, log: silentLog }),
 });

@@ -1,5 +1,5 @@
 import { greetingOf } from '#actors/engine/greeting-of.ts';
-import { answerForCalls } from '#actors/runtime/awaited-calls.ts';
+import { replyForCalls } from '#actors/runtime/awaited-calls.ts';
 import type { CommandCheck } from '#actors/runtime/command-check.ts';
 import { CommitLoop } from '#actors/runtime/commit-loop.ts';
 import type { EffectRow } from '#actors/runtime/effects.ts';
@@ -8,7 +8,7 @@ import { Host } from '#actors/runtime/host.ts';
 import { type HostTimes, hostTimes } from '#actors/runtime/host-times.ts';
 import { refuseOtherLog } from '#actors/runtime/one-log.ts';
 import { Outbox } from '#actors/runtime/outbox.ts';
-import { layPartitions } from '#actors/runtime/ownership.ts';
+import { initialisePartitions } from '#actors/runtime/ownership.ts';
 import { startPurging } from '#actors/runtime/purge.ts';
 import { watchQueue } from '#actors/runtime/queue-watch.ts';
 import type { RenderSettings } from '#actors/runtime/render-deps.ts';
@@ -79,8 +79,8 @@ export interface ActorHostDeps {
 export async function startActorHost({ config, bus, database, check, clock, log, metrics = noMetrics, tracing = noTracing }: ActorHostDeps): Promise<Drained> {
   const hostId = config.hostId ?? `host-${ulid()}`;
   const times = { ...hostTimes, ...config.times };
-  await layPartitions(database);
-  await refuseOtherLog({ database, commands: bus.commands, hostId, deadAfterMs: times.deadAfterMs });
+  await initialisePartitions(database);
+  await refuseOtherLog({ database, commands: bus.commands, hostId, expiresAfterMs: times.expiresAfterMs });
   const bundleOf = bundleReader(database);
   const histories = new Histories(database);
   const epochOf = (partition: number) => loop.mailboxOf(partition)?.claim.epoch;
@@ -114,7 +114,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
     onEnded: recordEnded({ tracing, bundleOf, log }),
   });
   const host = new Host({ hostId, machineVersion: config.machineVersion ?? MACHINE_VERSION, database, bus, log, loop, timers, outbox, times });
-  const answering = answerForCalls({ bus, outbox, epochOf, log });
+  const answering = replyForCalls({ bus, outbox, epochOf, log });
   const watching = watchQueue({ bus, database, outbox, partitions: () => loop.partitions, log });
   await host.open();
   const purging = startPurging({

@@ -6,25 +6,25 @@ import type { Database } from '#shared/storage/database.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { bundleWith } from './test-support/bundle.ts';
-import { API_KEY, BEARER, type House, newSession, openHouse, post } from './test-support/test-deployment.ts';
+import { API_KEY, BEARER, newSession, openTestDeployment, post, type TestDeployment } from './test-support/test-deployment.ts';
 
-let house: House;
+let deployment: TestDeployment;
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
-afterEach(() => house.closeApps());
-afterAll(() => house.close());
+afterEach(() => deployment.closeApps());
+afterAll(() => deployment.close());
 
 const UNREADY = { waits: { bootCheckMs: 60_000 } };
 
 /** The database, with one statement answered in another way. */
 function databaseWith(name: string, answer: Database['query']): Database {
   return {
-    transaction: (work) => house.database.transaction(work),
-    close: () => house.database.close(),
+    transaction: (work) => deployment.database.transaction(work),
+    close: () => deployment.database.close(),
     query: (statement, parameters) =>
-      typeof statement !== 'string' && statement.name === name ? answer(statement, parameters) : house.database.query(statement, parameters),
+      typeof statement !== 'string' && statement.name === name ? answer(statement, parameters) : deployment.database.query(statement, parameters),
   };
 }
 
@@ -32,7 +32,7 @@ function databaseWith(name: string, answer: Database['query']): Database {
 function lateBundle(): { database: Database; store(): void } {
   let isStored = false;
   const database = databaseWith('agent-gateway-bundle', (statement, parameters) =>
-    isStored ? house.database.query(statement, parameters) : Promise.resolve({ rows: [], rowCount: 0 }),
+    isStored ? deployment.database.query(statement, parameters) : Promise.resolve({ rows: [], rowCount: 0 }),
   );
   return {
     database,
@@ -51,7 +51,7 @@ describe('who may ask', () => {
     ['two keys', { authorization: `Bearer ${API_KEY} ${API_KEY}` }],
     ['the key as a cookie of another name', { cookie: `key=${API_KEY}` }],
   ])('refuses %s with 401 and says how to ask', async (_case, headers) => {
-    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers });
+    const reply = await deployment.app().inject({ method: 'POST', url: '/sessions', headers });
 
     expect(reply.statusCode).toBe(401);
     expect(reply.headers['www-authenticate']).toBe('Bearer');
@@ -59,13 +59,13 @@ describe('who may ask', () => {
   });
 
   it.each(['Bearer', 'bearer', 'BEARER'])('takes the key with the scheme written %s', async (scheme) => {
-    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers: { authorization: `${scheme} ${API_KEY}` } });
+    const reply = await deployment.app().inject({ method: 'POST', url: '/sessions', headers: { authorization: `${scheme} ${API_KEY}` } });
 
     expect(reply.statusCode).toBe(201);
   });
 
   it('tells nobody without a key which addresses there are', async () => {
-    const app = house.app();
+    const app = deployment.app();
 
     expect((await app.inject({ url: '/nothing' })).statusCode).toBe(401);
     expect((await app.inject({ url: '/%zz' })).statusCode).toBe(401);
@@ -73,7 +73,7 @@ describe('who may ask', () => {
   });
 
   it('refuses the key before it looks at the body', async () => {
-    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers: { 'content-type': 'application/json' }, payload: '{' });
+    const reply = await deployment.app().inject({ method: 'POST', url: '/sessions', headers: { 'content-type': 'application/json' }, payload: '{' });
 
     expect(reply.statusCode).toBe(401);
   });
@@ -81,7 +81,7 @@ describe('who may ask', () => {
 
 describe('health', () => {
   it('is live before it is ready', async () => {
-    const app = house.app({ database: lateBundle().database, ...UNREADY });
+    const app = deployment.app({ database: lateBundle().database, ...UNREADY });
 
     const live = await app.inject({ url: '/health/live' });
 
@@ -96,7 +96,7 @@ describe('health', () => {
 
   it('DESIGN 10: a gateway is ready once its configuration is stored, without being asked again', async () => {
     const late = lateBundle();
-    const app = house.app({ database: late.database, ...UNREADY });
+    const app = deployment.app({ database: late.database, ...UNREADY });
     expect((await app.inject({ url: '/health/ready' })).statusCode).toBe(503);
 
     late.store();
@@ -107,9 +107,9 @@ describe('health', () => {
   });
 
   it('DESIGN 10: a gateway is booting while the bus can not be reached', async () => {
-    const bus = { ...house.bus, isReady: () => false };
+    const bus = { ...deployment.bus, isReady: () => false };
 
-    const ready = await house.app({ bus }).inject({ url: '/health/ready' });
+    const ready = await deployment.app({ bus }).inject({ url: '/health/ready' });
 
     expect(ready.statusCode).toBe(503);
     expect(ready.json()).toEqual({ status: 'booting' });
@@ -118,14 +118,14 @@ describe('health', () => {
   it('DESIGN 10: a gateway is booting while the database does not answer', async () => {
     const database = databaseWith('agent-gateway-bundle', () => new Promise(() => {}));
 
-    const ready = await house.app({ database, waits: { readinessMs: 20 } }).inject({ url: '/health/ready' });
+    const ready = await deployment.app({ database, waits: { readinessMs: 20 } }).inject({ url: '/health/ready' });
 
     expect(ready.json()).toEqual({ status: 'booting' });
   });
 
   it('is unavailable, and refuses requests, when it has lost the bus', async () => {
     let isReady = true;
-    const app = house.app({ bus: { ...house.bus, isReady: () => isReady } });
+    const app = deployment.app({ bus: { ...deployment.bus, isReady: () => isReady } });
     expect((await app.inject({ url: '/health/ready' })).statusCode).toBe(200);
 
     isReady = false;
@@ -135,7 +135,7 @@ describe('health', () => {
   });
 
   it('answers probes by HEAD as by GET', async () => {
-    const app = house.app({ bus: { ...house.bus, isReady: () => false } });
+    const app = deployment.app({ bus: { ...deployment.bus, isReady: () => false } });
 
     const replies = await Promise.all(['/health/live', '/health/ready', '/health'].map((url) => app.inject({ method: 'HEAD', url })));
 
@@ -147,13 +147,13 @@ describe('health', () => {
   });
 
   it('answers 404 without a key to an unknown probe', async () => {
-    expect((await house.app().inject({ url: '/health/other' })).statusCode).toBe(404);
+    expect((await deployment.app().inject({ url: '/health/other' })).statusCode).toBe(404);
   });
 });
 
 describe('refusals', () => {
   it('answers 503 with a time to come again while it is booting, whatever the address and the body', async () => {
-    const app = house.app({ database: lateBundle().database, ...UNREADY });
+    const app = deployment.app({ database: lateBundle().database, ...UNREADY });
 
     for (const url of ['/sessions', '/nothing', '/%zz']) {
       const reply = await app.inject({ method: 'POST', url, headers: { ...BEARER, 'content-type': 'application/json' }, payload: '{' });
@@ -164,7 +164,7 @@ describe('refusals', () => {
   });
 
   it('answers an unknown address, and a method that an address does not have, with 404 as JSON', async () => {
-    const app = house.app();
+    const app = deployment.app();
 
     for (const request of [{ url: '/nothing' }, { method: 'DELETE' as const, url: '/sessions' }]) {
       const reply = await app.inject({ ...request, headers: BEARER });
@@ -174,7 +174,7 @@ describe('refusals', () => {
   });
 
   it('answers an address that is not well-formed with 400', async () => {
-    const reply = await house.app().inject({ url: '/sessions/%zz', headers: BEARER });
+    const reply = await deployment.app().inject({ url: '/sessions/%zz', headers: BEARER });
 
     expect(reply.statusCode).toBe(400);
     expect(reply.json()).toEqual({ error: 'address is not well-formed', code: 'validation_failed', path: '/address' });
@@ -182,7 +182,7 @@ describe('refusals', () => {
   });
 
   it('answers an id that is longer than any with 404', async () => {
-    const reply = await house.app().inject({ url: `/sessions/${'x'.repeat(500)}`, headers: BEARER });
+    const reply = await deployment.app().inject({ url: `/sessions/${'x'.repeat(500)}`, headers: BEARER });
 
     expect(reply.statusCode).toBe(404);
     expect(reply.json()).toMatchObject({ code: 'not_found' });
@@ -191,7 +191,7 @@ describe('refusals', () => {
   it('answers a body that is not JSON with 400', async () => {
     const headers = { ...BEARER, 'content-type': 'application/json' };
 
-    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers, payload: '{"title": ' });
+    const reply = await deployment.app().inject({ method: 'POST', url: '/sessions', headers, payload: '{"title": ' });
 
     expect(reply.statusCode).toBe(400);
     expect(reply.json()).toEqual({ error: 'the body is not valid JSON', code: 'validation_failed' });
@@ -200,7 +200,7 @@ describe('refusals', () => {
   it('answers a body of another type with 400', async () => {
     const headers = { ...BEARER, 'content-type': 'text/plain' };
 
-    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers, payload: 'hello' });
+    const reply = await deployment.app().inject({ method: 'POST', url: '/sessions', headers, payload: 'hello' });
 
     expect(reply.statusCode).toBe(400);
     expect(reply.json()).toMatchObject({ code: 'validation_failed' });
@@ -209,7 +209,7 @@ describe('refusals', () => {
   it('names the field that is not valid', async () => {
     const headers = { ...BEARER, 'content-type': 'application/json' };
 
-    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers, payload: '{"labels": ["a", 7]}' });
+    const reply = await deployment.app().inject({ method: 'POST', url: '/sessions', headers, payload: '{"labels": ["a", 7]}' });
 
     expect(reply.statusCode).toBe(400);
     expect(reply.json()).toMatchObject({ code: 'validation_failed', path: '/labels/1', error: 'labels.1 must be a string; put it in quotes' });
@@ -223,7 +223,7 @@ describe('refusals', () => {
     ['POST', '/sessions/ses_1/events', '{}', 'kind is missing; it must be one of "user_message", "message"'],
     ['GET', '/runs?limit=0', undefined, 'limit must be at least 1'],
   ] as const)('says in a sentence what is wrong with a request, %s %s %s', async (method, url, payload, error) => {
-    const app = house.app();
+    const app = deployment.app();
     const address = url.replace('ses_1', await newSession(app));
 
     const reply = await app.inject({ method, url: address, headers: { ...BEARER, 'content-type': 'application/json' }, ...(payload && { payload }) });
@@ -232,7 +232,7 @@ describe('refusals', () => {
   });
 
   it('refuses a body over 1 MiB with 413 and takes one just below', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
     const frame = JSON.stringify({ kind: 'user_message', text: '' }).length;
 
@@ -247,7 +247,7 @@ describe('refusals', () => {
   it('masks what is wrong inside and answers 500', async () => {
     const database = databaseWith('agent-gateway-record', () => Promise.reject(new Error('a secret detail')));
 
-    const reply = await house.app({ database }).inject({ url: '/sessions/ses_1', headers: BEARER });
+    const reply = await deployment.app({ database }).inject({ url: '/sessions/ses_1', headers: BEARER });
 
     expect(reply.statusCode).toBe(500);
     expect(reply.json()).toEqual({ error: 'internal error', code: 'internal' });
@@ -257,7 +257,7 @@ describe('refusals', () => {
     const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     const database = databaseWith('agent-gateway-record', () => Promise.reject(away));
 
-    const reply = await house.app({ database }).inject({ url: '/sessions/ses_1', headers: BEARER });
+    const reply = await deployment.app({ database }).inject({ url: '/sessions/ses_1', headers: BEARER });
 
     expect(reply.statusCode).toBe(503);
     expect(reply.json()).toEqual({ error: 'the server can not reach its stores right now', code: 'not_ready' });
@@ -266,13 +266,13 @@ describe('refusals', () => {
 
 describe('a body that is not what it seems', () => {
   const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
-  const send = async (app: ReturnType<House['app']>, url: string, payload: string, headers = {}) =>
+  const send = async (app: ReturnType<TestDeployment['app']>, url: string, payload: string, headers = {}) =>
     app.inject({ method: 'POST', url, headers: { ...BEARER, 'content-type': 'application/json', ...headers }, payload });
 
   it.each([70, 100_000])('is answered with 400 when it is nested %d levels deep, and never stored', async (levels) => {
-    const app = house.app({ bundle: bundleWith({ id: 'triage' }) });
+    const app = deployment.app({ bundle: bundleWith({ id: 'triage' }) });
     const sessionId = await newSession(app);
-    const commands = house.owner.commands.length;
+    const commands = deployment.owner.commands.length;
     const bodies: [string, string][] = [
       ['/sessions', `{"metadata":{"a":${deep(levels)}}}`],
       [`/sessions/${sessionId}/events`, `{"kind":"user_message","text":"Hello","metadata":{"a":${deep(levels)}}}`],
@@ -288,15 +288,15 @@ describe('a body that is not what it seems', () => {
         path: expect.stringMatching(/^\/(metadata|input)\/a/),
       });
     }
-    expect(house.owner.commands).toHaveLength(commands);
+    expect(deployment.owner.commands).toHaveLength(commands);
   });
 
   it.each(['{"__proto__": {"title": "x"}}', '{"constructor": {"prototype": {}}}'])('is answered with 400 when it is %s', async (payload) => {
-    expect((await send(house.app(), '/sessions', payload)).statusCode).toBe(400);
+    expect((await send(deployment.app(), '/sessions', payload)).statusCode).toBe(400);
   });
 
   it.each(['gzip', 'br', 'identity, gzip'])('is answered with 415 when its encoding is %s, and the header is named', async (encoding) => {
-    const app = house.app();
+    const app = deployment.app();
     const reply = await send(app, '/sessions', '{}', { 'content-encoding': encoding });
 
     expect(reply.statusCode).toBe(415);
@@ -306,11 +306,11 @@ describe('a body that is not what it seems', () => {
   });
 
   it('is read when its encoding is identity', async () => {
-    expect((await send(house.app(), '/sessions', '{"title": "One"}', { 'content-encoding': 'identity' })).statusCode).toBe(201);
+    expect((await send(deployment.app(), '/sessions', '{"title": "One"}', { 'content-encoding': 'identity' })).statusCode).toBe(201);
   });
 
   it('is read as JSON when it names no type', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const { authorization } = BEARER;
     const bodies = [
       ['{"title": "One"}', 201, {}],
@@ -329,7 +329,7 @@ describe('a body that is not what it seems', () => {
 
 describe('methods', () => {
   it.each(['HEAD', 'OPTIONS', 'PUT', 'PATCH', 'TRACE'] as const)('refuses %s without a key, and answers 404 to it with one', async (method) => {
-    const app = house.app();
+    const app = deployment.app();
     const url = `/sessions/${await newSession(app)}/events`;
 
     expect((await app.inject({ method: method as 'HEAD', url })).statusCode).toBe(401);
@@ -339,13 +339,13 @@ describe('methods', () => {
 
 describe('request ids', () => {
   it('gives back the id that the caller sent', async () => {
-    const reply = await house.app().inject({ url: '/health/live', headers: { 'x-request-id': 'call-7' } });
+    const reply = await deployment.app().inject({ url: '/health/live', headers: { 'x-request-id': 'call-7' } });
 
     expect(reply.headers['x-request-id']).toBe('call-7');
   });
 
   it.each([undefined, '', 'two words', 'x'.repeat(200)])('makes one itself instead of %j', async (given) => {
-    const reply = await house.app().inject({ url: '/nothing', headers: given === undefined ? {} : { 'x-request-id': given } });
+    const reply = await deployment.app().inject({ url: '/nothing', headers: given === undefined ? {} : { 'x-request-id': given } });
 
     expect(reply.headers['x-request-id']).toMatch(/^req_[0-9A-Z]{26}$/);
   });

@@ -5,12 +5,12 @@ import { markRequests } from '#shared/http-server/mark-requests.ts';
 import { traceRequests } from '#shared/telemetry/http-server-spans.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
-import { assemble, type Parts } from './components.ts';
+import { assemble, type Components } from './components.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { limits } from './limits.ts';
 import { bearerCheck, requireAgentKey } from './plugins/agent-auth.ts';
 import { boundBodies } from './plugins/bounded-bodies.ts';
-import { answerBrokenRequest } from './plugins/broken-request.ts';
+import { respondToBrokenRequest } from './plugins/broken-request.ts';
 import { countRequests } from './plugins/count-requests.ts';
 import { errorReply } from './plugins/error-reply.ts';
 import { acceptJsonOnly } from './plugins/json-body.ts';
@@ -18,7 +18,7 @@ import { pollingBackoff } from './plugins/polling-backoff.ts';
 import { requestIdOf, returnRequestId } from './plugins/request-id.ts';
 import { requireReady } from './plugins/require-ready.ts';
 import { unroutable } from './plugins/unroutable.ts';
-import { closeWaitingAnswers } from './plugins/waiting-responses.ts';
+import { closeWaitingResponses } from './plugins/waiting-responses.ts';
 import { validateWithZod } from './plugins/zod-validation.ts';
 import { health } from './routes/health.ts';
 import { patchSession } from './routes/patch-session.ts';
@@ -36,10 +36,10 @@ import { triggerableRoutines } from './routines.ts';
  * @param serverFactory of a port that listens already; absent: `listen` opens one
  * @throws `config.invalid` when a routine can't be offered as it is
  */
-export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps), serverFactory?: FastifyServerFactory): FastifyInstance {
+export function buildApp(deps: AgentGatewayDeps, components: Components = assemble(deps), serverFactory?: FastifyServerFactory): FastifyInstance {
   const { agent, bundle, bus, cache, clock, config, log, metrics = noMetrics } = deps;
-  const { answers, runRows, runStepRows, sessionLog, waits } = parts;
-  const carriesKey = bearerCheck(agent.apiKey);
+  const { commandReplies, runRows, runStepRows, sessionLog, waits } = components;
+  const hasKey = bearerCheck(agent.apiKey);
   const app = fastify({
     ...(serverFactory && { serverFactory }),
     logger: false,
@@ -49,9 +49,9 @@ export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps), 
     exposeHeadRoutes: false,
     // Who comes while it closes is refused as all others are, and not in the framework's words.
     return503OnClosing: false,
-    clientErrorHandler: answerBrokenRequest,
+    clientErrorHandler: respondToBrokenRequest,
     genReqId: requestIdOf,
-    frameworkErrors: unroutable({ carriesKey, gate: parts.gate, log }),
+    frameworkErrors: unroutable({ hasKey, gate: components.gate, log }),
   });
   app.setValidatorCompiler(validateWithZod);
   acceptJsonOnly(app);
@@ -70,21 +70,21 @@ export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps), 
     throw new SwitchyardError('request.not_found', 'there is nothing at this address');
   });
   // First, while every connection is still open.
-  closeWaitingAnswers(app);
+  closeWaitingResponses(app);
   markRequests(app);
   returnRequestId(app);
   traceRequests(app, deps.tracing ?? noTracing);
   countRequests(app, metrics);
-  requireAgentKey(app, carriesKey);
-  requireReady(app, { gate: parts.gate, bus });
+  requireAgentKey(app, hasKey);
+  requireReady(app, { gate: components.gate, bus });
   boundBodies(app);
 
   const routes = app.withTypeProvider<ZodTypeProvider>();
-  routes.register(health({ gate: parts.gate }));
-  routes.register(sessions({ agent, answers, sessionLog, clock, waits, isKnownSession }));
-  routes.register(patchSession({ answers, clock, waits, isKnownSession }));
-  routes.register(postEvent({ agent, answers, isKnownSession, clock, waits }));
-  routes.register(readEvents({ ...parts, backoff: pollingBackoff({ cache, clock, log }), log }));
+  routes.register(health({ gate: components.gate }));
+  routes.register(sessions({ agent, commandReplies, sessionLog, clock, waits, isKnownSession }));
+  routes.register(patchSession({ commandReplies, clock, waits, isKnownSession }));
+  routes.register(postEvent({ agent, commandReplies, isKnownSession, clock, waits }));
+  routes.register(readEvents({ ...components, backoff: pollingBackoff({ cache, clock, log }), log }));
   const { checkCallbackUrl } = deps;
   const traced = { ...(deps.tracing && { tracing: deps.tracing }), traceNameField: bundle.body.manifest.agent_config.traces?.trace_id_field ?? null };
   const routines = triggerableRoutines(bundle, config.runs);
@@ -93,13 +93,13 @@ export function buildApp(deps: AgentGatewayDeps, parts: Parts = assemble(deps), 
   routes.register(runs({ runRows, runStepRows }));
 
   const unwatch = metrics.watch('streamsOpen', () => [
-    { labels: { kind: 'agent_stream' }, value: parts.streams.size },
-    { labels: { kind: 'agent_long_poll' }, value: parts.polls.size },
+    { labels: { kind: 'agent_stream' }, value: components.streams.size },
+    { labels: { kind: 'agent_long_poll' }, value: components.polls.size },
   ]);
-  app.addHook('onReady', async () => parts.open());
+  app.addHook('onReady', async () => components.open());
   app.addHook('onClose', async () => {
     unwatch();
-    await parts.close();
+    await components.close();
   });
   return app;
 }

@@ -1,10 +1,10 @@
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
-import type { AnswerMessage, CommandOf } from '#bus/messages/session.ts';
+import type { CommandOf, ReplyMessage } from '#bus/messages/session.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { Answers } from './command-replies.ts';
+import { CommandReplies } from './command-replies.ts';
 import { limits, waits } from './limits.ts';
-import type { SeenRows } from './processed-commands.ts';
+import type { ProcessedCommands } from './processed-commands.ts';
 import { until } from './test-support/until.ts';
 
 afterEach(() => {
@@ -13,7 +13,7 @@ afterEach(() => {
 
 /** A bus of which the test is the other end. */
 function fixture({ duplicate = false, seen = null as null | { ok: true; value: Record<string, unknown> }, lookMs = 0 } = {}) {
-  let hear: (subject: string, body: string) => void = () => {};
+  let onReply: (subject: string, body: string) => void = () => {};
   const reads: string[] = [];
   const appended: { partition: number; messageId: string }[] = [];
   const bus = {
@@ -24,42 +24,47 @@ function fixture({ duplicate = false, seen = null as null | { ok: true; value: R
       },
     },
     notices: {
-      subscribe: (_pattern: string, handler: typeof hear) => {
-        hear = handler;
+      subscribe: (_pattern: string, handler: typeof onReply) => {
+        onReply = handler;
         return { stop: async () => {}, ready: async () => {} };
       },
     },
   } as unknown as Bus;
-  const seenRows = {
+  const processedCommands = {
     read: async (_sessionId: string, commandId: string) => {
       reads.push(commandId);
       if (lookMs > 0) await new Promise((resolve) => setTimeout(resolve, lookMs));
       return seen;
     },
-  } as unknown as SeenRows;
-  const answers = new Answers({ bus, seenRows, waits: { ...waits, silenceMs: 20, answerMs: 200, lastLookMs: 100 }, log: silentLog });
-  answers.open();
-  return { answers, reads, appended, say: (message: AnswerMessage | string) => hear('ans', typeof message === 'string' ? message : JSON.stringify(message)) };
+  } as unknown as ProcessedCommands;
+  const commandReplies = new CommandReplies({ bus, processedCommands, waits: { ...waits, silenceMs: 20, replyMs: 200, lastLookMs: 100 }, log: silentLog });
+  commandReplies.open();
+  return {
+    commandReplies,
+    reads,
+    appended,
+    say: (message: ReplyMessage | string) => onReply('ans', typeof message === 'string' ? message : JSON.stringify(message)),
+  };
 }
 
 function command(commandId: string): CommandOf<'turn.deadline'> {
   return { v: 1, type: 'turn.deadline', sessionId: 'ses_1', commandId, sentAtMs: 0, answerTo: null, traceparent: null, turnId: 'trn_1' };
 }
 
-const answer = { ok: true, value: { n: 1 } } as const;
+const reply = { ok: true, value: { n: 1 } } as const;
 
 it('waits no longer than it was told, and says that nobody answered', async () => {
-  const { answers, reads } = fixture();
+  const { commandReplies, reads } = fixture();
 
-  expect(await answers.send(command('c'), 50)).toBeNull();
+  expect(await commandReplies.send(command('c'), 50)).toBeNull();
   expect(reads.length).toBeGreaterThan(1);
 });
 
 it('keeps to its time when the database is slow, and does not ask again what it is being asked', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-  const { answers, reads } = fixture({ lookMs: 2_000, seen: answer });
+  const { commandReplies, reads } = fixture({ lookMs: 2_000, seen: reply });
   const onOutcome = vi.fn();
-  void answers.send(command('c'), 200).then(onOutcome);
+  void commandReplies.send(command('c'), 200).then(onOutcome);
 
   // 200 to wait, 100 for the last look, and a few for timers that have nothing left to wait for.
   await vi.advanceTimersByTimeAsync(299);
@@ -70,72 +75,72 @@ it('keeps to its time when the database is slow, and does not ask again what it 
 });
 
 it('takes an answer that comes while a slow look is under way', async () => {
-  const { answers, say } = fixture({ lookMs: 2_000, duplicate: true });
-  const sent = answers.send(command('c'), 1_000);
-  setTimeout(() => say({ v: 1, commandId: 'c', repeat: true, answer }), 50);
+  const { commandReplies, say } = fixture({ lookMs: 2_000, duplicate: true });
+  const sent = commandReplies.send(command('c'), 1_000);
+  setTimeout(() => say({ v: 1, commandId: 'c', repeat: true, answer: reply }), 50);
 
-  expect(await sent).toEqual({ answer, repeat: true });
+  expect(await sent).toEqual({ answer: reply, repeat: true });
 });
 
 it('looks once more when the time is over', async () => {
-  const { answers } = fixture({ seen: answer });
+  const { commandReplies } = fixture({ seen: reply });
 
-  expect(await answers.send(command('c'), 1)).toEqual({ answer, repeat: false });
+  expect(await commandReplies.send(command('c'), 1)).toEqual({ answer: reply, repeat: false });
 });
 
 it('hears an answer that is faster than the acknowledgement', async () => {
-  const { answers, say, reads } = fixture();
-  const sent = answers.send(command('c'), 1_000);
-  say({ v: 1, commandId: 'c', repeat: false, answer });
+  const { commandReplies, say, reads } = fixture();
+  const sent = commandReplies.send(command('c'), 1_000);
+  say({ v: 1, commandId: 'c', repeat: false, answer: reply });
 
-  expect(await sent).toEqual({ answer, repeat: false });
+  expect(await sent).toEqual({ answer: reply, repeat: false });
   expect(reads).toEqual([]);
 });
 
 it('ignores what is no answer, and answers to others', async () => {
-  const { answers, say } = fixture();
-  const sent = answers.send(command('c'), 1_000);
+  const { commandReplies, say } = fixture();
+  const sent = commandReplies.send(command('c'), 1_000);
   say('nonsense');
   say('{"v":2}');
   say({ v: 1, commandId: 'other', repeat: false, answer: { ok: false, code: 'internal', message: 'no' } });
-  say({ v: 1, commandId: 'c', repeat: true, answer });
+  say({ v: 1, commandId: 'c', repeat: true, answer: reply });
 
-  expect(await sent).toEqual({ answer, repeat: true });
+  expect(await sent).toEqual({ answer: reply, repeat: true });
 });
 
 it('asks the seen row at once when the log knows the command already', async () => {
-  const { answers, reads } = fixture({ duplicate: true, seen: answer });
+  const { commandReplies, reads } = fixture({ duplicate: true, seen: reply });
 
-  expect(await answers.send(command('c'), 10_000)).toEqual({ answer, repeat: true });
+  expect(await commandReplies.send(command('c'), 10_000)).toEqual({ answer: reply, repeat: true });
   expect(reads).toEqual(['c']);
 });
 
 it('refuses commands when too many wait for their answers, however fast they came', async () => {
-  const { answers, appended, say } = fixture();
+  const { commandReplies, appended, say } = fixture();
   const clock = vi.spyOn(performance, 'now').mockReturnValue(0); // the pace of the owners is not looked at
   const ids = Array.from({ length: limits.waitingCommands }, (_, n) => `c-${n}`);
-  const waiting = ids.map((id) => answers.send(command(id), 10_000));
-  const refused = answers.send(command('one too many'), 50);
+  const waiting = ids.map((id) => commandReplies.send(command(id), 10_000));
+  const refused = commandReplies.send(command('one too many'), 50);
   clock.mockRestore();
 
   await expect(refused).rejects.toMatchObject({ code: 'service.overloaded' });
   expect(appended).toHaveLength(limits.waitingCommands);
-  for (const commandId of ids) say({ v: 1, commandId, repeat: false, answer });
+  for (const commandId of ids) say({ v: 1, commandId, repeat: false, answer: reply });
   await Promise.all(waiting);
-  expect(await answers.send(command('later'), 1)).toBeNull();
+  expect(await commandReplies.send(command('later'), 1)).toBeNull();
 });
 
 it('refuses commands while owners are far behind, whom those still wait for that were told to wait no longer', async () => {
-  const { answers, say } = fixture();
+  const { commandReplies, say } = fixture();
   const ids = Array.from({ length: 100 }, (_, n) => `c-${n}`);
-  expect(await Promise.all(ids.map((id) => answers.send(command(id), 1)))).toEqual(ids.map(() => null));
+  expect(await Promise.all(ids.map((id) => commandReplies.send(command(id), 1)))).toEqual(ids.map(() => null));
   const isTaken = (commandId: string) =>
-    answers.send(command(commandId), 1).then(
+    commandReplies.send(command(commandId), 1).then(
       () => true,
       (error: { code: string }) => error.code !== 'service.overloaded',
     );
   await until(async () => !(await isTaken('one more')), 'a refusal');
 
-  for (const commandId of [...ids, 'one more']) say({ v: 1, commandId, repeat: false, answer });
+  for (const commandId of [...ids, 'one more']) say({ v: 1, commandId, repeat: false, answer: reply });
   await until(() => isTaken('later'), 'room');
 });

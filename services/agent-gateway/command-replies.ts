@@ -1,26 +1,26 @@
 import { z } from 'zod';
 import type { Bus, Subscription } from '#bus/bus.ts';
-import type { Answer, SessionCommand } from '#bus/messages/session.ts';
+import type { CommandReply, SessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
-import { QueuePace } from '#shared/admission.ts';
+import { QueueingDelay } from '#shared/admission.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import { jsonIn } from '#shared/json-in.ts';
-import { Dictionary } from '#shared/object-map.ts';
+import { ObjectMap } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import { commandSpan } from './command-span.ts';
 import { limits, type Waits } from './limits.ts';
-import type { SeenRows } from './processed-commands.ts';
-import { answerSchema } from './reply-schema.ts';
+import type { ProcessedCommands } from './processed-commands.ts';
+import { commandReply } from './reply-schema.ts';
 import { within } from './within.ts';
 
-const answerMessage = z.object({ v: z.literal(1), commandId: z.string(), repeat: z.boolean(), answer: answerSchema });
+const replyMessage = z.object({ v: z.literal(1), commandId: z.string(), repeat: z.boolean(), answer: commandReply });
 
-interface Said {
-  answer: Answer;
+interface Reply {
+  reply: CommandReply;
   repeat: boolean;
 }
 
@@ -30,41 +30,41 @@ interface Late {
   forgottenAtMs: number;
 }
 
-interface AnswersDeps {
+interface CommandRepliesDeps {
   bus: Bus;
-  seenRows: SeenRows;
+  processedCommands: ProcessedCommands;
   waits: Waits;
   log: Log;
   tracing?: Tracing;
 }
 
 /** What came of a command: its answer, or null when it is durable and nobody has answered in time. */
-export type Outcome = { answer: Answer /** The command had been given before, and this is what it was answered then. */; repeat: boolean } | null;
+export type Outcome = { reply: CommandReply /** The command had been given before, and this is what it was answered then. */; repeat: boolean } | null;
 
 /**
  * Sends commands and waits for what their owners say to them, on one subscription for the life of the gateway. An answer that is
  * lost on its way is found in the command's seen row.
  */
-export class Answers {
+export class CommandReplies {
   /** This gateway's name in `ans.<gateway>`. */
   readonly gatewayId = `agw-${ulid()}`;
-  readonly #deps: AnswersDeps;
+  readonly #deps: CommandRepliesDeps;
   /** By command: several requests may wait for one, when they carry the same idempotency key. */
-  readonly #waiters = new Dictionary<((said: Said) => void)[]>();
+  readonly #waiters = new ObjectMap<((replied: Reply) => void)[]>();
   #waiting = 0;
   /** By command: `waits.lateMs` after their requests were answered they are forgotten. */
-  readonly #late = new Dictionary<Late>();
+  readonly #late = new ObjectMap<Late>();
   #answered = 0;
   /** Of the owners. */
-  readonly #pace = new QueuePace();
+  readonly #queueingDelay = new QueueingDelay();
   #subscription: Subscription | null = null;
 
-  constructor(deps: AnswersDeps) {
+  constructor(deps: CommandRepliesDeps) {
     this.#deps = deps;
   }
 
   open(): void {
-    this.#subscription = this.#deps.bus.notices.subscribe(subjectOf(addresses.answers, this.gatewayId), (_subject, body) => this.#hear(body));
+    this.#subscription = this.#deps.bus.notices.subscribe(subjectOf(addresses.replies, this.gatewayId), (_subject, body) => this.#onReply(body));
   }
 
   async close(): Promise<void> {
@@ -77,9 +77,9 @@ export class Answers {
    * @throws `service.no_answer` when it could not be made durable in time, `service.overloaded` when too many wait already
    */
   async send(command: SessionCommand, waitMs: number): Promise<Outcome> {
-    this.#assertRoom();
+    this.#assertCapacity();
     const { commandId, sessionId, type, traceparent } = command;
-    const { promise: said, resolve } = withResolver<Said>();
+    const { promise: replied, resolve } = withResolver<Reply>();
     // Registered first: the answer may be here before the acknowledgement.
     this.#register(commandId, resolve);
     try {
@@ -88,10 +88,10 @@ export class Answers {
         throw new SwitchyardError('service.no_answer', 'the command could not be stored in time; send it again with the same idempotency key');
       const fields = { command_id: commandId, session_id: sessionId, trace_id: traceIdIn(traceparent), type, repeat: stored.duplicate };
       this.#deps.log.info(fields, 'a command was accepted');
-      const outcome = await this.#outcome(command, said, { waitMs, lookAtOnce: stored.duplicate });
+      const outcome = await this.#outcome(command, replied, { waitMs, lookAtOnce: stored.duplicate });
       if (outcome === null) this.#late.set(commandId, { commandId, forgottenAtMs: performance.now() + this.#deps.waits.lateMs });
       else this.#answered += 1;
-      return outcome && { answer: outcome.answer, repeat: outcome.repeat || stored.duplicate };
+      return outcome && { reply: outcome.reply, repeat: outcome.repeat || stored.duplicate };
     } finally {
       this.#unregister(commandId, resolve);
     }
@@ -103,7 +103,7 @@ export class Answers {
     const span = commandSpan(tracing, command, { parent: command.traceparent });
     try {
       const body = JSON.stringify({ ...command, traceparent: span.traceparent });
-      const stored = await within(bus.commands.append(partitionOf(command.sessionId), command.commandId, body), waits.answerMs);
+      const stored = await within(bus.commands.append(partitionOf(command.sessionId), command.commandId, body), waits.replyMs);
       span.end(stored === null ? 'service.no_answer' : null);
       return stored;
     } catch (error) {
@@ -113,61 +113,61 @@ export class Answers {
   }
 
   /** Listens, and reads the seen row after each silence, and once more when the time is over. */
-  async #outcome({ sessionId, commandId }: SessionCommand, said: Promise<Said>, { waitMs, lookAtOnce }: { waitMs: number; lookAtOnce: boolean }) {
-    const { seenRows, waits } = this.#deps;
+  async #outcome({ sessionId, commandId }: SessionCommand, replied: Promise<Reply>, { waitMs, lookAtOnce }: { waitMs: number; lookAtOnce: boolean }) {
+    const { processedCommands, waits } = this.#deps;
     const endsAtMs = performance.now() + waitMs;
     /** A look that takes long is waited for again, rather than repeated. */
-    let looking: Promise<Said | null> | null = null;
-    const look = async (): Promise<Said | null> => {
-      const answer = await seenRows.read(sessionId, commandId);
+    let looking: Promise<Reply | null> | null = null;
+    const look = async (): Promise<Reply | null> => {
+      const reply = await processedCommands.read(sessionId, commandId);
       looking = null;
-      return answer && { answer, repeat: false };
+      return reply && { reply, repeat: false };
     };
     for (let looks = lookAtOnce; ; looks = true) {
       const isLast = looks && performance.now() >= endsAtMs;
       if (looks) {
         looking ??= look();
-        const found = await within(Promise.race([said, looking]), isLast ? waits.lastLookMs : Math.min(waits.silenceMs, endsAtMs - performance.now()));
+        const found = await within(Promise.race([replied, looking]), isLast ? waits.lastLookMs : Math.min(waits.silenceMs, endsAtMs - performance.now()));
         if (found !== null) return found;
       }
       if (isLast) return null;
-      const heard = await within(said, Math.max(0, Math.min(waits.silenceMs, endsAtMs - performance.now())));
-      if (heard !== null) return heard;
+      const received = await within(replied, Math.max(0, Math.min(waits.silenceMs, endsAtMs - performance.now())));
+      if (received !== null) return received;
     }
   }
 
-  #hear(body: string): void {
-    const message = answerMessage.safeParse(jsonIn(body));
+  #onReply(body: string): void {
+    const message = replyMessage.safeParse(jsonIn(body));
     if (!message.success) {
       this.#deps.log.warn({ gateway_id: this.gatewayId }, 'an answer was not understood');
       return;
     }
-    const { commandId, repeat, answer } = message.data;
+    const { commandId, repeat, answer: reply } = message.data;
     if (this.#late.delete(commandId)) this.#answered += 1;
-    for (const resolve of this.#waiters.get(commandId) ?? []) resolve({ answer, repeat });
+    for (const resolve of this.#waiters.get(commandId) ?? []) resolve({ reply, repeat });
   }
 
   /** What the log takes for good has to be applied some day: no more is let in than owners get done in a few seconds. */
-  #assertRoom(): void {
+  #assertCapacity(): void {
     const nowMs = performance.now();
     const waiting = this.#waiting + this.#late.size;
-    if (this.#pace.isDue(nowMs)) {
+    if (this.#queueingDelay.isDue(nowMs)) {
       for (const { commandId, forgottenAtMs } of this.#late.values()) if (forgottenAtMs <= nowMs) this.#late.delete(commandId);
-      this.#pace.look({ atMs: nowMs, waiting, taken: this.#answered });
+      this.#queueingDelay.look({ atMs: nowMs, waiting, dequeued: this.#answered });
     }
-    if (waiting >= limits.waitingCommands || !this.#pace.admits(nowMs)) {
+    if (waiting >= limits.waitingCommands || !this.#queueingDelay.admits(nowMs)) {
       throw new SwitchyardError('service.overloaded', 'too many requests wait for their answers');
     }
   }
 
-  #register(commandId: string, resolve: (said: Said) => void): void {
+  #register(commandId: string, resolve: (replied: Reply) => void): void {
     const waiters = this.#waiters.get(commandId);
     if (waiters === undefined) this.#waiters.set(commandId, [resolve]);
     else waiters.push(resolve);
     this.#waiting += 1;
   }
 
-  #unregister(commandId: string, resolve: (said: Said) => void): void {
+  #unregister(commandId: string, resolve: (replied: Reply) => void): void {
     const others = this.#waiters.get(commandId)?.filter((waiter) => waiter !== resolve) ?? [];
     if (others.length > 0) this.#waiters.set(commandId, others);
     else this.#waiters.delete(commandId);

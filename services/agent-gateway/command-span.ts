@@ -6,13 +6,13 @@ interface PublishedCommand {
   sessionId: string;
 }
 
-type Place = Pick<SpanOptions, 'parent' | 'traceId' | 'links'>;
+type SpanParent = Pick<SpanOptions, 'parent' | 'traceId' | 'links'>;
 
 /** Of a name that stands in a span's name. Trace stores show some hundred characters of one; the attribute has all. */
 const MAX_NAME_CHARACTERS = 128;
 
 /** The putting of a command on the bus. What its owner does about it stands below, and begins when this has ended. @param traceName of the trace whose root it is */
-export function commandSpan(tracing: Tracing, { type, commandId, sessionId }: PublishedCommand, place: Place, traceName = ''): Span {
+export function commandSpan(tracing: Tracing, { type, commandId, sessionId }: PublishedCommand, parent: SpanParent, traceName = ''): Span {
   const name = traceName === '' ? 'publish cmd' : `publish cmd ${traceName.slice(0, MAX_NAME_CHARACTERS)}`;
   return tracing.begin(name, {
     kind: 'producer',
@@ -26,6 +26,6 @@ export function commandSpan(tracing: Tracing, { type, commandId, sessionId }: Pu
       'switchyard.session.id': sessionId,
       ...(traceName !== '' && { 'switchyard.trace_name': traceName }),
     },
-    ...place,
+    ...parent,
   });
 }

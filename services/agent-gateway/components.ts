@@ -1,10 +1,10 @@
-import { Answers } from './command-replies.ts';
+import { CommandReplies } from './command-replies.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { EventFeeds } from './feed/event-feeds.ts';
 import { SessionLog } from './feed/session-log.ts';
 import { limits, type Waits, waits } from './limits.ts';
 import { OpenReaders } from './open-readers.ts';
-import { SeenRows } from './processed-commands.ts';
+import { ProcessedCommands } from './processed-commands.ts';
 import { ReadinessGate } from './readiness.ts';
 import { Deltas } from './relay/deltas.ts';
 import { RunRows } from './run-rows.ts';
@@ -12,10 +12,10 @@ import { RunStepRows } from './run-step-rows.ts';
 import { watchedDatabase } from './watched-database.ts';
 
 /** What the routes share and what outlives a request. Nothing is subscribed or timed before `open`. */
-export interface Parts {
+export interface Components {
   waits: Waits;
   gate: ReadinessGate;
-  answers: Answers;
+  commandReplies: CommandReplies;
   sessionLog: SessionLog;
   runRows: RunRows;
   runStepRows: RunStepRows;
@@ -30,11 +30,17 @@ export interface Parts {
   close(): Promise<void>;
 }
 
-export function assemble({ config, agent, bus, database, log, tracing, waits: shorter }: AgentGatewayDeps): Parts {
+export function assemble({ config, agent, bus, database, log, tracing, waits: shorter }: AgentGatewayDeps): Components {
   const times: Waits = { ...waits, ...shorter };
   const gate = new ReadinessGate({ bus, database, bundleHash: agent.bundleHash, waits: times, log }, () => feeds.compareAll());
   const watched = watchedDatabase(database, () => gate.suspect());
-  const answers = new Answers({ bus, seenRows: new SeenRows({ database: watched, log }), waits: times, log, ...(tracing && { tracing }) });
+  const commandReplies = new CommandReplies({
+    bus,
+    processedCommands: new ProcessedCommands({ database: watched, log }),
+    waits: times,
+    log,
+    ...(tracing && { tracing }),
+  });
   const sessionLog = new SessionLog(watched);
   const feeds = new EventFeeds({ bus, sessionLog, waits: times, log });
   const deltas = config.streaming ? new Deltas({ bus, feeds, waits: times, log }) : null;
@@ -43,7 +49,7 @@ export function assemble({ config, agent, bus, database, log, tracing, waits: sh
   return {
     waits: times,
     gate,
-    answers,
+    commandReplies,
     sessionLog,
     runRows: new RunRows(watched),
     runStepRows: new RunStepRows(watched),
@@ -52,7 +58,7 @@ export function assemble({ config, agent, bus, database, log, tracing, waits: sh
     polls,
     streams,
     open() {
-      answers.open();
+      commandReplies.open();
       feeds.open();
       gate.open();
     },
@@ -63,7 +69,7 @@ export function assemble({ config, agent, bus, database, log, tracing, waits: sh
     },
     async close() {
       gate.close();
-      await Promise.all([answers.close(), feeds.close()]);
+      await Promise.all([commandReplies.close(), feeds.close()]);
     },
   };
 }

@@ -18,7 +18,7 @@ export const limits = {
   /** Requests that wait for the answer to their command, those included that were told to wait no longer. Each is a closure and a timer. */
   waitingCommands: 10_000,
   /** Seen rows asked for in one statement. */
-  seenRowsPerRead: 1_000,
+  processedCommandsPerRead: 1_000,
   /** Long-polls open at once: a reader's entry, a timer and a socket each. */
   openPolls: 20_000,
   /** SSE readers open at once. */
@@ -28,9 +28,9 @@ export const limits = {
   /** Events read at once for an SSE reader that catches up. */
   streamPageEvents: 200,
   /** Feeds kept without a reader. Past this the one that has waited longest is let go early. */
-  keptFeeds: 10_000,
+  idleFeeds: 10_000,
   /** Characters of a session's newest events that stay in memory with its feed: what a turn begins with, for the poll that asks for it right away. */
-  keptCharacters: 4 * 1_024,
+  retainedCharacters: 4 * 1_024,
   /** Sessions whose heads are compared in one statement. */
   sessionsPerCheck: 5_000,
   /** A large event goes to a client that catches up in pieces of this size, so that one that is slow is told from one that has stopped. */
@@ -44,7 +44,7 @@ export const limits = {
   /** Text of one reply in the making. Past it the deltas stop; the message itself still comes. */
   replyCharacters: 1_024 * 1_024,
   /** Frames held back while the lost ones before them are fetched. */
-  heldFrames: 4_096,
+  bufferedFrames: 4_096,
 } as const;
 
 /** All waiting times, in milliseconds. */
@@ -56,7 +56,7 @@ export const waits = {
   /** A customer's message that is durable and has no place in the log by then is answered with 202. */
   acceptMs: 5_000,
   /** Anything else without an answer by then is answered with 503. */
-  answerMs: 10_000,
+  replyMs: 10_000,
   /** For so long a command that was not answered in time counts as one that its owner has yet to come to, unless it is heard of before. */
   lateMs: 30_000,
   /** A trigger waits this long for its start command to be stored: its row is its acceptance, and the owner finds that by itself. */
@@ -66,7 +66,7 @@ export const waits = {
   /** How long the bus may take to say that it follows a session. Past it the log is read all the same. */
   subscribedMs: 1_000,
   /** How long a feed is kept without a reader. */
-  keepFeedMs: 60_000,
+  idleFeedMs: 60_000,
   /** How often the heads of all sessions with readers are compared with the database, in case a notice was lost. */
   checkFeedsMs: 30_000,
   /** Comments that keep an idle stream alive through proxies. */

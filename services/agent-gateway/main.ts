@@ -8,7 +8,7 @@ import { tracesOf } from '#shared/config/traces-backend.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
 import { addressOf } from '#shared/lifecycle/boot.ts';
 import { busCheck, cacheCheck, databaseCheck } from '#shared/lifecycle/checks.ts';
-import { firstAnswer } from '#shared/lifecycle/first-response.ts';
+import { firstResponse } from '#shared/lifecycle/first-response.ts';
 import { runProcess } from '#shared/lifecycle/run-process.ts';
 import { openDatabaseClock } from '#shared/storage/database-clock.ts';
 import { migrate } from '#shared/storage/migrate.ts';
@@ -60,7 +60,7 @@ await runProcess({
     const redis = `Redis at ${addressOf(config.redisUrl)}`;
     const cache = await step(`connecting to ${redis}`, () => openRedis({ url: config.redisUrl, log }));
     releasers.add('cache', () => cache.close());
-    await step(`waiting for ${redis}`, () => firstAnswer(() => cache.get('readiness')));
+    await step(`waiting for ${redis}`, () => firstResponse(() => cache.get('readiness')));
 
     const rules = { allowHosts: config.outboundAllowHosts };
     const checkCallbackUrl = (url: string, hostAllowlist: readonly string[] | null) => void checkOutboundUrl(url, rules, hostAllowlist);

@@ -9,15 +9,15 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { openAgentPort } from './open-agent-port.ts';
 import { startAgentGateway } from './service.ts';
 import { bundleWith } from './test-support/bundle.ts';
-import { BEARER, type House, openHouse } from './test-support/test-deployment.ts';
+import { BEARER, openTestDeployment, type TestDeployment } from './test-support/test-deployment.ts';
 import { until } from './test-support/until.ts';
 
-let house: House;
+let deployment: TestDeployment;
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
-afterAll(() => house.close());
+afterAll(() => deployment.close());
 
 const anyPort = { host: '127.0.0.1', port: 0 };
 
@@ -54,13 +54,13 @@ describe('DESIGN 10: while an agent gateway boots, its public port says that the
   });
 
   it('a refusal is that of a gateway which serves and is not ready', async () => {
-    const app = house.app({ bus: { ...house.bus, isReady: () => false } });
+    const app = deployment.app({ bus: { ...deployment.bus, isReady: () => false } });
     const [later, { url }] = [await app.inject({ url: '/sessions/s-1', headers: BEARER }), await open()];
     const reply = await fetch(`${url}/sessions/s-1`, { headers: BEARER });
 
     expect([reply.status, await reply.json()]).toEqual([later.statusCode, later.json()]);
     for (const name of ['retry-after', 'content-type']) expect(reply.headers.get(name)).toBe(later.headers[name]);
-    await house.closeApps();
+    await deployment.closeApps();
   });
 
   it('what is no HTTP is answered in the form of all other refusals', async () => {
@@ -84,7 +84,7 @@ describe('a gateway that starts on a port that is open', () => {
     const port = await open();
     const live = await ask(`${port.url}/health/live`, agent);
     const before = await ask(`${port.url}/sessions/none`, agent);
-    const gateway = await startAgentGateway(house.deps(), port);
+    const gateway = await startAgentGateway(deployment.deps(), port);
     onTestFinished(() => gateway.stop());
     await until(async () => (await ask(`${port.url}/health/ready`, agent)).status === 200, 'readiness');
     const after = await ask(`${port.url}/sessions/none`, agent);
@@ -100,7 +100,7 @@ describe('a gateway that starts on a port that is open', () => {
     await once(idle, 'connect');
     idle.resume();
     const closed = once(idle, 'close');
-    const gateway = await startAgentGateway(house.deps(), port);
+    const gateway = await startAgentGateway(deployment.deps(), port);
     await Promise.all([gateway.stop(), closed]);
 
     await expect(fetch(`${port.url}/health/live`)).rejects.toThrow();
@@ -108,7 +108,7 @@ describe('a gateway that starts on a port that is open', () => {
 
   it('closes it when the start fails', async () => {
     const port = await open();
-    const deps = house.deps({ bundle: bundleWith({ id: 'open' }) });
+    const deps = deployment.deps({ bundle: bundleWith({ id: 'open' }) });
     const config = { ...deps.config, runs: { ...deps.config.runs, requireCallbackAllowlist: true } };
 
     await expect(startAgentGateway({ ...deps, config }, port)).rejects.toMatchObject({ code: 'config.invalid' });

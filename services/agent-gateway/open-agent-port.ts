@@ -1,7 +1,7 @@
 import { errorCatalogue } from '#shared/errors/switchyard-error.ts';
 import { openPublicPort, type PublicPort } from '#shared/http-server/open-public-port.ts';
 import { limits } from './limits.ts';
-import { answerBrokenRequest } from './plugins/broken-request.ts';
+import { respondToBrokenRequest } from './plugins/broken-request.ts';
 import { RETRY_AFTER_SECONDS } from './plugins/error-reply.ts';
 import { requestIdOf } from './plugins/request-id.ts';
 import { REASONS } from './plugins/require-ready.ts';
@@ -14,7 +14,7 @@ const whileBooting = {
   probes: { '/health/live': { status: 200, body: HEALTHY }, '/health/ready': BOOTING, '/health': BOOTING },
   refusal: { status, headers: { 'retry-after': String(RETRY_AFTER_SECONDS) }, body: { error: REASONS.booting, code: agentCode } },
   requestIdOf,
-  answerBrokenRequest,
+  respondToBrokenRequest,
 };
 
 /**

@@ -1,11 +1,11 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { Slab } from '#shared/slot-map.ts';
+import { SlotMap } from '#shared/slot-map.ts';
 
 /** Requests that stay open for as long as nothing happens: how many there may be, and how to end them all when the gateway leaves. */
 export class OpenReaders {
   readonly #name: string;
   readonly #most: number;
-  #open = new Slab<() => void>();
+  #open = new SlotMap<() => void>();
   #draining = false;
 
   constructor(name: string, most: number) {
@@ -22,10 +22,10 @@ export class OpenReaders {
     if (this.#draining) throw new SwitchyardError('service.not_ready', 'the server is shutting down');
     if (this.#open.size >= this.#most) throw new SwitchyardError('service.not_ready', `too many ${this.#name} are open on this server`);
     const open = this.#open;
-    let place: number | null = open.add(onDrain);
+    let slot: number | null = open.add(onDrain);
     return () => {
-      if (place !== null) open.remove(place);
-      place = null;
+      if (slot !== null) open.remove(slot);
+      slot = null;
     };
   }
 
@@ -36,7 +36,7 @@ export class OpenReaders {
   drain(): void {
     this.#draining = true;
     const open = this.#open;
-    this.#open = new Slab();
+    this.#open = new SlotMap();
     for (const end of open.values()) end();
   }
 }

@@ -1,18 +1,18 @@
 import { expect, it } from 'vitest';
 import type { Database } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { SeenRows } from './processed-commands.ts';
+import { ProcessedCommands } from './processed-commands.ts';
 
 /** A database that answers the seen statement with what the test gives it, and keeps the parameters. */
-function databaseOf(answer: (commandId: string) => unknown) {
+function databaseOf(reply: (commandId: string) => unknown) {
   const asked: string[][] = [];
   const database: Pick<Database, 'query'> = {
     query: async <Row>(_statement: unknown, parameters?: readonly unknown[]) => {
       const commandIds = (parameters?.[1] ?? []) as string[];
       asked.push(commandIds);
       const rows = commandIds.flatMap((commandId) => {
-        const found = answer(commandId);
-        return found === undefined ? [] : [{ session_id: 's', command_id: commandId, answer: found }];
+        const found = reply(commandId);
+        return found === undefined ? [] : [{ session_id: 's', command_id: commandId, reply: found }];
       });
       return { rows: rows as Row[], rowCount: rows.length };
     },
@@ -26,7 +26,7 @@ it('answers null while the database can not be read, and asks anew the next time
     if (isAway) throw new Error('connection lost');
     return { ok: true, value: {} };
   });
-  const rows = new SeenRows({ database, log: silentLog });
+  const rows = new ProcessedCommands({ database, log: silentLog });
 
   expect(await rows.read('s', 'c')).toBeNull();
   isAway = false;
@@ -35,7 +35,7 @@ it('answers null while the database can not be read, and asks anew the next time
 
 it('answers null for a row that is not there, that is empty, or that is no answer', async () => {
   const stored: Record<string, unknown> = { empty: null, other: { ok: 'perhaps' } };
-  const rows = new SeenRows({ database: databaseOf((commandId) => stored[commandId]).database, log: silentLog });
+  const rows = new ProcessedCommands({ database: databaseOf((commandId) => stored[commandId]).database, log: silentLog });
 
   expect(await Promise.all(['none', 'empty', 'other'].map((commandId) => rows.read('s', commandId)))).toEqual([null, null, null]);
 });
@@ -43,16 +43,16 @@ it('answers null for a row that is not there, that is empty, or that is no answe
 it('takes a refusal whose code it does not know for one of ours', async () => {
   const { database } = databaseOf(() => ({ ok: false, code: 'session.from_the_future', message: 'no' }));
 
-  expect(await new SeenRows({ database, log: silentLog }).read('s', 'c')).toEqual({ ok: false, code: 'internal', message: 'no' });
+  expect(await new ProcessedCommands({ database, log: silentLog }).read('s', 'c')).toEqual({ ok: false, code: 'internal', message: 'no' });
 });
 
 it('reads for a thousand at once in one statement, and for more in bounded ones', async () => {
   const { database, asked } = databaseOf((commandId) => ({ ok: true, value: { commandId } }));
-  const rows = new SeenRows({ database, log: silentLog });
+  const rows = new ProcessedCommands({ database, log: silentLog });
   const commandIds = Array.from({ length: 2_500 }, (_, n) => `c-${n}`);
 
-  const answers = await Promise.all(commandIds.map((commandId) => rows.read('s', commandId)));
+  const replies = await Promise.all(commandIds.map((commandId) => rows.read('s', commandId)));
 
   expect(asked.map((batch) => batch.length)).toEqual([1_000, 1_000, 500]);
-  expect(answers).toEqual(commandIds.map((commandId) => ({ ok: true, value: { commandId } })));
+  expect(replies).toEqual(commandIds.map((commandId) => ({ ok: true, value: { commandId } })));
 });

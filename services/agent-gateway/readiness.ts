@@ -15,7 +15,7 @@ interface ReadinessDeps {
 }
 
 /** What the database said: it has the configuration, has it not, can't be reached, or has not answered in time. */
-type Said = 'here' | 'missing' | 'away' | 'late';
+type StoreState = 'here' | 'missing' | 'away' | 'late';
 
 /** Whether requests can be served: the bus is there, the database answers, and the configuration that turns run on is stored. */
 export class ReadinessGate {
@@ -79,14 +79,14 @@ export class ReadinessGate {
 
   async #ask(): Promise<boolean> {
     if (!this.#deps.bus.isReady()) return false;
-    const said = await this.#askDatabase();
-    if (said === 'here') this.#welcome();
+    const state = await this.#askDatabase();
+    if (state === 'here') this.#welcome();
     // One that is merely slow refuses nobody: those who wait for it would be no better off.
-    else if (said === 'away' && this.#wasReady && !this.#draining) {
+    else if (state === 'away' && this.#wasReady && !this.#draining) {
       this.#isAway = true;
       this.open();
     }
-    return said === 'here';
+    return state === 'here';
   }
 
   #welcome(): void {
@@ -97,16 +97,16 @@ export class ReadinessGate {
     if (isBack) this.#onReturn();
   }
 
-  async #askDatabase(): Promise<Said> {
+  async #askDatabase(): Promise<StoreState> {
     const { database, bundleHash, waits, log } = this.#deps;
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<Said>((resolve) => {
+    const late = new Promise<StoreState>((resolve) => {
       timer = setTimeout(() => resolve('late'), waits.readinessMs);
     });
     const asked = database
       .query<{ present: number }>({ name: 'agent-gateway-bundle', text: 'select 1 as present from bundles where hash = $1' }, [bundleHash])
-      .then(({ rowCount }): Said => (rowCount > 0 ? 'here' : 'missing'))
-      .catch((error: unknown): Said => {
+      .then(({ rowCount }): StoreState => (rowCount > 0 ? 'here' : 'missing'))
+      .catch((error: unknown): StoreState => {
         // Said once: while it is away it is asked several times a second.
         if (!this.#isAway) log.warn({ err: error }, 'the database does not answer');
         return 'away';

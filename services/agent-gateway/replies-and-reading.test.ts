@@ -12,75 +12,75 @@ import { everything, type SessionLog } from './feed/session-log.ts';
 import { limits, waits } from './limits.ts';
 import { bundleWith } from './test-support/bundle.ts';
 import { countedBus } from './test-support/counted-bus.ts';
-import { BEARER, type House, newSession, offsetsOf, openHouse, post, read } from './test-support/test-deployment.ts';
+import { BEARER, newSession, offsetsOf, openTestDeployment, post, read, type TestDeployment } from './test-support/test-deployment.ts';
 import { until } from './test-support/until.ts';
 
 /** The rules of "Answers and reading without polling", one test or more for each. */
-let house: House;
+let deployment: TestDeployment;
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
-afterAll(() => house.close());
+afterAll(() => deployment.close());
 afterEach(() => {
-  Object.assign(house.owner.silent, { answers: false, notices: false });
-  house.owner.withoutBodies = false;
-  return house.closeApps();
+  Object.assign(deployment.owner.silent, { commandReplies: false, notices: false });
+  deployment.owner.withoutBodies = false;
+  return deployment.closeApps();
 });
 
 const HELLO = { kind: 'user_message', text: 'Hello' };
 const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
-const lastCommand = () => house.owner.commands.at(-1);
+const lastCommand = () => deployment.owner.commands.at(-1);
 
 it('DESIGN 9: a command names its gateway, which hears all its answers on one subscription', async () => {
-  const { bus, listening } = countedBus(house.bus);
-  const app = house.app({ bus });
+  const { bus, listening } = countedBus(deployment.bus);
+  const app = deployment.app({ bus });
   const sessionId = await newSession(app);
   const gatewayId = lastCommand()?.answerTo;
 
   await Promise.all(Array.from({ length: 20 }, () => post(app, sessionId, HELLO)));
 
   expect(gatewayId).toMatch(/^agw-/);
-  expect(new Set(house.owner.commands.filter((command) => command.sessionId === sessionId).map(({ answerTo }) => answerTo))).toEqual(new Set([gatewayId]));
+  expect(new Set(deployment.owner.commands.filter((command) => command.sessionId === sessionId).map(({ answerTo }) => answerTo))).toEqual(new Set([gatewayId]));
   expect(listening(`ans.${gatewayId}`)).toBe(1);
 });
 
 it('DESIGN 9: an answer that is lost is read from the seen rows after a second of silence, for all who wait in one statement', async () => {
-  const sessionId = await newSession(house.app());
+  const sessionId = await newSession(deployment.app());
   const stored: (() => void)[] = [];
   const append: Bus['commands']['append'] = async (...command) => {
-    const place = await house.bus.commands.append(...command);
+    const index = await deployment.bus.commands.append(...command);
     await new Promise<void>((resolve) => stored.push(resolve));
-    return place;
+    return index;
   };
-  const app = house.app({ waits: { silenceMs: 100 }, bus: { ...house.bus, commands: { ...house.bus.commands, append } } });
-  house.owner.silent.answers = true;
-  house.queries.length = 0;
+  const app = deployment.app({ waits: { silenceMs: 100 }, bus: { ...deployment.bus, commands: { ...deployment.bus.commands, append } } });
+  deployment.owner.silent.answers = true;
+  deployment.queries.length = 0;
 
   const posting = Array.from({ length: 50 }, () => post(app, sessionId, HELLO));
   await until(() => stored.length === 50, 'all commands in the log');
   for (const resolve of stored) resolve();
 
   expect((await Promise.all(posting)).map(({ statusCode }) => statusCode)).toEqual(Array(50).fill(201));
-  expect(house.queries.filter((name) => name === 'agent-gateway-seen').length).toBeLessThanOrEqual(3);
+  expect(deployment.queries.filter((name) => name === 'agent-gateway-seen').length).toBeLessThanOrEqual(3);
   expect(waits.silenceMs).toBe(1_000);
 });
 
 it('DESIGN 9: a command that the log knows already is answered at once from its seen row, and as a repeat', async () => {
-  const app = house.app({ waits: { silenceMs: 60_000, acceptMs: 60_000 } });
+  const app = deployment.app({ waits: { silenceMs: 60_000, acceptMs: 60_000 } });
   const sessionId = await newSession(app);
   const first = await post(app, sessionId, HELLO, { 'idempotency-key': 'k' });
-  house.queries.length = 0;
+  deployment.queries.length = 0;
 
   const repeat = await post(app, sessionId, { ...HELLO, text: 'Other' }, { 'idempotency-key': 'k' });
 
   expect([first.statusCode, repeat.statusCode]).toEqual([201, 200]);
   expect(repeat.json()).toEqual(first.json());
-  expect(house.queries[0]).toBe('agent-gateway-seen');
+  expect(deployment.queries[0]).toBe('agent-gateway-seen');
 });
 
 it('DESIGN 9: an answer is kept as long as its session lives, and no longer', async () => {
-  const app = house.app();
+  const app = deployment.app();
   const sessionId = await newSession(app);
   await post(app, sessionId, HELLO, { 'idempotency-key': 'k' });
   expect((await post(app, sessionId, HELLO, { 'idempotency-key': 'k' })).statusCode).toBe(200);
@@ -91,27 +91,27 @@ it('DESIGN 9: an answer is kept as long as its session lives, and no longer', as
 });
 
 it('DESIGN 9: 202 is for a customer’s message that has no answer after 5 s; all else waits 10 s and is refused with 503', async () => {
-  const app = house.app({ waits: { silenceMs: 20, acceptMs: 100, answerMs: 200 } });
+  const app = deployment.app({ waits: { silenceMs: 20, acceptMs: 100, replyMs: 200 } });
   const sessionId = await newSession(app);
-  const release = house.owner.hold();
-  const inHand = [
+  const release = deployment.owner.hold();
+  const inFlight = [
     post(app, sessionId, HELLO),
     post(app, sessionId, { kind: 'message', source: 'system', message: 'Hello' }),
     app.inject({ method: 'POST', url: '/sessions', headers: BEARER }),
     app.inject({ method: 'DELETE', url: `/sessions/${sessionId}`, headers: BEARER }),
   ];
 
-  const statuses = (await Promise.all(inHand)).map(({ statusCode }) => statusCode);
+  const statuses = (await Promise.all(inFlight)).map(({ statusCode }) => statusCode);
   release();
 
   expect(statuses).toEqual([202, 503, 503, 503]);
-  expect([waits.acceptMs, waits.answerMs]).toEqual([5_000, 10_000]);
+  expect([waits.acceptMs, waits.replyMs]).toEqual([5_000, 10_000]);
 });
 
 it('DESIGN 9: posts, new sessions and deletions go one way, and a trigger asks for no answer', async () => {
-  const app = house.app({ bundle: bundleWith({ id: 'triage' }) });
+  const app = deployment.app({ bundle: bundleWith({ id: 'triage' }) });
   const sessionId = await newSession(app);
-  const sent = () => house.owner.commands.filter((command) => command.sessionId === sessionId);
+  const sent = () => deployment.owner.commands.filter((command) => command.sessionId === sessionId);
   await post(app, sessionId, HELLO);
   await app.inject({
     method: 'POST',
@@ -131,41 +131,41 @@ it('DESIGN 9: posts, new sessions and deletions go one way, and a trigger asks f
 });
 
 it('DESIGN 9: readers of a session share one subscription, which is kept for 60 s after the last of them', async () => {
-  const { bus, listening } = countedBus(house.bus);
-  const app = house.app({ bus, waits: { keepFeedMs: 300 } });
+  const { bus, listening } = countedBus(deployment.bus);
+  const app = deployment.app({ bus, waits: { idleFeedMs: 300 } });
   const sessionId = await newSession(app);
 
-  const { begun: waiting } = await house.afterPages(5, () => Array.from({ length: 5 }, () => read(app, sessionId, 'wait_for_data=60')));
+  const { begun: waiting } = await deployment.afterPages(5, () => Array.from({ length: 5 }, () => read(app, sessionId, 'wait_for_data=60')));
   expect(listening(`evt.${sessionId}`)).toBe(1);
-  await house.owner.append(sessionId, SAY('a'));
+  await deployment.owner.append(sessionId, SAY('a'));
   await Promise.all(waiting);
 
   expect(listening(`evt.${sessionId}`)).toBe(1);
   await until(() => listening(`evt.${sessionId}`) === 0, 'the end of the subscription');
-  expect(waits.keepFeedMs).toBe(60_000);
+  expect(waits.idleFeedMs).toBe(60_000);
 });
 
 it('DESIGN 9: a poll reads the log once, and not at all when the kept subscription knows its head', async () => {
-  const app = house.app();
+  const app = deployment.app();
   const sessionId = await newSession(app);
-  const { begun: first } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
-  await house.owner.append(sessionId, SAY('a'));
+  const { begun: first } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+  await deployment.owner.append(sessionId, SAY('a'));
   expect(offsetsOf(await first)).toEqual([0]);
-  expect(house.queries).toEqual(['agent-gateway-page']);
+  expect(deployment.queries).toEqual(['agent-gateway-page']);
 
   const second = read(app, sessionId, 'wait_for_data=60&min_offset=1');
-  await house.owner.append(sessionId, SAY('b'));
+  await deployment.owner.append(sessionId, SAY('b'));
 
   expect(offsetsOf(await second)).toEqual([1]);
-  expect(house.queries).toEqual(['agent-gateway-page']);
+  expect(deployment.queries).toEqual(['agent-gateway-page']);
 });
 
 it('DESIGN 9: what was read and what is heard are spliced without a gap and without a double', async () => {
-  const app = house.app();
+  const app = deployment.app();
   const sessionId = await newSession(app);
   const wanted = 60;
   const writing = (async () => {
-    for (let n = 0; n < wanted; n += 1) await house.owner.append(sessionId, SAY(`${n}`));
+    for (let n = 0; n < wanted; n += 1) await deployment.owner.append(sessionId, SAY(`${n}`));
   })();
   const offsets: number[] = [];
   while (offsets.length < wanted) offsets.push(...offsetsOf(await read(app, sessionId, `wait_for_data=60&min_offset=${offsets.length}`)));
@@ -177,23 +177,23 @@ it('DESIGN 9: what was read and what is heard are spliced without a gap and with
 it('DESIGN 9: the log is read once the subscription is there, and not before', async () => {
   const arrived: (() => void)[] = [];
   const bus: Bus = {
-    ...house.bus,
+    ...deployment.bus,
     notices: {
-      publish: (subject, body) => house.bus.notices.publish(subject, body),
+      publish: (subject, body) => deployment.bus.notices.publish(subject, body),
       subscribe: (pattern, handler) => {
-        const listening = house.bus.notices.subscribe(pattern, handler);
+        const listening = deployment.bus.notices.subscribe(pattern, handler);
         return pattern.startsWith('evt.') ? { stop: () => listening.stop(), ready: () => new Promise((resolve) => arrived.push(resolve)) } : listening;
       },
     },
   };
-  const app = house.app({ bus, waits: { subscribedMs: 60_000 } });
+  const app = deployment.app({ bus, waits: { subscribedMs: 60_000 } });
   const sessionId = await newSession(app);
-  house.queries.length = 0;
+  deployment.queries.length = 0;
   const waiting = read(app, sessionId, 'wait_for_data=60');
   await until(() => arrived.length === 1, 'the subscription');
-  house.owner.silent.notices = true;
-  await house.owner.append(sessionId, SAY('before the subscription was there'));
-  expect(house.queries).toEqual([]);
+  deployment.owner.silent.notices = true;
+  await deployment.owner.append(sessionId, SAY('before the subscription was there'));
+  expect(deployment.queries).toEqual([]);
 
   for (const resolve of arrived) resolve();
 
@@ -201,45 +201,45 @@ it('DESIGN 9: the log is read once the subscription is there, and not before', a
 });
 
 it('DESIGN 9: a notice that carries no events is made up for by one read of the log', async () => {
-  const app = house.app();
+  const app = deployment.app();
   const sessionId = await newSession(app);
-  house.owner.withoutBodies = true;
-  const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+  deployment.owner.withoutBodies = true;
+  const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
 
-  await house.owner.append(sessionId, SAY('x'.repeat(40_000)));
+  await deployment.owner.append(sessionId, SAY('x'.repeat(40_000)));
 
   expect(offsetsOf(await waiting)).toEqual([0]);
-  expect(house.queries).toEqual(['agent-gateway-page', 'agent-gateway-page']);
+  expect(deployment.queries).toEqual(['agent-gateway-page', 'agent-gateway-page']);
 });
 
 it('DESIGN 9: lost notices heal by part.<p>, by a reconnect, and by one query for all open sessions now and then', async () => {
   let reconnect = () => {};
   const bus: Bus = {
-    ...house.bus,
+    ...deployment.bus,
     onReconnect: (handler) => {
       reconnect = handler;
       return { stop: async () => {} };
     },
   };
-  const heals: [Parameters<House['app']>[0], (sessionId: string) => void][] = [
-    [{}, (sessionId) => house.owner.announceTakeOver(sessionId)],
+  const heals: [Parameters<TestDeployment['app']>[0], (sessionId: string) => void][] = [
+    [{}, (sessionId) => deployment.owner.announceOwnerChange(sessionId)],
     [{ bus }, () => reconnect()],
     [{ waits: { checkFeedsMs: 200 } }, () => {}],
   ];
   for (const [changes, heal] of heals) {
-    const app = house.app(changes);
+    const app = deployment.app(changes);
     const sessions = await Promise.all(Array.from({ length: 5 }, () => newSession(app)));
-    const { begun: waiting } = await house.afterPages(5, () => sessions.map((sessionId) => read(app, sessionId, 'wait_for_data=60')));
-    house.owner.silent.notices = true;
-    for (const sessionId of sessions) await house.owner.append(sessionId, SAY('lost'));
-    house.queries.length = 0;
+    const { begun: waiting } = await deployment.afterPages(5, () => sessions.map((sessionId) => read(app, sessionId, 'wait_for_data=60')));
+    deployment.owner.silent.notices = true;
+    for (const sessionId of sessions) await deployment.owner.append(sessionId, SAY('lost'));
+    deployment.queries.length = 0;
 
     for (const sessionId of sessions) heal(sessionId);
 
     for (const reply of await Promise.all(waiting)) expect(offsetsOf(reply)).toEqual([0]);
-    expect(house.queries.filter((name) => name === 'agent-gateway-heads')).toHaveLength(1);
-    house.owner.silent.notices = false;
-    await house.closeApps();
+    expect(deployment.queries.filter((name) => name === 'agent-gateway-heads')).toHaveLength(1);
+    deployment.owner.silent.notices = false;
+    await deployment.closeApps();
   }
   expect(waits.checkFeedsMs).toBe(30_000);
 });
@@ -257,7 +257,7 @@ it('DESIGN 9: 10,000 idle long-polls cost no queries', async () => {
       return new Map();
     },
   } as unknown as SessionLog;
-  const feeds = new EventFeeds({ bus: house.bus, sessionLog, waits, log: silentLog });
+  const feeds = new EventFeeds({ bus: deployment.bus, sessionLog, waits, log: silentLog });
   feeds.open();
   const sessions = Array.from({ length: 10_000 }, (_, n) => `ses_idle_${n}`);
   const pollAll = async () => {
@@ -277,6 +277,6 @@ it('DESIGN 9: 10,000 idle long-polls cost no queries', async () => {
   for (let round = 0; round < 3; round += 1) await (await pollAll())();
 
   expect(queries).toBe(10_000);
-  expect(limits.keptFeeds).toBeGreaterThanOrEqual(10_000);
+  expect(limits.idleFeeds).toBeGreaterThanOrEqual(10_000);
   await feeds.close();
 });

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import type { Answer } from '#bus/messages/session.ts';
+import type { CommandReply } from '#bus/messages/session.ts';
 import { type ErrorCode, errorCatalogue } from '#shared/errors/switchyard-error.ts';
 
 /** An answer as it comes from the bus or a seen row. A code that this version does not know, from a newer owner, counts as `internal`. */
-export const answerSchema = z.discriminatedUnion('ok', [
+export const commandReply = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(true), value: z.record(z.string(), z.unknown()) }),
   z.object({ ok: z.literal(false), code: z.string().transform((code): ErrorCode => (isErrorCode(code) ? code : 'internal')), message: z.string() }),
-]) satisfies z.ZodType<Answer>;
+]) satisfies z.ZodType<CommandReply>;
 
 function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(errorCatalogue, code);

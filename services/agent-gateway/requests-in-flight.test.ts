@@ -1,23 +1,23 @@
 import { connect } from 'node:net';
 import fastify from 'fastify';
 import { expect, it } from 'vitest';
-import { closeWaitingAnswers } from './plugins/waiting-responses.ts';
-import { RequestsInHand } from './requests-in-flight.ts';
+import { closeWaitingResponses } from './plugins/waiting-responses.ts';
+import { RequestsInFlight } from './requests-in-flight.ts';
 import { until } from './test-support/until.ts';
 
 it('counts nobody who has left while another hook was busy', async () => {
   const app = fastify();
-  closeWaitingAnswers(app);
-  let letIn = () => {};
+  closeWaitingResponses(app);
+  let admit = () => {};
   const busy = new Promise<void>((resolve) => {
-    letIn = resolve;
+    admit = resolve;
   });
   let come = 0;
   app.addHook('onRequest', async () => {
     come += 1;
     await busy;
   });
-  const inHand = new RequestsInHand(app);
+  const inFlight = new RequestsInFlight(app);
   let served = 0;
   app.get('/', async (_request, reply) => {
     served += 1;
@@ -32,11 +32,11 @@ it('counts nobody who has left while another hook was busy', async () => {
 
   socket.destroy();
   await until(() => closed === 1, 'the end of the connection');
-  letIn();
+  admit();
   await until(() => served === 3, 'the routes');
 
   let isNone = false;
-  void inHand.none(600_000).then(() => {
+  void inFlight.none(600_000).then(() => {
     isNone = true;
   });
   await until(() => isNone, 'nobody in hand');

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 
 /** Counts the requests that have no complete answer yet, health probes aside. */
-export class RequestsInHand {
+export class RequestsInFlight {
   #count = 0;
   #waiting: (() => void)[] = [];
 

@@ -37,12 +37,12 @@ export function triggerableRoutines({ body }: Bundle, settings: RunSettings): Re
         'config.invalid',
         `the routine ${quotedName(routine.id)} has no callback_url_allowlist, which REQUIRE_CALLBACK_ALLOWLIST asks for`,
       );
-    const wantedMs = routine.timeout_seconds === null ? defaultTimeoutMs : routine.timeout_seconds * 1_000;
+    const requestedMs = routine.timeout_seconds === null ? defaultTimeoutMs : routine.timeout_seconds * 1_000;
     found.set(routine.id, {
       id: routine.id,
       violationOf: compileSchema(routine.input_schema),
       callbackUrlAllowlist: routine.callback_url_allowlist,
-      timeoutMs: Math.max(1, Math.round(Math.min(wantedMs, maxTimeoutMs))),
+      timeoutMs: Math.max(1, Math.round(Math.min(requestedMs, maxTimeoutMs))),
     });
   }
   return found;

@@ -27,7 +27,7 @@ export interface NewRun {
 }
 
 /** Where a page of the list ended. */
-export interface RunPlace {
+export interface RunPosition {
   /** Microseconds since the epoch: rows may be of other hands, and the column is as fine as that. */
   createdAtMicros: number;
   runId: string;
@@ -79,7 +79,7 @@ export class RunRows {
   }
 
   /** The newest first, up to `limit` of them or 4 MiB, from behind a place on. `next` is null on the last page. */
-  async list({ routineId, status }: RunFilter, after: RunPlace | null, limit: number): Promise<{ runs: RunRecord[]; next: RunPlace | null }> {
+  async list({ routineId, status }: RunFilter, after: RunPosition | null, limit: number): Promise<{ runs: RunRecord[]; next: RunPosition | null }> {
     const parameters = [routineId, status, after?.createdAtMicros ?? null, after?.runId ?? null, limit + 1, limits.pageBytes];
     const { rows } = await this.#database.query<ListedRow>(SELECT_PAGE, parameters);
     const page = rows.slice(0, limit);

@@ -9,20 +9,20 @@ import { buildApp } from './app.ts';
 import { assemble } from './components.ts';
 import { closeAtOnce, startAgentGateway } from './service.ts';
 import { gatewaysOf } from './test-support/gateways.ts';
-import { BEARER, type House, openHouse } from './test-support/test-deployment.ts';
+import { BEARER, openTestDeployment, type TestDeployment } from './test-support/test-deployment.ts';
 import { until } from './test-support/until.ts';
 
-let house: House;
-const { start, newSession, stream, stopAll } = gatewaysOf(() => house);
+let deployment: TestDeployment;
+const { start, newSession, stream, stopAll } = gatewaysOf(() => deployment);
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
 afterEach(() => {
-  house.owner.silent.notices = false;
+  deployment.owner.silent.notices = false;
   return stopAll();
 });
-afterAll(() => house.close());
+afterAll(() => deployment.close());
 
 describe('a connection that brings no HTTP', () => {
   it.each([
@@ -55,7 +55,7 @@ describe('start', () => {
     const other = createServer().listen(0, '127.0.0.1');
     await until(() => other.listening, 'the other server');
     const { port } = other.address() as AddressInfo;
-    const deps = house.deps();
+    const deps = deployment.deps();
 
     await expect(startAgentGateway({ ...deps, config: { ...deps.config, port } })).rejects.toMatchObject({ code: 'service.port_taken', details: { port } });
     other.close();
@@ -74,9 +74,9 @@ describe('start', () => {
 });
 
 it('frees the places of a poll and of a stream whose clients leave', async () => {
-  const deps = house.deps({ streaming: true, waits: { keepFeedMs: 1 } });
-  const parts = assemble(deps);
-  const app = buildApp(deps, parts);
+  const deps = deployment.deps({ streaming: true, waits: { idleFeedMs: 1 } });
+  const components = assemble(deps);
+  const app = buildApp(deps, components);
   const url = await app.listen({ host: '127.0.0.1', port: 0 });
   const gateway = { url };
   const sessionId = await newSession(gateway);
@@ -84,12 +84,12 @@ it('frees the places of a poll and of a stream whose clients leave', async () =>
 
   const poll = fetch(`${url}/sessions/${sessionId}/events?wait_for_data=60`, { headers: BEARER, signal: leaving.signal });
   const client = await stream(gateway, sessionId);
-  await until(() => parts.polls.size === 1 && parts.streams.size === 1, 'both readers');
+  await until(() => components.polls.size === 1 && components.streams.size === 1, 'both readers');
   leaving.abort();
   client.close();
 
   await expect(poll).rejects.toThrow();
-  await until(() => parts.polls.size === 0 && parts.streams.size === 0, 'both places');
+  await until(() => components.polls.size === 0 && components.streams.size === 0, 'both places');
   await closeAtOnce(app);
 });
 
@@ -100,7 +100,7 @@ describe('stop', () => {
     const polled = [await newSession(gateway), await newSession(gateway)] as const;
     const client = await stream(gateway, sessionId);
     const paths = [`${polled[0]}/events?wait_for_data=60`, `${polled[1]}/events`];
-    const { begun: polls } = await house.afterPages(2, () => paths.map((path) => fetch(`${gateway.url}/sessions/${path}`, { headers: BEARER })));
+    const { begun: polls } = await deployment.afterPages(2, () => paths.map((path) => fetch(`${gateway.url}/sessions/${path}`, { headers: BEARER })));
 
     await gateway.stop();
 
@@ -117,8 +117,8 @@ describe('stop', () => {
   it('finishes what is in hand, and refuses what comes meanwhile', async () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
-    const release = house.owner.hold();
-    const inHand = fetch(`${gateway.url}/sessions/${sessionId}/events`, {
+    const release = deployment.owner.hold();
+    const inFlight = fetch(`${gateway.url}/sessions/${sessionId}/events`, {
       method: 'POST',
       headers: { ...BEARER, 'content-type': 'application/json' },
       body: JSON.stringify({ kind: 'user_message', text: 'Hello' }),
@@ -139,29 +139,31 @@ describe('stop', () => {
     expect(refused.headers.get('connection')).toBe('close');
     expect(refused.headers.get('retry-after')).toBe('1');
     expect(unauthorized.status).toBe(401);
-    expect((await inHand).status).toBe(201);
+    expect((await inFlight).status).toBe(201);
   });
 
   it('takes no longer than it may', async () => {
-    const deps = house.deps();
+    const deps = deployment.deps();
     const gateway = await startAgentGateway({ ...deps, config: { ...deps.config, drainTimeoutMs: 50 } });
     const sessionId = await newSession(gateway);
-    const release = house.owner.hold();
-    const inHand = fetch(`${gateway.url}/sessions/${sessionId}/events`, {
+    const release = deployment.owner.hold();
+    const inFlight = fetch(`${gateway.url}/sessions/${sessionId}/events`, {
       method: 'POST',
       headers: { ...BEARER, 'content-type': 'application/json' },
       body: JSON.stringify({ kind: 'user_message', text: 'Hello' }),
     });
     await until(async () => (await storedCommands(sessionId)) === 2, 'the command in the log');
 
-    const [outcome] = await Promise.all([inHand.catch(() => 'cut'), gateway.stop()]);
+    const [outcome] = await Promise.all([inFlight.catch(() => 'cut'), gateway.stop()]);
     release();
 
     expect(outcome).toBe('cut');
   });
 
   async function storedCommands(sessionId: string): Promise<number> {
-    const { rows } = await house.database.query<{ count: number }>('select count(*)::int as count from bus_log where message_id like $1', [`${sessionId}%`]);
+    const { rows } = await deployment.database.query<{ count: number }>('select count(*)::int as count from bus_log where message_id like $1', [
+      `${sessionId}%`,
+    ]);
     return rows[0]?.count ?? 0;
   }
 });

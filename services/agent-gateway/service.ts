@@ -5,7 +5,7 @@ import { assemble } from './components.ts';
 import type { AgentGatewayDeps } from './deps.ts';
 import { limits } from './limits.ts';
 import { openAgentPort } from './open-agent-port.ts';
-import { RequestsInHand } from './requests-in-flight.ts';
+import { RequestsInFlight } from './requests-in-flight.ts';
 
 export interface AgentGateway {
   /** Where it listens, such as `http://127.0.0.1:8080`. */
@@ -31,9 +31,9 @@ export async function startAgentGateway(deps: AgentGatewayDeps, opened?: PublicP
 
 async function serveOn({ url, serverFactory }: PublicPort, deps: AgentGatewayDeps): Promise<AgentGateway> {
   const { host, port, drainTimeoutMs } = deps.config;
-  const parts = assemble(deps);
-  const app = buildApp(deps, parts, serverFactory);
-  const inHand = new RequestsInHand(app);
+  const components = assemble(deps);
+  const app = buildApp(deps, components, serverFactory);
+  const inFlight = new RequestsInFlight(app);
   try {
     await app.listen({ host, port, backlog: limits.connectionsToAccept });
   } catch (error) {
@@ -42,9 +42,9 @@ async function serveOn({ url, serverFactory }: PublicPort, deps: AgentGatewayDep
   }
   let stopping: Promise<void> | null = null;
   const stop = async () => {
-    parts.drain();
+    components.drain();
     // Still listening: who probes is told that it drains, and who asks for more is sent elsewhere.
-    await inHand.none(drainTimeoutMs);
+    await inFlight.none(drainTimeoutMs);
     await closeAtOnce(app);
   };
   return {

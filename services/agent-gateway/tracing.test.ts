@@ -6,23 +6,23 @@ import type { Bundle } from '#shared/config/load-bundle.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
-import { placeIn } from '#shared/telemetry/trace-context.ts';
+import { spanReferenceIn } from '#shared/telemetry/trace-context.ts';
 import { noTracing } from '#shared/telemetry/tracing.ts';
 import { buildApp } from './app.ts';
 import { bundleWith } from './test-support/bundle.ts';
-import { BEARER, type House, openHouse } from './test-support/test-deployment.ts';
+import { BEARER, openTestDeployment, type TestDeployment } from './test-support/test-deployment.ts';
 import { until } from './test-support/until.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = `00-${TRACE}-b7ad6b7169203331-01`;
 
-let house: House;
+let deployment: TestDeployment;
 const apps: FastifyInstance[] = [];
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
-afterAll(() => house.close());
+afterAll(() => deployment.close());
 afterEach(async () => {
   await Promise.all(apps.splice(0).map((app) => app.close()));
 });
@@ -34,7 +34,7 @@ function bundle(): Bundle {
 }
 
 function open(tracing = recordingTracing()) {
-  const app = buildApp({ ...house.deps({ bundle: bundle() }), tracing });
+  const app = buildApp({ ...deployment.deps({ bundle: bundle() }), tracing });
   apps.push(app);
   return { app, tracing };
 }
@@ -60,7 +60,7 @@ describe('a request', () => {
       attributes: { 'http.response.status_code': 201, 'http.route': '/sessions' },
     });
     expect(publish).toMatchObject({ kind: 'producer', scope: 'switchyard.messaging', parent: create?.traceparent });
-    expect(house.owner.commands.find((command) => command.sessionId === id)?.traceparent).toBe(publish?.traceparent);
+    expect(deployment.owner.commands.find((command) => command.sessionId === id)?.traceparent).toBe(publish?.traceparent);
     expect([read?.parent, nowhere?.parent]).toEqual([null, null]);
     expect(JSON.stringify(tracing.spans)).not.toContain('hush');
   });
@@ -75,7 +75,9 @@ describe('a run whose input names its trace', () => {
       payload: JSON.stringify({ callback_url: 'https://hooks.example.com/done', input: order === undefined ? {} : { order } }),
     });
   const rowOf = async (runId: string) => {
-    const { rows } = await house.database.query<{ trace_id: string; traceparent: string }>('select trace_id, traceparent from runs where id = $1', [runId]);
+    const { rows } = await deployment.database.query<{ trace_id: string; traceparent: string }>('select trace_id, traceparent from runs where id = $1', [
+      runId,
+    ]);
     return rows[0];
   };
 
@@ -93,7 +95,7 @@ describe('a run whose input names its trace', () => {
     const requests = tracing.spans.filter(({ kind }) => kind === 'server');
 
     expect(rows.map((row) => row?.traceparent)).toEqual(publishes.map(({ traceparent }) => traceparent));
-    expect(rows.map((row) => row?.trace_id)).toEqual(publishes.map(({ traceparent }) => placeIn(traceparent)?.traceId));
+    expect(rows.map((row) => row?.trace_id)).toEqual(publishes.map(({ traceparent }) => spanReferenceIn(traceparent)?.traceId));
     expect(new Set([...rows.map((row) => row?.trace_id), TRACE, order]).size).toBe(4);
     expect(publishes.map(({ name }) => name)).toEqual([`publish cmd ${order}`, `publish cmd ${order}`]);
     expect(publishes.map(({ attributes }) => attributes?.['switchyard.trace_name'])).toEqual([String(order), String(order)]);
@@ -116,7 +118,7 @@ describe('a run whose input names its trace', () => {
   });
 
   it('has its own without a collector too', async () => {
-    const app = buildApp({ ...house.deps({ bundle: bundle() }), tracing: noTracing });
+    const app = buildApp({ ...deployment.deps({ bundle: bundle() }), tracing: noTracing });
     apps.push(app);
     const rows = [await rowOf((await trigger(app, 'order 4711')).json().run_id), await rowOf((await trigger(app, 'order 4711')).json().run_id)];
 

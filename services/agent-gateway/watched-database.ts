@@ -1,5 +1,5 @@
 import type { Queryable } from '#shared/storage/database.ts';
-import { isPassingFault } from '#shared/storage/transient-error.ts';
+import { isTransientError } from '#shared/storage/transient-error.ts';
 
 /** The same database; each time that it fails for a reason outside the statement, such as a lost connection, `onFault` is called. */
 export function watchedDatabase(database: Queryable, onFault: () => void): Queryable {
@@ -8,7 +8,7 @@ export function watchedDatabase(database: Queryable, onFault: () => void): Query
       try {
         return await database.query<Row>(...statement);
       } catch (error) {
-        if (isPassingFault(error)) onFault();
+        if (isTransientError(error)) onFault();
         throw error;
       }
     },

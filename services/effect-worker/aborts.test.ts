@@ -7,7 +7,7 @@ import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { openHandMadeServer, type ToolServerDouble } from './test-support/tool-server-doubles.ts';
-import { callItem, listItem, WAIT, WorkHouse } from './test-support/worker-deployment.ts';
+import { callItem, listItem, WAIT, WorkerDeployment } from './test-support/worker-deployment.ts';
 import { isClaimed } from './tools/claims.ts';
 
 /** Calls of one server at once. */
@@ -16,7 +16,7 @@ const DONE = { content: [{ type: 'text', text: 'done' }] };
 
 let database: Database;
 let bus: Bus;
-let house: WorkHouse;
+let deployment: WorkerDeployment;
 let server: ToolServerDouble;
 let bundleHash: string;
 /** What answers the calls of the slow tool, in order. */
@@ -33,7 +33,7 @@ beforeEach(async () => {
   answers = [];
   listsTools = true;
   bus = await openMemoryBus({ database, clock: systemClock });
-  house = await WorkHouse.open({ database, bus });
+  deployment = await WorkerDeployment.open({ database, bus });
   server = await openHandMadeServer((message, response) => {
     if (message.method === 'tools/list') return listsTools ? { tools: [] } : undefined;
     if (message.method !== 'tools/call') return undefined;
@@ -41,59 +41,59 @@ beforeEach(async () => {
     answers.push(() => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result: DONE })));
     return undefined;
   });
-  bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
+  bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
 });
 afterEach(async () => {
-  await house.close();
+  await deployment.close();
   await server.close();
   await bus.close();
   await database.query('delete from bundles');
 });
 
-const start = () => house.start({ kinds: ['tool'], drainTimeoutMs: 50 });
+const start = () => deployment.start({ kinds: ['tool'], drainTimeoutMs: 50 });
 const callsMade = () => server.messages('tools/call').length;
 const abort = (effectId: string) => bus.notices.publish(subjectOf(addresses.control, effectId), '{"abort":true}');
 
 async function call(tool: 'slow' | 'quick', { repeatable }: { repeatable: boolean }) {
-  return callItem(bundleHash, await house.toolList([{ name: tool, repeatable }]), `shop:${tool}`);
+  return callItem(bundleHash, await deployment.toolList([{ name: tool, repeatable }]), `shop:${tool}`);
 }
 
 /** What is reported later is there, and of this one there is nothing: it never comes. */
 async function neverReported(effectId: string): Promise<void> {
-  await house.gone(effectId);
+  await deployment.gone(effectId);
   const later = await call('quick', { repeatable: true });
-  await house.publish('tool', later);
-  await house.reportOf('tool.completed', later.effectId);
-  expect(house.commands.map(({ commandId }) => commandId)).not.toContain(effectId);
+  await deployment.publish('tool', later);
+  await deployment.reportOf('tool.completed', later.effectId);
+  expect(deployment.commands.map(({ commandId }) => commandId)).not.toContain(effectId);
 }
 
 it('ends a call that may be repeated, tells its server so, and reports nothing', async () => {
   await start();
   const item = await call('slow', { repeatable: true });
-  await house.publish('tool', item);
+  await deployment.publish('tool', item);
   await vi.waitFor(() => expect(callsMade()).toBe(1), WAIT);
   abort(item.effectId);
 
   await vi.waitFor(() => expect(server.messages('notifications/cancelled')).toHaveLength(1), WAIT);
   await neverReported(item.effectId);
-  expect(house.lines.join()).not.toContain('a tool call has failed');
+  expect(deployment.lines.join()).not.toContain('a tool call has failed');
 });
 
 it('DESIGN 5: an aborted call that has begun and changes something settles first, and what came of it is reported', async () => {
   await start();
   const item = await call('slow', { repeatable: false });
-  await house.publish('tool', item);
+  await deployment.publish('tool', item);
   await vi.waitFor(() => expect(callsMade()).toBe(1), WAIT);
   abort(item.effectId);
   // What is heard is heard in order: this one's end shows that the abort was heard, too.
   const other = await call('slow', { repeatable: true });
-  await house.publish('tool', other);
+  await deployment.publish('tool', other);
   await vi.waitFor(() => expect(callsMade()).toBe(2), WAIT);
   abort(other.effectId);
-  await house.gone(other.effectId);
+  await deployment.gone(other.effectId);
   for (const answer of answers) answer();
 
-  expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result', data: 'done' });
+  expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result', data: 'done' });
   expect(server.messages('notifications/cancelled')).toHaveLength(1);
 });
 
@@ -101,7 +101,7 @@ it.each([true, false])('does not begin a call whose abort came before it, be it 
   await start();
   const item = await call('slow', { repeatable });
   abort(item.effectId);
-  await house.publish('tool', item);
+  await deployment.publish('tool', item);
 
   await neverReported(item.effectId);
   expect(server.messages('tools/call').map(({ params }) => params.name)).toEqual(['quick']);
@@ -109,14 +109,14 @@ it.each([true, false])('does not begin a call whose abort came before it, be it 
 
 it('does not begin, nor claim, a call that was still waiting for its turn', async () => {
   await start();
-  for (const item of await Promise.all(Array.from({ length: SLOTS }, () => call('slow', { repeatable: true })))) await house.publish('tool', item);
+  for (const item of await Promise.all(Array.from({ length: SLOTS }, () => call('slow', { repeatable: true })))) await deployment.publish('tool', item);
   await vi.waitFor(() => expect(callsMade()).toBe(SLOTS), WAIT);
   const waiting = await call('slow', { repeatable: false });
-  await house.publish('tool', waiting);
+  await deployment.publish('tool', waiting);
   // Its list is read right before it takes its place in the queue.
-  await vi.waitFor(() => expect(house.queries.filter((name) => /list/.test(name)).length).toBeGreaterThan(SLOTS), WAIT);
+  await vi.waitFor(() => expect(deployment.queries.filter((name) => /list/.test(name)).length).toBeGreaterThan(SLOTS), WAIT);
   abort(waiting.effectId);
-  await house.gone(waiting.effectId);
+  await deployment.gone(waiting.effectId);
   for (const answer of answers) answer();
 
   await neverReported(waiting.effectId);
@@ -128,7 +128,7 @@ it('ends a question for lists that nobody waits for any more', async () => {
   listsTools = false;
   await start();
   const item = listItem(bundleHash, ['shop']);
-  await house.publish('tool', item);
+  await deployment.publish('tool', item);
   await vi.waitFor(() => expect(server.messages('tools/list').length).toBeGreaterThan(0), WAIT);
   abort(item.effectId);
 

@@ -4,13 +4,13 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 
 /** Configurations kept in memory: the one that runs, and those that older runs end on. */
-const MAX_KEPT = 16;
+const MAX_CACHED = 16;
 
 /** The configurations that items name. A hash always means the same one, so what was read once is kept. */
 export class Bundles {
   readonly #database: Database;
   /** The one used longest ago comes first. */
-  readonly #kept = new Map<string, Bundle>();
+  readonly #cached = new Map<string, Bundle>();
 
   constructor(database: Database) {
     this.#database = database;
@@ -18,12 +18,12 @@ export class Bundles {
 
   /** @throws `config.invalid` when there is none of this hash, or this version can't read it */
   async read(hash: string): Promise<Bundle> {
-    const bundle = this.#kept.get(hash) ?? (await readBundle(this.#database, hash));
+    const bundle = this.#cached.get(hash) ?? (await readBundle(this.#database, hash));
     if (bundle === null) throw new SwitchyardError('config.invalid', `no configuration ${hash.slice(0, 12)} is stored`);
-    this.#kept.delete(hash);
-    this.#kept.set(hash, bundle);
-    const [oldest] = this.#kept.keys();
-    if (oldest !== undefined && this.#kept.size > MAX_KEPT) this.#kept.delete(oldest);
+    this.#cached.delete(hash);
+    this.#cached.set(hash, bundle);
+    const [oldest] = this.#cached.keys();
+    if (oldest !== undefined && this.#cached.size > MAX_CACHED) this.#cached.delete(oldest);
     return bundle;
   }
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Bus, Subscription, WorkItem } from '#bus/bus.ts';
 import { versionOf } from '#bus/messages/version-of.ts';
-import type { HeardAborts } from '#bus/received-aborts.ts';
-import { keepLease, type LeaseTimes } from '#bus/renew-lease.ts';
+import type { ReceivedAborts } from '#bus/received-aborts.ts';
+import { type LeaseTimes, renewLease } from '#bus/renew-lease.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts';
@@ -10,7 +10,7 @@ import { failureOf } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { patiently } from '#shared/storage/retry-while-transient.ts';
+import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import { actorIds } from '#shared/telemetry/actor-ids.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
@@ -41,9 +41,9 @@ export interface EffectWork {
 }
 
 /** One delivery of an item. */
-export interface Run extends RunningItem {
+export interface ItemExecution extends RunningItem {
   /** Whether another worker may have begun the item before. */
-  mayBeBegun: boolean;
+  mayBeStarted: boolean;
 }
 
 /** How items of one kind are done. Null in place of a report: nobody has to learn anything. */
@@ -53,14 +53,14 @@ export interface ItemKind<Work extends EffectWork> {
   /** Whether an item whose effect has no row is nobody's. Not so for deliveries: what an operator replays never had one. */
   needsEffectRow: boolean;
   /** Where it is said that nobody waits for an item any more. Null: what has begun is carried through. */
-  aborts: HeardAborts | null;
+  aborts: ReceivedAborts | null;
   /** What its items are to a trace; absent where the kind tells of itself. */
   trace?: { of(work: Work): ItemTrace; end(span: Span, report: Report | null): void };
-  perform(work: Work, run: Run): Promise<Report | null>;
+  perform(work: Work, execution: ItemExecution): Promise<Report | null>;
   /** The item came when its time was over, and is not begun. */
-  skip(work: Work, run: Run): Promise<Report | null>;
+  skip(work: Work, execution: ItemExecution): Promise<Report | null>;
   /** The item has failed too often. */
-  giveUp(work: Work, reason: string, body: string, run: Run): Promise<Report | null>;
+  giveUp(work: Work, reason: string, body: string, execution: ItemExecution): Promise<Report | null>;
 }
 
 export interface ConsumeDeps {
@@ -77,31 +77,31 @@ export interface ConsumeDeps {
 
 /** Takes items of one kind from the queue and does them. */
 export function consumeItems<Work extends EffectWork>(kind: ItemKind<Work>, concurrency: number, deps: ConsumeDeps): Subscription {
-  return deps.bus.work.consume(kind.name, { concurrency, ackWaitMs: deps.lease.ackWaitMs }, (item) => take(item, kind, deps));
+  return deps.bus.work.consume(kind.name, { concurrency, ackWaitMs: deps.lease.ackWaitMs }, (item) => handle(item, kind, deps));
 }
 
-async function take<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Work>, deps: ConsumeDeps): Promise<void> {
+async function handle<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Work>, deps: ConsumeDeps): Promise<void> {
   workMarks.mark(kind.name);
-  if (item.delivery > 1) deps.metrics.add('redeliveries', { kind: kind.name });
+  if (item.deliveryCount > 1) deps.metrics.add('redeliveries', { kind: kind.name });
   const body = jsonIn(item.body);
   if (versionOf(body) !== 1) return versionOf(body) === null ? item.term('not a message of ours') : item.nak(UNKNOWN_VERSION_RETRY_MS);
   const parsed = kind.schema.safeParse(body);
   if (!parsed.success) return item.term(`not an item of this kind: ${z.prettifyError(parsed.error)}`);
   const work = parsed.data;
   const running = deps.running.begin(work.deadlineAtMs);
-  const mayBeBegun = mayBeDoneAlready(item, work.republished, deps.clock.nowMs());
-  const run: Run = { ...running, mayBeBegun };
+  const mayBeStarted = mayBeDoneAlready(item, work.republished, deps.clock.nowMs());
+  const execution: ItemExecution = { ...running, mayBeStarted };
   const unfollow = kind.aborts?.follow(work.effectId, () => running.cancel());
-  const lease = keepLease(item, deps.lease, { onLost: () => running.abandon(), deadlines: deps.deadlines, log: deps.log });
+  const lease = renewLease(item, deps.lease, { onLost: () => running.loseLease(), deadlines: deps.deadlines, log: deps.log });
   failPoint('item.taken');
   try {
-    await settle(item, work, run, kind, deps);
+    await settle(item, work, execution, kind, deps);
   } catch (error) {
-    await fail(item, work, run, error, kind, deps); // no fail point: inside
+    await fail(item, work, execution, error, kind, deps); // no fail point: inside
   } finally {
     lease.stop();
     unfollow?.();
-    running.forget();
+    running.release();
   }
 }
 
@@ -109,60 +109,72 @@ async function take<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Work
  * Does the work and settles its item: the command first, then the ack, so that nothing is lost between the two. Of an item that nobody
  * waits for any more nothing is reported: its owner has superseded it before it said so.
  */
-async function settle<Work extends EffectWork>(item: WorkItem, work: Work, run: Run, kind: ItemKind<Work>, deps: ConsumeDeps): Promise<void> {
-  if (run.isCancelled()) return item.ack();
-  if (run.mayBeBegun) {
+async function settle<Work extends EffectWork>(item: WorkItem, work: Work, execution: ItemExecution, kind: ItemKind<Work>, deps: ConsumeDeps): Promise<void> {
+  if (execution.isCancelled()) return item.ack();
+  if (execution.mayBeStarted) {
     // A second delivery is harmless: the row says whether its result came already, or is not wanted any more.
-    const isOpen = await patiently(() => isEffectOpen(deps.database, work.effectId), run.abandoned); // no fail point: reads
+    const isOpen = await retryWhileTransient(() => isEffectOpen(deps.database, work.effectId), execution.leaseLost); // no fail point: reads
     if (isOpen === false || (isOpen === null && kind.needsEffectRow)) return item.ack();
   }
-  const report = await traced(item, work, run, kind, deps);
+  const report = await traced(item, work, execution, kind, deps);
   failPoint('item.done');
-  deps.log.info({ ...idsOf(work), kind: kind.name, delivery: item.delivery, result: report?.type ?? null }, 'a work item has ended');
+  deps.log.info({ ...idsOf(work), kind: kind.name, delivery: item.deliveryCount, result: report?.type ?? null }, 'a work item has ended');
   // What is done is reported even if the lease was lost meanwhile: of two results of an item the log takes the first.
-  if (report !== null && !run.isCancelled()) {
-    await reportResult(work, report, run.abandoned, { commands: deps.bus.commands, clock: deps.clock, log: deps.log }); // no fail point: inside
+  if (report !== null && !execution.isCancelled()) {
+    await reportResult(work, report, execution.leaseLost, { commands: deps.bus.commands, clock: deps.clock, log: deps.log }); // no fail point: inside
   }
   await item.ack();
   failPoint('item.acked');
 }
 
 /** What is done of the item stands below its span. What it throws ends the span too. */
-async function traced<Work extends EffectWork>(item: WorkItem, work: Work, run: Run, kind: ItemKind<Work>, deps: ConsumeDeps): Promise<Report | null> {
+async function traced<Work extends EffectWork>(
+  item: WorkItem,
+  work: Work,
+  execution: ItemExecution,
+  kind: ItemKind<Work>,
+  deps: ConsumeDeps,
+): Promise<Report | null> {
   const { effectId: id, traceparent: parent } = work;
-  const span = itemSpan(deps.tracing, kind.trace?.of(work) ?? null, { id, number: item.delivery, mayBeSecond: run.mayBeBegun, parent });
-  if (span === null) return outcomeOf(item, work, run, kind, deps);
+  const span = itemSpan(deps.tracing, kind.trace?.of(work) ?? null, { id, number: item.deliveryCount, mayBeSecond: execution.mayBeStarted, parent });
+  if (span === null) return outcomeOf(item, work, execution, kind, deps);
   try {
-    const report = await outcomeOf(item, { ...work, traceparent: span.traceparent }, run, kind, deps); // no fail point: inside
+    const report = await outcomeOf(item, { ...work, traceparent: span.traceparent }, execution, kind, deps); // no fail point: inside
     kind.trace?.end(span, report);
     return report;
   } catch (error) {
-    span.end(run.abandoned.aborted ? 'abandoned' : run.isCancelled() ? 'cancelled' : failureOf(error).code);
+    span.end(execution.leaseLost.aborted ? 'abandoned' : execution.isCancelled() ? 'cancelled' : failureOf(error).code);
     throw error;
   }
 }
 
-function outcomeOf<Work extends EffectWork>(item: WorkItem, work: Work, run: Run, kind: ItemKind<Work>, { clock }: ConsumeDeps): Promise<Report | null> {
-  if (work.deadlineAtMs <= clock.nowMs()) return kind.skip(work, run);
-  if (item.delivery > MAX_DELIVERIES) return kind.giveUp(work, `its worker died ${MAX_DELIVERIES} times`, item.body, run);
-  return kind.perform(work, run);
+function outcomeOf<Work extends EffectWork>(
+  item: WorkItem,
+  work: Work,
+  execution: ItemExecution,
+  kind: ItemKind<Work>,
+  { clock }: ConsumeDeps,
+): Promise<Report | null> {
+  if (work.deadlineAtMs <= clock.nowMs()) return kind.skip(work, execution);
+  if (item.deliveryCount > MAX_DELIVERIES) return kind.giveUp(work, `its worker died ${MAX_DELIVERIES} times`, item.body, execution);
+  return kind.perform(work, execution);
 }
 
 /** Sends a failed item back for another try, or gives it up after the last. Whatever fails here leaves the item to its lease. */
 async function fail<Work extends EffectWork>(
   item: WorkItem,
   work: Work,
-  run: Run,
+  execution: ItemExecution,
   error: unknown,
   kind: ItemKind<Work>,
   { bus, clock, log }: ConsumeDeps,
 ): Promise<void> {
-  if (run.abandoned.aborted) return item.nak(0);
-  if (run.isCancelled()) return item.ack();
-  log.error({ err: error, ...idsOf(work), delivery: item.delivery }, 'a work item has failed');
-  if (item.delivery < MAX_DELIVERIES) return item.nak(FAULT_RETRY_MS * 2 ** (item.delivery - 1));
-  const report = await kind.giveUp(work, reasonOf(error), item.body, run); // no fail point: dead-letters
-  if (report !== null) await reportResult(work, report, run.abandoned, { commands: bus.commands, clock, log }); // no fail point: inside
+  if (execution.leaseLost.aborted) return item.nak(0);
+  if (execution.isCancelled()) return item.ack();
+  log.error({ err: error, ...idsOf(work), delivery: item.deliveryCount }, 'a work item has failed');
+  if (item.deliveryCount < MAX_DELIVERIES) return item.nak(FAULT_RETRY_MS * 2 ** (item.deliveryCount - 1));
+  const report = await kind.giveUp(work, reasonOf(error), item.body, execution); // no fail point: dead-letters
+  if (report !== null) await reportResult(work, report, execution.leaseLost, { commands: bus.commands, clock, log }); // no fail point: inside
   await item.ack(); // no fail point, because item.acked above leaves the same state
 }
 

@@ -14,14 +14,14 @@ import { noTracing } from '#shared/telemetry/tracing.ts';
 import { itemSpan } from './item-span.ts';
 import { openHttpDouble } from './test-support/http-double.ts';
 import { openSdkToolServer } from './test-support/tool-server-doubles.ts';
-import { callItem, deliveryItem, WorkHouse } from './test-support/worker-deployment.ts';
+import { callItem, deliveryItem, WorkerDeployment } from './test-support/worker-deployment.ts';
 
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const meta = z.looseObject({ params: z.looseObject({ _meta: z.looseObject({ traceparent: z.string() }) }) });
 
 let database: Database;
 let bus: Bus;
-let house: WorkHouse;
+let deployment: WorkerDeployment;
 const doubles: { close(): Promise<void> }[] = [];
 
 beforeAll(async () => {
@@ -31,10 +31,10 @@ beforeAll(async () => {
 afterAll(() => database.close());
 beforeEach(async () => {
   bus = await openMemoryBus({ database, clock: systemClock });
-  house = await WorkHouse.open({ database, bus });
+  deployment = await WorkerDeployment.open({ database, bus });
 });
 afterEach(async () => {
-  await house.close();
+  await deployment.close();
   await Promise.all(doubles.splice(0).map((double) => double.close()));
   await bus.close();
 });
@@ -43,12 +43,12 @@ async function called(register: (server: McpServer) => void, content: 'off' | 'f
   const server = await openSdkToolServer(register);
   doubles.push(server);
   const tracing = recordingTracing(content);
-  const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
-  const listHash = await house.toolList([{ name: 'a', repeatable: true }]);
-  await house.start({ kinds: ['tool'] }, { tracing });
+  const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
+  const listHash = await deployment.toolList([{ name: 'a', repeatable: true }]);
+  await deployment.start({ kinds: ['tool'] }, { tracing });
   const item = { ...callItem(bundleHash, listHash, 'shop:a', { arguments: { city: 'Oslo' } }), traceparent: PARENT };
-  await house.publish('tool', item);
-  await house.reportOf('tool.completed', item.effectId);
+  await deployment.publish('tool', item);
+  await deployment.reportOf('tool.completed', item.effectId);
   return { span: tracing.spans.find(({ name }) => name.startsWith('execute_tool')), item, server };
 }
 
@@ -81,11 +81,13 @@ describe('the span of a callback', () => {
     const poster = openGuardedPoster({ rules: { allowHosts: new Set([`127.0.0.1:${receiver.port}`]) } });
     doubles.push(receiver, poster);
     const tracing = recordingTracing();
-    await house.start({ kinds: ['delivery'] }, { tracing, poster });
+    await deployment.start({ kinds: ['delivery'] }, { tracing, poster });
     const url = `http://127.0.0.1:${receiver.port}/secret-path?token=hush`;
-    const item = deliveryItem(await house.delivery({ url, bundleHash: await house.bundle(), attempts: 1, traceparent: PARENT }), { traceparent: PARENT });
-    await house.publish('delivery', item);
-    await house.reportOf('delivery.reported', item.effectId);
+    const item = deliveryItem(await deployment.delivery({ url, bundleHash: await deployment.bundle(), attempts: 1, traceparent: PARENT }), {
+      traceparent: PARENT,
+    });
+    await deployment.publish('delivery', item);
+    await deployment.reportOf('delivery.reported', item.effectId);
 
     const [span] = tracing.spans;
     expect(span).toMatchObject({
@@ -96,7 +98,7 @@ describe('the span of a callback', () => {
       errorType: '503',
     });
     expect(span?.attributes).toMatchObject({ 'http.response.status_code': 503, 'server.port': receiver.port, 'http.request.resend_count': 1 });
-    expect(receiver.heard[0]?.headers['traceparent']).toBe(span?.traceparent);
+    expect(receiver.received[0]?.headers['traceparent']).toBe(span?.traceparent);
     expect(JSON.stringify(tracing.spans)).not.toMatch(/secret-path|hush/);
   });
 });

@@ -33,10 +33,10 @@ export interface ReportDeps {
  * Tells the owner of a session how an effect ended. The command's id is the effect's: a second delivery of the item brings the same id,
  * which the log's window and the session's seen row refuse, so that every effect has one result.
  *
- * @param abandoned ends the waiting for a log that takes nothing: another worker may have the item by now
+ * @param leaseLost ends the waiting for a log that takes nothing: another worker may have the item by now
  * @throws the log's last error
  */
-export async function reportResult(work: Reported, report: Report, abandoned: AbortSignal, { commands, clock, log }: ReportDeps): Promise<void> {
+export async function reportResult(work: Reported, report: Report, leaseLost: AbortSignal, { commands, clock, log }: ReportDeps): Promise<void> {
   const { effectId, sessionId, traceparent } = work;
   const header = { v: 1 as const, sessionId, commandId: effectId, sentAtMs: clock.nowMs(), answerTo: null, traceparent, callId: effectId };
   const command = { ...header, ...report } satisfies CommandOf<Result>;
@@ -47,9 +47,9 @@ export async function reportResult(work: Reported, report: Report, abandoned: Ab
       failPoint('item.reported');
       return;
     } catch (error) {
-      if (tries >= MAX_TRIES || abandoned.aborted) throw error;
+      if (tries >= MAX_TRIES || leaseLost.aborted) throw error;
       log.warn({ err: error, effect_id: effectId }, 'the result of an effect could not be stored yet');
-      await pause(RETRY_MS, undefined, { signal: abandoned }).catch(() => {}); // no fail point: pauses
+      await pause(RETRY_MS, undefined, { signal: leaseLost }).catch(() => {}); // no fail point: pauses
     }
   }
 }

@@ -9,15 +9,15 @@ export interface RunningItem {
   /** Aborted when the item's time is over, when it is given up, and when it is cancelled. */
   signal: AbortSignal;
   /** Aborted only when the item is given up: another worker does it, or may by now. */
-  abandoned: AbortSignal;
-  abandon(): void;
+  leaseLost: AbortSignal;
+  loseLease(): void;
   /** Nobody waits for the item any more. Changes nothing once it is held. */
   cancel(): void;
   isCancelled(): boolean;
   /** From now on it is carried through, whoever waits for it. Changes nothing once it is cancelled. */
-  hold(): void;
+  protect(): void;
   /** The item is settled. */
-  forget(): void;
+  release(): void;
 }
 
 /** The items in hand, so that a drain that takes too long can hand them back. */
@@ -31,18 +31,18 @@ export class RunningItems {
 
   begin(deadlineAtMs: number): RunningItem {
     const ended = new AbortController();
-    const abandoned = new AbortController();
+    const leaseLost = new AbortController();
     // An item may ask many servers at once, each of which listens.
-    setMaxListeners(0, ended.signal, abandoned.signal);
+    setMaxListeners(0, ended.signal, leaseLost.signal);
     const restMs = Math.min(Math.max(deadlineAtMs - this.#clock.nowMs(), 0), MAX_TIMER_MS);
     const timer = setTimeout(() => ended.abort(new SwitchyardError('service.no_answer', 'the item is past its deadline')), restMs);
     let state: 'open' | 'cancelled' | 'held' = 'open';
     const item: RunningItem = {
       signal: ended.signal,
-      abandoned: abandoned.signal,
-      abandon: () => {
+      leaseLost: leaseLost.signal,
+      loseLease: () => {
         const reason = new SwitchyardError('bus.lease_lost', 'the worker gave the item up');
-        abandoned.abort(reason);
+        leaseLost.abort(reason);
         ended.abort(reason);
       },
       cancel: () => {
@@ -51,10 +51,10 @@ export class RunningItems {
         ended.abort(new SwitchyardError('service.no_answer', 'nobody waits for the item any more'));
       },
       isCancelled: () => state === 'cancelled',
-      hold: () => {
+      protect: () => {
         if (state === 'open') state = 'held';
       },
-      forget: () => {
+      release: () => {
         clearTimeout(timer);
         this.#running.delete(item);
       },
@@ -63,7 +63,7 @@ export class RunningItems {
     return item;
   }
 
-  abandonAll(): void {
-    for (const item of [...this.#running]) item.abandon();
+  loseAllLeases(): void {
+    for (const item of [...this.#running]) item.loseLease();
   }
 }

@@ -10,14 +10,14 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { openMetrics } from '#shared/telemetry/open-metrics.ts';
 import { seriesOf } from '#shared/telemetry/series-of.ts';
 import { openHandMadeServer, type ToolServerDouble } from './test-support/tool-server-doubles.ts';
-import { callItem, deliveryItem, listItem, SESSION, WAIT, WorkHouse } from './test-support/worker-deployment.ts';
+import { callItem, deliveryItem, listItem, SESSION, WAIT, WorkerDeployment } from './test-support/worker-deployment.ts';
 
 let database: Database;
 /** How far the clock of the bus and of the workers is ahead. */
 let aheadMs = 0;
 const clock = { nowMs: () => systemClock.nowMs() + aheadMs };
 let bus: Bus;
-let house: WorkHouse;
+let deployment: WorkerDeployment;
 let server: ToolServerDouble;
 let bundleHash: string;
 /** The answer to a call; undefined leaves it open. */
@@ -42,29 +42,30 @@ beforeEach(async () => {
   posts = [];
   onCall = () => ({ content: [{ type: 'text', text: 'done' }] });
   bus = await openMemoryBus({ database, clock });
-  house = await WorkHouse.open({ database, bus });
+  deployment = await WorkerDeployment.open({ database, bus });
   server = await openHandMadeServer((message, response) => {
     if (message.method === 'tools/list') return { tools: [{ name: 'a', inputSchema: { type: 'object' } }] };
     return message.method === 'tools/call' ? onCall(response) : undefined;
   });
-  bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
+  bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
 });
 afterEach(async () => {
-  await house.close();
+  await deployment.close();
   await server.close();
   await bus.close();
   await database.query('delete from bundles');
 });
 
-const start = (deps: Parameters<WorkHouse['start']>[1] = {}, config: Parameters<WorkHouse['start']>[0] = {}) => house.start(config, { poster, clock, ...deps });
+const start = (deps: Parameters<WorkerDeployment['start']>[1] = {}, config: Parameters<WorkerDeployment['start']>[0] = {}) =>
+  deployment.start(config, { poster, clock, ...deps });
 const callsMade = () => server.messages('tools/call').length;
 
 async function call(fields: Parameters<typeof callItem>[3] = {}, { repeatable = false } = {}) {
-  return callItem(bundleHash, await house.toolList([{ name: 'a', repeatable }]), 'shop:a', fields);
+  return callItem(bundleHash, await deployment.toolList([{ name: 'a', repeatable }]), 'shop:a', fields);
 }
 
 const delivery = async (fields: Parameters<typeof deliveryItem>[1] = {}) =>
-  deliveryItem(await house.delivery({ url: 'https://receiver.example/', bundleHash }), fields);
+  deliveryItem(await deployment.delivery({ url: 'https://receiver.example/', bundleHash }), fields);
 
 /** The same bus, but for what the workers take from it. */
 function busThat(change: (item: WorkItem) => Partial<WorkItem>, commands: Bus['commands'] = bus.commands): Bus {
@@ -73,7 +74,7 @@ function busThat(change: (item: WorkItem) => Partial<WorkItem>, commands: Bus['c
     commands,
     work: {
       publish: (...args) => bus.work.publish(...args),
-      offer: (...args) => bus.work.offer(...args),
+      dispatch: (...args) => bus.work.dispatch(...args),
       onRefused: (handler) => bus.work.onRefused(handler),
       begunAtMs: () => bus.work.begunAtMs(),
       onRestart: (handler) => bus.work.onRestart(handler),
@@ -92,57 +93,57 @@ describe('the rules of work', () => {
   it('DESIGN 6 rule 1: an item whose outbox row outlived its publish comes again as republished, and is not done twice', async () => {
     await start();
     const item = await call();
-    await house.effect(item.effectId, 'open');
-    await house.publish('tool', item);
-    await house.reportOf('tool.completed', item.effectId);
-    await house.gone(item.effectId);
+    await deployment.effect(item.effectId, 'open');
+    await deployment.publish('tool', item);
+    await deployment.reportOf('tool.completed', item.effectId);
+    await deployment.gone(item.effectId);
     await database.query(`update effects set state = 'done' where id = $1`, [item.effectId]);
-    await house.close();
+    await deployment.close();
     await bus.close();
     // As after the restart of a broker: it does not know any more that it had this item.
     bus = await openMemoryBus({ database, clock });
-    house = await WorkHouse.open({ database, bus });
+    deployment = await WorkerDeployment.open({ database, bus });
     await start();
-    await house.publish('tool', { ...item, republished: true });
+    await deployment.publish('tool', { ...item, republished: true });
 
-    await house.gone(item.effectId);
+    await deployment.gone(item.effectId);
     expect(callsMade()).toBe(1);
   });
 
   it('DESIGN 6 rule 2: a first delivery reads nothing of its effect', async () => {
     await start();
     const [tool, callback] = [await call(), await delivery()];
-    await house.publish('tool', tool);
-    await house.publish('delivery', callback);
-    await house.reportOf('tool.completed', tool.effectId);
-    await house.reportOf('delivery.reported', callback.effectId);
-    expect(house.queries).not.toContain('effect_state');
+    await deployment.publish('tool', tool);
+    await deployment.publish('delivery', callback);
+    await deployment.reportOf('tool.completed', tool.effectId);
+    await deployment.reportOf('delivery.reported', callback.effectId);
+    expect(deployment.queries).not.toContain('effect_state');
   });
 
   it.each(['done', 'superseded'] as const)('DESIGN 6 rule 2: an item that comes again is acked when its effect is %s', async (state) => {
     const [again, republished, old, posted] = [await call(), await call({ republished: true }), await call(), await delivery()];
-    for (const { effectId } of [again, republished, old, posted]) await house.effect(effectId, state);
-    await house.dieWith('tool', again);
-    await house.dieWith('delivery', posted);
-    await house.publish('tool', republished);
-    await house.publish('tool', old);
+    for (const { effectId } of [again, republished, old, posted]) await deployment.effect(effectId, state);
+    await deployment.crashWith('tool', again);
+    await deployment.crashWith('delivery', posted);
+    await deployment.publish('tool', republished);
+    await deployment.publish('tool', old);
     aheadMs = 61_000;
     await start();
 
-    for (const { effectId } of [again, republished, old, posted]) await house.gone(effectId);
-    expect({ calls: callsMade(), posts, commands: house.commands }).toEqual({ calls: 0, posts: [], commands: [] });
-    expect(house.queries.filter((name) => name === 'effect_state')).toHaveLength(4);
+    for (const { effectId } of [again, republished, old, posted]) await deployment.gone(effectId);
+    expect({ calls: callsMade(), posts, commands: deployment.commands }).toEqual({ calls: 0, posts: [], commands: [] });
+    expect(deployment.queries.filter((name) => name === 'effect_state')).toHaveLength(4);
   });
 
   it('DESIGN 6 rule 2: an item that comes again is done when its effect is open, and a tool is not called when it has none', async () => {
     const [open, nobodys] = [await call({ republished: true }), await call({ republished: true })];
-    await house.effect(open.effectId, 'open');
+    await deployment.effect(open.effectId, 'open');
     await start();
-    await house.publish('tool', nobodys);
-    await house.publish('tool', open);
+    await deployment.publish('tool', nobodys);
+    await deployment.publish('tool', open);
 
-    expect((await house.reportOf('tool.completed', open.effectId)).outcome).toMatchObject({ type: 'result', data: 'done' });
-    await house.gone(nobodys.effectId);
+    expect((await deployment.reportOf('tool.completed', open.effectId)).outcome).toMatchObject({ type: 'result', data: 'done' });
+    await deployment.gone(nobodys.effectId);
     expect(callsMade()).toBe(1);
   });
 
@@ -157,29 +158,29 @@ describe('the rules of work', () => {
       });
     };
     await start();
-    await house.publish('tool', item);
-    await house.reportOf('tool.completed', item.effectId);
+    await deployment.publish('tool', item);
+    await deployment.reportOf('tool.completed', item.effectId);
     expect(claimed).toHaveLength(1);
   });
 
   it('DESIGN 6 rule 3: a claim that exists makes the outcome unknown, and nothing is asked', async () => {
     const item = await call();
-    await house.effect(item.effectId, 'open');
+    await deployment.effect(item.effectId, 'open');
     await database.query('insert into claims (effect_id) values ($1)', [item.effectId]);
-    await house.dieWith('tool', item);
+    await deployment.crashWith('tool', item);
     await start();
 
-    expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
+    expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
     expect(callsMade()).toBe(0);
   });
 
   it('DESIGN 6 rule 3: a call that bears it is made again without a claim', async () => {
     const item = await call({}, { repeatable: true });
-    await house.effect(item.effectId, 'open');
-    await house.dieWith('tool', item);
+    await deployment.effect(item.effectId, 'open');
+    await deployment.crashWith('tool', item);
     await start();
 
-    expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result', data: 'done' });
+    expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result', data: 'done' });
     expect((await database.query('select 1 as one from claims where effect_id = $1', [item.effectId])).rows).toEqual([]);
   });
 
@@ -190,7 +191,7 @@ describe('the rules of work', () => {
     let isClosed = false;
     let extensions = 0;
     const item = await call();
-    await house.effect(item.effectId, 'open');
+    await deployment.effect(item.effectId, 'open');
     onCall = (response) => {
       response.on('close', () => {
         isClosed = true;
@@ -203,9 +204,9 @@ describe('the rules of work', () => {
       },
     }));
     await start({ bus: away }, { lease });
-    await house.publish('tool', item);
+    await deployment.publish('tool', item);
 
-    expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
+    expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
     await vi.waitFor(() => expect(isClosed).toBe(true), WAIT);
     // On a busy machine there are fewer, never more: so many fit before the end of the lease, at which another worker may have it.
     expect(extensions).toBeGreaterThan(0);
@@ -218,26 +219,26 @@ describe('the rules of work', () => {
     const list = listItem(bundleHash, ['shop'], past);
     const [tool, callback] = [await call(past), await delivery(past)];
     const begun = await call({ ...past, republished: true });
-    await house.effect(begun.effectId, 'open');
+    await deployment.effect(begun.effectId, 'open');
     await database.query('insert into claims (effect_id) values ($1)', [begun.effectId]);
     await start();
-    for (const item of [tool, begun, list]) await house.publish('tool', item);
-    await house.publish('delivery', callback);
+    for (const item of [tool, begun, list]) await deployment.publish('tool', item);
+    await deployment.publish('delivery', callback);
 
-    expect((await house.reportOf('tool.completed', tool.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'timeout' });
-    expect((await house.reportOf('tool.completed', begun.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
-    expect(await house.reportOf('tools.listed', list.effectId)).toMatchObject({ lists: {}, unavailable: { shop: 'unreachable' }, timedOut: true });
-    await house.gone(callback.effectId);
-    expect({ calls: callsMade(), posts, attempts: await house.attemptsOf(callback.deliveryId) }).toEqual({ calls: 0, posts: [], attempts: 0 });
-    expect(house.commands.filter(({ type }) => type === 'delivery.reported')).toEqual([]);
+    expect((await deployment.reportOf('tool.completed', tool.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'timeout' });
+    expect((await deployment.reportOf('tool.completed', begun.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
+    expect(await deployment.reportOf('tools.listed', list.effectId)).toMatchObject({ lists: {}, unavailable: { shop: 'unreachable' }, timedOut: true });
+    await deployment.gone(callback.effectId);
+    expect({ calls: callsMade(), posts, attempts: await deployment.attemptsOf(callback.deliveryId) }).toEqual({ calls: 0, posts: [], attempts: 0 });
+    expect(deployment.commands.filter(({ type }) => type === 'delivery.reported')).toEqual([]);
   });
 
   it('DESIGN 6 rule 6: what the queue has held for a day is dropped', async () => {
     const callback = await delivery({ deadlineAtMs: clock.nowMs() + 48 * 3_600_000 });
-    await house.publish('delivery', callback);
+    await deployment.publish('delivery', callback);
     aheadMs = 24 * 3_600_000 + 1_000;
     await start();
-    await house.gone(callback.effectId);
+    await deployment.gone(callback.effectId);
     expect(posts).toEqual([]);
   });
 
@@ -261,34 +262,34 @@ describe('the rules of work', () => {
       await ack();
     };
     await start({ bus: busThat(({ ack }) => ({ ack: () => noting(ack) }), commands) });
-    await house.publish('tool', item);
+    await deployment.publish('tool', item);
 
-    await house.reportOf('tool.completed', item.effectId);
-    await house.gone(item.effectId);
+    await deployment.reportOf('tool.completed', item.effectId);
+    await deployment.gone(item.effectId);
     expect(acks).toEqual(['append', 'append', 'append', 'ack']);
     expect(callsMade()).toBe(1);
   });
 
   it('DESIGN 6 rule 7: attempts are counted in the row, and never by the queue', async () => {
     const callback = await delivery();
-    await house.effect(callback.effectId, 'open');
-    await house.dieWith('delivery', callback, 3);
+    await deployment.effect(callback.effectId, 'open');
+    await deployment.crashWith('delivery', callback, 3);
     await start();
 
-    expect(await house.reportOf('delivery.reported', callback.effectId)).toMatchObject({ outcome: 'delivered', attempts: 1 });
+    expect(await deployment.reportOf('delivery.reported', callback.effectId)).toMatchObject({ outcome: 'delivered', attempts: 1 });
     expect(posts).toEqual(['1']);
   });
 
   it('DESIGN 6 rule 7: a worker that dies with the last attempt leaves the delivery exhausted, and not one attempt more is made', async () => {
-    const deliveryId = await house.delivery({ url: 'https://receiver.example/', bundleHash, attempts: 5 });
+    const deliveryId = await deployment.delivery({ url: 'https://receiver.example/', bundleHash, attempts: 5 });
     const item = deliveryItem(deliveryId);
-    await house.effect(item.effectId, 'open');
-    await house.dieWith('delivery', item);
+    await deployment.effect(item.effectId, 'open');
+    await deployment.crashWith('delivery', item);
     await start();
 
-    expect(await house.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'exhausted', attempts: 5 });
+    expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'exhausted', attempts: 5 });
     expect(posts).toEqual([]);
-    expect(await house.attemptsOf(deliveryId)).toBe(5);
+    expect(await deployment.attemptsOf(deliveryId)).toBe(5);
   });
 });
 
@@ -296,13 +297,13 @@ it('DESIGN 12: counts what comes again, and tool calls and callbacks by what cam
   const metrics = openMetrics();
   const of = async (name: string) => seriesOf(await metrics.text(), `switchyard_${name}`).filter((line) => !line.endsWith(' 0'));
   const [again, refused, callback] = [await call(), await call({ toolId: 'nobodys:a' }), await delivery()];
-  await house.effect(again.effectId, 'open');
-  await house.dieWith('tool', again);
+  await deployment.effect(again.effectId, 'open');
+  await deployment.crashWith('tool', again);
   onCall = () => ({ isError: true, content: [{ type: 'text', text: 'no' }] });
   await start({ metrics });
-  await house.publish('tool', refused);
-  await house.publish('delivery', callback);
-  for (const { effectId } of [again, refused, callback]) await house.gone(effectId);
+  await deployment.publish('tool', refused);
+  await deployment.publish('delivery', callback);
+  for (const { effectId } of [again, refused, callback]) await deployment.gone(effectId);
 
   expect(await of('work_redeliveries_total')).toEqual(['{kind="tool"} 1']);
   expect(await of('tool_calls_total')).toEqual(['{outcome="error"} 1', '{outcome="refused"} 1']);
@@ -317,13 +318,13 @@ describe('an item that fails five times', () => {
 
   it('DESIGN 6: an item of a tool that fails five times becomes a failure to its owner and a dead letter, whatever its workers died of', async () => {
     const [item, list] = [await call(), listItem(bundleHash, ['shop'])];
-    for (const { effectId } of [item, list]) await house.effect(effectId, 'open');
-    await house.dieWith('tool', item, 5);
-    await house.dieWith('tool', list, 5);
+    for (const { effectId } of [item, list]) await deployment.effect(effectId, 'open');
+    await deployment.crashWith('tool', item, 5);
+    await deployment.crashWith('tool', list, 5);
     await start();
 
-    expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
-    expect(await house.reportOf('tools.listed', list.effectId)).toMatchObject({ unavailable: { shop: 'unreachable' } });
+    expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
+    expect(await deployment.reportOf('tools.listed', list.effectId)).toMatchObject({ unavailable: { shop: 'unreachable' } });
     const letters = await deadLetters();
     expect(letters.map(({ id }) => id).sort()).toEqual([item.effectId, list.effectId].sort());
     expect(letters.every(({ source }) => source === 'tool')).toBe(true);
@@ -333,21 +334,21 @@ describe('an item that fails five times', () => {
 
   it('says why it failed the last time', async () => {
     const item = { ...(await call()), bundleHash: 'unknown' };
-    await house.effect(item.effectId, 'open');
-    await house.dieWith('tool', item, 4);
+    await deployment.effect(item.effectId, 'open');
+    await deployment.crashWith('tool', item, 4);
     await start();
 
-    await house.reportOf('tool.completed', item.effectId);
+    await deployment.reportOf('tool.completed', item.effectId);
     expect(await deadLetters()).toMatchObject([{ id: item.effectId, reason: 'no configuration unknown is stored' }]);
   });
 
   it('DESIGN 6: an item of a delivery that fails five times is reported as exhausted; its dead letter comes with the owner’s commit', async () => {
     const callback = await delivery();
-    await house.effect(callback.effectId, 'open');
-    await house.dieWith('delivery', callback, 5);
+    await deployment.effect(callback.effectId, 'open');
+    await deployment.crashWith('delivery', callback, 5);
     await start();
 
-    expect(await house.reportOf('delivery.reported', callback.effectId)).toMatchObject({
+    expect(await deployment.reportOf('delivery.reported', callback.effectId)).toMatchObject({
       outcome: 'exhausted',
       attempts: 0,
       reason: 'its worker died 5 times',
@@ -361,13 +362,13 @@ describe('a message', () => {
   it('DESIGN 3: a message of another version is left for a worker that knows it, and what is none of ours is dropped', async () => {
     const [later, strange, next] = [{ ...(await call()), v: 2 }, { ...(await call()), turnId: 7 }, await call()];
     await start({}, { concurrency: { tool: 1, delivery: 1 } });
-    for (const item of [later, strange, next]) await house.publish('tool', item);
+    for (const item of [later, strange, next]) await deployment.publish('tool', item);
 
-    await house.reportOf('tool.completed', next.effectId);
-    await house.gone(strange.effectId);
+    await deployment.reportOf('tool.completed', next.effectId);
+    await deployment.gone(strange.effectId);
     const { rows } = await database.query('select 1 as one from bus_work where message_id = $1', [later.effectId]);
     expect(rows).toHaveLength(1);
-    expect(house.commands).toHaveLength(1);
+    expect(deployment.commands).toHaveLength(1);
   });
 });
 
@@ -387,11 +388,11 @@ describe('a database that is away', () => {
     };
     await start({ database: away });
     const item = await call();
-    await house.publish('tool', item);
+    await deployment.publish('tool', item);
 
-    expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result' });
+    expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result' });
     expect({ failures, calls: callsMade() }).toEqual({ failures: 2, calls: 1 });
-    expect(house.lines.join()).not.toContain('a work item has failed');
+    expect(deployment.lines.join()).not.toContain('a work item has failed');
   });
 });
 
@@ -403,7 +404,7 @@ describe('stopping', () => {
     };
     const worker = await start();
     const item = await call();
-    await house.publish('tool', item);
+    await deployment.publish('tool', item);
     await vi.waitFor(() => expect(answer).toBeDefined(), WAIT);
     const stopped = worker.stop();
     const id = server.messages('tools/call')[0]?.id;
@@ -412,32 +413,32 @@ describe('stopping', () => {
       .end(JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'late' }] } }));
     await stopped;
 
-    expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result', data: 'late' });
+    expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result', data: 'late' });
   });
 
   it('hands back what takes too long, and another worker does it', async () => {
     onCall = () => undefined;
     const worker = await start({}, { drainTimeoutMs: 50 });
     const item = await call({}, { repeatable: true });
-    await house.effect(item.effectId, 'open');
-    await house.publish('tool', item);
+    await deployment.effect(item.effectId, 'open');
+    await deployment.publish('tool', item);
     await vi.waitFor(() => expect(callsMade()).toBe(1), WAIT);
     await worker.stop();
-    expect(house.commands).toEqual([]);
+    expect(deployment.commands).toEqual([]);
 
     onCall = () => ({ content: [] });
     await start();
-    expect(await house.reportOf('tool.completed', item.effectId)).toMatchObject({ sessionId: SESSION, outcome: { type: 'result' } });
+    expect(await deployment.reportOf('tool.completed', item.effectId)).toMatchObject({ sessionId: SESSION, outcome: { type: 'result' } });
   });
 
   it('does only what it was told to', async () => {
     await start({}, { kinds: ['tool'] });
     const [tool, callback] = [await call(), await delivery()];
-    await house.publish('delivery', callback);
-    await house.publish('tool', tool);
-    await house.reportOf('tool.completed', tool.effectId);
+    await deployment.publish('delivery', callback);
+    await deployment.publish('tool', tool);
+    await deployment.reportOf('tool.completed', tool.effectId);
     expect(posts).toEqual([]);
     await start({}, { kinds: ['delivery'] });
-    expect(await house.reportOf('delivery.reported', callback.effectId)).toMatchObject({ outcome: 'delivered' });
+    expect(await deployment.reportOf('delivery.reported', callback.effectId)).toMatchObject({ outcome: 'delivered' });
   });
 });

@@ -1,5 +1,5 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
-import { HeardAborts } from '#bus/received-aborts.ts';
+import { ReceivedAborts } from '#bus/received-aborts.ts';
 import { effectLease, type LeaseTimes } from '#bus/renew-lease.ts';
 import type { Clock } from '#shared/clock.ts';
 import { agentApiKey } from '#shared/config/load-bundle.ts';
@@ -76,7 +76,7 @@ export async function startEffectWorker(deps: EffectWorkerDeps): Promise<Drained
     const servers = new ToolServers({ environment, clock });
     const lists = new ToolLists({ database, servers, clock, log });
     const discovery = discoverTools({ bundles, lists, log });
-    const aborts = new HeardAborts({ notices: bus.notices, clock });
+    const aborts = new ReceivedAborts({ notices: bus.notices, clock });
     const { toolCallMs: timeoutMs, longestToolCallMs: longestMs } = timeouts;
     const items = toolItems({ database, bundles, servers, lists, timeoutMs, longestMs, aborts, clock, log, metrics, content: tracing.content });
     consumers.push(consumeItems(items, concurrency.tool, consume));
@@ -92,7 +92,7 @@ export async function startEffectWorker(deps: EffectWorkerDeps): Promise<Drained
   return {
     async stop(withinMs = config.drainTimeoutMs) {
       unwatch();
-      const giveUp = setTimeout(() => running.abandonAll(), withinMs);
+      const giveUp = setTimeout(() => running.loseAllLeases(), withinMs);
       await Promise.all(consumers.map((consumer) => consumer.stop()));
       clearTimeout(giveUp);
       await Promise.all(stops.map((stop) => stop()));

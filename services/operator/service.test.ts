@@ -54,7 +54,7 @@ async function run(...args: string[]): Promise<string> {
           published.push(rows[0]?.state ?? '');
           return fault?.() ?? bus.work.publish(kind, messageId, body);
         },
-        offer: (...given) => bus.work.offer(...given),
+        dispatch: (...given) => bus.work.dispatch(...given),
         onRefused: (handler) => bus.work.onRefused(handler),
         begunAtMs: () => bus.work.begunAtMs(),
         onRestart: (handler) => bus.work.onRestart(handler),
@@ -117,7 +117,7 @@ function nextDelivery(): Promise<WorkItem> {
 /** The commands of the session that were appended since. */
 async function commandsSince(sequence: number): Promise<{ messageId: string; body: string }[]> {
   return new Promise((resolve) => {
-    const subscription = bus.commands.read(PARTITION, { sequence, mark: null }, async (commands) => {
+    const subscription = bus.commands.read(PARTITION, { sequence, fingerprint: null }, async (commands) => {
       resolve(commands);
       void subscription.stop();
     });

@@ -23,10 +23,10 @@ import { ignoredFields } from './ignored-fields.ts';
 import type { GatewayLimits } from './limits.ts';
 import { indexModels } from './model-index.ts';
 import { bearerAuth, readKeys } from './plugins/bearer-auth.ts';
-import { answerBrokenRequest, installErrorReplies, sendError } from './plugins/error-reply.ts';
+import { installErrorReplies, respondToBrokenRequest, sendError } from './plugins/error-reply.ts';
 import { type PlatformKeys, platformAuth } from './plugins/platform-auth.ts';
 import { requestIdOf } from './plugins/request-id.ts';
-import { closeWaitingAnswers } from './plugins/waiting-responses.ts';
+import { closeWaitingResponses } from './plugins/waiting-responses.ts';
 import { validateWithZod } from './plugins/zod-validation.ts';
 import type { CallReaders } from './relay/call-readers.ts';
 import { chatCompletions } from './routes/chat-completions.ts';
@@ -74,7 +74,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     // Draining is ours, with the router's error body; the framework's own would come first.
     return503OnClosing: false,
     frameworkErrors: (error, request, reply) => void sendError(log, error, request, reply),
-    clientErrorHandler: answerBrokenRequest,
+    clientErrorHandler: respondToBrokenRequest,
   });
   // A text is no request: it would be refused for not being an object.
   app.removeContentTypeParser('text/plain');
@@ -82,7 +82,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   installErrorReplies(app, log);
   app.decorateRequest('keyId', '');
   app.decorateRequest('admitted', null);
-  closeWaitingAnswers(app);
+  closeWaitingResponses(app);
   markRequests(app);
   traceRequests(app, deps.tracing ?? noTracing);
   app.addHook('onRequest', (request, reply, done) => {

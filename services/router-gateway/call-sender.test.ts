@@ -52,19 +52,19 @@ describe('a call on its way to a worker', () => {
       void gateway.post(hello);
       await gateway.worker.next();
     }
-    const hurry = vi.spyOn(gateway.bus, 'hurry');
+    const flush = vi.spyOn(gateway.bus, 'flush');
     const answered = gateway.post({ ...hello, stream });
     const held = await gateway.worker.next();
     if (stream) held.frame('done', 1, '[DONE]');
     else held.body(200, {});
 
     expect((await answered).statusCode).toBe(200);
-    expect(hurry).toHaveBeenCalledTimes(hurried);
-    hurry.mockRestore();
+    expect(flush).toHaveBeenCalledTimes(hurried);
+    flush.mockRestore();
   });
 
   it('is put on the queue when no worker is there, and delivered as for the first time', async () => {
-    gateway.faults.refusesOffers = true;
+    gateway.faults.refusesDispatches = true;
     const answered = gateway.post(hello);
     const held = await gateway.worker.next();
     held.body(200, {});
@@ -75,7 +75,7 @@ describe('a call on its way to a worker', () => {
 
   it('fails with 503 when no worker is there and the queue does not take it', async () => {
     await gateway.reopen({ limits: { publishMs: 20 } });
-    gateway.faults.refusesOffers = true;
+    gateway.faults.refusesDispatches = true;
     gateway.faults.beforePublish = () => new Promise(() => {});
 
     const answered = await gateway.post(hello);
@@ -85,7 +85,7 @@ describe('a call on its way to a worker', () => {
 
   it('DESIGN 6: is sent again, once, when nothing is heard of it, and its worker knows that it is not the first', async () => {
     await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
-    gateway.faults.losesOffers = true;
+    gateway.faults.losesDispatches = true;
     const published = countPublishes();
     const answered = gateway.post(hello);
     const held = await gateway.worker.next();
@@ -128,7 +128,7 @@ describe('a call on its way to a worker', () => {
 
   it('is not sent again when it is on the queue already, which sees to it by itself', async () => {
     await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
-    gateway.faults.refusesOffers = true;
+    gateway.faults.refusesDispatches = true;
     const published = countPublishes();
     const answered = gateway.post(hello);
     const held = await gateway.worker.next();
@@ -141,18 +141,18 @@ describe('a call on its way to a worker', () => {
 
   it('fails when its worker is lost so late that the queue could meet it twice', async () => {
     await gateway.reopen({ limits: { silenceMs: SOON_MS, silenceMaxMs: SOON_MS } });
-    gateway.faults.losesOffers = true;
+    gateway.faults.losesDispatches = true;
     const published = countPublishes();
     let isLate = false;
     const realNow = performance.now.bind(performance);
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => realNow() + (isLate ? 101_000 : 0));
-    const offered = vi.spyOn(gateway.bus.work, 'offer');
+    const dispatched = vi.spyOn(gateway.bus.work, 'dispatch');
     const answering = gateway.post(hello);
-    await eventually(() => offered.mock.calls.length).toBe(1);
+    await eventually(() => dispatched.mock.calls.length).toBe(1);
     isLate = true;
     const answered = await answering;
     clock.mockRestore();
-    offered.mockRestore();
+    dispatched.mockRestore();
 
     expect(answered.statusCode).toBe(502);
     expect(published.count).toBe(0);

@@ -1,7 +1,7 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
 import { type ClientCall, clientCallText } from '#bus/messages/router.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { Dictionary } from '#shared/object-map.ts';
+import { ObjectMap } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { GatewayLimits } from './limits.ts';
 import { within } from './within.ts';
@@ -20,22 +20,22 @@ export interface CallSending {
    */
   sendAgain(): boolean;
   /** It need not be sent again: an answer has begun, or nobody waits for it. */
-  forget(): void;
+  release(): void;
 }
 
 /** The bus knows an item again for 120 s; put on the queue after that, it could meet itself there. */
 const SENT_AGAIN_WITHIN_MS = 100_000;
 
 /** An offered call. Without its text once that is not needed: what holds on to the call must not hold on to the text. */
-interface Held {
+interface Dispatched {
   body: string | null;
-  readonly offeredAt: number;
+  readonly dispatchedAt: number;
   isQueued: boolean;
   onLost: (error: unknown) => void;
 }
 
 interface Deps {
-  bus: Pick<Bus, 'work' | 'hurry'>;
+  bus: Pick<Bus, 'work' | 'flush'>;
   log: Log;
   limits: GatewayLimits;
 }
@@ -50,73 +50,73 @@ interface Deps {
  */
 export class CallSender {
   readonly #deps: Deps;
-  readonly #held = new Dictionary<Held>();
+  readonly #dispatched = new ObjectMap<Dispatched>();
   readonly #refusals: Subscription;
 
   constructor(deps: Deps) {
     this.#deps = deps;
-    this.#refusals = deps.bus.work.onRefused((callId) => this.#queueHeld(callId, this.#held.get(callId), 0));
+    this.#refusals = deps.bus.work.onRefused((callId) => this.#queueDispatched(callId, this.#dispatched.get(callId), 0));
   }
 
   /**
    * @param requestText JSON of the request: mostly the client's own, which was read and found good, and need not be written anew
-   * @param onForget called once, when its text is not held any more
+   * @param onRelease called once, when its text is not held any more
    */
-  begin(call: ClientCall, requestText: string, onForget: () => void): CallSending {
+  begin(call: ClientCall, requestText: string, onRelease: () => void): CallSending {
     const body = clientCallText(call, requestText);
-    const isOffered = !call.detached && body.length <= this.#deps.limits.offeredCharacters;
-    return isOffered ? this.#offering(call, body, onForget) : this.#queueing(call.callId, body, onForget);
+    const isDispatched = !call.detached && body.length <= this.#deps.limits.dispatchedCharacters;
+    return isDispatched ? this.#dispatching(call, body, onRelease) : this.#queueing(call.callId, body, onRelease);
   }
 
   stop(): Promise<void> {
     return this.#refusals.stop();
   }
 
-  #offering({ callId, want }: ClientCall, body: string, onForget: () => void): CallSending {
-    const held: Held = { body, offeredAt: performance.now(), isQueued: false, onLost: () => {} };
+  #dispatching({ callId, want }: ClientCall, body: string, onRelease: () => void): CallSending {
+    const dispatched: Dispatched = { body, dispatchedAt: performance.now(), isQueued: false, onLost: () => {} };
     const { bus, log } = this.#deps;
     return {
       send: async (onLost) => {
-        held.onLost = onLost;
-        this.#held.set(callId, held);
-        bus.work.offer('router.call', callId, held.body ?? '');
+        dispatched.onLost = onLost;
+        this.#dispatched.set(callId, dispatched);
+        bus.work.dispatch('router.call', callId, dispatched.body ?? '');
         // Of a stream its client waits for the first word. One that is alone has nothing to wait for.
-        if (want === 'frames' || this.#held.size === 1) bus.hurry();
+        if (want === 'frames' || this.#dispatched.size === 1) bus.flush();
       },
       sendAgain: () => {
-        if (held.isQueued) return true;
-        if (performance.now() - held.offeredAt > SENT_AGAIN_WITHIN_MS) return false;
+        if (dispatched.isQueued) return true;
+        if (performance.now() - dispatched.dispatchedAt > SENT_AGAIN_WITHIN_MS) return false;
         log.warn({ call_id: callId }, 'nothing is heard of the worker of a call: it is put on the queue');
-        this.#queueHeld(callId, held, 1);
+        this.#queueDispatched(callId, dispatched, 1);
         return true;
       },
-      forget: () => {
-        if (held.body === null) return;
-        held.body = null;
-        this.#held.delete(callId);
-        onForget();
+      release: () => {
+        if (dispatched.body === null) return;
+        dispatched.body = null;
+        this.#dispatched.delete(callId);
+        onRelease();
       },
     };
   }
 
   /** At most once: from then on the queue sees to it that it comes to a worker. */
-  #queueHeld(callId: string, held: Held | undefined, earlierDeliveries: number): void {
-    if (held === undefined || held.isQueued || held.body === null) return;
-    held.isQueued = true;
-    this.#queue(callId, held.body, earlierDeliveries).catch((error) => held.onLost(error));
+  #queueDispatched(callId: string, dispatched: Dispatched | undefined, earlierDeliveries: number): void {
+    if (dispatched === undefined || dispatched.isQueued || dispatched.body === null) return;
+    dispatched.isQueued = true;
+    this.#queue(callId, dispatched.body, earlierDeliveries).catch((error) => dispatched.onLost(error));
   }
 
-  #queueing(callId: string, text: string, onForget: () => void): CallSending {
+  #queueing(callId: string, text: string, onRelease: () => void): CallSending {
     let body: string | null = text;
     return {
       send: () => {
-        const sent = this.#queue(callId, body ?? '', 0).finally(onForget);
+        const sent = this.#queue(callId, body ?? '', 0).finally(onRelease);
         // The bus has it from here on: what still held it would do so for as long as the answer takes.
         body = null;
         return sent;
       },
       sendAgain: () => true,
-      forget: () => {},
+      release: () => {},
     };
   }
 

@@ -8,7 +8,7 @@ const at = 1_700_000_000_000;
 describe('the ids of calls', () => {
   it('are each another one, and belong to the key that they are made for, however fast they are wanted', () => {
     const ids = new GenerationIds(parts);
-    const made = Array.from({ length: 2_000 }, (_, place) => ({ keyId: `key ${place % 2}`, id: ids.next(`key ${place % 2}`, at + Math.floor(place / 10)) }));
+    const made = Array.from({ length: 2_000 }, (_, index) => ({ keyId: `key ${index % 2}`, id: ids.next(`key ${index % 2}`, at + Math.floor(index / 10)) }));
 
     expect(new Set(made.map(({ id }) => id)).size).toBe(2_000);
     for (const { id, keyId } of made) {
@@ -20,7 +20,7 @@ describe('the ids of calls', () => {
   it('say when they were given out, to a tenth of a second', () => {
     const ids = new GenerationIds(parts);
     // Fast for a while, then after a pause, and at last with a clock that was set back.
-    const times = [...Array.from({ length: 500 }, (_, place) => at + place), at + 10_000, at + 10_100, at - 5_000];
+    const times = [...Array.from({ length: 500 }, (_, index) => at + index), at + 10_000, at + 10_100, at - 5_000];
 
     for (const nowMs of times) {
       const atMs = readGenerationId(ids.next('a key', nowMs), { ...parts, keyId: 'a key' })?.atMs ?? 0;
@@ -35,15 +35,15 @@ describe('the ids of calls', () => {
     const timesIn = (made: string[]) => new Set(made.map((id) => readGenerationId(id, { ...parts, keyId: 'a key' })?.atMs)).size;
 
     // A tenth of a second has four times in it when 32 are made at once.
-    expect(timesIn(Array.from({ length: 1_000 }, (_, place) => hurried.next('a key', at + place)))).toBeLessThan(50);
-    expect(timesIn(Array.from({ length: 20 }, (_, place) => slow.next('a key', at + place * 200)))).toBe(20);
+    expect(timesIn(Array.from({ length: 1_000 }, (_, index) => hurried.next('a key', at + index)))).toBeLessThan(50);
+    expect(timesIn(Array.from({ length: 20 }, (_, index) => slow.next('a key', at + index * 200)))).toBe(20);
   });
 
   it('are kept ahead for a thousand keys at the most', () => {
     const ids = new GenerationIds(parts);
     ids.next('first', at);
     ids.next('first', at);
-    for (let place = 0; place < 1_000; place += 1) ids.next(`key ${place}`, at);
+    for (let index = 0; index < 1_000; index += 1) ids.next(`key ${index}`, at);
 
     // What was made ahead for it was given up: it begins anew, with one that says the time.
     expect(readGenerationId(ids.next('first', at + 1), { ...parts, keyId: 'first' })?.atMs).toBe(at + 1);

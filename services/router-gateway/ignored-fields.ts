@@ -118,9 +118,9 @@ export function ignoredFields({ models }: Pick<RouterConfig, 'models'>): (reques
     for (const field in request) {
       const value: unknown = request[field];
       if (value === null || value === undefined) continue;
-      if (field === 'messages') nameCacheMarksOfMessages(request.messages, name);
+      if (field === 'messages') nameCacheControlsOfMessages(request.messages, name);
       else if (field === 'plugins') for (const [at, plugin] of (request.plugins ?? []).entries()) isIgnored(plugin) && name(`plugins[${at}]`);
-      else if (field === 'tools') for (const [at, tool] of (request.tools ?? []).entries()) hasCacheMark(tool) && name(`tools[${at}].cache_control`);
+      else if (field === 'tools') for (const [at, tool] of (request.tools ?? []).entries()) hasCacheControl(tool) && name(`tools[${at}].cache_control`);
       else if (!declared.has(field)) nameIgnored(shown(field), value, topLevel.get(field) ?? false, name);
     }
     return HeaderPaths.valueOf(paths);
@@ -159,20 +159,20 @@ function nameIgnored(path: string, value: unknown, rule: Rule, name: (path: stri
     }
     return true;
   }
-  const isCarriedOut = typeof rule === 'function' ? rule(value) : rule;
-  return isCarriedOut || name(path);
+  const isApplied = typeof rule === 'function' ? rule(value) : rule;
+  return isApplied || name(path);
 }
 
 /** Marks for caches of upstreams are taken off: none of ours knows them. */
-function nameCacheMarksOfMessages(messages: ChatRequest['messages'], name: (path: string) => boolean): void {
+function nameCacheControlsOfMessages(messages: ChatRequest['messages'], name: (path: string) => boolean): void {
   for (let at = 0; at < messages.length; at += 1) {
     const content = messages[at]?.content;
     if (!Array.isArray(content)) continue;
-    for (const [place, item] of content.entries()) if (hasCacheMark(item) && !name(`messages[${at}].content[${place}].cache_control`)) return;
+    for (const [index, item] of content.entries()) if (hasCacheControl(item) && !name(`messages[${at}].content[${index}].cache_control`)) return;
   }
 }
 
-function hasCacheMark(item: object): boolean {
+function hasCacheControl(item: object): boolean {
   return 'cache_control' in item && item.cache_control !== undefined && item.cache_control !== null;
 }
 

@@ -1,4 +1,4 @@
-import { KEPT_WITHIN_MS } from '#bus/bus.ts';
+import { RETAINED_WITHIN_MS } from '#bus/bus.ts';
 
 const KIB = 1_024;
 const MIB = 1_024 * KIB;
@@ -31,9 +31,9 @@ export const gatewayLimits = {
   /** Until then nothing is sent, so that an error has its proper status; after it proxies begin to think the call is dead. */
   headerDelayMs: 15_000,
   /** A call that is longer is not offered, since it would be kept until its answer begins. Nearly all are shorter, and all that may be open fill 256 MiB at most. */
-  offeredCharacters: 32 * KIB,
+  dispatchedCharacters: 32 * KIB,
   /** Frames that show no content wait for one that does; more than this (a long debug chunk) is sent at once. */
-  heldBytes: 256 * KIB,
+  bufferedBytes: 256 * KIB,
   /** A client that has not taken this much is dropped: the bus is never paused for one reader. */
   unsentBytes: 256 * KIB,
   /** Frames that arrive while earlier ones are read again. */
@@ -47,11 +47,11 @@ export const gatewayLimits = {
   /** For the bus to give what it keeps of a call. */
   replayMs: 5_000,
   /** After this the bus keeps what was said before. */
-  keptMs: KEPT_WITHIN_MS,
+  resumableMs: RETAINED_WITHIN_MS,
   /** For a client whose connection we have cut to come back, here or at another gateway. */
   graceMs: 30_000,
   /** Calls without a reader that are kept for their clients. Past it the oldest is given up. */
-  keptCalls: 4_096,
+  resumableCalls: 4_096,
   /** Past its deadline a worker says so itself; this long after it the worker is taken for dead. */
   deadlineGraceMs: 5_000,
   /** For a client to take the last bytes of its answer. */

@@ -1,7 +1,7 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { openPublicPort, type PublicPort } from '#shared/http-server/open-public-port.ts';
 import { type GatewayLimits, gatewayLimits } from './limits.ts';
-import { answerBrokenRequest, errorReply } from './plugins/error-reply.ts';
+import { errorReply, respondToBrokenRequest } from './plugins/error-reply.ts';
 import { requestIdOf } from './plugins/request-id.ts';
 import { HEALTHY } from './routes/health.ts';
 
@@ -9,7 +9,7 @@ const whileBooting = {
   probes: { '/health/live': { status: 200, body: HEALTHY }, '/health/ready': { status: 503, body: { status: 'booting' } } },
   refusal: errorReply(new SwitchyardError('service.not_ready', 'This gateway is still starting', { details: { retryAfterMs: gatewayLimits.retryAfterMs } })),
   requestIdOf,
-  answerBrokenRequest,
+  respondToBrokenRequest,
 };
 
 interface PortConfig {

@@ -108,7 +108,7 @@ describe('starting', () => {
 describe('one gateway', () => {
   it('DESIGN 7: a gateway keeps many calls apart, streamed and whole', async () => {
     const url = await start();
-    const clients = Array.from({ length: 20 }, (_, place) => post(url, { ...(place % 2 === 0 ? streamed : whole), user: String(place) }, headers));
+    const clients = Array.from({ length: 20 }, (_, index) => post(url, { ...(index % 2 === 0 ? streamed : whole), user: String(index) }, headers));
     const calls = await Promise.all(clients.map(() => worker.next()));
     for (const { call, frame, body } of calls) {
       if (call.want === 'body') body(200, { user: call.request.user });
@@ -116,11 +116,11 @@ describe('one gateway', () => {
     }
     for (const { call, frame } of calls) if (call.want === 'frames') frame('done', 2, '[DONE]');
 
-    for (const [place, client] of clients.entries()) {
+    for (const [index, client] of clients.entries()) {
       const answer = await client.answer;
       expect(await answer.ended).toBe(true);
-      if (place % 2 === 1) expect(JSON.parse(answer.text)).toEqual({ user: String(place) });
-      else expect(answer.text).toMatch(new RegExp(`^id: .*\\ndata: user ${place}\\n\\nid: .*\\ndata: \\[DONE\\]\\n\\n$`));
+      if (index % 2 === 1) expect(JSON.parse(answer.text)).toEqual({ user: String(index) });
+      else expect(answer.text).toMatch(new RegExp(`^id: .*\\ndata: user ${index}\\n\\nid: .*\\ndata: \\[DONE\\]\\n\\n$`));
     }
   });
 

@@ -15,7 +15,7 @@ const POST_MS = 10_000;
 const MAX_TRIES = 3;
 const RETRY_MS = 500;
 /** What a collector says that means: later. */
-const PASSING = new Set([429, 502, 503, 504]);
+const TRANSIENT = new Set([429, 502, 503, 504]);
 /** Between two lines that say that traces are lost. */
 const WARN_EVERY_MS = 60_000;
 /** For what still waits when the gateway stops. */
@@ -36,7 +36,7 @@ interface TraceBatch {
 /** Hands traces on to a collector, unread, behind the back of whoever sent them. */
 export interface TraceForwarder {
   /** @returns false when there is no room for it */
-  take(batch: TraceBatch): boolean;
+  accept(batch: TraceBatch): boolean;
   /** Sends what waits, for a moment, and closes. */
   stop(): Promise<void>;
 }
@@ -84,7 +84,7 @@ export function openTraceForwarder({ url, headers, tls = {}, log, onDrop = () =>
       try {
         const status = await post(batch);
         if (status < 300) return;
-        if (!PASSING.has(status) || tries >= MAX_TRIES) return lose(new Error(`the collector answered ${status}`));
+        if (!TRANSIENT.has(status) || tries >= MAX_TRIES) return lose(new Error(`the collector answered ${status}`));
       } catch (error) {
         if (stopped.signal.aborted || tries >= MAX_TRIES) return lose(error);
       }
@@ -99,7 +99,7 @@ export function openTraceForwarder({ url, headers, tls = {}, log, onDrop = () =>
   };
 
   return {
-    take(batch) {
+    accept(batch) {
       if (waitingBytes + batch.body.byteLength > maxWaitingBytes || waiting.length >= MAX_WAITING_BATCHES || stopped.signal.aborted) return false;
       waitingBytes += batch.body.byteLength;
       waiting.push(batch);

@@ -9,7 +9,7 @@ import { systemClock } from '#shared/clock.ts';
 import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { BodyRoom } from './body-budget.ts';
+import { BodyBudget } from './body-budget.ts';
 import { startRouterWorker } from './service.ts';
 import { testNoticeBoard } from './test-support/notice-board.ts';
 
@@ -20,22 +20,22 @@ const log: Log = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: 
 
 describe('BodyRoom', () => {
   it('gives no more than it has, and again what was given back', () => {
-    const room = new BodyRoom(100);
-    const leave = room.take(60);
-    room.take(40);
-    expect(room.take(1)).toBeNull();
+    const budget = new BodyBudget(100);
+    const leave = budget.acquire(60);
+    budget.acquire(40);
+    expect(budget.acquire(1)).toBeNull();
     leave?.();
-    expect(room.take(61)).toBeNull();
-    expect(room.take(60)).not.toBeNull();
+    expect(budget.acquire(61)).toBeNull();
+    expect(budget.acquire(60)).not.toBeNull();
   });
 
   it('takes one body of any size when it holds no other', () => {
-    const room = new BodyRoom(100);
-    const leave = room.take(1_000);
+    const budget = new BodyBudget(100);
+    const leave = budget.acquire(1_000);
     expect(leave).not.toBeNull();
-    expect(room.take(1)).toBeNull();
+    expect(budget.acquire(1)).toBeNull();
     leave?.();
-    expect(room.take(1)).not.toBeNull();
+    expect(budget.acquire(1)).not.toBeNull();
   });
 });
 
@@ -63,7 +63,7 @@ describe('a worker with calls that it is handed', () => {
       commands: { append: notUsed, read: notUsed, at: notUsed, lastOf: notUsed, state: notUsed, purge: notUsed },
       work: {
         publish: notUsed,
-        offer: notUsed,
+        dispatch: notUsed,
         onRefused: notUsed,
         consume: (kind, _, handler) => {
           if (kind === 'router.call') handle = handler;
@@ -84,8 +84,8 @@ describe('a worker with calls that it is handed', () => {
       },
       blobs: { put: notUsed, get: notUsed },
       isReady: () => isReady,
-      hurry: () => {},
-      hasRoom: () => true,
+      flush: () => {},
+      hasCapacity: () => true,
       onReconnect: () => ({ stop: async () => {} }),
       close: async () => {},
     };
@@ -115,7 +115,7 @@ describe('a worker with calls that it is handed', () => {
     const done = handle({
       messageId: call.callId,
       body: JSON.stringify(call),
-      delivery,
+      deliveryCount: delivery,
       publishedAtMs: nowMs,
       ack: async () => void settled.push('ack'),
       nak: async (delayMs) => void settled.push(`nak ${delayMs}`),
@@ -135,9 +135,9 @@ describe('a worker with calls that it is handed', () => {
   it('leaves a client’s call to the next delivery when its answer was published while the bus was away, and went nowhere', async () => {
     await start(scripted, 1_000);
     isReady = false;
-    const unheard = give('Hello!');
-    await unheard.done;
-    expect(unheard.settled).toEqual(['nak 1000']);
+    const newFollowed = give('Hello!');
+    await newFollowed.done;
+    expect(newFollowed.settled).toEqual(['nak 1000']);
 
     isReady = true;
     const heard = give('Hello!', 2);
@@ -147,7 +147,7 @@ describe('a worker with calls that it is handed', () => {
 
   it('sends a call back when it holds as much as it may, later each time, and refuses it in the end', async () => {
     await start(scripted, 1_000);
-    const inHand = give(SILENT);
+    const inFlight = give(SILENT);
     for (const [delivery, expected] of [
       [1, 'nak 1000'],
       [2, 'nak 2000'],
@@ -165,7 +165,7 @@ describe('a worker with calls that it is handed', () => {
     expect(frame).toMatchObject({ kind: 'body', status: 503 });
     const body: unknown = frame?.kind === 'body' ? JSON.parse(Buffer.from(frame.body).toString('utf8')) : null;
     expect(body).toMatchObject({ error: { code: 503, type: 'provider_overloaded', metadata: { retry_after: 1 } } });
-    expect(inHand.settled).toEqual([]);
+    expect(inFlight.settled).toEqual([]);
   });
 
   it('takes the next call once one has ended', async () => {
@@ -203,7 +203,7 @@ describe('a worker with calls that it is handed', () => {
     const before = held();
     const calls = 4;
     const bytes = 8 * MIB;
-    const given = Array.from({ length: calls }, (_, place) => give(`${place}`.padEnd(bytes, 'ab')));
+    const given = Array.from({ length: calls }, (_, index) => give(`${index}`.padEnd(bytes, 'ab')));
     const copies = () => (held() - before) / (calls * bytes);
     // The last bytes leave the process a moment after they have arrived there.
     await vi.waitFor(() => expect(speaks).toHaveLength(calls), WAIT);

@@ -3,14 +3,14 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { heartbeat } from '#bus/messages/heartbeat.ts';
-import { CallHolders, type Unheld } from './call-interest.ts';
+import { CallInterest, type NoInterest } from './call-interest.ts';
 import { testNoticeBoard } from './test-support/notice-board.ts';
 
 const CLIENTS = { askAt: 'gw1', epoch: 0, bears: [], isAskedNow: false };
 
 describe('CallHolders', () => {
   let board: ReturnType<typeof testNoticeBoard>;
-  let holders: CallHolders;
+  let interest: CallInterest;
   let isReady: boolean;
   /** What each origin says of the calls that it is asked about; one that is not here is dead. */
   let held: Map<string, readonly string[]>;
@@ -28,20 +28,20 @@ describe('CallHolders', () => {
         board.publish(`held.${asked.workerId}`, JSON.stringify({ v: 1, from, question: asked.question, calls: mine }));
       }
     });
-    holders = new CallHolders({ notices: board, workerId: 'w1', clock: { nowMs: () => Date.now() }, isReady: () => isReady });
+    interest = new CallInterest({ notices: board, workerId: 'w1', clock: { nowMs: () => Date.now() }, isReady: () => isReady });
   });
   afterEach(async () => {
-    await holders.stop();
+    await interest.stop();
     vi.useRealTimers();
   });
 
-  const follow = (callId: string, fields: Partial<Parameters<CallHolders['follow']>[0]> = {}) => {
-    const ends: Unheld[] = [];
-    const forget = holders.follow({ ...CLIENTS, callId, ...fields }, (why) => ends.push(why));
+  const follow = (callId: string, fields: Partial<Parameters<CallInterest['follow']>[0]> = {}) => {
+    const ends: NoInterest[] = [];
+    const forget = interest.follow({ ...CLIENTS, callId, ...fields }, (why) => ends.push(why));
     return { ends, forget };
   };
   const questions = () => board.sent.filter(({ subject }) => subject.startsWith('hb.'));
-  const rounds = (count: number) => vi.advanceTimersByTime(count * 2_000);
+  const ticks = (count: number) => vi.advanceTimersByTime(count * 2_000);
 
   it('DESIGN 7: a worker asks each origin every two seconds about all its calls at once, and not before', () => {
     follow('gen-1');
@@ -59,7 +59,7 @@ describe('CallHolders', () => {
   it('takes no answer to a question that was asked more than four rounds ago', () => {
     held.clear();
     const { ends } = follow('gen-1');
-    rounds(6);
+    ticks(6);
     const answerTo = (question: number) => board.publish('held.w1', JSON.stringify({ v: 1, from: 'gw1', question, calls: [] }));
 
     for (const question of [1, 2]) answerTo(question);
@@ -69,10 +69,10 @@ describe('CallHolders', () => {
   });
 
   it('keeps nothing of a call that is over, though questions about it are still open', async () => {
-    const heldByCall = (() => {
+    const interestByCall = (() => {
       const request = { text: 'of a call' };
-      const forget = holders.follow({ ...CLIENTS, callId: 'gen-1' }, () => request.text);
-      rounds(1);
+      const forget = interest.follow({ ...CLIENTS, callId: 'gen-1' }, () => request.text);
+      ticks(1);
       forget();
       return new WeakRef(request);
     })();
@@ -83,7 +83,7 @@ describe('CallHolders', () => {
     const collect: () => void = runInNewContext('gc');
     collect();
     expect(questions()).toHaveLength(1);
-    expect(heldByCall.deref()).toBeUndefined();
+    expect(interestByCall.deref()).toBeUndefined();
   });
 
   it('DESIGN 7: a call that has waited long is asked about at once', () => {
@@ -93,17 +93,17 @@ describe('CallHolders', () => {
 
   it('lets a call live for as long as it is held', () => {
     const { ends } = follow('gen-1');
-    rounds(100);
+    ticks(100);
     expect(ends).toEqual([]);
   });
 
   it('DESIGN 7: a call that two answers of its origin leave out is ended, and no other', () => {
     const [left, stays] = [follow('gen-9'), follow('gen-1')];
-    rounds(1);
+    ticks(1);
     expect(left.ends).toEqual([]);
-    rounds(1);
+    ticks(1);
     expect([left.ends, stays.ends]).toEqual([['left'], []]);
-    rounds(100);
+    ticks(100);
     expect(left.ends).toEqual(['left']);
   });
 
@@ -111,7 +111,7 @@ describe('CallHolders', () => {
     const { ends } = follow('gen-9');
     for (let round = 0; round < 10; round += 1) {
       held.set('gw1', round % 2 === 0 ? [] : ['gen-9']);
-      rounds(1);
+      ticks(1);
     }
     expect(ends).toEqual([]);
   });
@@ -119,35 +119,35 @@ describe('CallHolders', () => {
   it('DESIGN 7: a call that another gateway speaks up for lives until that one does not any more', () => {
     const { ends } = follow('gen-9');
     held.set('gw2', ['gen-9']);
-    rounds(10);
-    expect([ends, holders.isHeldElsewhere('gen-9')]).toEqual([[], true]);
+    ticks(10);
+    expect([ends, interest.hasInterestElsewhere('gen-9')]).toEqual([[], true]);
     held.delete('gw2');
-    rounds(2);
+    ticks(2);
     expect(ends).toEqual(['left']);
   });
 
   it('says that another gateway held a call for six seconds after it spoke up', () => {
     held.set('gw2', ['gen-1']);
     follow('gen-1');
-    rounds(1);
+    ticks(1);
     held.delete('gw2');
     vi.advanceTimersByTime(5_999);
-    expect(holders.isHeldElsewhere('gen-1')).toBe(true);
+    expect(interest.hasInterestElsewhere('gen-1')).toBe(true);
     vi.advanceTimersByTime(1);
-    expect(holders.isHeldElsewhere('gen-1')).toBe(false);
-    expect(holders.isHeldElsewhere('gen-2')).toBe(false);
+    expect(interest.hasInterestElsewhere('gen-1')).toBe(false);
+    expect(interest.hasInterestElsewhere('gen-2')).toBe(false);
   });
 
   it('DESIGN 7: a call whose gateway is dead has half a minute, and more when another takes it on', () => {
     held.clear();
     const [lost, resumed] = [follow('gen-1'), follow('gen-2')];
-    rounds(10);
+    ticks(10);
     held.set('gw2', ['gen-2']);
-    rounds(5);
+    ticks(5);
     expect(lost.ends).toEqual([]);
-    rounds(1);
+    ticks(1);
     expect([lost.ends, resumed.ends]).toEqual([['unanswered'], []]);
-    rounds(100);
+    ticks(100);
     expect(resumed.ends).toEqual([]);
   });
 
@@ -155,33 +155,33 @@ describe('CallHolders', () => {
     held.clear();
     const { ends } = follow('gen-1');
     isReady = false;
-    rounds(100);
+    ticks(100);
     expect([ends, questions()]).toEqual([[], []]);
   });
 
   it('DESIGN 7: an actor’s call lives on while its partition has no owner, and ends when its owner waits no more', () => {
     const { ends } = follow('trn_1-1', { askAt: '7', bears: ['unanswered'] });
-    rounds(100);
+    ticks(100);
     expect(ends).toEqual([]);
     held.set('7', []);
-    rounds(2);
+    ticks(2);
     expect(ends).toEqual(['left']);
   });
 
   it('is not misled by a former owner that was paused, and says late of calls that it never knew that it has none', () => {
     const { ends } = follow('trn_1-1', { askAt: '7', bears: ['unanswered'] });
     held.set('7', ['trn_1-1']);
-    rounds(5);
+    ticks(5);
     for (const question of [1, 2, 3, 4, 5]) board.publish('held.w1', JSON.stringify({ v: 1, from: '7', question, calls: [] }));
     expect(ends).toEqual([]);
     held.set('7', []);
-    rounds(2);
+    ticks(2);
     expect(ends).toEqual(['left']);
   });
 
   it('is not misled by a former owner that has not noticed: who answers under an older epoch than the one that asked knows nothing', async () => {
     const { ends } = follow('trn_1-1', { askAt: '7', epoch: 4, bears: ['unanswered'] });
-    const wanted = holders.isWanted({ callId: 'trn_1-1', askAt: '7', epoch: 4 }, 300);
+    const wanted = interest.hasInterest({ callId: 'trn_1-1', askAt: '7', epoch: 4 }, 300);
     const answer = (epoch: number) => {
       const { question } = heartbeat.parse(JSON.parse(questions().at(-1)?.body ?? ''));
       board.publish('held.w1', JSON.stringify({ v: 1, from: '7', question, calls: [], epoch }));
@@ -190,12 +190,12 @@ describe('CallHolders', () => {
     vi.advanceTimersByTime(300);
     expect(await wanted).toBe(true);
     for (let round = 0; round < 3; round += 1) {
-      rounds(1);
+      ticks(1);
       answer(3);
     }
     expect(ends).toEqual([]);
     for (let round = 0; round < 2; round += 1) {
-      rounds(1);
+      ticks(1);
       answer(4);
     }
     expect(ends).toEqual(['left']);
@@ -203,16 +203,16 @@ describe('CallHolders', () => {
 
   it('asks about a detached call all the same, and never ends it', () => {
     const { ends } = follow('gen-9', { bears: ['left', 'unanswered'] });
-    rounds(30);
+    ticks(30);
     held.clear();
-    rounds(30);
+    ticks(30);
     expect(ends).toEqual([]);
     expect(questions()).toHaveLength(60);
   });
 
   it('asks no more about a call that is over', () => {
     follow('gen-1').forget();
-    rounds(2);
+    ticks(2);
     expect(questions()).toEqual([]);
   });
 
@@ -237,17 +237,17 @@ describe('CallHolders', () => {
   it('asks in several messages about more calls than one may name', () => {
     held.set(
       'gw1',
-      Array.from({ length: 2_500 }, (_, place) => `gen-${place}`),
+      Array.from({ length: 2_500 }, (_, index) => `gen-${index}`),
     );
-    const calls = Array.from({ length: 2_500 }, (_, place) => follow(`gen-${place}`));
-    rounds(3);
+    const calls = Array.from({ length: 2_500 }, (_, index) => follow(`gen-${index}`));
+    ticks(3);
     expect(questions()).toHaveLength(9);
     expect(calls.every(({ ends }) => ends.length === 0)).toBe(true);
   });
 
   describe('before a call whose abort may have been missed', () => {
     const wanted = (callId: string) => {
-      const said = holders.isWanted({ callId, askAt: 'gw1', epoch: 0 }, 300);
+      const said = interest.hasInterest({ callId, askAt: 'gw1', epoch: 0 }, 300);
       vi.advanceTimersByTime(300);
       return said;
     };

@@ -10,7 +10,7 @@ import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { recordingTracing } from '#shared/telemetry/test-support/recording-tracing.ts';
-import { contextBelow, placeIn, spanIdOf } from '#shared/telemetry/trace-context.ts';
+import { contextBelow, spanIdOf, spanReferenceIn } from '#shared/telemetry/trace-context.ts';
 import type { ContentCapture } from '#shared/telemetry/tracing.ts';
 import { callSpan, upstreamsOf } from './call-span.ts';
 import { startRouterWorker } from './service.ts';
@@ -127,7 +127,7 @@ describe('a later delivery of a call', () => {
     const second = link(2, true);
     expect(second?.links).toEqual([contextBelow(PARENT, 'gen-1#1')]);
     expect(second?.spanId).toBe(spanIdOf('gen-1#2'));
-    expect(placeIn(second?.traceparent)?.traceId).toBe(placeIn(PARENT)?.traceId);
+    expect(spanReferenceIn(second?.traceparent)?.traceId).toBe(spanReferenceIn(PARENT)?.traceId);
     expect(link(3, true)?.links).toEqual([contextBelow(PARENT, 'gen-1#2')]);
   });
 

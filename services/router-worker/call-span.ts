@@ -45,8 +45,8 @@ export function callSpan(tracing: Tracing, upstreams: Upstreams, { call, deliver
   const { callId, request, reply, traceparent: parent } = call;
   const nameOf = (number: number) => `${callId}#${number}`;
   const former = delivery > 1 ? contextBelow(parent, nameOf(delivery - 1)) : mayBeSecond ? contextBelow(parent, nameOf(1)) : null;
-  const wanted = request.model ?? request.models?.[0];
-  const span = tracing.begin(wanted === undefined ? 'chat' : `chat ${wanted}`, {
+  const requestedModel = request.model ?? request.models?.[0];
+  const span = tracing.begin(requestedModel === undefined ? 'chat' : `chat ${requestedModel}`, {
     kind: 'client',
     scope: 'switchyard.gen_ai',
     parent,
@@ -55,7 +55,7 @@ export function callSpan(tracing: Tracing, upstreams: Upstreams, { call, deliver
     links: former === null ? [] : [former],
     attributes: {
       [genAi.operation]: 'chat',
-      [genAi.requestModel]: wanted,
+      [genAi.requestModel]: requestedModel,
       [genAi.requestTemperature]: request.temperature ?? undefined,
       [genAi.requestMaxTokens]: request.max_completion_tokens ?? request.max_tokens ?? undefined,
       [genAi.requestStream]: request.stream === true || undefined,
@@ -126,8 +126,8 @@ type Part =
 
 function inputOf({ messages }: ChatRequest, content: ContentCapture): string | undefined {
   if (content === 'off') return undefined;
-  const said = messages.map((message) => ({ role: message.role, parts: partsOf(message, content) }));
-  return JSON.stringify(said);
+  const inputMessages = messages.map((message) => ({ role: message.role, parts: partsOf(message, content) }));
+  return JSON.stringify(inputMessages);
 }
 
 function partsOf(message: ChatRequest['messages'][number], content: ContentCapture): Part[] {

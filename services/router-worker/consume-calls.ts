@@ -4,23 +4,23 @@ import { readFrame } from '#bus/messages/frame.ts';
 import { isPlainClientCall, type RouterCall, routerCall } from '#bus/messages/router.ts';
 import { versionOf } from '#bus/messages/version-of.ts';
 import { partitionOf } from '#bus/partition.ts';
-import { callLease, keepLease } from '#bus/renew-lease.ts';
+import { callLease, renewLease } from '#bus/renew-lease.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { isEffectOpen, mayBeDoneAlready } from '#shared/effects/effect-state.ts';
-import { buryItem } from '#shared/effects/store-dead-letter.ts';
+import { storeDeadLetter } from '#shared/effects/store-dead-letter.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { patiently } from '#shared/storage/retry-while-transient.ts';
+import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import { actorIds } from '#shared/telemetry/actor-ids.ts';
 import { type Log, logAbout } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
-import { BodyRoom } from './body-budget.ts';
+import { BodyBudget } from './body-budget.ts';
 import { type CallResult, type ExecuteDeps, type Execution, executeCall, refuseCall } from './call/execute-call.ts';
 import { CallTries, callLine } from './call-line.ts';
 import { abortSignalOf } from './call-signal.ts';
@@ -36,9 +36,9 @@ const UNKNOWN_VERSION_RETRY_MS = 5_000;
 /** After a fault of the bus, or of ours. */
 const FAULT_RETRY_MS = 1_000;
 /** Deliveries at which a call goes back to the queue for want of room, in the hope of another worker: some seven seconds in all. */
-const MAX_ROOM_TRIES = 3;
+const MAX_BUDGET_TRIES = 3;
 /** Doubled each time. */
-const ROOM_RETRY_MS = 1_000;
+const BUDGET_RETRY_MS = 1_000;
 
 export interface ConsumeDeps extends ExecuteDeps {
   bus: Bus;
@@ -61,17 +61,17 @@ interface Share {
 
 /** Takes calls of one kind from the queue and makes them. */
 export function consumeCalls(kind: WorkKind, { concurrency, bodyBytes }: Share, deps: ConsumeDeps): Subscription {
-  const room = new BodyRoom(bodyBytes);
+  const budget = new BodyBudget(bodyBytes);
   return deps.bus.work.consume(kind, { concurrency, ackWaitMs: callLease.ackWaitMs }, async (item) => {
     workMarks.mark(kind);
-    if (item.delivery > 1) deps.metrics.add('redeliveries', { kind });
-    const leave = room.take(Buffer.byteLength(item.body));
+    if (item.deliveryCount > 1) deps.metrics.add('redeliveries', { kind });
+    const leave = budget.acquire(Buffer.byteLength(item.body));
     try {
       // no fail point: returns
-      if (leave === null && item.delivery <= MAX_ROOM_TRIES) await item.nak(ROOM_RETRY_MS * 2 ** (item.delivery - 1));
+      if (leave === null && item.deliveryCount <= MAX_BUDGET_TRIES) await item.nak(BUDGET_RETRY_MS * 2 ** (item.deliveryCount - 1));
       else await handle(item, leave !== null, deps); // no fail point: inside
     } catch (error) {
-      deps.log.error({ err: error, call_id: item.messageId, delivery: item.delivery }, 'a router call could not be handled');
+      deps.log.error({ err: error, call_id: item.messageId, delivery: item.deliveryCount }, 'a router call could not be handled');
       await item.nak(FAULT_RETRY_MS); // no fail point: returns
     } finally {
       leave?.();
@@ -85,7 +85,7 @@ interface AddressedCall {
   framesAt: string;
 }
 
-async function handle(item: WorkItem, hasRoom: boolean, deps: ConsumeDeps): Promise<void> {
+async function handle(item: WorkItem, hasBudget: boolean, deps: ConsumeDeps): Promise<void> {
   const addressedCall = callIn(item);
   if (typeof addressedCall === 'string') return item.term(addressedCall);
   if (addressedCall === null) return item.nak(UNKNOWN_VERSION_RETRY_MS);
@@ -93,51 +93,51 @@ async function handle(item: WorkItem, hasRoom: boolean, deps: ConsumeDeps): Prom
   const begun = deps.running.begin(call, item.publishedAtMs);
   const running = begun instanceof Promise ? await begun : begun;
   failPoint('call.taken');
-  const lease = keepLease(item, callLease, { onLost: () => running.end('abandoned'), deadlines: deps.deadlines, log: deps.log });
+  const lease = renewLease(item, callLease, { onLost: () => running.end('abandoned'), deadlines: deps.deadlines, log: deps.log });
   try {
-    await settle(item, addressedCall, hasRoom, running, deps); // no fail point: inside
+    await settle(item, addressedCall, hasBudget, running, deps); // no fail point: inside
   } finally {
     lease.stop();
-    running.forget();
+    running.release();
   }
 }
 
 /** Makes the call and settles its item: frames first, then the command, then the ack, so that nothing is lost at any point between. */
-async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasRoom: boolean, running: RunningCall, deps: ConsumeDeps): Promise<void> {
+async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudget: boolean, running: RunningCall, deps: ConsumeDeps): Promise<void> {
   const { bus, database, clock, log, metrics } = deps;
   const beganAtMs = performance.now();
   const mayBeSecond = mayBeDoneAlready(item, call.republished, clock.nowMs());
   if (call.reply !== null && mayBeSecond) {
     // A second delivery of an actor's call is harmless: the row says whether its result came already, or is not wanted any more.
-    const isOpen = await patiently(() => isEffectOpen(database, call.callId), abortSignalOf(running.signal)); // no fail point: reads
+    const isOpen = await retryWhileTransient(() => isEffectOpen(database, call.callId), abortSignalOf(running.signal)); // no fail point: reads
     if (isOpen !== true) return item.ack();
   }
-  const span = callSpan(deps.tracing, deps.upstreams, { call, delivery: item.delivery, mayBeSecond: mayBeSecond && call.reply !== null });
+  const span = callSpan(deps.tracing, deps.upstreams, { call, delivery: item.deliveryCount, mayBeSecond: mayBeSecond && call.reply !== null });
   const tries = new CallTries();
-  let isHeard = true;
+  let isReachable = true;
   const execution: Execution = {
     call,
-    attempt: item.delivery,
+    attempt: item.deliveryCount,
     signal: running.signal,
-    maySpeak: () => running.cause !== 'abandoned',
-    publish: (frame, keeping) => {
+    mayPublish: () => running.cause !== 'abandoned',
+    publish: (frame, retention) => {
       // What is published while the connection is away goes nowhere.
-      isHeard &&= bus.isReady();
-      bus.tokens.publish(framesAt, frame, keeping);
+      isReachable &&= bus.isReady();
+      bus.tokens.publish(framesAt, frame, retention);
     },
-    hurry: () => bus.hurry(),
+    flush: () => bus.flush(),
     isAlone: () => deps.running.count === 1,
     nowMs: clock.nowMs(),
     attempted: (attempt) => {
       tries.add(attempt);
       span.attempted(attempt);
     },
-    seesWords: deps.tracing.content !== 'off',
+    capturesContent: deps.tracing.content !== 'off',
   };
   let result: CallResult | null;
   try {
-    const isPlain = item.delivery === 1 && hasRoom;
-    result = await (isPlain ? make(execution, deps) : makeOnce(execution, framesAt, item, hasRoom, running, deps));
+    const isPlain = item.deliveryCount === 1 && hasBudget;
+    result = await (isPlain ? make(execution, deps) : makeOnce(execution, framesAt, item, hasBudget, running, deps));
   } catch (error) {
     // The next delivery names this one in a link.
     span.end(failureOf(error).code);
@@ -151,10 +151,10 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasRoom
   metrics.add('routerCalls', { kind: call.reply === null ? 'client' : 'actor', outcome });
   if (cause === 'abandoned') return item.nak(0);
   // Acknowledged now, a client's call would have no end that anybody hears: the next delivery looks what was kept of it.
-  if (call.reply === null && !isHeard && cause === null) return item.nak(FAULT_RETRY_MS);
+  if (call.reply === null && !isReachable && cause === null) return item.nak(FAULT_RETRY_MS);
   if (log.writes?.('info') !== false) {
     const line = callLine({ call, result, tries, cause, durationMs: performance.now() - beganAtMs });
-    log.info({ ...line, delivery: item.delivery, ...idsOf(call) }, 'a router call has ended');
+    log.info({ ...line, delivery: item.deliveryCount, ...idsOf(call) }, 'a router call has ended');
   }
   // Of a call that its actor has aborted nobody wants to hear any more.
   if (call.reply !== null && cause !== 'cancelled')
@@ -168,17 +168,17 @@ async function makeOnce(
   execution: Execution,
   framesAt: string,
   item: WorkItem,
-  hasRoom: boolean,
+  hasBudget: boolean,
   running: RunningCall,
   deps: ConsumeDeps,
 ): Promise<CallResult | null> {
   const { call } = execution;
   const replay = () => deps.bus.tokens.replay(framesAt);
   // A second delivery of a client's call is harmless: what readers were shown of the first decides whether it is made again.
-  const shown = item.delivery > 1 && call.reply === null ? await shownOf(item, call, replay) : 'nothing'; // no fail point: reads
+  const shown = item.deliveryCount > 1 && call.reply === null ? await shownOf(item, call, replay) : 'nothing'; // no fail point: reads
   if (shown === 'end') return null;
-  if (item.delivery > MAX_DELIVERIES) await buryCall(call, running, deps); // no fail point: dead-letters
-  return hasRoom || shown === 'content' ? resultOf(execution, item.delivery, shown, deps) : refuseCall(execution, noRoom());
+  if (item.deliveryCount > MAX_DELIVERIES) await deadLetterCall(call, running, deps); // no fail point: dead-letters
+  return hasBudget || shown === 'content' ? resultOf(execution, item.deliveryCount, shown, deps) : refuseCall(execution, overloaded());
 }
 
 /** What the lines about a call name it by. */
@@ -189,12 +189,14 @@ function idsOf({ callId, keyId, traceparent, reply }: RouterCall) {
 }
 
 /** Kept for people to look at. A client's call comes to its end without it, should the database be away. */
-async function buryCall(call: RouterCall, running: RunningCall, { database, log, metrics }: ConsumeDeps): Promise<void> {
+async function deadLetterCall(call: RouterCall, running: RunningCall, { database, log, metrics }: ConsumeDeps): Promise<void> {
   const partition = call.reply === null ? null : partitionOf(call.reply.sessionId);
   const letter = { id: call.callId, source: 'call', partition, reason: gaveUp, body: JSON.stringify(call) } as const;
   try {
     // no fail point: dead-letters
-    await (call.reply === null ? buryItem(database, letter) : patiently(() => buryItem(database, letter), abortSignalOf(running.signal)));
+    await (call.reply === null
+      ? storeDeadLetter(database, letter)
+      : retryWhileTransient(() => storeDeadLetter(database, letter), abortSignalOf(running.signal)));
     metrics.add('deadLetters', { source: 'call' });
   } catch (error) {
     log.warn({ err: error, call_id: call.callId }, 'a call that was given up could not be kept');
@@ -212,7 +214,11 @@ function make(execution: Execution, deps: ConsumeDeps): Promise<CallResult> {
 }
 
 /** As `shownBefore`. What can not be read back is tried again with the item; a call that is to be given up comes to its end without it. */
-async function shownOf({ delivery }: WorkItem, { callId }: RouterCall, replay: () => Promise<Uint8Array[]>): Promise<'nothing' | 'content' | 'end'> {
+async function shownOf(
+  { deliveryCount: delivery }: WorkItem,
+  { callId }: RouterCall,
+  replay: () => Promise<Uint8Array[]>,
+): Promise<'nothing' | 'content' | 'end'> {
   try {
     return shownBefore(callId, await replay()); // no fail point: reads
   } catch (error) {
@@ -233,9 +239,9 @@ function shownBefore(callId: string, frames: readonly Uint8Array[]): 'nothing' |
   return shown;
 }
 
-function noRoom(): SwitchyardError {
+function overloaded(): SwitchyardError {
   const message = 'There are too many large requests at once';
-  return new SwitchyardError('router.provider_overloaded', message, { details: { retryAfterMs: ROOM_RETRY_MS } });
+  return new SwitchyardError('router.provider_overloaded', message, { details: { retryAfterMs: BUDGET_RETRY_MS } });
 }
 
 /**

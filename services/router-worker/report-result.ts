@@ -24,14 +24,14 @@ export interface ReportDeps {
  * Tells the session how its call ended. The command's id is the call's: a second delivery of the item brings the same id, which the log's
  * window and the session's seen row refuse, so that a turn gets one result however often the call was made.
  *
- * @param isAbandoned ends the waiting for a log that takes nothing: another worker may have the call by now
+ * @param isLeaseLost ends the waiting for a log that takes nothing: another worker may have the call by now
  * @throws the log's last error
  */
 export async function reportResult(
   call: RouterCall,
   reply: NonNullable<RouterCall['reply']>,
   result: CallResult,
-  isAbandoned: () => boolean,
+  isLeaseLost: () => boolean,
   deps: ReportDeps,
 ): Promise<void> {
   const partition = partitionOf(reply.sessionId);
@@ -42,7 +42,7 @@ export async function reportResult(
       failPoint('call.reported');
       return;
     } catch (error) {
-      if (tries >= MAX_TRIES || isAbandoned()) throw error;
+      if (tries >= MAX_TRIES || isLeaseLost()) throw error;
       const failure = failureOf(error);
       if (failure.code === 'bus.body_too_large') body = JSON.stringify(commandOf(call, reply, { type: 'failed', failure }, deps.clock));
       deps.log.warn({ err: error, call_id: call.callId }, 'the result of a router call could not be stored yet');

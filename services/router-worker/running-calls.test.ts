@@ -77,8 +77,8 @@ describe('RunningCalls', () => {
     await vi.advanceTimersByTimeAsync(2_000);
 
     expect(actors.cause).toBe('deadline');
-    actors.forget();
-    clients.forget();
+    actors.release();
+    clients.release();
     await both.stop();
   });
 
@@ -97,7 +97,7 @@ describe('RunningCalls', () => {
 
   it('has nothing to abort once a call is over', async () => {
     const call = await begin('gen-1');
-    call.forget();
+    call.release();
     abort('gen-1');
     expect(call.cause).toBeNull();
   });
@@ -114,14 +114,14 @@ describe('RunningCalls', () => {
 
   it('lets the first cause stand', async () => {
     const call = await begin('gen-1');
-    running.abandonAll();
+    running.loseAllLeases();
     abort('gen-1');
     expect(call.cause).toBe('abandoned');
   });
 
   it('aborts both when the same call runs twice for a moment', async () => {
     const [first, second] = [await begin('gen-1'), await begin('gen-1')];
-    first.forget();
+    first.release();
     abort('gen-1');
     expect([first.cause, second.cause]).toEqual([null, 'cancelled']);
   });

@@ -1,19 +1,19 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import { partitionOf } from '#bus/partition.ts';
-import { HeardAborts, REMEMBER_MS } from '#bus/received-aborts.ts';
+import { RETAIN_MS, ReceivedAborts } from '#bus/received-aborts.ts';
 import type { Clock } from '#shared/clock.ts';
 import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
-import { Slab } from '#shared/slot-map.ts';
-import { CallHolders, type Unheld } from './call-interest.ts';
+import { SlotMap } from '#shared/slot-map.ts';
+import { CallInterest, type NoInterest } from './call-interest.ts';
 import { CallEnding, type CallSignal } from './call-signal.ts';
 
 /** After this long in the queue the client may be gone: it is asked for beside the upstream request. */
 const LONG_IN_QUEUE_MS = 1_000;
 /** For those who hold a call to say so, before it is begun without knowing. */
-const ANSWER_MS = 300;
+const REPLY_MS = 300;
 
 /** Why a call was ended before it had ended by itself. `abandoned`: another worker makes it, or may by now. */
 type Cause = 'cancelled' | 'deadline' | 'abandoned';
@@ -46,12 +46,12 @@ export class RunningCall {
   }
 
   /** @param leave what is to be done once the call is over */
-  onForget(leave: () => void): void {
+  onRelease(leave: () => void): void {
     this.#leaves.push(leave);
   }
 
   /** The call is over: an abort finds nothing to abort any more. */
-  forget(): void {
+  release(): void {
     for (const leave of this.#leaves) leave();
   }
 }
@@ -69,23 +69,23 @@ interface RunningCallsDeps {
 export class RunningCalls {
   readonly #clock: Clock;
   readonly #actorClock: Clock;
-  readonly #aborts: HeardAborts;
-  readonly #holders: CallHolders;
+  readonly #aborts: ReceivedAborts;
+  readonly #interest: CallInterest;
   readonly #reconnects: Subscription;
-  readonly #running = new Slab<RunningCall>();
+  readonly #running = new SlotMap<RunningCall>();
   readonly #deadlines = new Deadlines();
   /** Since when every abort was heard here. */
-  #hearsSinceMs: number;
+  #receivesSinceMs: number;
 
   constructor({ bus, clock, actorClock = clock, askMs }: RunningCallsDeps) {
     this.#clock = clock;
     this.#actorClock = actorClock;
-    this.#hearsSinceMs = clock.nowMs();
-    this.#aborts = new HeardAborts({ notices: bus.notices, clock });
+    this.#receivesSinceMs = clock.nowMs();
+    this.#aborts = new ReceivedAborts({ notices: bus.notices, clock });
     const isReady = () => bus.isReady();
-    this.#holders = new CallHolders({ notices: bus.notices, workerId: `w${ulid()}`, clock, isReady, ...(askMs === undefined ? {} : { askMs }) });
+    this.#interest = new CallInterest({ notices: bus.notices, workerId: `w${ulid()}`, clock, isReady, ...(askMs === undefined ? {} : { askMs }) });
     this.#reconnects = bus.onReconnect(() => {
-      this.#hearsSinceMs = clock.nowMs();
+      this.#receivesSinceMs = clock.nowMs();
     });
   }
 
@@ -95,16 +95,16 @@ export class RunningCalls {
    * @returns a promise only when somebody has to be asked first
    */
   begin(call: RouterCall, publishedAtMs: number): RunningCall | Promise<RunningCall> {
-    const running = this.#takeUp(call);
+    const running = this.#start(call);
     const { callId, reply } = call;
     const asked = { callId, askAt: askedAt(call), epoch: reply?.epoch ?? 0, bears: bearsOf(call), isAskedNow: this.#hasWaitedLong(publishedAtMs) };
     const follow = () => {
-      running.onForget(this.#holders.follow(asked, () => running.end('cancelled')));
+      running.onRelease(this.#interest.follow(asked, () => running.end('cancelled')));
       return running;
     };
     if (!this.#mayHaveMissedAbort(call, publishedAtMs)) return follow();
-    return this.#holders.isWanted(asked, ANSWER_MS).then((isWanted) => {
-      if (isWanted) return follow();
+    return this.#interest.hasInterest(asked, REPLY_MS).then((hasInterest) => {
+      if (hasInterest) return follow();
       running.end('cancelled');
       return running;
     });
@@ -114,34 +114,34 @@ export class RunningCalls {
     return this.#running.size;
   }
 
-  abandonAll(): void {
+  loseAllLeases(): void {
     for (const running of this.#running.values()) running.end('abandoned');
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.#aborts.stop(), this.#holders.stop(), this.#reconnects.stop()]);
+    await Promise.all([this.#aborts.stop(), this.#interest.stop(), this.#reconnects.stop()]);
   }
 
-  #takeUp({ callId, deadlineAtMs, reply }: RouterCall): RunningCall {
+  #start({ callId, deadlineAtMs, reply }: RouterCall): RunningCall {
     const running = new RunningCall();
     const restMs = deadlineAtMs - (reply === null ? this.#clock : this.#actorClock).nowMs();
     const deadline = this.#deadlines.begin(restMs, () => running.end('deadline'));
     // Who has resumed the call at another gateway goes on reading, though the first reader has left.
     const unfollow = this.#aborts.follow(callId, () => {
-      if (!this.#holders.isHeldElsewhere(callId)) running.end('cancelled');
+      if (!this.#interest.hasInterestElsewhere(callId)) running.end('cancelled');
     });
     if (restMs <= 0) running.end('deadline');
-    const place = this.#running.add(running);
-    running.onForget(() => {
+    const slot = this.#running.add(running);
+    running.onRelease(() => {
       this.#deadlines.stop(deadline);
       unfollow();
-      this.#running.remove(place);
+      this.#running.remove(slot);
     });
     return running;
   }
 
   #mayHaveMissedAbort({ detached }: RouterCall, publishedAtMs: number): boolean {
-    return !detached && publishedAtMs < Math.max(this.#hearsSinceMs, this.#clock.nowMs() - REMEMBER_MS);
+    return !detached && publishedAtMs < Math.max(this.#receivesSinceMs, this.#clock.nowMs() - RETAIN_MS);
   }
 
   #hasWaitedLong(publishedAtMs: number): boolean {
@@ -155,7 +155,7 @@ function askedAt({ origin, reply }: RouterCall): string {
 }
 
 /** An actor waits though its partition is without an owner for a while; a detached call goes on whoever reads it. */
-function bearsOf({ detached, reply }: RouterCall): readonly Unheld[] {
+function bearsOf({ detached, reply }: RouterCall): readonly NoInterest[] {
   if (detached) return ['left', 'unanswered'];
   return reply === null ? [] : ['unanswered'];
 }

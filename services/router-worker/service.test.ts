@@ -110,7 +110,7 @@ function errorOf(frames: readonly Frame[]): { status: number; body: unknown } {
 /** Commands of the session, from all tests of this file. */
 async function commandsOf(callId: string): Promise<SessionCommand[]> {
   const found: SessionCommand[] = [];
-  const subscription = bus.commands.read(partitionOf(SESSION), { sequence: 0, mark: null }, async (commands) => {
+  const subscription = bus.commands.read(partitionOf(SESSION), { sequence: 0, fingerprint: null }, async (commands) => {
     for (const { messageId, body } of commands) if (messageId === callId) found.push(sessionCommand.parse(JSON.parse(body)));
   });
   await vi.waitFor(() => expect(found).not.toHaveLength(0), WAIT);
@@ -131,7 +131,7 @@ async function diesWith(call: RouterCall, before: (subject: string) => void, dea
   let taken = 0;
   const subscription = bus.work.consume(call.reply === null ? 'router.call' : 'router.turn', { concurrency: 1, ackWaitMs: 20 }, async (item) => {
     if (item.messageId !== call.callId || taken >= deaths) return;
-    taken = item.delivery;
+    taken = item.deliveryCount;
     before(subjectOf(addresses.tokens, call.origin, call.callId));
   });
   await publish(call);
@@ -245,8 +245,8 @@ describe('a client’s call', () => {
     const call = callOf('Hello!');
     await publish(call);
     const frames = await framesUntilEnd(call);
-    expect(frames.map((frame) => (frame.kind === 'body' ? null : [frame.attempt, frame.seq]))).toEqual(frames.map((_, place) => [1, place + 1]));
-    expect(frames.slice(0, -1).every(({ kind }, place) => kind === (place === 0 ? 'content' : 'text'))).toBe(true);
+    expect(frames.map((frame) => (frame.kind === 'body' ? null : [frame.attempt, frame.seq]))).toEqual(frames.map((_, index) => [1, index + 1]));
+    expect(frames.slice(0, -1).every(({ kind }, index) => kind === (index === 0 ? 'content' : 'text'))).toBe(true);
     await vi.waitFor(() => isGone(call), WAIT);
   });
 
@@ -375,18 +375,18 @@ describe('a turn’s call', () => {
     { what: 'hurries with its answer when it is shown whole and nothing else is made', want: 'body', hurried: 1 },
     { what: 'hurries with nothing when it is shown whole beside others', want: 'body', hurried: 0, besides: '!fail stall after=1 one two' },
   ] as const)('$what', async ({ want, hurried, ...rest }) => {
-    const hurry = vi.fn();
-    await start({ bus: { ...bus, hurry } });
+    const flush = vi.fn();
+    await start({ bus: { ...bus, flush } });
     if ('besides' in rest) {
       const other = turnCall(rest.besides, { want: 'frames', origin: SESSION });
       await publish(other);
       await vi.waitFor(async () => expect(await framesOf(other)).toContainEqual(expect.objectContaining({ kind: 'content' })), WAIT);
-      hurry.mockClear();
+      flush.mockClear();
     }
     const call = turnCall('Hello!', { want, origin: SESSION });
     await publish(call);
     await commandsOf(call.callId);
-    expect(hurry).toHaveBeenCalledTimes(hurried);
+    expect(flush).toHaveBeenCalledTimes(hurried);
   });
 
   it('shows its frames first, and then brings its command', async () => {

@@ -73,7 +73,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   return {
     async stop(withinMs = drainTimeoutMs) {
       unwatch();
-      const giveUp = setTimeout(() => running.abandonAll(), withinMs);
+      const giveUp = setTimeout(() => running.loseAllLeases(), withinMs);
       await Promise.all(consumers.map((consumer) => consumer.stop()));
       clearTimeout(giveUp);
       await running.stop();

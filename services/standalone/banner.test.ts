@@ -42,7 +42,7 @@ describe('the banner', () => {
     ['in a new folder', { isNewFolder: true }],
     [
       'with many models',
-      { routerConfig: { providers: scripted, models: Array.from({ length: 40 }, (_, place) => modelOf(`provider/model-number-${place}`)) } },
+      { routerConfig: { providers: scripted, models: Array.from({ length: 40 }, (_, location) => modelOf(`provider/model-number-${location}`)) } },
     ],
     ['with warnings', { warnings: [`${process.cwd()}/examples/manifest.yaml: ${'some words that go on '.repeat(12)}`] }],
     ['with a configuration and settings of one’s own', { routerConfigPath: '/srv/router.yaml', envFile: '.env', routerKeys: [{ variable: 'SHOP_FRONT_KEY' }] }],

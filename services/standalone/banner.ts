@@ -1,6 +1,6 @@
 import { join, resolve, sep } from 'node:path';
 import type { RouterConfig } from '#shared/config/router-config.ts';
-import type { KeyPlace } from './callers-keys.ts';
+import type { KeyLocation } from './callers-keys.ts';
 import { KEYS_FILE } from './keys.ts';
 import { wrapWords } from './wrap-words.ts';
 
@@ -25,8 +25,8 @@ export interface BannerFacts {
   /** Whether this start has made the folder. */
   isNewFolder: boolean;
   /** Of the keys that the router accepts. Empty: it accepts none. */
-  routerKeys: readonly KeyPlace[];
-  agentKey: KeyPlace;
+  routerKeys: readonly KeyLocation[];
+  agentKey: KeyLocation;
   /** Generated keys that may be shown: made by this start, and read by a person at a terminal. By their field of the key file. */
   shownKeys: ReadonlyMap<string, string>;
   routerConfig: Pick<RouterConfig, 'models' | 'providers'>;
@@ -79,12 +79,12 @@ function row(label: string, text: string): string {
 }
 
 /** A key that is shown has a line of its own, from the first column on: it is as wide as a terminal. */
-function keyRows(places: readonly KeyPlace[], { dataFolder, shownKeys, routerConfigPath }: BannerFacts): string[] {
-  if (places.length === 0) return [row('  key', `none: every key in ${nearby(routerConfigPath ?? '')} is disabled`)];
-  return places.flatMap((place) => {
-    if ('variable' in place) return [row('  key', `$${place.variable}`)];
-    const shown = shownKeys.get(place.field);
-    const text = `${place.field} in ${nearby(join(dataFolder, KEYS_FILE))}`;
+function keyRows(locations: readonly KeyLocation[], { dataFolder, shownKeys, routerConfigPath }: BannerFacts): string[] {
+  if (locations.length === 0) return [row('  key', `none: every key in ${nearby(routerConfigPath ?? '')} is disabled`)];
+  return locations.flatMap((location) => {
+    if ('variable' in location) return [row('  key', `$${location.variable}`)];
+    const shown = shownKeys.get(location.field);
+    const text = `${location.field} in ${nearby(join(dataFolder, KEYS_FILE))}`;
     return shown === undefined ? [row('  key', text)] : [row('  key', `${text}, shown only now:`), shown];
   });
 }

@@ -35,9 +35,9 @@ function upstream({ baseUrl, provider, hasKey, models }: Upstream & { models: re
   const credential = hasKey ? { api_key: '${OPENAI_API_KEY}' } : {};
   return {
     providers: [{ ...provider, kind: 'openai-compatible', base_url: baseUrl, ...credential }],
-    models: models.map((name, place) => ({
+    models: models.map((name, index) => ({
       id: `${provider.slug}/${name}`,
-      aliases: place === 0 ? [name, ASSISTANT_ALIAS] : [name],
+      aliases: index === 0 ? [name, ASSISTANT_ALIAS] : [name],
       endpoints: [{ provider: provider.slug, upstream_model: name, max_completion_tokens: OPENAI_MAX_COMPLETION_TOKENS }],
     })),
   };

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { placeOfKey, routerKeyPlaces, wantedKeys } from './callers-keys.ts';
+import { locationOfKey, requestedKeys, routerKeyLocations } from './callers-keys.ts';
 
 const keys = [
   { id: 'a', key: '${ROUTER_API_KEY}', disabled: false },
@@ -11,15 +11,15 @@ const keys = [
 ];
 
 it('places a generated key in the key file, and one that the operator gave in its variable', () => {
-  expect(placeOfKey('${AGENT_API_KEY}', {})).toEqual({ field: 'agent_key' });
-  expect(placeOfKey('${AGENT_API_KEY}', { AGENT_API_KEY: '' })).toEqual({ field: 'agent_key' });
-  expect(placeOfKey('${AGENT_API_KEY}', { AGENT_API_KEY: 'mine' })).toEqual({ variable: 'AGENT_API_KEY' });
-  expect(placeOfKey('${SUPPORT_KEY}', { SUPPORT_KEY: 'mine' })).toEqual({ variable: 'SUPPORT_KEY' });
+  expect(locationOfKey('${AGENT_API_KEY}', {})).toEqual({ field: 'agent_key' });
+  expect(locationOfKey('${AGENT_API_KEY}', { AGENT_API_KEY: '' })).toEqual({ field: 'agent_key' });
+  expect(locationOfKey('${AGENT_API_KEY}', { AGENT_API_KEY: 'mine' })).toEqual({ variable: 'AGENT_API_KEY' });
+  expect(locationOfKey('${SUPPORT_KEY}', { SUPPORT_KEY: 'mine' })).toEqual({ variable: 'SUPPORT_KEY' });
 });
 
 it('places the keys of the router, without those that are disabled', () => {
-  expect(routerKeyPlaces({ keys }, {})).toEqual([{ field: 'router_key' }, { variable: 'SHOP_FRONT_KEY' }]);
-  expect(routerKeyPlaces({ keys: keys.slice(2) }, {})).toEqual([]);
+  expect(routerKeyLocations({ keys }, {})).toEqual([{ field: 'router_key' }, { variable: 'SHOP_FRONT_KEY' }]);
+  expect(routerKeyLocations({ keys: keys.slice(2) }, {})).toEqual([]);
 });
 
 let folder: string;
@@ -32,11 +32,11 @@ it('wants no key that would be refused: none that neither configuration names as
   const [routerConfigPath, manifestPath] = [join(folder, 'router.yaml'), join(folder, 'manifest.yaml')];
   await writeFile(routerConfigPath, 'keys: [{ id: a, key: "${MY_KEY}" }]');
   await writeFile(manifestPath, 'runtime: { api_key: "${SUPPORT_KEY}" }, llms: { api_key: "${ROUTER_API_KEY}" }');
-  expect(await wantedKeys({ routerConfigPath, manifestPath, isSampleAgent: true })).toEqual([]);
+  expect(await requestedKeys({ routerConfigPath, manifestPath, isSampleAgent: true })).toEqual([]);
 
   await writeFile(routerConfigPath, 'keys: [{ id: a, key: "${ROUTER_API_KEY}" }]');
-  expect(await wantedKeys({ routerConfigPath, manifestPath, isSampleAgent: true })).toEqual(['ROUTER_API_KEY']);
-  expect(await wantedKeys({ routerConfigPath: null, isSampleAgent: true, manifestPath: 'examples/acme-support/manifest.yaml' })).toEqual([
+  expect(await requestedKeys({ routerConfigPath, manifestPath, isSampleAgent: true })).toEqual(['ROUTER_API_KEY']);
+  expect(await requestedKeys({ routerConfigPath: null, isSampleAgent: true, manifestPath: 'examples/acme-support/manifest.yaml' })).toEqual([
     'ROUTER_API_KEY',
     'AGENT_API_KEY',
   ]);

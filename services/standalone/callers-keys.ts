@@ -5,15 +5,15 @@ import type { StandaloneConfig } from './config.ts';
 import { GENERATED_KEYS, type KeyName } from './keys.ts';
 
 /** Where a caller finds a key that is accepted: in a variable that the operator has set, or in a field of the key file. Never the key itself. */
-export type KeyPlace = { variable: string } | { field: (typeof GENERATED_KEYS)[KeyName] };
+export type KeyLocation = { variable: string } | { field: (typeof GENERATED_KEYS)[KeyName] };
 
 /** The places of every key that the router accepts, in the configuration's order; empty when all are disabled. */
-export function routerKeyPlaces({ keys }: Pick<RouterConfig, 'keys'>, given: Environment): KeyPlace[] {
-  return keys.filter(({ disabled }) => !disabled).map(({ key }) => placeOfKey(key, given));
+export function routerKeyLocations({ keys }: Pick<RouterConfig, 'keys'>, given: Environment): KeyLocation[] {
+  return keys.filter(({ disabled }) => !disabled).map(({ key }) => locationOfKey(key, given));
 }
 
 /** @param reference as configurations name a credential @param given what the operator has set, without the generated keys */
-export function placeOfKey(reference: string, given: Environment): KeyPlace {
+export function locationOfKey(reference: string, given: Environment): KeyLocation {
   const variable = variableOf(reference);
   return isGenerated(variable) && !given[variable] ? { field: GENERATED_KEYS[variable] } : { variable };
 }
@@ -25,7 +25,7 @@ type Files = Pick<StandaloneConfig, 'routerConfigPath' | 'manifestPath' | 'isSam
  * @param files that name the keys of callers; null: a configuration that is made here, which names `ROUTER_API_KEY`. Keys of a manifest that was given
  * are not made up
  */
-export async function wantedKeys({ routerConfigPath, manifestPath, isSampleAgent }: Files): Promise<KeyName[]> {
+export async function requestedKeys({ routerConfigPath, manifestPath, isSampleAgent }: Files): Promise<KeyName[]> {
   const isNamed = async (path: string, name: KeyName) => (await readFile(path, 'utf8').catch(() => '')).includes(`\${${name}}`);
   const inRouter = async (name: KeyName) => (routerConfigPath === null ? name === 'ROUTER_API_KEY' : await isNamed(routerConfigPath, name));
   return [

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { clusterParts } from './cluster-components.ts';
+import { clusterComponents } from './cluster-components.ts';
 
 const urls = { routerUrls: ['http://127.0.0.1:1', 'http://127.0.0.1:2'], agentUrls: ['http://127.0.0.1:3'] };
 let folder: string;
@@ -14,7 +14,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 describe('what npm run cluster says of its keys', () => {
   it('is the generated ones on a terminal alone; else it names a file that its owner alone can read', async () => {
-    const described = async (isTerminal: boolean) => (await clusterParts({}, { isTerminal })).describe({ ...urls, folder });
+    const described = async (isTerminal: boolean) => (await clusterComponents({}, { isTerminal })).describe({ ...urls, folder });
     const shown = await described(true);
     const first = JSON.parse(await readFile(shown.keysFile, 'utf8')) as Record<string, string>;
     for (const key of [first.router_key, first.agent_key]) expect(shown.text.split('\n')).toContain(key);
@@ -28,7 +28,7 @@ describe('what npm run cluster says of its keys', () => {
 
   it('is the variable of a key that the operator gave, which is written nowhere', async () => {
     const given = { ROUTER_API_KEY: 'sk-router-of-the-operator', AGENT_API_KEY: 'sk-agent-of-the-operator' };
-    const { describe: describeCluster, environment } = await clusterParts(given, { isTerminal: true });
+    const { describe: describeCluster, environment } = await clusterComponents(given, { isTerminal: true });
     const { text, keysFile } = await describeCluster({ ...urls, folder });
 
     expect(environment).toMatchObject(given);
@@ -52,7 +52,7 @@ keys: [{ id: shop, key: "\${SHOP_KEY}" }]
   it('is described by its models and its keys, without a word of keys that it would refuse', async () => {
     const ROUTER_CONFIG = join(folder, 'router.yaml');
     await writeFile(ROUTER_CONFIG, router('switchyard/assistant'));
-    const { describe: describeCluster } = await clusterParts({ ROUTER_CONFIG, SHOP_KEY: 'of-the-shop' }, { isTerminal: true });
+    const { describe: describeCluster } = await clusterComponents({ ROUTER_CONFIG, SHOP_KEY: 'of-the-shop' }, { isTerminal: true });
     const { text, keysFile } = await describeCluster({ ...urls, folder });
 
     expect(text).toContain('local/small');
@@ -65,7 +65,7 @@ keys: [{ id: shop, key: "\${SHOP_KEY}" }]
     const ROUTER_CONFIG = join(folder, 'router.yaml');
     await writeFile(ROUTER_CONFIG, router('other/name'));
 
-    await expect(clusterParts({ ROUTER_CONFIG, SHOP_KEY: 'of-the-shop' }, { isTerminal: false })).rejects.toMatchObject({
+    await expect(clusterComponents({ ROUTER_CONFIG, SHOP_KEY: 'of-the-shop' }, { isTerminal: false })).rejects.toMatchObject({
       code: 'config.invalid',
       message: expect.stringMatching(
         /1 error:\n {2}agent_config\.llms\.default: the router has no model "switchyard\/assistant": name one that it has \(local\/small, other\/name\)/,

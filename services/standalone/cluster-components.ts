@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { systemClock } from '#shared/clock.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { banner } from './banner.ts';
-import { placeOfKey, routerKeyPlaces } from './callers-keys.ts';
+import { locationOfKey, routerKeyLocations } from './callers-keys.ts';
 import { parseConfig } from './config.ts';
 import { GENERATED_KEYS, KEYS_FILE, newKeys, withKeys } from './keys.ts';
 import { loadConfiguration } from './load-configuration.ts';
 import { writeRunningFile } from './running-file.ts';
 import { tryToolServers } from './try-tool-servers.ts';
 
-interface ClusterPlace {
+interface ClusterAddresses {
   routerUrls: readonly string[];
   agentUrls: readonly string[];
   /** Of this cluster alone, and gone with it. */
@@ -22,18 +22,18 @@ interface ClusterPlace {
  * `describe` writes the generated keys and the addresses into a folder, where `npm run ask` finds them, and gives what a person is told.
  * @throws `config.invalid`
  */
-export async function clusterParts(given: Environment, { isTerminal }: { isTerminal: boolean }) {
+export async function clusterComponents(given: Environment, { isTerminal }: { isTerminal: boolean }) {
   const config = parseConfig(given);
   const keys = newKeys(given);
   const environment = withKeys(given, keys);
   const { routerConfig, madeRouter, bundle } = await loadConfiguration(config, { environment, given });
   const toolServers = tryToolServers(bundle, { environment, clock: systemClock });
-  const routerKeys = routerKeyPlaces(routerConfig, given);
-  const agentKey = placeOfKey(bundle.body.manifest.agent_config.runtime.api_key, given);
+  const routerKeys = routerKeyLocations(routerConfig, given);
+  const agentKey = locationOfKey(bundle.body.manifest.agent_config.runtime.api_key, given);
   const values = { [GENERATED_KEYS.ROUTER_API_KEY]: keys.routerKey, [GENERATED_KEYS.AGENT_API_KEY]: keys.agentKey };
-  const made = new Map([...routerKeys, agentKey].flatMap((place) => ('field' in place ? [[place.field, values[place.field] ?? '']] : [])));
+  const made = new Map([...routerKeys, agentKey].flatMap((location) => ('field' in location ? [[location.field, values[location.field] ?? '']] : [])));
 
-  async function describe({ routerUrls, agentUrls, folder }: ClusterPlace): Promise<{ text: string; keysFile: string }> {
+  async function describe({ routerUrls, agentUrls, folder }: ClusterAddresses): Promise<{ text: string; keysFile: string }> {
     const keysFile = join(folder, KEYS_FILE);
     await writeFile(keysFile, `${JSON.stringify(Object.fromEntries(made), null, 2)}\n`, { mode: 0o600 });
     const [routerUrl = '', agentUrl = ''] = [routerUrls[0], agentUrls[0]];

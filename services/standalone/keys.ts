@@ -35,24 +35,24 @@ export function newKeys(environment: Environment): Omit<Keys, 'path' | 'made'> {
 
 /**
  * The keys of this data folder: made at the first start, the same ever after. Those given by the environment win and are not written down.
- * @param wanted the keys that a request can be made with; another one is made for this process alone, and not written down
+ * @param requested the keys that a request can be made with; another one is made for this process alone, and not written down
  */
-export async function loadKeys(dataFolder: string, environment: Environment, wanted: readonly KeyName[] = NAMES): Promise<Keys> {
+export async function loadKeys(dataFolder: string, environment: Environment, requested: readonly KeyName[] = NAMES): Promise<Keys> {
   const path = join(dataFolder, KEYS_FILE);
   const fresh = freshKeys();
   const stored = await readKeys(path);
-  const isMade = (name: KeyName) => wanted.includes(name) && !environment[name] && stored?.[GENERATED_KEYS[name]] === undefined;
+  const isMade = (name: KeyName) => requested.includes(name) && !environment[name] && stored?.[GENERATED_KEYS[name]] === undefined;
   const added = NAMES.filter(isMade).map((name) => [GENERATED_KEYS[name], fresh[GENERATED_KEYS[name]]] as const);
-  const kept = { ...Object.fromEntries(added), ...stored, house_secret: stored?.house_secret ?? fresh.house_secret };
-  if (stored === null || added.length > 0) await writeKeys(path, kept);
-  return { path, made: new Map(added), ...givenOr(kept, environment, fresh) };
+  const keyFile = { ...Object.fromEntries(added), ...stored, house_secret: stored?.house_secret ?? fresh.house_secret };
+  if (stored === null || added.length > 0) await writeKeys(path, keyFile);
+  return { path, made: new Map(added), ...givenOr(keyFile, environment, fresh) };
 }
 
-function givenOr(kept: KeyFile, environment: Environment, fresh = freshKeys()): Omit<Keys, 'path' | 'made'> {
+function givenOr(keyFile: KeyFile, environment: Environment, fresh = freshKeys()): Omit<Keys, 'path' | 'made'> {
   return {
-    routerKey: environment['ROUTER_API_KEY'] || (kept.router_key ?? fresh.router_key),
-    agentKey: environment['AGENT_API_KEY'] || (kept.agent_key ?? fresh.agent_key),
-    houseSecret: environment['HOUSE_SECRET'] || kept.house_secret,
+    routerKey: environment['ROUTER_API_KEY'] || (keyFile.router_key ?? fresh.router_key),
+    agentKey: environment['AGENT_API_KEY'] || (keyFile.agent_key ?? fresh.agent_key),
+    houseSecret: environment['HOUSE_SECRET'] || keyFile.house_secret,
   };
 }
 

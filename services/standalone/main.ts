@@ -17,7 +17,7 @@ import { Readiness } from '#shared/lifecycle/readiness.ts';
 import { writeReadyFile } from '#shared/lifecycle/ready-file.ts';
 import { Releasers } from '#shared/lifecycle/releasers.ts';
 import { stopSignal } from '#shared/lifecycle/stop-signal.ts';
-import { holdDataFolder } from '#shared/storage/data-folder.ts';
+import { lockDataFolder } from '#shared/storage/data-folder.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openPglite } from '#shared/storage/pglite/open-pglite.ts';
@@ -26,7 +26,7 @@ import { type MetricsRegistry, openMetrics } from '#shared/telemetry/open-metric
 import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { asDamage } from './as-damage.ts';
 import { banner } from './banner.ts';
-import { placeOfKey, routerKeyPlaces, wantedKeys } from './callers-keys.ts';
+import { locationOfKey, requestedKeys, routerKeyLocations } from './callers-keys.ts';
 import { parseConfig, type StandaloneConfig } from './config.ts';
 import { refuseForeignFolder } from './foreign-folder.ts';
 import { loadKeys, withKeys } from './keys.ts';
@@ -74,13 +74,13 @@ interface Standing {
 /** @returns what a program that waits for this one is told, beside its readiness */
 async function run(config: StandaloneConfig, { log, metrics, releasers }: Standing): Promise<{ readiness: Readiness; facts: object }> {
   await refuseForeignFolder(config.dataFolder);
-  const folder = await holdDataFolder(config.dataFolder);
+  const folder = await lockDataFolder(config.dataFolder);
   releasers.add('data folder', () => folder.release());
   const ports = await openPorts(config, releasers);
   const readiness = new Readiness({ log });
   const management = config.management === null ? null : await openManagementListener({ ...config.management, readiness, metrics });
   releasers.add('management listener', () => management?.stop());
-  const keys = await loadKeys(config.dataFolder, process.env, await wantedKeys(config));
+  const keys = await loadKeys(config.dataFolder, process.env, await requestedKeys(config));
   const environment = withKeys(process.env, keys);
   const { routerConfig, bundle } = await loadConfiguration(config, { environment, given: process.env });
   if (config.logLevel === null) log.setLevel(bundle.body.manifest.agent_config.runtime.log_level);
@@ -125,8 +125,8 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
   };
   const { routerUrl, agentUrl } = await startStandalone(deps, ports, releasers);
   readiness.booted([busCheck(bus), databaseCheck(database)]);
-  const routerKeys = routerKeyPlaces(routerConfig, process.env);
-  const agentKey = placeOfKey(bundle.body.manifest.agent_config.runtime.api_key, process.env);
+  const routerKeys = routerKeyLocations(routerConfig, process.env);
+  const agentKey = locationOfKey(bundle.body.manifest.agent_config.runtime.api_key, process.env);
   const facts = { pid: process.pid, router: { url: routerUrl, key: routerKeys[0] ?? null }, agent: { url: agentUrl, key: agentKey } };
   // Without it `npm run ask` finds nothing; whatever else runs here does without it.
   await writeRunningFile(config.dataFolder, facts).catch((error: unknown) =>

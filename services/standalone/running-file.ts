@@ -1,14 +1,14 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeReadyFile } from '#shared/lifecycle/ready-file.ts';
-import type { KeyPlace } from './callers-keys.ts';
+import type { KeyLocation } from './callers-keys.ts';
 
 /** What `npm run ask` (scripts/ask.mjs) reads in the data folder: which process runs there, where, and where its keys are. No key is in it. */
 export interface RunningFacts {
   pid: number;
   /** `key` null: none is accepted. */
-  router: { url: string; key: KeyPlace | null };
-  agent: { url: string; key: KeyPlace };
+  router: { url: string; key: KeyLocation | null };
+  agent: { url: string; key: KeyLocation };
 }
 
 const NAME = 'running.json';

@@ -16,10 +16,10 @@ export async function tryToolServers(bundle: Bundle, { environment, clock }: { e
   const over = new AbortController();
   const limit = delay(TRY_MS, 'late' as const, { signal: over.signal }).catch(() => 'late' as const);
   const lines = await Promise.all(
-    mcps.map(async (mcp, place) => {
+    mcps.map(async (mcp, index) => {
       const trial = servers.of(bundle, mcp.id)?.connected(async () => null, { isProbe: true });
       const failure = await Promise.race([trial?.catch((error: unknown) => error) ?? null, limit]);
-      return failure === null ? [] : [sentenceFor(mcp, place, failure)];
+      return failure === null ? [] : [sentenceFor(mcp, index, failure)];
     }),
   );
   over.abort();
@@ -30,9 +30,9 @@ export async function tryToolServers(bundle: Bundle, { environment, clock }: { e
 
 type ToolServerConfig = Bundle['body']['manifest']['agent_config']['mcps'][number];
 
-function sentenceFor({ id, hostname, port, path, api_key: key }: ToolServerConfig, place: number, failure: unknown): string {
+function sentenceFor({ id, hostname, port, path, api_key: key }: ToolServerConfig, index: number, failure: unknown): string {
   const server = `the tool server ${JSON.stringify(id)} at ${hostname}:${port}${path}`;
-  const entry = `agent_config.mcps[${place}]`;
+  const entry = `agent_config.mcps[${index}]`;
   if (failure instanceof ToolFailure && failure.kind === 'auth_failed') {
     const status = failure.status ?? 401;
     return key === null

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { COLUMNS, wrapLines } from './wrap-words.ts';
 
 it('wraps each line of a message by itself, indented two columns more, and loses no word', () => {
-  const words = (count: number) => Array.from({ length: count }, (_, place) => `word-${place}`).join(' ');
+  const words = (count: number) => Array.from({ length: count }, (_, index) => `word-${index}`).join(' ');
   const text = `A title:\n  ${words(40)}\n  short`;
   const lines = wrapLines(text).split('\n');
 

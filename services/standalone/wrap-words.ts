@@ -10,7 +10,7 @@ export function wrapWords(text: string, { indent, first = indent }: { indent: nu
     if (last === undefined || before + last.length + 1 + word.length > COLUMNS) lines.push(word);
     else lines[lines.length - 1] = `${last} ${word}`;
   }
-  return lines.map((line, place) => (place === 0 ? line : `${' '.repeat(indent)}${line}`)).join('\n');
+  return lines.map((line, index) => (index === 0 ? line : `${' '.repeat(indent)}${line}`)).join('\n');
 }
 
 /** Lines of a message for a terminal: what a line begins with is kept, and where it is continued two columns more. */

@@ -38,10 +38,10 @@ export function checkCredentials(manifest: unknown, environment: Environment, us
   const warnings: string[] = [];
   for (const name of used) {
     const when = CREDENTIALS[name];
-    for (const place of placesAt(manifest, ['agent_config', ...name.split('.')])) {
-      const missing = missingVariable(place.value, environment);
+    for (const location of locationsAt(manifest, ['agent_config', ...name.split('.')])) {
+      const missing = missingVariable(location.value, environment);
       if (missing === null) continue;
-      const line = `${formatPath(place.path)}: the environment variable ${missing} is not set`;
+      const line = `${formatPath(location.path)}: the environment variable ${missing} is not set`;
       if (when === 'at the start') problems.push(line);
       else warnings.push(`${line}; ${REFUSED}`);
     }
@@ -64,19 +64,19 @@ function missingVariable(reference: unknown, environment: Environment): string |
   return resolveSecret(reference, environment) === null ? variableOf(reference) : null;
 }
 
-interface Place {
+interface Location {
   path: PropertyKey[];
   value: unknown;
 }
 const anyObject = z.record(z.string(), z.unknown());
 
-function placesAt(root: unknown, path: readonly string[]): Place[] {
-  let places: Place[] = [{ path: [], value: root }];
-  for (const segment of path) places = places.flatMap((place) => below(place, segment));
-  return places;
+function locationsAt(root: unknown, path: readonly string[]): Location[] {
+  let locations: Location[] = [{ path: [], value: root }];
+  for (const segment of path) locations = locations.flatMap((location) => below(location, segment));
+  return locations;
 }
 
-function below({ path, value }: Place, segment: string): Place[] {
+function below({ path, value }: Location, segment: string): Location[] {
   if (segment === '*') return Array.isArray(value) ? value.map((entry: unknown, index) => ({ path: [...path, index], value: entry })) : [];
   return [{ path: [...path, segment], value: anyObject.safeParse(value).data?.[segment] }];
 }

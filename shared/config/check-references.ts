@@ -59,9 +59,9 @@ function checkManifest({ context, webhooks }: ManifestOutline, { routines }: Nam
     if (typeof webhook?.name === 'string' && known.routines?.has(webhook.name)) {
       report(['webhooks', index, 'name'], `must differ from the routine ${quotedName(webhook.name)}, because both are addressed under /webhooks`);
     }
-    webhook?.routines?.forEach((id, place) => {
+    webhook?.routines?.forEach((id, position) => {
       if (id === null) return;
-      const path = ['webhooks', index, 'routines', place];
+      const path = ['webhooks', index, 'routines', position];
       expectKnown(known.routines, id, 'routine', (message) => report(path, message));
       if (kinds.get(id) === 'conversational') report(path, `must be an autonomous routine; ${quotedName(id)} is conversational`);
     });

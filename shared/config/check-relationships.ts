@@ -73,8 +73,8 @@ function checkEntailments({ context }: ManifestOutline, members: Members, overs:
   for (const [index, entailment] of context.relationships?.entailments?.entries() ?? []) {
     if (entailment === null) continue;
     const whens = resolve(entailment.when, members, ['entailments', index, 'when'], report);
-    for (const [place, reference] of entailment.also_apply.entries()) {
-      const path = ['entailments', index, 'also_apply', place];
+    for (const [position, reference] of entailment.also_apply.entries()) {
+      const path = ['entailments', index, 'also_apply', position];
       const brought = resolve(reference, members, path, report);
       pairs += whens.length * brought.length;
       if (pairs > MAX_PAIRS) {
@@ -111,8 +111,8 @@ function checkDependencies({ policies }: NamedDocuments, members: Members, repor
 function resolve(reference: string, members: Members, path: readonly PropertyKey[], report: ReportPath): readonly string[] {
   const found = members(reference);
   if (found !== null) return found;
-  const wanted = reference.startsWith('tag:') ? 'no policy or routine of the manifest carries the label of' : 'the manifest names no';
-  report(path, `${wanted} ${quotedName(reference)}`);
+  const expected = reference.startsWith('tag:') ? 'no policy or routine of the manifest carries the label of' : 'the manifest names no';
+  report(path, `${expected} ${quotedName(reference)}`);
   return [];
 }
 

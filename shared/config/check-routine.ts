@@ -19,6 +19,6 @@ function schemaProblems(value: unknown): Problem[] {
   const found = withSchemas.parse(value);
   if (found?.kind !== 'autonomous') return [];
   return (['input_schema', 'output_schema'] as const).flatMap((field) =>
-    metaSchemaProblemsOf(found[field] ?? {}).map(({ path, wanted }) => ({ path: [field, ...path], wanted })),
+    metaSchemaProblemsOf(found[field] ?? {}).map(({ path, expected }) => ({ path: [field, ...path], expected })),
   );
 }

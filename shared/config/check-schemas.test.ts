@@ -15,7 +15,7 @@ function problemsOf(...documents: object[]): string[] {
   const lines: string[] = [];
   const routines = documents.map((document, index) => ({ file: `${index}.yaml`, document: routine.parse(document) }));
   const named = { routines, prompts: [], policies: [], glossaries: [], macros: [], variable_sets: [] };
-  checkSchemas(named, (file, path, message) => lines.push(`${file}: ${sentenceOf({ path, wanted: message })}`));
+  checkSchemas(named, (file, path, message) => lines.push(`${file}: ${sentenceOf({ path, expected: message })}`));
   return lines;
 }
 

@@ -10,7 +10,7 @@ export function checkSchemas({ routines }: NamedDocuments, report: Report): void
     if (document.kind !== 'autonomous') continue;
     for (const field of ['input_schema', 'output_schema'] as const) {
       const problem = problemOfSchema(document[field]);
-      if (problem !== null) report(file, [field, ...problem.path], problem.wanted);
+      if (problem !== null) report(file, [field, ...problem.path], problem.expected);
     }
   }
 }

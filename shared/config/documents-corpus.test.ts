@@ -35,7 +35,7 @@ describe('documents', () => {
       const { problems } = readerOf(kind)(document);
 
       expect(problems.map(({ path }) => formatPath(path)).sort()).toEqual(errors);
-      for (const { wanted } of problems) expect(wanted).not.toMatch(FOREIGN);
+      for (const { expected } of problems) expect(expected).not.toMatch(FOREIGN);
     });
   }
 

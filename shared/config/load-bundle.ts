@@ -60,7 +60,7 @@ export async function loadBundle({
 
   // What refers to what is looked through even when the manifest has errors, so that nobody has to start the agent once per mistake.
   const outline = outlineOf(value);
-  const report: Report = (file, path, message) => problems.push(`${file}: ${sentenceOf({ path, wanted: message })}`);
+  const report: Report = (file, path, message) => problems.push(`${file}: ${sentenceOf({ path, expected: message })}`);
   const named = outline === null ? null : namedDocuments(outline, read.found, manifestPath, report);
   if (outline !== null && named !== null) {
     checkReferences(outline, named, manifestPath, report);

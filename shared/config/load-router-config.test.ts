@@ -158,7 +158,7 @@ describe('loadRouterConfig', () => {
     ['providers', ['OPENAI_API_KEY'], ['ROUTER_API_KEY', 'SHOP_FRONT_KEY']],
   ] as const)('asks who uses the secrets of %s for those alone', async (secrets, asked, notAsked) => {
     const path = fileURLToPath(new URL('../../examples/router.yaml', import.meta.url));
-    const set = (names: readonly string[]) => Object.fromEntries(names.map((name, place) => [name, `secret ${place}`]));
+    const set = (names: readonly string[]) => Object.fromEntries(names.map((name, position) => [name, `secret ${position}`]));
 
     await expect(loadRouterConfig(path, set(asked), { secrets })).resolves.toBeDefined();
     for (const name of asked) await expect(loadRouterConfig(path, set(notAsked), { secrets })).rejects.toThrow(name);

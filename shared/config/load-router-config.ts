@@ -58,7 +58,7 @@ function checkNames({ providers, models, keys, default_model: defaultModel }: Ou
   // Callers use ids and aliases alike, so they share one name space.
   const names = (models ?? []).flatMap((model, index): Named[] => [
     [model?.id, ['models', index, 'id']],
-    ...(model?.aliases ?? []).map((alias, place): Named => [alias, ['models', index, 'aliases', place]]),
+    ...(model?.aliases ?? []).map((alias, position): Named => [alias, ['models', index, 'aliases', position]]),
   ]);
   refuseRepeats(names, report);
   if (defaultModel !== null && models !== null && !names.some(([name]) => name === defaultModel)) {
@@ -82,10 +82,10 @@ function checkKnownProviders({ providers, models }: Outline, report: Report): vo
   if (providers === null) return;
   const known = new Set(providers.map((provider) => provider?.slug));
   models?.forEach((model, index) => {
-    model?.endpoints?.forEach((endpoint, place) => {
+    model?.endpoints?.forEach((endpoint, position) => {
       const slug = endpoint?.provider;
       if (slug !== null && slug !== undefined && !known.has(slug))
-        report(['models', index, 'endpoints', place, 'provider'], `there is no provider ${quotedName(slug)}`);
+        report(['models', index, 'endpoints', position, 'provider'], `there is no provider ${quotedName(slug)}`);
     });
   });
 }

@@ -19,11 +19,11 @@ function oneOf<const Names extends readonly [string, ...string[]]>(names: Names)
   return z.string().trim().toLowerCase().pipe(z.enum(names)).optional();
 }
 
-function listOf(wanted: string, isAccepted: (names: readonly string[]) => boolean) {
+function listOf(expected: string, isAccepted: (names: readonly string[]) => boolean) {
   return z
     .string()
     .transform(namesIn)
-    .refine(isAccepted, { error: `must be ${wanted}` })
+    .refine(isAccepted, { error: `must be ${expected}` })
     .optional();
 }
 
@@ -36,14 +36,14 @@ export function namesIn(text: string): string[] {
 }
 
 /** `name=value` pairs between commas, values percent-encoded. @param isSendable refuses values that HTTP has no form for */
-function pairs(wanted: string, isSendable: (value: string) => boolean, nameOf: (name: string) => string) {
+function pairs(expected: string, isSendable: (value: string) => boolean, nameOf: (name: string) => string) {
   return z.string().transform((text, context) => {
     const read: Record<string, string> = {};
     for (const pair of text.split(',').filter((one) => one.trim() !== '')) {
       const [, name, value] = /^\s*([!#$%&'*+.^_`|~\w-]+)\s*=(.*)$/.exec(pair) ?? [];
       const decoded = value === undefined ? null : decode(value.trim());
       if (name === undefined || decoded === null || !isSendable(decoded)) {
-        context.addIssue({ code: 'custom', message: `must be name=value pairs between commas${wanted}` });
+        context.addIssue({ code: 'custom', message: `must be name=value pairs between commas${expected}` });
         return z.NEVER;
       }
       read[nameOf(name)] = decoded;

@@ -10,7 +10,7 @@ const MAX_LISTED_PROBLEMS = 50;
 export interface Problem {
   path: readonly PropertyKey[];
   /** What is wanted there, as the rest of a sentence whose subject is the path: "must be a string". */
-  wanted: string;
+  expected: string;
 }
 
 /** A value that was read, or everything that is wrong with it. */
@@ -23,8 +23,8 @@ export function check<Output>(schema: z.ZodType<Output>, value: unknown): Checke
 }
 
 /** `a.b[0].c: must be …`; a problem of the whole has no path. */
-export function sentenceOf({ path, wanted }: Problem): string {
-  return path.length === 0 ? wanted : `${formatPath(path)}: ${wanted}`;
+export function sentenceOf({ path, expected }: Problem): string {
+  return path.length === 0 ? expected : `${formatPath(path)}: ${expected}`;
 }
 
 /** Names that are no plain words are quoted: they come from the file, and may hold anything. */
@@ -47,6 +47,6 @@ export function configInvalid(subject: string, lines: readonly string[]): Switch
 }
 
 function problemsOf(issue: z.core.$ZodIssue): Problem[] {
-  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => ({ path: [...issue.path, key], wanted: 'is not a known field' }));
-  return [{ path: issue.path, wanted: issue.message }];
+  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => ({ path: [...issue.path, key], expected: 'is not a known field' }));
+  return [{ path: issue.path, expected: issue.message }];
 }

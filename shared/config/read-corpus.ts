@@ -50,13 +50,13 @@ function readCase(root: URL, name: string): CorpusCase {
 function change(document: unknown, path: string, value: unknown): void {
   const segments = path.match(/[^.[\]]+/g) ?? [];
   const last = segments.pop();
-  let place = document;
-  for (const segment of segments) place = isContainer(place) ? Reflect.get(place, segment) : undefined;
-  if (last === undefined || !isContainer(place)) throw new Error(`the example has no ${path}`);
-  if (value !== undefined) Reflect.set(place, last, value);
-  else if (!Reflect.has(place, last)) throw new Error(`the example has no ${path} to remove`);
-  else if (Array.isArray(place)) place.splice(Number(last), 1);
-  else Reflect.deleteProperty(place, last);
+  let node = document;
+  for (const segment of segments) node = isContainer(node) ? Reflect.get(node, segment) : undefined;
+  if (last === undefined || !isContainer(node)) throw new Error(`the example has no ${path}`);
+  if (value !== undefined) Reflect.set(node, last, value);
+  else if (!Reflect.has(node, last)) throw new Error(`the example has no ${path} to remove`);
+  else if (Array.isArray(node)) node.splice(Number(last), 1);
+  else Reflect.deleteProperty(node, last);
 }
 
 function isContainer(value: unknown): value is object {

@@ -28,10 +28,10 @@ describe('isEffectOpen', () => {
 
 describe('mayBeDoneAlready', () => {
   it.each([
-    ['a first delivery', { delivery: 1, publishedAtMs: 40_000 }, false, false],
-    ['a second delivery', { delivery: 2, publishedAtMs: 100_000 }, false, true],
-    ['what a take-over has published again', { delivery: 1, publishedAtMs: 100_000 }, true, true],
-    ['what has waited for over a minute', { delivery: 1, publishedAtMs: 39_999 }, false, true],
+    ['a first delivery', { deliveryCount: 1, publishedAtMs: 40_000 }, false, false],
+    ['a second delivery', { deliveryCount: 2, publishedAtMs: 100_000 }, false, true],
+    ['what a take-over has published again', { deliveryCount: 1, publishedAtMs: 100_000 }, true, true],
+    ['what has waited for over a minute', { deliveryCount: 1, publishedAtMs: 39_999 }, false, true],
   ])('of %s', (_, item, republished, expected) => {
     expect(mayBeDoneAlready(item, republished, 100_000)).toBe(expected);
   });

@@ -7,13 +7,13 @@ const READ_STATE: NamedStatement = { name: 'effect_state', text: `select bool_or
 
 interface Delivered {
   /** The number of the delivery, 1 at the first. */
-  delivery: number;
+  deliveryCount: number;
   publishedAtMs: number;
 }
 
 /** Whether somebody may have done this work before, so that its effect's row is to be asked first. First deliveries ask nothing. */
-export function mayBeDoneAlready({ delivery, publishedAtMs }: Delivered, republished: boolean, nowMs: number): boolean {
-  return delivery > 1 || republished || nowMs - publishedAtMs > OLD_ITEM_MS;
+export function mayBeDoneAlready({ deliveryCount, publishedAtMs }: Delivered, republished: boolean, nowMs: number): boolean {
+  return deliveryCount > 1 || republished || nowMs - publishedAtMs > OLD_ITEM_MS;
 }
 
 /** Whether an actor still waits for the effect; null when there is no row of it. */

@@ -1,7 +1,7 @@
 import type { Queryable } from '../storage/database.ts';
 
 /** A work item that has failed too often. A dead delivery is kept by its owner, with the end of its row. */
-interface DeadItem {
+interface DeadLetter {
   id: string;
   source: 'tool' | 'call';
   /** Null for what belongs to no session. */
@@ -13,12 +13,12 @@ interface DeadItem {
 }
 
 /** A second delivery of the item finds the first one's row. */
-const BURY = `insert into dead_letters (id, p, source, reason, body, created_at)
+const INSERT_DEAD_LETTER = `insert into dead_letters (id, p, source, reason, body, created_at)
   select $1, $2, $3, $4, $5, now() where not exists (select 1 from dead_letters where id = $1 and source = $3)`;
 
 /** Keeps a work item that was given up, for people to look at. */
-export async function buryItem(database: Queryable, { id, source, partition, reason, body }: DeadItem): Promise<void> {
-  await database.query(BURY, [id, partition, source, withoutNul(reason), withoutNul(body)]);
+export async function storeDeadLetter(database: Queryable, { id, source, partition, reason, body }: DeadLetter): Promise<void> {
+  await database.query(INSERT_DEAD_LETTER, [id, partition, source, withoutNul(reason), withoutNul(body)]);
 }
 
 /** No text column takes the character, and a dead letter must never be refused itself. */

@@ -11,8 +11,8 @@ const MAX_QUOTED_CHARACTERS = 200;
  * quoted, since it may be a secret in the wrong place, or text of a customer.
  */
 export function issueSentence(issue: RawIssue): string {
-  const wanted = wantedBy(issue);
-  return isMissing(issue) ? `is missing; it ${wanted}` : wanted;
+  const expected = expectedBy(issue);
+  return isMissing(issue) ? `is missing; it ${expected}` : expected;
 }
 
 /** A discriminator is reported with the object that lacks it as its input. */
@@ -22,20 +22,20 @@ function isMissing(issue: RawIssue): boolean {
   return typeof input === 'object' && input !== null && !(issue.discriminator in input);
 }
 
-function wantedBy(issue: RawIssue): string {
+function expectedBy(issue: RawIssue): string {
   switch (issue.code) {
     case 'invalid_type':
-      return wantedType(issue.expected, issue.input);
+      return expectedType(issue.expected, issue.input);
     case 'invalid_value':
       return `must be ${oneOf(issue.values)}`;
     case 'invalid_union':
-      return wantedByUnion(issue);
+      return expectedByUnion(issue);
     case 'too_small':
       return sizeSentence(issue.origin, issue.minimum, issue.exact === true ? 'exactly' : issue.inclusive === false ? 'more than' : 'at least');
     case 'too_big':
       return sizeSentence(issue.origin, issue.maximum, issue.exact === true ? 'exactly' : issue.inclusive === false ? 'less than' : 'at most');
     case 'invalid_format':
-      return `must ${wantedFormat(issue)}`;
+      return `must ${expectedFormat(issue)}`;
     case 'not_multiple_of':
       return `must be a multiple of ${issue.divisor}`;
     case 'unrecognized_keys':
@@ -50,14 +50,14 @@ function wantedBy(issue: RawIssue): string {
 }
 
 /** Numbers and booleans stand without quotes where a string is wanted, most often in YAML. */
-function wantedType(expected: string, input: unknown): string {
+function expectedType(expected: string, input: unknown): string {
   if (expected === 'never') return 'must not be given';
   const hint = expected === 'string' && (typeof input === 'number' || typeof input === 'boolean') ? '; put it in quotes' : '';
   return `must be ${nameOfType(expected)}${hint}`;
 }
 
 /** The kinds of value that the alternatives of a union take, when that is all that was wrong. */
-function wantedByUnion(issue: Extract<RawIssue, { code: 'invalid_union' }>): string {
+function expectedByUnion(issue: Extract<RawIssue, { code: 'invalid_union' }>): string {
   if ('options' in issue && Array.isArray(issue.options) && issue.options.length > 0) return `must be ${oneOf(issue.options)}`;
   const names: string[] = [];
   for (const [first] of issue.errors) {
@@ -101,7 +101,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   json_string: 'be JSON',
 };
 
-function wantedFormat(issue: Extract<RawIssue, { code: 'invalid_format' }>): string {
+function expectedFormat(issue: Extract<RawIssue, { code: 'invalid_format' }>): string {
   const { format, pattern } = issue;
   if (format === 'url' && typeof pattern === 'string') return `be a URL whose scheme matches ${shortened(pattern)}`;
   if (format === 'starts_with' && 'prefix' in issue) return `begin with ${JSON.stringify(issue.prefix)}`;

@@ -12,7 +12,7 @@ export interface BodyShare {
 export class BodyBudget {
   readonly #limitBytes: number;
   readonly #refusal: Error;
-  #heldBytes = 0;
+  #bufferedBytes = 0;
 
   /** @param refusal thrown when there is no capacity: made once, since the stack of a new error costs more than the refusal itself */
   constructor(limitBytes: number, refusal: Error) {
@@ -27,18 +27,18 @@ export class BodyBudget {
    */
   open(announcedBytes: number): BodyShare {
     this.#assertCapacity(announcedBytes, 0);
-    let held = 0;
+    let buffered = 0;
     let isOpen = true;
     const release = () => {
-      this.#heldBytes -= held;
-      held = 0;
+      this.#bufferedBytes -= buffered;
+      buffered = 0;
     };
     return {
       grew: (bytes) => {
-        this.#assertCapacity(bytes, held);
+        this.#assertCapacity(bytes, buffered);
         if (!isOpen) return;
-        held += bytes;
-        this.#heldBytes += bytes;
+        buffered += bytes;
+        this.#bufferedBytes += bytes;
       },
       release,
       close: () => {
@@ -50,6 +50,6 @@ export class BodyBudget {
 
   /** One body is always read: a limit below the largest body would refuse that one for ever. */
   #assertCapacity(bytes: number, own: number): void {
-    if (this.#heldBytes > own && this.#heldBytes + bytes > this.#limitBytes) throw this.#refusal;
+    if (this.#bufferedBytes > own && this.#bufferedBytes + bytes > this.#limitBytes) throw this.#refusal;
   }
 }

@@ -20,7 +20,7 @@ async function open(changes: Partial<PublicPortOptions> = {}): Promise<PublicPor
       probes: { '/live': { status: 200, body: { status: 'ok' } }, '/ready': { status: 503, body: { status: 'booting' } } },
       refusal: REFUSAL,
       requestIdOf: () => 'req_1',
-      answerBrokenRequest: broken('boot'),
+      respondToBrokenRequest: broken('boot'),
     },
     ...changes,
   });

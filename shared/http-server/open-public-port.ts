@@ -25,7 +25,7 @@ interface WhileBooting {
   /** For `x-request-id`. */
   requestIdOf(request: IncomingMessage): string;
   /** For what can't be read as HTTP. */
-  answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void;
+  respondToBrokenRequest(error: Error & { code?: string }, socket: Socket): void;
 }
 
 export interface PublicPortOptions {
@@ -63,16 +63,16 @@ export interface PublicPort {
  */
 export async function openPublicPort(options: PublicPortOptions): Promise<PublicPort> {
   const { host, port, backlog, whileBooting } = options;
-  const { answerBrokenRequest } = whileBooting;
+  const { respondToBrokenRequest } = whileBooting;
   let serve = listenerOf(whileBooting);
   const server = newServer(options);
   server.on('request', (request, response) => serve(request, response));
-  server.on('clientError', answerBrokenRequest);
+  server.on('clientError', respondToBrokenRequest);
   try {
     server.listen({ host, port, backlog });
     await once(server, 'listening');
   } catch (error) {
-    throw isPortTaken(error) ? portTaken(options, error) : error;
+    throw isPortInUse(error) ? portInUse(options, error) : error;
   }
   const url = urlOfServer(server);
   const others = await listenOnOtherAddresses(server, options);
@@ -81,7 +81,7 @@ export async function openPublicPort(options: PublicPortOptions): Promise<Public
     url,
     serverFactory: (handler) => {
       // The app listens for it from here on.
-      server.off('clientError', answerBrokenRequest);
+      server.off('clientError', respondToBrokenRequest);
       // Node's own listener has run; a second run would begin a new list of connections.
       server.removeAllListeners('listening');
       server.listen = () => {
@@ -159,11 +159,11 @@ function closeServer(server: Server): Promise<void> {
   });
 }
 
-function isPortTaken(error: unknown): boolean {
+function isPortInUse(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
 }
 
-function portTaken({ host, port, setting }: PublicPortOptions, cause: unknown): SwitchyardError {
+function portInUse({ host, port, setting }: PublicPortOptions, cause: unknown): SwitchyardError {
   const remedy = setting === undefined ? '' : `. Set ${setting} to a free port, or 0 for any`;
   return new SwitchyardError('service.port_taken', `Port ${port} of ${host} is taken by another program${remedy}`, { cause, details: { port } });
 }

@@ -4,7 +4,7 @@ import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { Exchange } from './exchange.ts';
 
 /** A body up to this size is kept by the pool for as long as the answer takes; a larger one is let go of once it is sent. */
-const MAX_KEPT_BYTES = 16 * 1024;
+const MAX_RETAINED_BYTES = 16 * 1024;
 
 export interface HttpClientOptions {
   /** The part of an address that stays the same: origin, and a path or query that every request gets. */
@@ -83,7 +83,7 @@ function sentOnce(headers: Record<string, string>, text: string): { headers: Rec
   // In memory of its own: a short text would keep a piece of what all buffers share, 8 KiB of it, for as long as its answer takes.
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   bytes.write(text);
-  if (bytes.byteLength <= MAX_KEPT_BYTES) return { headers, body: bytes };
+  if (bytes.byteLength <= MAX_RETAINED_BYTES) return { headers, body: bytes };
   const body = new Readable({ read: () => {} });
   // Of a request that is given up the pool tells its caller; an error that nobody hears would end the process.
   body.on('error', () => {});

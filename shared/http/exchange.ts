@@ -9,7 +9,7 @@ const RELEASE_MAX_MS = 1_000;
 type Headers = Record<string, string | string[] | undefined>;
 
 /** Takes a piece of a body. @returns false when no more is wanted */
-type Hear = (piece: Buffer) => boolean;
+type ChunkHandler = (piece: Buffer) => boolean;
 
 /** Who waits for something, once. */
 interface Waiting<Value> {
@@ -32,7 +32,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #unreadBytes = 0;
   #head: Waiting<void> | null = null;
   /** Null before somebody reads the body, and once he wants no more. */
-  #reader: (Waiting<boolean> & { hear: Hear }) | null = null;
+  #reader: (Waiting<boolean> & { onChunk: ChunkHandler }) | null = null;
   #isRead = false;
   #hasEnded = false;
   #failure: { reason: unknown } | null = null;
@@ -61,19 +61,19 @@ export class Exchange implements Dispatcher.DispatchHandler {
    * Hands the body on, each piece in the call in which it comes: to wake somebody for each would cost as much as what he does with it.
    * Once. Whoever wants no more goes on to `release` or `abort`.
    *
-   * @param hear what it throws ends the reading, and is thrown here
+   * @param onChunk what it throws ends the reading, and is thrown here
    * @returns whether the body has ended; false when no more was wanted. @throws the network's error, once all before it was handed on, or
    *   the reason of `abort`
    */
-  read(hear: Hear): Promise<boolean> {
+  read(onChunk: ChunkHandler): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      this.#reader = { hear, resolve, reject };
+      this.#reader = { onChunk, resolve, reject };
       const unread = this.#unread;
       this.#unread = [];
       for (const piece of unread) this.#hand(piece);
       // Only now: what the pool has held back comes in this very call.
       if (this.#unreadBytes > MAX_UNREAD_BYTES && this.#reader !== null) this.#controller?.resume();
-      this.#tellEnd();
+      this.#notifyEnd();
     });
   }
 
@@ -141,7 +141,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     this.#hasEnded = true;
-    this.#letGo();
+    this.#detach();
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
@@ -153,7 +153,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const reader = this.#reader;
     if (reader === null) return;
     try {
-      if (reader.hear(piece)) return;
+      if (reader.onChunk(piece)) return;
       reader.resolve(false);
     } catch (error) {
       reader.reject(error);
@@ -161,7 +161,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#endReading();
   }
 
-  #tellEnd(): void {
+  #notifyEnd(): void {
     if (this.#failure !== null) {
       this.#head?.reject(this.#failure.reason);
       this.#head = null;
@@ -181,13 +181,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #fail(reason: unknown): void {
     this.#failure ??= { reason };
-    this.#letGo();
+    this.#detach();
   }
 
   /** The connection remembers its last exchange: that must not hold what was sent. */
-  #letGo(): void {
+  #detach(): void {
     this.#controller = null;
     clearTimeout(this.#release?.timer);
-    this.#tellEnd();
+    this.#notifyEnd();
   }
 }

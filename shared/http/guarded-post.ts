@@ -11,8 +11,8 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /** One attempt, from the lookup of the name to the answer's status. */
 const POST_TIMEOUT_MS = 10_000;
 /** Nobody reads the body of an answer. So much of it is taken, so that a receiver with a short answer is not cut off while it writes. */
-const ANSWER_MAX_BYTES = 64 * 1024;
-const ANSWER_MAX_MS = 1_000;
+const RESPONSE_MAX_BYTES = 64 * 1024;
+const RESPONSE_MAX_MS = 1_000;
 
 export interface GuardedPost {
   url: string;
@@ -26,7 +26,7 @@ export interface GuardedPost {
   signal?: AbortSignal;
 }
 
-interface GuardedAnswer {
+interface GuardedResponse {
   /** As the receiver gave it. A redirect is an answer like any other and is never followed. */
   status: number;
   /** What `Retry-After` asks for, from 0 to 60,000; null when it asks for nothing. */
@@ -44,7 +44,7 @@ export interface GuardedPoster {
    *   code of the network's error or null. Neither holds anything of the URL but its host, nor anything the receiver said. Throws the
    *   signal's reason after an abort.
    */
-  post(request: GuardedPost): Promise<GuardedAnswer>;
+  post(request: GuardedPost): Promise<GuardedResponse>;
   /** Ends all attempts under way with `outbound.failed` and waits until they have ended. */
   close(): Promise<void>;
 }
@@ -64,17 +64,17 @@ export function openGuardedPoster(options: GuardedPosterOptions): GuardedPoster 
   const attempts = new Map<() => void, Promise<unknown>>();
   let closed = false;
 
-  async function attempt(url: URL, { headers, body }: GuardedPost, signal: AbortSignal): Promise<GuardedAnswer> {
+  async function attempt(url: URL, { headers, body }: GuardedPost, signal: AbortSignal): Promise<GuardedResponse> {
     const addresses = await orAborted(reachableAddresses(url, rules, lookup), signal).catch(rethrowAs(url, 'name_not_resolved'));
     const connecting = connectToAddresses(url, addresses, { timeoutMs: connectTimeoutMs, trustedCertificates, signal });
     const socket = await connecting.catch(rethrowAs(url, 'not_connected'));
     const client = new Client(url.origin, { connect: only(socket), headersTimeout: 0, bodyTimeout: 0 });
     try {
       const path = `${url.pathname}${url.search}`;
-      const answer = await client.request({ method: 'POST', path, headers, body, reset: true, signal }).catch(rethrowAs(url, 'no_answer'));
-      await drop(answer.body);
-      const retryAfter = [answer.headers['retry-after']].flat()[0] ?? null;
-      return { status: answer.statusCode, retryAfterMs: parseRetryAfter(retryAfter, clock.nowMs()) };
+      const response = await client.request({ method: 'POST', path, headers, body, reset: true, signal }).catch(rethrowAs(url, 'no_answer'));
+      await drop(response.body);
+      const retryAfter = [response.headers['retry-after']].flat()[0] ?? null;
+      return { status: response.statusCode, retryAfterMs: parseRetryAfter(retryAfter, clock.nowMs()) };
     } finally {
       socket.destroy();
       await client.destroy();
@@ -151,7 +151,7 @@ function only(socket: Socket): buildConnector.connector {
 
 /** Reads what is left of an answer within bounds. How that ends does not matter: the receiver has said its status. */
 async function drop(body: Dispatcher.ResponseData['body']): Promise<void> {
-  await body.dump({ limit: ANSWER_MAX_BYTES, signal: AbortSignal.timeout(ANSWER_MAX_MS) }).catch(() => {});
+  await body.dump({ limit: RESPONSE_MAX_BYTES, signal: AbortSignal.timeout(RESPONSE_MAX_MS) }).catch(() => {});
 }
 
 /** A lookup can't be called off: its caller does not wait for it. */

@@ -35,7 +35,7 @@ describe('a boot', () => {
     const waiting: Waiting[] = [];
     let end = () => {};
     const booting = boot(
-      (told) => waiting.push(told),
+      (onReason) => waiting.push(onReason),
       (step) =>
         step(
           'migrating',

@@ -46,8 +46,8 @@ export async function boot<Result>(onWait: (waiting: Waiting) => void, start: (s
     const late = new Promise<never>((_, reject) => {
       if (limitMs !== null) limit = setTimeout(() => reject(new SwitchyardError('service.not_ready', `${name} has taken too long`)), limitMs);
     });
-    const doing = work((told) => {
-      reason = told;
+    const doing = work((onReason) => {
+      reason = onReason;
     });
     // Past its time the rest is not waited for any more; it ends with the process.
     doing.catch(() => {});

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { firstAnswer } from './first-response.ts';
+import { firstResponse } from './first-response.ts';
 
 it('throws the last error of a store that never answers in its time', async () => {
   let asked = 0;
@@ -8,12 +8,12 @@ it('throws the last error of a store that never answers in its time', async () =
     throw new Error(`refused ${asked}`);
   };
 
-  await expect(firstAnswer(ask, 2_000)).rejects.toThrow(/^refused ([2-9]|\d{2,})$/);
+  await expect(firstResponse(ask, 2_000)).rejects.toThrow(/^refused ([2-9]|\d{2,})$/);
 });
 
 it('asks again until it is answered', async () => {
   const answers = [false, false, true];
-  await firstAnswer(async () => {
+  await firstResponse(async () => {
     if (answers.shift() === false) throw new Error('not yet');
   });
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** A supervisor starts processes and stores together. */
-const PATIENCE_MS = 5_000;
+const TIMEOUT_MS = 5_000;
 const ASK_AGAIN_MS = 100;
 
 /**
@@ -9,8 +9,8 @@ const ASK_AGAIN_MS = 100;
  * a wrong address, which somebody should hear of now.
  * @throws its last error when none has come in time
  */
-export async function firstAnswer(ask: () => Promise<unknown>, patienceMs: number = PATIENCE_MS): Promise<void> {
-  const untilMs = performance.now() + patienceMs;
+export async function firstResponse(ask: () => Promise<unknown>, timeoutMs: number = TIMEOUT_MS): Promise<void> {
+  const untilMs = performance.now() + timeoutMs;
   for (;;) {
     try {
       await ask();

@@ -5,7 +5,7 @@ import { type WorkMarks, workMarks } from '../telemetry/work-marks.ts';
 /** How often the watchdog runs. What holds the event loop delays it by as much. */
 const LOOK_EVERY_MS = 250;
 /** Health probes and heartbeats have some seconds: what takes longer than this in one go is on the way to failing them. */
-export const HELD_MS = 1_000;
+export const BLOCKED_MS = 1_000;
 
 interface LoopTimes {
   nowMs(): number;
@@ -52,14 +52,14 @@ export class LoopWatchdog {
   look(): void {
     const nowMs = this.#times.nowMs();
     const cpuMs = this.#times.cpuMs();
-    const heldMs = nowMs - this.#lookedAtMs - LOOK_EVERY_MS;
+    const blockedMs = nowMs - this.#lookedAtMs - LOOK_EVERY_MS;
     const usedMs = cpuMs - this.#cpuMs;
     this.#lookedAtMs = nowMs;
     this.#cpuMs = cpuMs;
     const { kind, ms, lastMarked } = this.#marks.take();
-    if (heldMs < HELD_MS || usedMs < HELD_MS) return;
+    if (blockedMs < BLOCKED_MS || usedMs < BLOCKED_MS) return;
     this.#deps.metrics.add('loopHeld', { work: kind });
-    const facts = { work: kind, held_ms: Math.round(heldMs), work_ms: Math.round(ms), cpu_ms: Math.round(usedMs), last_marked: lastMarked };
+    const facts = { work: kind, held_ms: Math.round(blockedMs), work_ms: Math.round(ms), cpu_ms: Math.round(usedMs), last_marked: lastMarked };
     this.#deps.log.warn(facts, 'the event loop was held for more than a second');
   }
 }

@@ -36,9 +36,9 @@ export async function openManagementListener({ host, port, readiness, metrics }:
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) => {
-      const isTaken = cause.code === 'EADDRINUSE';
+      const isInUse = cause.code === 'EADDRINUSE';
       const message = `port ${port} of ${host} is taken by another program. Set MANAGEMENT_PORT to a free port, or 0 for any.`;
-      reject(isTaken ? new SwitchyardError('service.port_taken', message, { cause, details: { port } }) : cause);
+      reject(isInUse ? new SwitchyardError('service.port_taken', message, { cause, details: { port } }) : cause);
     });
     server.listen(port, host, resolve);
   });

@@ -21,7 +21,7 @@ interface ReadinessReport {
 /** What a probe waits for a store. Orchestrators give a probe a second or a few. */
 const CHECK_TIMEOUT_MS = 2_000;
 /** An answer is good for so long: several who probe, or one who does it all the time, must not become work for the stores. */
-const REPORT_KEPT_MS = 1_000;
+const REPORT_CACHED_MS = 1_000;
 
 export interface ReadinessDeps {
   clock?: Clock;
@@ -62,7 +62,7 @@ export class Readiness {
   }
 
   async #current(checks: readonly Check[]): Promise<ReadinessReport> {
-    if (this.#last !== null && this.#clock.nowMs() - this.#last.atMs < REPORT_KEPT_MS) return this.#last.report;
+    if (this.#last !== null && this.#clock.nowMs() - this.#last.atMs < REPORT_CACHED_MS) return this.#last.report;
     this.#asking ??= this.#ask(checks).finally(() => {
       this.#asking = null;
     });

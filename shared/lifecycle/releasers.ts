@@ -18,7 +18,7 @@ interface ReleaseFailure {
 /** What a process has opened, to be closed in the opposite order: whatever was opened later may still need what was opened before. */
 export class Releasers {
   readonly #log: Log;
-  readonly #held: Releaser[] = [];
+  readonly #releasers: Releaser[] = [];
 
   constructor(log: Log = silentLog) {
     this.#log = log;
@@ -26,7 +26,7 @@ export class Releasers {
 
   /** @param name for people, in the log */
   add(name: string, release: Releaser['release']): void {
-    this.#held.push({ name, release });
+    this.#releasers.push({ name, release });
   }
 
   /**
@@ -37,12 +37,12 @@ export class Releasers {
   async releaseAll({ timeoutMs }: { timeoutMs: number }): Promise<ReleaseFailure[]> {
     const endAtMs = performance.now() + timeoutMs;
     const failures: ReleaseFailure[] = [];
-    for (let held = this.#held.pop(); held !== undefined; held = this.#held.pop()) {
+    for (let releasers = this.#releasers.pop(); releasers !== undefined; releasers = this.#releasers.pop()) {
       try {
-        await withinMs(Math.max(LAST_CHANCE_MS, endAtMs - performance.now()), held);
+        await withinMs(Math.max(LAST_CHANCE_MS, endAtMs - performance.now()), releasers);
       } catch (error) {
-        failures.push({ name: held.name, error });
-        this.#log.error({ err: error, released: held.name }, 'a release failed');
+        failures.push({ name: releasers.name, error });
+        this.#log.error({ err: error, released: releasers.name }, 'a release failed');
       }
     }
     return failures;

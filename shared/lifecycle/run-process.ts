@@ -82,7 +82,7 @@ export async function runProcess<Config extends ProcessConfig>(service: ServiceP
   }
 }
 
-interface Life<Config> {
+interface ProcessContext<Config> {
   config: Config;
   log: ProcessLog;
   metrics: MetricsRegistry;
@@ -91,8 +91,11 @@ interface Life<Config> {
 }
 
 /** @returns the signal that is to come: a promise in an object, or the start would wait for it */
-async function startUp<Config extends ProcessConfig>(service: ServiceProcess<Config>, life: Life<Config>): Promise<{ stopped: ReturnType<typeof stopSignal> }> {
-  const { config, log, metrics, releasers, readiness } = life;
+async function startUp<Config extends ProcessConfig>(
+  service: ServiceProcess<Config>,
+  context: ProcessContext<Config>,
+): Promise<{ stopped: ReturnType<typeof stopSignal> }> {
+  const { config, log, metrics, releasers, readiness } = context;
   try {
     return await boot(logWaiting(log), async (step) => {
       const management = await openManagementListener({ ...config.management, readiness, metrics });
@@ -128,9 +131,9 @@ function logWaiting(log: Log): (waiting: Waiting) => void {
 /** What went wrong and what caused it. A known error says it in words for people; anything else is a fault of ours and shows where it happened. */
 function explain(error: unknown): string {
   if (!(error instanceof SwitchyardError)) return maskUrl(error instanceof Error ? (error.stack ?? error.message) : String(error));
-  const told: string[] = [];
-  for (let cause: unknown = error; cause instanceof Error && told.length < MAX_CAUSES; cause = cause.cause) told.push(wordsOf(cause));
-  return maskUrl(told.join(': '));
+  const messages: string[] = [];
+  for (let cause: unknown = error; cause instanceof Error && messages.length < MAX_CAUSES; cause = cause.cause) messages.push(wordsOf(cause));
+  return maskUrl(messages.join(': '));
 }
 
 /** Errors of connections over several addresses have no message of their own. */

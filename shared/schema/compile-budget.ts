@@ -25,12 +25,12 @@ export class CompileBudget {
    * @param size instructions of the pattern's program
    * @throws SchemaError
    */
-  takePattern(size: number): void {
+  spendPattern(size: number): void {
     this.take(Math.ceil(size / INSTRUCTIONS_PER_KEYWORD));
   }
 
   /** @throws SchemaError */
-  takeResolution(): void {
+  spendResolution(): void {
     this.take(1 / RESOLUTIONS_PER_KEYWORD);
   }
 }

@@ -34,7 +34,7 @@ export function compile(schema: Record<string, unknown>, sizeChars: number): Che
   if (Object.hasOwn(schema, '$async')) throw new SchemaError(['$async'], 'must not be there: a value is checked at once');
   const dialect = dialectOf(schema);
   const problem = dialect.problemOf(schema);
-  if (problem !== null) throw new SchemaError(problem.path.map(String), problem.wanted);
+  if (problem !== null) throw new SchemaError(problem.path.map(String), problem.expected);
   const meters: Meters = { compile: new CompileBudget(), steps: new StepBudget(), references: new ReferenceGraph(schema) };
   const validate = compileMetered(schema, dialect, meters);
   meters.references.check();
@@ -76,11 +76,11 @@ function tooInvolved(cause: unknown): SchemaError {
 function countedResolver(budget: CompileBudget): NonNullable<Options['uriResolver']> {
   return {
     parse(text) {
-      budget.takeResolution();
+      budget.spendResolution();
       return uri.default.parse(text);
     },
     resolve(base, path) {
-      budget.takeResolution();
+      budget.spendResolution();
       return uri.default.resolve(base, path);
     },
     serialize: (component) => uri.default.serialize(component),
@@ -131,7 +131,7 @@ function patternEngine(schema: Record<string, unknown>, { compile: budget, steps
   const engine = (pattern: string, flags: string) => {
     const linear = known.get(pattern) ?? linearPattern(pattern, flags);
     if ('problem' in linear) throw new SchemaError(pathToPattern(schema, pattern) ?? [], linear.problem);
-    if (!known.has(pattern)) budget.takePattern(linear.size);
+    if (!known.has(pattern)) budget.spendPattern(linear.size);
     known.set(pattern, linear);
     const test = (text: string) => {
       steps.take(linear.stepsFor(text.length));

@@ -34,7 +34,7 @@ function charsOf(value: unknown, enough: number, steps: StepBudget): number {
     }
     return chars;
   }
-  steps.takeNames(value, 0, 0);
+  steps.spendNames(value, 0, 0);
   for (const [name, inner] of Object.entries(value)) {
     chars += name.length + 3 + charsOf(inner, enough - chars, steps);
     if (chars > enough) break;

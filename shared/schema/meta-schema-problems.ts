@@ -4,19 +4,19 @@ import type { ErrorObject } from 'ajv';
 export interface SchemaProblem {
   /** Names, and numbers for the entries of lists. */
   path: (string | number)[];
-  /** What is wanted there, as the rest of a sentence whose subject is the path: "must be a string". */
-  wanted: string;
+  /** What is expected there, as the rest of a sentence whose subject is the path: "must be a string". */
+  expected: string;
 }
 
 interface Finding {
   /** JSON Pointer. */
-  place: string;
+  pointer: string;
   keyword: string;
-  wanted: string;
+  expected: string;
 }
 
 /**
- * What a meta-schema's errors say, in our words: the whole of what is wanted at a place, each once. The value found is not quoted.
+ * What a meta-schema's errors say, in our words: the whole of what is expected at a place, each once. The value found is not quoted.
  *
  * @param errors in the order in which Ajv lists them, with `verbose`
  */
@@ -27,30 +27,30 @@ export function metaSchemaProblems(schema: unknown, errors: readonly ErrorObject
     // It follows the error of the name.
     else if (error.keyword !== 'propertyNames') found.push(findingOf(error));
   }
-  const distinct = new Map(found.map((finding) => [JSON.stringify([finding.place, finding.wanted]), finding]));
-  return [...distinct.values()].map(({ place, wanted }) => ({ path: pathIn(schema, place), wanted }));
+  const distinct = new Map(found.map((finding) => [JSON.stringify([finding.pointer, finding.expected]), finding]));
+  return [...distinct.values()].map(({ pointer, expected }) => ({ path: pathIn(schema, pointer), expected }));
 }
 
 /** Takes what the branches of a choice have found, which stands behind all else. */
-function branchesOf(place: string, found: Finding[]): Finding[] {
-  const start = found.findLastIndex((finding) => finding.place !== place && !finding.place.startsWith(`${place}/`)) + 1;
+function branchesOf(pointer: string, found: Finding[]): Finding[] {
+  const start = found.findLastIndex((finding) => finding.pointer !== pointer && !finding.pointer.startsWith(`${pointer}/`)) + 1;
   return found.splice(start);
 }
 
 /** The branch that the value is of the kind for says what is wrong with it; where there is none, all of them say what they take. */
-function ofChoice(place: string, branches: readonly Finding[]): Finding[] {
-  const inside = branches.filter((finding) => finding.place !== place);
+function ofChoice(pointer: string, branches: readonly Finding[]): Finding[] {
+  const inside = branches.filter((finding) => finding.pointer !== pointer);
   if (inside.length > 0) return inside;
   const ofItsKind = branches.filter(({ keyword }) => keyword !== 'type' && keyword !== 'enum');
   if (ofItsKind.length > 0) return ofItsKind;
-  const kinds = new Set(branches.map(({ wanted }) => wanted.replace(/^must be /, '')));
-  return [{ place, keyword: 'anyOf', wanted: `must be ${[...kinds].join(', or ')}` }];
+  const kinds = new Set(branches.map(({ expected }) => expected.replace(/^must be /, '')));
+  return [{ pointer, keyword: 'anyOf', expected: `must be ${[...kinds].join(', or ')}` }];
 }
 
 function findingOf({ keyword, instancePath, propertyName, parentSchema, message }: ErrorObject): Finding {
-  const place = propertyName === undefined ? instancePath : `${instancePath}/${propertyName.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  const pointer = propertyName === undefined ? instancePath : `${instancePath}/${propertyName.replaceAll('~', '~0').replaceAll('/', '~1')}`;
   const kind = parentSchema === undefined ? null : kindOf(parentSchema);
-  return { place, keyword, wanted: kind === null ? (message ?? `must satisfy ${keyword}`) : `must be ${kind}` };
+  return { pointer, keyword, expected: kind === null ? (message ?? `must satisfy ${keyword}`) : `must be ${kind}` };
 }
 
 type MetaSchema = Readonly<Record<string, unknown>>;
@@ -111,14 +111,14 @@ function nounsOf(part: unknown): Nouns | null {
 }
 
 function pathIn(schema: unknown, pointer: string): (string | number)[] {
-  let place = schema;
+  let inner = schema;
   return pointer
     .split('/')
     .slice(1)
     .map((segment) => {
       const name = segment.replaceAll('~1', '/').replaceAll('~0', '~');
-      const isEntry = Array.isArray(place);
-      place = typeof place === 'object' && place !== null ? Reflect.get(place, name) : undefined;
+      const isEntry = Array.isArray(inner);
+      inner = typeof inner === 'object' && inner !== null ? Reflect.get(inner, name) : undefined;
       return isEntry ? Number(name) : name;
     });
 }

@@ -21,13 +21,13 @@ function problemOf(reference: string, root: unknown): string | null {
 }
 
 function leadsToSchema(pointer: string, root: unknown): boolean {
-  let place = root;
+  let index = root;
   for (const segment of pointer.split('/').slice(1)) {
     const name = decoded(segment).replaceAll('~1', '/').replaceAll('~0', '~');
-    if (typeof place !== 'object' || place === null || !Object.hasOwn(place, name)) return false;
-    place = Reflect.get(place, name);
+    if (typeof index !== 'object' || index === null || !Object.hasOwn(index, name)) return false;
+    index = Reflect.get(index, name);
   }
-  return typeof place === 'boolean' || (typeof place === 'object' && place !== null && !Array.isArray(place));
+  return typeof index === 'boolean' || (typeof index === 'object' && index !== null && !Array.isArray(index));
 }
 
 function decoded(segment: string): string {

@@ -1,14 +1,17 @@
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 
-/** Why a JSON Schema is refused: the place in the schema, and what is wanted there. */
+/** Why a JSON Schema is refused: the place in the schema, and what is expected there. */
 export class SchemaError extends SwitchyardError {
   readonly path: readonly string[];
-  readonly wanted: string;
+  readonly expected: string;
 
   /** @param path empty when the place is not known */
-  constructor(path: readonly string[], wanted: string, cause?: unknown) {
-    super('config.invalid', `the JSON Schema can not be used: ${path.length === 0 ? 'it' : path.join('.')} ${wanted}`, { cause, details: { path, wanted } });
+  constructor(path: readonly string[], expected: string, cause?: unknown) {
+    super('config.invalid', `the JSON Schema can not be used: ${path.length === 0 ? 'it' : path.join('.')} ${expected}`, {
+      cause,
+      details: { path, expected },
+    });
     this.path = path;
-    this.wanted = wanted;
+    this.expected = expected;
   }
 }

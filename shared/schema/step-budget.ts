@@ -37,7 +37,7 @@ export class StepBudget {
    * @param copies how often a name may be copied into the path of an error
    * @throws StepsExceeded
    */
-  takeNames(value: object, perName: number, copies: number): void {
+  spendNames(value: object, perName: number, copies: number): void {
     let names = 0;
     let chars = 0;
     for (const name in value) {

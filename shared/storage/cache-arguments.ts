@@ -18,7 +18,7 @@ export function checkAddend(by: number): void {
 }
 
 /** How long an entry lives: at least 1 ms. @throws RangeError */
-export function lifeMsOf(ttlMs: number): number {
+export function lifetimeMsOf(ttlMs: number): number {
   if (!Number.isFinite(ttlMs)) throw new RangeError(`${ttlMs} is no time to live`);
   return Math.max(1, ttlMs);
 }

@@ -22,7 +22,7 @@ export interface Cache {
    * Takes, or prolongs, one of `limit` slots for `holder`. False when all are held by others. A slot that is not prolonged
    * within `ttlMs` is free again, so a dead holder blocks nobody for long.
    */
-  takeSlot(key: string, holder: string, limit: number, ttlMs: number): Promise<boolean>;
+  acquireSlot(key: string, holder: string, limit: number, ttlMs: number): Promise<boolean>;
   /** Frees the holder's slot; nothing happens when it holds none. */
   releaseSlot(key: string, holder: string): Promise<void>;
   close(): Promise<void>;

@@ -41,7 +41,7 @@ function closingCases(name: string, open: OpenDatabase): void {
     async () => {
       const { database, close } = await open();
       try {
-        const inHand = Promise.all([
+        const inFlight = Promise.all([
           database.query<{ value: number }>('select 1 as value'),
           database.transaction((handle) => handle.query<{ value: number }>('select 2 as value')),
           database.query<{ value: number }>('select 3 as value'),
@@ -49,7 +49,7 @@ function closingCases(name: string, open: OpenDatabase): void {
         const closing = database.close();
 
         await expect(database.query('select 1')).rejects.toMatchObject({ code: 'storage.closed' });
-        expect((await inHand).map(({ rows }) => rows[0]?.value)).toEqual([1, 2, 3]);
+        expect((await inFlight).map(({ rows }) => rows[0]?.value)).toEqual([1, 2, 3]);
         await closing;
         await expect(database.query('select 1')).rejects.toMatchObject({ code: 'storage.closed' });
         await expect(database.transaction(async () => 1)).rejects.toMatchObject({ code: 'storage.closed' });

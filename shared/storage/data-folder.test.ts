@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { holdDataFolder } from './data-folder.ts';
+import { lockDataFolder } from './data-folder.ts';
 
 describe('holdDataFolder', () => {
   let root: string;
@@ -53,7 +53,7 @@ describe('holdDataFolder', () => {
     const pid = await liveProcess();
     await leaveLock({ pid, startedAtTicks: await startOf(pid) });
 
-    await expect(holdDataFolder(folder)).rejects.toMatchObject({
+    await expect(lockDataFolder(folder)).rejects.toMatchObject({
       code: 'storage.folder_held',
       message: expect.stringMatching(new RegExp(`${folder}.* process ${pid} \\(node main\\.js\\)`)),
     });
@@ -63,13 +63,13 @@ describe('holdDataFolder', () => {
   it('refuses a folder whose living holder did not know when it had started', async () => {
     await leaveLock({ pid: await liveProcess(), startedAtTicks: null });
 
-    await expect(holdDataFolder(folder)).rejects.toMatchObject({ code: 'storage.folder_held' });
+    await expect(lockDataFolder(folder)).rejects.toMatchObject({ code: 'storage.folder_held' });
   });
 
   it('refuses a folder that this process holds itself', async () => {
-    const held = await holdDataFolder(folder);
+    const held = await lockDataFolder(folder);
 
-    await expect(holdDataFolder(folder)).rejects.toMatchObject({ code: 'storage.folder_held', details: { pid: process.pid } });
+    await expect(lockDataFolder(folder)).rejects.toMatchObject({ code: 'storage.folder_held', details: { pid: process.pid } });
     await held.release();
   });
 
@@ -77,19 +77,19 @@ describe('holdDataFolder', () => {
     await writeFile(join(root, 'file'), '');
     const impossible = join(root, 'file', 'data');
 
-    await expect(holdDataFolder(impossible)).rejects.toMatchObject({ code: 'config.invalid', message: expect.stringContaining(impossible) });
+    await expect(lockDataFolder(impossible)).rejects.toMatchObject({ code: 'config.invalid', message: expect.stringContaining(impossible) });
   });
 
   it('says clearly that a folder is a file', async () => {
     await writeFile(folder, '');
 
-    await expect(holdDataFolder(folder)).rejects.toMatchObject({ code: 'config.invalid', message: expect.stringContaining(folder) });
+    await expect(lockDataFolder(folder)).rejects.toMatchObject({ code: 'config.invalid', message: expect.stringContaining(folder) });
   });
 
   it('DESIGN 3: a folder is taken over from a process that died', async () => {
     await leaveLock({ pid: await deadProcess(), startedAtTicks: 1 });
 
-    await holdDataFolder(folder);
+    await lockDataFolder(folder);
 
     expect(JSON.parse(await readFile(lock, 'utf8'))).toMatchObject({ pid: process.pid, startedAtTicks: await startOf(process.pid) });
   });
@@ -100,7 +100,7 @@ describe('holdDataFolder', () => {
     await expect.poll(() => stateOf(pid), { timeout: 30_000 }).toBe('Z');
     await leaveLock({ pid, startedAtTicks: await startOf(pid) });
 
-    await holdDataFolder(folder);
+    await lockDataFolder(folder);
 
     expect(JSON.parse(await readFile(lock, 'utf8'))).toMatchObject({ pid: process.pid });
   });
@@ -109,7 +109,7 @@ describe('holdDataFolder', () => {
     const pid = await liveProcess();
     await leaveLock({ pid, startedAtTicks: (await startOf(pid)) - 1 });
 
-    await holdDataFolder(folder);
+    await lockDataFolder(folder);
 
     expect(JSON.parse(await readFile(lock, 'utf8'))).toMatchObject({ pid: process.pid });
   });
@@ -117,7 +117,7 @@ describe('holdDataFolder', () => {
   it.each(['', '{"pid":12', 'null', '{"pid":-1,"startedAtTicks":1,"command":"x"}', '{"pid":"1"}'])('takes a folder over from a torn lock: %j', async (text) => {
     await leaveLock(text);
 
-    await holdDataFolder(folder);
+    await lockDataFolder(folder);
 
     expect(JSON.parse(await readFile(lock, 'utf8'))).toMatchObject({ pid: process.pid });
   });
@@ -131,7 +131,7 @@ describe('holdDataFolder', () => {
       .slice(0, 32)}`;
     await writeFile(guard, JSON.stringify({ ...dead, command: 'node main.js', nonce: 'left behind as well' }));
 
-    await holdDataFolder(folder);
+    await lockDataFolder(folder);
 
     expect(JSON.parse(await readFile(lock, 'utf8'))).toMatchObject({ pid: process.pid });
     expect(await readdir(folder)).toEqual(['switchyard.lock']);
@@ -142,7 +142,7 @@ describe('holdDataFolder', () => {
     for (let round = 0; round < 20; round += 1) {
       await leaveLock({ ...dead, nonce: `round ${round}` });
 
-      const takers = await Promise.allSettled(Array.from({ length: 10 }, () => holdDataFolder(folder)));
+      const takers = await Promise.allSettled(Array.from({ length: 10 }, () => lockDataFolder(folder)));
 
       const lost = takers.flatMap((taker) => (taker.status === 'rejected' ? [taker.reason] : []));
       expect(lost).toHaveLength(9);
@@ -152,20 +152,20 @@ describe('holdDataFolder', () => {
   });
 
   it('gives a free folder to exactly one of ten who want it at once', async () => {
-    const takers = await Promise.allSettled(Array.from({ length: 10 }, () => holdDataFolder(folder)));
+    const takers = await Promise.allSettled(Array.from({ length: 10 }, () => lockDataFolder(folder)));
 
     expect(takers.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 
   it('makes the folder for its owner alone, and gives it back when it is released', async () => {
-    const first = await holdDataFolder(folder);
+    const first = await lockDataFolder(folder);
     expect((await stat(folder)).mode & 0o777).toBe(0o700);
     await first.release();
     expect(await readdir(folder)).toEqual([]);
 
-    const second = await holdDataFolder(folder);
+    const second = await lockDataFolder(folder);
     await first.release();
-    await expect(holdDataFolder(folder)).rejects.toMatchObject({ code: 'storage.folder_held' });
+    await expect(lockDataFolder(folder)).rejects.toMatchObject({ code: 'storage.folder_held' });
     await second.release();
   });
 });

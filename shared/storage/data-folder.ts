@@ -29,14 +29,14 @@ type Holder = z.infer<typeof holder>;
  *
  * @throws `storage.folder_held` naming the process that holds it; `config.invalid` when the folder can't be made or written
  */
-export async function holdDataFolder(folder: string): Promise<{ release(): Promise<void> }> {
+export async function lockDataFolder(folder: string): Promise<{ release(): Promise<void> }> {
   const path = resolve(folder);
   const lock = join(path, LOCK_NAME);
   // The nonce makes each lock unlike every other one, so that a lock can be named by its text.
   const own = JSON.stringify({ ...(await ownIdentity()), nonce: randomUUID() });
   try {
     await mkdir(path, { recursive: true, mode: 0o700 });
-    await take(lock, own, path, 0);
+    await acquire(lock, own, path, 0);
   } catch (error) {
     if (error instanceof SwitchyardError) throw error;
     const reason = error instanceof Error ? `: ${error.message}` : '';
@@ -56,16 +56,16 @@ export async function holdDataFolder(folder: string): Promise<{ release(): Promi
  * Of all who saw that text, one gets the guard; it looks again, and if the dead lock is still there, nobody else can have changed it.
  * Who gets the guard later finds another text and begins anew. A guard whose holder died is taken over in the same way.
  */
-async function take(lock: string, own: string, folder: string, depth: number): Promise<void> {
+async function acquire(lock: string, own: string, folder: string, depth: number): Promise<void> {
   for (let attempt = 0; attempt < MAX_TRIES; attempt += 1) {
     if (await create(lock, own)) return;
     const found = await read(lock);
     if (found === null) continue;
     const other = parseHolder(found);
-    if (other !== null && (await isRunning(other))) throw heldBy(other, folder);
+    if (other !== null && (await isRunning(other))) throw lockedBy(other, folder);
     if (depth === MAX_DEPTH) break;
     const guard = join(dirname(lock), `${LOCK_NAME}.${createHash('sha256').update(found).digest('hex').slice(0, 32)}`);
-    await take(guard, own, folder, depth + 1);
+    await acquire(guard, own, folder, depth + 1);
     try {
       if ((await read(lock)) === found) {
         await replace(lock, own);
@@ -78,33 +78,33 @@ async function take(lock: string, own: string, folder: string, depth: number): P
   throw new SwitchyardError('storage.folder_held', `the data folder ${folder} is being taken by too many processes at once`, { details: { folder } });
 }
 
-function heldBy({ pid, command }: Holder, folder: string): SwitchyardError {
+function lockedBy({ pid, command }: Holder, folder: string): SwitchyardError {
   const message = `the data folder ${folder} is in use by process ${pid} (${command}): stop that process, or choose another folder`;
   return new SwitchyardError('storage.folder_held', message, { details: { pid, folder } });
 }
 
 /** Puts the whole text there at once, or nothing. @returns false when a file stands there already */
 async function create(path: string, text: string): Promise<boolean> {
-  const draft = await writeDraft(path, text);
+  const temporary = await writeTemporary(path, text);
   try {
-    await link(draft, path);
+    await link(temporary, path);
     return true;
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false;
     throw error;
   } finally {
-    await rm(draft, { force: true });
+    await rm(temporary, { force: true });
   }
 }
 
 async function replace(path: string, text: string): Promise<void> {
-  await rename(await writeDraft(path, text), path);
+  await rename(await writeTemporary(path, text), path);
 }
 
-async function writeDraft(path: string, text: string): Promise<string> {
-  const draft = join(dirname(path), `.${basename(path)}.${randomUUID()}`);
-  await writeFile(draft, text, { flag: 'wx', mode: 0o600 });
-  return draft;
+async function writeTemporary(path: string, text: string): Promise<string> {
+  const temporary = join(dirname(path), `.${basename(path)}.${randomUUID()}`);
+  await writeFile(temporary, text, { flag: 'wx', mode: 0o600 });
+  return temporary;
 }
 
 /** The file's text, or null when there is none. */

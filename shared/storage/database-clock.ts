@@ -35,15 +35,15 @@ export interface DatabaseClock extends Clock {
 export async function openDatabaseClock({ database, log, metrics, clock, elapsedMs = () => performance.now() }: DatabaseClockDeps): Promise<DatabaseClock> {
   /** The database's time less `elapsedMs`; null before the first reading. */
   let offsetMs: number | null = null;
-  let toldSkewMs = 0;
+  let loggedSkewMs = 0;
 
   const nowMs = () => (offsetMs ?? 0) + elapsedMs();
-  const tellSkew = () => {
+  const logSkew = () => {
     const skewMs = clock.nowMs() - nowMs();
     // The last warning holds until the clock is right again, or wrong by another amount.
     const isRight = Math.abs(skewMs) <= MAX_SKEW_MS;
-    if (isRight ? toldSkewMs === 0 : Math.abs(skewMs - toldSkewMs) <= MAX_SKEW_MS) return;
-    toldSkewMs = isRight ? 0 : skewMs;
+    if (isRight ? loggedSkewMs === 0 : Math.abs(skewMs - loggedSkewMs) <= MAX_SKEW_MS) return;
+    loggedSkewMs = isRight ? 0 : skewMs;
     const facts = { skew_ms: Math.round(skewMs) };
     if (isRight) log.info(facts, "the clock of this process agrees with the database's again");
     else
@@ -62,7 +62,7 @@ export async function openDatabaseClock({ database, log, metrics, clock, elapsed
     const earliest = row.now_ms - (sentAtMs + tookMs);
     const latest = row.now_ms - sentAtMs;
     if (offsetMs === null || offsetMs < earliest || offsetMs > latest) offsetMs = (earliest + latest) / 2;
-    tellSkew();
+    logSkew();
   };
   await read();
   const timer = setInterval(() => {

@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import type { Database, Queryable } from './database.ts';
-import { isPassingFault, sqlStateOf } from './transient-error.ts';
+import { isTransientError, sqlStateOf } from './transient-error.ts';
 
 /** `0007-name.sql`. The number orders the files and is never used twice. */
 const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/;
@@ -205,7 +205,7 @@ function busyOr(file: string | null): (cause: unknown) => never {
 /** A file is at fault for what the server refuses, and not for a connection that was lost. */
 function failedOr(name: string): (cause: unknown) => never {
   return (cause) => {
-    if (cause instanceof Busy || isPassingFault(cause)) throw cause;
+    if (cause instanceof Busy || isTransientError(cause)) throw cause;
     throw new SwitchyardError('storage.schema_refused', `migration ${name} failed, and nothing of it was kept`, { cause });
   };
 }

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { isPassingFault } from './transient-error.ts';
+import { isTransientError } from './transient-error.ts';
 
 /** Between two tries: a database that restarts is back within seconds. */
 const RETRY_MS = 500;
@@ -9,12 +9,12 @@ const RETRY_MS = 500;
  * @param signal bounds the waiting
  * @throws what the work threw when it will not pass, or when the waiting is over
  */
-export async function patiently<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
+export async function retryWhileTransient<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
   for (;;) {
     try {
       return await work();
     } catch (error) {
-      if (signal.aborted || !isPassingFault(error)) throw error;
+      if (signal.aborted || !isTransientError(error)) throw error;
       await pause(RETRY_MS, undefined, { signal }).catch(() => {});
     }
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
-import { isPassingFault, sqlStateOf } from './transient-error.ts';
+import { isTransientError, sqlStateOf } from './transient-error.ts';
 
 const withCode = (code: string, message = 'failed') => Object.assign(new Error(message), { code });
 
@@ -17,7 +17,7 @@ describe('a passing fault', () => {
     ['a statement inside a transaction that has failed', withCode('25P02')],
     ['a request that is at fault', new SwitchyardError('request.invalid', 'invalid')],
   ])('is not %s', (_, error) => {
-    expect(isPassingFault(error)).toBe(false);
+    expect(isTransientError(error)).toBe(false);
   });
 
   it.each([
@@ -43,7 +43,7 @@ describe('a passing fault', () => {
     ['a lost connection, in our own words', new SwitchyardError('service.unreachable', 'lost')],
     ['a queue that is full', new SwitchyardError('service.not_ready', 'too many')],
   ])('is %s', (_, error) => {
-    expect(isPassingFault(error)).toBe(true);
+    expect(isTransientError(error)).toBe(true);
   });
 
   it('tells an SQLSTATE from a code of the system', () => {

@@ -10,10 +10,10 @@ export function sqlStateOf(error: unknown): string | null {
 }
 
 /** Classes of SQLSTATE whose cause lies outside the statement: connections, rolled back for another's sake, resources, operators, the system. */
-const PASSING_CLASS = /^(08|40|53|57|58)/;
+const TRANSIENT_CLASS = /^(08|40|53|57|58)/;
 
 /** The same, one by one. */
-const PASSING_STATES: ReadonlySet<string> = new Set([
+const TRANSIENT_STATES: ReadonlySet<string> = new Set([
   '55P03', // a lock was not had in time
   '55006', // an object is in use
   '25006', // the server only reads: the writer is elsewhere by now
@@ -22,21 +22,21 @@ const PASSING_STATES: ReadonlySet<string> = new Set([
 ]);
 
 /** Ours that say so: the database's own queue is full, which drains, or there was no connection, or none any more. */
-const PASSING_CODES: ReadonlySet<string> = new Set(['service.not_ready', 'service.unreachable']);
+const TRANSIENT_CODES: ReadonlySet<string> = new Set(['service.not_ready', 'service.unreachable']);
 
 /** What `pg` says of a lost connection where it gives no code. */
-const PASSING_MESSAGES = /^Connection terminated|^timeout e(xpired|xceeded when trying to connect)|^Query read timeout|is not queryable$/;
+const TRANSIENT_MESSAGES = /^Connection terminated|^timeout e(xpired|xceeded when trying to connect)|^Query read timeout|is not queryable$/;
 
 /**
  * Whether the same statement may pass later: connection trouble, shutdown, lack of resources, locks. A fault of our own never is. Unless
  * the server said otherwise, the statement may have been carried out: read before trying again.
  */
-export function isPassingFault(error: unknown): boolean {
+export function isTransientError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  if (error instanceof SwitchyardError) return PASSING_CODES.has(error.code);
+  if (error instanceof SwitchyardError) return TRANSIENT_CODES.has(error.code);
   const state = sqlStateOf(error);
-  if (state !== null) return PASSING_CLASS.test(state) || PASSING_STATES.has(state) || isStalePlan(error);
-  return isSystemFault(codeOf(error)) || PASSING_MESSAGES.test(error.message);
+  if (state !== null) return TRANSIENT_CLASS.test(state) || TRANSIENT_STATES.has(state) || isStalePlan(error);
+  return isSystemFault(codeOf(error)) || TRANSIENT_MESSAGES.test(error.message);
 }
 
 /**

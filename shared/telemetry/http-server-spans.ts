@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { placeIn, traceContextOf, traceIdIn } from './trace-context.ts';
+import { spanReferenceIn, traceContextOf, traceIdIn } from './trace-context.ts';
 import { noTracing, type Span, spanThatHandsOn, type Tracing } from './tracing.ts';
 
 declare module 'fastify' {
@@ -24,7 +24,7 @@ export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
     const { routeOptions, headers } = request;
     const { url: route } = routeOptions;
     if (route === undefined || isTraced(route)) {
-      const parent = placeIn(headers.traceparent) === null ? null : String(headers.traceparent);
+      const parent = spanReferenceIn(headers.traceparent) === null ? null : String(headers.traceparent);
       request.span = tracing === noTracing ? spanThatHandsOn(parent) : recorded(tracing, parent, request, reply);
     }
     done();

@@ -1,7 +1,7 @@
 type Labels = Readonly<Record<string, string>>;
 
 /** Numbers of one series that are held back; past it they are handed on although nobody has looked. More, and it would take a moment that is felt. */
-const MOST_HELD = 512;
+const MAX_BUFFERED = 512;
 
 interface Series {
   labels: Labels;
@@ -18,24 +18,24 @@ interface Level {
  * Holds numbers back until somebody looks. The library finds a series by a text that it makes of all labels, which costs more than the rest
  * of it and stands in the way of answers; here each label is one step in a tree.
  */
-export class Tally {
+export class MetricBuffer {
   readonly #labelNames: readonly string[];
-  readonly #handOn: (labels: Labels, numbers: readonly number[]) => void;
+  readonly #flush: (labels: Labels, numbers: readonly number[]) => void;
   readonly #root: Level = { below: new Map(), series: null };
   readonly #all: Series[] = [];
 
-  constructor(labelNames: readonly string[], handOn: (labels: Labels, numbers: readonly number[]) => void) {
+  constructor(labelNames: readonly string[], flush: (labels: Labels, numbers: readonly number[]) => void) {
     this.#labelNames = labelNames;
-    this.#handOn = handOn;
+    this.#flush = flush;
   }
 
   note(labels: Labels, number: number): void {
     const series = this.#seriesOf(labels);
     series.numbers.push(number);
-    if (series.numbers.length >= MOST_HELD) this.#empty(series);
+    if (series.numbers.length >= MAX_BUFFERED) this.#empty(series);
   }
 
-  handOnAll(): void {
+  flushAll(): void {
     for (const series of this.#all) this.#empty(series);
   }
 
@@ -43,7 +43,7 @@ export class Tally {
     const { labels, numbers } = series;
     if (numbers.length === 0) return;
     series.numbers = [];
-    this.#handOn(labels, numbers);
+    this.#flush(labels, numbers);
   }
 
   #seriesOf(labels: Labels): Series {

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { Tally } from './metric-buffer.ts';
+import { MetricBuffer } from './metric-buffer.ts';
 import { type CounterKey, type GaugeKey, type HistogramKey, type Metrics, metricTable, type Sample } from './metrics.ts';
 
 /** How often it is looked whether the event loop is late. More often, and an idle process does little else; what is late is late by more than this. */
@@ -24,7 +24,7 @@ type GivenLabels = Readonly<Record<string, string>>;
 export function openMetrics(): MetricsRegistry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_LOOK_EVERY_MS });
-  const tallies = new Map<string, Tally>();
+  const buffers = new Map<string, MetricBuffer>();
   const gauges = new Map<string, Gauge>();
   const watched = new Map<GaugeKey, Set<Watch>>();
   for (const [key, metric] of Object.entries(metricTable)) {
@@ -34,7 +34,7 @@ export function openMetrics(): MetricsRegistry {
       const made = new Counter(common);
       for (const labels of knownLabels(metric.labels)) made.inc(labels, 0);
       const add = (labels: GivenLabels, counts: readonly number[]) => made.inc({ ...labels }, sumOf(counts));
-      tallies.set(key, new Tally(labelNames, add));
+      buffers.set(key, new MetricBuffer(labelNames, add));
     } else if (metric.type === 'gauge') {
       const made = new Gauge(common);
       // The library begins with 0, which nobody has said: a process that owns no partitions does not speak of them.
@@ -43,14 +43,14 @@ export function openMetrics(): MetricsRegistry {
     } else {
       const made = new Histogram({ ...common, buckets: [...metric.buckets] });
       const observe = (labels: GivenLabels, values: readonly number[]) => values.forEach((value) => void made.observe({ ...labels }, value));
-      tallies.set(key, new Tally(labelNames, observe));
+      buffers.set(key, new MetricBuffer(labelNames, observe));
     }
   }
 
   const look = async (): Promise<string> => {
     const all = [...watched].flatMap(([key, watches]) => [...watches].map((watch) => watch.look(gauges.get(key))));
     await Promise.all(all);
-    for (const tally of tallies.values()) tally.handOnAll();
+    for (const buffer of buffers.values()) buffer.flushAll();
     return registry.metrics();
   };
   let looking: Promise<string> | null = null;
@@ -64,13 +64,13 @@ export function openMetrics(): MetricsRegistry {
     },
     // The library throws at what is no number, and nobody's work is to end for a count of it.
     add: (key: CounterKey, labels: GivenLabels, count = 1) => {
-      if (Number.isFinite(count)) tallies.get(key)?.note(labels, Math.max(0, count));
+      if (Number.isFinite(count)) buffers.get(key)?.note(labels, Math.max(0, count));
     },
     move: (key: GaugeKey, labels: GivenLabels, by: number) => {
       if (Number.isFinite(by)) gauges.get(key)?.inc(labels, by);
     },
     observe: (key: HistogramKey, labels: GivenLabels, value: number) => {
-      if (Number.isFinite(value)) tallies.get(key)?.note(labels, Math.max(0, value));
+      if (Number.isFinite(value)) buffers.get(key)?.note(labels, Math.max(0, value));
     },
     watch: (key: GaugeKey, read: Read) => {
       const watch = new Watch(read);

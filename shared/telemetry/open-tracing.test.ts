@@ -7,7 +7,7 @@ import { type TracingConfig, tracingConfigOf, tracingSettings } from '../config/
 import { silentLog } from './log.ts';
 import { tracesUrlOf } from './open-exporter.ts';
 import { openTracing, tracingTo } from './open-tracing.ts';
-import { placeIn, spanIdOf } from './trace-context.ts';
+import { spanIdOf, spanReferenceIn } from './trace-context.ts';
 import { noTracing, type Tracing } from './tracing.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
@@ -55,8 +55,8 @@ describe('a span', () => {
     span.end();
     await tracing.stop();
 
-    const place = placeIn(span.traceparent);
-    expect(place).toMatchObject({ traceId: TRACE, isSampled: true });
+    const reference = spanReferenceIn(span.traceparent);
+    expect(reference).toMatchObject({ traceId: TRACE, isSampled: true });
     expect(spans).toHaveLength(1);
     expect(spans[0]).toMatchObject({
       name: 'work',
@@ -68,7 +68,7 @@ describe('a span', () => {
       status: { code: 2 },
     });
     expect(spans[0]?.attributes).not.toHaveProperty('none');
-    expect(spans[0]?.spanContext()).toMatchObject({ spanId: place?.spanId, traceId: TRACE });
+    expect(spans[0]?.spanContext()).toMatchObject({ spanId: reference?.spanId, traceId: TRACE });
     expect(spans[0]?.resource.attributes).toMatchObject({ 'service.name': 'test', 'deployment.environment.name': 'staging' });
   });
 
@@ -109,13 +109,13 @@ describe('sampling', () => {
     const { tracing, spans } = await open(() => 0, { sampleRatio: 0.5 });
     const begun = Array.from({ length: 400 }, () => tracing.begin('work', { kind: 'internal', parent: null }));
     for (const span of begun) span.end();
-    const sampled = begun.filter((span) => placeIn(span.traceparent)?.isSampled === true);
-    const again = sampled.map((span) => tracing.begin('again', { kind: 'internal', parent: null, traceId: placeIn(span.traceparent)?.traceId ?? '' }));
+    const sampled = begun.filter((span) => spanReferenceIn(span.traceparent)?.isSampled === true);
+    const again = sampled.map((span) => tracing.begin('again', { kind: 'internal', parent: null, traceId: spanReferenceIn(span.traceparent)?.traceId ?? '' }));
     await tracing.stop();
 
     expect(sampled.length).toBeGreaterThan(120);
     expect(sampled.length).toBeLessThan(280);
-    expect(again.every((span) => placeIn(span.traceparent)?.isSampled)).toBe(true);
+    expect(again.every((span) => spanReferenceIn(span.traceparent)?.isSampled)).toBe(true);
     expect(spans).toHaveLength(sampled.length);
   });
 });
@@ -200,7 +200,7 @@ describe('where spans go', () => {
 
 describe('the headers of the environment', () => {
   /** What a collector is sent by a process whose environment has them. */
-  async function sentTo(place: 'environment' | 'manifest'): Promise<IncomingHttpHeaders> {
+  async function sentTo(reference: 'environment' | 'manifest'): Promise<IncomingHttpHeaders> {
     let heard: IncomingHttpHeaders = {};
     const server = createServer((request, response) => {
       heard = request.headers;
@@ -209,8 +209,8 @@ describe('the headers of the environment', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', 'x-team=hush');
-    const own = { ...config, endpoint: place === 'environment' ? url : null, headers: { 'x-team': 'hush' } };
-    const backend = place === 'manifest' ? { url, authorization: 'Bearer own' } : null;
+    const own = { ...config, endpoint: reference === 'environment' ? url : null, headers: { 'x-team': 'hush' } };
+    const backend = reference === 'manifest' ? { url, authorization: 'Bearer own' } : null;
     const tracing = await openTracing({ config: own, service: 'test', backend, log: silentLog });
     tracing.begin('work', { kind: 'internal', parent: PARENT }).end();
     await tracing.stop();
@@ -232,7 +232,7 @@ describe('the headers of the environment', () => {
 describe('without a collector', () => {
   it('every context is handed on as it came, and a trace that has a name has it all the same', () => {
     expect(noTracing.begin('work', { kind: 'internal', parent: PARENT }).traceparent).toBe(PARENT);
-    expect(placeIn(noTracing.begin('work', { kind: 'internal', parent: null, traceId: TRACE }).traceparent)?.traceId).toBe(TRACE);
-    expect(placeIn(noTracing.begin('work', { kind: 'internal', parent: null }).traceparent)).not.toBeNull();
+    expect(spanReferenceIn(noTracing.begin('work', { kind: 'internal', parent: null, traceId: TRACE }).traceparent)?.traceId).toBe(TRACE);
+    expect(spanReferenceIn(noTracing.begin('work', { kind: 'internal', parent: null }).traceparent)).not.toBeNull();
   });
 });

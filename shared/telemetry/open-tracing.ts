@@ -7,8 +7,8 @@ import { countedExporter, MAX_WAITING_SPANS } from './counted-exporter.ts';
 import type { Log } from './log.ts';
 import { EXPORT_TIMEOUT_MS, openExporter, type TracesBackend } from './open-exporter.ts';
 import { readableSpan } from './readable-span.ts';
-import { placeOf, unsampled } from './sampling.ts';
-import { type SpanPlace, traceparentOf } from './trace-context.ts';
+import { spanReferenceOf, unsampled } from './sampling.ts';
+import { type SpanReference, traceparentOf } from './trace-context.ts';
 import { type Attributes, type FinishedSpan, noTracing, type Span, type SpanOptions, spanThatHandsOn, type Tracing } from './tracing.ts';
 
 const MAX_BATCH_SPANS = 512;
@@ -68,9 +68,9 @@ export async function tracingTo(exporter: SpanExporter, options: Omit<OpenTracin
   });
   let isStopped = false;
 
-  const keep = (span: FinishedSpan, place: SpanPlace) => {
-    if (isStopped || !place.isSampled) return;
-    const made = readableSpan(span, place, resource, otel.limits);
+  const record = (span: FinishedSpan, reference: SpanReference) => {
+    if (isStopped || !reference.isSampled) return;
+    const made = readableSpan(span, reference, resource, otel.limits);
     if (counted.enter(made)) processor.onEnd(made);
   };
   return {
@@ -79,11 +79,11 @@ export async function tracingTo(exporter: SpanExporter, options: Omit<OpenTracin
       return counted.dropped;
     },
     begin(name, options) {
-      const place = placeOf(options, config);
-      if (!place.isSampled) return options.parent === null ? unrecorded(place) : spanThatHandsOn(unsampled(options.parent));
-      return openSpan(name, options, place, keep);
+      const reference = spanReferenceOf(options, config);
+      if (!reference.isSampled) return options.parent === null ? unrecorded(reference) : spanThatHandsOn(unsampled(options.parent));
+      return openSpan(name, options, reference, record);
     },
-    record: (span) => keep(span, placeOf(span, config)),
+    record: (span) => record(span, spanReferenceOf(span, config)),
     async stop() {
       isStopped = true;
       let timer: NodeJS.Timeout | undefined;
@@ -96,24 +96,24 @@ export async function tracingTo(exporter: SpanExporter, options: Omit<OpenTracin
   };
 }
 
-function unrecorded(place: SpanPlace): Span {
-  return { traceparent: traceparentOf(place), set() {}, end() {} };
+function unrecorded(reference: SpanReference): Span {
+  return { traceparent: traceparentOf(reference), set() {}, end() {} };
 }
 
-function openSpan(name: string, options: SpanOptions, place: SpanPlace, keep: (span: FinishedSpan, place: SpanPlace) => void): Span {
+function openSpan(name: string, options: SpanOptions, reference: SpanReference, record: (span: FinishedSpan, reference: SpanReference) => void): Span {
   const { startMs = Date.now() } = options;
   const beganAt = performance.now() - (options.startMs === undefined ? 0 : Date.now() - options.startMs);
   let attributes: Attributes = options.attributes ?? {};
   let isEnded = false;
   return {
-    traceparent: traceparentOf(place),
+    traceparent: traceparentOf(reference),
     set(more) {
       attributes = Object.assign({}, attributes, more);
     },
     end(errorType = null) {
       if (isEnded) return;
       isEnded = true;
-      keep({ ...options, name, attributes, startMs, endMs: startMs + performance.now() - beganAt, errorType }, place);
+      record({ ...options, name, attributes, startMs, endMs: startMs + performance.now() - beganAt, errorType }, reference);
     },
   };
 }

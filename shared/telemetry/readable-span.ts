@@ -2,7 +2,7 @@ import type { HrTime, Attributes as OtelAttributes, SpanContext } from '@opentel
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { OtelConfig } from '../config/otel-settings.ts';
 import { GEN_AI_SCHEMA_URL } from './gen-ai.ts';
-import { placeIn, type SpanPlace } from './trace-context.ts';
+import { type SpanReference, spanReferenceIn } from './trace-context.ts';
 import type { Attributes, FinishedSpan, SpanKind, SpanScope } from './tracing.ts';
 
 /** Of one text. Names and ids are shorter; what callers choose freely is cut. */
@@ -18,12 +18,12 @@ const KINDS: Record<SpanKind, number> = { internal: 0, server: 1, client: 2, pro
 const STATUS = { unset: 0, error: 2 } as const;
 
 /** A finished span in the form that exporters read. */
-export function readableSpan(span: FinishedSpan, place: SpanPlace, resource: ReadableSpan['resource'], limits: OtelConfig['limits']): ReadableSpan {
+export function readableSpan(span: FinishedSpan, index: SpanReference, resource: ReadableSpan['resource'], limits: OtelConfig['limits']): ReadableSpan {
   const { name, kind, parent, links = [], attributes = {}, startMs, endMs, errorType = null, scope = 'switchyard' } = span;
-  const above = placeIn(parent);
-  const context = contextOf(place);
+  const above = spanReferenceIn(parent);
+  const context = contextOf(index);
   const { kept, droppedCount } = keptOf(errorType === null ? attributes : { ...attributes, 'error.type': errorType }, limits);
-  const linked = links.flatMap((link) => placeIn(link) ?? []);
+  const linked = links.flatMap((link) => spanReferenceIn(link) ?? []);
   const keptLinks = linked.slice(0, limits.links ?? DEFAULT_COUNT_LIMIT);
   return {
     name: cut(name, MAX_TEXT_CHARS),
@@ -50,7 +50,7 @@ function scopeOf(name: SpanScope): ReadableSpan['instrumentationScope'] {
   return name === 'switchyard.gen_ai' ? { name, schemaUrl: GEN_AI_SCHEMA_URL } : { name };
 }
 
-function contextOf({ traceId, spanId, isSampled }: SpanPlace): SpanContext {
+function contextOf({ traceId, spanId, isSampled }: SpanReference): SpanContext {
   return { traceId, spanId, traceFlags: isSampled ? 1 : 0 };
 }
 

@@ -13,7 +13,7 @@ export interface TraceContext {
 }
 
 /** What a W3C `traceparent` says. */
-export interface SpanPlace {
+export interface SpanReference {
   traceId: string;
   /** 16 hex. */
   spanId: string;
@@ -31,18 +31,18 @@ export function traceContextOf(traceparent: unknown): TraceContext {
 
 /** The trace that a stored context names; null when there is none. */
 export function traceIdIn(traceparent: string | null): string | null {
-  return placeIn(traceparent)?.traceId ?? null;
+  return spanReferenceIn(traceparent)?.traceId ?? null;
 }
 
 /** Null for what is no context. */
-export function placeIn(traceparent: unknown): SpanPlace | null {
+export function spanReferenceIn(traceparent: unknown): SpanReference | null {
   if (typeof traceparent !== 'string') return null;
   const [, traceId, spanId, flags] = TRACEPARENT.exec(traceparent) ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return null;
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
-export function traceparentOf({ traceId, spanId, isSampled }: SpanPlace): string {
+export function traceparentOf({ traceId, spanId, isSampled }: SpanReference): string {
   return `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`;
 }
 
@@ -60,6 +60,6 @@ export function spanIdOf(id: string): string {
 
 /** The context of what has the id, below a parent; null without one. */
 export function contextBelow(parent: string | null, id: string): string | null {
-  const place = placeIn(parent);
-  return place === null ? null : traceparentOf({ ...place, spanId: spanIdOf(id) });
+  const reference = spanReferenceIn(parent);
+  return reference === null ? null : traceparentOf({ ...reference, spanId: spanIdOf(id) });
 }

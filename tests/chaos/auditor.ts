@@ -4,9 +4,9 @@ import type pg from 'pg';
  * Looks over the database's shoulder: which connection committed to which partition, and whose it was. Every process is told apart by the
  * name of its connections, so a commit by somebody who does not own the partition is seen whatever came of it.
  */
-export interface Witness {
-  /** Partitions that have no owner, or one that is gone. @param gone the name of a process whose partitions count as without an owner */
-  partitionsWithoutOwner(gone?: string): Promise<number>;
+export interface Auditor {
+  /** Partitions that have no owner, or one that is gone. @param excluded the name of a process whose partitions count as without an owner */
+  partitionsWithoutOwner(excluded?: string): Promise<number>;
   /** How many partitions a process owns. */
   ownedBy(name: string): Promise<number>;
   /** Commits that were accepted from somebody who was not the owner, or under an epoch that was over, or under a number twice. */
@@ -44,15 +44,15 @@ create or replace trigger name_host after insert on hosts for each row execute f
 create or replace trigger see_commit after update on parts for each row when (new.commit_no <> old.commit_no) execute function chaos.see_commit();`;
 
 /** Installs itself; hosts have to be started after that, each with connections of a name of its own. */
-export async function openWitness(database: pg.Pool): Promise<Witness> {
+export async function openAuditor(database: pg.Pool): Promise<Auditor> {
   await database.query(INSTALL);
   const count = async (sql: string, parameters: unknown[] = []) => (await database.query<{ count: number }>(sql, parameters)).rows[0]?.count ?? 0;
   return {
-    partitionsWithoutOwner: (gone = '') =>
+    partitionsWithoutOwner: (excluded = '') =>
       count(
         `select count(*)::int as count from parts left join hosts on hosts.id = parts.owner left join chaos.names on names.host_id = parts.owner
          where hosts.id is null or names.name = $1`,
-        [gone],
+        [excluded],
       ),
     ownedBy: (name) => count('select count(*)::int as count from parts join chaos.names on names.host_id = parts.owner where names.name = $1', [name]),
     zombieCommits: () =>

@@ -1,31 +1,31 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { sayFigures } from '../../scripts/chaos-figures.mjs';
+import { printFigures } from '../../scripts/chaos-figures.mjs';
 import { casesOfToday } from '../helpers/tier.ts';
-import { openWorld, type World } from './environment.ts';
-import { fixedActs, shuffledActs } from './fault-plans.ts';
+import { type Environment, openEnvironment } from './environment.ts';
+import { fixedFaultPlans, shuffledFaultPlans } from './fault-plans.ts';
 import { stoppingAtEventsWithoutFence, withoutFence } from './patched-copy.ts';
 import { underLoad } from './scenario.ts';
 import { interimOwnerKilled } from './scenarios/interim-owner.ts';
-import { hostSleepsOverCommit } from './scenarios/paused-hosts.ts';
+import { hostPausedAtCommit } from './scenarios/paused-hosts.ts';
 import { seededRandom } from './seeded-random.ts';
 
 const seed = Number(process.env.CHAOS_SEED ?? 1);
 const random = seededRandom(seed);
 /** With a seed of its own a pass has all of them, in another order and in other company. */
-const acts = process.env.CHAOS_SEED === undefined ? casesOfToday(fixedActs()) : shuffledActs(random);
+const plans = process.env.CHAOS_SEED === undefined ? casesOfToday(fixedFaultPlans()) : shuffledFaultPlans(random);
 
-let world: World;
+let environment: Environment;
 
 beforeAll(async () => {
-  console.info(`chaos: seed ${seed}: ${acts.map(({ name }) => name).join(' | ')}`);
-  world = await openWorld(random);
+  console.info(`chaos: seed ${seed}: ${plans.map(({ name }) => name).join(' | ')}`);
+  environment = await openEnvironment(random);
 });
 
 afterAll(async () => {
-  console.info(sayFigures(world.figures));
-  if (process.env.CHAOS_FIGURES !== undefined) writeFileSync(process.env.CHAOS_FIGURES, JSON.stringify(world.figures));
-  await world.close();
+  console.info(printFigures(environment.figures));
+  if (process.env.CHAOS_FIGURES !== undefined) writeFileSync(process.env.CHAOS_FIGURES, JSON.stringify(environment.figures));
+  await environment.close();
 });
 
 /** An act that fails leaves a cluster behind in which nothing else can be judged. */
@@ -41,24 +41,24 @@ async function inTurn(act: () => Promise<void>): Promise<void> {
 }
 
 describe('under load', () => {
-  for (const { name, run } of acts) it(name, () => inTurn(() => run(world)));
+  for (const { name, run } of plans) it(name, () => inTurn(() => run(environment)));
 
   // These are the last: they leave logs behind that are not whole.
   it('a customer sees it when a host commits without looking at its epoch and the interim owner is killed as it wakes', () =>
     inTurn(async () => {
-      const seen = structuredClone(world.figures);
+      const seen = structuredClone(environment.figures);
       const unfenced = { folder: await stoppingAtEventsWithoutFence(), isFenced: false };
-      await expect(interimOwnerKilled(world, unfenced)).rejects.toThrow('a customer does not read what was said and answered');
-      Object.assign(world.figures, seen);
-      await world.witness.forget();
+      await expect(interimOwnerKilled(environment, unfenced)).rejects.toThrow('a customer does not read what was said and answered');
+      Object.assign(environment.figures, seen);
+      await environment.auditor.forget();
     }));
 
   it('the suite fails for a host that commits without looking at its epoch', () =>
     inTurn(async () => {
-      const seen = structuredClone(world.figures);
-      const zombie = hostSleepsOverCommit(await withoutFence());
-      await expect(underLoad(world, [zombie])).rejects.toThrow('hosts have committed to partitions that were not theirs');
+      const seen = structuredClone(environment.figures);
+      const zombie = hostPausedAtCommit(await withoutFence());
+      await expect(underLoad(environment, [zombie])).rejects.toThrow('hosts have committed to partitions that were not theirs');
       // The figures are of the program as it is.
-      Object.assign(world.figures, seen);
+      Object.assign(environment.figures, seen);
     }));
 });

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { get, post } from '../../services/router-gateway/test-support/http-client.ts';
 import { readStream, receivedOf } from '../helpers/read-stream.ts';
 import { plannedCall, requestFor } from '../helpers/scripted-deployment.ts';
-import { PATIENCE_MS, type World } from './environment.ts';
+import { type Environment, TIMEOUT_MS } from './environment.ts';
 
 /** How a client's stream ended, with what went before. */
 export interface ReadToEnd {
@@ -30,16 +30,16 @@ const RETRY_MS = 200;
 const PASSING = new Set([408, 429, 502, 503, 504]);
 
 /** Streams one answer, and reads on at another gateway when its own is gone. */
-export async function readToEnd(world: World): Promise<ReadToEnd> {
+export async function readToEnd(environment: Environment): Promise<ReadToEnd> {
   const plan = plannedCall({ first: [{ say: 'word', times: WORDS, everyMs: EVERY_MS }, 'finish', 'usage', 'done', 'end'] });
-  const whole = Array.from({ length: WORDS }, (_, place) => `word${place} `).join('');
+  const whole = Array.from({ length: WORDS }, (_, index) => `word${index} `).join('');
   const read: ReadToEnd = { call: plan.name, whole, text: '', ends: [], behindEnd: 0, wasCut: false, wasResumed: false, refusedWith: null, fault: null };
-  const gateway = world.nextRouterUrl();
-  const { answer } = post(`${gateway}/api/v1/chat/completions`, requestFor(plan, 'first', true), authorization(world));
+  const gateway = environment.nextRouterUrl();
+  const { answer } = post(`${gateway}/api/v1/chat/completions`, requestFor(plan, 'first', true), authorization(environment));
   const first = await answer.catch(() => null);
   if (first === null) {
     read.wasCut = true;
-    read.fault = isDying(world, gateway) ? null : 'a gateway that lives closed the connection without an answer';
+    read.fault = isDying(environment, gateway) ? null : 'a gateway that lives closed the connection without an answer';
     return read;
   }
   const isWhole = await inTime(first.ended);
@@ -52,21 +52,21 @@ export async function readToEnd(world: World): Promise<ReadToEnd> {
   take(read, received);
   if (read.ends.length > 0) return read;
   read.wasCut = true;
-  if (isWhole || !isDying(world, gateway)) {
+  if (isWhole || !isDying(environment, gateway)) {
     read.fault = `the stream ended in silence (${isWhole ? 'in order' : 'broken'}) after ${JSON.stringify(received.slice(-200))}`;
     return read;
   }
-  await resume(world, read, { callId: String(first.headers['x-generation-id']), received });
+  await resume(environment, read, { callId: String(first.headers['x-generation-id']), received });
   return read;
 }
 
 /** Goes on where the first connection was cut, as a client does. A call whose beginning is gone can't be had any more, and that is said. */
-async function resume(world: World, read: ReadToEnd, { callId, received }: { callId: string; received: string }): Promise<void> {
-  const untilMs = performance.now() + PATIENCE_MS;
+async function resume(environment: Environment, read: ReadToEnd, { callId, received }: { callId: string; received: string }): Promise<void> {
+  const untilMs = performance.now() + TIMEOUT_MS;
   const lastId = readStream(received).ids.at(-1);
   while (performance.now() < untilMs) {
-    const headers = { ...authorization(world), ...(lastId === undefined ? {} : { 'last-event-id': lastId }) };
-    const rest = await get(`${world.nextRouterUrl()}/api/v1/generations/${callId}/stream`, headers).catch(() => null);
+    const headers = { ...authorization(environment), ...(lastId === undefined ? {} : { 'last-event-id': lastId }) };
+    const rest = await get(`${environment.nextRouterUrl()}/api/v1/generations/${callId}/stream`, headers).catch(() => null);
     const isWhole = rest !== null && (await inTime(rest.ended));
     if (rest?.status === 404) return;
     if (rest?.status === 200 && isWhole) {
@@ -86,20 +86,20 @@ function take(read: ReadToEnd, received: string): void {
 }
 
 /** Whether the gateway was told to end, or is gone. */
-function isDying({ ended }: World, url: string): boolean {
+function isDying({ ended }: Environment, url: string): boolean {
   return [...ended].some((one) => one.url === url);
 }
 
-function authorization({ cluster }: World): Record<string, string> {
+function authorization({ cluster }: Environment): Record<string, string> {
   return { authorization: `Bearer ${cluster.keys.routerKey}` };
 }
 
 /** @throws when a stream hangs */
 async function inTime(ended: Promise<boolean>): Promise<boolean> {
   const late = new AbortController();
-  const limit = delay(PATIENCE_MS, null, { signal: late.signal }).catch(() => null);
+  const limit = delay(TIMEOUT_MS, null, { signal: late.signal }).catch(() => null);
   const outcome = await Promise.race([ended, limit]);
   late.abort();
-  if (outcome === null) throw new Error(`a stream was silent for ${PATIENCE_MS} ms and longer`);
+  if (outcome === null) throw new Error(`a stream was silent for ${TIMEOUT_MS} ms and longer`);
   return outcome;
 }

@@ -8,7 +8,7 @@ export interface CountingTools {
   booked: ReadonlyMap<string, number>;
   looked: ReadonlyMap<string, number>;
   /** Calls that are being answered. */
-  readonly inHand: number;
+  readonly inFlight: number;
   close(): Promise<void>;
 }
 
@@ -23,15 +23,15 @@ const CALL_MS = 150;
 export async function openCountingTools(untilAnswered: () => Promise<void> = () => after(CALL_MS)): Promise<CountingTools> {
   const booked = new Map<string, number>();
   const looked = new Map<string, number>();
-  let inHand = 0;
+  let inFlight = 0;
   const inputSchema = { key: z.string() };
   const counting =
     (times: Map<string, number>, word: string) =>
     async ({ key }: { key: string }) => {
       times.set(key, (times.get(key) ?? 0) + 1);
-      inHand += 1;
+      inFlight += 1;
       await untilAnswered();
-      inHand -= 1;
+      inFlight -= 1;
       return { content: [{ type: 'text' as const, text: `${word} ${key}` }] };
     };
   const server = await openSdkToolServer((mcp) => {
@@ -42,8 +42,8 @@ export async function openCountingTools(untilAnswered: () => Promise<void> = () 
     port: server.port,
     booked,
     looked,
-    get inHand() {
-      return inHand;
+    get inFlight() {
+      return inFlight;
     },
     close: server.close,
   };

@@ -3,7 +3,7 @@ import { readStream } from '../helpers/read-stream.ts';
 import type { Answered, LoadClient } from './edge-load.ts';
 
 /** What they talk to: gateways take turns. */
-interface House {
+interface Deployment {
   readonly agentUrls: readonly string[];
   readonly routerUrls: readonly string[];
   keys: { routerKey: string; agentKey: string };
@@ -42,9 +42,9 @@ export function isTaken({ said }: Talk): boolean {
   return said?.status === 201 || said?.status === 202;
 }
 
-export function customersOf(house: House, client: LoadClient, text: string): Customers {
-  const agent = { authorization: `Bearer ${house.keys.agentKey}` };
-  const router = { authorization: `Bearer ${house.keys.routerKey}` };
+export function customersOf(deployment: Deployment, client: LoadClient, text: string): Customers {
+  const agent = { authorization: `Bearer ${deployment.keys.agentKey}` };
+  const router = { authorization: `Bearer ${deployment.keys.routerKey}` };
   let turn = 0;
   const next = (urls: readonly string[]) => {
     turn += 1;
@@ -52,16 +52,16 @@ export function customersOf(house: House, client: LoadClient, text: string): Cus
   };
   return {
     async talk() {
-      const opened = await client.send('POST', `${next(house.agentUrls)}/sessions`, {}, agent);
+      const opened = await client.send('POST', `${next(deployment.agentUrls)}/sessions`, {}, agent);
       if (opened.status !== 201) return { created: opened, sessionId: null, said: null };
       const { id } = created.parse(JSON.parse(opened.text));
-      const said = await client.send('POST', `${next(house.agentUrls)}/sessions/${id}/events`, { kind: 'user_message', text }, agent);
+      const said = await client.send('POST', `${next(deployment.agentUrls)}/sessions/${id}/events`, { kind: 'user_message', text }, agent);
       return { created: opened, sessionId: id, said };
     },
     async waitFor(talk) {
       if (!isTaken(talk)) throw new Error(`a message was answered with ${talk.said?.status ?? talk.created.status}`);
       for (let from = 0; ; ) {
-        const polled = await client.send('GET', `${next(house.agentUrls)}/sessions/${talk.sessionId}/events?min_offset=${from}`, null, agent);
+        const polled = await client.send('GET', `${next(deployment.agentUrls)}/sessions/${talk.sessionId}/events?min_offset=${from}`, null, agent);
         if (polled.status !== 200) throw new Error(`a poll was answered with ${polled.status}: ${polled.text}`);
         const news = events.parse(JSON.parse(polled.text));
         if (news.some(({ status }) => status === 'ready')) return;
@@ -71,7 +71,7 @@ export function customersOf(house: House, client: LoadClient, text: string): Cus
     async call() {
       const isStream = turn % 2 === 0;
       const body = { model: 'scripted/assistant', stream: isStream, messages: [{ role: 'user', content: text }] };
-      const answered = await client.send('POST', `${next(house.routerUrls)}/api/v1/chat/completions`, body, router);
+      const answered = await client.send('POST', `${next(deployment.routerUrls)}/api/v1/chat/completions`, body, router);
       return { isStream, answered, ends: isStream && answered.status === 200 ? readStream(answered.text).ends : null };
     },
   };

@@ -12,7 +12,7 @@ import { copyOf, damages, forbidWriting } from './edge-disk-damage.ts';
 import { type Disk, diskThatFills } from './edge-disk-disk.ts';
 import { makeReadOnly, smallVolume } from './edge-disk-volume.ts';
 
-const PATIENCE = { timeoutMs: 40_000 };
+const TIMEOUT = { timeoutMs: 40_000 };
 const QUESTION = 'How long is the warranty?';
 /** Of a message, as random bytes: a text that can be packed would take little of the disk. */
 const LARGE_BYTES = 60_000;
@@ -25,7 +25,7 @@ async function startOn(dataDir: string): Promise<{ code: number | null; said: st
   const ready = join(await freeFolder('ready'), 'ready.json');
   const env = { ROUTER_PORT: '0', AGENT_PORT: '0', DATA_DIR: dataDir, SWITCHYARD_READY_FILE: ready };
   const program = runProgram([process.execPath, 'dist/services/standalone/main.js'], { env });
-  await eventually(() => program.hasExited() || existsSync(ready), PATIENCE);
+  await eventually(() => program.hasExited() || existsSync(ready), TIMEOUT);
   const wasReady = existsSync(ready);
   program.signal('SIGKILL');
   const { code } = await program.exited;
@@ -37,14 +37,14 @@ let whole: string;
 let knownSession: string;
 
 beforeAll(async () => {
-  const house = await startStandalone();
-  const agent = agentClient(house.agentUrl, house.keys.agentKey);
+  const standalone = await startStandalone();
+  const agent = agentClient(standalone.agentUrl, standalone.keys.agentKey);
   const { id } = await agent.createSession();
-  await agent.say(id, QUESTION);
+  await agent.postMessage(id, QUESTION);
   await agent.logUntil(id, (event) => event.kind === 'assistant_message');
   // In good order: after a kill, tables are made whole from the log, which is no damage.
-  await house.stop();
-  whole = house.dataDir;
+  await standalone.stop();
+  whole = standalone.dataDir;
   knownSession = id;
 });
 
@@ -82,11 +82,11 @@ describe('a data folder that is not what it should be', () => {
   });
 
   it('starts with all that was in it when it is whole', async () => {
-    const house = await startStandalone({ dataDir: copyOf(whole, join(await freeFolder('whole'), 'data')) });
-    const log = await agentClient(house.agentUrl, house.keys.agentKey).poll(knownSession);
+    const standalone = await startStandalone({ dataDir: copyOf(whole, join(await freeFolder('whole'), 'data')) });
+    const log = await agentClient(standalone.agentUrl, standalone.keys.agentKey).poll(knownSession);
 
     expect(log[0]).toMatchObject({ offset: 0, kind: 'user_message', text: QUESTION });
-    await house.kill();
+    await standalone.kill();
   });
 });
 
@@ -97,17 +97,17 @@ interface Said {
 }
 
 /** Posts large messages until some were refused, or until the server has ended. */
-async function sayUntil(end: 'refused' | 'ended', house: Standalone, sessionId: string): Promise<Said> {
+async function sayUntil(end: 'refused' | 'ended', standalone: Standalone, sessionId: string): Promise<Said> {
   const said: Said = { sessionId, accepted: [], refused: [] };
-  const headers = { authorization: `Bearer ${house.keys.agentKey}`, 'content-type': 'application/json' };
-  const isOver = () => (end === 'refused' ? said.refused.length === REFUSALS : house.program.hasExited());
+  const headers = { authorization: `Bearer ${standalone.keys.agentKey}`, 'content-type': 'application/json' };
+  const isOver = () => (end === 'refused' ? said.refused.length === REFUSALS : standalone.program.hasExited());
   for (let count = 0; !isOver(); count += 1) {
-    if (count === MAX_MESSAGES) throw new Error(`the disk never was full; the server printed:\n${house.output()}`);
+    if (count === MAX_MESSAGES) throw new Error(`the disk never was full; the server printed:\n${standalone.output()}`);
     const text = `number ${count} ${randomBytes(LARGE_BYTES).toString('base64')}`;
     const body = JSON.stringify({ kind: 'user_message', text });
-    const signal = AbortSignal.timeout(PATIENCE.timeoutMs);
-    const response = await fetch(`${house.agentUrl}/sessions/${sessionId}/events`, { method: 'POST', headers, body, signal }).catch(() => null);
-    if (response === null) await eventually(() => house.program.hasExited(), PATIENCE);
+    const signal = AbortSignal.timeout(TIMEOUT.timeoutMs);
+    const response = await fetch(`${standalone.agentUrl}/sessions/${sessionId}/events`, { method: 'POST', headers, body, signal }).catch(() => null);
+    if (response === null) await eventually(() => standalone.program.hasExited(), TIMEOUT);
     else if (response.ok) said.accepted.push(text);
     else said.refused.push({ status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.text() });
   }
@@ -115,14 +115,14 @@ async function sayUntil(end: 'refused' | 'ended', house: Standalone, sessionId: 
 }
 
 /** All of it, once; nothing is left half done. */
-async function expectAllThere(house: Standalone, { sessionId, accepted }: Said): Promise<void> {
-  const agent = agentClient(house.agentUrl, house.keys.agentKey);
-  await eventually(async () => (await agent.readSession(sessionId)).status === 'ready', PATIENCE);
+async function expectAllThere(standalone: Standalone, { sessionId, accepted }: Said): Promise<void> {
+  const agent = agentClient(standalone.agentUrl, standalone.keys.agentKey);
+  await eventually(async () => (await agent.readSession(sessionId)).status === 'ready', TIMEOUT);
   const log: Awaited<ReturnType<typeof agent.poll>> = [];
   for (let page = await agent.poll(sessionId, 0, '&wait_for_data=0'); page.length > 0; page = await agent.poll(sessionId, log.length, '&wait_for_data=0')) {
     log.push(...page);
   }
-  expect(log.map(({ offset }) => offset)).toEqual(log.map((_, place) => place));
+  expect(log.map(({ offset }) => offset)).toEqual(log.map((_, index) => index));
   const texts = log.flatMap((event) => (event.kind === 'user_message' ? [event.text] : []));
   expect(accepted.filter((text) => texts.filter((one) => one === text).length !== 1).map((text) => text.slice(0, 12))).toEqual([]);
   const countOf = (status: string) => log.filter((event) => event.kind === 'status' && event.status === status).length;
@@ -139,21 +139,21 @@ async function emptyDisk(): Promise<Disk> {
 describe('a disk that is full', () => {
   it('DESIGN 3: what a full disk can not keep is refused with 503, the log says why, and all goes on by itself when there is room', async () => {
     const disk = await emptyDisk();
-    const house = await startStandalone({ dataDir: disk.dataDir, env: disk.env });
-    const agent = agentClient(house.agentUrl, house.keys.agentKey);
+    const standalone = await startStandalone({ dataDir: disk.dataDir, env: disk.env });
+    const agent = agentClient(standalone.agentUrl, standalone.keys.agentKey);
     const { id } = await agent.createSession();
     disk.fill('tables');
-    const said = await sayUntil('refused', house, id);
+    const said = await sayUntil('refused', standalone, id);
 
     for (const refusal of said.refused) expect(refusal).toMatchObject({ status: 503, retryAfter: '1', body: expect.stringContaining('not_ready') });
-    await eventually(() => /no space left on device/i.test(house.output()), PATIENCE);
+    await eventually(() => /no space left on device/i.test(standalone.output()), TIMEOUT);
     // What is there can still be read.
     expect((await agent.readSession(said.sessionId)).id).toBe(said.sessionId);
 
     disk.makeRoom();
-    await eventually(() => agent.say(said.sessionId, 'after all'), PATIENCE);
-    await expectAllThere(house, { ...said, accepted: [...said.accepted, 'after all'] });
-    await house.kill();
+    await eventually(() => agent.postMessage(said.sessionId, 'after all'), TIMEOUT);
+    await expectAllThere(standalone, { ...said, accepted: [...said.accepted, 'after all'] });
+    await standalone.kill();
     const again = await startStandalone({ dataDir: disk.dataDir, env: disk.env });
     await expectAllThere(again, said);
     await again.kill();
@@ -161,13 +161,13 @@ describe('a disk that is full', () => {
 
   it('DESIGN 3: a database that can not write its log ends the process in words that say why, and all that was accepted is there at the next start', async () => {
     const disk = await emptyDisk();
-    const house = await startStandalone({ dataDir: disk.dataDir, env: disk.env });
-    const { id } = await agentClient(house.agentUrl, house.keys.agentKey).createSession();
+    const standalone = await startStandalone({ dataDir: disk.dataDir, env: disk.env });
+    const { id } = await agentClient(standalone.agentUrl, standalone.keys.agentKey).createSession();
     disk.fill('log');
-    const said = await sayUntil('ended', house, id);
+    const said = await sayUntil('ended', standalone, id);
 
-    expect((await house.program.exited).code).toBe(1);
-    expect(house.output()).toMatch(/Switchyard ends: the disk of .* is full: make room/);
+    expect((await standalone.program.exited).code).toBe(1);
+    expect(standalone.output()).toMatch(/Switchyard ends: the disk of .* is full: make room/);
     if (disk.isReal) expect(await startOn(disk.dataDir)).toMatchObject({ code: 1, said: expect.stringMatching(/disk is full.*make room/) });
 
     disk.makeRoom();

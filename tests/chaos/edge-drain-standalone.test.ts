@@ -12,19 +12,19 @@ const DRAIN_SECONDS = 2;
 const ENDS_WITHIN_MS = 3 * (DRAIN_SECONDS * 1_000 + 10_000);
 
 it('npm start that is stopped ends in time whatever is in hand, and the turn goes on at the next start', async () => {
-  const house = await startStandalone({ env: { SHUTDOWN_DRAIN_TIMEOUT_SECONDS: String(DRAIN_SECONDS), MANAGEMENT_PORT: '0', COALESCE_MS: '1' } });
-  const agent = agentClient(house.agentUrl, house.keys.agentKey);
+  const standalone = await startStandalone({ env: { SHUTDOWN_DRAIN_TIMEOUT_SECONDS: String(DRAIN_SECONDS), MANAGEMENT_PORT: '0', COALESCE_MS: '1' } });
+  const agent = agentClient(standalone.agentUrl, standalone.keys.agentKey);
   const { id } = await agent.createSession();
-  const { offset } = await agent.say(id, LONG);
-  const stream = await openStream(house, LONG);
+  const { offset } = await agent.postMessage(id, LONG);
+  const stream = await openStream(standalone, LONG);
   await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'typing');
   const beganAtMs = performance.now();
-  const exit = await house.stop();
+  const exit = await standalone.stop();
 
-  expect(exit, house.output()).toEqual(CLEAN);
+  expect(exit, standalone.output()).toEqual(CLEAN);
   expect(performance.now() - beganAtMs).toBeLessThan(ENDS_WITHIN_MS);
   expect(readStream(await stream.text)).toMatchObject({ ends: [503], behindEnd: 0 });
-  const next = await startStandalone({ dataDir: house.dataDir });
+  const next = await startStandalone({ dataDir: standalone.dataDir });
   const log = await agentClient(next.agentUrl, next.keys.agentKey).logUntil(id, (event) => event.kind === 'status' && event.status === 'ready');
   expect(log.filter((event) => event.kind === 'assistant_message')).toHaveLength(1);
   expect(log[offset]).toMatchObject({ kind: 'user_message' });

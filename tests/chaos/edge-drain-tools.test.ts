@@ -8,7 +8,7 @@ import { type CountingTools, openCountingTools } from './counting-tools.ts';
 import { type ModelUpstream, openModelUpstream } from './model-upstream.ts';
 
 const DRAIN_SECONDS = 4;
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 const CLEAN = { code: 0, signal: null };
 
 let cluster: Cluster;
@@ -54,7 +54,7 @@ it('past the drain it leaves them: what may be repeated is called again elsewher
   await cluster.add('effect-worker');
 
   expect(await exited).toEqual(CLEAN);
-  await eventually(() => (tools.looked.get('two') ?? 0) > 1, { timeoutMs: PATIENCE_MS });
+  await eventually(() => (tools.looked.get('two') ?? 0) > 1, { timeoutMs: TIMEOUT_MS });
   run.answerTools();
   expect(await run.output()).toEqual({ booked: expect.stringContaining('outcome_unknown'), looked: 'looked two' });
   expect([tools.booked.get('two'), tools.looked.get('two')]).toEqual([1, 2]);
@@ -73,7 +73,7 @@ async function runWithToolsInHand(key: string) {
     body: JSON.stringify({ input: { key }, callback_url: callback.url }),
   });
   expect(response.status, await response.text()).toBe(202);
-  await eventually(() => tools.booked.get(key) === 1 && tools.looked.get(key) === 1, { timeoutMs: PATIENCE_MS });
+  await eventually(() => tools.booked.get(key) === 1 && tools.looked.get(key) === 1, { timeoutMs: TIMEOUT_MS });
   return {
     answerTools: () => {
       held = null;
@@ -81,8 +81,8 @@ async function runWithToolsInHand(key: string) {
     },
     /** What it is called back with. */
     output: async () => {
-      await eventually(() => callback.heard.length > 0, { timeoutMs: PATIENCE_MS });
-      return payload.parse(JSON.parse(String(callback.heard[0]?.body))).output;
+      await eventually(() => callback.received.length > 0, { timeoutMs: TIMEOUT_MS });
+      return payload.parse(JSON.parse(String(callback.received[0]?.body))).output;
     },
   };
 }

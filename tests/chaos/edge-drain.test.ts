@@ -13,7 +13,7 @@ import { type HoldingReceiver, openHoldingReceiver } from './edge-receiver.ts';
 const DRAIN_SECONDS = 5;
 /** Three times what is promised: the drain, and what closing everything may take (RELEASE_MARGIN_MS). */
 const ENDS_WITHIN_MS = 3 * (DRAIN_SECONDS * 1_000 + 10_000);
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 const CLEAN = { code: 0, signal: null };
 /** Some two seconds: they are in hand when the signal comes, and done before the drain is over. */
 const SHORT = '!slow 200 !repeat 10 Hello!';
@@ -66,14 +66,14 @@ function routerWorker(): void {
       expect(callsOf(leaving)).toBe(1);
       const other = await cluster.add('router-worker');
       expect(readStream(await (await meanwhile).text)).toMatchObject({ ends: ['done'] });
-      await eventually(() => callsOf(other) === 1, { timeoutMs: PATIENCE_MS });
+      await eventually(() => callsOf(other) === 1, { timeoutMs: TIMEOUT_MS });
     });
 
     it('hands back what is not done when its time is over: a turn goes on elsewhere, a stream that was begun ends with an error', async () => {
       const leaving = first('router-worker');
       const sessionId = await say(LONG);
       const stream = await ask(LONG);
-      await eventually(async () => (await openEffects()) > 0, { timeoutMs: PATIENCE_MS });
+      await eventually(async () => (await openEffects()) > 0, { timeoutMs: TIMEOUT_MS });
       const sentAtMs = await stop(leaving);
       await cluster.add('router-worker');
 
@@ -94,7 +94,7 @@ function effectWorker(): void {
 
       await endsInTime(leaving, sentAtMs);
       await cluster.add('effect-worker');
-      await eventually(async () => (await openEffects()) === 0, { timeoutMs: PATIENCE_MS });
+      await eventually(async () => (await openEffects()) === 0, { timeoutMs: TIMEOUT_MS });
       expect(run.posts()).toBe(1);
       expect(spansOf(leaving).length).toBeGreaterThan(0);
     });
@@ -106,9 +106,9 @@ function effectWorker(): void {
       await cluster.add('effect-worker');
 
       await endsInTime(leaving, sentAtMs);
-      await eventually(() => run.posts() > 1, { timeoutMs: PATIENCE_MS });
+      await eventually(() => run.posts() > 1, { timeoutMs: TIMEOUT_MS });
       run.answer();
-      await eventually(async () => (await openEffects()) === 0, { timeoutMs: PATIENCE_MS });
+      await eventually(async () => (await openEffects()) === 0, { timeoutMs: TIMEOUT_MS });
     });
   });
 }
@@ -120,12 +120,12 @@ function actorHost(): void {
       // Turns that end where they began: a host that has ended none has nothing to tell. So many that each host has some.
       for (const sessionId of await Promise.all(Array.from({ length: 16 }, () => say('Hello!')))) await isAnsweredOnce(sessionId);
       const sessions = await Promise.all(Array.from({ length: 8 }, () => say(SHORT)));
-      await eventually(async () => (await openEffects()) === sessions.length, { timeoutMs: PATIENCE_MS });
+      await eventually(async () => (await openEffects()) === sessions.length, { timeoutMs: TIMEOUT_MS });
       const before = await owners();
       const sentAtMs = await stop(leaving);
       await endsInTime(leaving, sentAtMs);
       const endedAtMs = performance.now();
-      await eventually(async () => (await owners()).length === 1 && before.length === 2, { timeoutMs: PATIENCE_MS });
+      await eventually(async () => (await owners()).length === 1 && before.length === 2, { timeoutMs: TIMEOUT_MS });
       const handedOverMs = performance.now() - endedAtMs;
       console.info(
         `partitions had their new owner ${(performance.now() - sentAtMs).toFixed(0)} ms after the signal, ${handedOverMs.toFixed(0)} ms after the end`,
@@ -133,7 +133,7 @@ function actorHost(): void {
 
       expect(handedOverMs).toBeLessThan(HANDED_OVER_WITHIN_MS);
       for (const sessionId of sessions) await isAnsweredOnce(sessionId);
-      await eventually(() => spansOf(leaving).length > 0, { timeoutMs: PATIENCE_MS });
+      await eventually(() => spansOf(leaving).length > 0, { timeoutMs: TIMEOUT_MS });
     });
   });
 }
@@ -145,20 +145,20 @@ function agentGateway(): void {
       const url = leaving.url ?? '';
       const agent = agentClient(url, cluster.keys.agentKey);
       const { id } = await agent.createSession();
-      const { offset } = await agent.say(id, 'Hello!', { trigger_processing: false });
+      const { offset } = await agent.postMessage(id, 'Hello!', { trigger_processing: false });
       let door = url;
       const reader = followEvents(() => `${door}/sessions/${id}/events`, cluster.keys.agentKey);
-      await eventually(() => reader.offsets.length === 1, { timeoutMs: PATIENCE_MS });
+      await eventually(() => reader.offsets.length === 1, { timeoutMs: TIMEOUT_MS });
       const plain = agent.poll(id, offset + 1);
       const timed = agent.poll(id, offset + 1, '&wait_for_data=60');
-      await eventually(async () => (await metricOf(leaving, 'switchyard_streams_open{kind="agent_long_poll"}')) === 2, { timeoutMs: PATIENCE_MS });
+      await eventually(async () => (await metricOf(leaving, 'switchyard_streams_open{kind="agent_long_poll"}')) === 2, { timeoutMs: TIMEOUT_MS });
       const sentAtMs = await stop(leaving);
       door = cluster.running('agent-gateway').find((one) => one !== leaving)?.url ?? '';
 
       expect(await Promise.all([plain, timed])).toEqual([[], []]);
       await endsInTime(leaving, sentAtMs);
-      await agentClient(door, cluster.keys.agentKey).say(id, 'and again', { trigger_processing: false });
-      await eventually(() => reader.offsets.length === 2, { timeoutMs: PATIENCE_MS });
+      await agentClient(door, cluster.keys.agentKey).postMessage(id, 'and again', { trigger_processing: false });
+      await eventually(() => reader.offsets.length === 2, { timeoutMs: TIMEOUT_MS });
       reader.leave();
       expect(reader.offsets).toEqual([0, 1]);
       expect(spansOf(leaving).length).toBeGreaterThan(0);
@@ -193,7 +193,7 @@ async function stop(leaving: Process): Promise<number> {
   const sentAtMs = performance.now();
   leaving.signal('SIGTERM');
   // One that has nothing in hand may be gone before anybody asks.
-  await eventually(async () => leaving.hasExited() || (await fetch(`${leaving.managementUrl}/ready`)).status === 503, { timeoutMs: PATIENCE_MS });
+  await eventually(async () => leaving.hasExited() || (await fetch(`${leaving.managementUrl}/ready`)).status === 503, { timeoutMs: TIMEOUT_MS });
   return sentAtMs;
 }
 
@@ -216,7 +216,7 @@ async function heldRun(): Promise<ReturnType<HoldingReceiver['address']>> {
     body: JSON.stringify({ input, callback_url: callback.url }),
   });
   expect(response.status).toBe(202);
-  await eventually(() => callback.posts() === 1, { timeoutMs: PATIENCE_MS });
+  await eventually(() => callback.posts() === 1, { timeoutMs: TIMEOUT_MS });
   return callback;
 }
 
@@ -224,7 +224,7 @@ async function heldRun(): Promise<ReturnType<HoldingReceiver['address']>> {
 async function say(text: string): Promise<string> {
   const agent = agentClient(cluster.agentUrls[0] ?? '', cluster.keys.agentKey);
   const { id } = await agent.createSession();
-  await agent.say(id, text);
+  await agent.postMessage(id, text);
   return id;
 }
 
@@ -232,7 +232,7 @@ async function isAnsweredOnce(sessionId: string): Promise<void> {
   const agent = agentClient(cluster.agentUrls[0] ?? '', cluster.keys.agentKey);
   const log = await agent.logUntil(sessionId, (event) => event.kind === 'status' && event.status === 'ready');
   expect(log.filter(({ kind }) => kind === 'assistant_message')).toHaveLength(1);
-  expect(log.map(({ offset }) => offset)).toEqual(log.map((_, place) => place));
+  expect(log.map(({ offset }) => offset)).toEqual(log.map((_, index) => index));
 }
 
 async function openEffects(): Promise<number> {

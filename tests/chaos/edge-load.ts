@@ -18,7 +18,7 @@ export interface LoadClient {
 const MAX_CONNECTIONS = 3_500;
 
 /** A client that keeps its connections, waits for each answer so long, and sends nothing while it has as many connections in use as it may. */
-export function loadClient(patienceMs: number): LoadClient {
+export function loadClient(timeoutMs: number): LoadClient {
   const agent = new Agent({ keepAlive: true, maxFreeSockets: MAX_CONNECTIONS });
   const inUse = new Map<string, number>();
   return {
@@ -53,7 +53,7 @@ export function loadClient(patienceMs: number): LoadClient {
         const timer = setTimeout(() => {
           none('no answer in time');
           sent.destroy();
-        }, patienceMs);
+        }, timeoutMs);
         sent.on('error', (error) => none(error.message));
         sent.end(text);
       }),

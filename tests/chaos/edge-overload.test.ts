@@ -16,7 +16,7 @@ const TIMES_TOO_MUCH = 5;
 const AT_ONCE = 48;
 const FIND_OUT_MS = 3_000;
 /** What a client waits for an answer, whole streams included. */
-const PATIENCE_MS = 60_000;
+const WAIT_MS = 60_000;
 const SETTLED_WITHIN_MS = 60_000;
 /**
  * The heap of each process. V8 lets garbage lie for as long as a heap may grow, so without a bound memory would show when it was last
@@ -27,13 +27,13 @@ const HEAP_MIB = 128;
 const LEAST_SHARE_DONE = 0.3;
 const MOST_GROWTH = 1.1;
 const ROLES = { 'router-gateway': 1, 'agent-gateway': 2, 'actor-host': 1, 'router-worker': 1, 'effect-worker': 1 } as const;
-const TIMEOUT_MS = (OVERLOAD_SECONDS + WARM_UP_SECONDS) * 1_000 + PATIENCE_MS + SETTLED_WITHIN_MS + 120_000;
+const TIMEOUT_MS = (OVERLOAD_SECONDS + WARM_UP_SECONDS) * 1_000 + WAIT_MS + SETTLED_WITHIN_MS + 120_000;
 
 it(
   'is asked for five times as much as it gets done: answers each or refuses it with a time to come again, and does all that it took',
   async () => {
     const cluster = await startCluster({ roles: ROLES, env: { LOG_LEVEL: 'warn', NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}` } });
-    const client = loadClient(PATIENCE_MS);
+    const client = loadClient(WAIT_MS);
     const customers = customersOf(cluster, client, '!repeat 10 one two');
     const sustainable = await findOut(customers);
     const seconds = WARM_UP_SECONDS + OVERLOAD_SECONDS;

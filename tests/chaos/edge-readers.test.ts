@@ -12,7 +12,7 @@ const READERS = Number(process.env.EDGE_READERS ?? 300);
 /** Of one session: two windows of one customer. */
 const READERS_PER_SESSION = 2;
 const AT_ONCE = 32;
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 /** Reading what a reader has missed is one statement for each; what hosts and posts ask beside it is far less. */
 const MOST_STATEMENTS_PER_READER = 3;
 /** Of a gateway's memory: buffers of its socket, its request and its answer. */
@@ -44,7 +44,7 @@ beforeAll(async () => {
       reader: followEvents(() => `${door.url}/sessions/${sessionId}/events`, cluster.keys.agentKey),
     })),
   );
-  await eventually(() => readers.every(({ reader }) => reader.isOpen), { timeoutMs: PATIENCE_MS });
+  await eventually(() => readers.every(({ reader }) => reader.isOpen), { timeoutMs: TIMEOUT_MS });
 });
 afterAll(async () => {
   for (const { reader } of readers) reader.leave();
@@ -77,8 +77,8 @@ async function loseDoor(signal: NodeJS.Signals): Promise<void> {
   // While they come back, and before the most of them have.
   await postToAll();
   expect(await lost.exited).toEqual(signal === 'SIGKILL' ? { code: null, signal } : { code: 0, signal: null });
-  await eventually(() => readers.every(({ reader }, place) => reader.isOpen && reader.connections > (connectionsBefore[place] ?? 0)), {
-    timeoutMs: PATIENCE_MS,
+  await eventually(() => readers.every(({ reader }, index) => reader.isOpen && reader.connections > (connectionsBefore[index] ?? 0)), {
+    timeoutMs: TIMEOUT_MS,
   });
   const seconds = (performance.now() - beganAtMs) / 1_000;
   await allHave(posted);
@@ -87,7 +87,7 @@ async function loseDoor(signal: NodeJS.Signals): Promise<void> {
   await allHave(posted);
 
   for (const { sessionId, reader } of readers) expect(reader.offsets, sessionId).toEqual(Array.from({ length: posted }, (_, offset) => offset));
-  expect(readers.map(({ reader }, place) => reader.connections - (connectionsBefore[place] ?? 0))).toEqual(readers.map(() => 1));
+  expect(readers.map(({ reader }, index) => reader.connections - (connectionsBefore[index] ?? 0))).toEqual(readers.map(() => 1));
   const grownMib = heldBy(door.pid) - freshMib;
   console.info(
     `${signal}: ${readers.length} readers were back after ${seconds.toFixed(1)} s and ${asked} statements, ${sessions.length} posts among them; the lost gateway ` +
@@ -97,8 +97,8 @@ async function loseDoor(signal: NodeJS.Signals): Promise<void> {
   expect(grownMib * 1_024).toBeLessThan(readers.length * MOST_KIB_PER_READER + 64 * 1_024);
 }
 
-function gateway(place: number): Gateway {
-  const found = cluster.running('agent-gateway')[place];
+function gateway(index: number): Gateway {
+  const found = cluster.running('agent-gateway')[index];
   if (found === undefined) throw new Error('there is no such gateway');
   return found;
 }
@@ -107,13 +107,13 @@ function gateway(place: number): Gateway {
 async function postToAll(): Promise<void> {
   const agent = agentClient(() => door.url ?? '', cluster.keys.agentKey);
   await inTurn(sessions, async (sessionId) => {
-    await agent.say(sessionId, `number ${posted}`, { trigger_processing: false });
+    await agent.postMessage(sessionId, `number ${posted}`, { trigger_processing: false });
   });
   posted += 1;
 }
 
 async function allHave(count: number): Promise<void> {
-  await eventually(() => readers.every(({ reader }) => reader.offsets.length >= count), { timeoutMs: PATIENCE_MS });
+  await eventually(() => readers.every(({ reader }) => reader.offsets.length >= count), { timeoutMs: TIMEOUT_MS });
 }
 
 /** Of the whole deployment since its start. A process tells of its own about once a second. */

@@ -19,8 +19,8 @@ export interface HoldingReceiver {
 /** A real HTTP server on this machine that is called back. */
 export async function openHoldingReceiver(): Promise<HoldingReceiver> {
   const addresses = new Map<string, { posts: number; isOpen: boolean; held: ServerResponse[] }>();
-  const double = await openHttpDouble((heard, response) => {
-    const at = addresses.get(heard.url);
+  const double = await openHttpDouble((received, response) => {
+    const at = addresses.get(received.url);
     if (at === undefined) return void response.writeHead(404).end();
     at.posts += 1;
     if (at.isOpen) response.writeHead(204).end();

@@ -38,7 +38,7 @@ async function checkLogs(cluster: Cluster, database: pg.Pool, { sessions }: Acce
   const heads = new Map<string, number>();
   await inParallel(sessions, AT_ONCE, async ([id, said]) => {
     const log = await wholeLog(agent, id);
-    expect(log.map(({ offset }) => offset)).toEqual(log.map((_, place) => place));
+    expect(log.map(({ offset }) => offset)).toEqual(log.map((_, index) => index));
     expect(stored.get(id)?.offsets.filter((offset) => offset !== null)).toEqual(log.map(({ offset }) => offset));
     const texts = log.flatMap((event) => (event.kind === 'user_message' ? [event.text] : []));
     // Each once, whatever its client was told; none that nobody said.
@@ -66,7 +66,7 @@ async function checkRun(cluster: Cluster, { runId, callback }: Accepted['runs'][
   const [url] = cluster.agentUrls;
   const response = await fetch(`${url}/runs/${runId}`, { headers: { authorization: `Bearer ${cluster.keys.agentKey}` } });
   const { status } = z.looseObject({ status: z.string() }).parse(await response.json());
-  const bodies = new Set(callback.heard.map(({ body }) => String(body)));
+  const bodies = new Set(callback.received.map(({ body }) => String(body)));
   expect(bodies.size, `${runId} was called back with ${bodies.size} payloads`).toBe(1);
   const told = callbackBody.parse(JSON.parse([...bodies][0] ?? ''));
   expect(told).toMatchObject({ run_id: runId, status });

@@ -12,7 +12,7 @@ export interface HeldOpen {
 
 /** A model that takes some ten seconds for its answer: each word after a pause. */
 const SLOW = '!slow 250 Hello!';
-const PATIENCE_MS = 90_000;
+const TIMEOUT_MS = 90_000;
 /** A client of an event stream opens it again after a while, as browsers do. */
 const REOPEN_MS = 500;
 
@@ -35,7 +35,7 @@ function slowCall(cluster: Cluster, stream: boolean) {
     method: 'POST',
     headers: { authorization: `Bearer ${cluster.keys.routerKey}`, 'content-type': 'application/json' },
     body: JSON.stringify({ stream, messages: [{ role: 'user', content: SLOW }] }),
-    signal: AbortSignal.timeout(PATIENCE_MS),
+    signal: AbortSignal.timeout(TIMEOUT_MS),
   });
   const read = async () => {
     const answered = await response;

@@ -56,7 +56,7 @@ const PAUSE_MS = 150;
 /** More than this means that nobody ends the traffic. */
 const MAX_ASKED = 50_000;
 /** Longer than any request may take. */
-const PATIENCE_MS = 40_000;
+const TIMEOUT_MS = 40_000;
 const ROUTINE = 'triage-warranty-claim';
 const CLAIM = { claim_id: 'C-1', model: 'Acme Duo', delivered_on: '2026-03-01', description: 'The pump is loud.' };
 
@@ -133,7 +133,7 @@ function newAsker(cluster: Cluster, asked: Asked[]) {
     const keep = (outcome: string, retryAfter: string | null) =>
       void asked.push({ kind, outcome, retryAfter, begunAtMs, tookMs: Math.round(performance.now() - begunAtMs) });
     try {
-      const response = await fetch(url, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
+      const response = await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
       const text = await response.text();
       const words = read(text);
       keep(`${response.status}${words === '' ? '' : ` ${words}`}`, response.headers.get('retry-after'));
@@ -156,7 +156,7 @@ function newAsker(cluster: Cluster, asked: Asked[]) {
     eventStream: async (path: string) => {
       const begunAtMs = performance.now();
       const leave = new AbortController();
-      const signal = AbortSignal.any([leave.signal, AbortSignal.timeout(PATIENCE_MS)]);
+      const signal = AbortSignal.any([leave.signal, AbortSignal.timeout(TIMEOUT_MS)]);
       const headers = { ...agentHeaders, accept: 'text/event-stream' };
       const response = await fetch(`${next(cluster.agentUrls)}${path}`, { headers, signal }).catch(() => null);
       const words = response === null || response.status === 200 ? '' : agentWords(await response.text());
@@ -197,15 +197,15 @@ async function newSession(asker: Asker, { sessions }: Accepted): Promise<string 
 async function openTalk(asker: Asker, accepted: Accepted) {
   const ids = [await newSession(asker, accepted), await newSession(asker, accepted)];
   let said = 0;
-  const sessionAt = (place: number) => {
-    const id = ids[place % ids.length] ?? '';
+  const sessionAt = (index: number) => {
+    const id = ids[index % ids.length] ?? '';
     const session = accepted.sessions.get(id);
     if (session === undefined) throw new Error('a session could not be created before the traffic began');
     return { id, session };
   };
   return {
-    say: async (place: number) => {
-      const { id, session } = sessionAt(place);
+    say: async (index: number) => {
+      const { id, session } = sessionAt(index);
       said += 1;
       const text = `How long is the warranty of number ${said}?`;
       // Known before it is sent, so that it is never missed.

@@ -18,7 +18,7 @@ const isLong = process.env.SWITCHYARD_TEST_LONG === '1';
 const AWAY_MS: Record<StoreName, number> = isLong ? { postgres: 20_000, nats: 20_000, redis: 60_000 } : { postgres: 16_000, nats: 16_000, redis: 6_000 };
 /** Until everybody has noticed. */
 const NOTICED_MS = 1_500;
-const PATIENCE = { timeoutMs: 30_000 };
+const TIMEOUT = { timeoutMs: 30_000 };
 const MAX_RSS_GROWTH_BYTES = 200 * 1024 * 1024;
 
 let cluster: Cluster;
@@ -52,7 +52,7 @@ async function someOfEach(traffic: Traffic, sinceMs: number): Promise<void> {
   await eventually(() => {
     const answered = new Set(traffic.asked.filter(({ begunAtMs }) => begunAtMs >= sinceMs).map(({ kind }) => kind));
     return answered.size === kinds.length;
-  }, PATIENCE);
+  }, TIMEOUT);
 }
 
 interface Away {
@@ -97,7 +97,7 @@ describe.each(casesOfToday(['redis', 'postgres', 'nats'] as const))('without %s 
     const untilMs = performance.now();
     await cluster[store].start();
 
-    for (const role of ['router-gateway', 'agent-gateway'] as const) await eventually(async () => (await readinessOf(role)) === 200, PATIENCE);
+    for (const role of ['router-gateway', 'agent-gateway'] as const) await eventually(async () => (await readinessOf(role)) === 200, TIMEOUT);
     await someOfEach(traffic, performance.now());
     await traffic.end();
 

@@ -3,11 +3,11 @@ import { type Figures, newFigures } from '../../scripts/chaos-figures.mjs';
 import type { ClusterProcess, Role } from '../../scripts/start-cluster.mjs';
 import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback-receiver.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { type InsistentClient, insistentClient } from '../helpers/retrying-client.ts';
+import { type RetryingClient, retryingClient } from '../helpers/retrying-client.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
-import { type ActingUpstream, openActingUpstream } from '../upstreams/scripted-upstream.ts';
+import { openScriptedUpstream, type ScriptedUpstream } from '../upstreams/scripted-upstream.ts';
 import { writeAgentFiles } from './agent-files.ts';
-import { openWitness, type Witness } from './auditor.ts';
+import { type Auditor, openAuditor } from './auditor.ts';
 import { type CountingTools, openCountingTools } from './counting-tools.ts';
 import { type ModelUpstream, openModelUpstream } from './model-upstream.ts';
 
@@ -17,23 +17,23 @@ export interface NamedHost extends ClusterProcess {
 }
 
 /** A cluster with everything around it that counts. */
-export interface World {
+export interface Environment {
   cluster: Cluster;
   database: pg.Pool;
-  witness: Witness;
+  auditor: Auditor;
   receiver: CallbackReceiver;
   tools: CountingTools;
   /** The agent's model. */
   model: ModelUpstream;
   /** The provider of clients' streams. */
-  upstream: ActingUpstream;
+  upstream: ScriptedUpstream;
   figures: Figures;
   /** From 0 up to 1, from the seed of the pass. */
   random(): number;
   /** Speaks to the agent gateways in turn. */
-  client: InsistentClient;
+  client: RetryingClient;
   /** The same, and is not content with 202. */
-  stubbornClient: InsistentClient;
+  stubbornClient: RetryingClient;
   nextRouterUrl(): string;
   /** The hosts that run. */
   hosts(): NamedHost[];
@@ -48,19 +48,19 @@ export interface World {
   /** Ends a store. In PostgreSQL's words SIGQUIT is what SIGKILL is to others. */
   endStore(store: 'nats' | 'postgres' | 'redis', signal: 'SIGTERM' | 'SIGINT' | 'SIGKILL' | 'SIGQUIT'): Promise<void>;
   /** Waits until every partition has an owner that lives. */
-  everyPartitionOwned(gone?: string): Promise<void>;
+  everyPartitionOwned(excluded?: string): Promise<void>;
   close(): Promise<void>;
 }
 
 const HOSTS = 3;
-export const PATIENCE_MS = 60_000;
+export const TIMEOUT_MS = 60_000;
 const DRAIN_SECONDS = '20';
 /** A process gives up when it has not reached the stores for 10 s, as on a machine that is too busy. */
 const MAX_STARTS = 4;
 
 /** Starts it all. @param random made from the seed that the caller has printed */
-export async function openWorld(random: () => number): Promise<World> {
-  const [receiver, tools, model, upstream] = await Promise.all([openCallbackReceiver(), openCountingTools(), openModelUpstream(), openActingUpstream()]);
+export async function openEnvironment(random: () => number): Promise<Environment> {
+  const [receiver, tools, model, upstream] = await Promise.all([openCallbackReceiver(), openCountingTools(), openModelUpstream(), openScriptedUpstream()]);
   const files = await writeAgentFiles(tools.port, model.baseUrl, upstream.baseUrl('first'));
   const figures = newFigures();
   const cluster = await startCluster({
@@ -81,7 +81,7 @@ export async function openWorld(random: () => number): Promise<World> {
   const database = new pg.Pool({ connectionString: cluster.postgres.url, max: 4 });
   // The server is taken away from it like from everybody else; a query that is under way then fails by itself.
   database.on('error', () => {});
-  const witness = await openWitness(database);
+  const auditor = await openAuditor(database);
   const hosts: NamedHost[] = [];
   let named = 0;
   const ended = new Set<ClusterProcess>();
@@ -104,23 +104,23 @@ export async function openWorld(random: () => number): Promise<World> {
     return host;
   };
   await Promise.all(Array.from({ length: HOSTS }, () => addHost()));
-  const everyPartitionOwned = async (gone?: string) => {
-    await eventually(async () => (await witness.partitionsWithoutOwner(gone)) === 0, { timeoutMs: PATIENCE_MS });
+  const everyPartitionOwned = async (excluded?: string) => {
+    await eventually(async () => (await auditor.partitionsWithoutOwner(excluded)) === 0, { timeoutMs: TIMEOUT_MS });
   };
   await everyPartitionOwned();
-  const client = { nextUrl: inTurn(() => cluster.agentUrls), key: cluster.keys.agentKey, patienceMs: PATIENCE_MS };
+  const client = { nextUrl: inTurn(() => cluster.agentUrls), key: cluster.keys.agentKey, timeoutMs: TIMEOUT_MS };
   return {
     cluster,
     database,
-    witness,
+    auditor,
     receiver,
     tools,
     model,
     upstream,
     figures,
     random,
-    client: insistentClient(client),
-    stubbornClient: insistentClient({ ...client, insistsOnPlace: true }),
+    client: retryingClient(client),
+    stubbornClient: retryingClient({ ...client, retriesAccepted: true }),
     nextRouterUrl: inTurn(() => cluster.routerUrls),
     ended,
     end: async (one, signal) => {

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { z } from 'zod';
 import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback-receiver.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
-import { type ActingUpstream, openActingUpstream } from '../upstreams/scripted-upstream.ts';
+import { openScriptedUpstream, type ScriptedUpstream } from '../upstreams/scripted-upstream.ts';
 import { ROUTINE, writeAgentFiles } from './agent-files.ts';
 import { type CountingTools, openCountingTools } from './counting-tools.ts';
 import { type ModelUpstream, openModelUpstream } from './model-upstream.ts';
@@ -13,7 +13,7 @@ import { type ModelUpstream, openModelUpstream } from './model-upstream.ts';
 export type OneTool = 'book' | 'look';
 
 /** A cluster without an effect worker, and everything around it that counts. */
-export interface FailPointWorld {
+export interface FailPointEnvironment {
   cluster: Cluster;
   database: pg.Pool;
   receiver: CallbackReceiver;
@@ -21,14 +21,14 @@ export interface FailPointWorld {
   /** The agent's model. */
   model: ModelUpstream;
   /** The provider of clients' streams. */
-  upstream: ActingUpstream;
+  upstream: ScriptedUpstream;
   close(): Promise<void>;
 }
 
 export const routineOf = (tool: OneTool) => `${tool}-only`;
 
-export async function openFailPointWorld(): Promise<FailPointWorld> {
-  const [receiver, tools, model, upstream] = await Promise.all([openCallbackReceiver(), openCountingTools(), openModelUpstream(), openActingUpstream()]);
+export async function openFailPointEnvironment(): Promise<FailPointEnvironment> {
+  const [receiver, tools, model, upstream] = await Promise.all([openCallbackReceiver(), openCountingTools(), openModelUpstream(), openScriptedUpstream()]);
   const files = await writeAgentFiles(tools.port, model.baseUrl, upstream.baseUrl('first'));
   await addRoutines(files.MANIFEST);
   const cluster = await startCluster({

@@ -4,10 +4,10 @@ import { type AgentClient, agentClient } from '../helpers/agent-client.ts';
 import type { CallbackReceiver } from '../helpers/callback-receiver.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { readStream } from '../helpers/read-stream.ts';
-import { insistentClient } from '../helpers/retrying-client.ts';
+import { retryingClient } from '../helpers/retrying-client.ts';
 import { plannedCall, requestFor } from '../helpers/scripted-deployment.ts';
-import { checkLog, converse, type Said, storedSessions } from '../helpers/session-logs.ts';
-import { type FailPointWorld, type OneTool, routineOf } from './fail-point-environment.ts';
+import { checkLog, converse, type SentMessages, storedSessions } from '../helpers/session-logs.ts';
+import { type FailPointEnvironment, type OneTool, routineOf } from './fail-point-environment.ts';
 
 /** Begun by one pulse. */
 const CONVERSATIONS = 4;
@@ -17,7 +17,7 @@ const MESSAGES = 2;
 /** Beyond this nobody begins anything until somebody has been answered. */
 const MAX_UNDER_WAY = 60;
 /** A worker that died is missed after 15 s, an owner after 5 s; what waits for one of each after the other waits for both. */
-const PATIENCE_MS = 90_000;
+const TIMEOUT_MS = 90_000;
 /** Less than the client waits, so that the server says what did not come. */
 const ANSWER_SECONDS = 15;
 
@@ -40,7 +40,7 @@ export interface Load {
   /** Resolves when everybody was answered. @throws what failed first */
   answered(): Promise<void>;
   /** What was accepted, by session. */
-  readonly said: ReadonlyMap<string, Said>;
+  readonly said: ReadonlyMap<string, SentMessages>;
   /** Streams that were begun so far. */
   readonly streams: number;
   /** How often the call behind a stream reached its provider, at most, of those that were begun after so many. */
@@ -61,17 +61,17 @@ interface Checked {
   lookedAgain: number;
 }
 
-export function startLoad(world: FailPointWorld): Load {
-  const { cluster, receiver, upstream } = world;
+export function startLoad(environment: FailPointEnvironment): Load {
+  const { cluster, receiver, upstream } = environment;
   const nextUrl = () => cluster.agentUrls[0] ?? '';
-  const client = insistentClient({ nextUrl, key: cluster.keys.agentKey, patienceMs: PATIENCE_MS });
+  const client = retryingClient({ nextUrl, key: cluster.keys.agentKey, timeoutMs: TIMEOUT_MS });
   const agent = agentClient(nextUrl, cluster.keys.agentKey);
-  const conversations = new Map<string, Said>();
+  const conversations = new Map<string, SentMessages>();
   const runs: Run[] = [];
   const streams: Stream[] = [];
   const underWay: Promise<void>[] = [];
   let number = 0;
-  let inHand = 0;
+  let inFlight = 0;
 
   async function talk(which: number): Promise<void> {
     const { id } = created.parse((await client.post('/sessions', {})).body);
@@ -104,16 +104,16 @@ export function startLoad(world: FailPointWorld): Load {
       method: 'POST',
       headers: { authorization: `Bearer ${cluster.keys.routerKey}`, 'content-type': 'application/json' },
       body: JSON.stringify(requestFor(plan, 'first', true)),
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     begun.text = await response.text();
   }
 
   const begin = (work: Promise<void>) => {
-    inHand += 1;
+    inFlight += 1;
     // What fails is told by answered(); until then nobody waits for it.
     const over = work.finally(() => {
-      inHand -= 1;
+      inFlight -= 1;
     });
     over.catch(() => {});
     underWay.push(over);
@@ -124,7 +124,7 @@ export function startLoad(world: FailPointWorld): Load {
   };
   return {
     pulse: (tool) => {
-      if (inHand >= MAX_UNDER_WAY) return;
+      if (inFlight >= MAX_UNDER_WAY) return;
       for (let count = 0; count < CONVERSATIONS; count += 1) begin(talk(next()));
       for (let count = 0; count < RUNS; count += 1) begin(run(tool, `${tool}-${next()}`));
       for (let count = 0; count < STREAMS; count += 1) begin(stream());
@@ -138,8 +138,8 @@ export function startLoad(world: FailPointWorld): Load {
     },
     mostCallsSince: (from) => Math.max(0, ...streams.slice(from).map(({ plan }) => upstream.calls(plan).length)),
     check: async () => {
-      await checkLogs(world, agent, conversations);
-      const outcomes = runs.map((one) => checkRun(one, world));
+      await checkLogs(environment, agent, conversations);
+      const outcomes = runs.map((one) => checkRun(one, environment));
       const withError = streams.map(checkStream).filter((end) => end !== 'done');
       return {
         conversations: conversations.size,
@@ -163,11 +163,11 @@ const payload = z.looseObject({
 /** Waits, with as many questions as it takes, for the agent's next message. @returns the offset behind it */
 async function answeredFrom(agent: AgentClient, sessionId: string, offset: number): Promise<number> {
   const query = `&kinds=assistant_message&wait_for_data=${ANSWER_SECONDS}`;
-  const answer = await eventually(async () => (await agent.poll(sessionId, offset, query)).at(-1), { timeoutMs: PATIENCE_MS });
+  const answer = await eventually(async () => (await agent.poll(sessionId, offset, query)).at(-1), { timeoutMs: TIMEOUT_MS });
   return answer.offset + 1;
 }
 
-async function checkLogs({ database, model }: FailPointWorld, agent: AgentClient, conversations: ReadonlyMap<string, Said>): Promise<void> {
+async function checkLogs({ database, model }: FailPointEnvironment, agent: AgentClient, conversations: ReadonlyMap<string, SentMessages>): Promise<void> {
   const stored = await storedSessions(database, [...conversations.keys()]);
   for (const [id, said] of conversations) {
     const log = await agent.poll(id, 0, '&limit=1000&wait_for_data=0');
@@ -178,8 +178,8 @@ async function checkLogs({ database, model }: FailPointWorld, agent: AgentClient
 }
 
 /** It settled, and told one payload. What must not happen twice did not, and the model was told when nobody knows whether it did. */
-function checkRun({ id, tool, key, callback: { heard } }: Run, { tools }: FailPointWorld): 'once' | 'again' | 'unknown' {
-  const bodies = new Set(heard.map(({ body }) => String(body)));
+function checkRun({ id, tool, key, callback: { received } }: Run, { tools }: FailPointEnvironment): 'once' | 'again' | 'unknown' {
+  const bodies = new Set(received.map(({ body }) => String(body)));
   expect(bodies.size, id).toBe(1);
   const { run_id: runId, output } = payload.parse(JSON.parse([...bodies][0] ?? ''));
   expect(runId).toBe(id);

@@ -11,7 +11,7 @@ const pass = (name, word) => { failPoint(name); writeSync(1, word + '\\n'); };
 pass('commit.sending', 'first');
 pass('commit.stored', 'second');
 pass('commit.sending', 'third');`;
-const PATIENCE = { timeoutMs: 30_000 };
+const TIMEOUT = { timeoutMs: 30_000 };
 
 describe('a process with a fail point', () => {
   it('dies by SIGKILL at the point, tells so, and does nothing behind it', async () => {
@@ -31,7 +31,7 @@ describe('a process with a fail point', () => {
   it('stops at the point until it is told to go on, and then goes on', async () => {
     const program = passing('commit.stored:stop');
     // What it wrote may be read here a while after it stopped.
-    await eventually(() => isStopped(program) && program.output() === 'first\nfail point commit.stored: SIGSTOP\n', PATIENCE);
+    await eventually(() => isStopped(program) && program.output() === 'first\nfail point commit.stored: SIGSTOP\n', TIMEOUT);
 
     program.signal('SIGCONT');
     expect(await program.exited).toEqual({ code: 0, signal: null });

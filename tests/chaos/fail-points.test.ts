@@ -6,7 +6,7 @@ import { eventually } from '../helpers/eventually.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { isQuiet } from '../helpers/session-logs.ts';
 import { casesOfToday } from '../helpers/tier.ts';
-import { type FailPointWorld, type OneTool, openFailPointWorld } from './fail-point-environment.ts';
+import { type FailPointEnvironment, type OneTool, openFailPointEnvironment } from './fail-point-environment.ts';
 import { type Load, startLoad } from './fail-point-load.ts';
 
 /** A process that is to die, and where. */
@@ -110,19 +110,19 @@ const armedIn = (some: readonly Round[]) => [FIRST, ...some.flatMap(({ groups })
 const ONCE = { most: 1, extra: 0 };
 
 /** Until the load has led a process to its point, or the last of all waits is over. */
-const PATIENCE = { timeoutMs: 90_000 };
+const TIMEOUT = { timeoutMs: 90_000 };
 const PULSE_MS = 700;
 /** Each has 9 s to start, on a machine that may be too busy for it. */
 const STARTING_AT_ONCE = 2;
 const MAX_STARTS = 5;
 const WALK_MS = 400_000;
 
-let world: FailPointWorld;
+let environment: FailPointEnvironment;
 let load: Load;
 
 beforeAll(async () => {
-  world = await openFailPointWorld();
-  load = startLoad(world);
+  environment = await openFailPointEnvironment();
+  load = startLoad(environment);
 });
 
 it('a process that is killed at any fail point loses nothing and does nothing twice', { timeout: WALK_MS }, async () => {
@@ -130,22 +130,22 @@ it('a process that is killed at any fail point loses nothing and does nothing tw
   expect(new Set(armedIn(rounds).map(({ point }) => point))).toEqual(new Set(Object.keys(failPoints)));
   const all = armedIn(roundsOfToday);
   await (await arm(FIRST)).died;
-  await world.cluster.add('effect-worker');
+  await environment.cluster.add('effect-worker');
   for (const round of roundsOfToday) {
-    const before = { model: world.model.asked, streams: load.streams };
+    const before = { model: environment.model.asked, streams: load.streams };
     await walk(round);
     if (round === BOOKING) continue;
-    expect(world.model.repeats(before.model)).toEqual(ONCE);
+    expect(environment.model.repeats(before.model)).toEqual(ONCE);
     expect(load.mostCallsSince(before.streams)).toBe(1);
   }
   const walkedMs = performance.now() - startedAtMs;
 
   await load.answered();
-  await eventually(() => isQuiet(world.database, load.said), PATIENCE);
+  await eventually(() => isQuiet(environment.database, load.said), TIMEOUT);
   const checked = await load.check();
   // A call is made again once for each worker that dies with it in hand, and for no other reason.
   const workers = all.filter(({ role }) => role === 'router-worker').length;
-  const { most, extra } = world.model.repeats(0);
+  const { most, extra } = environment.model.repeats(0);
   expect(Math.max(most, load.mostCallsSince(0))).toBeLessThanOrEqual(1 + workers);
   // What was to be learnt was met.
   if (roundsOfToday.includes(BOOKING)) expect(checked.outcomesUnknown).toBeGreaterThan(0);
@@ -155,8 +155,8 @@ it('a process that is killed at any fail point loses nothing and does nothing tw
     `${all.length} kills at fail points in ${seconds(walkedMs)}, all over after ${seconds(performance.now() - startedAtMs)}: ` +
       JSON.stringify({ ...checked, extraModelCalls: extra }),
   );
-  await world.close();
-  const exits = await Promise.all(world.cluster.processes.map(async ({ role, exited }) => ({ role, ...(await exited) })));
+  await environment.close();
+  const exits = await Promise.all(environment.cluster.processes.map(async ({ role, exited }) => ({ role, ...(await exited) })));
   expect(exits.filter(({ code, signal }) => code !== 0 && signal !== 'SIGKILL')).toEqual([]);
 });
 
@@ -200,7 +200,7 @@ async function arm({ role, point, hit = 1, env = {} }: Armed): Promise<Dying> {
   const last = `fail point ${point}: SIGKILL`;
   for (let tries = 1; ; tries += 1) {
     try {
-      const one = await world.cluster.add(role, { ...env, FAIL_POINT: `${point}:kill:${hit}` });
+      const one = await environment.cluster.add(role, { ...env, FAIL_POINT: `${point}:kill:${hit}` });
       return { one, died: diedAt(one, last) };
     } catch (error) {
       const words = error instanceof Error ? error.message : '';
@@ -213,7 +213,7 @@ async function arm({ role, point, hit = 1, env = {} }: Armed): Promise<Dying> {
 }
 
 async function diedAt(one: ClusterProcess, last: string): Promise<void> {
-  await eventually(() => one.hasExited(), PATIENCE).catch((cause) => {
+  await eventually(() => one.hasExited(), TIMEOUT).catch((cause) => {
     throw new Error(`${last} was not reached`, { cause });
   });
   expect(await one.exited).toEqual({ code: null, signal: 'SIGKILL' });
@@ -223,7 +223,7 @@ async function diedAt(one: ClusterProcess, last: string): Promise<void> {
 /** Hosts own partitions soon; one that is to leave is then told to. */
 async function hasSomethingToLose({ role, leaves }: Armed, one: ClusterProcess): Promise<void> {
   if (role !== 'actor-host') return;
-  await eventually(async () => one.hasExited() || (await partitionsOf(one)) > 0, PATIENCE);
+  await eventually(async () => one.hasExited() || (await partitionsOf(one)) > 0, TIMEOUT);
   if (leaves) one.signal('SIGTERM');
 }
 

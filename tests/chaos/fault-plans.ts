@@ -1,68 +1,68 @@
-import type { World } from './environment.ts';
+import type { Environment } from './environment.ts';
 import { stoppingAtEvents } from './patched-copy.ts';
 import { type Fault, underLoad } from './scenario.ts';
 import { brokerEndsInBetween } from './scenarios/between-steps.ts';
 import { interimOwnerKilled } from './scenarios/interim-owner.ts';
 import { killGatewayWithOpenCalls } from './scenarios/open-calls.ts';
-import { hostSleeps, hostSleepsOverCommit, noticesLost } from './scenarios/paused-hosts.ts';
+import { hostPaused, hostPausedAtCommit, noticesLost } from './scenarios/paused-hosts.ts';
 import { brokerRestarts, cacheKilled, databaseRestarts, rollBackBroker } from './scenarios/stores.ts';
 import { effectWorkerKilled, gatewaysKilled, hostKilled, hostsChange, othersLeave, routerWorkerKilled } from './scenarios/terminations.ts';
 import { olderBesideNewer } from './scenarios/versions.ts';
 
 /** What happens under one load. */
-export interface Act {
+export interface FaultPlan {
   name: string;
-  run(world: World): Promise<void>;
+  run(environment: Environment): Promise<void>;
 }
 
-const openCalls: Act = {
+const openCalls: FaultPlan = {
   name: 'a gateway is killed with a hundred calls open, and every upstream of it is closed within 35 s',
-  run: async (world) => {
-    const checkClosed = await killGatewayWithOpenCalls(world);
+  run: async (environment) => {
+    const checkClosed = await killGatewayWithOpenCalls(environment);
     console.info(await checkClosed());
   },
 };
-const rollBack: Act = { name: 'the broker’s store is rolled back under owners that live', run: rollBackBroker };
-const interim: Act = {
+const rollBack: FaultPlan = { name: 'the broker’s store is rolled back under owners that live', run: rollBackBroker };
+const interim: FaultPlan = {
   name: 'the interim owner of a paused host’s partition is killed as that host wakes with its commit',
-  run: async (world) => interimOwnerKilled(world, { folder: await stoppingAtEvents(), isFenced: true }),
+  run: async (environment) => interimOwnerKilled(environment, { folder: await stoppingAtEvents(), isFenced: true }),
 };
 
 /** Faults that belong together, in an order in which they cost little time. */
-export function fixedActs(): Act[] {
+export function fixedFaultPlans(): FaultPlan[] {
   return [
     openCalls,
-    actOf(hostKilled, noticesLost),
-    actOf(gatewaysKilled, routerWorkerKilled, effectWorkerKilled),
-    actOf(hostsChange, othersLeave),
-    actOf(hostSleeps, hostSleepsOverCommit()),
-    actOf(cacheKilled, databaseRestarts, brokerRestarts),
+    faultPlanOf(hostKilled, noticesLost),
+    faultPlanOf(gatewaysKilled, routerWorkerKilled, effectWorkerKilled),
+    faultPlanOf(hostsChange, othersLeave),
+    faultPlanOf(hostPaused, hostPausedAtCommit()),
+    faultPlanOf(cacheKilled, databaseRestarts, brokerRestarts),
     rollBack,
     interim,
-    actOf(olderBesideNewer),
-    actOf(brokerEndsInBetween('SIGTERM'), brokerEndsInBetween('SIGKILL')),
+    faultPlanOf(olderBesideNewer),
+    faultPlanOf(brokerEndsInBetween('SIGTERM'), brokerEndsInBetween('SIGKILL')),
   ];
 }
 
-const FAULTS_OF_AN_ACT = 3;
+const FAULTS_PER_PLAN = 3;
 
 /** The same faults in another order and in other company. */
-export function shuffledActs(random: () => number): Act[] {
+export function shuffledFaultPlans(random: () => number): FaultPlan[] {
   const faults = shuffled(
     [
-      ...[hostKilled, noticesLost, gatewaysKilled, routerWorkerKilled, effectWorkerKilled, hostsChange, othersLeave, hostSleeps, hostSleepsOverCommit()],
+      ...[hostKilled, noticesLost, gatewaysKilled, routerWorkerKilled, effectWorkerKilled, hostsChange, othersLeave, hostPaused, hostPausedAtCommit()],
       ...[cacheKilled, databaseRestarts, brokerRestarts, olderBesideNewer, brokerEndsInBetween('SIGTERM'), brokerEndsInBetween('SIGKILL')],
     ],
     random,
   );
-  const acts = Array.from({ length: faults.length / FAULTS_OF_AN_ACT }, (_, act) =>
-    actOf(...faults.slice(act * FAULTS_OF_AN_ACT, (act + 1) * FAULTS_OF_AN_ACT)),
+  const plans = Array.from({ length: faults.length / FAULTS_PER_PLAN }, (_, plan) =>
+    faultPlanOf(...faults.slice(plan * FAULTS_PER_PLAN, (plan + 1) * FAULTS_PER_PLAN)),
   );
-  return shuffled([...acts, openCalls, rollBack, interim], random);
+  return shuffled([...plans, openCalls, rollBack, interim], random);
 }
 
-function actOf(...faults: Fault[]): Act {
-  return { name: faults.map(({ name }) => name).join('; '), run: (world) => underLoad(world, faults) };
+function faultPlanOf(...faults: Fault[]): FaultPlan {
+  return { name: faults.map(({ name }) => name).join('; '), run: (environment) => underLoad(environment, faults) };
 }
 
 function shuffled<Item>(items: readonly Item[], random: () => number): Item[] {

@@ -5,7 +5,7 @@ import { eventually } from '../helpers/eventually.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { checkLog, isQuiet, storedSessions } from '../helpers/session-logs.ts';
 import type { ReadToEnd } from './client-stream.ts';
-import type { World } from './environment.ts';
+import type { Environment } from './environment.ts';
 import type { Accepted, AcceptedRun } from './load.ts';
 
 /** What the faults of a scenario allow, beyond what is never allowed. */
@@ -19,28 +19,28 @@ const QUIET_MS = 60_000;
 const AT_ONCE = 16;
 
 /** Holds everything that was accepted against what is there now, when nothing is on its way any more. @throws what does not hold */
-export async function checkInvariants(world: World, accepted: Accepted, allowed: Allowed): Promise<void> {
-  await eventually(() => isQuiet(world.database, accepted.sessions), { timeoutMs: QUIET_MS });
-  await checkLogs(world, accepted);
-  for (const run of accepted.runs) await checkRun(world, run);
-  checkStreams(world, accepted.streams, allowed);
-  const repeats = world.model.repeats(accepted.modelAskedBefore);
+export async function checkInvariants(environment: Environment, accepted: Accepted, allowed: Allowed): Promise<void> {
+  await eventually(() => isQuiet(environment.database, accepted.sessions), { timeoutMs: QUIET_MS });
+  await checkLogs(environment, accepted);
+  for (const run of accepted.runs) await checkRun(environment, run);
+  checkStreams(environment, accepted.streams, allowed);
+  const repeats = environment.model.repeats(accepted.modelAskedBefore);
   expect(repeats.most - 1, 'a model call was made again too often').toBeLessThanOrEqual(allowed.extraCalls);
-  world.figures.extraModelCalls += repeats.extra;
-  const { rows } = await world.database.query('select source, reason from dead_letters');
+  environment.figures.extraModelCalls += repeats.extra;
+  const { rows } = await environment.database.query('select source, reason from dead_letters');
   expect(rows, 'there are dead letters').toEqual([]);
-  await checkWitness(world);
+  await checkAuditor(environment);
 }
 
 /** Nobody commits to a partition but its owner. */
-export async function checkWitness({ witness, figures }: World): Promise<void> {
-  expect(await witness.commits(), 'no commit was seen, so nothing is known about the fence').toBeGreaterThan(0);
-  figures.zombieCommits = await witness.zombieCommits();
-  figures.zombiesRejected = await witness.rejected();
+export async function checkAuditor({ auditor, figures }: Environment): Promise<void> {
+  expect(await auditor.commits(), 'no commit was seen, so nothing is known about the fence').toBeGreaterThan(0);
+  figures.zombieCommits = await auditor.zombieCommits();
+  figures.zombiesRejected = await auditor.rejected();
   expect(figures.zombieCommits, 'hosts have committed to partitions that were not theirs').toBe(0);
 }
 
-async function checkLogs({ database, client, stubbornClient, model, figures }: World, { sessions }: Accepted): Promise<void> {
+async function checkLogs({ database, client, stubbornClient, model, figures }: Environment, { sessions }: Accepted): Promise<void> {
   const stored = await storedSessions(database, [...sessions.keys()]);
   expect(stored.size).toBe(sessions.size);
   await inParallel(sessions, AT_ONCE, async ([id, said]) => {
@@ -65,9 +65,9 @@ const payload = z.looseObject({
 });
 
 /** It is told once, in as many posts as it took; what must not happen twice did not, and it was told when nobody knows whether it did. */
-async function checkRun({ client, tools, figures }: World, { runId, key, callback: { heard } }: AcceptedRun): Promise<void> {
+async function checkRun({ client, tools, figures }: Environment, { runId, key, callback: { received } }: AcceptedRun): Promise<void> {
   const record = runRecord.parse((await client.get(`/runs/${runId}`)).body);
-  const bodies = new Set(heard.map(({ body }) => String(body)));
+  const bodies = new Set(received.map(({ body }) => String(body)));
   expect(bodies.size, `${runId} was called back with ${bodies.size} payloads`).toBe(1);
   const told = payload.parse(JSON.parse([...bodies][0] ?? ''));
   expect({ ...record, status: told.status }).toMatchObject({ run_id: runId, status: 'succeeded', output: told.output });
@@ -80,13 +80,13 @@ async function checkRun({ client, tools, figures }: World, { runId, key, callbac
   const isUnknown = told.output.booked.includes('outcome_unknown');
   if (!isUnknown) expect({ booked, told: told.output.booked }).toEqual({ booked: 1, told: `booked ${key}` });
   figures.runs += 1;
-  figures.callbacks += heard.length;
+  figures.callbacks += received.length;
   figures.toolCalls += booked + looked;
   if (isUnknown) figures.outcomesUnknown += 1;
 }
 
 /** None ends in silence, none leaves anything out, and none is asked for too often. */
-function checkStreams({ upstream, figures }: World, streams: readonly ReadToEnd[], allowed: Allowed): void {
+function checkStreams({ upstream, figures }: Environment, streams: readonly ReadToEnd[], allowed: Allowed): void {
   for (const stream of streams) {
     const { call, whole, text, ends, behindEnd, wasCut, wasResumed, refusedWith, fault } = stream;
     expect(fault, call).toBeNull();

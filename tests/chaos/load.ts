@@ -1,22 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { eventually } from '../helpers/eventually.ts';
-import type { InsistentClient } from '../helpers/retrying-client.ts';
-import { converse, type Said } from '../helpers/session-logs.ts';
+import type { RetryingClient } from '../helpers/retrying-client.ts';
+import { converse, type SentMessages } from '../helpers/session-logs.ts';
 import { ROUTINE } from './agent-files.ts';
 import { type ReadToEnd, readToEnd } from './client-stream.ts';
-import { PATIENCE_MS, type World } from './environment.ts';
+import { type Environment, TIMEOUT_MS } from './environment.ts';
 
 /** A run that was accepted, and where it is called back. */
 export interface AcceptedRun {
   runId: string;
   key: string;
-  callback: ReturnType<World['receiver']['address']>;
+  callback: ReturnType<Environment['receiver']['address']>;
 }
 
 /** All that was accepted while the load was on. */
 export interface Accepted {
-  sessions: ReadonlyMap<string, Said>;
+  sessions: ReadonlyMap<string, SentMessages>;
   runs: readonly AcceptedRun[];
   streams: readonly ReadToEnd[];
   /** How many requests the agent's model had had before. */
@@ -25,7 +25,7 @@ export interface Accepted {
 
 export interface LoadOptions {
   /** A message that was answered with 202 is sent again until it has its place. */
-  insistsOnPlace?: boolean;
+  retriesAccepted?: boolean;
 }
 
 export interface Load {
@@ -58,13 +58,13 @@ let conversations = 0;
 let triggered = 0;
 
 /** Customers, triggers and readers of streams that go on until they are told to stop. */
-export function beginLoad(world: World, options: LoadOptions = {}): Load {
-  const { insistsOnPlace = false } = options;
-  const client = insistsOnPlace ? world.stubbornClient : world.client;
-  const sessions = new Map<string, Said>();
+export function beginLoad(environment: Environment, options: LoadOptions = {}): Load {
+  const { retriesAccepted = false } = options;
+  const client = retriesAccepted ? environment.stubbornClient : environment.client;
+  const sessions = new Map<string, SentMessages>();
   const runs: AcceptedRun[] = [];
   const streams: ReadToEnd[] = [];
-  const accepted: Accepted = { sessions, runs, streams, modelAskedBefore: world.model.asked };
+  const accepted: Accepted = { sessions, runs, streams, modelAskedBefore: environment.model.asked };
   let begun = 0;
   let isOver = false;
   let failure: unknown;
@@ -87,11 +87,11 @@ export function beginLoad(world: World, options: LoadOptions = {}): Load {
   };
   const trigger = async () => {
     begin();
-    runs.push(await triggerRun(world, client));
+    runs.push(await triggerRun(environment, client));
   };
   const read = async () => {
     begin();
-    streams.push(await readToEnd(world));
+    streams.push(await readToEnd(environment));
   };
   const all = [
     ...Array.from({ length: CUSTOMERS }, () => again(talk)),
@@ -104,7 +104,7 @@ export function beginLoad(world: World, options: LoadOptions = {}): Load {
     },
     more: async (count) => {
       const wanted = begun + count;
-      await eventually(() => failure !== undefined || begun >= wanted, { timeoutMs: PATIENCE_MS });
+      await eventually(() => failure !== undefined || begun >= wanted, { timeoutMs: TIMEOUT_MS });
       if (failure !== undefined) throw failure;
     },
     abandon: () => {
@@ -119,7 +119,7 @@ export function beginLoad(world: World, options: LoadOptions = {}): Load {
   };
 }
 
-async function holdConversation(client: InsistentClient, begin: () => void): Promise<[string, Said]> {
+async function holdConversation(client: RetryingClient, begin: () => void): Promise<[string, SentMessages]> {
   const { id } = sessionRecord.parse(accepted(await client.post('/sessions', {})).body);
   conversations += 1;
   const said = await converse({
@@ -136,8 +136,8 @@ async function holdConversation(client: InsistentClient, begin: () => void): Pro
 }
 
 /** Long-polls for the agent's next message. @throws when none comes in time */
-async function answeredFrom(client: InsistentClient, sessionId: string, offset: number): Promise<number> {
-  const untilMs = performance.now() + PATIENCE_MS;
+async function answeredFrom(client: RetryingClient, sessionId: string, offset: number): Promise<number> {
+  const untilMs = performance.now() + TIMEOUT_MS;
   for (;;) {
     const path = `/sessions/${sessionId}/events?min_offset=${offset}&kinds=assistant_message&wait_for_data=${ANSWER_SECONDS}`;
     const { status, body } = await client.get(path);
@@ -148,15 +148,15 @@ async function answeredFrom(client: InsistentClient, sessionId: string, offset: 
 }
 
 /** Triggers a run and waits until somebody is called back, so that their number stays within bounds. */
-async function triggerRun(world: World, client: InsistentClient): Promise<AcceptedRun> {
+async function triggerRun(environment: Environment, client: RetryingClient): Promise<AcceptedRun> {
   triggered += 1;
   const key = `run-${process.pid}-${triggered}`;
   // Every third receiver fails at first.
-  const callback = triggered % 3 === 0 ? world.receiver.address(500, 204) : world.receiver.address(204);
+  const callback = triggered % 3 === 0 ? environment.receiver.address(500, 204) : environment.receiver.address(204);
   const fields = { input: { key }, callback_url: callback.url, idempotency_key: key };
   const { status, body } = await client.post(`/routines/${ROUTINE}/trigger`, fields);
   if (status !== 202 && status !== 409) throw new Error(`a trigger was answered ${status}: ${JSON.stringify(body)}`);
-  await eventually(() => callback.heard.length > 0, { timeoutMs: PATIENCE_MS });
+  await eventually(() => callback.received.length > 0, { timeoutMs: TIMEOUT_MS });
   return { runId: runEnvelope.parse(body).run_id, key, callback };
 }
 

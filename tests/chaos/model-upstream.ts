@@ -17,14 +17,14 @@ export interface ModelUpstream {
   /** Requests so far. */
   readonly asked: number;
   /** Requests that are being answered. */
-  readonly inHand: number;
+  readonly inFlight: number;
   /** How often the call that came most often came, of those that were first made after `since` requests; and how many came more than once. */
   repeats(since: number): { most: number; extra: number };
   close(): Promise<void>;
 }
 
 /** Requests that are remembered; a pass makes far fewer. */
-const MAX_REMEMBERED = 200_000;
+const MAX_RETAINED = 200_000;
 const WORD_MS = 15;
 /** A word of a message that the model is to take its time over. */
 const SLOW_WORD_MS = 120;
@@ -40,15 +40,15 @@ type Delta = Record<string, unknown>;
  */
 export async function openModelUpstream(): Promise<ModelUpstream> {
   const asked: Asked[] = [];
-  let inHand = 0;
+  let inFlight = 0;
   const serve = async (incoming: IncomingMessage, response: ServerResponse) => {
     const body = request.parse(JSON.parse(await readBody(incoming)));
-    if (asked.length >= MAX_REMEMBERED) throw new Error('too many requests came');
+    if (asked.length >= MAX_RETAINED) throw new Error('too many requests came');
     const one = { call: JSON.stringify(body.messages.filter(({ role }) => role !== 'system')), left: false };
     asked.push(one);
-    inHand += 1;
+    inFlight += 1;
     response.on('close', () => {
-      inHand -= 1;
+      inFlight -= 1;
       one.left = !response.writableFinished;
     });
     await answer(body, response);
@@ -65,8 +65,8 @@ export async function openModelUpstream(): Promise<ModelUpstream> {
     get asked() {
       return asked.length;
     },
-    get inHand() {
-      return inHand;
+    get inFlight() {
+      return inFlight;
     },
     repeats: (since) => {
       const times = new Map<string, number>();

@@ -4,7 +4,7 @@ import { startTestPostgres, type TestPostgres } from '../../scripts/test-service
 import { freePort } from '../../scripts/test-tcp.mjs';
 import type { Database, NamedStatement } from '../../shared/storage/database.ts';
 import { openPostgres } from '../../shared/storage/postgres/open-postgres.ts';
-import { isPassingFault } from '../../shared/storage/transient-error.ts';
+import { isTransientError } from '../../shared/storage/transient-error.ts';
 import { silentLog } from '../../shared/telemetry/log.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { logLines } from '../helpers/log-lines.ts';
@@ -50,7 +50,7 @@ function startWriters(database: Database, count: number) {
     try {
       return await work();
     } catch (error) {
-      if (!isPassingFault(error)) throw error;
+      if (!isTransientError(error)) throw error;
       faults.push(error);
       return null;
     }
@@ -124,7 +124,7 @@ describe('a PostgreSQL server that dies under its writers', () => {
     // One try each: neither is waited for.
     for (const failure of failures) expect(failure).toMatchObject({ code: 'service.unreachable', cause: { code: 'ECONNREFUSED' } });
     expect(attempts).toHaveBeenCalledTimes(failures.length);
-    for (const failure of failures) expect(isPassingFault(failure)).toBe(true);
+    for (const failure of failures) expect(isTransientError(failure)).toBe(true);
     await server.start();
     expect((await database.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   });
@@ -164,7 +164,7 @@ describe('a PostgreSQL server that can no longer be heard', () => {
     const frozen = new Promise<void>((resolve) => {
       sayFrozen = resolve;
     });
-    const inHand = failureOf(
+    const inFlight = failureOf(
       database.transaction(async (handle) => {
         await handle.query(insert, [100]);
         proxy.freeze();
@@ -175,10 +175,10 @@ describe('a PostgreSQL server that can no longer be heard', () => {
     await frozen;
 
     // More of them than there are connections.
-    const failures = await Promise.all([inHand, ...Array.from({ length: 12 }, (_, index) => failureOf(database.query(insert, [10 + index])))]);
+    const failures = await Promise.all([inFlight, ...Array.from({ length: 12 }, (_, index) => failureOf(database.query(insert, [10 + index])))]);
 
     expect(failures[0]).toMatchObject({ code: 'service.unreachable', cause: NOTICED });
-    for (const failure of failures) expect(isPassingFault(failure)).toBe(true);
+    for (const failure of failures) expect(isTransientError(failure)).toBe(true);
     proxy.thaw();
     await eventually(() => database.query(insert, [1_000]));
     expect((await database.query('select id from written where id between 100 and 101')).rows).toEqual([]);
@@ -191,7 +191,7 @@ describe('a PostgreSQL server that can no longer be heard', () => {
     const failure = await sleeping;
 
     expect(failure).toMatchObject({ code: 'service.unreachable', cause: NOTICED });
-    expect(isPassingFault(failure)).toBe(true);
+    expect(isTransientError(failure)).toBe(true);
   });
 
   it('fails what was on its way when the connection is reset, and the next statement has another connection', async () => {
@@ -202,7 +202,7 @@ describe('a PostgreSQL server that can no longer be heard', () => {
 
     for (const failure of await Promise.all(sleeping)) {
       expect(failure).toMatchObject({ code: 'service.unreachable' });
-      expect(isPassingFault(failure)).toBe(true);
+      expect(isTransientError(failure)).toBe(true);
     }
     expect((await database.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   });
@@ -210,13 +210,13 @@ describe('a PostgreSQL server that can no longer be heard', () => {
   it('does not keep a close waiting', async () => {
     await Promise.all(Array.from({ length: 4 }, (_, index) => database.query(insert, [index])));
     proxy.freeze();
-    const inHand = failureOf(database.query('select 1'));
+    const inFlight = failureOf(database.query('select 1'));
 
     await database.close();
 
-    const failure = await inHand;
+    const failure = await inFlight;
     expect(failure).toMatchObject({ code: 'service.unreachable', cause: NOTICED });
-    expect(isPassingFault(failure)).toBe(true);
+    expect(isTransientError(failure)).toBe(true);
   });
 });
 
@@ -260,17 +260,17 @@ describe('opening PostgreSQL', () => {
     const password = 'correct horse/battery@staple';
     const server = await ownServer({ password });
     const { log, lines } = logLines();
-    const place = `127.0.0.1:${server.port}/postgres`;
+    const index = `127.0.0.1:${server.port}/postgres`;
     const attempts = vi.spyOn(pg.Client.prototype, 'connect');
     onTestFinished(() => attempts.mockRestore());
 
     for (const [credentials, message] of [
-      ['postgres:hidden', `PostgreSQL at ${place} refuses the password`],
-      ['nobody:hidden', `PostgreSQL at ${place} refuses the password`],
-      ['postgres', `PostgreSQL at ${place} asks for a password, and the URL has none that fits`],
+      ['postgres:hidden', `PostgreSQL at ${index} refuses the password`],
+      ['nobody:hidden', `PostgreSQL at ${index} refuses the password`],
+      ['postgres', `PostgreSQL at ${index} asks for a password, and the URL has none that fits`],
     ]) {
       attempts.mockClear();
-      const failure = await failureOf(openPostgres({ url: `postgres://${credentials}@${place}`, applicationName: 'test', log }));
+      const failure = await failureOf(openPostgres({ url: `postgres://${credentials}@${index}`, applicationName: 'test', log }));
       expect(failure).toMatchObject({ code: 'service.unreachable', message, cause: undefined });
       expect(attempts).toHaveBeenCalledTimes(1);
     }
@@ -288,7 +288,7 @@ describe('opening PostgreSQL', () => {
 
     const failure = await failureOf(database.query('select 1'));
 
-    expect(isPassingFault(failure)).toBe(true);
+    expect(isTransientError(failure)).toBe(true);
     await eventually(() => lines.some((line) => line.includes('refuses the password')));
     expect(lines.join('\n')).not.toMatch(/the first|the second/);
   });

@@ -37,7 +37,7 @@ function everyCall(cache: Cache): Promise<PromiseSettledResult<unknown>[]> {
     cache.set('value', 'text', LONG_MS),
     cache.delete('value'),
     cache.increment('counter', 1, LONG_MS),
-    cache.takeSlot('slots', 'me', 1, LONG_MS),
+    cache.acquireSlot('slots', 'me', 1, LONG_MS),
     cache.releaseSlot('slots', 'me'),
   ]);
 }
@@ -117,7 +117,7 @@ describe('a Redis that dies and comes back', () => {
       await eventually(() => cache.get('value').then(() => true));
       // It has forgotten everything, the programs that were given to it too.
       expect(await cache.increment('counter', 1, LONG_MS)).toBe(1);
-      expect(await cache.takeSlot('slots', 'me', 1, LONG_MS)).toBe(true);
+      expect(await cache.acquireSlot('slots', 'me', 1, LONG_MS)).toBe(true);
     }
     expect(lines.length).toBeLessThan(20);
   });

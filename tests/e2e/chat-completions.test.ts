@@ -13,22 +13,22 @@ const weather = {
 };
 
 describe.each(shapes)('the openai client, with Switchyard $name', ({ start }) => {
-  let house: DeploymentUnderTest;
+  let deployment: DeploymentUnderTest;
   let client: OpenAI;
 
   beforeAll(async () => {
-    house = await start();
-    client = clientWith(house.keys.routerKey);
+    deployment = await start();
+    client = clientWith(deployment.keys.routerKey);
   });
 
   afterAll(async () => {
-    await house.stop();
+    await deployment.stop();
   });
 
   /** Each request goes to the next gateway. */
   function clientWith(apiKey: string): OpenAI {
-    const baseURL = house.nextRouterUrl();
-    const elsewhere = (url: string | URL | Request, init?: RequestInit) => fetch(String(url).replace(baseURL, house.nextRouterUrl()), init);
+    const baseURL = deployment.nextRouterUrl();
+    const elsewhere = (url: string | URL | Request, init?: RequestInit) => fetch(String(url).replace(baseURL, deployment.nextRouterUrl()), init);
     return new OpenAI({ baseURL: `${baseURL}/api/v1`, apiKey, maxRetries: 0, timeout: 20_000, fetch: elsewhere });
   }
 
@@ -124,9 +124,9 @@ describe.each(shapes)('the openai client, with Switchyard $name', ({ start }) =>
   });
 
   it('ends a broken stream with the error chunk and no [DONE]', async () => {
-    const response = await fetch(`${house.nextRouterUrl()}/api/v1/chat/completions`, {
+    const response = await fetch(`${deployment.nextRouterUrl()}/api/v1/chat/completions`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${house.keys.routerKey}`, 'content-type': 'application/json' },
+      headers: { authorization: `Bearer ${deployment.keys.routerKey}`, 'content-type': 'application/json' },
       body: JSON.stringify({ stream: true, messages: [{ role: 'user', content: '!fail cut after=3' }] }),
     });
     const events = (await response.text()).split('\n\n').filter((event) => event.includes('data: '));

@@ -6,7 +6,7 @@ import { root } from '../helpers/run-program.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 
 const HOUR_MS = 3_600_000;
-const PATIENCE = { timeoutMs: 60_000 };
+const TIMEOUT = { timeoutMs: 60_000 };
 /** Both ways, and so that what each makes is judged by one that is two hours away. */
 const SHIFTS = { 'agent-gateway': -HOUR_MS, 'actor-host': HOUR_MS, 'router-worker': -HOUR_MS, 'effect-worker': HOUR_MS } as const;
 
@@ -41,9 +41,9 @@ it('DESIGN 6: runs succeed though the clocks of their gateway, host and workers 
   });
   const run = (await response.json()) as { created_at: string };
   expect([response.status, run]).toEqual([202, expect.objectContaining({ status: 'accepted' })]);
-  const heard = await eventually(() => callback.heard[0], PATIENCE);
+  const received = await eventually(() => callback.received[0], TIMEOUT);
 
-  const payload = JSON.parse(String(heard.body));
+  const payload = JSON.parse(String(received.body));
   expect(payload).toMatchObject({ status: 'succeeded', error: null });
   const instants = [run.created_at, payload.started_at, payload.completed_at].map((text) => Math.abs(Date.parse(text) - Date.now()));
   expect(Math.max(...instants)).toBeLessThan(HOUR_MS / 2);

@@ -54,13 +54,13 @@ describe('two of each', () => {
     const [one, other] = cluster.agentUrls.map((url) => agentClient(url, cluster.keys.agentKey));
     if (one === undefined || other === undefined) throw new Error('there are two gateways');
     const { id } = await one.createSession();
-    await other.say(id, 'How long is the warranty?');
+    await other.postMessage(id, 'How long is the warranty?');
     const first = await one.logUntil(id, ({ kind, ...event }) => kind === 'status' && 'status' in event && event.status === 'ready');
-    await one.say(id, 'And how do I descale the machine?');
+    await one.postMessage(id, 'And how do I descale the machine?');
     const log = await other.logUntil(id, (event) => event.kind === 'status' && event.status === 'ready' && event.offset > first.length);
 
     expect(log.slice(0, first.length)).toEqual(first);
-    expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+    expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
     expect(log.map((event) => (event.kind === 'status' ? event.status : event.kind)).join(' ')).toBe(
       Array(2).fill('user_message acknowledged typing assistant_message ready').join(' '),
     );
@@ -77,7 +77,7 @@ describe('two of each', () => {
     for (const url of cluster.agentUrls) {
       const agent = agentClient(url, cluster.keys.agentKey);
       const { id } = await agent.createSession();
-      await agent.say(id, 'How long is the warranty?');
+      await agent.postMessage(id, 'How long is the warranty?');
       await agent.logUntil(id, (event) => event.kind === 'assistant_message');
     }
   });

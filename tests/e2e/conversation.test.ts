@@ -11,16 +11,16 @@ const COALESCE_MS = 1_000;
 const ONE_TURN = 'user_message acknowledged typing assistant_message ready';
 
 describe.each(shapes)('a conversation with the sample agent, with Switchyard $name', ({ start }) => {
-  let house: DeploymentUnderTest;
+  let deployment: DeploymentUnderTest;
   let agent: DeploymentUnderTest['agent'];
 
   beforeAll(async () => {
-    house = await start({ COALESCE_MS: String(COALESCE_MS) });
-    agent = house.agent;
+    deployment = await start({ COALESCE_MS: String(COALESCE_MS) });
+    agent = deployment.agent;
   });
 
   afterAll(async () => {
-    await house.stop();
+    await deployment.stop();
   });
 
   it('goes over three messages by long-poll, each answered from the agent’s own documents', async () => {
@@ -28,12 +28,12 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
     expect(session).toMatchObject({ title: 'a question', metadata: { from: 'a test' }, last_offset: -1 });
 
     for (const [round, text] of ['How long is the warranty?', 'And how do I descale the machine?', 'Thank you!'].entries()) {
-      await agent.say(session.id, text);
+      await agent.postMessage(session.id, text);
       await agent.logUntil(session.id, nthReady(round + 1));
     }
     const log = await agent.poll(session.id);
 
-    expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+    expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
     expect(wordsOf(log)).toBe(Array(3).fill(ONE_TURN).join(' '));
     expect(textsOf(log)[0]).toMatch(/2 years|two years|24 months/i);
     expect(await agent.readSession(session.id)).toMatchObject({ status: 'ready', last_offset: log.length - 1 });
@@ -42,16 +42,16 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
   it('sends no deltas unless asked to', async () => {
     const { id } = await agent.createSession();
     const following = agent.streamUntil(id, ({ data }) => data.status === 'ready');
-    await agent.say(id, 'How long is the warranty?');
+    await agent.postMessage(id, 'How long is the warranty?');
 
     expect((await following).map(({ event }) => event)).not.toContain('delta');
   });
 
   it('cancels the turn for a second message, and answers that', async () => {
     const { id } = await agent.createSession();
-    await agent.say(id, '!slow 200 How long is the warranty?');
+    await agent.postMessage(id, '!slow 200 How long is the warranty?');
     await longerThan(COALESCE_MS);
-    await agent.say(id, 'Forget it. How do I descale the machine?');
+    await agent.postMessage(id, 'Forget it. How do I descale the machine?');
     const log = await agent.logUntil(id, nthReady(2));
 
     expect(wordsOf(log)).toBe('user_message acknowledged typing cancelled ready user_message acknowledged typing assistant_message ready');
@@ -60,14 +60,14 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
 
   it('is handed to a human and back: the turn in progress ends, and what is said meanwhile asks for none', async () => {
     const { id } = await agent.createSession();
-    await agent.say(id, '!slow 20 How long is the warranty?');
+    await agent.postMessage(id, '!slow 20 How long is the warranty?');
     const changed = await agent.changeSession(id, { mode: 'manual', title: 'for a human', labels: { upsert: ['human'] }, metadata: { set: { team: 2 } } });
     await agent.logUntil(id, nthReady(1));
-    await agent.say(id, 'Is anybody there?');
+    await agent.postMessage(id, 'Is anybody there?');
     expect(changed).toMatchObject({ mode: 'manual', title: 'for a human', labels: ['human'], metadata: { team: 2 } });
 
     await agent.changeSession(id, { mode: 'auto', consumption_offsets: { client: 5 } });
-    await agent.say(id, 'And how do I descale the machine?');
+    await agent.postMessage(id, 'And how do I descale the machine?');
     const log = await agent.logUntil(id, nthReady(2));
 
     expect(wordsOf(log)).toBe(`${ONE_TURN} user_message ${ONE_TURN}`);
@@ -76,8 +76,8 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
 
   it('answers two messages in one turn that come within the coalescing window', async () => {
     const { id } = await agent.createSession();
-    await agent.say(id, '!slow 100 How long is the warranty?');
-    await agent.say(id, 'And how do I descale the machine?');
+    await agent.postMessage(id, '!slow 100 How long is the warranty?');
+    await agent.postMessage(id, 'And how do I descale the machine?');
     const log = await agent.logUntil(id, nthReady(1));
 
     expect(wordsOf(log)).toBe('user_message acknowledged typing user_message assistant_message ready');
@@ -86,9 +86,9 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
   it('answers a repeated post like the first', async () => {
     const { id } = await agent.createSession();
     const post = () =>
-      fetch(`${house.nextAgentUrl()}/sessions/${id}/events`, {
+      fetch(`${deployment.nextAgentUrl()}/sessions/${id}/events`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${house.keys.agentKey}`, 'content-type': 'application/json', 'idempotency-key': 'once' },
+        headers: { authorization: `Bearer ${deployment.keys.agentKey}`, 'content-type': 'application/json', 'idempotency-key': 'once' },
         body: JSON.stringify({ kind: 'user_message', text: 'hello' }),
       });
     const [first, second] = [await post(), await post()];
@@ -99,22 +99,22 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
 
   it('ends a turn whose model fails as an error, with a code, then ready, and the next message is answered', async () => {
     const { id } = await agent.createSession();
-    await agent.say(id, '!fail 500');
+    await agent.postMessage(id, '!fail 500');
     const log = await agent.logUntil(id, nthReady(1));
     expect(wordsOf(log)).toBe('user_message acknowledged typing error ready');
     expect(log[3]).toMatchObject({ error_detail: expect.stringMatching(/^engine_error: /) });
 
-    await agent.say(id, 'How long is the warranty?');
+    await agent.postMessage(id, 'How long is the warranty?');
     expect(wordsOf(await agent.logUntil(id, nthReady(2)))).toMatch(/assistant_message ready$/);
   });
 
   it('has one trace, which is the caller’s, in the log of everybody who works on a turn', async () => {
     const { id } = await agent.createSession();
     const traceId = 'c0ffee00c0ffee00c0ffee00c0ffee01';
-    await agent.say(id, 'How long is the warranty?', {}, { traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
+    await agent.postMessage(id, 'How long is the warranty?', {}, { traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
     const log = await agent.logUntil(id, nthReady(1));
     const logged = await eventually(() => {
-      const lines = house.logLines().filter((line) => line.trace_id === traceId);
+      const lines = deployment.logLines().filter((line) => line.trace_id === traceId);
       return lines.some(({ msg }) => msg === 'a turn ended') && lines;
     });
 
@@ -126,7 +126,7 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
       ['actor-host', 'a turn ended'],
     ];
     expect(logged.map(({ level, service, msg }) => `${level} ${service} ${msg}`).sort()).toEqual(
-      steps.map(([service, msg]) => `info ${house.cluster === null ? 'standalone' : service} ${msg}`).sort(),
+      steps.map(([service, msg]) => `info ${deployment.cluster === null ? 'standalone' : service} ${msg}`).sort(),
     );
     // Ids, and never what was said.
     expect(JSON.stringify(logged)).not.toContain('warranty');
@@ -134,11 +134,11 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
 
   it('gives a turn a trace of its own when the caller has none', async () => {
     const { id } = await agent.createSession();
-    await agent.say(id, 'How long is the warranty?');
+    await agent.postMessage(id, 'How long is the warranty?');
     const log = await agent.logUntil(id, nthReady(1));
     const traceId = log[0]?.trace_id;
     const logged = await eventually(() => {
-      const lines = house.logLines().filter((line) => line.trace_id === traceId);
+      const lines = deployment.logLines().filter((line) => line.trace_id === traceId);
       return lines.length >= 4 && lines;
     });
 
@@ -151,7 +151,7 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
     ['no key', {}],
     ['another key', { authorization: 'Bearer wrong' }],
   ])('answers 401 to %s', async (_, headers) => {
-    const response = await fetch(`${house.nextAgentUrl()}/sessions`, { method: 'POST', headers });
+    const response = await fetch(`${deployment.nextAgentUrl()}/sessions`, { method: 'POST', headers });
 
     expect(response.status).toBe(401);
     expect(await response.json()).toMatchObject({ code: 'unauthorized' });
@@ -159,32 +159,32 @@ describe.each(shapes)('a conversation with the sample agent, with Switchyard $na
 
   it('is live and ready without a key', async () => {
     for (const path of ['/health', '/health/live', '/health/ready']) {
-      const response = await fetch(`${house.nextAgentUrl()}${path}`);
+      const response = await fetch(`${deployment.nextAgentUrl()}${path}`);
       expect([response.status, await response.json()]).toEqual([200, { status: 'ok', service: 'agent-server' }]);
     }
   });
 });
 
 describe.each(shapes)('a streamed conversation, with Switchyard $name', ({ start }) => {
-  let house: DeploymentUnderTest;
+  let deployment: DeploymentUnderTest;
 
   beforeAll(async () => {
-    house = await start({ STREAMING: 'true' });
+    deployment = await start({ STREAMING: 'true' });
   });
 
   afterAll(async () => {
-    await house.stop();
+    await deployment.stop();
   });
 
   it('goes over three messages by SSE, with deltas that add up to the message that follows them', async () => {
-    const { agent } = house;
+    const { agent } = deployment;
     const { id } = await agent.createSession();
     let last = '';
     for (const text of ['How long is the warranty?', 'What does shipping cost?', 'Goodbye!']) {
       // Connected before the message is posted, as a chat page would be.
       const isOver = ({ event, data }: { event: string | null; data: Record<string, unknown> }) => event === 'status' && data.status === 'ready';
       const following = await agent.openStream(id, isOver, last === '' ? {} : { 'last-event-id': last });
-      await agent.say(id, text);
+      await agent.postMessage(id, text);
       const frames = await following.frames;
       last = frames.at(-1)?.id ?? '';
       const message = frames.find(({ event }) => event === 'assistant_message');
@@ -194,14 +194,14 @@ describe.each(shapes)('a streamed conversation, with Switchyard $name', ({ start
       expect(deltas.length).toBeGreaterThan(2);
       expect(deltas.map(({ data }) => data.text).join('')).toBe(message?.data.text);
       expect(deltas.every(({ id, data }) => id === null && data.message_id === message?.data.id)).toBe(true);
-      expect(deltas.map(({ data }) => data.seq)).toEqual(deltas.map((_, place) => place + 1));
+      expect(deltas.map(({ data }) => data.seq)).toEqual(deltas.map((_, index) => index + 1));
     }
   });
 
   it('DESIGN 7: who comes in the middle of a reply, at whichever gateway, is shown its text so far and then the rest', async () => {
-    const { agent } = house;
+    const { agent } = deployment;
     const { id } = await agent.createSession();
-    await agent.say(id, '!slow 100 How long is the warranty?');
+    await agent.postMessage(id, '!slow 100 How long is the warranty?');
     await agent.streamUntil(id, ({ event, data }) => (event === 'delta' || event === 'snapshot') && Number(data.seq) >= 3);
     const frames = await agent.streamUntil(id, ({ event }) => event === 'assistant_message');
     const pieces = frames.filter(({ event }) => event === 'snapshot' || event === 'delta');
@@ -217,27 +217,27 @@ describe('a conversation in one process', () => {
     const dataDir = await freeFolder();
     const first = await startIn(dataDir);
     const { id } = await first.agent.createSession();
-    await first.agent.say(id, 'How long is the warranty?');
+    await first.agent.postMessage(id, 'How long is the warranty?');
     await first.agent.logUntil(id, nthReady(1));
-    await first.agent.say(id, '!slow 100 How do I descale the machine?');
+    await first.agent.postMessage(id, '!slow 100 How do I descale the machine?');
     const before = await first.agent.logUntil(id, (event) => event.offset === 7);
     await first.kill();
 
     const second = await startIn(dataDir);
     const log = await second.agent.logUntil(id, nthReady(2));
     expect(log.slice(0, before.length)).toEqual(before);
-    await second.agent.say(id, 'Thank you!');
+    await second.agent.postMessage(id, 'Thank you!');
     const whole = await second.agent.logUntil(id, nthReady(3));
 
-    expect(whole.map((event) => event.offset)).toEqual(whole.map((_, place) => place));
+    expect(whole.map((event) => event.offset)).toEqual(whole.map((_, index) => index));
     expect(wordsOf(whole)).toBe(Array(3).fill(ONE_TURN).join(' '));
   });
 });
 
 async function startIn(dataDir: string) {
-  const house = await startStandalone({ dataDir });
-  onTestFinished(async () => void (await house.stop()));
-  return { agent: agentClient(house.agentUrl, house.keys.agentKey), kill: house.kill };
+  const deployment = await startStandalone({ dataDir });
+  onTestFinished(async () => void (await deployment.stop()));
+  return { agent: agentClient(deployment.agentUrl, deployment.keys.agentKey), kill: deployment.kill };
 }
 
 /** Waits out a window of time, which is what is being tested. */

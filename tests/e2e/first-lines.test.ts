@@ -7,27 +7,35 @@ import { freeFolder } from '../helpers/free-folder.ts';
 import { plainEnvironment, root } from '../helpers/run-program.ts';
 import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
 
-let house: Standalone;
+let standalone: Standalone;
 
 beforeAll(async () => {
-  house = await startStandalone({ dataDir: join(await freeFolder('a folder with blanks'), 'data'), isFirstStart: true });
+  standalone = await startStandalone({ dataDir: join(await freeFolder('a folder with blanks'), 'data'), isFirstStart: true });
 });
 
 afterAll(async () => {
-  await house.stop();
+  await standalone.stop();
 });
 
 describe('what npm start prints', () => {
   it('says what runs where, where the keys are, and that a script answers', () => {
-    const told = house.output();
+    const told = standalone.output();
 
-    for (const fact of [`${house.routerUrl}/api/v1`, house.agentUrl, 'router_key in', 'agent_key in', 'keys.json', 'scripted/assistant', 'OPENAI_API_KEY']) {
+    for (const fact of [
+      `${standalone.routerUrl}/api/v1`,
+      standalone.agentUrl,
+      'router_key in',
+      'agent_key in',
+      'keys.json',
+      'scripted/assistant',
+      'OPENAI_API_KEY',
+    ]) {
       expect(told).toContain(fact);
     }
   });
 
   it('warns of nothing in the sample agent, and lists what has no effect yet in lines that do not wrap', () => {
-    const lines = house.output().split('\n');
+    const lines = standalone.output().split('\n');
     const listed = lines.filter((line) => line.includes('No effect yet'));
 
     expect(lines.filter((line) => line.includes('Note:'))).toEqual([]);
@@ -53,9 +61,9 @@ describe('the first requests of README', () => {
     const readme = readFileSync(join(root, 'README.md'), 'utf8');
     const [, block = ''] = /^## First requests$.*?^```sh\n(export .*?)^```$/ms.exec(readme) ?? [];
     const commands = block
-      .replaceAll('http://127.0.0.1:3000', house.routerUrl)
-      .replaceAll('http://127.0.0.1:8080', house.agentUrl)
-      .replaceAll('./data/keys.json', join(house.dataDir, 'keys.json'));
+      .replaceAll('http://127.0.0.1:3000', standalone.routerUrl)
+      .replaceAll('http://127.0.0.1:8080', standalone.agentUrl)
+      .replaceAll('./data/keys.json', join(standalone.dataDir, 'keys.json'));
     expect(commands.split('\n').filter((line) => /curl/.test(line)).length).toBeGreaterThan(3);
     const { stdout } = await shell(commands);
 
@@ -66,7 +74,7 @@ describe('the first requests of README', () => {
 
 /** Runs the printed line that fits, where it is to be run. */
 function paste(fits: RegExp): Promise<{ stdout: string }> {
-  const line = house
+  const line = standalone
     .output()
     .split('\n')
     .find((each) => fits.test(each));

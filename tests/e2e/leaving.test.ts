@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import { shapes } from '../helpers/deployment-under-test.ts';
-import { type ActingHouse, actingHouse, openActingProviders } from '../helpers/scripted-deployment.ts';
+import { openScriptedProviders, type ScriptedDeployment, scriptedDeployment } from '../helpers/scripted-deployment.ts';
 import { leavingCases } from './streams/leaving-cases.ts';
 
 describe.each(shapes)('clients that leave, with Switchyard $name', ({ name, start }) => {
-  let house: ActingHouse;
+  let deployment: ScriptedDeployment;
 
   beforeAll(async () => {
-    const providers = await openActingProviders();
-    house = actingHouse(name, providers, await start(providers.settings));
+    const providers = await openScriptedProviders();
+    deployment = scriptedDeployment(name, providers, await start(providers.settings));
   });
 
   afterAll(async () => {
-    await house.deployment.stop();
-    await house.close();
+    await deployment.deployment.stop();
+    await deployment.close();
   });
 
-  leavingCases(() => house);
+  leavingCases(() => deployment);
 });

@@ -12,17 +12,17 @@ it('a model server without a key, named in .env, is called without a credential,
   const envFile = join(await freeFolder('a folder with blanks'), '.env');
   // As compose has it, where there is no key; the environment, here with LOG_LEVEL, wins.
   await writeFile(envFile, `OPENAI_BASE_URL=${upstream.baseUrl}\nOPENAI_API_KEY=none\nLOG_LEVEL=nonsense\n`);
-  const house = await startStandalone({ command: ['npm', 'start'], env: { SWITCHYARD_ENV_FILE: envFile, LOG_LEVEL: 'warn' } });
-  onTestFinished(() => house.stop().then(() => {}));
+  const standalone = await startStandalone({ command: ['npm', 'start'], env: { SWITCHYARD_ENV_FILE: envFile, LOG_LEVEL: 'warn' } });
+  onTestFinished(() => standalone.stop().then(() => {}));
   upstream.answer({ text: ['From', ' the server'] });
-  const asked = runProgram(['npm', 'run', '-s', 'ask', '--', 'Hello'], { env: { DATA_DIR: house.dataDir } });
+  const asked = runProgram(['npm', 'run', '-s', 'ask', '--', 'Hello'], { env: { DATA_DIR: standalone.dataDir } });
 
   expect(await asked.exited).toEqual({ code: 0, signal: null });
   expect(asked.output()).toContain('From the server\n');
   expect(upstream.requests.map(({ path }) => path)).toEqual(['/v1/models', '/v1/chat/completions']);
   for (const { headers } of upstream.requests) expect(headers).not.toHaveProperty('authorization');
   expect(upstream.requests.at(-1)?.body).toMatchObject({ model: 'local-small' });
-  const told = house.output().replaceAll(/\s+/g, ' ');
+  const told = standalone.output().replaceAll(/\s+/g, ' ');
   expect(told).toContain(`127.0.0.1/local-small, 127.0.0.1/local-large (${upstream.baseUrl}, without a key)`);
   expect(told).toContain(`Settings ${envFile}, and the environment, which wins`);
 });

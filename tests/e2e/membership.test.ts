@@ -6,8 +6,8 @@ import { type AgentClient, agentClient } from '../helpers/agent-client.ts';
 import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback-receiver.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
-import { type InsistentClient, insistentClient } from '../helpers/retrying-client.ts';
-import { checkLog, converse, isQuiet, type Said, storedSessions, type Turns } from '../helpers/session-logs.ts';
+import { type RetryingClient, retryingClient } from '../helpers/retrying-client.ts';
+import { checkLog, converse, isQuiet, type SentMessages, storedSessions, type Turns } from '../helpers/session-logs.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 
 const SESSIONS = 1_000;
@@ -17,7 +17,7 @@ const SESSIONS_PER_RUN = 20;
 /** Conversations that are held at a time. */
 const AT_ONCE = 128;
 /** An owner that is dead is missed after 5 s; what waited for it comes then. */
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 /** Less than the client waits, so that the server says what did not come. */
 const ANSWER_SECONDS = 19;
 
@@ -30,7 +30,7 @@ function nextAgentUrl(): string {
 
 let cluster: Cluster;
 let agent: AgentClient;
-let client: InsistentClient;
+let client: RetryingClient;
 let database: pg.Pool;
 let receiver: CallbackReceiver;
 
@@ -39,7 +39,7 @@ beforeAll(async () => {
   const roles = { 'router-gateway': 1, 'agent-gateway': 2, 'actor-host': 3, 'router-worker': 2, 'effect-worker': 1 };
   cluster = await startCluster({ roles, env: { LOG_LEVEL: 'warn', COALESCE_MS: '150', OUTBOUND_ALLOW_HOSTS: receiver.host } });
   agent = agentClient(nextAgentUrl, cluster.keys.agentKey);
-  client = insistentClient({ nextUrl: nextAgentUrl, key: cluster.keys.agentKey, patienceMs: PATIENCE_MS });
+  client = retryingClient({ nextUrl: nextAgentUrl, key: cluster.keys.agentKey, timeoutMs: TIMEOUT_MS });
   database = new pg.Pool({ connectionString: cluster.postgres.url, max: 2 });
   // After a case that fails the server goes first. A query that is under way then fails by itself.
   database.on('error', () => {});
@@ -50,7 +50,7 @@ describe('three actor hosts', () => {
     const { figures } = client;
     let said = 0;
     const changes = membershipChanges();
-    const sessions = new Map<string, Said>();
+    const sessions = new Map<string, SentMessages>();
     const runs: Run[] = [];
     const startedAtMs = performance.now();
     await inParallel(Array(SESSIONS).keys(), AT_ONCE, async (number) => {
@@ -65,7 +65,7 @@ describe('three actor hosts', () => {
       sessions.set(id, await converse({ number, messages: MESSAGES, textOf, say, answeredFrom: (offset) => answeredFrom(id, offset) }));
     });
     const failOverMs = await changes.done();
-    await eventually(() => isQuiet(database, sessions), { timeoutMs: PATIENCE_MS });
+    await eventually(() => isQuiet(database, sessions), { timeoutMs: TIMEOUT_MS });
     const seconds = (performance.now() - startedAtMs) / 1_000;
 
     const turns = await checkLogs(sessions);
@@ -100,12 +100,12 @@ async function beginRun(): Promise<Run> {
 }
 
 /** It is told once, in as many posts as it took. */
-async function checkRun({ id, callback: { heard } }: Run): Promise<void> {
+async function checkRun({ id, callback: { received } }: Run): Promise<void> {
   const response = await fetch(`${nextAgentUrl()}/runs/${id}`, { headers: { authorization: `Bearer ${cluster.keys.agentKey}` } });
   expect(await response.json()).toMatchObject({ run_id: id, status: 'succeeded' });
-  expect(heard.length).toBeGreaterThanOrEqual(2);
-  expect(new Set(heard.map(({ body }) => String(body))).size).toBe(1);
-  expect(JSON.parse(String(heard[0]?.body))).toMatchObject({ run_id: id, status: 'succeeded' });
+  expect(received.length).toBeGreaterThanOrEqual(2);
+  expect(new Set(received.map(({ body }) => String(body))).size).toBe(1);
+  expect(JSON.parse(String(received[0]?.body))).toMatchObject({ run_id: id, status: 'succeeded' });
 }
 
 /** Posts until it is accepted, as a client does that was told to come again. @throws what else it was told */
@@ -133,7 +133,7 @@ function membershipChanges() {
   const leave = async () => {
     leaver?.signal('SIGTERM');
     expect(await leaver?.exited).toEqual({ code: 0, signal: null });
-    await eventually(async () => (await withoutOwnerSince(null)) === 0, { timeoutMs: PATIENCE_MS });
+    await eventually(async () => (await withoutOwnerSince(null)) === 0, { timeoutMs: TIMEOUT_MS });
   };
   const kill = async () => {
     const killedAtMs = performance.now();
@@ -141,7 +141,7 @@ function membershipChanges() {
     await victim?.exited;
     const [{ now } = { now: null }] = (await database.query<{ now: string }>('select clock_timestamp()::text as now')).rows;
     expect(await withoutOwnerSince(now)).toBeGreaterThan(0);
-    await eventually(async () => (await withoutOwnerSince(now)) === 0, { timeoutMs: PATIENCE_MS });
+    await eventually(async () => (await withoutOwnerSince(now)) === 0, { timeoutMs: TIMEOUT_MS });
     failOverMs = performance.now() - killedAtMs;
   };
   const due = [join, leave, kill];
@@ -181,7 +181,7 @@ async function withoutOwnerSince(since: string | null): Promise<number> {
 }
 
 /** Reads every log as clients do, and holds it against what was said and against the rows. */
-async function checkLogs(sessions: ReadonlyMap<string, Said>): Promise<Turns> {
+async function checkLogs(sessions: ReadonlyMap<string, SentMessages>): Promise<Turns> {
   const stored = await storedSessions(database, [...sessions.keys()]);
   expect(stored.size).toBe(SESSIONS);
   const turns = { begun: 0, cancelled: 0, joined: 0 };

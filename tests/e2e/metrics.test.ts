@@ -6,15 +6,15 @@ import { type DeploymentUnderTest, shapes } from '../helpers/deployment-under-te
 import { eventually } from '../helpers/eventually.ts';
 
 const ROUTINE = 'triage-warranty-claim';
-const PATIENCE = { timeoutMs: 30_000 };
+const TIMEOUT = { timeoutMs: 30_000 };
 /** Words of a customer that stand nowhere else. */
 const WORDS = { call: 'quillwort', turn: 'saxifrage', run: 'toadflax' };
 
 type Labels = Record<string, string>;
 
 /** All that the processes of a deployment tell at one moment, as lines. */
-async function told(house: DeploymentUnderTest): Promise<string[]> {
-  const texts = await Promise.all(house.managementUrls().map(async (url) => (await fetch(`${url}/metrics`)).text()));
+async function told(deployment: DeploymentUnderTest): Promise<string[]> {
+  const texts = await Promise.all(deployment.managementUrls().map(async (url) => (await fetch(`${url}/metrics`)).text()));
   return texts.flatMap((text) => text.split('\n')).filter((line) => line !== '' && !line.startsWith('#'));
 }
 
@@ -30,7 +30,7 @@ function sumIn(lines: readonly string[], key: MetricKey, labels: Labels = {}, su
 
 describe.each(shapes)('what a deployment tells of itself, with Switchyard $name', ({ start }) => {
   let receiver: CallbackReceiver;
-  let house: DeploymentUnderTest;
+  let deployment: DeploymentUnderTest;
   let run: RunEnvelope;
   let sessionId: string;
   let callId: string | null;
@@ -40,42 +40,42 @@ describe.each(shapes)('what a deployment tells of itself, with Switchyard $name'
 
   beforeAll(async () => {
     receiver = await openCallbackReceiver();
-    house = await start({ OUTBOUND_ALLOW_HOSTS: receiver.host, LOG_LEVEL: 'debug' });
+    deployment = await start({ OUTBOUND_ALLOW_HOSTS: receiver.host, LOG_LEVEL: 'debug' });
 
     const headers = (key: string) => ({ authorization: `Bearer ${key}`, 'content-type': 'application/json' });
     const call = { model: 'scripted/assistant', stream: true, messages: [{ role: 'user', content: `What is a ${WORDS.call}?` }] };
-    const streamed = await fetch(`${house.nextRouterUrl()}/api/v1/chat/completions`, {
+    const streamed = await fetch(`${deployment.nextRouterUrl()}/api/v1/chat/completions`, {
       method: 'POST',
-      headers: headers(house.keys.routerKey),
+      headers: headers(deployment.keys.routerKey),
       body: JSON.stringify(call),
     });
     callId = streamed.headers.get('x-generation-id');
     expect(await streamed.text()).toContain('[DONE]');
 
-    sessionId = (await house.agent.createSession()).id;
-    await house.agent.say(sessionId, `Is ${WORDS.turn} covered?`);
-    const log = await house.agent.logUntil(sessionId, (event) => event.kind === 'status' && event.status === 'ready');
+    sessionId = (await deployment.agent.createSession()).id;
+    await deployment.agent.postMessage(sessionId, `Is ${WORDS.turn} covered?`);
+    const log = await deployment.agent.logUntil(sessionId, (event) => event.kind === 'status' && event.status === 'ready');
     reply = log.flatMap((event) => (event.kind === 'assistant_message' ? [event.text] : [])).join();
 
     const callback = receiver.address(204);
     const input = { claim_id: 'C-1', model: 'Acme Duo', delivered_on: '2026-03-01', description: `It smells of ${WORDS.run}.` };
-    const triggered = await fetch(`${house.nextAgentUrl()}/routines/${ROUTINE}/trigger`, {
+    const triggered = await fetch(`${deployment.nextAgentUrl()}/routines/${ROUTINE}/trigger`, {
       method: 'POST',
-      headers: headers(house.keys.agentKey),
+      headers: headers(deployment.keys.agentKey),
       body: JSON.stringify({ input, callback_url: callback.url }),
     });
     run = (await triggered.json()) as RunEnvelope;
     expect(triggered.status, JSON.stringify(run)).toBe(202);
-    await eventually(() => callback.heard.length === 1, PATIENCE);
+    await eventually(() => callback.received.length === 1, TIMEOUT);
     // The last thing that happens: the report of the callback is applied.
     await eventually(async () => {
-      lines = await told(house);
+      lines = await told(deployment);
       return sumIn(lines, 'callbackAttempts', { outcome: 'delivered' }) === 1 && sumIn(lines, 'effectsOpen') === 0 && sumIn(lines, 'queueDepth') === 0;
-    }, PATIENCE);
+    }, TIMEOUT);
   });
 
   afterAll(async () => {
-    await house.stop();
+    await deployment.stop();
     await receiver.close();
   });
 
@@ -116,27 +116,27 @@ describe.each(shapes)('what a deployment tells of itself, with Switchyard $name'
 
   it('DESIGN 12: counts a long-poll for as long as it is open', async () => {
     const left = new AbortController();
-    const open = async () => sumIn(await told(house), 'streamsOpen', { kind: 'agent_long_poll' });
-    const head = (await house.agent.readSession(sessionId)).last_offset + 1;
-    const poll = fetch(`${house.nextAgentUrl()}/sessions/${sessionId}/events?min_offset=${head}`, {
-      headers: { authorization: `Bearer ${house.keys.agentKey}` },
+    const open = async () => sumIn(await told(deployment), 'streamsOpen', { kind: 'agent_long_poll' });
+    const head = (await deployment.agent.readSession(sessionId)).last_offset + 1;
+    const poll = fetch(`${deployment.nextAgentUrl()}/sessions/${sessionId}/events?min_offset=${head}`, {
+      headers: { authorization: `Bearer ${deployment.keys.agentKey}` },
       signal: left.signal,
     }).catch(() => null);
 
-    await eventually(async () => (await open()) === 1, PATIENCE);
+    await eventually(async () => (await open()) === 1, TIMEOUT);
     left.abort();
     await poll;
-    await eventually(async () => (await open()) === 0, PATIENCE);
+    await eventually(async () => (await open()) === 0, TIMEOUT);
   });
 
   it('has no id among its labels, and is not told at a public port', async () => {
     const text = lines.join('\n');
-    for (const id of [sessionId, run.run_id, String(callId), house.keys.routerKey]) expect(text).not.toContain(id);
-    for (const url of [house.nextRouterUrl(), house.nextAgentUrl()]) expect([401, 404]).toContain((await fetch(`${url}/metrics`)).status);
+    for (const id of [sessionId, run.run_id, String(callId), deployment.keys.routerKey]) expect(text).not.toContain(id);
+    for (const url of [deployment.nextRouterUrl(), deployment.nextAgentUrl()]) expect([401, 404]).toContain((await fetch(`${url}/metrics`)).status);
   });
 
   it('DESIGN 12: writes lines that name the trace, the session, the run and the call, and no word of a customer or a model', () => {
-    const written = house.logLines().filter(({ level }) => ['info', 'warn', 'error', 'fatal'].includes(level));
+    const written = deployment.logLines().filter(({ level }) => ['info', 'warn', 'error', 'fatal'].includes(level));
     const about = (msg: string) => written.filter((line) => line.msg === msg);
 
     const ended = about('a router call has ended');

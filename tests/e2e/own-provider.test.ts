@@ -6,11 +6,11 @@ import { type OpenAiUpstream, openOpenAiUpstream } from '../upstreams/openai-ups
 
 const UPSTREAM_KEY = 'sk-upstream-secret-0123456789';
 let upstream: OpenAiUpstream;
-let house: Standalone;
+let standalone: Standalone;
 
 beforeAll(async () => {
   upstream = await openOpenAiUpstream();
-  house = await startStandalone({
+  standalone = await startStandalone({
     env: {
       OPENAI_API_KEY: UPSTREAM_KEY,
       OPENAI_BASE_URL: upstream.baseUrl,
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await house.stop();
+  await standalone.stop();
   await upstream.close();
 });
 
@@ -32,7 +32,7 @@ beforeEach(() => {
 });
 
 afterEach(() => {
-  expect(house.output()).not.toContain(UPSTREAM_KEY);
+  expect(standalone.output()).not.toContain(UPSTREAM_KEY);
 });
 
 describe('with a provider of one’s own', () => {
@@ -48,9 +48,9 @@ describe('with a provider of one’s own', () => {
   });
 
   it('lets the sample agent speak through it', async () => {
-    const agent = agentClient(house.agentUrl, house.keys.agentKey);
+    const agent = agentClient(standalone.agentUrl, standalone.keys.agentKey);
     const { id } = await agent.createSession();
-    await agent.say(id, 'hello');
+    await agent.postMessage(id, 'hello');
     const log = await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'ready');
     const sent = upstream.requests.at(-1)?.body as { messages: { role: string }[] };
 
@@ -71,15 +71,15 @@ describe('with a provider of one’s own', () => {
   });
 
   it('DESIGN 5: a second message that cancels the turn stops the upstream', async () => {
-    const agent = agentClient(house.agentUrl, house.keys.agentKey);
+    const agent = agentClient(standalone.agentUrl, standalone.keys.agentKey);
     const { id } = await agent.createSession();
     upstream.answer({ text: Array(200).fill('word '), delayMs: 50 }, {});
     const [before, requests] = [upstream.aborts, upstream.requests.length];
-    await agent.say(id, 'tell me a long story');
+    await agent.postMessage(id, 'tell me a long story');
     await eventually(() => upstream.requests.length === requests + 1);
     // Past the coalescing window, which is what is being waited out.
     await new Promise((resolve) => setTimeout(resolve, 200));
-    await agent.say(id, 'never mind');
+    await agent.postMessage(id, 'never mind');
 
     await eventually(() => upstream.aborts === before + 1);
     const log = await agent.logUntil(id, (event) => event.kind === 'assistant_message');
@@ -96,9 +96,9 @@ describe('with a provider of one’s own', () => {
 });
 
 function complete(body: object, signal?: AbortSignal): Promise<Response> {
-  return fetch(`${house.routerUrl}/api/v1/chat/completions`, {
+  return fetch(`${standalone.routerUrl}/api/v1/chat/completions`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${house.keys.routerKey}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${standalone.keys.routerKey}`, 'content-type': 'application/json' },
     body: JSON.stringify(body),
     ...(signal === undefined ? {} : { signal }),
   });

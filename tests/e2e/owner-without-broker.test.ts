@@ -4,7 +4,7 @@ import { PARTITION_COUNT, partitionOf } from '../../bus/partition.ts';
 import { startNatsServer } from '../../scripts/test-services.mjs';
 import { create, post } from '../../services/actor-host/test-support/commands.ts';
 import { openServerStores } from '../../services/actor-host/test-support/server-stores.ts';
-import { eventually, type House, openHouse } from '../../services/actor-host/test-support/test-cluster.ts';
+import { eventually, openTestCluster, type TestCluster } from '../../services/actor-host/test-support/test-cluster.ts';
 import { type FreshDatabase, freshDatabase } from '../../shared/storage/conformance/fresh-database.ts';
 import type { Database } from '../../shared/storage/database.ts';
 import { migrate } from '../../shared/storage/migrate.ts';
@@ -14,7 +14,7 @@ import { type TcpProxy, tcpProxy } from '../helpers/tcp-proxy.ts';
 
 let fresh: FreshDatabase;
 let own: Database;
-let house: House | null = null;
+let opened: TestCluster | null = null;
 let proxy: TcpProxy | null = null;
 
 beforeAll(async () => {
@@ -24,9 +24,9 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   proxy?.thaw();
-  await house?.close();
+  await opened?.close();
   await proxy?.close();
-  house = null;
+  opened = null;
   proxy = null;
 });
 afterAll(async () => {
@@ -55,25 +55,25 @@ describe('an owner that alone loses the broker', () => {
   ])('DESIGN 4: releases its partitions to those that have it, and has its share again behind that: %s', async (_, lose) => {
     const stores = await openServerStores(drivers());
     proxy = await tcpProxy(Number(new URL(stores.server().url).port));
-    const deployment = await openHouse(stores);
-    house = deployment;
+    const deployment = await openTestCluster(stores);
+    opened = deployment;
     const first = await deployment.host();
     stores.nextBusAt(`nats://127.0.0.1:${proxy.port}`);
     const second = await deployment.host();
     const ownedBy = async ({ id }: { id: string }) => (await deployment.rows<{ p: number }>('select p from parts where owner = $1', [id])).map(({ p }) => p);
     await eventually(async () => (await ownedBy(second)).length > 0 && (await ownedBy(first)).length + (await ownedBy(second)).length === PARTITION_COUNT);
     const share = (await ownedBy(second)).sort();
-    const sessionId = Array.from({ length: 1_000 }, (__, place) => `ses_${place}`).find((id) => share.includes(partitionOf(id))) ?? '';
+    const sessionId = Array.from({ length: 1_000 }, (__, index) => `ses_${index}`).find((id) => share.includes(partitionOf(id))) ?? '';
     await deployment.send(create(sessionId));
-    await eventually(() => deployment.answers.length === 1);
+    await eventually(() => deployment.replies.length === 1);
     lose(proxy);
     await deployment.send({ ...post(sessionId, 'while its owner has no broker'), triggersTurn: false });
-    await eventually(() => deployment.answers.length === 2);
+    await eventually(() => deployment.replies.length === 2);
     expect(await ownedBy(second)).toEqual([]);
     proxy.thaw();
     await eventually(async () => (await ownedBy(second)).sort().join() === share.join());
     await deployment.send({ ...post(sessionId, 'behind it'), triggersTurn: false });
-    await eventually(() => deployment.answers.length === 3);
+    await eventually(() => deployment.replies.length === 3);
 
     expect((await deployment.log(sessionId)).map((event) => 'text' in event && event.text)).toEqual(['while its owner has no broker', 'behind it']);
   });

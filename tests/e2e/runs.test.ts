@@ -9,7 +9,7 @@ import type { Cluster } from '../helpers/start-cluster.ts';
 const ROUTINE = 'triage-warranty-claim';
 /** In all: two that fail and one more. The pauses between them are 1 s and 2 s, a fifth more or less. */
 const ATTEMPTS = 3;
-const PATIENCE = { timeoutMs: 30_000 };
+const TIMEOUT = { timeoutMs: 30_000 };
 
 interface Answered {
   status: number;
@@ -18,22 +18,22 @@ interface Answered {
 
 describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
   let receiver: CallbackReceiver;
-  let house: DeploymentUnderTest;
+  let deployment: DeploymentUnderTest;
 
   beforeAll(async () => {
     receiver = await openCallbackReceiver();
-    house = await start({ OUTBOUND_ALLOW_HOSTS: receiver.host, AUTONOMOUS_CALLBACK_MAX_RETRIES: String(ATTEMPTS) });
+    deployment = await start({ OUTBOUND_ALLOW_HOSTS: receiver.host, AUTONOMOUS_CALLBACK_MAX_RETRIES: String(ATTEMPTS) });
   });
 
   afterAll(async () => {
-    await house.stop();
+    await deployment.stop();
     await receiver.close();
   });
 
   /** Each request goes to the next gateway. */
   async function ask(path: string, init: RequestInit = {}): Promise<Answered> {
-    const headers = { authorization: `Bearer ${house.keys.agentKey}`, 'content-type': 'application/json', ...init.headers };
-    const response = await fetch(`${house.nextAgentUrl()}${path}`, { signal: AbortSignal.timeout(20_000), ...init, headers });
+    const headers = { authorization: `Bearer ${deployment.keys.agentKey}`, 'content-type': 'application/json', ...init.headers };
+    const response = await fetch(`${deployment.nextAgentUrl()}${path}`, { signal: AbortSignal.timeout(20_000), ...init, headers });
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   }
 
@@ -58,7 +58,7 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
   }
 
   function linesOf(traceId: string) {
-    return house.logLines().filter((line) => line.trace_id === traceId);
+    return deployment.logLines().filter((line) => line.trace_id === traceId);
   }
 
   // The cases wait for pauses and disturb each other in nothing, so they wait together.
@@ -66,10 +66,10 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
     it('are called back until the receiver takes it, each time with the same bytes, and leave their own session behind', async () => {
       const callback = receiver.address(500, 'drop', 204);
       const run = await trigger({ callback_url: callback.url, metadata: { from: 'a test' } });
-      await eventually(() => callback.heard.length === ATTEMPTS, PATIENCE);
-      await eventually(() => isGone(run.session_id), PATIENCE);
+      await eventually(() => callback.received.length === ATTEMPTS, TIMEOUT);
+      await eventually(() => isGone(run.session_id), TIMEOUT);
 
-      const [first] = callback.heard;
+      const [first] = callback.received;
       const payload = JSON.parse(String(first?.body));
       expect(payload).toMatchObject({
         schema_version: 1,
@@ -83,21 +83,21 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
         idempotency_key: expect.stringMatching(/\w{16}/),
         origin_service: 'agent-server',
       });
-      for (const [place, { method, headers, body }] of callback.heard.entries()) {
+      for (const [index, { method, headers, body }] of callback.received.entries()) {
         expect(body).toEqual(first?.body);
         expect({ method, ...headers }).toMatchObject({
           method: 'POST',
-          authorization: `Bearer ${house.keys.agentKey}`,
+          authorization: `Bearer ${deployment.keys.agentKey}`,
           'content-type': 'application/json',
           'x-run-id': run.run_id,
-          'x-switchyard-attempt': String(place + 1),
+          'x-switchyard-attempt': String(index + 1),
           traceparent: expect.stringContaining(payload.trace_id),
         });
       }
       const record = await readRun(run.run_id);
       expect(record).toMatchObject({ ...run, status: 'succeeded', output: payload.output, error: null, trace_id: payload.trace_id });
       expect([record.started_at, record.completed_at]).toEqual([payload.started_at, payload.completed_at]);
-      expect(callback.heard).toHaveLength(ATTEMPTS);
+      expect(callback.received).toHaveLength(ATTEMPTS);
     });
 
     it('are begun once per idempotency key, whichever gateway is asked, and a repeat is answered with the first', async () => {
@@ -106,39 +106,39 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
       const answers = await Promise.all([post(fields), post(fields), post(fields)]);
       expect(answers.map(({ status }) => status).sort()).toEqual([202, 409, 409]);
       const run = answers.find(({ status }) => status === 202)?.body;
-      await eventually(() => callback.heard.length > 0, PATIENCE);
+      await eventually(() => callback.received.length > 0, TIMEOUT);
 
       const { run_id, session_id, created_at } = run ?? {};
       for (const { body } of answers.filter(({ status }) => status === 409)) expect(body).toMatchObject({ code: 'conflict', run_id, session_id, created_at });
       // What is wrong with a repeat is not looked at: the first was right.
       const late = await post({ ...fields, callback_url: 'http://127.0.0.1:1/', input: {} });
       expect(late).toMatchObject({ status: 409, body: { code: 'conflict', run_id, session_id, created_at, status: 'succeeded' } });
-      await eventually(() => isGone(String(session_id)), PATIENCE);
-      expect(callback.heard).toHaveLength(1);
+      await eventually(() => isGone(String(session_id)), TIMEOUT);
+      expect(callback.received).toHaveLength(1);
     });
 
     it('that fail say why, in the callback and to who asks', async () => {
       const callback = receiver.address();
       const run = await trigger({ callback_url: callback.url, input: claim('!fail 500') });
-      const post = await eventually(() => callback.heard[0], PATIENCE);
+      const post = await eventually(() => callback.received[0], TIMEOUT);
       const payload = JSON.parse(String(post.body));
 
       expect(payload).toMatchObject({ run_id: run.run_id, status: 'failed', output: null, error: { code: 'engine_error', message: expect.any(String) } });
       expect(await readRun(run.run_id)).toMatchObject({ status: 'failed', output: null, error: payload.error });
-      await eventually(() => isGone(run.session_id), PATIENCE);
+      await eventually(() => isGone(run.session_id), TIMEOUT);
     });
 
     it('in a session of the caller’s leave it there, with what they did in its log', async () => {
       const callback = receiver.address();
-      const { id } = await house.agent.createSession();
+      const { id } = await deployment.agent.createSession();
       const run = await trigger({ callback_url: callback.url, session_id: id });
       expect(run.session_id).toBe(id);
-      await eventually(() => callback.heard[0], PATIENCE);
-      const log = await house.agent.poll(id);
+      await eventually(() => callback.received[0], TIMEOUT);
+      const log = await deployment.agent.poll(id);
 
-      expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+      expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
       expect(log.filter((event) => event.kind === 'status' && event.status === 'ready')).toEqual([log.at(-1)]);
-      expect(await house.agent.readSession(id)).toMatchObject({ id });
+      expect(await deployment.agent.readSession(id)).toMatchObject({ id });
     });
 
     it.each([
@@ -168,8 +168,8 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
       const callback = receiver.address();
       const traceId = 'c0ffee00c0ffee00c0ffee00c0ffee02';
       const { run_id, session_id } = await trigger({ callback_url: callback.url }, { traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
-      await eventually(() => callback.heard.length > 0, PATIENCE);
-      await eventually(() => isGone(session_id), PATIENCE);
+      await eventually(() => callback.received.length > 0, TIMEOUT);
+      await eventually(() => isGone(session_id), TIMEOUT);
       const steps = [
         ['agent-gateway', 'a run was accepted'],
         ['actor-host', 'a run began'],
@@ -186,7 +186,7 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
         steps.map(([service, msg]) => `info ${isCluster ? service : 'standalone'} ${msg}`).sort(),
       );
       expect((await readRun(run_id)).trace_id).toBe(traceId);
-      expect(callback.heard[0]?.headers.traceparent).toContain(traceId);
+      expect(callback.received[0]?.headers.traceparent).toContain(traceId);
       // Ids, and never what the run was about.
       expect(JSON.stringify(logged)).not.toMatch(/pump|127\.0\.0\.1/);
     });
@@ -197,17 +197,17 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
         const callback = receiver.address(503);
         const run = await trigger({ callback_url: callback.url });
         const deadLetterId = `${run.run_id}-callback`;
-        await eventually(() => callback.heard.length === ATTEMPTS, PATIENCE);
-        await eventually(() => isGone(run.session_id), PATIENCE);
-        expect(callback.heard).toHaveLength(ATTEMPTS);
+        await eventually(() => callback.received.length === ATTEMPTS, TIMEOUT);
+        await eventually(() => isGone(run.session_id), TIMEOUT);
+        expect(callback.received).toHaveLength(ATTEMPTS);
         const listed = JSON.parse(await operate('dead-letters', 'list', '--json'));
         expect(listed).toEqual([expect.objectContaining({ id: deadLetterId, source: 'delivery', reason: 'the receiver answered 503' })]);
         expect(await operate('dead-letters', 'list')).toContain(deadLetterId);
 
         callback.answer(204);
         expect(await operate('dead-letters', 'replay', deadLetterId)).toContain(`${deadLetterId} is posted again`);
-        await eventually(() => callback.heard.length > ATTEMPTS, PATIENCE);
-        expect(callback.heard.at(-1)?.body).toEqual(callback.heard[0]?.body);
+        await eventually(() => callback.received.length > ATTEMPTS, TIMEOUT);
+        expect(callback.received.at(-1)?.body).toEqual(callback.received[0]?.body);
         expect(await operate('dead-letters', 'list')).toContain('There are no dead letters.');
       });
     }
@@ -215,27 +215,27 @@ describe.each(shapes)('runs, with Switchyard $name', ({ isCluster, start }) => {
 
   if (isCluster) {
     it('end and are called back while there is no gateway, and one that starts later knows of it', async () => {
-      const { add, running } = clusterOf(house);
+      const { add, running } = clusterOf(deployment);
       const callback = receiver.address();
       // A model that takes its time, so that the gateways are gone before the run is over.
       const run = await trigger({ callback_url: callback.url, input: claim('!slow 3000') });
       const gateways = running('agent-gateway');
       for (const gateway of gateways) gateway.signal('SIGTERM');
       expect(await Promise.all(gateways.map(({ exited }) => exited))).toEqual(Array(2).fill({ code: 0, signal: null }));
-      expect(callback.heard).toEqual([]);
+      expect(callback.received).toEqual([]);
 
-      const post = await eventually(() => callback.heard[0], PATIENCE);
+      const post = await eventually(() => callback.received[0], TIMEOUT);
       expect(JSON.parse(String(post.body))).toMatchObject({ run_id: run.run_id, status: 'succeeded' });
       await add('agent-gateway');
       expect(await readRun(run.run_id)).toMatchObject({ status: 'succeeded', output: { missing_information: [] } });
-      await eventually(() => isGone(run.session_id), PATIENCE);
-      expect(callback.heard).toHaveLength(1);
+      await eventually(() => isGone(run.session_id), TIMEOUT);
+      expect(callback.received).toHaveLength(1);
     });
   }
 
   /** Runs the operator's command line against the cluster, as that user of the broker. @returns what it printed */
   async function operate(...args: string[]): Promise<string> {
-    const env = clusterOf(house).environmentOf('operator');
+    const env = clusterOf(deployment).environmentOf('operator');
     const program = runProgram([process.execPath, 'dist/services/operator/main.js', ...args], { env });
     expect(await program.exited, program.output()).toEqual({ code: 0, signal: null });
     return program.output();

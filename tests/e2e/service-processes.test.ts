@@ -278,20 +278,20 @@ describe('npm start', () => {
     await rename(file, path);
     await pipe.write(text);
     await pipe.close();
-    const house = await starting;
+    const standalone = await starting;
 
-    expect([house.routerUrl, house.agentUrl]).toEqual([router, agent]);
+    expect([standalone.routerUrl, standalone.agentUrl]).toEqual([router, agent]);
     for (const url of [router, agent]) expect((await answerAt(`${url}/health/ready`))[0]).toBe(200);
-    expect(await house.stop()).toEqual(CLEAN);
+    expect(await standalone.stop()).toEqual(CLEAN);
   });
 
   it('has a management listener when it is given a port for it, and none otherwise', async () => {
-    const house = await startStandalone({ env: { MANAGEMENT_PORT: '0' } });
+    const standalone = await startStandalone({ env: { MANAGEMENT_PORT: '0' } });
     const plain = await startStandalone();
 
-    expect(await readinessAt(house.managementUrl ?? '')).toBe('200 ready');
+    expect(await readinessAt(standalone.managementUrl ?? '')).toBe('200 ready');
     expect(plain.managementUrl).toBeUndefined();
-    expect(await house.stop()).toEqual(CLEAN);
+    expect(await standalone.stop()).toEqual(CLEAN);
     expect(await plain.stop()).toEqual(CLEAN);
   });
 });

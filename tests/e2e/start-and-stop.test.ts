@@ -19,51 +19,51 @@ const ENDLESS_STREAM = '!slow 1000 !repeat 200 Hello!';
 
 describe('stopping', () => {
   it('lets a stream end when npm gets a SIGTERM, and exits with 0', async () => {
-    const house = await startStandalone({ command: ['npm', 'start'], isFirstStart: true });
-    const { text } = await openStream(house, SHORT_STREAM);
-    const stopped = house.stop('SIGTERM');
+    const standalone = await startStandalone({ command: ['npm', 'start'], isFirstStart: true });
+    const { text } = await openStream(standalone, SHORT_STREAM);
+    const stopped = standalone.stop('SIGTERM');
 
     expect(await text).toContain('[DONE]');
     expect(await stopped).toEqual(CLEAN);
-    expect(house.output()).toContain('Stopped.');
+    expect(standalone.output()).toContain('Stopped.');
   });
 
   it('lets a stream end at Ctrl-C in a terminal, and exits with 0', async () => {
-    const house = await startStandalone({ command: inTerminal('npm start') });
-    const { text } = await openStream(house, SHORT_STREAM);
-    house.program.type(CTRL_C);
+    const standalone = await startStandalone({ command: inTerminal('npm start') });
+    const { text } = await openStream(standalone, SHORT_STREAM);
+    standalone.program.type(CTRL_C);
 
     expect(await text).toContain('[DONE]');
-    expect(await house.program.exited).toEqual(CLEAN);
-    expect(house.output()).toContain('Stopped.');
+    expect(await standalone.program.exited).toEqual(CLEAN);
+    expect(standalone.output()).toContain('Stopped.');
   });
 
   it.each([
     ['SIGTERM', 143],
     ['SIGINT', 130],
   ] as const)('does not wait for a stream at a second %s, a second later', async (signal, code) => {
-    const house = await startStandalone();
-    const { text } = await openStream(house, ENDLESS_STREAM);
-    house.program.signal(signal);
-    await eventually(() => house.output().includes(`${signal}: finishing`));
+    const standalone = await startStandalone();
+    const { text } = await openStream(standalone, ENDLESS_STREAM);
+    standalone.program.signal(signal);
+    await eventually(() => standalone.output().includes(`${signal}: finishing`));
     await delay(1_100); // a repeat within a second is the same wish, and that second is what is tested
-    expect(house.program.hasExited()).toBe(false);
-    house.program.signal(signal);
+    expect(standalone.program.hasExited()).toBe(false);
+    standalone.program.signal(signal);
 
-    expect(await house.program.exited).toEqual({ code, signal: null });
+    expect(await standalone.program.exited).toEqual({ code, signal: null });
     await expect(text).rejects.toThrow();
   });
 
   it('does not wait at a second Ctrl-C in a terminal, a second later', async () => {
-    const house = await startStandalone({ command: inTerminal('npm start') });
-    await openStream(house, ENDLESS_STREAM);
-    house.program.type(CTRL_C);
-    await eventually(() => house.output().includes('SIGINT: finishing'));
+    const standalone = await startStandalone({ command: inTerminal('npm start') });
+    await openStream(standalone, ENDLESS_STREAM);
+    standalone.program.type(CTRL_C);
+    await eventually(() => standalone.output().includes('SIGINT: finishing'));
     await delay(1_100);
-    expect(house.program.hasExited()).toBe(false);
-    house.program.type(CTRL_C);
+    expect(standalone.program.hasExited()).toBe(false);
+    standalone.program.type(CTRL_C);
 
-    expect((await house.program.exited).code).toBe(130);
+    expect((await standalone.program.exited).code).toBe(130);
   });
 });
 
@@ -73,44 +73,44 @@ describe('stopping while a callback waits for its retry', () => {
     const receiver = await openCallbackReceiver();
     onTestFinished(() => receiver.close());
     const callback = receiver.address(503);
-    const house = await startStandalone({ env: { OUTBOUND_ALLOW_HOSTS: receiver.host, LOG_LEVEL: 'info', ...env } });
-    const headers = { authorization: `Bearer ${house.keys.agentKey}`, 'content-type': 'application/json' };
+    const standalone = await startStandalone({ env: { OUTBOUND_ALLOW_HOSTS: receiver.host, LOG_LEVEL: 'info', ...env } });
+    const headers = { authorization: `Bearer ${standalone.keys.agentKey}`, 'content-type': 'application/json' };
     const input = { claim_id: 'C-1', model: 'Acme Duo', delivered_on: '2026-03-01', description: 'The pump is loud.' };
     const body = JSON.stringify({ input, callback_url: callback.url });
-    const { status } = await fetch(`${house.agentUrl}/routines/triage-warranty-claim/trigger`, { method: 'POST', headers, body });
+    const { status } = await fetch(`${standalone.agentUrl}/routines/triage-warranty-claim/trigger`, { method: 'POST', headers, body });
     expect(status).toBe(202);
-    await eventually(() => callback.heard.length > 0, { timeoutMs: 30_000 });
-    return { house, callback, receiver };
+    await eventually(() => callback.received.length > 0, { timeoutMs: 30_000 });
+    return { standalone, callback, receiver };
   }
 
   it('posts it again before npm start ends, and exits with 0', async () => {
-    const { house, callback } = await withRefusedCallback({});
+    const { standalone, callback } = await withRefusedCallback({});
     // Only what is posted from here on is taken.
-    const stopped = house.stop();
+    const stopped = standalone.stop();
     callback.answer(204);
-    expect(await stopped, house.output()).toEqual(CLEAN);
+    expect(await stopped, standalone.output()).toEqual(CLEAN);
 
-    const attempts = callback.heard.map(({ headers }) => headers['x-switchyard-attempt']);
-    expect(attempts).toEqual(attempts.map((_, place) => String(place + 1)));
-    expect(attempts.length, house.output()).toBeGreaterThan(1);
-    expect(house.output()).not.toContain('callbacks are left');
+    const attempts = callback.received.map(({ headers }) => headers['x-switchyard-attempt']);
+    expect(attempts).toEqual(attempts.map((_, index) => String(index + 1)));
+    expect(attempts.length, standalone.output()).toBeGreaterThan(1);
+    expect(standalone.output()).not.toContain('callbacks are left');
   });
 
   it('names how many are left and for which hosts when the time is over, and the next start posts them', async () => {
-    const { house, callback, receiver } = await withRefusedCallback({ SHUTDOWN_DRAIN_TIMEOUT_SECONDS: '1' });
-    expect(await house.stop(), house.output()).toEqual(CLEAN);
+    const { standalone, callback, receiver } = await withRefusedCallback({ SHUTDOWN_DRAIN_TIMEOUT_SECONDS: '1' });
+    expect(await standalone.stop(), standalone.output()).toEqual(CLEAN);
 
-    const line = house
+    const line = standalone
       .output()
       .split('\n')
       .find((each) => each.includes('callbacks are left'));
-    expect(line, house.output()).toBeDefined();
+    expect(line, standalone.output()).toBeDefined();
     expect(JSON.parse(String(line))).toMatchObject({ level: 'warn', callbacks: 1, receivers: [receiver.host] });
     expect(line).not.toContain(new URL(callback.url).pathname);
-    const posted = callback.heard.length;
+    const posted = callback.received.length;
     callback.answer(204);
-    const next = await startStandalone({ dataDir: house.dataDir, env: { OUTBOUND_ALLOW_HOSTS: receiver.host } });
-    await eventually(() => callback.heard.length > posted, { timeoutMs: 30_000 });
+    const next = await startStandalone({ dataDir: standalone.dataDir, env: { OUTBOUND_ALLOW_HOSTS: receiver.host } });
+    await eventually(() => callback.received.length > posted, { timeoutMs: 30_000 });
     expect(await next.stop()).toEqual(CLEAN);
   });
 });
@@ -192,26 +192,26 @@ describe('the data folder', () => {
   });
 
   it('DESIGN 10: generated keys are shown to a terminal alone', async () => {
-    const house = await startStandalone({ env: { LOG_LEVEL: 'trace' } });
-    await (await openStream(house, 'Hello!')).text;
-    await house.stop();
+    const standalone = await startStandalone({ env: { LOG_LEVEL: 'trace' } });
+    await (await openStream(standalone, 'Hello!')).text;
+    await standalone.stop();
 
-    for (const key of Object.values(house.keys)) expect(house.output()).not.toContain(key);
-    expect(house.output()).toContain(`router_key in ${join(house.dataDir, 'keys.json')}`);
+    for (const key of Object.values(standalone.keys)) expect(standalone.output()).not.toContain(key);
+    expect(standalone.output()).toContain(`router_key in ${join(standalone.dataDir, 'keys.json')}`);
   });
 
   it('DESIGN 10: a key that the operator gave is never printed, and none is made in its place', async () => {
     const given = { ROUTER_API_KEY: 'sk-router-of-the-operator', AGENT_API_KEY: 'sk-agent-of-the-operator' };
-    const house = await startStandalone({ command: inTerminal('npm start'), env: { ...given, LOG_LEVEL: 'trace' } });
-    await (await openStream(house, 'Hello!')).text;
-    house.program.type(CTRL_C);
-    await house.program.exited;
+    const standalone = await startStandalone({ command: inTerminal('npm start'), env: { ...given, LOG_LEVEL: 'trace' } });
+    await (await openStream(standalone, 'Hello!')).text;
+    standalone.program.type(CTRL_C);
+    await standalone.program.exited;
 
     for (const [name, key] of Object.entries(given)) {
-      expect(house.output()).not.toContain(key);
-      expect(house.output()).toContain(`$${name}`);
+      expect(standalone.output()).not.toContain(key);
+      expect(standalone.output()).toContain(`$${name}`);
     }
-    expect(Object.keys(JSON.parse(readFileSync(join(house.dataDir, 'keys.json'), 'utf8')))).toEqual(['house_secret']);
+    expect(Object.keys(JSON.parse(readFileSync(join(standalone.dataDir, 'keys.json'), 'utf8')))).toEqual(['house_secret']);
   });
 });
 
@@ -239,11 +239,11 @@ describe('a manifest of one’s own', () => {
     const keys = { AGENT_API_KEY: 'key-of-the-agent-1', ROUTER_API_KEY: 'key-of-the-router-1', PLATFORM_PUBLIC_KEY: 'public', PLATFORM_SECRET_KEY: 'secret' };
     const quiet = await ownManifest((text) => text.replace('log_level: INFO', 'log_level: ERROR'));
     const logged = async (env: Record<string, string>) => {
-      const house = await startStandalone({ env: { ...keys, ...env } });
-      const response = await fetch(`${house.routerUrl}/api/v1/models`, { headers: { authorization: 'Bearer key-of-the-router-1' } });
+      const standalone = await startStandalone({ env: { ...keys, ...env } });
+      const response = await fetch(`${standalone.routerUrl}/api/v1/models`, { headers: { authorization: 'Bearer key-of-the-router-1' } });
       expect(response.status).toBe(200);
-      await house.stop();
-      return house.output().includes('"level":"info"');
+      await standalone.stop();
+      return standalone.output().includes('"level":"info"');
     };
 
     expect(await logged(quiet)).toBe(false);

@@ -4,7 +4,7 @@ import { eventually } from '../helpers/eventually.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 
 /** Drivers look for a store that is away every second or so, and owners look again at what they own. */
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 let cluster: Cluster;
 let agent: AgentClient;
@@ -23,7 +23,7 @@ async function readinessOf(role: Parameters<Cluster['running']>[0]): Promise<{ c
 
 async function answersAMessage(): Promise<void> {
   const { id } = await agent.createSession();
-  await agent.say(id, 'How long is the warranty?');
+  await agent.postMessage(id, 'How long is the warranty?');
   await agent.logUntil(id, (event) => event.kind === 'assistant_message');
 }
 
@@ -45,11 +45,11 @@ function allRun(): void {
 describe('without PostgreSQL', () => {
   it('DESIGN 3: without the database nothing is accepted that can not be kept, and all goes on by itself where a turn was when it is back', async () => {
     const { id } = await agent.createSession();
-    await agent.say(id, '!slow 100 How long is the warranty?');
+    await agent.postMessage(id, '!slow 100 How long is the warranty?');
     await cluster.postgres.kill();
 
     for (const role of ['agent-gateway', 'actor-host', 'effect-worker', 'router-worker'] as const) {
-      await eventually(async () => (await readinessOf(role)).code === 503, { timeoutMs: PATIENCE_MS });
+      await eventually(async () => (await readinessOf(role)).code === 503, { timeoutMs: TIMEOUT_MS });
       expect((await readinessOf(role)).checks).toMatchObject({ bus: 'ok', database: 'unavailable' });
     }
     expect((await fetch(`${cluster.agentUrls[0]}/health/ready`)).status).toBe(503);
@@ -58,7 +58,7 @@ describe('without PostgreSQL', () => {
 
     await cluster.postgres.start();
     for (const role of ['agent-gateway', 'actor-host', 'effect-worker', 'router-worker'] as const) {
-      await eventually(async () => (await readinessOf(role)).code === 200, { timeoutMs: PATIENCE_MS });
+      await eventually(async () => (await readinessOf(role)).code === 200, { timeoutMs: TIMEOUT_MS });
     }
     const log = await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'ready');
     expect(log.filter(({ kind }) => kind === 'assistant_message')).toHaveLength(1);
@@ -70,11 +70,11 @@ describe('without PostgreSQL', () => {
 describe('without NATS', () => {
   it('DESIGN 3: without the broker nothing is ready, and all goes on by itself where a turn was when it is back', async () => {
     const { id } = await agent.createSession();
-    await agent.say(id, '!slow 100 How long is the warranty?');
+    await agent.postMessage(id, '!slow 100 How long is the warranty?');
     await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'typing');
     await cluster.nats.kill();
     for (const role of ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker'] as const) {
-      await eventually(async () => (await readinessOf(role)).code === 503, { timeoutMs: PATIENCE_MS });
+      await eventually(async () => (await readinessOf(role)).code === 503, { timeoutMs: TIMEOUT_MS });
       expect((await readinessOf(role)).checks).toMatchObject({ bus: 'unavailable' });
     }
     expect((await fetch(`${cluster.routerUrls[0]}/health/ready`)).status).toBe(503);
@@ -82,7 +82,7 @@ describe('without NATS', () => {
 
     await cluster.nats.start();
     for (const role of ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker'] as const) {
-      await eventually(async () => (await readinessOf(role)).code === 200, { timeoutMs: PATIENCE_MS });
+      await eventually(async () => (await readinessOf(role)).code === 200, { timeoutMs: TIMEOUT_MS });
     }
     const log = await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'ready');
     expect(log.filter(({ kind }) => kind === 'assistant_message')).toHaveLength(1);
@@ -95,14 +95,14 @@ describe('without NATS', () => {
 describe('without Redis', () => {
   it('DESIGN 3: without the cache all stays ready and answers, says that the cache is away, and has it again when it is back', async () => {
     await cluster.redis.kill();
-    await eventually(async () => (await readinessOf('agent-gateway')).checks.cache === 'unavailable', { timeoutMs: PATIENCE_MS });
+    await eventually(async () => (await readinessOf('agent-gateway')).checks.cache === 'unavailable', { timeoutMs: TIMEOUT_MS });
     expect((await readinessOf('agent-gateway')).code).toBe(200);
     await answersAMessage();
     expect(await completes()).toBe(200);
     allRun();
 
     await cluster.redis.start();
-    await eventually(async () => (await readinessOf('agent-gateway')).checks.cache === 'ok', { timeoutMs: PATIENCE_MS });
+    await eventually(async () => (await readinessOf('agent-gateway')).checks.cache === 'ok', { timeoutMs: TIMEOUT_MS });
     await answersAMessage();
     allRun();
   });

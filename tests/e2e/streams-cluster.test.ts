@@ -2,23 +2,23 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { get, type PostedRequest, post } from '../../services/router-gateway/test-support/http-client.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { readStream, receivedOf } from '../helpers/read-stream.ts';
-import { type ActingProviders, OTHER_KEY, openActingProviders, plannedCall, plannedRequests, requestFor } from '../helpers/scripted-deployment.ts';
+import { OTHER_KEY, openScriptedProviders, plannedCall, plannedRequests, requestFor, type ScriptedProviders } from '../helpers/scripted-deployment.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 import type { Plan, Step } from '../upstreams/scripted-upstream.ts';
 
 /** Within 30 s the client may come back. The promise of 35 s is held by tests/chaos, where nothing else runs. */
 const UNREAD_AT_LEAST_MS = 20_000;
 /** Shorter than anything else takes that ends these calls: their words, and their time in all. */
-const PATIENCE = { timeoutMs: 90_000 };
+const TIMEOUT = { timeoutMs: 90_000 };
 const ended: Step[] = ['finish', 'usage', 'done', 'end'];
-const words = (times: number) => Array.from({ length: times }, (_, place) => `word${place} `).join('');
+const words = (times: number) => Array.from({ length: times }, (_, index) => `word${index} `).join('');
 
 interface Asked {
   plan: Plan;
   client: PostedRequest;
 }
 
-let providers: ActingProviders;
+let providers: ScriptedProviders;
 let cluster: Cluster;
 /** Dies; where its clients go then. */
 let gateway: string;
@@ -46,7 +46,7 @@ async function wholeStream({ client }: Asked): Promise<string> {
 }
 
 beforeAll(async () => {
-  providers = await openActingProviders();
+  providers = await openScriptedProviders();
   cluster = await startCluster({
     roles: { 'router-gateway': 2, 'actor-host': 0, 'agent-gateway': 0, 'effect-worker': 0 },
     env: { ...providers.settings, LOG_LEVEL: 'info' },
@@ -110,7 +110,7 @@ describe('a worker is killed, and then a gateway', () => {
       expect(await whole.ended).toBe(true);
 
       expect(received + rest.text).toBe(whole.text);
-      const times = plan.acts.first?.[0]?.flatMap((step) => (typeof step === 'object' && 'say' in step ? [step.times ?? 1] : []))[0] ?? 0;
+      const times = plan.scripts.first?.[0]?.flatMap((step) => (typeof step === 'object' && 'say' in step ? [step.times ?? 1] : []))[0] ?? 0;
       expect(readStream(whole.text)).toMatchObject({ text: words(times), ends: ['done'], behindEnd: 0, finishes: ['stop'], usages: 1 });
       expect(callsOf({ client, plan })).toHaveLength(1);
     }
@@ -195,7 +195,7 @@ describe('a worker is killed, and then a gateway', () => {
   });
 
   it('DESIGN 7: calls of a dead gateway that nobody resumes live half a minute, and then their upstreams are closed', async () => {
-    await eventually(() => forsaken.every((asked) => callsOf(asked)[0]?.leftAtMs), PATIENCE);
+    await eventually(() => forsaken.every((asked) => callsOf(asked)[0]?.leftAtMs), TIMEOUT);
     const livedMs = forsaken.map((asked) => Math.round((callsOf(asked)[0]?.leftAtMs ?? 0) - killedAtMs));
     console.info(`calls of a dead gateway that nobody resumed were closed after ${livedMs.join(', ')} ms`);
 

@@ -4,7 +4,7 @@ import { type DeploymentUnderTest, shapes } from '../helpers/deployment-under-te
 import { eventually } from '../helpers/eventually.ts';
 import { type OtlpSink, openOtlpSink, type ReceivedSpan } from '../helpers/otlp-sink.ts';
 
-const PATIENCE = { timeoutMs: 20_000 };
+const TIMEOUT = { timeoutMs: 20_000 };
 const CALLER_SPAN = '00f067aa0ba902b7';
 /** Words that stand in nothing but messages and inputs. */
 const SPOKEN = /xylophone|rhubarb|kazoo/i;
@@ -13,12 +13,12 @@ const COLLECTOR_KEY = 'collector-key-5150';
 describe.each(shapes)('traces, with Switchyard $name', ({ isCluster, start }) => {
   let receiver: CallbackReceiver;
   let sink: OtlpSink;
-  let house: DeploymentUnderTest;
+  let deployment: DeploymentUnderTest;
 
   beforeAll(async () => {
     receiver = await openCallbackReceiver();
     sink = await openOtlpSink();
-    house = await start({
+    deployment = await start({
       OUTBOUND_ALLOW_HOSTS: receiver.host,
       OTEL_EXPORTER_OTLP_ENDPOINT: sink.url,
       OTEL_EXPORTER_OTLP_HEADERS: `authorization=Bearer%20${COLLECTOR_KEY}`,
@@ -26,7 +26,7 @@ describe.each(shapes)('traces, with Switchyard $name', ({ isCluster, start }) =>
   });
 
   afterAll(async () => {
-    await house.stop();
+    await deployment.stop();
     await receiver.close();
     await sink.close();
   });
@@ -38,7 +38,7 @@ describe.each(shapes)('traces, with Switchyard $name', ({ isCluster, start }) =>
     eventually(() => {
       const spans = ofTrace(traceId);
       return names.every((name) => spans.some((span) => name.test(span.name))) && spans;
-    }, PATIENCE);
+    }, TIMEOUT);
 
   /** From a span up to where we have no more, by name. */
   function chainTo(spans: readonly ReceivedSpan[], name: RegExp): string[] {
@@ -53,10 +53,10 @@ describe.each(shapes)('traces, with Switchyard $name', ({ isCluster, start }) =>
 
   it('DESIGN 12: a turn is one trace, from the request to the upstream, in the caller’s own', async () => {
     const traceId = 'c0ffee00c0ffee00c0ffee00c0ffee21';
-    const { id } = await house.agent.createSession();
-    const headers = { ...from(traceId), authorization: `Bearer ${house.keys.agentKey}` };
+    const { id } = await deployment.agent.createSession();
+    const headers = { ...from(traceId), authorization: `Bearer ${deployment.keys.agentKey}` };
     const body = JSON.stringify({ kind: 'user_message', text: 'Is my xylophone covered?' });
-    const response = await fetch(`${house.nextAgentUrl()}/sessions/${id}/events`, { method: 'POST', headers, body });
+    const response = await fetch(`${deployment.nextAgentUrl()}/sessions/${id}/events`, { method: 'POST', headers, body });
     expect(response.status).toBe(201);
     const spans = await spansNamed(traceId, [/^invoke_agent/, /^upstream/, /^POST \/sessions/]);
 
@@ -88,16 +88,16 @@ describe.each(shapes)('traces, with Switchyard $name', ({ isCluster, start }) =>
   it('DESIGN 12: a run is one trace, from the trigger to the callback, which carries it on', async () => {
     const traceId = 'c0ffee00c0ffee00c0ffee00c0ffee22';
     const callback = receiver.address(500, 204);
-    const headers = { ...from(traceId), authorization: `Bearer ${house.keys.agentKey}` };
+    const headers = { ...from(traceId), authorization: `Bearer ${deployment.keys.agentKey}` };
     const input = { claim_id: 'C-1', model: 'Acme Duo', delivered_on: '2026-03-01', description: 'The rhubarb pump is loud.' };
     const body = JSON.stringify({ input, callback_url: callback.url, metadata: { from: 'kazoo' } });
-    const response = await fetch(`${house.nextAgentUrl()}/routines/triage-warranty-claim/trigger`, { method: 'POST', headers, body });
+    const response = await fetch(`${deployment.nextAgentUrl()}/routines/triage-warranty-claim/trigger`, { method: 'POST', headers, body });
     expect(await response.text()).toContain('accepted');
-    await eventually(() => callback.heard.length === 2, PATIENCE);
+    await eventually(() => callback.received.length === 2, TIMEOUT);
     const spans = await eventually(() => {
       const found = ofTrace(traceId);
       return found.filter(({ name }) => name === 'POST callback').length === 2 && found.some(({ name }) => name.startsWith('invoke_agent')) && found;
-    }, PATIENCE);
+    }, TIMEOUT);
 
     const agent = spans.find(({ name }) => name.startsWith('invoke_agent'));
     const above = [named('agent-gateway', 'POST /routines/:routine_id/trigger'), named('agent-gateway', 'publish cmd'), named('actor-host', agent?.name ?? '')];
@@ -107,16 +107,16 @@ describe.each(shapes)('traces, with Switchyard $name', ({ isCluster, start }) =>
     expect(refused).toMatchObject({ status: 2, links: [], attributes: { 'http.response.status_code': 500, 'error.type': '500' } });
     // A repeat is linked to the try before it.
     expect(taken).toMatchObject({ status: 0, links: [refused?.spanId], attributes: { 'http.response.status_code': 204 } });
-    expect(callback.heard.map(({ headers: heard }) => heard.traceparent)).toEqual([refused, taken].map((span) => `00-${traceId}-${span?.spanId}-01`));
+    expect(callback.received.map(({ headers: received }) => received.traceparent)).toEqual([refused, taken].map((span) => `00-${traceId}-${span?.spanId}-01`));
   });
 
   it('DESIGN 12: a call of the router is one trace, and no trace is recorded that its caller does not record', async () => {
     const traceId = 'c0ffee00c0ffee00c0ffee00c0ffee23';
     const unsampled = 'c0ffee00c0ffee00c0ffee00c0ffee24';
     const ask = (traceparent: string) =>
-      fetch(`${house.nextRouterUrl()}/api/v1/chat/completions`, {
+      fetch(`${deployment.nextRouterUrl()}/api/v1/chat/completions`, {
         method: 'POST',
-        headers: { 'content-type': 'application/json', authorization: `Bearer ${house.keys.routerKey}`, traceparent },
+        headers: { 'content-type': 'application/json', authorization: `Bearer ${deployment.keys.routerKey}`, traceparent },
         body: JSON.stringify({ messages: [{ role: 'user', content: 'Play the kazoo' }] }),
       });
     expect((await ask(`00-${unsampled}-${CALLER_SPAN}-00`)).status).toBe(200);
@@ -137,7 +137,7 @@ describe.each(shapes)('traces, with Switchyard $name', ({ isCluster, start }) =>
 
     expect(sink.spans.length).toBeGreaterThan(10);
     expect(bytes).not.toMatch(SPOKEN);
-    for (const secret of [house.keys.agentKey, house.keys.routerKey, COLLECTOR_KEY]) expect(bytes).not.toContain(secret);
+    for (const secret of [deployment.keys.agentKey, deployment.keys.routerKey, COLLECTOR_KEY]) expect(bytes).not.toContain(secret);
     expect(bytes).not.toMatch(/Bearer|\/callbacks\//);
     for (const { url, headers } of sink.posts) expect([url, headers.authorization]).toEqual(['/v1/traces', `Bearer ${COLLECTOR_KEY}`]);
   });

@@ -7,7 +7,7 @@ export interface AgentClient {
   readSession(sessionId: string): Promise<SessionRecord>;
   changeSession(sessionId: string, changes: object): Promise<SessionRecord>;
   /** Posts a customer's message and returns its event. */
-  say(sessionId: string, text: string, fields?: object, headers?: Record<string, string>): Promise<ConversationEvent>;
+  postMessage(sessionId: string, text: string, fields?: object, headers?: Record<string, string>): Promise<ConversationEvent>;
   /** The log from an offset on, as one answer of the long-poll. */
   poll(sessionId: string, minOffset?: number, query?: string): Promise<ConversationEvent[]>;
   /** Long-polls until an event fits, and returns the whole log up to there. */
@@ -24,7 +24,7 @@ interface SseFrame {
   data: Record<string, unknown>;
 }
 
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
 /** @param address where every request goes, or a function that says where the next one goes */
 export function agentClient(address: string | (() => string), key: string): AgentClient {
@@ -33,7 +33,7 @@ export function agentClient(address: string | (() => string), key: string): Agen
   const json = { ...authorization, 'content-type': 'application/json' };
 
   async function read<Body>(path: string, init: RequestInit, status: number): Promise<Body> {
-    const response = await fetch(urlOf(path), { signal: AbortSignal.timeout(PATIENCE_MS), ...init });
+    const response = await fetch(urlOf(path), { signal: AbortSignal.timeout(TIMEOUT_MS), ...init });
     if (response.status !== status) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);
     return (await response.json()) as Body;
   }
@@ -42,14 +42,14 @@ export function agentClient(address: string | (() => string), key: string): Agen
     createSession: (body = {}) => read('/sessions', { method: 'POST', headers: json, body: JSON.stringify(body) }, 201),
     readSession: (sessionId) => read(`/sessions/${sessionId}`, { headers: authorization }, 200),
     changeSession: (sessionId, changes) => read(`/sessions/${sessionId}`, { method: 'PATCH', headers: json, body: JSON.stringify(changes) }, 200),
-    say: (sessionId, text, fields = {}, headers = {}) => {
+    postMessage: (sessionId, text, fields = {}, headers = {}) => {
       const body = JSON.stringify({ kind: 'user_message', text, ...fields });
       return read(`/sessions/${sessionId}/events`, { method: 'POST', headers: { ...json, ...headers }, body }, 201);
     },
     poll: (sessionId, minOffset = 0, query = '') => read(`/sessions/${sessionId}/events?min_offset=${minOffset}${query}`, { headers: authorization }, 200),
     logUntil: async (sessionId, fits) => {
       const log: ConversationEvent[] = [];
-      const limitAtMs = Date.now() + PATIENCE_MS;
+      const limitAtMs = Date.now() + TIMEOUT_MS;
       while (!log.some(fits)) {
         if (Date.now() > limitAtMs) throw new Error(`what was awaited did not come; the log is ${JSON.stringify(log)}`);
         log.push(...(await client.poll(sessionId, log.length)));
@@ -59,7 +59,7 @@ export function agentClient(address: string | (() => string), key: string): Agen
     streamUntil: async (sessionId, fits, headers = {}) => (await client.openStream(sessionId, fits, headers)).frames,
     openStream: async (sessionId, fits, headers = {}) => {
       const leave = new AbortController();
-      const signal = AbortSignal.any([leave.signal, AbortSignal.timeout(PATIENCE_MS)]);
+      const signal = AbortSignal.any([leave.signal, AbortSignal.timeout(TIMEOUT_MS)]);
       const response = await fetch(urlOf(`/sessions/${sessionId}/events`), { headers: { ...authorization, accept: 'text/event-stream', ...headers }, signal });
       const follow = async () => {
         const frames: SseFrame[] = [];

@@ -1,4 +1,4 @@
-import { type Heard, openHttpDouble } from '../../services/effect-worker/test-support/http-double.ts';
+import { openHttpDouble, type ReceivedRequest } from '../../services/effect-worker/test-support/http-double.ts';
 
 /** A status, or the end of the connection in place of an answer. */
 type Answer = number | 'drop';
@@ -6,7 +6,7 @@ type Answer = number | 'drop';
 interface CallbackAddress {
   url: string;
   /** What was posted there, in order. */
-  heard: Heard[];
+  received: ReceivedRequest[];
   /** How it answers from now on, the last for ever. */
   answer(...next: [Answer, ...Answer[]]): void;
 }
@@ -21,11 +21,11 @@ export interface CallbackReceiver {
 
 /** A real HTTP server on this machine to which runs are called back. */
 export async function openCallbackReceiver(): Promise<CallbackReceiver> {
-  const addresses = new Map<string, { heard: Heard[]; answers: Answer[] }>();
-  const double = await openHttpDouble((heard, response) => {
-    const at = addresses.get(heard.url);
+  const addresses = new Map<string, { received: ReceivedRequest[]; answers: Answer[] }>();
+  const double = await openHttpDouble((received, response) => {
+    const at = addresses.get(received.url);
     if (at === undefined) return void response.writeHead(404).end();
-    at.heard.push(heard);
+    at.received.push(received);
     const answer = (at.answers.length > 1 ? at.answers.shift() : at.answers[0]) ?? 204;
     if (answer === 'drop') response.socket?.destroy();
     else response.writeHead(answer).end();
@@ -35,9 +35,9 @@ export async function openCallbackReceiver(): Promise<CallbackReceiver> {
     host,
     address: (...answers) => {
       const path = `/callbacks/${addresses.size + 1}`;
-      const at = { heard: [] as Heard[], answers };
+      const at = { received: [] as ReceivedRequest[], answers };
       addresses.set(path, at);
-      return { url: `http://${host}${path}`, heard: at.heard, answer: (...next) => void at.answers.splice(0, Infinity, ...next) };
+      return { url: `http://${host}${path}`, received: at.received, answer: (...next) => void at.answers.splice(0, Infinity, ...next) };
     },
     close: double.close,
   };

@@ -46,20 +46,20 @@ export const shapes: readonly Shape[] = [
 ];
 
 async function inOneProcess(env: Record<string, string> = {}): Promise<DeploymentUnderTest> {
-  const house = await startStandalone({ env: { LOG_LEVEL: 'info', MANAGEMENT_PORT: '0', ...env } });
+  const deployment = await startStandalone({ env: { LOG_LEVEL: 'info', MANAGEMENT_PORT: '0', ...env } });
   return {
-    nextRouterUrl: () => house.routerUrl,
-    nextAgentUrl: () => house.agentUrl,
-    managementUrls: () => (house.managementUrl === undefined ? [] : [house.managementUrl]),
-    keys: house.keys,
-    agent: agentClient(house.agentUrl, house.keys.agentKey),
+    nextRouterUrl: () => deployment.routerUrl,
+    nextAgentUrl: () => deployment.agentUrl,
+    managementUrls: () => (deployment.managementUrl === undefined ? [] : [deployment.managementUrl]),
+    keys: deployment.keys,
+    agent: agentClient(deployment.agentUrl, deployment.keys.agentKey),
     // The last one may not be whole yet.
-    logLines: () => house.output().split('\n').slice(0, -1).flatMap(logLineOf),
-    output: house.output,
+    logLines: () => deployment.output().split('\n').slice(0, -1).flatMap(logLineOf),
+    output: deployment.output,
     cluster: null,
     stop: async () => {
-      const { code, signal } = await house.stop();
-      if (code !== 0) throw new Error(`it ended with ${signal ?? code}; it printed:\n${house.output()}`);
+      const { code, signal } = await deployment.stop();
+      if (code !== 0) throw new Error(`it ended with ${signal ?? code}; it printed:\n${deployment.output()}`);
     },
   };
 }

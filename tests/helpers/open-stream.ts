@@ -1,5 +1,5 @@
 /** A house with a model router, in one process or in many. */
-interface House {
+interface Deployment {
   routerUrl: string;
   keys: { routerKey: string };
   /** What its processes print. */
@@ -13,7 +13,7 @@ export interface OpenStream {
 }
 
 /** Asks the router to stream the answer to a message and resolves when its first bytes are there: from then on it is in flight. */
-export async function openStream({ routerUrl, keys, output }: House, message: string): Promise<OpenStream> {
+export async function openStream({ routerUrl, keys, output }: Deployment, message: string): Promise<OpenStream> {
   const response = await fetch(`${routerUrl}/api/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${keys.routerKey}`, 'content-type': 'application/json' },

@@ -82,23 +82,23 @@ export async function openOtlpSink(tls?: SinkTls): Promise<OtlpSink> {
 type Field = { number: number; bytes: Buffer; value: bigint };
 
 function* fieldsOf(message: Buffer): Generator<Field> {
-  let place = 0;
+  let index = 0;
   const varint = () => {
     let value = 0n;
     for (let shift = 0n; ; shift += 7n) {
-      const byte = message[place];
+      const byte = message[index];
       if (byte === undefined) throw new Error('a protobuf message ends in the middle of a number');
-      place += 1;
+      index += 1;
       value |= BigInt(byte & 0x7f) << shift;
       if (byte < 0x80) return value;
     }
   };
   const take = (size: number) => {
-    if (place + size > message.length) throw new Error('a protobuf message ends in the middle of a field');
-    place += size;
-    return message.subarray(place - size, place);
+    if (index + size > message.length) throw new Error('a protobuf message ends in the middle of a field');
+    index += size;
+    return message.subarray(index - size, index);
   };
-  while (place < message.length) {
+  while (index < message.length) {
     const tag = Number(varint());
     const number = tag >> 3;
     const none = Buffer.alloc(0);

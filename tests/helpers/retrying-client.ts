@@ -6,7 +6,7 @@ interface Answered {
 }
 
 /** A client that goes on until it is answered, as real ones do that were told to come again. */
-export interface InsistentClient {
+export interface RetryingClient {
   /** Posts until it is accepted, or refused for good. @throws when neither comes in time */
   post(path: string, fields: object): Promise<Answered>;
   get(path: string): Promise<Answered>;
@@ -24,9 +24,9 @@ interface ClientOptions {
   nextUrl(): string;
   key: string;
   /** For one request with all its tries. */
-  patienceMs: number;
+  timeoutMs: number;
   /** A post that is answered with 202 is sent again as well, until it has its place. */
-  insistsOnPlace?: boolean;
+  retriesAccepted?: boolean;
 }
 
 const RETRY_MS = 200;
@@ -35,7 +35,7 @@ const ANSWER_MS = 30_000;
 /** For the moment; all else is an answer. */
 const COME_AGAIN = new Set([429, 503]);
 
-export function insistentClient({ nextUrl, key, patienceMs, insistsOnPlace = false }: ClientOptions): InsistentClient {
+export function retryingClient({ nextUrl, key, timeoutMs, retriesAccepted = false }: ClientOptions): RetryingClient {
   const figures = { sentAgain: 0, longestPostMs: 0, placedLater: 0 };
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
 
@@ -52,10 +52,10 @@ export function insistentClient({ nextUrl, key, patienceMs, insistsOnPlace = fal
   }
 
   async function insist(path: string, init: RequestInit): Promise<Answered> {
-    const untilMs = performance.now() + patienceMs;
+    const untilMs = performance.now() + timeoutMs;
     for (;;) {
       const answered = await once(path, init);
-      const isPlaced = !insistsOnPlace || init.method !== 'POST' || answered?.status !== 202;
+      const isPlaced = !retriesAccepted || init.method !== 'POST' || answered?.status !== 202;
       if (answered !== null && !COME_AGAIN.has(answered.status) && isPlaced) return answered;
       if (performance.now() > untilMs) throw new Error(`${path} was answered ${answered?.status}: ${JSON.stringify(answered?.body)}`);
       figures.sentAgain += 1;

@@ -42,7 +42,7 @@ export function scanAwaits(source: string): AwaitScan {
   const markers = comments.flatMap((comment) => markerOf(comment, lines) ?? []);
   const pairs = points.map((point) => ({ point, beside: besidePoint(point, places, lines) }));
   const covers = markers.map((marker) => ({ marker, covered: coveredBy(marker, places, lines) }));
-  const times = (one: Place) => Number(pairs.some(({ beside }) => beside === one)) + covers.filter(({ covered }) => covered.includes(one)).length;
+  const times = (one: Location) => Number(pairs.some(({ beside }) => beside === one)) + covers.filter(({ covered }) => covered.includes(one)).length;
   return {
     awaits: awaits.length,
     points: points.map(({ text }) => text),
@@ -68,7 +68,7 @@ interface Line {
   indent: number | null;
 }
 
-interface Place {
+interface Location {
   kind: 'await' | 'point';
   line: number;
   /** Of an await, up to the end of its line or the next place on it; of a fail point, its name. */
@@ -89,7 +89,7 @@ interface Marker extends Comment {
 }
 
 const COMMENTS_AND_STRINGS = /\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`/g;
-const PLACES = /\bfor\s+await\b|\bawait\b|\.then\(|\bfailPoint\('([^']*)'\)/g;
+const LOCATIONS = /\bfor\s+await\b|\bawait\b|\.then\(|\bfailPoint\('([^']*)'\)/g;
 const MARKER = /^\/\/ no fail point\b/i;
 const NAMED = /^\/\/ no fail point: ([a-z-]+)(?: \(([2-9])\))?$/;
 const IN_WORDS = /^\/\/ no fail point, because \S+ \S.*$/;
@@ -112,8 +112,8 @@ function splitComments(source: string): { lines: Line[]; comments: Comment[] } {
   return { lines, comments };
 }
 
-function placesOn({ text, line }: Line): Place[] {
-  const found = [...text.matchAll(PLACES)];
+function placesOn({ text, line }: Line): Location[] {
+  const found = [...text.matchAll(LOCATIONS)];
   return found.map((match, at) => {
     const [, name] = match;
     if (name !== undefined) return { kind: 'point', line, text: name };
@@ -131,24 +131,24 @@ function markerOf({ line, text }: Comment, lines: readonly Line[]): Marker | nul
   return { line, text, target, count: IN_WORDS.test(text) ? 1 : null, name: null };
 }
 
-function besidePoint(point: Place, places: readonly Place[], lines: readonly Line[]): Place | null {
+function besidePoint(point: Location, places: readonly Location[], lines: readonly Line[]): Location | null {
   const at = places.indexOf(point);
   const [before, after] = [places[at - 1], places[at + 1]];
   if (before?.kind === 'await' && isOneBlock(before, point, point, lines)) return before;
   return after?.kind === 'await' && isOneBlock(point, after, point, lines) ? after : null;
 }
 
-function coveredBy({ target, count }: Marker, places: readonly Place[], lines: readonly Line[]): Place[] {
+function coveredBy({ target, count }: Marker, places: readonly Location[], lines: readonly Line[]): Location[] {
   const at = places.findIndex(({ kind, line }) => kind === 'await' && line === target);
   const [first] = places.slice(at);
   if (at < 0 || first === undefined) return [];
   const row = places.slice(at, at + (count ?? 1));
-  const end = row.findIndex((place) => place.kind !== 'await' || !isOneBlock(first, place, first, lines));
+  const end = row.findIndex((index) => index.kind !== 'await' || !isOneBlock(first, index, first, lines));
   return end < 0 ? row : row.slice(0, end);
 }
 
 /** Whether no line behind the first, up to the last, is indented less than the one whose block it is. */
-function isOneBlock(first: Place, last: Place, own: Place, lines: readonly Line[]): boolean {
+function isOneBlock(first: Location, last: Location, own: Location, lines: readonly Line[]): boolean {
   const least = lines[own.line - 1]?.indent ?? 0;
   return lines.slice(first.line, last.line).every(({ indent }) => indent === null || indent >= least);
 }

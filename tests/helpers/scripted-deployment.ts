@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type PostedRequest, post } from '../../services/router-gateway/test-support/http-client.ts';
-import type { ActingUpstream, DeafUpstream, Plan, Step } from '../upstreams/scripted-upstream.ts';
-import { deadBaseUrl, openActingUpstream, openDeafUpstream } from '../upstreams/scripted-upstream.ts';
+import type { DeafUpstream, Plan, ScriptedUpstream, Step } from '../upstreams/scripted-upstream.ts';
+import { closedBaseUrl, openDeafUpstream, openScriptedUpstream } from '../upstreams/scripted-upstream.ts';
 import type { DeploymentUnderTest } from './deployment-under-test.ts';
 import { freeFolder } from './free-folder.ts';
 
@@ -12,9 +12,9 @@ const SILENCE_MS = 5_000;
 export const OTHER_KEY = 'sk-other-0123456789';
 
 /** The providers of the test. */
-export interface ActingProviders {
+export interface ScriptedProviders {
   /** Does what a request asks of it; `first` and `second` are the same one at two addresses. */
-  upstream: ActingUpstream;
+  upstream: ScriptedUpstream;
   /** `deaf`: is connected to without end. */
   deaf: DeafUpstream;
   /** For every process of a deployment that is to call them, and the dead `nobody`. */
@@ -23,7 +23,7 @@ export interface ActingProviders {
 }
 
 /** A deployment whose upstreams act as told. */
-export interface ActingHouse extends ActingProviders {
+export interface ScriptedDeployment extends ScriptedProviders {
   /** For what is printed. */
   name: string;
   deployment: DeploymentUnderTest;
@@ -35,10 +35,10 @@ export interface ActingHouse extends ActingProviders {
  * Opens the upstreams. The model `test/<provider>` has one endpoint; `test/<one>-<other>` has two, tried in this order. The sample agent
  * keeps its scripted model.
  */
-export async function openActingProviders(): Promise<ActingProviders> {
-  const upstream = await openActingUpstream();
+export async function openScriptedProviders(): Promise<ScriptedProviders> {
+  const upstream = await openScriptedUpstream();
   const deaf = await openDeafUpstream();
-  const providers = { first: upstream.baseUrl('first'), second: upstream.baseUrl('second'), deaf: deaf.baseUrl, nobody: await deadBaseUrl() };
+  const providers = { first: upstream.baseUrl('first'), second: upstream.baseUrl('second'), deaf: deaf.baseUrl, nobody: await closedBaseUrl() };
   const slugs = Object.keys(providers);
   const model = (...names: string[]) => ({ id: `test/${names.join('-')}`, endpoints: names.map((provider) => ({ provider, upstream_model: provider })) });
   const config = {
@@ -71,7 +71,7 @@ export async function openActingProviders(): Promise<ActingProviders> {
   };
 }
 
-export function actingHouse(name: string, providers: ActingProviders, deployment: DeploymentUnderTest): ActingHouse {
+export function scriptedDeployment(name: string, providers: ScriptedProviders, deployment: DeploymentUnderTest): ScriptedDeployment {
   return {
     ...providers,
     name,
@@ -83,15 +83,15 @@ export function actingHouse(name: string, providers: ActingProviders, deployment
 
 let calls = 0;
 
-/** A call whose upstream acts as told. @param acts by provider, the steps of each of its requests */
-export function plannedCall(acts: Record<string, Step[]>, options: Pick<Plan, 'newline' | 'pieceBytes'> = {}): Plan {
-  return plannedRequests(Object.fromEntries(Object.entries(acts).map(([provider, steps]) => [provider, [steps]])), options);
+/** A call whose upstream acts as told. @param scripts by provider, the steps of each of its requests */
+export function plannedCall(scripts: Record<string, Step[]>, options: Pick<Plan, 'newline' | 'pieceBytes'> = {}): Plan {
+  return plannedRequests(Object.fromEntries(Object.entries(scripts).map(([provider, steps]) => [provider, [steps]])), options);
 }
 
 /** The same, with other steps for the first request of a provider, the second and so on. */
-export function plannedRequests(acts: Plan['acts'], options: Pick<Plan, 'newline' | 'pieceBytes'> = {}): Plan {
+export function plannedRequests(scripts: Plan['scripts'], options: Pick<Plan, 'newline' | 'pieceBytes'> = {}): Plan {
   calls += 1;
-  return { name: `call-${process.pid}-${calls}`, acts, ...options };
+  return { name: `call-${process.pid}-${calls}`, scripts, ...options };
 }
 
 /** The body of a request for it. */

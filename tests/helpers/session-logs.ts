@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
 
 /** What was said in a session. */
-export interface Said {
+export interface SentMessages {
   texts: string[];
   /** Whether one was accepted before the next was sent. */
   inOrder: boolean;
@@ -46,9 +46,9 @@ export interface Talk {
 }
 
 /** Holds a conversation. */
-export async function converse({ number, messages, textOf, say, answeredFrom }: Talk): Promise<Said> {
+export async function converse({ number, messages, textOf, say, answeredFrom }: Talk): Promise<SentMessages> {
   const manner = MANNERS[number % MANNERS.length];
-  const texts = Array.from({ length: messages }, (_, place) => textOf(`customer-${number}-says-${place}`, manner === 'hasty' && place < messages - 1));
+  const texts = Array.from({ length: messages }, (_, index) => textOf(`customer-${number}-says-${index}`, manner === 'hasty' && index < messages - 1));
   if (manner === 'breathless') {
     await Promise.all(texts.map(say));
     return { texts, inOrder: false };
@@ -69,15 +69,15 @@ export async function converse({ number, messages, textOf, say, answeredFrom }: 
  */
 export function checkLog(
   log: readonly ConversationEvent[],
-  { texts, inOrder }: Said,
+  { texts, inOrder }: SentMessages,
   stored: Stored | undefined,
   lastAnswerTo: (text: string) => string,
 ): Turns {
-  expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
-  expect(stored).toEqual({ head: log.length, ids: log.map((event) => event.id), offsets: log.map((_, place) => place) });
+  expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
+  expect(stored).toEqual({ head: log.length, ids: log.map((event) => event.id), offsets: log.map((_, index) => index) });
   // Each once, and in the order in which they were accepted.
-  const heard = log.flatMap((event) => (event.kind === 'user_message' ? [event.text] : []));
-  expect(inOrder ? heard : heard.toSorted()).toEqual(inOrder ? texts : texts.toSorted());
+  const received = log.flatMap((event) => (event.kind === 'user_message' ? [event.text] : []));
+  expect(inOrder ? received : received.toSorted()).toEqual(inOrder ? texts : texts.toSorted());
   // So each `acknowledged` has one `ready`, and no message is behind the last.
   expect(`${log.map(wordOf).join(' ')} `).toMatch(TURNS);
   const tracesOf = (word: string) => log.filter((event) => wordOf(event) === word).map((event) => event.trace_id);
@@ -85,7 +85,7 @@ export function checkLog(
   expect(tracesOf('ready')).toEqual(begun);
   expect(new Set(begun).size).toBe(begun.length);
   // Nobody cancels the last turn.
-  expect(log.at(-2)).toMatchObject({ kind: 'assistant_message', text: lastAnswerTo(heard.at(-1) ?? '') });
+  expect(log.at(-2)).toMatchObject({ kind: 'assistant_message', text: lastAnswerTo(received.at(-1) ?? '') });
   return { begun: begun.length, cancelled: tracesOf('cancelled').length, joined: texts.length - begun.length };
 }
 
@@ -104,7 +104,7 @@ export async function storedSessions(database: pg.Pool, ids: readonly string[]):
 }
 
 /** @param sessions whose accepted messages have to be in their logs @throws with what is still on its way, or waited for */
-export async function isQuiet(database: pg.Pool, sessions: ReadonlyMap<string, Said> = new Map()): Promise<true> {
+export async function isQuiet(database: pg.Pool, sessions: ReadonlyMap<string, SentMessages> = new Map()): Promise<true> {
   const messages = [...sessions.values()].reduce((sum, { texts }) => sum + texts.length, 0);
   const { rows } = await database.query<Record<string, number>>(
     `select (select count(*)::int from effects where state = 'open') as effects, (select count(*)::int from outbox) as outbox,

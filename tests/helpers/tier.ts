@@ -15,9 +15,9 @@ export const day = Number(process.env['SWITCHYARD_TEST_DAY'] ?? Math.floor(Date.
 /** All of several cases in the deep tier; in the others one, another each day. */
 export function casesOfToday<Case>(cases: readonly Case[]): readonly Case[] {
   if (tier === 'deep') return cases;
-  const place = day % cases.length;
-  console.info(`case ${place + 1} of ${cases.length}: SWITCHYARD_TEST_DAY=${day} chooses it again, npm run test:deep runs all`);
-  return cases.slice(place, place + 1);
+  const index = day % cases.length;
+  console.info(`case ${index + 1} of ${cases.length}: SWITCHYARD_TEST_DAY=${day} chooses it again, npm run test:deep runs all`);
+  return cases.slice(index, index + 1);
 }
 
 function tierOf(text: string): Tier {

@@ -14,23 +14,23 @@ export const TOOLS = [
 type Posted = Parameters<GuardedPoster['post']>[0];
 
 /** Hears what workers ask of the outside, at the moment at which they do. */
-export interface WorldWatch {
+export interface EnvironmentWatch {
   begun(process: Process, effectId: string): void;
 }
 
 /** Models, tools and receivers of callbacks. They count. */
-export class OutsideWorld {
+export class Environment {
   readonly #scheduler: Scheduler;
-  readonly #watch: WorldWatch;
+  readonly #watch: EnvironmentWatch;
   /** Upstream requests by call. */
   readonly modelCalls = new Map<string, number>();
   /** What a tool really did, by `run number`. */
   readonly toolEffects = new Map<string, number>();
   readonly posts: { deliveryId: string; body: string }[] = [];
   /** From now on everything ends well, and at once. */
-  isKind = false;
+  isFaultFree = false;
 
-  constructor(scheduler: Scheduler, watch: WorldWatch) {
+  constructor(scheduler: Scheduler, watch: EnvironmentWatch) {
     this.#scheduler = scheduler;
     this.#watch = watch;
   }
@@ -53,7 +53,7 @@ export class OutsideWorld {
 
   #answerOf(callId: string, isTurn: boolean): CallResult {
     const { chance } = this.#scheduler;
-    const how = this.isKind ? 0 : chance.below(100);
+    const how = this.isFaultFree ? 0 : chance.below(100);
     const usage = { promptTokens: 1, completionTokens: 1 };
     const said = { type: 'completed' as const, text: '', toolCalls: [], model: 'm', provider: 'p', finishReason: 'stop', usage };
     const failed = { type: 'failed' as const, failure: failureOf(new SwitchyardError('router.provider_unavailable', 'no')) };
@@ -75,7 +75,7 @@ export class OutsideWorld {
     const { chance } = this.#scheduler;
     const lost = () => new ToolFailure('lost', 'no answer came', { sent: true });
     const answer = this.#scheduler.park<{ structuredContent: unknown }>(process, `tool ${tool}`, lost, () => {
-      if (!this.isKind && chance.oneIn(15)) throw new ToolFailure('unreachable', 'the server is not there');
+      if (!this.isFaultFree && chance.oneIn(15)) throw new ToolFailure('unreachable', 'the server is not there');
       this.toolEffects.set(key, (this.toolEffects.get(key) ?? 0) + 1);
       return { structuredContent: { done: key } };
     });
@@ -91,7 +91,7 @@ export class OutsideWorld {
         const deliveryId = `${(headers as Record<string, string>)['x-run-id']}-callback`;
         const answer = this.#scheduler.park<{ status: number; retryAfterMs: null }>(process, 'post', lost, () => {
           this.posts.push({ deliveryId, body: Buffer.from(body as Uint8Array).toString('utf8') });
-          return { status: this.isKind || !this.#scheduler.chance.oneIn(4) ? 204 : 503, retryAfterMs: null };
+          return { status: this.isFaultFree || !this.#scheduler.chance.oneIn(4) ? 204 : 503, retryAfterMs: null };
         });
         return signal === undefined ? answer : orAborted(signal, answer);
       },

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { vi } from 'vitest';
 import type { RouterCall } from '../../bus/messages/router.ts';
 import type { Execution } from '../../services/router-worker/call/execute-call.ts';
-import type { OutsideWorld } from './environment.ts';
+import type { Environment } from './environment.ts';
 import type { Patch } from './planted-faults.ts';
 import type { Process } from './scheduler.ts';
 
@@ -12,7 +12,7 @@ import type { Process } from './scheduler.ts';
 const PARTITIONS = 8;
 const TIME_LETTERS = 10;
 
-type Live = typeof import('./run-simulation.ts').live;
+type RunSimulation = typeof import('./run-simulation.ts').runSimulation;
 
 interface SimulatedExecution extends Execution {
   call: RouterCall;
@@ -22,7 +22,7 @@ interface SimulatedExecution extends Execution {
  * Loads the house anew, with these in place of what a schedule can't have: ids come from the seed's chance, partitions are few, pauses
  * are of simulated time, and a model call goes to the simulated world in place of a provider.
  */
-export async function loadSimulation(patch: Patch | null = null): Promise<Live> {
+export async function loadSimulation(patch: Patch | null = null): Promise<RunSimulation> {
   vi.resetModules();
   vi.doMock('../../shared/ids.ts', () => ({ ulid: seededUlid, ulidTimeMs: () => 0, traceId: () => randomText('0123456789abcdef', 32) }));
   vi.doMock('../../bus/partition.ts', () => ({ PARTITION_COUNT: PARTITIONS, partitionOf: (sessionId: string) => fnv(sessionId) % PARTITIONS }));
@@ -32,15 +32,16 @@ export async function loadSimulation(patch: Patch | null = null): Promise<Live> 
   vi.doMock('../../services/router-worker/call/execute-call.ts', async () => {
     const { failureOf } = await import('../../shared/errors/switchyard-error.ts');
     return {
-      executeCall: (execution: SimulatedExecution, { world, process }: { world: OutsideWorld; process: Process }) => world.callModel(process, execution),
+      executeCall: (execution: SimulatedExecution, { environment, process }: { environment: Environment; process: Process }) =>
+        environment.callModel(process, execution),
       refuseCall: (_: Execution, error: unknown) => ({ type: 'failed', failure: failureOf(error) }),
     };
   });
-  if (patch === null) return (await import('./run-simulation.ts')).live;
+  if (patch === null) return (await import('./run-simulation.ts')).runSimulation;
   const copy = patchedCopy(patch);
   vi.doMock(join(ROOT, patch.file), () => import(copy.path));
   try {
-    return (await import('./run-simulation.ts')).live;
+    return (await import('./run-simulation.ts')).runSimulation;
   } finally {
     vi.doUnmock(join(ROOT, patch.file));
     copy.remove();
@@ -65,7 +66,7 @@ function patchedCopy({ file, find, replace }: Patch): { path: string; remove(): 
 
 function randomText(letters: string, length: number): string {
   let text = '';
-  for (let place = 0; place < length; place += 1) text += letters[Math.floor(Math.random() * letters.length)];
+  for (let index = 0; index < length; index += 1) text += letters[Math.floor(Math.random() * letters.length)];
   return text;
 }
 
@@ -76,7 +77,7 @@ function seededUlid(): string {
 
 function fnv(text: string): number {
   let hash = 0x811c9dc5;
-  for (let place = 0; place < text.length; place += 1) hash = Math.imul(hash ^ text.charCodeAt(place), 0x01000193);
+  for (let index = 0; index < text.length; index += 1) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
   return hash >>> 0;
 }
 

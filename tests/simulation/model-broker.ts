@@ -27,12 +27,12 @@ export interface Consumer {
   kind: WorkKind;
   concurrency: number;
   ackWaitMs: number;
-  inHand: number;
+  inFlight: number;
   take(item: QueuedItem, lease: number): void;
 }
 
 /** An item that may go to a consumer. */
-export interface Offer {
+export interface Dispatch {
   item: QueuedItem;
   consumer: Consumer;
 }
@@ -154,18 +154,18 @@ export class ModelBroker {
   }
 
   /** What could be handed to whom just now. */
-  offers(): Offer[] {
-    const offers: Offer[] = [];
+  dispatches(): Dispatch[] {
+    const dispatches: Dispatch[] = [];
     for (const item of this.items) {
       if (item.state !== 'ready') continue;
       for (const consumer of this.consumers) {
-        if (consumer.kind === item.kind && consumer.process.state === 'up' && consumer.inHand < consumer.concurrency) offers.push({ item, consumer });
+        if (consumer.kind === item.kind && consumer.process.state === 'up' && consumer.inFlight < consumer.concurrency) dispatches.push({ item, consumer });
       }
     }
-    return offers;
+    return dispatches;
   }
 
-  hand({ item, consumer }: Offer): void {
+  hand({ item, consumer }: Dispatch): void {
     item.state = 'leased';
     item.delivery += 1;
     item.lease += 1;

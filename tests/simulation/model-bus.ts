@@ -1,7 +1,7 @@
 import type { Bus, CommandLog, LogPosition, StoredCommand, WorkItem, WorkQueue } from '../../bus/bus.ts';
 import { CommandReader } from '../../bus/nats/command-reader.ts';
-import { LogWitness } from '../../bus/nats/log-fingerprint.ts';
-import { bearsMark, markOf } from '../../bus/position-fingerprint.ts';
+import { LogFingerprint } from '../../bus/nats/log-fingerprint.ts';
+import { fingerprintOf, hasFingerprint } from '../../bus/position-fingerprint.ts';
 import { SwitchyardError } from '../../shared/errors/switchyard-error.ts';
 import { silentLog } from '../../shared/telemetry/log.ts';
 import type { Consumer, Follower, ModelBroker, QueuedItem } from './model-broker.ts';
@@ -12,7 +12,7 @@ export interface BusOptions {
   broker: ModelBroker;
   process: Process;
   /** Whether the command at a reader's place is compared with the one that it remembers. */
-  comparesPlaces: boolean;
+  comparesPositions: boolean;
 }
 
 /** How long a call waits for a broker from which nothing comes, as long as the driver's own budget. */
@@ -44,8 +44,8 @@ export function openModelBus(options: BusOptions): Bus {
     tokens: { publish: () => {}, subscribe: () => nothing, replay: async () => [] },
     blobs: { put: unused, get: unused },
     isReady: () => true,
-    hurry: () => {},
-    hasRoom: () => true,
+    flush: () => {},
+    hasCapacity: () => true,
     onReconnect: (handler) => {
       const entry = { process, handler };
       broker.onReconnects.push(entry);
@@ -68,32 +68,32 @@ async function unused(): Promise<never> {
 }
 
 function commandLogOf(options: BusOptions): CommandLog {
-  const { scheduler, broker, process, comparesPlaces } = options;
-  const witness = new LogWitness();
+  const { scheduler, broker, process, comparesPositions } = options;
+  const witness = new LogFingerprint();
   const ask = askerOf(options);
   const at = async (sequence: number) => {
     const found = await ask(`at`, () => broker.at(sequence));
-    if (found !== null) witness.note(found.sequence, markOf(found));
+    if (found !== null) witness.note(found.sequence, fingerprintOf(found));
     return found;
   };
-  const holds = async (place: LogPosition, foundAt: number) => {
-    if (place.sequence === 0) return true;
-    if (place.mark === null || !comparesPlaces) return place.sequence <= (await ask('log state', () => broker.last));
-    const found = await ask('place', () => broker.at(place.sequence));
-    if (found !== null) return bearsMark(found, place.mark);
-    return witness.vouchesFor(place, foundAt, async (sequence) => broker.at(sequence));
+  const holds = async (position: LogPosition, foundAt: number) => {
+    if (position.sequence === 0) return true;
+    if (position.fingerprint === null || !comparesPositions) return position.sequence <= (await ask('log state', () => broker.last));
+    const found = await ask('position', () => broker.at(position.sequence));
+    if (found !== null) return hasFingerprint(found, position.fingerprint);
+    return witness.confirms(position, foundAt, async (sequence) => broker.at(sequence));
   };
   return {
     append: (partition, messageId, body) => ask(`append ${partition}`, () => broker.append(partition, messageId, body)),
     read(partition, after, handler, { maxBatch = 128, onRestart = () => {} } = {}) {
       return new CommandReader({
         ...{ partition, after, maxBatch, handler, onRestart, log: silentLog },
-        async findPlace(place, foundAt) {
+        async findPosition(position, foundAt) {
           const session = broker.session.signal;
           const finding = witness.nextFinding();
-          const isHere = await holds(place, foundAt);
+          const isHere = await holds(position, foundAt);
           if (!isHere) witness.restarted();
-          scheduler.note(`${process.id}’s place in ${partition}, ${place.sequence}, is ${isHere ? 'here' : 'gone'}`);
+          scheduler.note(`${process.id}’s position in ${partition}, ${position.sequence}, is ${isHere ? 'here' : 'gone'}`);
           return { isHere, foundAt: finding, session };
         },
         // The broker's feed has more to it than a reader needs; what a reader needs is this.
@@ -101,7 +101,7 @@ function commandLogOf(options: BusOptions): CommandLog {
           if (session.aborted) throw brokerLost();
           return new ModelFeed({ scheduler, broker, process, partition, reached }) as unknown as Feed;
         },
-        note: (command) => witness.note(command.sequence, markOf(command)),
+        note: (command) => witness.note(command.sequence, fingerprintOf(command)),
       });
     },
     at,
@@ -109,7 +109,7 @@ function commandLogOf(options: BusOptions): CommandLog {
     state: () => ask('log state', () => ({ created: broker.created, firstSequence: broker.first, lastSequence: broker.last })),
     async purge(below, standing) {
       const session = broker.session;
-      if (standing !== undefined && !bearsMark(await at(standing.sequence), standing.mark)) return;
+      if (standing !== undefined && !hasFingerprint(await at(standing.sequence), standing.fingerprint)) return;
       if (broker.session !== session) throw brokerLost();
       await ask('purge', () => broker.purge(below));
     },
@@ -136,7 +136,7 @@ class ModelFeed implements Follower {
   #reached: number;
   #commands: StoredCommand[] = [];
   #isAsked = false;
-  #onArrival: (() => void) | null = null;
+  #onReceived: (() => void) | null = null;
   isBroken = false;
 
   constructor({ scheduler, broker, process, partition, reached }: FeedOptions) {
@@ -150,14 +150,14 @@ class ModelFeed implements Follower {
     if (broker.lastOf(partition) > reached) this.wake();
   }
 
-  take(maxCommands: number): StoredCommand[] {
+  dequeue(maxCommands: number): StoredCommand[] {
     return this.#commands.splice(0, maxCommands);
   }
 
-  arrival(): Promise<void> {
+  untilReceived(): Promise<void> {
     if (this.#commands.length > 0 || this.isBroken) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#onArrival = resolve;
+      this.#onReceived = resolve;
     });
   }
 
@@ -176,22 +176,22 @@ class ModelFeed implements Follower {
       for (const { sequence, messageId, body, storedAtMs } of found) this.#commands.push({ sequence, messageId, body, storedAtMs });
       this.#reached = found.at(-1)?.sequence ?? this.#reached;
       this.#scheduler.note(`feed ${this.partition} brings ${found.map(({ sequence }) => sequence).join(', ')}`);
-      this.#tell();
+      this.#notify();
     });
   }
 
   breakOff(): void {
     this.isBroken = true;
     const { followers } = this.#broker;
-    const place = followers.indexOf(this);
-    if (place >= 0) followers.splice(place, 1);
-    if (this.#scheduler.current === this.process) this.#tell();
-    else this.#scheduler.post(this.process, this.#key, `feed ${this.partition} broke`, () => this.#tell());
+    const index = followers.indexOf(this);
+    if (index >= 0) followers.splice(index, 1);
+    if (this.#scheduler.current === this.process) this.#notify();
+    else this.#scheduler.post(this.process, this.#key, `feed ${this.partition} broke`, () => this.#notify());
   }
 
-  #tell(): void {
-    this.#onArrival?.();
-    this.#onArrival = null;
+  #notify(): void {
+    this.#onReceived?.();
+    this.#onReceived = null;
   }
 }
 
@@ -207,7 +207,7 @@ function workQueueOf(options: BusOptions): WorkQueue {
     };
     const { messageId, body, delivery, publishedAtMs } = item;
     return {
-      ...{ messageId, body, delivery, publishedAtMs },
+      ...{ messageId, body, deliveryCount: delivery, publishedAtMs },
       ack: () => once('ack', () => broker.settle(item)),
       nak: (delayMs) => once('nak', () => broker.putOff(item, lease, delayMs)),
       term: () => once('term', () => broker.settle(item)),
@@ -221,13 +221,13 @@ function workQueueOf(options: BusOptions): WorkQueue {
     publish: (kind, messageId, body) => ask(`publish ${kind}`, () => broker.publish(kind, messageId, body)),
     consume(kind, { concurrency, ackWaitMs }, handler) {
       const consumer: Consumer = {
-        ...{ process, kind, concurrency, ackWaitMs, inHand: 0 },
+        ...{ process, kind, concurrency, ackWaitMs, inFlight: 0 },
         take(item, lease) {
-          consumer.inHand += 1;
+          consumer.inFlight += 1;
           handler(itemOf(item, lease, ackWaitMs))
             .catch(() => {})
             .finally(() => {
-              consumer.inHand -= 1;
+              consumer.inFlight -= 1;
             });
         },
       };
@@ -238,7 +238,7 @@ function workQueueOf(options: BusOptions): WorkQueue {
         },
       };
     },
-    offer: unused,
+    dispatch: unused,
     onRefused: () => ({ stop: async () => {} }),
     // The model's queue is lost with its log alone.
     begunAtMs: async () => 0,

@@ -17,19 +17,19 @@ export function commit(tables: ModelTables, parameters: readonly unknown[], fenc
   const [partitions, epochs, commitNos, cursors, messages, owners] = parameters as [number[], number[], number[], number[], (string | null)[], string[]];
   refuseNul(parameters);
   const own = new Map<number, number>();
-  for (const [place, p] of partitions.entries()) {
+  for (const [position, p] of partitions.entries()) {
     const part = tables.parts.get(p);
     if (part === undefined) continue;
-    if (fence.owner && part['owner'] !== owners[place]) continue;
-    if (fence.epoch && part['epoch'] !== epochs[place]) continue;
-    if (fence.commitNo && part['commit_no'] !== commitNos[place]) continue;
-    own.set(p, place);
+    if (fence.owner && part['owner'] !== owners[position]) continue;
+    if (fence.epoch && part['epoch'] !== epochs[position]) continue;
+    if (fence.commitNo && part['commit_no'] !== commitNos[position]) continue;
+    own.set(p, position);
   }
   const sets = rowsOf(parameters, own);
   refuseRepeats(tables, sets);
-  for (const [p, place] of own) {
+  for (const [p, position] of own) {
     const part = tables.parts.get(p) as Row;
-    Object.assign(part, { commit_no: (part['commit_no'] as number) + 1, cursor: cursors[place], cursor_msg: messages[place] ?? null });
+    Object.assign(part, { commit_no: (part['commit_no'] as number) + 1, cursor: cursors[position], cursor_msg: messages[position] ?? null });
   }
   // No part of the statement sees what another does: what looks at earlier rows goes before what brings new ones in.
   for (const change of CHANGES) {
@@ -47,9 +47,9 @@ function rowsOf(parameters: readonly unknown[], own: ReadonlyMap<number, number>
     const values = parameters.slice(parameter, parameter + columns.length) as unknown[][];
     parameter += columns.length;
     const rows: Row[] = [];
-    for (let place = 0; place < (values[0]?.length ?? 0); place += 1) {
+    for (let position = 0; position < (values[0]?.length ?? 0); position += 1) {
       const row: Row = {};
-      for (const [index, column] of columns.entries()) row[column.name] = cast(values[index]?.[place] ?? null, column.type);
+      for (const [index, column] of columns.entries()) row[column.name] = cast(values[index]?.[position] ?? null, column.type);
       if (own.has(row['p'] as number)) rows.push(row);
     }
     if (rows.length > 0) sets.set(name, rows);

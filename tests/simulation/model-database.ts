@@ -5,9 +5,9 @@ import {
   ACCEPT_RUN,
   ACCEPTED_COLUMNS,
   ANSWERS,
-  BURY,
   DELIVERY_COLUMNS,
   FRESH_PART,
+  INSERT_DEAD_LETTER,
   OPEN_EFFECTS,
   RELEASE,
   REPEATS,
@@ -62,7 +62,7 @@ export class ModelDatabase implements Pick<Database, 'query'> {
 
   #ownership(): Record<string, Carry> {
     const { tables } = this;
-    const isAlive = (id: unknown, withinMs: unknown) => {
+    const isRunning = (id: unknown, withinMs: unknown) => {
       const host = tables.hosts.get(id as string);
       return host !== undefined && (host['seen_at'] as Date).getTime() > this.#nowMs() - (withinMs as number);
     };
@@ -71,11 +71,11 @@ export class ModelDatabase implements Pick<Database, 'query'> {
     return {
       commit: carry,
       'commit-turns': carry,
-      heartbeat: ([id, version, deadAfterMs, , sinceAgoMs, seenAgoMs, created, isStopping]) => {
+      heartbeat: ([id, version, expiresAfterMs, , sinceAgoMs, seenAgoMs, created, isStopping]) => {
         const nowMs = this.#nowMs();
         const before = (agoMs: unknown) => (agoMs === null ? null : new Date(nowMs - (agoMs as number)));
         const agoOf = (at: unknown) => (at === null ? null : nowMs - (at as Date).getTime());
-        const others = [...tables.hosts.values()].filter((host) => host['id'] !== id && isAlive(host['id'], deadAfterMs));
+        const others = [...tables.hosts.values()].filter((host) => host['id'] !== id && isRunning(host['id'], expiresAfterMs));
         const bus = { bus_since: before(sinceAgoMs), bus_seen_at: before(seenAgoMs), log_created: created };
         const stoppingSince = isStopping === true ? (tables.hosts.get(id as string)?.['stopping_since'] ?? new Date(nowMs)) : null;
         tables.hosts.set(id as string, { id, machine_v: version, seen_at: new Date(nowMs), ...bus, stopping_since: stoppingSince });
@@ -94,10 +94,10 @@ export class ModelDatabase implements Pick<Database, 'query'> {
           }))
           .sort((left, right) => String((left as Row)['id']).localeCompare(String((right as Row)['id'])));
       },
-      'hosts-of-other-logs': ([id, created, deadAfterMs]) => {
-        const isFresh = (host: Row) => host['bus_seen_at'] !== null && (host['bus_seen_at'] as Date).getTime() > this.#nowMs() - (deadAfterMs as number);
+      'hosts-of-other-logs': ([id, created, expiresAfterMs]) => {
+        const isFresh = (host: Row) => host['bus_seen_at'] !== null && (host['bus_seen_at'] as Date).getTime() > this.#nowMs() - (expiresAfterMs as number);
         return [...tables.hosts.values()]
-          .filter((host) => host['id'] !== id && host['log_created'] !== created && isAlive(host['id'], deadAfterMs) && isFresh(host))
+          .filter((host) => host['id'] !== id && host['log_created'] !== created && isRunning(host['id'], expiresAfterMs) && isFresh(host))
           .map((host) => read(host, ['id', 'log_created', 'bus_seen_at']))
           .sort((left, right) => String(left['id']).localeCompare(String(right['id'])));
       },
@@ -105,13 +105,13 @@ export class ModelDatabase implements Pick<Database, 'query'> {
         tables.hosts.delete(id as string);
         return [];
       },
-      'take-partitions': ([id, version, created, wanted, deadAfterMs]) => {
+      'take-partitions': ([id, version, created, wanted, expiresAfterMs]) => {
         const taken: Row[] = [];
         for (const p of [...(wanted as number[])].sort((left, right) => left - right)) {
           const part = tables.parts.get(p);
           if (part === undefined || (part['machine_v'] as number) > (version as number)) continue;
           const { owner } = part;
-          if (owner !== null && owner !== id && isAlive(owner, deadAfterMs)) continue;
+          if (owner !== null && owner !== id && isRunning(owner, expiresAfterMs)) continue;
           if (part['log_created'] !== created) Object.assign(part, { cursor: 0, cursor_msg: null });
           Object.assign(part, { epoch: (part['epoch'] as number) + 1, owner: id, machine_v: version, log_created: created });
           taken.push(read(part, ['p', 'epoch', 'commit_no', 'cursor', 'cursor_msg']));
@@ -119,9 +119,9 @@ export class ModelDatabase implements Pick<Database, 'query'> {
         return taken;
       },
       [RELEASE]: ([partitions, epochs, owners]) => {
-        for (const [place, p] of (partitions as number[]).entries()) {
+        for (const [index, p] of (partitions as number[]).entries()) {
           const part = tables.parts.get(p);
-          if (part !== undefined && part['epoch'] === (epochs as number[])[place] && part['owner'] === (owners as string[])[place]) part['owner'] = null;
+          if (part !== undefined && part['epoch'] === (epochs as number[])[index] && part['owner'] === (owners as string[])[index]) part['owner'] = null;
         }
         return [];
       },
@@ -131,7 +131,7 @@ export class ModelDatabase implements Pick<Database, 'query'> {
           const isOurs = part['owner'] === id;
           return { ...read(part, ['p', 'epoch', 'commit_no']), is_ours: isOurs, is_released: isOurs && !(keep as number[]).includes(part['p'] as number) };
         });
-        for (const [place, part] of parts.entries()) if (rows[place]?.is_released === true) part['owner'] = null;
+        for (const [index, part] of parts.entries()) if (rows[index]?.is_released === true) part['owner'] = null;
         return rows;
       },
       'select p, epoch, commit_no, owner from parts where p = any($1::int[])': ([wanted]) =>
@@ -155,7 +155,7 @@ export class ModelDatabase implements Pick<Database, 'query'> {
       [REPEATS]: ([sessions, commands]) =>
         pick(
           tables.seen,
-          (sessions as string[]).map((session, place) => `${session} ${(commands as string[])[place]}`),
+          (sessions as string[]).map((session, index) => `${session} ${(commands as string[])[index]}`),
         ).map((row) => read(row, ['session_id', 'command_id', 'answer'])),
       [OPEN_EFFECTS]: ([partitions]) =>
         [...tables.effects.values()]
@@ -199,9 +199,9 @@ export class ModelDatabase implements Pick<Database, 'query'> {
       'select hash, tools from tool_lists where hash = any($1::text[])': ([hashes]) =>
         pick(tables.toolLists, hashes as string[]).map((row) => read(row, ['hash', 'tools'])),
       'load-staged': ([ids, from]) =>
-        (ids as string[]).flatMap((id, place) =>
+        (ids as string[]).flatMap((id, index) =>
           (tables.steps.get(id) ?? [])
-            .filter(({ seq }) => (seq as number) >= ((from as number[])[place] ?? 0))
+            .filter(({ seq }) => (seq as number) >= ((from as number[])[index] ?? 0))
             .map((row) => read(row, ['run_id', 'seq', 'message'])),
         ),
       'lost-starts': ([partitions, olderMs, limit]) =>
@@ -251,7 +251,7 @@ export class ModelDatabase implements Pick<Database, 'query'> {
         return [{}];
       },
       effect_worker_claimed: ([id]) => (tables.claims.has(id as string) ? [{ one: 1 }] : []),
-      [BURY]: ([id, p, source, reason, body]) => {
+      [INSERT_DEAD_LETTER]: ([id, p, source, reason, body]) => {
         if (tables.deadLetters.some((row) => row['id'] === id && row['source'] === source)) return [];
         tables.deadLetters.push({ id, p, source, reason, body, created_at: new Date(this.#nowMs()) });
         return [];
@@ -283,7 +283,7 @@ export class ModelDatabase implements Pick<Database, 'query'> {
       },
       [ACCEPT_RUN]: (values) => {
         const row: Row = { state: 'accepted', traceparent: null, output: null, error: null, started_at: null, completed_at: null };
-        for (const [place, column] of ACCEPTED_COLUMNS.entries()) row[column] = values[place];
+        for (const [index, column] of ACCEPTED_COLUMNS.entries()) row[column] = values[index];
         tables.runs.set(row['id'] as string, row);
         return [];
       },

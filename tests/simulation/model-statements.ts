@@ -6,7 +6,7 @@ export const REPEATS =
 export const OPEN_EFFECTS =
   "select id, p, session_id, turn_id, kind, inputs, created_at, exists (select 1 from outbox where outbox.p = effects.p and outbox.id = effects.id) as unpublished, exists (select 1 from claims where claims.effect_id = effects.id) as claimed from effects where state = 'open' and p = any($1::int[]) order by created_at";
 export const ANSWERS = `select message from steps where run_id = $1 and message::text like '{"role":"assistant"%' order by seq desc`;
-export const BURY =
+export const INSERT_DEAD_LETTER =
   'insert into dead_letters (id, p, source, reason, body, created_at) select $1, $2, $3, $4, $5, now() where not exists (select 1 from dead_letters where id = $1 and source = $3)';
 
 export const SWEEP_CLAIMS =
@@ -23,7 +23,7 @@ export const ACCEPTED_COLUMNS = [
   ...['id', 'p', 'session_id', 'customer_id', 'ephemeral', 'routine_id', 'idempotency_key', 'bundle_hash', 'input', 'metadata', 'callback_url'],
   ...['trace_id', 'timeout_ms', 'expires_at', 'created_at'],
 ] as const;
-export const ACCEPT_RUN = `insert into runs (${ACCEPTED_COLUMNS.join(', ')}, state) values (${ACCEPTED_COLUMNS.map((_, place) => `$${place + 1}`).join(', ')}, 'accepted')`;
+export const ACCEPT_RUN = `insert into runs (${ACCEPTED_COLUMNS.join(', ')}, state) values (${ACCEPTED_COLUMNS.map((_, index) => `$${index + 1}`).join(', ')}, 'accepted')`;
 export const STORE_TOOLS = 'insert into tool_lists (hash, tools, created_at) values ($1, $2, now())';
 
 export const RUN_COLUMNS = [

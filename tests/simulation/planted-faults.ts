@@ -28,12 +28,12 @@ export const plantedFaults: readonly PlantedFault[] = [
       file: 'actors/runtime/outbox.ts',
       find: 'addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {',
       replace:
-        'addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {\n    this.#sayAfter({ answers: [], notices: plan.after.notices, aborts: [] } as unknown as AfterCommit, new Set(plan.partitions.keys()));',
+        'addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {\n    this.#notifyAfter({ replies: [], notices: plan.after.notices, aborts: [] } as unknown as AfterCommit, new Set(plan.partitions.keys()));',
     },
   },
   {
     name: 'a timer without a deterministic id',
-    patch: { file: 'actors/runtime/unit-of-work.ts', find: 'commandId: key,', replace: 'commandId: this.surroundings.newId(),' },
+    patch: { file: 'actors/runtime/unit-of-work.ts', find: 'commandId: key,', replace: 'commandId: this.transitionInputs.newId(),' },
   },
   {
     name: 'a result accepted for a superseded call',
@@ -56,11 +56,11 @@ export const plantedFaults: readonly PlantedFault[] = [
     name: 'a poison command that stops its partition',
     patch: {
       file: 'actors/runtime/plan-batch.ts',
-      find: "bury(plan, parsed, 'not a command for a session of this partition that this version knows');",
+      find: "addDeadLetter(plan, parsed, 'not a command for a session of this partition that this version knows');",
       replace: "throw new TypeError('what is this?');",
     },
   },
-  { name: 'the message at the cursor not compared', options: { comparesPlaces: false } },
+  { name: 'the message at the cursor not compared', options: { comparesPositions: false } },
 ];
 
 function withItems(bus: Bus, change: (item: WorkItem) => Promise<WorkItem>): Bus {
@@ -75,5 +75,5 @@ async function acked(item: WorkItem): Promise<WorkItem> {
 
 /** Every item looks as if it came for the first time. */
 async function unmarked(item: WorkItem): Promise<WorkItem> {
-  return { ...item, delivery: 1, body: item.body.replace('"republished":true', '"republished":false') };
+  return { ...item, deliveryCount: 1, body: item.body.replace('"republished":true', '"republished":false') };
 }

@@ -1,5 +1,5 @@
 import type { Bus } from '../../bus/bus.ts';
-import { HeardAborts } from '../../bus/received-aborts.ts';
+import { ReceivedAborts } from '../../bus/received-aborts.ts';
 import { effectLease } from '../../bus/renew-lease.ts';
 import { startActorHost } from '../../services/actor-host/service.ts';
 import { Bundles } from '../../services/effect-worker/bundles.ts';
@@ -16,11 +16,11 @@ import type { Database } from '../../shared/storage/database.ts';
 import { silentLog } from '../../shared/telemetry/log.ts';
 import { noMetrics } from '../../shared/telemetry/metrics.ts';
 import { noTracing } from '../../shared/telemetry/tracing.ts';
-import { type OutsideWorld, TOOLS } from './environment.ts';
+import { type Environment, TOOLS } from './environment.ts';
 import type { Process } from './scheduler.ts';
 
 /** A fifth of a host's usual pace, so that minutes cost few steps; in the same order as each other. */
-const TIMES = { beatMs: 5_000, deadAfterMs: 25_000, dropAfterMs: 20_000, cutOffMs: 30_000 };
+const TIMES = { beatMs: 5_000, expiresAfterMs: 25_000, dropAfterMs: 20_000, cutOffMs: 30_000 };
 const PURGE_EVERY_MS = 15_000;
 const COALESCE_MS = 5_000;
 const TURN_TIMEOUT_MS = 40_000;
@@ -36,7 +36,7 @@ export interface Footing {
   bus: Bus;
   database: Database;
   clock: Clock;
-  world: OutsideWorld;
+  environment: Environment;
 }
 
 /** An actor host, as its service is put together. */
@@ -53,21 +53,21 @@ export function hostOn({ process, bus, database, clock }: Footing): Promise<{ st
 }
 
 /** A worker for everything: what takes items, and how it settles them, is the workers' own; what it calls is the simulated outside. */
-export function workerOn({ process, bus, database, clock, world }: Footing): void {
+export function workerOn({ process, bus, database, clock, environment }: Footing): void {
   const shared = { bus, database, clock, deadlines: new Deadlines(), log: silentLog, metrics: noMetrics, tracing: noTracing };
   const running = new RunningCalls({ bus, clock, askMs: ASK_MS });
-  // `world` and `process` are for the stand-in of executeCall (load-simulation.ts), and nothing else is asked for in its place.
-  const calls = { ...shared, running, world, process, upstreams: new Map(), adapters: {}, timeouts: {}, catalogue: {} };
+  // `environment` and `process` are for the stand-in of executeCall (load-simulation.ts), and nothing else is asked for in its place.
+  const calls = { ...shared, running, environment, process, upstreams: new Map(), adapters: {}, timeouts: {}, catalogue: {} };
   consumeCalls('router.turn', { concurrency: CONCURRENCY, bodyBytes: BODY_BYTES }, calls as unknown as Parameters<typeof consumeCalls>[2]);
 
   const bundles = new Bundles(database);
   const consume: ConsumeDeps = { ...shared, running: new RunningItems({ clock }), lease: effectLease };
-  const environment = { AGENT_API_KEY: 'key' };
-  const poster = world.posterOf(process);
-  const deliveries = deliveryItems({ ...shared, bundles, environment, poster, maxAttempts: MAX_ATTEMPTS, timeoutMs: 10_000 });
+  const variables = { AGENT_API_KEY: 'key' };
+  const poster = environment.posterOf(process);
+  const deliveries = deliveryItems({ ...shared, bundles, environment: variables, poster, maxAttempts: MAX_ATTEMPTS, timeoutMs: 10_000 });
   consumeItems(deliveries, CONCURRENCY, consume);
-  const aborts = new HeardAborts({ notices: bus.notices, clock });
-  const { servers, lists } = toolServerOf(process, world);
+  const aborts = new ReceivedAborts({ notices: bus.notices, clock });
+  const { servers, lists } = toolServerOf(process, environment);
   const items = toolItems({ ...shared, bundles, servers, lists, timeoutMs: 60_000, longestMs: 300_000, aborts, content: 'off' });
   consumeItems(items, CONCURRENCY, consume);
 }
@@ -75,10 +75,10 @@ export function workerOn({ process, bus, database, clock, world }: Footing): voi
 type ToolDeps = Parameters<typeof toolItems>[0];
 
 /** One tool server that is always connected, with one list. */
-function toolServerOf(process: Process, world: OutsideWorld): Pick<ToolDeps, 'servers' | 'lists'> {
+function toolServerOf(process: Process, environment: Environment): Pick<ToolDeps, 'servers' | 'lists'> {
   const connection = {
     request: (_method: string, params: { name: string; arguments: Record<string, unknown> }, _schema: unknown, { signal }: { signal: AbortSignal }) =>
-      world.callTool(process, params.name, params.arguments, signal),
+      environment.callTool(process, params.name, params.arguments, signal),
   };
   const server = { slots: new Slots(CONCURRENCY), isListStale: false, connected: (work: (one: typeof connection) => Promise<unknown>) => work(connection) };
   const servers = { of: () => server };

@@ -8,16 +8,16 @@ const TURN = /^acknowledged typing (assistant_message|error|cancelled) ready$/;
 const RUN = /^acknowledged( processing\/thinking( processing\/tools tool)*( processing\/tools)?)?( error)? ready$/;
 
 /** Holds what is stored, and what was done outside, against what was asked for, once nothing is under way any more. */
-export function holdRules(simulation: Simulation): void {
+export function checkRules(simulation: Simulation): void {
   const logs = logsOf(simulation);
-  for (const [id, log] of logs) holdLog(simulation, id, log);
-  holdCommands(simulation, logs);
-  holdProvenance(simulation);
-  holdRuns(simulation);
-  holdCallbacks(simulation);
-  holdTools(simulation);
-  holdEffects(simulation, logs);
-  holdNothingLeft(simulation);
+  for (const [id, log] of logs) checkLog(simulation, id, log);
+  checkCommands(simulation, logs);
+  checkProvenance(simulation);
+  checkRuns(simulation);
+  checkCallbacks(simulation);
+  checkTools(simulation);
+  checkEffects(simulation, logs);
+  checkNothingLeft(simulation);
 }
 
 type Logs = ReadonlyMap<string, readonly ConversationEvent[]>;
@@ -39,14 +39,14 @@ function isDeleted({ model }: Simulation, session: string): boolean {
 }
 
 /** Dense offsets, one turn or run at a time, each with the words that it may have and one `ready` at its end. */
-function holdLog(simulation: Simulation, id: string, log: readonly ConversationEvent[]): void {
+function checkLog(simulation: Simulation, id: string, log: readonly ConversationEvent[]): void {
   const { watch, model } = simulation;
   if (isDeleted(simulation, id)) {
     if (log.length > 0) watch.breach('deleted', `${id} keeps events`);
     return;
   }
   const head = model.tables.sessions.get(id)?.['head'];
-  if (log.length !== head || log.some((event, place) => event.offset !== place)) watch.breach('offsets', `of ${id} are not dense up to ${head}`);
+  if (log.length !== head || log.some((event, index) => event.offset !== index)) watch.breach('offsets', `of ${id} are not dense up to ${head}`);
   const traces = new Map<string, string[]>();
   let working: string | null = null;
   for (const event of log) {
@@ -62,7 +62,7 @@ function holdLog(simulation: Simulation, id: string, log: readonly ConversationE
 }
 
 /** What the log kept was applied once, and in its order. */
-function holdCommands(simulation: Simulation, logs: Logs): void {
+function checkCommands(simulation: Simulation, logs: Logs): void {
   const { watch } = simulation;
   const order = new Map<string, string[]>();
   const unsure = new Set<string>();
@@ -88,7 +88,7 @@ function isAccepted({ model }: Simulation, { sessionId, commandId }: SessionComm
 }
 
 /** Nothing was applied that nobody has sent. */
-function holdProvenance({ watch, model }: Simulation): void {
+function checkProvenance({ watch, model }: Simulation): void {
   const sent = new Set(watch.history.flatMap(({ command }) => command?.commandId ?? []));
   for (const { session_id: session, command_id: id } of model.tables.seen.values()) {
     const command = id as string;
@@ -99,7 +99,7 @@ function holdProvenance({ watch, model }: Simulation): void {
 }
 
 /** Every run is settled, its log says the same, and an ephemeral session goes with its run. */
-function holdRuns(simulation: Simulation): void {
+function checkRuns(simulation: Simulation): void {
   const { watch, model, gateway } = simulation;
   for (const { id, sessionId, ephemeral } of gateway.runs) {
     const row = model.tables.runs.get(id);
@@ -108,19 +108,19 @@ function holdRuns(simulation: Simulation): void {
   }
   for (const [run, rows] of model.tables.steps) {
     const numbers = rows.map(({ seq }) => seq as number).sort((left, right) => left - right);
-    if (numbers.some((seq, place) => seq !== place)) watch.breach('transcript', `of ${run} is not dense: ${numbers.join(', ')}`);
+    if (numbers.some((seq, index) => seq !== index)) watch.breach('transcript', `of ${run} is not dense: ${numbers.join(', ')}`);
   }
 }
 
 /** One callback a run, that says what its row says; its bytes are the same at each attempt. */
-function holdCallbacks({ watch, model, gateway, world }: Simulation): void {
+function checkCallbacks({ watch, model, gateway, environment }: Simulation): void {
   for (const { id, hasCallback } of gateway.runs) {
     const rows = [...model.tables.deliveries.values()].flat().filter((row) => row['run_id'] === id);
     if (rows.length !== (hasCallback ? 1 : 0)) watch.breach('callback', `${id} has ${rows.length} callbacks`);
     for (const { body, state, id: deliveryId, attempts } of rows) {
       const { status } = JSON.parse(body as string) as { status: string };
       if (status !== model.tables.runs.get(id)?.['state']) watch.breach('callback', `of ${id} says ${status}`);
-      const posts = world.posts.filter((post) => post.deliveryId === deliveryId);
+      const posts = environment.posts.filter((post) => post.deliveryId === deliveryId);
       if (posts.some((post) => post.body !== body)) watch.breach('callback', `of ${id} was posted with different bodies`);
       if (posts.length > (attempts as number)) watch.breach('callback', `of ${id} was posted ${posts.length} times, counted ${attempts}`);
       if (state === 'delivered' && posts.length === 0) watch.breach('callback', `of ${id} counts as delivered and was never posted`);
@@ -136,8 +136,8 @@ interface ToolStep {
 }
 
 /** What must not happen twice happened once at most, and its run was told what is known of it. */
-function holdTools({ watch, model, world }: Simulation): void {
-  for (const [key, times] of world.toolEffects) if (key.startsWith('refund') && times > 1) watch.breach('once', `${key} happened ${times} times`);
+function checkTools({ watch, model, environment }: Simulation): void {
+  for (const [key, times] of environment.toolEffects) if (key.startsWith('refund') && times > 1) watch.breach('once', `${key} happened ${times} times`);
   for (const [run, rows] of model.tables.steps) {
     const asked = new Map<string, string>();
     for (const { message } of [...rows].sort((left, right) => (left['seq'] as number) - (right['seq'] as number))) {
@@ -146,7 +146,7 @@ function holdTools({ watch, model, world }: Simulation): void {
       if (step.role !== 'tool' || step.result == null) continue;
       const key = asked.get(step.tool_call_id ?? '') ?? '';
       const { done, error } = step.result.data;
-      const times = world.toolEffects.get(key) ?? 0;
+      const times = environment.toolEffects.get(key) ?? 0;
       if (done !== undefined && (done !== key || times === 0)) watch.breach('tool', `${run} was told of ${done}, of ${key} there were ${times}`);
       if (error !== undefined && error !== 'outcome_unknown' && key.startsWith('refund') && times > 0)
         watch.breach('tool', `${run} was told ${error} of ${key}, which happened`);
@@ -160,7 +160,7 @@ function keyOf({ name, arguments: text }: { name: string; arguments: string }): 
 }
 
 /** A reply is that of the call that its turn was waiting for. */
-function holdEffects({ watch, model }: Simulation, logs: Logs): void {
+function checkEffects({ watch, model }: Simulation, logs: Logs): void {
   for (const [id, rows] of model.tables.effects) if (rows.length > 1) watch.breach('once', `effect ${id} stands ${rows.length} times`);
   for (const [session, log] of logs) {
     for (const event of log) {
@@ -171,7 +171,7 @@ function holdEffects({ watch, model }: Simulation, logs: Logs): void {
   }
 }
 
-function holdNothingLeft({ watch, model: { tables }, gateway }: Simulation): void {
+function checkNothingLeft({ watch, model: { tables }, gateway }: Simulation): void {
   for (const { key } of tables.timers.values()) watch.breach('left over', `timer ${key}`);
   for (const { id, source } of tables.deadLetters) {
     if (source === 'command' && !isPoison(gateway.poison, id as string)) watch.breach('left over', `dead letter ${id}`);

@@ -19,21 +19,21 @@ const HALVES = 2;
 
 /** Lives a half of the schedules and holds every one of them to the rules. @param half 0 or 1 */
 export async function runSchedules(half: number): Promise<void> {
-  const live = await loadSimulation();
+  const runSimulation = await loadSimulation();
   const traces = new Set<string>();
   const sums: Record<string, number> = {};
   let [lived, steps, fewest] = [0, 0, Number.POSITIVE_INFINITY];
   const begunAtMs = performance.now();
   const cpu = process.cpuUsage();
   for (let seed = FIRST_SEED + half; seed < FIRST_SEED + SCHEDULES; seed += HALVES) {
-    const outcome = await live({ seed });
+    const outcome = await runSimulation({ seed });
     hold(outcome);
     lived += 1;
     steps += outcome.steps;
     fewest = Math.min(fewest, outcome.steps);
     traces.add(outcome.traceHash);
     for (const [what, count] of Object.entries(outcome.counts)) sums[what] = (sums[what] ?? 0) + count;
-    if (lived <= REPLAYED) expect((await live({ seed })).traceHash, `seed ${seed} takes the same steps again`).toBe(outcome.traceHash);
+    if (lived <= REPLAYED) expect((await runSimulation({ seed })).traceHash, `seed ${seed} takes the same steps again`).toBe(outcome.traceHash);
   }
   if (lived === 0) return;
   const { user, system } = process.cpuUsage(cpu);

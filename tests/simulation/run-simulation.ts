@@ -1,6 +1,6 @@
-import type { Offer } from './model-broker.ts';
+import type { Dispatch } from './model-broker.ts';
 import type { Row } from './model-rows.ts';
-import { holdRules } from './rules.ts';
+import { checkRules } from './rules.ts';
 import { EPOCH_MS, type Parked } from './scheduler.ts';
 import { useSimulatedTime } from './simulated-globals.ts';
 import { Simulation, type SimulationOptions } from './simulation.ts';
@@ -30,7 +30,7 @@ export interface Outcome {
 }
 
 /** One schedule: a wild part, in which anything may happen, a quiet one, in which everything comes to its end, and the rules. */
-export async function live(options: SimulationOptions): Promise<Outcome> {
+export async function runSimulation(options: SimulationOptions): Promise<Outcome> {
   const simulation = new Simulation(options);
   const { scheduler, watch, counts } = simulation;
   const restore = useSimulatedTime(scheduler);
@@ -39,7 +39,7 @@ export async function live(options: SimulationOptions): Promise<Outcome> {
     await beWild(simulation);
     const left = await comeToRest(simulation);
     if (left.length > 0) watch.breach('silence', `what never came to its end: ${left.slice(0, 6).join(', ')}`);
-    else holdRules(simulation);
+    else checkRules(simulation);
   } catch (error) {
     watch.breach('fault', error instanceof Error ? (error.stack ?? error.message) : String(error));
   } finally {
@@ -79,39 +79,39 @@ function processOf({ scheduler }: Simulation) {
 async function goOn(simulation: Simulation): Promise<void> {
   const { scheduler, broker, counts } = simulation;
   const { chance } = scheduler;
-  const [op, inbox, offers] = [scheduler.nextOp(), scheduler.nextInbox(), broker.offers()];
+  const [op, inbox, dispatches] = [scheduler.nextOp(), scheduler.nextInbox(), broker.dispatches()];
   const ways: [weight: number, go: () => Promise<void>][] = [];
-  if (op !== null) ways.push([56, () => takeUp(simulation, op)]);
+  if (op !== null) ways.push([56, () => resume(simulation, op)]);
   if (inbox !== null) {
     // Feeds lose nothing: what they can't bring breaks them.
     const isLost = inbox.label.includes(' hears ') && chance.oneIn(6);
     if (isLost) counts.noticesLost += 1;
     ways.push([24, () => scheduler.deliver(inbox, { isLost })]);
   }
-  if (offers.length > 0) ways.push([12, () => hand(simulation, chance.pick(offers))]);
+  if (dispatches.length > 0) ways.push([12, () => hand(simulation, chance.pick(dispatches))]);
   const ringing = scheduler.ringing();
   // Mostly the earliest; a process that lags behind rings when its turn comes.
   const next = chance.oneIn(5) && ringing.length > 0 ? chance.pick(ringing) : ringing[0];
   if (next !== undefined) ways.push([8, () => scheduler.ring(next)]);
-  let place = chance.below(ways.reduce((sum, [weight]) => sum + weight, 0));
+  let index = chance.below(ways.reduce((sum, [weight]) => sum + weight, 0));
   for (const [weight, go] of ways) {
-    if (place < weight) return go();
-    place -= weight;
+    if (index < weight) return go();
+    index -= weight;
   }
 }
 
-function hand({ scheduler, broker }: Simulation, offer: Offer): Promise<void> {
-  const { item, consumer } = offer;
-  return scheduler.step(consumer.process, `${consumer.process.id} takes ${item.kind}`, () => broker.hand(offer));
+function hand({ scheduler, broker }: Simulation, dispatch: Dispatch): Promise<void> {
+  const { item, consumer } = dispatch;
+  return scheduler.step(consumer.process, `${consumer.process.id} takes ${item.kind}`, () => broker.hand(dispatch));
 }
 
 /** A call goes well; or it is carried out and not answered yet, or never; or it is lost on its way there, or arrives late. */
-async function takeUp({ scheduler }: Simulation, op: Parked): Promise<void> {
+async function resume({ scheduler }: Simulation, op: Parked): Promise<void> {
   const { chance } = scheduler;
   // What becomes of commits is what all hangs on.
   const peril = / commit(?:-turns)?$/.test(op.label) ? PERIL_OF_COMMITS : PERIL;
   const fate = chance.below(100);
-  if (fate >= peril) return scheduler.carryThrough(op);
+  if (fate >= peril) return scheduler.runToEnd(op);
   if (fate % 2 === 0) await scheduler.carryOut(op);
   if (fate % 4 >= 1) await scheduler.lose(op, { staysOnItsWay: chance.oneIn(2) });
 }
@@ -175,14 +175,14 @@ function befallAll(simulation: Simulation): void {
 
 /** Nobody is disturbed any more: all that is under way goes on in turn, then time does. @returns what is left over */
 async function comeToRest(simulation: Simulation): Promise<string[]> {
-  const { scheduler, world, gateway } = simulation;
+  const { scheduler, environment, gateway } = simulation;
   scheduler.note('rest');
-  world.isKind = true;
+  environment.isFaultFree = true;
   for (const process of [...scheduler.processes]) simulation.wake(process);
   for (const host of simulation.hosts) simulation.reconnect(host);
   if (simulation.workers.length === 0) await simulation.startWorker();
   await scheduler.step(processOf(simulation), 'gateway finishes', () => gateway.finish());
-  let quarrels: string[] = [];
+  let conflicts: string[] = [];
   const untilMs = scheduler.nowMs + MOST_QUIET_MS;
   const untilSteps = scheduler.steps + MOST_QUIET_STEPS;
   while (scheduler.nowMs < untilMs && scheduler.steps < untilSteps) {
@@ -193,14 +193,14 @@ async function comeToRest(simulation: Simulation): Promise<string[]> {
       simulation.askOwners();
       await drain(simulation, untilSteps);
       // A host that has lost something may need a moment to notice, but no longer than that.
-      quarrels = simulation.quarrels();
-      if (quarrels.length + simulation.outstanding().length === 0) return [];
+      conflicts = simulation.conflicts();
+      if (conflicts.length + simulation.outstanding().length === 0) return [];
     }
     const [next] = scheduler.ringing();
     if (next === undefined) return [`nothing that could go on: ${simulation.outstanding().join(', ')}`];
     await scheduler.ring(next);
   }
-  return [...simulation.outstanding(), ...quarrels];
+  return [...simulation.outstanding(), ...conflicts];
 }
 
 /** All that is under way goes on in turn, until nothing is or the steps are used up. */
@@ -209,10 +209,10 @@ async function drain(simulation: Simulation, untilSteps: number): Promise<void> 
   while (scheduler.steps < untilSteps) {
     const inbox = scheduler.nextInbox();
     const op = scheduler.oldestOp();
-    const [offer] = broker.offers();
-    if (op !== null) await scheduler.carryThrough(op);
+    const [dispatch] = broker.dispatches();
+    if (op !== null) await scheduler.runToEnd(op);
     else if (inbox !== null) await scheduler.deliver(inbox);
-    else if (offer !== undefined) await hand(simulation, offer);
+    else if (dispatch !== undefined) await hand(simulation, dispatch);
     else return;
   }
 }

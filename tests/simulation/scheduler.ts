@@ -153,14 +153,14 @@ export class Scheduler {
 
   enqueue(timer: SimulatedTimer): void {
     const { timers } = timer.process;
-    let place = timers.length;
-    while (place > 0 && (timers[place - 1]?.dueAtMs ?? 0) > timer.dueAtMs) place -= 1;
-    timers.splice(place, 0, timer);
+    let index = timers.length;
+    while (index > 0 && (timers[index - 1]?.dueAtMs ?? 0) > timer.dueAtMs) index -= 1;
+    timers.splice(index, 0, timer);
   }
 
   clear(timer: SimulatedTimer): void {
-    const place = timer.process.timers.indexOf(timer);
-    if (place >= 0) timer.process.timers.splice(place, 1);
+    const index = timer.process.timers.indexOf(timer);
+    if (index >= 0) timer.process.timers.splice(index, 1);
   }
 
   /** A moment of one process: `run`, and all that follows from it without anybody else. */
@@ -193,7 +193,7 @@ export class Scheduler {
   }
 
   /** Carries a call out, unless that has happened, and answers it. */
-  async carryThrough(op: Parked): Promise<void> {
+  async runToEnd(op: Parked): Promise<void> {
     await this.carryOut(op);
     if (op.isStraggler || op.process.state !== 'up') return;
     this.remove(op);
@@ -235,8 +235,8 @@ export class Scheduler {
   }
 
   remove(op: Parked): void {
-    const place = this.parked.indexOf(op);
-    if (place >= 0) this.parked.splice(place, 1);
+    const index = this.parked.indexOf(op);
+    if (index >= 0) this.parked.splice(index, 1);
   }
 
   nextInbox(): Inbox | null {
@@ -284,8 +284,8 @@ export class Scheduler {
   #record(label: string): void {
     this.trace.push(label);
     let { low, high } = { low: this.#hash, high: this.#hashHigh };
-    for (let place = 0; place < label.length; place += 1) {
-      const code = label.charCodeAt(place);
+    for (let index = 0; index < label.length; index += 1) {
+      const code = label.charCodeAt(index);
       low = Math.imul(low ^ code, 0x01000193);
       high = Math.imul(high ^ code, 0x85ebca6b);
     }

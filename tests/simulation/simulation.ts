@@ -1,9 +1,9 @@
-import { layPartitions } from '../../actors/runtime/ownership.ts';
+import { initialisePartitions } from '../../actors/runtime/ownership.ts';
 import type { Bus } from '../../bus/bus.ts';
 import { testBundle } from '../../services/actor-host/test-support/commands.ts';
 import { storeBundle } from '../../shared/config/bundle-store.ts';
 import type { Database, NamedStatement, QueryResult } from '../../shared/storage/database.ts';
-import { OutsideWorld, TOOLS } from './environment.ts';
+import { Environment, TOOLS } from './environment.ts';
 import { Gateway } from './gateway.ts';
 import { ModelBroker } from './model-broker.ts';
 import { type BusOptions, brokerLost, openModelBus } from './model-bus.ts';
@@ -18,7 +18,7 @@ import { MOST_SKEW_MS, Watch } from './watch.ts';
 export interface SimulationOptions {
   seed: number;
   fence?: Fence;
-  comparesPlaces?: boolean;
+  comparesPositions?: boolean;
   /** What a worker is given in place of its bus. */
   busOfWorker?(bus: Bus): Bus;
   /** Carries out each statement a second time, elsewhere, and compares. */
@@ -42,7 +42,7 @@ export class Simulation {
   readonly model: ModelDatabase;
   readonly watch: Watch;
   readonly broker: ModelBroker;
-  readonly world: OutsideWorld;
+  readonly environment: Environment;
   readonly gateway: Gateway;
   readonly hosts: Host[] = [];
   readonly workers: Process[] = [];
@@ -57,7 +57,7 @@ export class Simulation {
     this.model = new ModelDatabase(() => this.scheduler.nowMs, options.fence);
     this.watch = new Watch(this.scheduler, this.model.tables);
     this.broker = new ModelBroker(this.scheduler, this.watch);
-    this.world = new OutsideWorld(this.scheduler, this.watch);
+    this.environment = new Environment(this.scheduler, this.watch);
     const process = this.scheduler.process('gateway', 'gateway');
     this.gateway = new Gateway({ scheduler: this.scheduler, process, bus: this.#busOf(process), database: this.#databaseOf(process) });
   }
@@ -65,7 +65,7 @@ export class Simulation {
   /** What stands before anything happens: the partitions, a configuration, the tools. */
   async lay(): Promise<void> {
     const direct = { query: (statement: string | NamedStatement, parameters: readonly unknown[] = []) => this.#carryOut(statement, parameters) } as Database;
-    await layPartitions(direct);
+    await initialisePartitions(direct);
     await storeBundle(direct, testBundle);
     await direct.query(STORE_TOOLS, ['h1', JSON.stringify(TOOLS)]);
   }
@@ -195,11 +195,11 @@ export class Simulation {
     for (const { id, snapshot } of tables.sessions.values()) {
       if (!/^\{"v":\d+,"session":\{"value":"(idle|deleted)"/.test(snapshot as string)) found.push(`session ${id} is busy`);
     }
-    const alive = new Set(this.hosts.map(({ process }) => process.id));
+    const running = new Set(this.hosts.map(({ process }) => process.id));
     for (const part of tables.parts.values()) {
       const p = part['p'] as number;
       if (this.broker.lastOf(p) > (part['cursor'] as number)) found.push(`commands of partition ${p}`);
-      if (!alive.has(part['owner'] as string)) found.push(`partition ${p} has no owner`);
+      if (!running.has(part['owner'] as string)) found.push(`partition ${p} has no owner`);
     }
     if (this.broker.items.length > 0) found.push('items');
     // A cursor may stand beyond commands that nobody has read yet.
@@ -216,7 +216,7 @@ export class Simulation {
   }
 
   /** Who owns a partition by its row answers for it, and nobody else does. */
-  quarrels(): string[] {
+  conflicts(): string[] {
     const found: string[] = [];
     for (const { p, owner } of this.model.tables.parts.values()) {
       const answering = this.watch.owners.get(p as number) ?? [];
@@ -229,11 +229,11 @@ export class Simulation {
     const bus = this.#busOf(process);
     const clock = { nowMs: () => this.scheduler.nowMs + process.skewMs };
     const given = process.role === 'worker' ? (this.#options.busOfWorker?.(bus) ?? bus) : bus;
-    return { process, bus: given, database: this.#databaseOf(process), clock, world: this.world };
+    return { process, bus: given, database: this.#databaseOf(process), clock, environment: this.environment };
   }
 
   #busOf(process: Process): Bus {
-    const options: BusOptions = { scheduler: this.scheduler, broker: this.broker, process, comparesPlaces: this.#options.comparesPlaces ?? true };
+    const options: BusOptions = { scheduler: this.scheduler, broker: this.broker, process, comparesPositions: this.#options.comparesPositions ?? true };
     return openModelBus(options);
   }
 

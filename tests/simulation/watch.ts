@@ -1,8 +1,8 @@
 import { isCommit } from '../../actors/runtime/commit-statement.ts';
 import type { WorkKind } from '../../bus/bus.ts';
-import type { AnswerMessage, NoticeMessage, SessionCommand } from '../../bus/messages/session.ts';
+import type { NoticeMessage, ReplyMessage, SessionCommand } from '../../bus/messages/session.ts';
 import type { NamedStatement } from '../../shared/storage/database.ts';
-import type { WorldWatch } from './environment.ts';
+import type { EnvironmentWatch } from './environment.ts';
 import type { BrokerWatch, Consumer, LogEntry, QueuedItem } from './model-broker.ts';
 import type { ModelTables } from './model-rows.ts';
 import type { Process, Scheduler } from './scheduler.ts';
@@ -27,7 +27,7 @@ export interface Stored {
  * Looks at every moment of a simulation from above: it sees the rows and the broker as they are, and holds what is done, said, published
  * and settled against them at once, since most breaches are healed later and would never be seen.
  */
-export class Watch implements BrokerWatch, WorldWatch {
+export class Watch implements BrokerWatch, EnvironmentWatch {
   readonly #scheduler: Scheduler;
   readonly #tables: ModelTables;
   readonly violations: string[] = [];
@@ -65,7 +65,7 @@ export class Watch implements BrokerWatch, WorldWatch {
     const [partitions, epochs, commitNos] = parameters as [number[], number[], number[]];
     const before = partitions.map((p) => ({ ...this.#tables.parts.get(p) }));
     const outbox = this.#tables.outbox;
-    const isOld = before.every((part, place) => part['epoch'] !== epochs[place] || part['commit_no'] !== commitNos[place]);
+    const isOld = before.every((part, index) => part['epoch'] !== epochs[index] || part['commit_no'] !== commitNos[index]);
     const failed = (code: string) => {
       if (isOld && code === '23505') this.breach('fence', 'a commit whose time was over got as far as its rows');
     };
@@ -75,12 +75,12 @@ export class Watch implements BrokerWatch, WorldWatch {
       this.#scheduler.note(`committed ${owned.map((p) => `${p} up to ${cursors[partitions.indexOf(p)]}`).join(', ')}`);
       this.counts.commits += 1;
       this.counts.fenced += partitions.length - owned.length;
-      for (const [place, p] of partitions.entries()) {
+      for (const [index, p] of partitions.entries()) {
         if (!owned.includes(p)) continue;
-        const part = before[place];
-        if (part?.['epoch'] !== epochs[place])
-          this.breach('fence', `partition ${p}: a commit under epoch ${epochs[place]} was accepted after ${part?.['epoch']}`);
-        if (part?.['commit_no'] !== commitNos[place]) this.breach('fence', `partition ${p}: commit ${commitNos[place]} was accepted as ${part?.['commit_no']}`);
+        const part = before[index];
+        if (part?.['epoch'] !== epochs[index])
+          this.breach('fence', `partition ${p}: a commit under epoch ${epochs[index]} was accepted after ${part?.['epoch']}`);
+        if (part?.['commit_no'] !== commitNos[index]) this.breach('fence', `partition ${p}: commit ${commitNos[index]} was accepted as ${part?.['commit_no']}`);
       }
       this.#lookAtOutbox(outbox);
       for (const { key } of this.#tables.timers.values()) this.timerKeys.add(key as string);
@@ -152,7 +152,7 @@ export class Watch implements BrokerWatch, WorldWatch {
   said(process: Process, subject: string, body: string): void {
     const [kind, token = ''] = subject.split('.');
     if (kind === 'evt') this.#lookAtNotice(token, JSON.parse(body) as NoticeMessage);
-    if (kind === 'ans') this.#lookAtAnswer(JSON.parse(body) as AnswerMessage);
+    if (kind === 'ans') this.#lookAtAnswer(JSON.parse(body) as ReplyMessage);
     if (kind === 'held' && token === 'probe') {
       const p = Number((JSON.parse(body) as { from: string }).from);
       this.owners.set(p, [...(this.owners.get(p) ?? []), process.id]);
@@ -176,7 +176,7 @@ export class Watch implements BrokerWatch, WorldWatch {
     return null;
   }
 
-  #lookAtAnswer({ commandId, answer }: AnswerMessage): void {
+  #lookAtAnswer({ commandId, answer }: ReplyMessage): void {
     const seen = this.#tables.seen.get(`${this.#sessionOf.get(commandId)} ${commandId}`);
     if (seen === undefined) {
       if (answer.ok || answer.code !== 'internal') this.breach('notice', `${commandId} was answered before it was applied`);

@@ -84,7 +84,7 @@ it('never drops what would make it another request', async () => {
 
 it('waits no idle time for a server that has finished and keeps the connection open without an end mark', async () => {
   const { upstream, ask } = await openPicky();
-  upstream.answer({ hasNoEndMark: true, staysOpen: true });
+  upstream.answer({ hasNoEndMarker: true, staysOpen: true });
   // Longer than the test may take.
   expect(await ask({}, 600_000)).toBe('Hello there');
 });

@@ -3,7 +3,7 @@ import { setTimeout as after } from 'node:timers/promises';
 import type { LoopbackUpstream, UpstreamScenario } from '../../services/router-worker/providers/conformance/under-test.ts';
 
 /** Requests that are remembered; a test that sends more looks only at the first. */
-const MAX_REMEMBERED = 10_000;
+const MAX_RETAINED = 10_000;
 /** More than any reader takes for one line. */
 const ENDLESS_BYTES = 64 * 1024 * 1024;
 const WRITE_BYTES = 256 * 1024;
@@ -44,7 +44,7 @@ export async function openOpenAiUpstream(): Promise<OpenAiUpstream> {
     }
     readBody(request)
       .then((body) => {
-        if (requests.length < MAX_REMEMBERED) requests.push({ body, headers: request.headers, path: request.url ?? '' });
+        if (requests.length < MAX_RETAINED) requests.push({ body, headers: request.headers, path: request.url ?? '' });
         const [scenario = {}] = scenarios.length > 1 ? scenarios.splice(0, 1) : scenarios;
         return play(scenario, response, breakOff);
       })
@@ -108,7 +108,7 @@ async function play(scenario: UpstreamScenario, response: ServerResponse, breakO
     await send(JSON.stringify(chunk));
     if (isText) sentText += 1;
   }
-  if (!scenario.hasNoEndMark) await send('[DONE]');
+  if (!scenario.hasNoEndMarker) await send('[DONE]');
   if (scenario.usage === 'after-end') await send(JSON.stringify({ ...chunkOf({}), choices: [], usage: USAGE }));
   if (!scenario.staysOpen) response.end();
 }

@@ -4,7 +4,7 @@ import { setTimeout as after } from 'node:timers/promises';
 import { z } from 'zod';
 
 /** Requests that are remembered, and connections of the deaf server; a test that makes more has a fault. */
-const MAX_REMEMBERED = 20_000;
+const MAX_RETAINED = 20_000;
 
 /**
  * What the upstream does with one request, in order. Without a `status` it answers 200 with a stream, whose headers leave with the first
@@ -35,7 +35,7 @@ const plan = z.strictObject({
   /** Of the call, in the upstream's book. */
   name: z.string(),
   /** By provider: what is done with its first request, its second …; the last one stays. */
-  acts: z.record(z.string(), z.array(z.array(step))),
+  scripts: z.record(z.string(), z.array(z.array(step))),
   newline: z.string().optional(),
   /** Bytes of each write. */
   pieceBytes: z.number().optional(),
@@ -44,7 +44,7 @@ const plan = z.strictObject({
 export type Plan = z.infer<typeof plan>;
 
 /** A request as the upstream saw it. Times are those of `performance.now()`. */
-export interface ActedCall {
+export interface UpstreamCall {
   provider: string;
   atMs: number;
   /** Chunks of text that the system has taken so far. */
@@ -53,37 +53,37 @@ export interface ActedCall {
   leftAtMs: number | null;
 }
 
-export interface ActingUpstream {
+export interface ScriptedUpstream {
   /** `base_url` of a provider. */
   baseUrl(provider: string): string;
   /** The requests of a call so far. */
-  calls(name: string): readonly ActedCall[];
+  calls(name: string): readonly UpstreamCall[];
   /** All calls that `hold`, now or later, go on. */
-  letGo(name: string): void;
+  release(name: string): void;
   close(): Promise<void>;
 }
 
 /** A real HTTP server on loopback that speaks POST /chat/completions as OpenAI does, and does what each request asks of it. */
-export async function openActingUpstream(): Promise<ActingUpstream> {
-  const book = new Map<string, ActedCall[]>();
+export async function openScriptedUpstream(): Promise<ScriptedUpstream> {
+  const book = new Map<string, UpstreamCall[]>();
   const gates = new Map<string, { opened: Promise<void>; open(): void }>();
   const gateOf = (name: string) => {
     const gate = gates.get(name) ?? newGate();
     gates.set(name, gate);
     return gate;
   };
-  let remembered = 0;
+  let retained = 0;
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const asked = planIn(await readBody(request));
     const provider = request.url?.split('/')[1] ?? '';
-    const call: ActedCall = { provider, atMs: performance.now(), said: 0, leftAtMs: null };
+    const call: UpstreamCall = { provider, atMs: performance.now(), said: 0, leftAtMs: null };
     const calls = book.get(asked.name) ?? [];
     const before = calls.filter((one) => one.provider === provider).length;
-    remembered += 1;
-    if (remembered > MAX_REMEMBERED) throw new Error('too many requests came');
+    retained += 1;
+    if (retained > MAX_RETAINED) throw new Error('too many requests came');
     book.set(asked.name, [...calls, call]);
-    const acts = asked.acts[provider] ?? [];
-    const steps = acts[Math.min(before, acts.length - 1)];
+    const scripts = asked.scripts[provider] ?? [];
+    const steps = scripts[Math.min(before, scripts.length - 1)];
     if (steps === undefined) throw new Error(`${asked.name} says nothing about ${provider}`);
     let isOurs = false;
     const breakOff = () => {
@@ -93,7 +93,7 @@ export async function openActingUpstream(): Promise<ActingUpstream> {
     response.on('close', () => {
       if (!response.writableFinished && !isOurs) call.leftAtMs = performance.now();
     });
-    await act(steps, asked, { response, call, opened: gateOf(asked.name).opened, breakOff });
+    await perform(steps, asked, { response, call, opened: gateOf(asked.name).opened, breakOff });
   };
   const server = createServer((request, response) => {
     // A request that is none of the plan's fails the call that it belongs to.
@@ -103,7 +103,7 @@ export async function openActingUpstream(): Promise<ActingUpstream> {
   return {
     baseUrl: (provider) => `http://127.0.0.1:${port}/${provider}/v1`,
     calls: (name) => book.get(name) ?? [],
-    letGo: (name) => gateOf(name).open(),
+    release: (name) => gateOf(name).open(),
     async close() {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
@@ -131,7 +131,7 @@ export async function openDeafUpstream(): Promise<DeafUpstream> {
   const open = new Set<Socket>();
   const server = createTcpServer((socket) => {
     const connection: DeafConnection = { openedAtMs: performance.now(), closedAtMs: null };
-    if (connections.length < MAX_REMEMBERED) connections.push(connection);
+    if (connections.length < MAX_RETAINED) connections.push(connection);
     open.add(socket);
     // Without reading, a closed connection would not be noticed.
     socket.resume();
@@ -154,7 +154,7 @@ export async function openDeafUpstream(): Promise<DeafUpstream> {
 }
 
 /** A port at which nobody listens. */
-export async function deadBaseUrl(): Promise<string> {
+export async function closedBaseUrl(): Promise<string> {
   const server = createTcpServer();
   const port = await listening(server);
   await new Promise((resolve) => server.close(resolve));
@@ -163,13 +163,13 @@ export async function deadBaseUrl(): Promise<string> {
 
 interface Stage {
   response: ServerResponse;
-  call: ActedCall;
+  call: UpstreamCall;
   /** Once the test lets go of the call. */
   opened: Promise<void>;
   breakOff(): void;
 }
 
-async function act(steps: readonly Step[], { newline = '\n', pieceBytes }: Plan, { response, call, opened, breakOff }: Stage): Promise<void> {
+async function perform(steps: readonly Step[], { newline = '\n', pieceBytes }: Plan, { response, call, opened, breakOff }: Stage): Promise<void> {
   const begin = () => {
     if (!response.headersSent) response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' }).flushHeaders();
   };

@@ -7,14 +7,14 @@ import type { Database } from '#shared/storage/database.ts';
 /** Rows that one batch looks at or takes away. */
 const BATCH_ROWS = 500;
 /** A session's answers are as many as its commands, so those of a batch of sessions are taken away in pieces. */
-const SEEN_ROWS = 5_000;
+const PROCESSED_ROWS = 5_000;
 /** Of a table that has no index by age: pages that one batch looks at, each of which holds some twenty rows. */
 const BATCH_PAGES = 64;
 /** What is younger is about to be seen to by its owner, who has timers for it. */
 const GRACE = `interval '1 minute'`;
 
 export interface StaleRowsDeps {
-  bus: Pick<Bus, 'commands' | 'hasRoom'>;
+  bus: Pick<Bus, 'commands' | 'hasCapacity'>;
   database: Database;
   clock: Clock;
   /** Of this sweep: what it asks for is not taken for a repeat of what an earlier one asked for. */
@@ -54,7 +54,7 @@ export function staleKinds(deps: StaleRowsDeps): StaleKind[] {
 function overdueRuns(deps: StaleRowsDeps): StaleKind['next'] {
   let after = '';
   return async () => {
-    if (!deps.bus.hasRoom()) return { count: 0, isLast: false };
+    if (!deps.bus.hasCapacity()) return { count: 0, isLast: false };
     const { rows } = await deps.database.query<{ id: string; session_id: string; traceparent: string | null }>(
       `select id, session_id, traceparent from runs
        where state in ('accepted', 'running') and expires_at < now() - ${GRACE} and id > $1 order by id limit $2`,
@@ -79,7 +79,7 @@ function overdueRuns(deps: StaleRowsDeps): StaleKind['next'] {
 function orphanedSessions(deps: StaleRowsDeps): StaleKind['next'] {
   let after = '';
   return async () => {
-    if (!deps.bus.hasRoom()) return { count: 0, isLast: false };
+    if (!deps.bus.hasCapacity()) return { count: 0, isLast: false };
     const { rows } = await deps.database.query<{ id: string; session_id: string; is_orphaned: boolean }>(SELECT_ORPHANED, [after, BATCH_ROWS]);
     const orphaned = rows.filter((row) => row.is_orphaned);
     for (const { session_id: sessionId } of orphaned) {
@@ -141,15 +141,15 @@ async function oldTombstones({ database, retentionMs, signal }: StaleRowsDeps): 
     [retentionMs, BATCH_ROWS],
   );
   const ids = rows.map((row) => row.id);
-  for (let deleted = SEEN_ROWS; deleted === SEEN_ROWS; ) {
+  for (let deleted = PROCESSED_ROWS; deleted === PROCESSED_ROWS; ) {
     signal.throwIfAborted();
-    deleted = (await database.query(DELETE_SEEN, [ids, SEEN_ROWS])).rowCount;
+    deleted = (await database.query(DELETE_PROCESSED, [ids, PROCESSED_ROWS])).rowCount;
   }
   await database.query(`delete from sessions where id = any($1::text[]) and deleted_at < now() - ${retention('$2')}`, [ids, retentionMs]);
   return { count: ids.length, isLast: ids.length < BATCH_ROWS };
 }
 
-const DELETE_SEEN = `
+const DELETE_PROCESSED = `
   delete from seen where (session_id, command_id) in (select session_id, command_id from seen where session_id = any($1::text[]) limit $2)`;
 
 /**

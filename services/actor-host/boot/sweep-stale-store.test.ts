@@ -4,87 +4,96 @@ import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
-import { useEmbeddedHouses } from '../test-support/embedded-clusters.ts';
+import { useEmbeddedClusters } from '../test-support/embedded-clusters.ts';
 import { idsIn, orphanSession, storeDelivery, storeOldRuns, sweepCases, sweepOf } from '../test-support/sweep-cases.ts';
-import { eventually, type House } from '../test-support/test-cluster.ts';
+import { eventually, type TestCluster } from '../test-support/test-cluster.ts';
 
-const open = useEmbeddedHouses({
+const open = useEmbeddedClusters({
   openDatabase: () => openTestDatabase(),
   openBus: (database) => openMemoryBus({ database, clock: systemClock, log: silentLog }),
 });
 
-async function storeTombstone(house: House, id: string, days: number, seen: number): Promise<void> {
-  await house.rows(
+async function storeTombstone(cluster: TestCluster, id: string, days: number, seen: number): Promise<void> {
+  await cluster.rows(
     `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at, deleted_at)
      select $1, 0, 0, 1, '{}', '{}', at, at, at from (select now() - make_interval(days => $2::int) as at) as moment`,
     [id, days],
   );
-  await house.rows('insert into seen (session_id, command_id) select $1, n::text from generate_series(1, $2::int) as n', [id, seen]);
+  await cluster.rows('insert into seen (session_id, command_id) select $1, n::text from generate_series(1, $2::int) as n', [id, seen]);
 }
 
 sweepCases(open);
 
 describe('a sweep', () => {
   it('takes away settled runs that are older than they are kept, with their steps and callbacks, and nothing that is younger or open', async () => {
-    const house = await open();
-    await storeOldRuns(house, 'old', 2, 31);
-    await storeOldRuns(house, 'open', 1, 31);
-    await storeOldRuns(house, 'running', 1, 31);
-    await storeOldRuns(house, 'long', 1, 31);
-    await storeOldRuns(house, 'live', 1, 31);
-    await storeOldRuns(house, 'young', 1, 29);
-    await house.rows(`update runs set state = 'running', completed_at = null, expires_at = now() + interval '1 hour' where id = 'running1'`);
-    await house.rows(`update runs set completed_at = now() - interval '1 day' where id = 'long1'`);
-    await house.rows(
+    const cluster = await open();
+    await storeOldRuns(cluster, 'old', 2, 31);
+    await storeOldRuns(cluster, 'open', 1, 31);
+    await storeOldRuns(cluster, 'running', 1, 31);
+    await storeOldRuns(cluster, 'long', 1, 31);
+    await storeOldRuns(cluster, 'live', 1, 31);
+    await storeOldRuns(cluster, 'young', 1, 29);
+    await cluster.rows(`update runs set state = 'running', completed_at = null, expires_at = now() + interval '1 hour' where id = 'running1'`);
+    await cluster.rows(`update runs set completed_at = now() - interval '1 day' where id = 'long1'`);
+    await cluster.rows(
       `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at)
        values ('ses_live1', 0, 0, 1, '{"session":{"value":"responding"}}', '{}', now(), now())`,
     );
-    const runs = await idsIn(house, 'runs');
+    const runs = await idsIn(cluster, 'runs');
     for (const id of runs) {
-      await storeDelivery(house, id, id === 'open1' ? 'open' : 'delivered');
-      await house.rows(`insert into steps (run_id, seq, session_id, message) values ($1, 0, 's', '{}'), ($1, 1, 's', '{}')`, [id]);
-      await house.rows(`insert into run_calls (run_id, effect_id, outcome, ended_at) values ($1, 'e', '{}', now())`, [id]);
+      await storeDelivery(cluster, id, id === 'open1' ? 'open' : 'delivered');
+      await cluster.rows(`insert into steps (run_id, seq, session_id, message) values ($1, 0, 's', '{}'), ($1, 1, 's', '{}')`, [id]);
+      await cluster.rows(`insert into run_calls (run_id, effect_id, outcome, ended_at) values ($1, 'e', '{}', now())`, [id]);
     }
 
-    expect(await sweepOf(house).swept).toEqual({ overdue_runs: 0, orphaned_sessions: 0, old_runs: 2, old_tombstones: 0, old_effects: 0, old_dead_letters: 0 });
+    expect(await sweepOf(cluster).swept).toEqual({
+      overdue_runs: 0,
+      orphaned_sessions: 0,
+      old_runs: 2,
+      old_tombstones: 0,
+      old_effects: 0,
+      old_dead_letters: 0,
+    });
 
     const left = runs.filter((id) => !id.startsWith('old'));
-    expect(await idsIn(house, 'runs')).toEqual(left);
-    expect((await house.rows<{ run_id: string }>('select distinct run_id from steps order by 1')).map((row) => row.run_id)).toEqual(left);
-    expect((await house.rows<{ run_id: string }>('select run_id from run_calls order by 1')).map((row) => row.run_id)).toEqual(left);
-    expect((await house.rows<{ run_id: string }>('select run_id from deliveries order by 1')).map((row) => row.run_id)).toEqual(left);
+    expect(await idsIn(cluster, 'runs')).toEqual(left);
+    expect((await cluster.rows<{ run_id: string }>('select distinct run_id from steps order by 1')).map((row) => row.run_id)).toEqual(left);
+    expect((await cluster.rows<{ run_id: string }>('select run_id from run_calls order by 1')).map((row) => row.run_id)).toEqual(left);
+    expect((await cluster.rows<{ run_id: string }>('select run_id from deliveries order by 1')).map((row) => row.run_id)).toEqual(left);
   });
 
   it('leaves a session alone in which another run begins before its owner hears of the deletion', async () => {
-    const house = await open();
-    await house.host();
-    await orphanSession(house, 'run_first', 'ses_shared');
-    const append: House['bus']['commands']['append'] = async (...command) => {
-      const begun = house.nextCall();
-      await house.startRun({ id: 'run_second', sessionId: 'ses_shared', ephemeral: false });
+    const cluster = await open();
+    await cluster.host();
+    await orphanSession(cluster, 'run_first', 'ses_shared');
+    const append: TestCluster['bus']['commands']['append'] = async (...command) => {
+      const begun = cluster.nextCall();
+      await cluster.startRun({ id: 'run_second', sessionId: 'ses_shared', ephemeral: false });
       await begun;
-      return house.bus.commands.append(...command);
+      return cluster.bus.commands.append(...command);
     };
 
-    expect(await sweepOf(house, { bus: { commands: { ...house.bus.commands, append }, hasRoom: () => true } }).swept).toMatchObject({ orphaned_sessions: 1 });
-    await eventually(async () => (await house.count('seen', `command_id like 'ses_shared-delete-%'`)) === 1);
-    expect(await house.rows('select state from runs order by id')).toEqual([{ state: 'succeeded' }, { state: 'running' }]);
-    expect(await house.count('sessions', 'deleted_at is not null')).toBe(0);
+    expect(await sweepOf(cluster, { bus: { commands: { ...cluster.bus.commands, append }, hasCapacity: () => true } }).swept).toMatchObject({
+      orphaned_sessions: 1,
+    });
+    await eventually(async () => (await cluster.count('seen', `command_id like 'ses_shared-delete-%'`)) === 1);
+    expect(await cluster.rows('select state from runs order by id')).toEqual([{ state: 'succeeded' }, { state: 'running' }]);
+    expect(await cluster.count('sessions', 'deleted_at is not null')).toBe(0);
   });
 
   it('takes away what deleted sessions have left, however many answers, unless something is on its way for them', async () => {
-    const house = await open();
-    await storeTombstone(house, 'old', 31, 12_000);
-    await storeTombstone(house, 'young', 29, 3);
-    await storeTombstone(house, 'ses_waits', 31, 3);
-    await storeDelivery(house, 'waits', 'open');
-    await storeTombstone(house, 'ses_works', 31, 3);
-    await house.acceptRun({ id: 'works', sessionId: 'ses_works' });
+    const cluster = await open();
+    await storeTombstone(cluster, 'old', 31, 12_000);
+    await storeTombstone(cluster, 'young', 29, 3);
+    await storeTombstone(cluster, 'ses_waits', 31, 3);
+    await storeDelivery(cluster, 'waits', 'open');
+    await storeTombstone(cluster, 'ses_works', 31, 3);
+    await cluster.acceptRun({ id: 'works', sessionId: 'ses_works' });
 
-    expect(await sweepOf(house).swept).toMatchObject({ old_tombstones: 1 });
+    expect(await sweepOf(cluster).swept).toMatchObject({ old_tombstones: 1 });
 
-    expect(await idsIn(house, 'sessions')).toEqual(['ses_waits', 'ses_works', 'young']);
-    expect(await house.rows('select session_id as id, count(*) as n from seen group by 1 order by 1')).toEqual([
+    expect(await idsIn(cluster, 'sessions')).toEqual(['ses_waits', 'ses_works', 'young']);
+    expect(await cluster.rows('select session_id as id, count(*) as n from seen group by 1 order by 1')).toEqual([
       { id: 'ses_waits', n: 3 },
       { id: 'ses_works', n: 3 },
       { id: 'young', n: 3 },
@@ -92,104 +101,104 @@ describe('a sweep', () => {
   });
 
   it('takes away dead letters that are older than they are kept', async () => {
-    const house = await open();
+    const cluster = await open();
     for (const days of [29, 31, 31])
-      await house.rows(
+      await cluster.rows(
         `insert into dead_letters (id, p, source, reason, body, created_at) values ($1::text, 0, 'command', 'r', 'b', now() - make_interval(days => $1::int))`,
         [days],
       );
 
-    expect(await sweepOf(house).swept).toMatchObject({ old_dead_letters: 2 });
-    expect(await idsIn(house, 'dead_letters')).toEqual(['29']);
+    expect(await sweepOf(cluster).swept).toMatchObject({ old_dead_letters: 2 });
+    expect(await idsIn(cluster, 'dead_letters')).toEqual(['29']);
   });
 
   it('takes 500 at a time, until nothing is left', async () => {
-    const house = await open();
-    await storeOldRuns(house, 'old', 1_100, 31);
+    const cluster = await open();
+    await storeOldRuns(cluster, 'old', 1_100, 31);
     const taken: number[] = [];
     const database: Database = {
-      ...house.database,
+      ...cluster.database,
       transaction: async (work) => {
-        const before = await house.count('runs');
-        const result = await house.database.transaction(work);
-        taken.push(before - (await house.count('runs')));
+        const before = await cluster.count('runs');
+        const result = await cluster.database.transaction(work);
+        taken.push(before - (await cluster.count('runs')));
         return result;
       },
     };
 
-    expect(await sweepOf({ ...house, database }).swept).toMatchObject({ old_runs: 1_100 });
+    expect(await sweepOf({ ...cluster, database }).swept).toMatchObject({ old_runs: 1_100 });
     expect(taken).toEqual([500, 500, 100]);
   });
 
   it('is made by one of those that begin together, and by the next once that one is done or has long said nothing', async () => {
-    const house = await open();
-    await storeOldRuns(house, 'old', 1_100, 31);
-    const together = [sweepOf(house, { pauseMs: 100 }), sweepOf(house, { pauseMs: 100 }), sweepOf(house, { pauseMs: 100 })];
+    const cluster = await open();
+    await storeOldRuns(cluster, 'old', 1_100, 31);
+    const together = [sweepOf(cluster, { pauseMs: 100 }), sweepOf(cluster, { pauseMs: 100 }), sweepOf(cluster, { pauseMs: 100 })];
 
     const outcomes = await Promise.all(together.map(({ swept }) => swept));
     expect(outcomes.filter((outcome) => outcome !== null)).toMatchObject([{ old_runs: 1_100 }]);
-    expect(await sweepOf(house).swept).not.toBeNull();
+    expect(await sweepOf(cluster).swept).not.toBeNull();
     const lease = (until: string) =>
-      house.rows(`insert into meta (key, value) values ('stale-store-sweep', json_build_object('sweep', 'x', 'until', now() + $1::interval)::text)`, [until]);
+      cluster.rows(`insert into meta (key, value) values ('stale-store-sweep', json_build_object('sweep', 'x', 'until', now() + $1::interval)::text)`, [until]);
     await lease('30 seconds');
-    expect(await sweepOf(house).swept).toBeNull();
-    await house.rows(`delete from meta where key = 'stale-store-sweep'`);
+    expect(await sweepOf(cluster).swept).toBeNull();
+    await cluster.rows(`delete from meta where key = 'stale-store-sweep'`);
     await lease('-1 second');
-    expect(await sweepOf(house).swept).not.toBeNull();
-    expect(await house.count('meta', `key = 'stale-store-sweep'`)).toBe(0);
+    expect(await sweepOf(cluster).swept).not.toBeNull();
+    expect(await cluster.count('meta', `key = 'stale-store-sweep'`)).toBe(0);
   });
 
   it('ends at once when its host stops, before it has begun and between two batches', async () => {
-    const house = await open();
-    await storeOldRuns(house, 'old', 600, 31);
+    const cluster = await open();
+    await storeOldRuns(cluster, 'old', 600, 31);
     const config = { delayMs: 60_000, retentionMs: 1, pauseMs: 60_000 };
-    const waiting = sweepOf(house, { config });
+    const waiting = sweepOf(cluster, { config });
     await waiting.stop();
     expect(await waiting.swept).toBeNull();
-    expect(await house.count('runs')).toBe(600);
+    expect(await cluster.count('runs')).toBe(600);
 
-    const begun = sweepOf(house, { config: { ...config, delayMs: 1 } });
+    const begun = sweepOf(cluster, { config: { ...config, delayMs: 1 } });
     // The first kinds look at all runs, a page at a time, and the pause after the first page is long.
-    await eventually(async () => (await house.count('meta', `key = 'stale-store-sweep'`)) === 1);
+    await eventually(async () => (await cluster.count('meta', `key = 'stale-store-sweep'`)) === 1);
     await begun.stop();
 
     expect(await begun.swept).toBeNull();
-    expect(await house.count('runs')).toBe(600);
-    expect(await house.count('meta', `key = 'stale-store-sweep'`)).toBe(0);
+    expect(await cluster.count('runs')).toBe(600);
+    expect(await cluster.count('meta', `key = 'stale-store-sweep'`)).toBe(0);
   });
 
   it('sends nothing while the bus has no room, and goes on when it has', async () => {
-    const house = await open();
-    await house.acceptRun({ id: 'run_a', sessionId: 'ses_a', expiresInMs: -120_000 });
+    const cluster = await open();
+    await cluster.acceptRun({ id: 'run_a', sessionId: 'ses_a', expiresInMs: -120_000 });
     let looks = 0;
-    const hasRoom = () => {
+    const hasCapacity = () => {
       looks += 1;
       return looks > 3;
     };
     const sentAfter: number[] = [];
-    const append: House['bus']['commands']['append'] = (...command) => {
+    const append: TestCluster['bus']['commands']['append'] = (...command) => {
       sentAfter.push(looks);
-      return house.bus.commands.append(...command);
+      return cluster.bus.commands.append(...command);
     };
 
-    expect(await sweepOf(house, { bus: { commands: { ...house.bus.commands, append }, hasRoom } }).swept).toMatchObject({ overdue_runs: 1 });
+    expect(await sweepOf(cluster, { bus: { commands: { ...cluster.bus.commands, append }, hasCapacity } }).swept).toMatchObject({ overdue_runs: 1 });
     expect(sentAfter).toEqual([4]);
   });
 
   it('is tried again when the database was away, and given up when it is refused', async () => {
-    const house = await open();
+    const cluster = await open();
     const failing = (faults: Error[]): Database => ({
-      ...house.database,
+      ...cluster.database,
       query: async (statement, parameters) => {
         const fault = faults.shift();
         if (fault !== undefined) throw fault;
-        return house.database.query(statement, parameters);
+        return cluster.database.query(statement, parameters);
       },
     });
     const away = () => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
 
-    expect(await sweepOf({ ...house, database: failing([away(), away()]) }).swept).not.toBeNull();
-    expect(await sweepOf({ ...house, database: failing(Array.from({ length: 5 }, away)) }).swept).toBeNull();
-    expect(await sweepOf({ ...house, database: failing([new Error('permission denied')]) }).swept).toBeNull();
+    expect(await sweepOf({ ...cluster, database: failing([away(), away()]) }).swept).not.toBeNull();
+    expect(await sweepOf({ ...cluster, database: failing(Array.from({ length: 5 }, away)) }).swept).toBeNull();
+    expect(await sweepOf({ ...cluster, database: failing([new Error('permission denied')]) }).swept).toBeNull();
   });
 });

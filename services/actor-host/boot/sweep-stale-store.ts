@@ -3,7 +3,7 @@ import type { Bus } from '#bus/bus.ts';
 import type { Clock } from '#shared/clock.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { isPassingFault } from '#shared/storage/transient-error.ts';
+import { isTransientError } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type StaleKind, staleKinds } from './stale-rows.ts';
 
@@ -30,7 +30,7 @@ export interface StaleStoreDeps {
     pauseMs?: number;
     tryAgainMs?: number;
   };
-  bus: Pick<Bus, 'commands' | 'hasRoom'>;
+  bus: Pick<Bus, 'commands' | 'hasCapacity'>;
   database: Database;
   clock: Clock;
   log: Log;
@@ -48,7 +48,7 @@ export function startStaleStoreSweep(deps: StaleStoreDeps): { swept: Promise<Swe
   const { signal } = stopping;
   const swept = (async () => {
     await delay(deps.config.delayMs, undefined, { signal });
-    return await patiently(deps, signal);
+    return await sweepWithRetries(deps, signal);
   })().catch((error: unknown) => {
     if (!signal.aborted) deps.log.warn({ err: error }, 'the store could not be swept; the next start tries again');
     return null;
@@ -63,13 +63,13 @@ export function startStaleStoreSweep(deps: StaleStoreDeps): { swept: Promise<Swe
 }
 
 /** All of it can be done twice, so a sweep that broke off begins anew. */
-async function patiently(deps: StaleStoreDeps, signal: AbortSignal): Promise<Swept | null> {
+async function sweepWithRetries(deps: StaleStoreDeps, signal: AbortSignal): Promise<Swept | null> {
   const sweepId = ulid();
   for (let tries = 1; ; tries += 1) {
     try {
       return await sweep(deps, sweepId, signal);
     } catch (error) {
-      if (signal.aborted || tries === MAX_TRIES || !isPassingFault(error)) throw error;
+      if (signal.aborted || tries === MAX_TRIES || !isTransientError(error)) throw error;
       deps.log.warn({ err: error }, 'the store could not be swept; it is tried again');
       await delay(deps.config.tryAgainMs ?? TRY_AGAIN_MS, undefined, { signal });
     }
@@ -77,7 +77,7 @@ async function patiently(deps: StaleStoreDeps, signal: AbortSignal): Promise<Swe
 }
 
 async function sweep({ config, bus, database, clock, log }: StaleStoreDeps, sweepId: string, signal: AbortSignal): Promise<Swept | null> {
-  if (!(await holdLease(database, sweepId))) {
+  if (!(await acquireLease(database, sweepId))) {
     log.info({}, 'another host sweeps the store');
     return null;
   }
@@ -87,7 +87,7 @@ async function sweep({ config, bus, database, clock, log }: StaleStoreDeps, swee
       for (let batches = 0; batches < MAX_BATCHES; batches += 1) {
         signal.throwIfAborted();
         // A host that was away for long finds that another has taken over.
-        if (!(await holdLease(database, sweepId))) return null;
+        if (!(await acquireLease(database, sweepId))) return null;
         const { count, isLast } = await kind.next();
         swept[kind.name] += count;
         if (isLast) break;
@@ -95,7 +95,7 @@ async function sweep({ config, bus, database, clock, log }: StaleStoreDeps, swee
       }
     }
   } finally {
-    await giveLeaseBack(database, sweepId).catch((error: unknown) => log.warn({ err: error }, 'the sweep’s lease could not be given back; it ends by itself'));
+    await releaseLease(database, sweepId).catch((error: unknown) => log.warn({ err: error }, 'the sweep’s lease could not be given back; it ends by itself'));
   }
   log.info(swept, 'the store was swept');
   return swept;
@@ -106,7 +106,7 @@ async function sweep({ config, bus, database, clock, log }: StaleStoreDeps, swee
  * to stay open for as long as a sweep takes, and idle transactions are ended. If two ever sweep at once, as when a batch outlasts the
  * lease, they do the same twice, and that is harmless.
  */
-async function holdLease(database: Database, sweepId: string): Promise<boolean> {
+async function acquireLease(database: Database, sweepId: string): Promise<boolean> {
   const { rowCount } = await database.query(
     `insert into meta (key, value) values ($1, json_build_object('sweep', $2::text, 'until', now() + make_interval(secs => $3::float8 / 1000))::text)
      on conflict (key) do update set value = excluded.value
@@ -116,6 +116,6 @@ async function holdLease(database: Database, sweepId: string): Promise<boolean> 
   return rowCount > 0;
 }
 
-async function giveLeaseBack(database: Database, sweepId: string): Promise<void> {
+async function releaseLease(database: Database, sweepId: string): Promise<void> {
   await database.query(`delete from meta where key = $1 and value::json->>'sweep' = $2::text`, [LEASE_KEY, sweepId]);
 }

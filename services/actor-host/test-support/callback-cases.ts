@@ -6,227 +6,227 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { calledTools, create, start } from './commands.ts';
 import { isSettled, nextDelivery, report, runOf, VERDICT } from './run-helpers.ts';
-import { eventually, type HostUnderTest, type House } from './test-cluster.ts';
+import { eventually, type HostUnderTest, type TestCluster } from './test-cluster.ts';
 
 /** What becomes of callbacks: one row each, rounds that are made again, and an end that is told once. */
-export function callbackCases(open: () => Promise<House>): void {
+export function callbackCases(open: () => Promise<TestCluster>): void {
   describe('callbacks of runs', () => {
     it('DESIGN 5: the command that reports its callback settled deletes the ephemeral session, and the run stays', async () => {
-      const house = await open();
-      await house.host();
-      const [next, delivery] = [house.nextCall(), nextDelivery(house)];
-      await house.startRun({ id: 'run_1' });
-      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+      const cluster = await open();
+      await cluster.host();
+      const [next, delivery] = [cluster.nextCall(), nextDelivery(cluster)];
+      await cluster.startRun({ id: 'run_1' });
+      await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
       const { effectId } = await delivery;
-      expect(await house.count('sessions', 'deleted_at is null')).toBe(1);
-      await house.send(report(effectId, 'delivered', 1));
-      await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 1);
+      expect(await cluster.count('sessions', 'deleted_at is null')).toBe(1);
+      await cluster.send(report(effectId, 'delivered', 1));
+      await eventually(async () => (await cluster.count('sessions', 'deleted_at is not null')) === 1);
 
-      expect(await house.rows('select state from deliveries')).toEqual([{ state: 'delivered' }]);
-      expect(await house.log('ses_run')).toEqual([]);
-      expect(await house.count('steps')).toBe(0);
-      expect(await house.count('timers')).toBe(0);
-      expect(await runOf(house)).toMatchObject({ state: 'succeeded' });
+      expect(await cluster.rows('select state from deliveries')).toEqual([{ state: 'delivered' }]);
+      expect(await cluster.log('ses_run')).toEqual([]);
+      expect(await cluster.count('steps')).toBe(0);
+      expect(await cluster.count('timers')).toBe(0);
+      expect(await runOf(cluster)).toMatchObject({ state: 'succeeded' });
     });
 
     it('DESIGN 5: a callback is one row; after a failure its back-off is a timer, and it becomes a dead letter at the end', async () => {
-      const house = await open();
-      await house.host();
-      const [next, first] = [house.nextCall(), nextDelivery(house)];
-      await house.startRun({ id: 'run_1' });
-      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+      const cluster = await open();
+      await cluster.host();
+      const [next, first] = [cluster.nextCall(), nextDelivery(cluster)];
+      await cluster.startRun({ id: 'run_1' });
+      await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
       const before = await first;
-      const second = nextDelivery(house);
-      await house.send(report(before.effectId, 'failed', 1));
+      const second = nextDelivery(cluster);
+      await cluster.send(report(before.effectId, 'failed', 1));
       const again = await second;
       expect(again.effectId).not.toBe(before.effectId);
       expect(again.deliveryId).toBe(before.deliveryId);
-      expect(await house.count('deliveries')).toBe(1);
-      await house.send(report(again.effectId, 'exhausted', 5));
-      await eventually(async () => (await house.count('dead_letters')) === 1);
+      expect(await cluster.count('deliveries')).toBe(1);
+      await cluster.send(report(again.effectId, 'exhausted', 5));
+      await eventually(async () => (await cluster.count('dead_letters')) === 1);
 
-      expect(await house.rows('select id, source, reason from dead_letters')).toEqual([
+      expect(await cluster.rows('select id, source, reason from dead_letters')).toEqual([
         { id: 'run_1-callback', source: 'delivery', reason: 'the receiver answered 503' },
       ]);
-      expect(await house.rows('select state from deliveries')).toEqual([{ state: 'dead' }]);
-      expect(await house.count('sessions', 'deleted_at is not null')).toBe(1);
+      expect(await cluster.rows('select state from deliveries')).toEqual([{ state: 'dead' }]);
+      expect(await cluster.count('sessions', 'deleted_at is not null')).toBe(1);
     });
 
     it('DESIGN 6 rule 5: a delivery whose item was lost with its stream is published again by its timer', async () => {
-      const house = await open();
-      await house.host();
-      const [next, first] = [house.nextCall(), nextDelivery(house)];
-      await house.startRun({ id: 'run_1' });
-      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+      const cluster = await open();
+      await cluster.host();
+      const [next, first] = [cluster.nextCall(), nextDelivery(cluster)];
+      await cluster.startRun({ id: 'run_1' });
+      await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
       const lost = await first;
-      const [timer] = await house.rows<{ p: number; command: CommandOf<'effect.overdue'> }>('select p, command from timers');
+      const [timer] = await cluster.rows<{ p: number; command: CommandOf<'effect.overdue'> }>('select p, command from timers');
       expect(timer?.command).toMatchObject({ type: 'effect.overdue', callId: lost.effectId, kind: 'delivery' });
-      const second = nextDelivery(house);
+      const second = nextDelivery(cluster);
       // As the timer would bring it two and a half minutes later.
-      await house.send(timer?.command as CommandOf<'effect.overdue'>);
+      await cluster.send(timer?.command as CommandOf<'effect.overdue'>);
       const again = await second;
       expect(again).toMatchObject({ deliveryId: lost.deliveryId });
-      expect(await house.rows('select state from effects where id = $1', [lost.effectId])).toEqual([{ state: 'superseded' }]);
+      expect(await cluster.rows('select state from effects where id = $1', [lost.effectId])).toEqual([{ state: 'superseded' }]);
     });
 
     it('calls back once, though the start of a run is replayed after its end', async () => {
-      const house = await open();
-      await house.host();
-      await house.startRun({ id: 'run_1', sessionId: 'ses_run', ephemeral: false });
-      await eventually(() => isSettled(house));
-      await house.send(create('ses_run'));
-      await house.send({ ...start('ses_run', 'run_1'), commandId: 'replay-1' });
-      await eventually(async () => (await house.count('seen')) === 3);
-      expect(await house.count('deliveries')).toBe(1);
-      expect(await house.count('effects', `kind = 'run-call'`)).toBe(0);
-      expect(await house.log('ses_run')).toEqual([]);
+      const cluster = await open();
+      await cluster.host();
+      await cluster.startRun({ id: 'run_1', sessionId: 'ses_run', ephemeral: false });
+      await eventually(() => isSettled(cluster));
+      await cluster.send(create('ses_run'));
+      await cluster.send({ ...start('ses_run', 'run_1'), commandId: 'replay-1' });
+      await eventually(async () => (await cluster.count('seen')) === 3);
+      expect(await cluster.count('deliveries')).toBe(1);
+      expect(await cluster.count('effects', `kind = 'run-call'`)).toBe(0);
+      expect(await cluster.log('ses_run')).toEqual([]);
     });
 
     it('leaves one dead letter of a delivery, though two rounds of it report the end', async () => {
-      const house = await open();
-      await house.host();
-      const [next, first] = [house.nextCall(), nextDelivery(house)];
-      await house.startRun({ id: 'run_1' });
-      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+      const cluster = await open();
+      await cluster.host();
+      const [next, first] = [cluster.nextCall(), nextDelivery(cluster)];
+      await cluster.startRun({ id: 'run_1' });
+      await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
       const { effectId } = await first;
-      await house.send(report(effectId, 'exhausted', 5));
-      await house.send(report('run_1-callback-late', 'exhausted', 5));
-      await eventually(async () => (await house.count('seen')) === 4);
-      await house.send(report('run_1-callback-later', 'exhausted', 5));
-      await eventually(async () => (await house.count('seen')) === 5);
-      expect(await house.count('dead_letters')).toBe(1);
+      await cluster.send(report(effectId, 'exhausted', 5));
+      await cluster.send(report('run_1-callback-late', 'exhausted', 5));
+      await eventually(async () => (await cluster.count('seen')) === 4);
+      await cluster.send(report('run_1-callback-later', 'exhausted', 5));
+      await eventually(async () => (await cluster.count('seen')) === 5);
+      expect(await cluster.count('dead_letters')).toBe(1);
     });
 
     it('calls nobody back for a run without an address, and deletes its session when it is settled', async () => {
-      const house = await open();
-      await house.host();
-      const next = house.nextCall();
-      await house.startRun({ id: 'run_1', callbackUrl: null });
-      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
-      await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 1);
-      expect(await house.count('deliveries')).toBe(0);
-      expect(await runOf(house)).toMatchObject({ state: 'succeeded' });
+      const cluster = await open();
+      await cluster.host();
+      const next = cluster.nextCall();
+      await cluster.startRun({ id: 'run_1', callbackUrl: null });
+      await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
+      await eventually(async () => (await cluster.count('sessions', 'deleted_at is not null')) === 1);
+      expect(await cluster.count('deliveries')).toBe(0);
+      expect(await runOf(cluster)).toMatchObject({ state: 'succeeded' });
     });
 
     it('does what is left of a delivery for a session that is gone, as a replay needs it', async () => {
-      const house = await open();
-      await house.host();
-      const [next, delivery] = [house.nextCall(), nextDelivery(house)];
-      await house.startRun({ id: 'run_1' });
-      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
-      await house.send(report((await delivery).effectId, 'exhausted', 5));
-      await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 1);
+      const cluster = await open();
+      await cluster.host();
+      const [next, delivery] = [cluster.nextCall(), nextDelivery(cluster)];
+      await cluster.startRun({ id: 'run_1' });
+      await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
+      await cluster.send(report((await delivery).effectId, 'exhausted', 5));
+      await eventually(async () => (await cluster.count('sessions', 'deleted_at is not null')) === 1);
       // The worker says so once more, of a round that was published twice.
-      await house.send(report('run_1-callback-again', 'exhausted', 5));
-      await eventually(async () => (await house.count('seen', `command_id = 'run_1-callback-again'`)) === 1);
-      expect(await house.count('dead_letters')).toBe(1);
-      await house.rows(`update deliveries set state = 'open', attempts = 0`);
-      const again = nextDelivery(house);
-      await house.send(report('run_1-callback-replay-1', 'failed', 1));
-      await house.send(report((await again).effectId, 'delivered', 2));
-      await eventually(async () => (await house.rows<{ state: string }>('select state from deliveries'))[0]?.state === 'delivered');
+      await cluster.send(report('run_1-callback-again', 'exhausted', 5));
+      await eventually(async () => (await cluster.count('seen', `command_id = 'run_1-callback-again'`)) === 1);
+      expect(await cluster.count('dead_letters')).toBe(1);
+      await cluster.rows(`update deliveries set state = 'open', attempts = 0`);
+      const again = nextDelivery(cluster);
+      await cluster.send(report('run_1-callback-replay-1', 'failed', 1));
+      await cluster.send(report((await again).effectId, 'delivered', 2));
+      await eventually(async () => (await cluster.rows<{ state: string }>('select state from deliveries'))[0]?.state === 'delivered');
     });
 
     it('DESIGN 5: a drain posts a callback again whose retry is due within its time', async () => {
-      const house = await open();
-      const host = await house.host({ drainTimeoutMs: 60_000 });
-      const first = await failedOnce(house);
-      const second = nextDelivery(house);
+      const cluster = await open();
+      const host = await cluster.host({ drainTimeoutMs: 60_000 });
+      const first = await failedOnce(cluster);
+      const second = nextDelivery(cluster);
       const stopped = stopOf(host);
       const again = await Promise.race([second, stopped]);
       if (again === 'stopped') expect.fail('the host has stopped without posting again');
       expect(again).toMatchObject({ deliveryId: first.deliveryId });
-      await house.send(report(again.effectId, 'delivered', 2));
+      await cluster.send(report(again.effectId, 'delivered', 2));
       await stopped;
-      expect(await house.rows('select state from deliveries')).toEqual([{ state: 'delivered' }]);
-      expect(leftBy(house)).toEqual([]);
+      expect(await cluster.rows('select state from deliveries')).toEqual([{ state: 'delivered' }]);
+      expect(leftBy(cluster)).toEqual([]);
     });
 
     it('DESIGN 5: callbacks that a drain leaves are counted in the log, with the hosts of their receivers', async () => {
-      const house = await open();
-      const host = await house.host({ drainTimeoutMs: 200 });
-      await failedOnce(house, { callbackUrl: 'https://hooks.example.com:8443/secret?token=secret', retryAfterMs: 600_000 });
+      const cluster = await open();
+      const host = await cluster.host({ drainTimeoutMs: 200 });
+      await failedOnce(cluster, { callbackUrl: 'https://hooks.example.com:8443/secret?token=secret', retryAfterMs: 600_000 });
       await stopOf(host);
-      expect(leftBy(house)).toEqual([{ callbacks: 1, in_flight: 0, receivers: ['hooks.example.com:8443'] }]);
-      expect(await house.rows('select state from deliveries')).toEqual([{ state: 'open' }]);
+      expect(leftBy(cluster)).toEqual([{ callbacks: 1, in_flight: 0, receivers: ['hooks.example.com:8443'] }]);
+      expect(await cluster.rows('select state from deliveries')).toEqual([{ state: 'open' }]);
     });
 
     it('DESIGN 5: a callback that is in flight when the time of a drain is over counts as left', async () => {
-      const house = await open();
-      const host = await house.host({ drainTimeoutMs: 200 });
-      const [next, delivery] = [house.nextCall(), nextDelivery(house)];
-      await house.startRun({ id: 'run_1' });
-      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+      const cluster = await open();
+      const host = await cluster.host({ drainTimeoutMs: 200 });
+      const [next, delivery] = [cluster.nextCall(), nextDelivery(cluster)];
+      await cluster.startRun({ id: 'run_1' });
+      await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
       await delivery;
       await stopOf(host);
-      expect(leftBy(house)).toEqual([{ callbacks: 1, in_flight: 1, receivers: ['example.com'] }]);
+      expect(leftBy(cluster)).toEqual([{ callbacks: 1, in_flight: 1, receivers: ['example.com'] }]);
     });
 
     it('DESIGN 5: a host beside others leaves callbacks that wait to these at once, and counts none as left', async () => {
-      const house = await open();
-      const { owner, first } = await waitingBesideAnother(house, { drainTimeoutMs: 10_000 }, 5_000);
-      const second = nextDelivery(house);
+      const cluster = await open();
+      const { owner, first } = await waitingBesideAnother(cluster, { drainTimeoutMs: 10_000 }, 5_000);
+      const second = nextDelivery(cluster);
       expect(await Promise.race([stopOf(owner), second])).toBe('stopped');
-      expect(leftBy(house)).toEqual([]);
+      expect(leftBy(cluster)).toEqual([]);
       const again = await second;
       expect(again).toMatchObject({ deliveryId: first.deliveryId });
-      await house.send(report(again.effectId, 'delivered', 2));
+      await cluster.send(report(again.effectId, 'delivered', 2));
     });
 
-    it.each(['first', 'last'])('DESIGN 5: of hosts that stop together one posts callbacks again whose retry is due: those of the %s to stop', async (place) => {
-      const house = await open();
-      const { owner, other, first } = await waitingBesideAnother(house, { drainTimeoutMs: 60_000 }, 2_000);
-      const second = nextDelivery(house);
-      const stopped = Promise.all((place === 'first' ? [owner, other] : [other, owner]).map(stopOf));
+    it.each(['first', 'last'])('DESIGN 5: of hosts that stop together one posts callbacks again whose retry is due: those of the %s to stop', async (index) => {
+      const cluster = await open();
+      const { owner, other, first } = await waitingBesideAnother(cluster, { drainTimeoutMs: 60_000 }, 2_000);
+      const second = nextDelivery(cluster);
+      const stopped = Promise.all((index === 'first' ? [owner, other] : [other, owner]).map(stopOf));
       const again = await Promise.race([second, stopped]);
       if (Array.isArray(again)) expect.fail('both hosts have stopped without posting again');
       expect(again).toMatchObject({ deliveryId: first.deliveryId });
-      await house.send(report(again.effectId, 'delivered', 2));
+      await cluster.send(report(again.effectId, 'delivered', 2));
       await stopped;
-      expect(await house.rows('select state from deliveries')).toEqual([{ state: 'delivered' }]);
-      expect(leftBy(house)).toEqual([]);
-      expect(await house.rows('select id from hosts')).toEqual([]);
+      expect(await cluster.rows('select state from deliveries')).toEqual([{ state: 'delivered' }]);
+      expect(leftBy(cluster)).toEqual([]);
+      expect(await cluster.rows('select id from hosts')).toEqual([]);
     });
 
     it('DESIGN 5: a host that stops goes on with what one hands over that began to stop before it', async () => {
-      const house = await open();
-      const host = await house.host({ drainTimeoutMs: 60_000 });
-      const first = await failedOnce(house, { retryAfterMs: 2_000 });
-      await house.rows(`insert into hosts (id, machine_v, seen_at, stopping_since) values ('earlier', $1, now() + interval '1 hour', now())`, [
+      const cluster = await open();
+      const host = await cluster.host({ drainTimeoutMs: 60_000 });
+      const first = await failedOnce(cluster, { retryAfterMs: 2_000 });
+      await cluster.rows(`insert into hosts (id, machine_v, seen_at, stopping_since) values ('earlier', $1, now() + interval '1 hour', now())`, [
         MACHINE_VERSION,
       ]);
-      await house.rows(`update parts set owner = 'earlier', epoch = epoch + 1 where p = $1`, [partitionOf('ses_run')]);
-      await eventually(() => house.errors.some(({ message }) => message === 'partitions are given up'));
-      const second = nextDelivery(house);
+      await cluster.rows(`update parts set owner = 'earlier', epoch = epoch + 1 where p = $1`, [partitionOf('ses_run')]);
+      await eventually(() => cluster.errors.some(({ message }) => message === 'partitions are given up'));
+      const second = nextDelivery(cluster);
       const stopped = stopOf(host);
       // As the other leaves, which did not know that this one stops.
-      await eventually(async () => (await house.count('hosts', `id <> 'earlier' and stopping_since is null`)) === 0);
-      await house.rows(`delete from hosts where id = 'earlier'`);
+      await eventually(async () => (await cluster.count('hosts', `id <> 'earlier' and stopping_since is null`)) === 0);
+      await cluster.rows(`delete from hosts where id = 'earlier'`);
       const again = await Promise.race([second, stopped]);
       if (again === 'stopped') expect.fail('the host has stopped without posting again');
       expect(again).toMatchObject({ deliveryId: first.deliveryId });
-      await house.send(report(again.effectId, 'delivered', 2));
+      await cluster.send(report(again.effectId, 'delivered', 2));
       await stopped;
-      expect(leftBy(house)).toEqual([]);
+      expect(leftBy(cluster)).toEqual([]);
     });
 
     it('DESIGN 5: callbacks that hosts leave which stop together are counted in the log', async () => {
-      const house = await open();
-      const { owner, other } = await waitingBesideAnother(house, { drainTimeoutMs: 10_000 }, 600_000);
+      const cluster = await open();
+      const { owner, other } = await waitingBesideAnother(cluster, { drainTimeoutMs: 10_000 }, 600_000);
       await Promise.all([owner, other].map(stopOf));
       // Of both, where the one has taken over from the other before its own time was over.
-      expect(leftBy(house).length).toBeGreaterThan(0);
-      for (const fields of leftBy(house)) expect(fields).toEqual({ callbacks: 1, in_flight: 0, receivers: ['example.com'] });
+      expect(leftBy(cluster).length).toBeGreaterThan(0);
+      for (const fields of leftBy(cluster)) expect(fields).toEqual({ callbacks: 1, in_flight: 0, receivers: ['example.com'] });
     });
   });
 }
 
 /** Two hosts, of which one has the partition of a callback that waits for its retry. */
-async function waitingBesideAnother(house: House, config: Parameters<House['host']>[0], retryAfterMs: number) {
-  const hosts = [await house.host(config), await house.host(config)];
-  for (const { id } of hosts) await eventually(async () => (await house.count('parts', `owner = '${id}'`)) > 0);
-  const first = await failedOnce(house, { retryAfterMs });
-  const [row] = await house.rows<{ owner: string }>('select owner from parts where p = $1', [partitionOf('ses_run')]);
+async function waitingBesideAnother(cluster: TestCluster, config: Parameters<TestCluster['host']>[0], retryAfterMs: number) {
+  const hosts = [await cluster.host(config), await cluster.host(config)];
+  for (const { id } of hosts) await eventually(async () => (await cluster.count('parts', `owner = '${id}'`)) > 0);
+  const first = await failedOnce(cluster, { retryAfterMs });
+  const [row] = await cluster.rows<{ owner: string }>('select owner from parts where p = $1', [partitionOf('ses_run')]);
   const owner = hosts.find(({ id }) => id === row?.owner);
   const other = hosts.find(({ id }) => id !== row?.owner);
   if (owner === undefined || other === undefined) expect.fail('no host has the partition');
@@ -234,13 +234,16 @@ async function waitingBesideAnother(house: House, config: Parameters<House['host
 }
 
 /** A run whose callback was posted once, in vain, and waits for its retry, which comes after a second unless told otherwise. */
-async function failedOnce(house: House, { callbackUrl, retryAfterMs = 0 }: { callbackUrl?: string; retryAfterMs?: number } = {}): Promise<DeliveryWork> {
-  const [next, delivery] = [house.nextCall(), nextDelivery(house)];
-  await house.startRun({ id: 'run_1', ...(callbackUrl === undefined ? {} : { callbackUrl }) });
-  await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+async function failedOnce(
+  cluster: TestCluster,
+  { callbackUrl, retryAfterMs = 0 }: { callbackUrl?: string; retryAfterMs?: number } = {},
+): Promise<DeliveryWork> {
+  const [next, delivery] = [cluster.nextCall(), nextDelivery(cluster)];
+  await cluster.startRun({ id: 'run_1', ...(callbackUrl === undefined ? {} : { callbackUrl }) });
+  await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
   const first = await delivery;
-  await house.send({ ...report(first.effectId, 'failed', 1), retryAfterMs });
-  await eventually(async () => (await house.count('timers', `key = '${first.effectId}${DELIVERY_DUE}'`)) === 1);
+  await cluster.send({ ...report(first.effectId, 'failed', 1), retryAfterMs });
+  await eventually(async () => (await cluster.count('timers', `key = '${first.effectId}${DELIVERY_DUE}'`)) === 1);
   return first;
 }
 
@@ -250,6 +253,6 @@ async function stopOf(host: HostUnderTest): Promise<'stopped'> {
 }
 
 /** What stops have logged about callbacks that nothing goes on with. */
-function leftBy(house: House): Record<string, unknown>[] {
-  return house.warnings.filter(({ message }) => message.startsWith('callbacks are left')).map(({ fields }) => fields);
+function leftBy(cluster: TestCluster): Record<string, unknown>[] {
+  return cluster.warnings.filter(({ message }) => message.startsWith('callbacks are left')).map(({ fields }) => fields);
 }

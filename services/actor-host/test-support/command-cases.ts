@@ -3,283 +3,283 @@ import { MACHINE_VERSION } from '#actors/runtime/snapshots.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { completed, create, greetingBundle, post } from './commands.ts';
 import { storeFirstVersion } from './first-version.ts';
-import { eventually, type House } from './test-cluster.ts';
+import { eventually, type TestCluster } from './test-cluster.ts';
 
 /** What one host does with the commands of its sessions, whatever it stands on. */
-export function commandCases(open: () => Promise<House>): void {
+export function commandCases(open: () => Promise<TestCluster>): void {
   describe('the actor host', () => {
     it('DESIGN 4: what follows from a command is stored in one commit; then it is answered, readers are told and the call is published', async () => {
-      const house = await open();
-      await house.host();
-      const next = house.nextCall();
-      await house.send(create('ses_a'));
-      await house.send(post('ses_a', 'How long is the warranty?'));
+      const cluster = await open();
+      await cluster.host();
+      const next = cluster.nextCall();
+      await cluster.send(create('ses_a'));
+      await cluster.send(post('ses_a', 'How long is the warranty?'));
 
       const call = await next;
       expect(call).toMatchObject({ origin: 'ses_a', want: 'none', reply: { sessionId: 'ses_a' }, request: { model: 'switchyard/assistant' } });
       expect(call.request.messages.map((message) => message.role)).toEqual(['system', 'user']);
       expect(call.request.messages[1]?.content).toBe('How long is the warranty?');
-      expect(house.answers.map(({ answer }) => answer.ok)).toEqual([true, true]);
-      expect(house.notices.at(-1)).toMatchObject({ first: 0, last: 2 });
+      expect(cluster.replies.map(({ answer }) => answer.ok)).toEqual([true, true]);
+      expect(cluster.notices.at(-1)).toMatchObject({ first: 0, last: 2 });
 
-      await house.send(completed('ses_a', call.callId, 'Two years.'));
-      await eventually(async () => (await house.log('ses_a')).length === 5);
-      expect((await house.log('ses_a')).map((event) => event.offset)).toEqual([0, 1, 2, 3, 4]);
-      expect(await house.count('effects', `state = 'done'`)).toBe(1);
-      expect(await house.count('timers')).toBe(0);
-      await eventually(async () => (await house.count('outbox')) === 0);
+      await cluster.send(completed('ses_a', call.callId, 'Two years.'));
+      await eventually(async () => (await cluster.log('ses_a')).length === 5);
+      expect((await cluster.log('ses_a')).map((event) => event.offset)).toEqual([0, 1, 2, 3, 4]);
+      expect(await cluster.count('effects', `state = 'done'`)).toBe(1);
+      expect(await cluster.count('timers')).toBe(0);
+      await eventually(async () => (await cluster.count('outbox')) === 0);
     });
 
     it('DESIGN 4: a command that was applied before is answered like the first time, and changes nothing', async () => {
-      const house = await open();
-      await house.host();
-      await house.send(create('ses_a'));
+      const cluster = await open();
+      await cluster.host();
+      await cluster.send(create('ses_a'));
       const command = { ...post('ses_a', 'once'), triggersTurn: false };
-      await house.send(command, 'first');
-      await eventually(() => house.answers.length === 2);
-      await house.send(command, 'long after the window of the bus');
-      await eventually(() => house.answers.length === 3);
+      await cluster.send(command, 'first');
+      await eventually(() => cluster.replies.length === 2);
+      await cluster.send(command, 'long after the window of the bus');
+      await eventually(() => cluster.replies.length === 3);
 
-      expect(house.answers[2]).toEqual({ ...house.answers[1], repeat: true });
-      expect(await house.log('ses_a')).toHaveLength(1);
+      expect(cluster.replies[2]).toEqual({ ...cluster.replies[1], repeat: true });
+      expect(await cluster.log('ses_a')).toHaveLength(1);
     });
 
     it('greets with its macros expanded, once', async () => {
-      const house = await open();
-      await house.rows('insert into bundles (hash, body) values ($1, $2::json)', [greetingBundle.hash, JSON.stringify(greetingBundle.body)]);
-      await house.host();
-      await house.send({ ...create('ses_a'), bundleHash: greetingBundle.hash });
-      await eventually(() => house.answers.length === 1);
+      const cluster = await open();
+      await cluster.rows('insert into bundles (hash, body) values ($1, $2::json)', [greetingBundle.hash, JSON.stringify(greetingBundle.body)]);
+      await cluster.host();
+      await cluster.send({ ...create('ses_a'), bundleHash: greetingBundle.hash });
+      await eventually(() => cluster.replies.length === 1);
 
-      expect(await house.log('ses_a')).toMatchObject([{ kind: 'assistant_message', text: 'Welcome to Acme ${shop}!' }, { status: 'ready' }]);
+      expect(await cluster.log('ses_a')).toMatchObject([{ kind: 'assistant_message', text: 'Welcome to Acme ${shop}!' }, { status: 'ready' }]);
     });
 
     it('applies a command once that comes twice in one batch', async () => {
-      const house = await open();
+      const cluster = await open();
       const command = { ...post('ses_a', 'once'), triggersTurn: false };
-      await house.send(create('ses_a'));
-      await house.send(command, 'first');
-      await house.send(command, 'second');
-      await house.host();
-      await eventually(() => house.answers.length === 3);
+      await cluster.send(create('ses_a'));
+      await cluster.send(command, 'first');
+      await cluster.send(command, 'second');
+      await cluster.host();
+      await eventually(() => cluster.replies.length === 3);
 
-      expect(house.answers.map(({ repeat }) => repeat)).toEqual([false, false, true]);
-      expect(await house.log('ses_a')).toHaveLength(1);
+      expect(cluster.replies.map(({ repeat }) => repeat)).toEqual([false, false, true]);
+      expect(await cluster.log('ses_a')).toHaveLength(1);
     });
 
     it('DESIGN 4: a partition that another host has taken is given up, nothing is stored there, and the others are served', async () => {
-      const house = await open();
-      await house.host();
-      await house.send(create('ses_a'));
-      await house.send(create('ses_b'));
-      await eventually(() => house.answers.length === 2);
-      await house.rows('update parts set epoch = epoch + 1 where p = $1', [partitionOf('ses_a')]);
-      await house.send({ ...post('ses_a', 'for the new owner'), triggersTurn: false });
-      await house.send({ ...post('ses_b', 'hello'), triggersTurn: false });
+      const cluster = await open();
+      await cluster.host();
+      await cluster.send(create('ses_a'));
+      await cluster.send(create('ses_b'));
+      await eventually(() => cluster.replies.length === 2);
+      await cluster.rows('update parts set epoch = epoch + 1 where p = $1', [partitionOf('ses_a')]);
+      await cluster.send({ ...post('ses_a', 'for the new owner'), triggersTurn: false });
+      await cluster.send({ ...post('ses_b', 'hello'), triggersTurn: false });
       // The other may be answered by then, too.
-      await eventually(() => house.answers.length >= 3);
+      await eventually(() => cluster.replies.length >= 3);
 
-      await eventually(async () => (await house.log('ses_b')).length === 1);
+      await eventually(async () => (await cluster.log('ses_b')).length === 1);
       // Whoever takes the partition next, here the same host in its next round, finds the command behind the cursor.
-      await eventually(async () => (await house.log('ses_a')).length === 1);
-      expect(await house.rows('select epoch from parts where p = $1', [partitionOf('ses_a')])).toEqual([{ epoch: 3 }]);
+      await eventually(async () => (await cluster.log('ses_a')).length === 1);
+      expect(await cluster.rows('select epoch from parts where p = $1', [partitionOf('ses_a')])).toEqual([{ epoch: 3 }]);
     });
 
     it('DESIGN 4: a command that can not be stored is isolated: a dead letter, an answer, and its neighbours go on', async () => {
-      const house = await open();
-      await house.send(create('ses_a'));
+      const cluster = await open();
+      await cluster.send(create('ses_a'));
       // Not a W3C trace id: a text column refuses the character.
-      await house.send({ ...post('ses_a', 'poison'), triggersTurn: false, traceId: '\0' });
-      await house.send({ ...post('ses_a', 'fine'), triggersTurn: false });
-      await house.host();
-      await eventually(() => house.answers.length === 3);
+      await cluster.send({ ...post('ses_a', 'poison'), triggersTurn: false, traceId: '\0' });
+      await cluster.send({ ...post('ses_a', 'fine'), triggersTurn: false });
+      await cluster.host();
+      await eventually(() => cluster.replies.length === 3);
 
-      expect((await house.log('ses_a')).map((event) => 'text' in event && event.text)).toEqual(['fine']);
-      expect(house.answers.map(({ answer }) => answer.ok)).toEqual([true, false, true]);
-      expect(await house.count('dead_letters')).toBe(1);
+      expect((await cluster.log('ses_a')).map((event) => 'text' in event && event.text)).toEqual(['fine']);
+      expect(cluster.replies.map(({ answer }) => answer.ok)).toEqual([true, false, true]);
+      expect(await cluster.count('dead_letters')).toBe(1);
     });
 
     it('DESIGN 3: a dead letter copies the bytes: what is not a command is buried, and its partition goes on behind it', async () => {
-      const house = await open();
-      await house.bus.commands.append(partitionOf('ses_a'), 'nonsense', 'not json');
-      await house.send(create('ses_a'));
-      await house.host();
-      await eventually(() => house.answers.length === 1);
+      const cluster = await open();
+      await cluster.bus.commands.append(partitionOf('ses_a'), 'nonsense', 'not json');
+      await cluster.send(create('ses_a'));
+      await cluster.host();
+      await eventually(() => cluster.replies.length === 1);
 
-      expect(await house.rows('select id, source, body from dead_letters')).toEqual([{ id: 'nonsense', source: 'command', body: 'not json' }]);
+      expect(await cluster.rows('select id, source, body from dead_letters')).toEqual([{ id: 'nonsense', source: 'command', body: 'not json' }]);
     });
 
     it('buries what is not for a session of the partition, and what no session can be called, and harms nobody else', async () => {
-      const house = await open();
-      await house.host();
+      const cluster = await open();
+      await cluster.host();
       const partition = partitionOf('ses_a');
-      await house.bus.commands.append(partition, 'astray', JSON.stringify(create(partitionOf('ses_b') === partition ? 'ses_c' : 'ses_b')));
-      await house.bus.commands.append(partition, 'nameless', JSON.stringify(create('ses\0a')));
-      await house.send(create('ses_a'));
-      await eventually(() => house.answers.length === 1);
+      await cluster.bus.commands.append(partition, 'astray', JSON.stringify(create(partitionOf('ses_b') === partition ? 'ses_c' : 'ses_b')));
+      await cluster.bus.commands.append(partition, 'nameless', JSON.stringify(create('ses\0a')));
+      await cluster.send(create('ses_a'));
+      await eventually(() => cluster.replies.length === 1);
 
-      expect(await house.rows('select id from sessions')).toEqual([{ id: 'ses_a' }]);
-      expect((await house.rows<{ id: string }>('select id from dead_letters')).map(({ id }) => id).sort()).toEqual(['astray', 'nameless']);
-      expect(await house.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
+      expect(await cluster.rows('select id from sessions')).toEqual([{ id: 'ses_a' }]);
+      expect((await cluster.rows<{ id: string }>('select id from dead_letters')).map(({ id }) => id).sort()).toEqual(['astray', 'nameless']);
+      expect(await cluster.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
     });
 
     it('stores a command whose sender can not be answered, and harms nobody else', async () => {
-      const house = await open();
-      await house.host();
-      await house.send({ ...create('ses_a'), answerTo: 'no token' });
-      await house.send(create('ses_b'));
-      await eventually(() => house.answers.length === 1);
+      const cluster = await open();
+      await cluster.host();
+      await cluster.send({ ...create('ses_a'), answerTo: 'no token' });
+      await cluster.send(create('ses_b'));
+      await eventually(() => cluster.replies.length === 1);
 
-      expect(await house.count('sessions')).toBe(2);
-      expect(await house.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
+      expect(await cluster.count('sessions')).toBe(2);
+      expect(await cluster.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
     });
 
     it('publishes the calls of others while many can not be made', async () => {
-      const house = await open();
-      await house.host();
-      const ids = Array.from({ length: 60 }, (_, place) => `ses_${place}`);
-      await Promise.all(ids.map((id) => house.send(create(id))));
-      await Promise.all(ids.map((id) => house.send({ ...post(id, 'hello'), bundleHash: 'unheard-of' })));
-      await eventually(() => house.answers.length === 120);
+      const cluster = await open();
+      await cluster.host();
+      const ids = Array.from({ length: 60 }, (_, index) => `ses_${index}`);
+      await Promise.all(ids.map((id) => cluster.send(create(id))));
+      await Promise.all(ids.map((id) => cluster.send({ ...post(id, 'hello'), bundleHash: 'unheard-of' })));
+      await eventually(() => cluster.replies.length === 120);
       let origin: string | null = null;
-      house.nextCall().then(
+      cluster.nextCall().then(
         (call) => {
           origin = call.origin;
         },
         () => {},
       );
-      await house.send(create('ses_good'));
-      await house.send(post('ses_good', 'hello'));
+      await cluster.send(create('ses_good'));
+      await cluster.send(post('ses_good', 'hello'));
       await eventually(() => origin === 'ses_good');
     });
 
     it('DESIGN 3: a partition whose snapshots are of a newer version is given up, and no command of it is lost', async () => {
-      const house = await open();
-      const host = await house.host();
-      await house.send(create('ses_a'));
-      await eventually(() => house.answers.length === 1);
+      const cluster = await open();
+      const host = await cluster.host();
+      await cluster.send(create('ses_a'));
+      await eventually(() => cluster.replies.length === 1);
       await host.stop();
-      await house.rows(`update sessions set snapshot = '{"v":999999,"session":{},"turn":null}'`);
-      const cursorOf = () => house.rows('select cursor from parts where p = $1', [partitionOf('ses_a')]);
+      await cluster.rows(`update sessions set snapshot = '{"v":999999,"session":{},"turn":null}'`);
+      const cursorOf = () => cluster.rows('select cursor from parts where p = $1', [partitionOf('ses_a')]);
       const before = await cursorOf();
-      await house.host();
-      await house.send(post('ses_a', 'later'));
-      await house.send(create('ses_b'));
-      await eventually(() => house.answers.length === 2);
+      await cluster.host();
+      await cluster.send(post('ses_a', 'later'));
+      await cluster.send(create('ses_b'));
+      await eventually(() => cluster.replies.length === 2);
 
       expect(await cursorOf()).toEqual(before);
-      expect(await house.count('dead_letters')).toBe(0);
+      expect(await cluster.count('dead_letters')).toBe(0);
     });
 
     it('DESIGN 5: a turn that the first version of the machines began goes on, and its call is published', async () => {
-      const house = await open();
-      await storeFirstVersion(house);
-      const next = house.nextCall();
-      await house.host();
+      const cluster = await open();
+      await storeFirstVersion(cluster);
+      const next = cluster.nextCall();
+      await cluster.host();
       const call = await next;
       expect(call).toMatchObject({ callId: 'trn_01M7YT5QG0S1M9W62PCM4HQGVX-1', republished: true });
       expect(call.request.messages.at(-1)?.content).toBe('How long is the warranty?');
-      await house.send(completed('ses_a', call.callId, 'Two years.'));
-      await house.send(post('ses_a', 'Thank you.'));
-      await eventually(async () => (await house.log('ses_a')).length === 9);
+      await cluster.send(completed('ses_a', call.callId, 'Two years.'));
+      await cluster.send(post('ses_a', 'Thank you.'));
+      await eventually(async () => (await cluster.log('ses_a')).length === 9);
 
-      const log = await house.log('ses_a');
-      expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+      const log = await cluster.log('ses_a');
+      expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
       expect(log[4]).toMatchObject({ text: 'Two years.' });
-      expect(await house.rows('select machine_v from sessions')).toEqual([{ machine_v: MACHINE_VERSION }]);
-      expect(await house.count('timers', `key like 'trn_01M7YT5QG0S1M9W62PCM4HQGVX%'`)).toBe(0);
+      expect(await cluster.rows('select machine_v from sessions')).toEqual([{ machine_v: MACHINE_VERSION }]);
+      expect(await cluster.count('timers', `key like 'trn_01M7YT5QG0S1M9W62PCM4HQGVX%'`)).toBe(0);
     });
 
     it('DESIGN 4: a commit whose acknowledgement was lost is not applied twice', async () => {
-      const house = await open();
-      const host = await house.host();
-      await house.send(create('ses_a'));
-      await eventually(() => house.answers.length === 1);
+      const cluster = await open();
+      const host = await cluster.host();
+      await cluster.send(create('ses_a'));
+      await eventually(() => cluster.replies.length === 1);
       host.faults.push('after');
-      await house.send({ ...post('ses_a', 'once'), triggersTurn: false });
-      await eventually(() => house.answers.length === 2);
-      await house.send({ ...post('ses_a', 'twice'), triggersTurn: false });
-      await eventually(() => house.answers.length === 3);
+      await cluster.send({ ...post('ses_a', 'once'), triggersTurn: false });
+      await eventually(() => cluster.replies.length === 2);
+      await cluster.send({ ...post('ses_a', 'twice'), triggersTurn: false });
+      await eventually(() => cluster.replies.length === 3);
 
-      expect((await house.log('ses_a')).map((event) => event.offset)).toEqual([0, 1]);
+      expect((await cluster.log('ses_a')).map((event) => event.offset)).toEqual([0, 1]);
     });
 
     it('DESIGN 4: a commit that never reached the database is tried again', async () => {
-      const house = await open();
-      const host = await house.host();
+      const cluster = await open();
+      const host = await cluster.host();
       host.faults.push('before', 'before');
-      await house.send(create('ses_a'));
-      await eventually(() => house.answers.length === 1);
+      await cluster.send(create('ses_a'));
+      await eventually(() => cluster.replies.length === 1);
 
-      expect(house.answers[0]).toMatchObject({ repeat: false, answer: { ok: true } });
+      expect(cluster.replies[0]).toMatchObject({ repeat: false, answer: { ok: true } });
     });
 
     it('lets a deadline fire after a take-over', async () => {
-      const house = await open();
-      const host = await house.host({ turnTimeoutMs: 300 });
-      await house.send(create('ses_a'));
-      await house.send(post('ses_a', 'hello'));
-      await eventually(() => house.answers.length === 2);
+      const cluster = await open();
+      const host = await cluster.host({ turnTimeoutMs: 300 });
+      await cluster.send(create('ses_a'));
+      await cluster.send(post('ses_a', 'hello'));
+      await eventually(() => cluster.replies.length === 2);
       await host.stop();
-      await house.host();
-      await eventually(async () => (await house.log('ses_a')).length === 5);
+      await cluster.host();
+      await eventually(async () => (await cluster.log('ses_a')).length === 5);
 
-      expect((await house.log('ses_a')).slice(3)).toMatchObject([{ status: 'error' }, { status: 'ready' }]);
-      expect(await house.count('timers')).toBe(0);
+      expect((await cluster.log('ses_a')).slice(3)).toMatchObject([{ status: 'error' }, { status: 'ready' }]);
+      expect(await cluster.count('timers')).toBe(0);
     });
 
     it('waits at its stop for the turn in progress', async () => {
-      const house = await open();
-      const host = await house.host({ drainTimeoutMs: 5_000 });
-      const next = house.nextCall();
-      await house.send(create('ses_a'));
-      await house.send(post('ses_a', 'hello'));
+      const cluster = await open();
+      const host = await cluster.host({ drainTimeoutMs: 5_000 });
+      const next = cluster.nextCall();
+      await cluster.send(create('ses_a'));
+      await cluster.send(post('ses_a', 'hello'));
       const { callId } = await next;
       const stopped = host.stop();
-      await house.send(completed('ses_a', callId, 'Hello!'));
+      await cluster.send(completed('ses_a', callId, 'Hello!'));
       await stopped;
 
-      expect((await house.log('ses_a')).at(-1)).toMatchObject({ status: 'ready' });
-      expect(await house.rows('select distinct owner from parts')).toEqual([{ owner: null }]);
+      expect((await cluster.log('ses_a')).at(-1)).toMatchObject({ status: 'ready' });
+      expect(await cluster.rows('select distinct owner from parts')).toEqual([{ owner: null }]);
     });
 
     it('DESIGN 4: a purge frees the command log of what is applied, and never of what is not', async () => {
-      const house = await open();
-      const host = await house.host({ purgeEveryMs: 20 });
-      for (const id of ['ses_a', 'ses_b', 'ses_c']) await house.send(create(id));
-      await eventually(() => house.answers.length === 3);
-      const { lastSequence } = await house.bus.commands.state();
-      await eventually(async () => (await house.bus.commands.state()).firstSequence >= lastSequence);
+      const cluster = await open();
+      const host = await cluster.host({ purgeEveryMs: 20 });
+      for (const id of ['ses_a', 'ses_b', 'ses_c']) await cluster.send(create(id));
+      await eventually(() => cluster.replies.length === 3);
+      const { lastSequence } = await cluster.bus.commands.state();
+      await eventually(async () => (await cluster.bus.commands.state()).firstSequence >= lastSequence);
       await host.stop();
 
       // Nobody applies these, and another host's rounds may pass over them as often as they like.
-      await house.send({ ...post('ses_a', 'one'), triggersTurn: false });
-      await house.send({ ...post('ses_b', 'two'), triggersTurn: false });
-      await house.host({ purgeEveryMs: 20 });
-      await eventually(() => house.answers.length === 5);
-      expect(await house.log('ses_a')).toHaveLength(1);
-      expect(await house.log('ses_b')).toHaveLength(1);
+      await cluster.send({ ...post('ses_a', 'one'), triggersTurn: false });
+      await cluster.send({ ...post('ses_b', 'two'), triggersTurn: false });
+      await cluster.host({ purgeEveryMs: 20 });
+      await eventually(() => cluster.replies.length === 5);
+      expect(await cluster.log('ses_a')).toHaveLength(1);
+      expect(await cluster.log('ses_b')).toHaveLength(1);
     });
 
     it('DESIGN 4: a store that was laid out for another number of partitions is refused', async () => {
-      const house = await open();
-      await house.rows(`insert into meta (key, value) values ('partition_count', '16') on conflict (key) do update set value = '16'`);
+      const cluster = await open();
+      await cluster.rows(`insert into meta (key, value) values ('partition_count', '16') on conflict (key) do update set value = '16'`);
 
-      await expect(house.host()).rejects.toMatchObject({ code: 'storage.schema_refused' });
+      await expect(cluster.host()).rejects.toMatchObject({ code: 'storage.schema_refused' });
     });
 
     it('keeps hundreds of sessions apart: dense offsets, one ready a turn, no message lost', async () => {
-      const house = await open();
-      await house.host();
-      house.answerAllCalls();
-      const ids = Array.from({ length: 200 }, (_, place) => `ses_${place}`);
-      await Promise.all(ids.map((id) => house.send(create(id))));
-      for (let round = 0; round < 3; round += 1) await Promise.all(ids.map((id) => house.send(post(id, `message ${round}`))));
-      await eventually(async () => (await house.count('effects', `state = 'open'`)) === 0 && house.answers.length === 800);
+      const cluster = await open();
+      await cluster.host();
+      cluster.answerAllCalls();
+      const ids = Array.from({ length: 200 }, (_, index) => `ses_${index}`);
+      await Promise.all(ids.map((id) => cluster.send(create(id))));
+      for (let round = 0; round < 3; round += 1) await Promise.all(ids.map((id) => cluster.send(post(id, `message ${round}`))));
+      await eventually(async () => (await cluster.count('effects', `state = 'open'`)) === 0 && cluster.replies.length === 800);
 
       for (const id of ids) {
-        const log = await house.log(id);
-        expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+        const log = await cluster.log(id);
+        expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
         expect(log.filter((event) => event.kind === 'user_message')).toHaveLength(3);
         expect(log.at(-1)).toMatchObject({ status: 'ready' });
       }

@@ -66,7 +66,7 @@ export class FaultyLink {
           this.pause();
           await this.#pass();
         }
-        if (fault === 'late') this.#carryOutLate(() => database.query(statement, parameters));
+        if (fault === 'late') this.#executeLate(() => database.query(statement, parameters));
         if (fault === 'die-before') this.cut();
         if (fault === 'before' || fault === 'late' || fault === 'die-before') throw lost();
         const result = await database.query<never>(statement, parameters);
@@ -78,7 +78,7 @@ export class FaultyLink {
   }
 
   /** As a server does that has the statement in hand when the connection breaks: the host looks, finds nothing, and tries again meanwhile. */
-  #carryOutLate(statement: () => Promise<unknown>): void {
+  #executeLate(statement: () => Promise<unknown>): void {
     const late: Promise<unknown> = new Promise((resolve) => setTimeout(resolve, LATE_MS))
       .then(statement)
       .catch(() => {})

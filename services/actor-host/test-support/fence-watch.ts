@@ -16,15 +16,15 @@ export class FenceWatch {
   readonly #places = new Map<number, Place>();
   /** Parameters of accepted commits. A host tries a commit again with the very same. */
   readonly #accepted = new WeakSet<readonly unknown[]>();
-  readonly #takeWaiters = new Map<number, () => void>();
+  readonly #acquireWaiters = new Map<number, () => void>();
   readonly breaches: string[] = [];
   /** Commits, counted once for each partition that they advanced, and partitions taken. */
   commits = 0;
-  takes = 0;
+  acquisitions = 0;
 
   /** The moment at which the partition has just been taken, before its new owner does anything. */
-  nextTake(partition: number): Promise<void> {
-    return new Promise((resolve) => this.#takeWaiters.set(partition, resolve));
+  nextAcquire(partition: number): Promise<void> {
+    return new Promise((resolve) => this.#acquireWaiters.set(partition, resolve));
   }
 
   over(database: Database): Database {
@@ -46,10 +46,10 @@ export class FenceWatch {
     if (typeof statement === 'string') return;
     if (statement.name === 'take-partitions') {
       for (const row of rows as readonly { p: number; epoch: number; commit_no: number }[]) {
-        this.takes += 1;
+        this.acquisitions += 1;
         this.#places.set(row.p, { epoch: row.epoch, commitNo: row.commit_no });
-        this.#takeWaiters.get(row.p)?.();
-        this.#takeWaiters.delete(row.p);
+        this.#acquireWaiters.get(row.p)?.();
+        this.#acquireWaiters.delete(row.p);
       }
     }
     if (!isCommit(statement)) return;
@@ -70,11 +70,11 @@ export class FenceWatch {
 
   #accept(partition: number, { epoch, commitNo }: Place): void {
     this.commits += 1;
-    const place = this.#places.get(partition);
-    if (place === undefined || place.epoch !== epoch) {
-      this.breaches.push(`partition ${partition}: a commit under epoch ${epoch} was accepted after epoch ${place?.epoch} had been taken`);
-    } else if (place.commitNo !== commitNo) {
-      this.breaches.push(`partition ${partition}: commit ${commitNo} was accepted where ${place.commitNo} was the next`);
+    const index = this.#places.get(partition);
+    if (index === undefined || index.epoch !== epoch) {
+      this.breaches.push(`partition ${partition}: a commit under epoch ${epoch} was accepted after epoch ${index?.epoch} had been taken`);
+    } else if (index.commitNo !== commitNo) {
+      this.breaches.push(`partition ${partition}: commit ${commitNo} was accepted where ${index.commitNo} was the next`);
     }
     this.#places.set(partition, { epoch, commitNo: commitNo + 1 });
   }

@@ -1,5 +1,5 @@
 import { testBundle } from './commands.ts';
-import type { House } from './test-cluster.ts';
+import type { TestCluster } from './test-cluster.ts';
 
 const TURN = 'trn_01M7YT5QG0S1M9W62PCM4HQGVX';
 const TRACE = '00000000000000000000000000000001';
@@ -47,19 +47,19 @@ const events = [
  * What a host of the first version (session 1, turn 1) had stored when it died between the commit of a message and the publish of its
  * call. Taken from its database as it was, but for the deadline and the configuration's hash.
  */
-export async function storeFirstVersion(house: House): Promise<void> {
+export async function storeFirstVersion(cluster: TestCluster): Promise<void> {
   const p = 18;
   const inputs = { template: 'compose@1', bundleHash: testBundle.hash, upToOffset: 3, deadlineAtMs: DEADLINE_AT_MS, traceparent: null };
   const key = `${TURN}-deadline`;
   const deadline = { v: 1, type: 'turn.deadline', sessionId: 'ses_a', commandId: key, sentAtMs: AT_MS, answerTo: null, traceparent: null, turnId: TURN };
-  await house.rows(`insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at) values ('ses_a', $1, 4, 1001, $2, $3, $4, $4)`, [
+  await cluster.rows(`insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at) values ('ses_a', $1, 4, 1001, $2, $3, $4, $4)`, [
     p,
     JSON.stringify(snapshot),
     JSON.stringify(record),
     AT,
   ]);
   for (const event of events) {
-    await house.rows(`insert into events (session_id, off, id, kind, source, trace_id, body, created_at) values ('ses_a', $1, $2, $3, $4, $5, $6, $7)`, [
+    await cluster.rows(`insert into events (session_id, off, id, kind, source, trace_id, body, created_at) values ('ses_a', $1, $2, $3, $4, $5, $6, $7)`, [
       event.offset,
       event.id,
       event.kind,
@@ -69,10 +69,10 @@ export async function storeFirstVersion(house: House): Promise<void> {
       AT,
     ]);
   }
-  await house.rows(
+  await cluster.rows(
     `insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at) values ($1, $2, 'ses_a', $3, 'router-call', 'open', $4, $5)`,
     [`${TURN}-1`, p, TURN, JSON.stringify(inputs), AT],
   );
-  await house.rows('insert into outbox (p, id, created_at) values ($1, $2, $3)', [p, `${TURN}-1`, AT]);
-  await house.rows('insert into timers (p, key, due_at, command) values ($1, $2, $3, $4)', [p, key, new Date(DEADLINE_AT_MS), JSON.stringify(deadline)]);
+  await cluster.rows('insert into outbox (p, id, created_at) values ($1, $2, $3)', [p, `${TURN}-1`, AT]);
+  await cluster.rows('insert into timers (p, key, due_at, command) values ($1, $2, $3, $4)', [p, key, new Date(DEADLINE_AT_MS), JSON.stringify(deadline)]);
 }

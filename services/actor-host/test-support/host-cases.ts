@@ -3,272 +3,272 @@ import { MACHINE_VERSION } from '#actors/runtime/snapshots.ts';
 import { PARTITION_COUNT, partitionOf } from '#bus/partition.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { completed, create, post, remove } from './commands.ts';
-import { eventually, type HostUnderTest, type House, quickTimes } from './test-cluster.ts';
+import { eventually, type HostUnderTest, quickTimes, type TestCluster } from './test-cluster.ts';
 
 /** What several hosts do together: who owns what, and what becomes of it when one of them comes, goes, dies or stands still. */
-export function hostCases(open: () => Promise<House>): void {
-  const ownersIn = async (house: House) => {
-    const rows = await house.rows<{ owner: string | null; n: number }>('select owner, count(*) as n from parts group by owner');
+export function hostCases(open: () => Promise<TestCluster>): void {
+  const ownersIn = async (cluster: TestCluster) => {
+    const rows = await cluster.rows<{ owner: string | null; n: number }>('select owner, count(*) as n from parts group by owner');
     return new Map(rows.map((row) => [row.owner, row.n]));
   };
-  const ownerOf = async (house: House, sessionId: string) =>
-    (await house.rows<{ owner: string | null }>('select owner from parts where p = $1', [partitionOf(sessionId)]))[0]?.owner ?? null;
+  const ownerOf = async (cluster: TestCluster, sessionId: string) =>
+    (await cluster.rows<{ owner: string | null }>('select owner from parts where p = $1', [partitionOf(sessionId)]))[0]?.owner ?? null;
   /** Whether the partitions are spread over exactly these hosts. */
-  const areSharedBy = async (house: House, ...hosts: { id: string }[]) => {
-    const owners = await ownersIn(house);
+  const areSharedBy = async (cluster: TestCluster, ...hosts: { id: string }[]) => {
+    const owners = await ownersIn(cluster);
     return owners.size === hosts.length && hosts.every(({ id }) => owners.has(id));
   };
-  const expectDense = async (house: House, sessionId: string) => {
-    const log = await house.log(sessionId);
-    expect(log.map((event) => event.offset)).toEqual(log.map((_, place) => place));
+  const expectDense = async (cluster: TestCluster, sessionId: string) => {
+    const log = await cluster.log(sessionId);
+    expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
     return log;
   };
   /** A session whose partition one of the hosts owns. */
-  const sessionOf = async (house: House, host: { id: string }) => {
-    for (let n = 0; ; n += 1) if ((await ownerOf(house, `ses_${n}`)) === host.id) return `ses_${n}`;
+  const sessionOf = async (cluster: TestCluster, host: { id: string }) => {
+    for (let n = 0; ; n += 1) if ((await ownerOf(cluster, `ses_${n}`)) === host.id) return `ses_${n}`;
   };
 
   describe('hosts together', () => {
     it('DESIGN 4: hosts share the partitions, and a host that joins gets its share without anybody waiting', async () => {
-      const house = await open();
-      const first = await house.host();
-      expect((await ownersIn(house)).get(first.id)).toBe(PARTITION_COUNT);
-      const second = await house.host();
-      await eventually(() => areSharedBy(house, first, second));
-      const third = await house.host();
-      await eventually(() => areSharedBy(house, first, second, third));
+      const cluster = await open();
+      const first = await cluster.host();
+      expect((await ownersIn(cluster)).get(first.id)).toBe(PARTITION_COUNT);
+      const second = await cluster.host();
+      await eventually(() => areSharedBy(cluster, first, second));
+      const third = await cluster.host();
+      await eventually(() => areSharedBy(cluster, first, second, third));
     });
 
     it('a host takes again what it has lost without noticing, though no command comes to tell it', async () => {
-      const house = await open();
-      const host = await house.host();
-      const [before] = await house.rows<{ epoch: number }>('select epoch from parts where p = 5');
+      const cluster = await open();
+      const host = await cluster.host();
+      const [before] = await cluster.rows<{ epoch: number }>('select epoch from parts where p = 5');
       // As another leaves it that took it and gave it back while this one stood still.
-      await house.rows('update parts set owner = null, epoch = epoch + 1 where p = 5');
+      await cluster.rows('update parts set owner = null, epoch = epoch + 1 where p = 5');
 
-      await eventually(async () => (await ownersIn(house)).get(host.id) === PARTITION_COUNT);
-      const [after] = await house.rows<{ epoch: number }>('select epoch from parts where p = 5');
+      await eventually(async () => (await ownersIn(cluster)).get(host.id) === PARTITION_COUNT);
+      const [after] = await cluster.rows<{ epoch: number }>('select epoch from parts where p = 5');
       expect(after?.epoch).toBe((before?.epoch ?? 0) + 2);
     });
 
     it('DESIGN 4: a host that leaves sets the owner null after its last commit, and its partitions are served at once', async () => {
-      const house = await open();
-      const [first, second] = [await house.host({ times: { beatMs: 60_000 } }), await house.host({ times: { beatMs: 60_000 } })];
-      await eventually(() => areSharedBy(house, first, second));
-      const sessionId = await sessionOf(house, second);
-      await house.send(create(sessionId));
-      await eventually(() => house.answers.length === 1);
+      const cluster = await open();
+      const [first, second] = [await cluster.host({ times: { beatMs: 60_000 } }), await cluster.host({ times: { beatMs: 60_000 } })];
+      await eventually(() => areSharedBy(cluster, first, second));
+      const sessionId = await sessionOf(cluster, second);
+      await cluster.send(create(sessionId));
+      await eventually(() => cluster.replies.length === 1);
       // With a minute between two rounds only the notice of who left can bring the others to look.
       await second.stop();
-      await house.send({ ...post(sessionId, 'still there?'), triggersTurn: false });
-      await eventually(() => house.answers.length === 2);
+      await cluster.send({ ...post(sessionId, 'still there?'), triggersTurn: false });
+      await eventually(() => cluster.replies.length === 2);
 
-      expect(await ownerOf(house, sessionId)).toBe(first.id);
-      expect(await house.rows('select id from hosts')).toEqual([{ id: first.id }]);
-      await expectDense(house, sessionId);
+      expect(await ownerOf(cluster, sessionId)).toBe(first.id);
+      expect(await cluster.rows('select id from hosts')).toEqual([{ id: first.id }]);
+      await expectDense(cluster, sessionId);
     });
 
     it.each([
-      ['refuses', (host: HostUnderTest) => host.die()],
+      ['refuses', (host: HostUnderTest) => host.crash()],
       ['does not answer', (host: HostUnderTest) => host.pause()],
     ])('stops in time though its database %s, and another applies what it had in hand', async (_, lose) => {
-      const house = await open();
-      const host = await house.host({ stopWithinMs: 200 });
+      const cluster = await open();
+      const host = await cluster.host({ stopWithinMs: 200 });
       lose(host);
-      await house.send(create('ses_1'));
+      await cluster.send(create('ses_1'));
       // Nothing but the limit of the stop ends it: the database answers once this has returned.
       await host.stopAsItIs();
-      expect(house.warnings.filter(({ message }) => message.startsWith('what is in hand could not be stored in time'))).toHaveLength(1);
-      await house.host();
-      await eventually(() => house.answers.length === 1);
+      expect(cluster.warnings.filter(({ message }) => message.startsWith('what is in hand could not be stored in time'))).toHaveLength(1);
+      await cluster.host();
+      await eventually(() => cluster.replies.length === 1);
       // What was on its way when it stopped arrives now, and is fenced.
       host.wake();
-      await house.send(post('ses_1', 'hello'));
-      await eventually(() => house.answers.length === 2);
-      expect(house.fence.breaches).toEqual([]);
-      expect((await house.log('ses_1'))[0]).toMatchObject({ kind: 'user_message', offset: 0 });
+      await cluster.send(post('ses_1', 'hello'));
+      await eventually(() => cluster.replies.length === 2);
+      expect(cluster.fence.breaches).toEqual([]);
+      expect((await cluster.log('ses_1'))[0]).toMatchObject({ kind: 'user_message', offset: 0 });
     });
 
     it('DESIGN 4: a dead host is replaced when its heartbeat is five seconds old, and what it had taken in is not lost', async () => {
-      const house = await open();
-      const [first, second] = [await house.host(), await house.host()];
-      await eventually(() => areSharedBy(house, first, second));
-      const sessionId = await sessionOf(house, second);
-      await house.send(create(sessionId));
-      await eventually(() => house.answers.length === 1);
-      second.die();
-      await house.send({ ...post(sessionId, 'anybody?'), triggersTurn: false });
-      await eventually(async () => (await house.log(sessionId)).length === 1);
+      const cluster = await open();
+      const [first, second] = [await cluster.host(), await cluster.host()];
+      await eventually(() => areSharedBy(cluster, first, second));
+      const sessionId = await sessionOf(cluster, second);
+      await cluster.send(create(sessionId));
+      await eventually(() => cluster.replies.length === 1);
+      second.crash();
+      await cluster.send({ ...post(sessionId, 'anybody?'), triggersTurn: false });
+      await eventually(async () => (await cluster.log(sessionId)).length === 1);
 
-      expect(await ownerOf(house, sessionId)).toBe(first.id);
-      expect((await ownersIn(house)).get(first.id)).toBe(PARTITION_COUNT);
+      expect(await ownerOf(cluster, sessionId)).toBe(first.id);
+      expect((await ownersIn(cluster)).get(first.id)).toBe(PARTITION_COUNT);
     });
 
     it('DESIGN 4: a partition whose owner is alive is not taken', async () => {
-      const house = await open();
-      await (await house.host()).stop();
-      await house.rows(`update parts set owner = 'stubborn' where p < 8`);
-      await house.rows(`insert into hosts (id, machine_v, seen_at) values ('stubborn', 1, now() + interval '1 hour')`);
-      const host = await house.host();
-      expect(await ownersIn(house)).toEqual(
+      const cluster = await open();
+      await (await cluster.host()).stop();
+      await cluster.rows(`update parts set owner = 'stubborn' where p < 8`);
+      await cluster.rows(`insert into hosts (id, machine_v, seen_at) values ('stubborn', 1, now() + interval '1 hour')`);
+      const host = await cluster.host();
+      expect(await ownersIn(cluster)).toEqual(
         new Map([
           ['stubborn', 8],
           [host.id, PARTITION_COUNT - 8],
         ]),
       );
-      await house.rows(`update hosts set seen_at = now() - interval '1 minute' where id = 'stubborn'`);
-      await eventually(() => areSharedBy(house, host));
+      await cluster.rows(`update hosts set seen_at = now() - interval '1 minute' where id = 'stubborn'`);
+      await eventually(() => areSharedBy(cluster, host));
     });
 
     it('DESIGN 4: the epoch fences a host that slept while another took over: nothing that it still writes arrives', async () => {
-      const house = await open();
-      const sleeper = await house.host();
-      await house.send(create('ses_a'));
-      await eventually(() => house.answers.length === 1);
-      sleeper.pause();
-      await house.send({ ...post('ses_a', 'one'), triggersTurn: false });
-      const survivor = await house.host();
-      await eventually(async () => (await house.log('ses_a')).length === 1);
-      await house.send({ ...post('ses_a', 'two'), triggersTurn: false });
-      await eventually(async () => (await house.log('ses_a')).length === 2);
+      const cluster = await open();
+      const pausedHost = await cluster.host();
+      await cluster.send(create('ses_a'));
+      await eventually(() => cluster.replies.length === 1);
+      pausedHost.pause();
+      await cluster.send({ ...post('ses_a', 'one'), triggersTurn: false });
+      const survivor = await cluster.host();
+      await eventually(async () => (await cluster.log('ses_a')).length === 1);
+      await cluster.send({ ...post('ses_a', 'two'), triggersTurn: false });
+      await eventually(async () => (await cluster.log('ses_a')).length === 2);
       // Its commit of the first message arrives now, after both are stored.
-      sleeper.wake();
-      await eventually(() => areSharedBy(house, sleeper, survivor));
-      await house.send({ ...post('ses_a', 'three'), triggersTurn: false });
-      await eventually(async () => (await house.log('ses_a')).length === 3);
+      pausedHost.wake();
+      await eventually(() => areSharedBy(cluster, pausedHost, survivor));
+      await cluster.send({ ...post('ses_a', 'three'), triggersTurn: false });
+      await eventually(async () => (await cluster.log('ses_a')).length === 3);
 
-      expect((await expectDense(house, 'ses_a')).map((event) => 'text' in event && event.text)).toEqual(['one', 'two', 'three']);
+      expect((await expectDense(cluster, 'ses_a')).map((event) => 'text' in event && event.text)).toEqual(['one', 'two', 'three']);
     });
 
     it('DESIGN 4: a host that could not write its heartbeat drops its partitions by itself', async () => {
-      const house = await open();
-      const host = await house.host();
-      await house.send(create('ses_a'));
-      await eventually(() => house.answers.length === 1);
+      const cluster = await open();
+      const host = await cluster.host();
+      await cluster.send(create('ses_a'));
+      await eventually(() => cluster.replies.length === 1);
       host.pause();
       await new Promise((resolve) => setTimeout(resolve, quickTimes.dropAfterMs + 2 * quickTimes.beatMs));
-      await house.send({ ...post('ses_a', 'while it slept'), triggersTurn: false });
+      await cluster.send({ ...post('ses_a', 'while it slept'), triggersTurn: false });
       host.wake();
-      await eventually(() => house.answers.length === 2);
+      await eventually(() => cluster.replies.length === 2);
       // It took its partitions anew: under the old epoch it would have gone on without asking.
-      const [row] = await house.rows<{ epoch: number }>('select epoch from parts where p = $1', [partitionOf('ses_a')]);
+      const [row] = await cluster.rows<{ epoch: number }>('select epoch from parts where p = $1', [partitionOf('ses_a')]);
       expect(row?.epoch).toBeGreaterThan(1);
     });
 
     it('DESIGN 4: no host takes a partition above its own version, and a newer one gets all', async () => {
-      const house = await open();
-      const old = await house.host();
-      const newer = await house.host({ machineVersion: MACHINE_VERSION + 1 });
-      await eventually(() => areSharedBy(house, newer));
-      expect(await house.rows('select distinct machine_v from parts')).toEqual([{ machine_v: MACHINE_VERSION + 1 }]);
+      const cluster = await open();
+      const old = await cluster.host();
+      const newer = await cluster.host({ machineVersion: MACHINE_VERSION + 1 });
+      await eventually(() => areSharedBy(cluster, newer));
+      expect(await cluster.rows('select distinct machine_v from parts')).toEqual([{ machine_v: MACHINE_VERSION + 1 }]);
       await newer.stop();
       // The old one is alone now, and may not touch what the newer one has written.
-      await house.send(create('ses_a'));
-      const another = await house.host({ machineVersion: MACHINE_VERSION + 1 });
-      await eventually(() => house.answers.length === 1);
-      expect(await areSharedBy(house, another)).toBe(true);
-      expect((await ownersIn(house)).has(old.id)).toBe(false);
+      await cluster.send(create('ses_a'));
+      const another = await cluster.host({ machineVersion: MACHINE_VERSION + 1 });
+      await eventually(() => cluster.replies.length === 1);
+      expect(await areSharedBy(cluster, another)).toBe(true);
+      expect((await ownersIn(cluster)).has(old.id)).toBe(false);
     });
 
     it('DESIGN 3: a command of a newer version is left to a newer host, and neither applied nor buried', async () => {
-      const house = await open();
-      await house.host();
-      await house.send(create('ses_a'));
-      await eventually(() => house.answers.length === 1);
-      await house.bus.commands.append(partitionOf('ses_a'), 'from-the-future', JSON.stringify({ v: 2, type: 'session.sing', sessionId: 'ses_a' }));
-      const epochOf = async () => (await house.rows<{ epoch: number }>('select epoch from parts where p = $1', [partitionOf('ses_a')]))[0]?.epoch ?? 0;
+      const cluster = await open();
+      await cluster.host();
+      await cluster.send(create('ses_a'));
+      await eventually(() => cluster.replies.length === 1);
+      await cluster.bus.commands.append(partitionOf('ses_a'), 'from-the-future', JSON.stringify({ v: 2, type: 'session.sing', sessionId: 'ses_a' }));
+      const epochOf = async () => (await cluster.rows<{ epoch: number }>('select epoch from parts where p = $1', [partitionOf('ses_a')]))[0]?.epoch ?? 0;
       const before = await epochOf();
       // It is given up and tried again, round after round, and the other partitions are served meanwhile.
       await eventually(async () => (await epochOf()) >= before + 2);
       const neighbour = partitionOf('ses_b') === partitionOf('ses_a') ? 'ses_c' : 'ses_b';
-      await house.send(create(neighbour));
-      await eventually(() => house.answers.length === 2);
-      expect(await house.count('dead_letters')).toBe(0);
+      await cluster.send(create(neighbour));
+      await eventually(() => cluster.replies.length === 2);
+      expect(await cluster.count('dead_letters')).toBe(0);
     });
 
     it('DESIGN 4: what an older host had to give up is free for the newer one that comes', async () => {
-      const house = await open();
-      await house.host();
-      await house.send(create('ses_a'));
-      await eventually(() => house.answers.length === 1);
-      await house.bus.commands.append(partitionOf('ses_a'), 'from-the-future', JSON.stringify({ v: 2, type: 'session.sing', sessionId: 'ses_a' }));
-      await eventually(async () => ((await house.rows<{ epoch: number }>('select max(epoch) as epoch from parts'))[0]?.epoch ?? 0) >= 2);
-      const newer = await house.host({ machineVersion: MACHINE_VERSION + 1 });
-      await eventually(() => areSharedBy(house, newer));
+      const cluster = await open();
+      await cluster.host();
+      await cluster.send(create('ses_a'));
+      await eventually(() => cluster.replies.length === 1);
+      await cluster.bus.commands.append(partitionOf('ses_a'), 'from-the-future', JSON.stringify({ v: 2, type: 'session.sing', sessionId: 'ses_a' }));
+      await eventually(async () => ((await cluster.rows<{ epoch: number }>('select max(epoch) as epoch from parts'))[0]?.epoch ?? 0) >= 2);
+      const newer = await cluster.host({ machineVersion: MACHINE_VERSION + 1 });
+      await eventually(() => areSharedBy(cluster, newer));
     });
 
     it('takes each partition once, however much is heard of other hosts while it starts', async () => {
-      const house = await open();
+      const cluster = await open();
       let [goOn, isAsked] = [() => {}, false];
-      const opening = house.host({}, { stalled: { until: new Promise<void>((resolve) => (goOn = resolve)), onAsked: () => (isAsked = true) } });
+      const opening = cluster.host({}, { stalled: { until: new Promise<void>((resolve) => (goOn = resolve)), onAsked: () => (isAsked = true) } });
       await eventually(() => isAsked);
       // In the middle of its first round.
-      house.bus.notices.publish(subjectOf(addresses.hosts, 'another'), '{"v":1}');
-      for (let n = 0; n < 10; n += 1) await house.count('hosts');
+      cluster.bus.notices.publish(subjectOf(addresses.hosts, 'another'), '{"v":1}');
+      for (let n = 0; n < 10; n += 1) await cluster.count('hosts');
       goOn();
       await opening;
-      expect(await house.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
+      expect(await cluster.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
     });
 
     it('DESIGN 4: a host that the broker does not answer keeps what it has while no other host has the broker', async () => {
-      const house = await open();
-      const [first, second] = [await house.host(), await house.host()];
-      await eventually(() => areSharedBy(house, first, second));
-      await house.send(create('ses_a'));
-      await eventually(() => house.answers.length === 1);
-      const owned = () => house.rows('select p, owner, epoch from parts order by p');
+      const cluster = await open();
+      const [first, second] = [await cluster.host(), await cluster.host()];
+      await eventually(() => areSharedBy(cluster, first, second));
+      await cluster.send(create('ses_a'));
+      await eventually(() => cluster.replies.length === 1);
+      const owned = () => cluster.rows('select p, owner, epoch from parts order by p');
       const before = await owned();
       const goOn = [first, second].map((host) => host.stallLog());
       const longestSilentMs = async () =>
-        (await house.rows<{ ms: number }>('select (extract(epoch from clock_timestamp() - min(bus_seen_at)) * 1000)::float8 as ms from hosts'))[0]?.ms ?? 0;
+        (await cluster.rows<{ ms: number }>('select (extract(epoch from clock_timestamp() - min(bus_seen_at)) * 1000)::float8 as ms from hosts'))[0]?.ms ?? 0;
       await eventually(async () => (await longestSilentMs()) > quickTimes.cutOffMs + 5 * quickTimes.beatMs);
-      await house.send({ ...post('ses_a', 'still there?'), triggersTurn: false });
-      await eventually(() => house.answers.length === 2);
+      await cluster.send({ ...post('ses_a', 'still there?'), triggersTurn: false });
+      await eventually(() => cluster.replies.length === 2);
       expect(await owned()).toEqual(before);
       // Nor does anything move to the one that comes back a moment earlier.
       for (const answer of goOn) {
         answer();
-        await eventually(async () => (await house.rows(`select id from hosts where clock_timestamp() - bus_seen_at < interval '200 ms'`)).length > 0);
+        await eventually(async () => (await cluster.rows(`select id from hosts where clock_timestamp() - bus_seen_at < interval '200 ms'`)).length > 0);
       }
-      await eventually(async () => (await longestSilentMs()) < quickTimes.deadAfterMs);
+      await eventually(async () => (await longestSilentMs()) < quickTimes.expiresAfterMs);
       expect(await owned()).toEqual(before);
     });
 
     it('DESIGN 4: a host that the broker does not answer releases its partitions to those that have it, and has its share again behind that', async () => {
-      const house = await open();
-      const [first, second] = [await house.host(), await house.host()];
-      await eventually(() => areSharedBy(house, first, second));
-      const share = await house.rows('select p from parts where owner = $1 order by p', [second.id]);
-      const sessionId = await sessionOf(house, second);
+      const cluster = await open();
+      const [first, second] = [await cluster.host(), await cluster.host()];
+      await eventually(() => areSharedBy(cluster, first, second));
+      const share = await cluster.rows('select p from parts where owner = $1 order by p', [second.id]);
+      const sessionId = await sessionOf(cluster, second);
       const goOn = second.stallLog();
-      await eventually(() => areSharedBy(house, first));
-      await house.send(create(sessionId));
-      await eventually(() => house.answers.length === 1);
+      await eventually(() => areSharedBy(cluster, first));
+      await cluster.send(create(sessionId));
+      await eventually(() => cluster.replies.length === 1);
       // It is among the hosts all the time: it says that it lives, and what it lacks.
-      expect(await house.count('hosts', `seen_at > clock_timestamp() - interval '1 second'`)).toBe(2);
+      expect(await cluster.count('hosts', `seen_at > clock_timestamp() - interval '1 second'`)).toBe(2);
       goOn();
-      await eventually(() => areSharedBy(house, first, second));
-      expect(await house.rows('select p from parts where owner = $1 order by p', [second.id])).toEqual(share);
-      await house.send({ ...post(sessionId, 'and back'), triggersTurn: false });
-      await eventually(() => house.answers.length === 2);
-      await expectDense(house, sessionId);
+      await eventually(() => areSharedBy(cluster, first, second));
+      expect(await cluster.rows('select p from parts where owner = $1 order by p', [second.id])).toEqual(share);
+      await cluster.send({ ...post(sessionId, 'and back'), triggersTurn: false });
+      await eventually(() => cluster.replies.length === 2);
+      await expectDense(cluster, sessionId);
     });
 
     it('DESIGN 4: a take-over publishes again what the outbox holds, under the same id, marked, and announces the partition', async () => {
-      const house = await open();
-      const first = await house.host();
-      const next = house.nextCall();
-      await house.send(create('ses_a'));
-      await house.send(post('ses_a', 'hello'));
+      const cluster = await open();
+      const first = await cluster.host();
+      const next = cluster.nextCall();
+      await cluster.send(create('ses_a'));
+      await cluster.send(post('ses_a', 'hello'));
       const { item, ...call } = await next;
       // As if that host had died between its commit and the publish.
-      await house.rows('insert into outbox (p, id, created_at) values ($1, $2, now())', [partitionOf('ses_a'), call.callId]);
+      await cluster.rows('insert into outbox (p, id, created_at) values ($1, $2, now())', [partitionOf('ses_a'), call.callId]);
       await first.stop();
-      await house.loseBus();
+      await cluster.loseBus();
       const announced: string[] = [];
-      house.bus.notices.subscribe(patternOf(addresses.partitions), (subject, body) => announced.push(`${subject} ${body}`));
-      const again = house.nextCall();
-      await house.host();
+      cluster.bus.notices.subscribe(patternOf(addresses.partitions), (subject, body) => announced.push(`${subject} ${body}`));
+      const again = cluster.nextCall();
+      await cluster.host();
 
       const { item: secondItem, ...secondCall } = await again;
       expect(secondItem.messageId).toBe(item.messageId);
@@ -279,131 +279,131 @@ export function hostCases(open: () => Promise<House>): void {
     });
 
     it('DESIGN 4: the message at the cursor tells a log that was lost: what the new one holds is applied, though its sequences are lower', async () => {
-      const house = await open();
-      const host = await house.host();
-      for (let n = 0; n < 20; n += 1) await house.send({ ...post('ses_a', String(n)), triggersTurn: false });
-      await house.send(create('ses_a'));
-      await eventually(() => house.answers.length === 21);
+      const cluster = await open();
+      const host = await cluster.host();
+      for (let n = 0; n < 20; n += 1) await cluster.send({ ...post('ses_a', String(n)), triggersTurn: false });
+      await cluster.send(create('ses_a'));
+      await eventually(() => cluster.replies.length === 21);
       await host.stop();
-      await house.loseBus();
-      await house.send({ ...post('ses_a', 'on the new log'), triggersTurn: false });
-      await house.host();
-      await eventually(async () => (await house.log('ses_a')).length === 1);
+      await cluster.loseBus();
+      await cluster.send({ ...post('ses_a', 'on the new log'), triggersTurn: false });
+      await cluster.host();
+      await eventually(async () => (await cluster.log('ses_a')).length === 1);
     });
 
     it('DESIGN 4: one host purges for all, below the lowest cursor of any', async () => {
-      const house = await open();
-      const [first, second] = [await house.host({ purgeEveryMs: 30 }), await house.host({ purgeEveryMs: 30 })];
-      await eventually(() => areSharedBy(house, first, second));
-      for (let n = 0; n < 10; n += 1) await house.send(create(`ses_${n}`));
-      await eventually(() => house.answers.length === 10);
-      const { lastSequence } = await house.bus.commands.state();
+      const cluster = await open();
+      const [first, second] = [await cluster.host({ purgeEveryMs: 30 }), await cluster.host({ purgeEveryMs: 30 })];
+      await eventually(() => areSharedBy(cluster, first, second));
+      for (let n = 0; n < 10; n += 1) await cluster.send(create(`ses_${n}`));
+      await eventually(() => cluster.replies.length === 10);
+      const { lastSequence } = await cluster.bus.commands.state();
       // Idle partitions of both hosts move along, or the log could not be freed up to its end.
-      await eventually(async () => (await house.bus.commands.state()).firstSequence === lastSequence);
-      expect(await house.bus.commands.at(lastSequence)).not.toBeNull();
-      expect(await house.count('parts', `cursor_msg is null`)).toBe(0);
+      await eventually(async () => (await cluster.bus.commands.state()).firstSequence === lastSequence);
+      expect(await cluster.bus.commands.at(lastSequence)).not.toBeNull();
+      expect(await cluster.count('parts', `cursor_msg is null`)).toBe(0);
     });
 
     it('STYLE 13: claims, tool lists and their servers that nothing needs any more are swept, and those that something needs stay', async () => {
-      const house = await open();
-      await house.rows(`insert into claims (effect_id, claimed_at) values ('old', now() - interval '3 days'), ('young', now() - interval '25 hours')`);
+      const cluster = await open();
+      await cluster.rows(`insert into claims (effect_id, claimed_at) values ('old', now() - interval '3 days'), ('young', now() - interval '25 hours')`);
       const lists = { dropped: 2, used: 2, young: null, fresh: 0.5, returned: 2 };
       for (const [hash, hours] of Object.entries(lists)) {
-        await house.rows(`insert into tool_lists (hash, tools, unused_since) values ($1, '[]', now() - make_interval(mins => $2::int))`, [
+        await cluster.rows(`insert into tool_lists (hash, tools, unused_since) values ($1, '[]', now() - make_interval(mins => $2::int))`, [
           hash,
           hours === null ? null : hours * 60,
         ]);
       }
-      await house.rows(`insert into tool_servers (bundle_hash, server_id, list_hash, state, checked_at) values
+      await cluster.rows(`insert into tool_servers (bundle_hash, server_id, list_hash, state, checked_at) values
         ('b1', 'shop', 'returned', 'ready', now()), ('b2', 'shop', 'young', 'ready', now()), ('b0', 'shop', 'gone', 'ready', now() - interval '8 days')`);
       // Accepted while 'used' was in use still, and after 'dropped' had gone out of it.
-      await house.rows(`update tool_lists set unused_since = now() - interval '3 hours' where hash = 'dropped'`);
-      await house.acceptRun({ id: 'run_1', sessionId: 'ses_run' });
-      await house.rows(`update runs set state = 'running', created_at = now() - interval '150 minutes'`);
-      await house.host({ purgeEveryMs: 20 });
-      await eventually(async () => (await house.count('tool_lists', `hash = 'dropped'`)) === 0);
+      await cluster.rows(`update tool_lists set unused_since = now() - interval '3 hours' where hash = 'dropped'`);
+      await cluster.acceptRun({ id: 'run_1', sessionId: 'ses_run' });
+      await cluster.rows(`update runs set state = 'running', created_at = now() - interval '150 minutes'`);
+      await cluster.host({ purgeEveryMs: 20 });
+      await eventually(async () => (await cluster.count('tool_lists', `hash = 'dropped'`)) === 0);
 
-      expect(await house.rows('select effect_id from claims')).toEqual([{ effect_id: 'young' }]);
-      expect(await house.rows('select hash, unused_since is null as "isUsed" from tool_lists order by hash')).toEqual([
+      expect(await cluster.rows('select effect_id from claims')).toEqual([{ effect_id: 'young' }]);
+      expect(await cluster.rows('select hash, unused_since is null as "isUsed" from tool_lists order by hash')).toEqual([
         { hash: 'fresh', isUsed: false },
         { hash: 'returned', isUsed: true },
         { hash: 'used', isUsed: false },
         { hash: 'young', isUsed: true },
       ]);
-      expect(await house.rows('select bundle_hash from tool_servers order by bundle_hash')).toEqual([{ bundle_hash: 'b1' }, { bundle_hash: 'b2' }]);
+      expect(await cluster.rows('select bundle_hash from tool_servers order by bundle_hash')).toEqual([{ bundle_hash: 'b1' }, { bundle_hash: 'b2' }]);
     });
 
     it('DESIGN 4: timers of a partition without commands fire', async () => {
-      const house = await open();
-      await house.host({ turnTimeoutMs: 200 });
-      await house.send(create('ses_a'));
-      await house.send(post('ses_a', 'hello'));
-      await eventually(async () => (await house.log('ses_a')).at(-1)?.kind === 'status' && (await house.log('ses_a')).length === 5);
-      expect((await house.log('ses_a')).slice(3)).toMatchObject([{ status: 'error' }, { status: 'ready' }]);
+      const cluster = await open();
+      await cluster.host({ turnTimeoutMs: 200 });
+      await cluster.send(create('ses_a'));
+      await cluster.send(post('ses_a', 'hello'));
+      await eventually(async () => (await cluster.log('ses_a')).at(-1)?.kind === 'status' && (await cluster.log('ses_a')).length === 5);
+      expect((await cluster.log('ses_a')).slice(3)).toMatchObject([{ status: 'error' }, { status: 'ready' }]);
     });
 
     it('DESIGN 4: a deleted session leaves a tombstone: later commands are refused, late results change nothing', async () => {
-      const house = await open();
-      await house.host();
-      const next = house.nextCall();
-      await house.send(create('ses_a'));
-      await house.send(post('ses_a', 'hello'));
+      const cluster = await open();
+      await cluster.host();
+      const next = cluster.nextCall();
+      await cluster.send(create('ses_a'));
+      await cluster.send(post('ses_a', 'hello'));
       const { callId } = await next;
-      await house.send(remove('ses_a'));
-      await eventually(() => house.answers.length === 3);
-      expect(house.answers[2]?.answer).toEqual({ ok: true, value: {} });
-      expect(await house.log('ses_a')).toEqual([]);
-      expect(house.notices.at(-1)).toMatchObject({ isDeleted: true });
-      await house.send(completed('ses_a', callId, 'too late'));
-      await house.send(post('ses_a', 'anybody?'));
-      await house.send({ ...create('ses_a'), commandId: 'again' });
-      await house.send({ ...remove('ses_a'), commandId: 'once more' });
-      await eventually(() => house.answers.length === 6);
+      await cluster.send(remove('ses_a'));
+      await eventually(() => cluster.replies.length === 3);
+      expect(cluster.replies[2]?.answer).toEqual({ ok: true, value: {} });
+      expect(await cluster.log('ses_a')).toEqual([]);
+      expect(cluster.notices.at(-1)).toMatchObject({ isDeleted: true });
+      await cluster.send(completed('ses_a', callId, 'too late'));
+      await cluster.send(post('ses_a', 'anybody?'));
+      await cluster.send({ ...create('ses_a'), commandId: 'again' });
+      await cluster.send({ ...remove('ses_a'), commandId: 'once more' });
+      await eventually(() => cluster.replies.length === 6);
 
-      expect(house.answers.slice(3).map(({ answer }) => !answer.ok && answer.code)).toEqual(['session.not_found', 'session.exists', 'session.not_found']);
-      expect(await house.log('ses_a')).toEqual([]);
-      expect(await house.count('sessions', 'deleted_at is not null')).toBe(1);
-      expect(await house.count('timers')).toBe(0);
-      expect(await house.count('effects', `state = 'open'`)).toBe(0);
+      expect(cluster.replies.slice(3).map(({ answer }) => !answer.ok && answer.code)).toEqual(['session.not_found', 'session.exists', 'session.not_found']);
+      expect(await cluster.log('ses_a')).toEqual([]);
+      expect(await cluster.count('sessions', 'deleted_at is not null')).toBe(1);
+      expect(await cluster.count('timers')).toBe(0);
+      expect(await cluster.count('effects', `state = 'open'`)).toBe(0);
     });
 
     it('DESIGN 5: an effect names its inputs and holds no text of the conversation', async () => {
-      const house = await open();
-      await house.host();
-      const next = house.nextCall();
-      await house.send(create('ses_a'));
-      await house.send(post('ses_a', 'a sentence that is stored once'));
+      const cluster = await open();
+      await cluster.host();
+      const next = cluster.nextCall();
+      await cluster.send(create('ses_a'));
+      await cluster.send(post('ses_a', 'a sentence that is stored once'));
       const call = await next;
       expect(JSON.stringify(call.request)).toContain('a sentence that is stored once');
-      expect(JSON.stringify(await house.rows('select * from effects'))).not.toContain('a sentence');
-      expect(JSON.stringify(await house.rows('select * from outbox'))).not.toContain('a sentence');
+      expect(JSON.stringify(await cluster.rows('select * from effects'))).not.toContain('a sentence');
+      expect(JSON.stringify(await cluster.rows('select * from outbox'))).not.toContain('a sentence');
     });
 
     it('keeps sessions whole while hosts join, leave, die and sleep under load', async () => {
-      const house = await open();
-      house.answerAllCalls();
-      const ids = Array.from({ length: 60 }, (_, place) => `ses_${place}`);
-      const first = await house.host();
-      await Promise.all(ids.map((id) => house.send(create(id))));
-      const second = await house.host();
-      const send = (round: number) => Promise.all(ids.map((id) => house.send(post(id, `message ${round}`))));
+      const cluster = await open();
+      cluster.answerAllCalls();
+      const ids = Array.from({ length: 60 }, (_, index) => `ses_${index}`);
+      const first = await cluster.host();
+      await Promise.all(ids.map((id) => cluster.send(create(id))));
+      const second = await cluster.host();
+      const send = (round: number) => Promise.all(ids.map((id) => cluster.send(post(id, `message ${round}`))));
       await send(0);
-      const third = await house.host();
+      const third = await cluster.host();
       await send(1);
-      first.die();
+      first.crash();
       await send(2);
       second.pause();
       await send(3);
-      await house.host();
+      await cluster.host();
       await third.stop();
       await send(4);
       second.wake();
       await eventually(
-        async () => (await house.count('effects', `state = 'open'`)) === 0 && (await house.count('events', `kind = 'user_message'`)) === ids.length * 5,
+        async () => (await cluster.count('effects', `state = 'open'`)) === 0 && (await cluster.count('events', `kind = 'user_message'`)) === ids.length * 5,
         30_000,
       );
       for (const id of ids) {
-        const log = await expectDense(house, id);
+        const log = await expectDense(cluster, id);
         expect(log.flatMap((event) => (event.kind === 'user_message' ? [event.text] : []))).toEqual([0, 1, 2, 3, 4].map((round) => `message ${round}`));
         const trace = new Map<string, number>();
         for (const event of log) if (event.kind === 'status' && event.status === 'ready') trace.set(event.trace_id, (trace.get(event.trace_id) ?? 0) + 1);

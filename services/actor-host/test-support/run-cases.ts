@@ -2,37 +2,37 @@ import { describe, expect, it } from 'vitest';
 import { toolWork } from '#bus/messages/tool.ts';
 import { calledTools, completed, create, post, remove, start } from './commands.ts';
 import { HEADER, isSettled, nextDelivery, nextItem, report, runOf, VERDICT } from './run-helpers.ts';
-import { eventually, type House } from './test-cluster.ts';
+import { eventually, type TestCluster } from './test-cluster.ts';
 
 /** What a host does with runs, from their acceptance to their end, whatever it stands on. */
-export function runCases(open: () => Promise<House>): void {
-  const callbackOf = async (house: House, id = 'run_1') => {
-    const [row] = await house.rows<{ body: string }>('select body from deliveries where run_id = $1', [id]);
+export function runCases(open: () => Promise<TestCluster>): void {
+  const callbackOf = async (cluster: TestCluster, id = 'run_1') => {
+    const [row] = await cluster.rows<{ body: string }>('select body from deliveries where run_id = $1', [id]);
     return row === undefined ? null : (JSON.parse(row.body) as Record<string, unknown>);
   };
-  const nextTool = async (house: House) => toolWork.parse(await nextItem(house, 'tool'));
-  const statusesOf = async (house: House, sessionId: string) =>
-    (await house.log(sessionId)).map((event) => (event.kind === 'status' ? `${event.status}${event.stage === null ? '' : `/${event.stage}`}` : event.kind));
+  const nextTool = async (cluster: TestCluster) => toolWork.parse(await nextItem(cluster, 'tool'));
+  const statusesOf = async (cluster: TestCluster, sessionId: string) =>
+    (await cluster.log(sessionId)).map((event) => (event.kind === 'status' ? `${event.status}${event.stage === null ? '' : `/${event.stage}`}` : event.kind));
 
   describe('runs', () => {
     it('goes from acceptance to a settled run: statuses under its trace, the row, one callback with the payload of the contract', async () => {
-      const house = await open();
-      await house.host();
-      const next = house.nextCall();
-      await house.startRun({ id: 'run_1' });
+      const cluster = await open();
+      await cluster.host();
+      const next = cluster.nextCall();
+      await cluster.startRun({ id: 'run_1' });
       const call = await next;
       expect(call).toMatchObject({ callId: 'run_1-1', want: 'none', reply: { sessionId: 'ses_run', turnId: 'run_1' }, request: { tool_choice: 'required' } });
       expect(JSON.stringify(call.request.messages)).toContain('broken');
-      expect(await runOf(house)).toMatchObject({ state: 'running', completed_at: null });
-      const delivery = nextDelivery(house);
-      await house.send(calledTools('ses_run', call.callId, VERDICT));
+      expect(await runOf(cluster)).toMatchObject({ state: 'running', completed_at: null });
+      const delivery = nextDelivery(cluster);
+      await cluster.send(calledTools('ses_run', call.callId, VERDICT));
       const item = await delivery;
 
-      const run = await runOf(house);
+      const run = await runOf(cluster);
       expect(run).toMatchObject({ state: 'succeeded', output: { verdict: 'refund' }, error: null });
-      expect(await statusesOf(house, 'ses_run')).toEqual(['acknowledged', 'processing/thinking', 'ready']);
-      expect(new Set((await house.log('ses_run')).map((event) => event.trace_id))).toEqual(new Set(['f'.repeat(32)]));
-      expect(await callbackOf(house)).toEqual({
+      expect(await statusesOf(cluster, 'ses_run')).toEqual(['acknowledged', 'processing/thinking', 'ready']);
+      expect(new Set((await cluster.log('ses_run')).map((event) => event.trace_id))).toEqual(new Set(['f'.repeat(32)]));
+      expect(await callbackOf(cluster)).toEqual({
         schema_version: 1,
         run_id: 'run_1',
         routine_id: 'triage',
@@ -51,40 +51,40 @@ export function runCases(open: () => Promise<House>): void {
     });
 
     it('runs tools in parallel, puts the batch into the log as one event, and shows the model what came of it', async () => {
-      const house = await open();
-      await house.host();
+      const cluster = await open();
+      await cluster.host();
       const tools = [{ name: 'find', title: null, description: null, inputSchema: { type: 'object' }, repeatable: true }];
-      await house.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
-      const list = nextTool(house);
-      await house.startRun({ id: 'run_1', routineId: 'refund' });
+      await cluster.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
+      const list = nextTool(cluster);
+      await cluster.startRun({ id: 'run_1', routineId: 'refund' });
       const listing = await list;
       expect(listing).toMatchObject({ type: 'list', servers: ['shop'] });
-      const next = house.nextCall();
+      const next = cluster.nextCall();
       const base = { ...HEADER, sessionId: 'ses_run', turnId: 'run_1' };
-      await house.send({ ...base, type: 'tools.listed', commandId: listing.effectId, callId: listing.effectId, lists: { shop: 'h1' }, unavailable: {} });
+      await cluster.send({ ...base, type: 'tools.listed', commandId: listing.effectId, callId: listing.effectId, lists: { shop: 'h1' }, unavailable: {} });
       const call = await next;
       const functions = (call.request.tools ?? []) as { function: { name: string } }[];
       expect(functions.map((tool) => tool.function.name)).toEqual(['shop__find', 'emit_output']);
 
       const items: ReturnType<typeof toolWork.parse>[] = [];
-      const worker = house.bus.work.consume('tool', { concurrency: 2, ackWaitMs: 30_000 }, async (item) => {
+      const worker = cluster.bus.work.consume('tool', { concurrency: 2, ackWaitMs: 30_000 }, async (item) => {
         await item.ack();
         items.push(toolWork.parse(JSON.parse(item.body)));
       });
-      const asked = ['A', 'B'].map((order, place) => ({ id: `c${place}`, name: 'shop__find', arguments: { order } }));
-      await house.send(calledTools('ses_run', call.callId, asked));
+      const asked = ['A', 'B'].map((order, index) => ({ id: `c${index}`, name: 'shop__find', arguments: { order } }));
+      await cluster.send(calledTools('ses_run', call.callId, asked));
       await eventually(() => items.length === 2);
       await worker.stop();
-      const second = house.nextCall();
+      const second = cluster.nextCall();
       // In the other order than they were asked for.
       for (const item of [...items].reverse()) {
         if (item.type !== 'call') throw new Error('not a call');
         const outcome = { type: 'result' as const, data: { found: item.arguments['order'] }, metadata: {}, isError: false };
-        await house.send({ ...base, type: 'tool.completed', commandId: item.effectId, callId: item.effectId, outcome });
+        await cluster.send({ ...base, type: 'tool.completed', commandId: item.effectId, callId: item.effectId, outcome });
       }
       const { request } = await second;
       expect(JSON.stringify(request.messages.slice(2))).toMatch(/assistant.*found.*found/);
-      const event = (await house.log('ses_run')).find(({ kind }) => kind === 'tool');
+      const event = (await cluster.log('ses_run')).find(({ kind }) => kind === 'tool');
       expect(event).toMatchObject({
         tool_calls: [
           { tool_id: 'shop:find', arguments: { order: 'A' }, result: { data: { found: 'A' } } },
@@ -94,29 +94,29 @@ export function runCases(open: () => Promise<House>): void {
     });
 
     it('keeps how each of its calls ended and when, also when its session is gone, and nothing that was said', async () => {
-      const house = await open();
-      await house.host();
+      const cluster = await open();
+      await cluster.host();
       const tools = [{ name: 'find', title: null, description: null, inputSchema: { type: 'object' }, repeatable: true }];
-      await house.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
-      const list = nextTool(house);
-      await house.startRun({ id: 'run_1', routineId: 'refund' });
+      await cluster.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
+      const list = nextTool(cluster);
+      await cluster.startRun({ id: 'run_1', routineId: 'refund' });
       const { effectId } = await list;
       const base = { ...HEADER, sessionId: 'ses_run', turnId: 'run_1' };
-      const asked = house.nextCall();
-      await house.send({ ...base, type: 'tools.listed', commandId: effectId, callId: effectId, lists: { shop: 'h1' }, unavailable: {} });
+      const asked = cluster.nextCall();
+      await cluster.send({ ...base, type: 'tools.listed', commandId: effectId, callId: effectId, lists: { shop: 'h1' }, unavailable: {} });
       const { callId } = await asked;
-      const items = Promise.all([nextTool(house)]);
+      const items = Promise.all([nextTool(cluster)]);
       const calls = ['A', 'B'].map((order) => ({ id: order, name: 'shop__find', arguments: { order } }));
-      await house.send(calledTools('ses_run', callId, calls));
+      await cluster.send(calledTools('ses_run', callId, calls));
       await items;
       const outcome = { type: 'result' as const, data: 'a secret', metadata: {}, isError: true };
-      await house.send({ ...base, type: 'tool.completed', commandId: 'run_1-3', callId: 'run_1-3', outcome });
-      await house.send({ ...base, type: 'run.deadline', commandId: 'run_1-deadline' });
-      const called = nextDelivery(house);
-      await house.send(report((await called).effectId, 'delivered', 1));
-      await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 1);
+      await cluster.send({ ...base, type: 'tool.completed', commandId: 'run_1-3', callId: 'run_1-3', outcome });
+      await cluster.send({ ...base, type: 'run.deadline', commandId: 'run_1-deadline' });
+      const called = nextDelivery(cluster);
+      await cluster.send(report((await called).effectId, 'delivered', 1));
+      await eventually(async () => (await cluster.count('sessions', 'deleted_at is not null')) === 1);
 
-      const ends = await house.rows<{ effect_id: string; outcome: object; ended_at: Date }>('select effect_id, outcome, ended_at from run_calls order by 1');
+      const ends = await cluster.rows<{ effect_id: string; outcome: object; ended_at: Date }>('select effect_id, outcome, ended_at from run_calls order by 1');
       const nothing = { reason: null, model: null, provider: null, usage: null };
       expect(ends.map(({ effect_id: id, outcome: stored }) => [id, stored])).toEqual([
         ['run_1-1', { ...nothing, type: 'listed' }],
@@ -124,103 +124,103 @@ export function runCases(open: () => Promise<House>): void {
         ['run_1-3', { ...nothing, type: 'error' }],
         ['run_1-4', { ...nothing, type: 'abandoned' }],
       ]);
-      expect(await house.count('effects', `turn_id = 'run_1' and state = 'open'`)).toBe(0);
+      expect(await cluster.count('effects', `turn_id = 'run_1' and state = 'open'`)).toBe(0);
       expect(JSON.stringify(ends)).not.toContain('secret');
     });
 
     it('DESIGN 5: a run goes on after its host has died, at the last recorded result, without a second model call', async () => {
-      const house = await open();
-      const first = await house.host();
-      const next = house.nextCall();
-      await house.startRun({ id: 'run_1' });
+      const cluster = await open();
+      const first = await cluster.host();
+      const next = cluster.nextCall();
+      await cluster.startRun({ id: 'run_1' });
       const { callId } = await next;
-      first.die();
-      await house.send(calledTools('ses_run', callId, VERDICT));
-      await house.host();
-      await eventually(() => isSettled(house));
-      expect(await runOf(house)).toMatchObject({ state: 'succeeded' });
-      expect(await house.count('effects', `kind = 'run-call'`)).toBe(1);
+      first.crash();
+      await cluster.send(calledTools('ses_run', callId, VERDICT));
+      await cluster.host();
+      await eventually(() => isSettled(cluster));
+      expect(await runOf(cluster)).toMatchObject({ state: 'succeeded' });
+      expect(await cluster.count('effects', `kind = 'run-call'`)).toBe(1);
     });
 
     it('DESIGN 5: rows that are accepted and whose command never came are started by the owner, at take-over and later', async () => {
-      const house = await open();
-      await house.acceptRun({ id: 'run_1' });
-      const next = house.nextCall();
-      await house.host();
+      const cluster = await open();
+      await cluster.acceptRun({ id: 'run_1' });
+      const next = cluster.nextCall();
+      await cluster.host();
       expect((await next).callId).toBe('run_1-1');
-      await house.acceptRun({ id: 'run_2', sessionId: 'ses_late' });
-      await house.rows(`update runs set created_at = created_at - interval '6 seconds' where id = 'run_2'`);
-      const late = house.nextCall();
+      await cluster.acceptRun({ id: 'run_2', sessionId: 'ses_late' });
+      await cluster.rows(`update runs set created_at = created_at - interval '6 seconds' where id = 'run_2'`);
+      const late = cluster.nextCall();
       expect((await late).callId).toBe('run_2-1');
     });
 
     it('starts a run once, however often its command comes', async () => {
-      const house = await open();
-      await house.host();
-      await house.startRun({ id: 'run_1' });
-      await house.send(start('ses_run', 'run_1'), 'long after the window of the bus');
-      await house.send({ ...start('ses_run', 'run_1'), commandId: 'another' }, 'another');
-      await eventually(async () => (await house.count('seen')) === 2);
-      expect(await house.count('effects')).toBe(1);
-      expect(await statusesOf(house, 'ses_run')).toEqual(['acknowledged', 'processing/thinking']);
+      const cluster = await open();
+      await cluster.host();
+      await cluster.startRun({ id: 'run_1' });
+      await cluster.send(start('ses_run', 'run_1'), 'long after the window of the bus');
+      await cluster.send({ ...start('ses_run', 'run_1'), commandId: 'another' }, 'another');
+      await eventually(async () => (await cluster.count('seen')) === 2);
+      expect(await cluster.count('effects')).toBe(1);
+      expect(await statusesOf(cluster, 'ses_run')).toEqual(['acknowledged', 'processing/thinking']);
     });
 
     it('serialises with a turn of the same session: the run waits for the turn, a message for the run', async () => {
-      const house = await open();
-      await house.host();
-      const turnCall = house.nextCall();
-      await house.send(create('ses_run'));
-      await house.send(post('ses_run', 'first'));
+      const cluster = await open();
+      await cluster.host();
+      const turnCall = cluster.nextCall();
+      await cluster.send(create('ses_run'));
+      await cluster.send(post('ses_run', 'first'));
       const { callId } = await turnCall;
-      await house.startRun({ id: 'run_1', ephemeral: false });
-      const runCall = house.nextCall();
-      await house.send({ ...calledTools('ses_run', callId, []), text: 'a reply', finishReason: 'stop' });
+      await cluster.startRun({ id: 'run_1', ephemeral: false });
+      const runCall = cluster.nextCall();
+      await cluster.send({ ...calledTools('ses_run', callId, []), text: 'a reply', finishReason: 'stop' });
       const run = await runCall;
       expect(run.callId).toBe('run_1-1');
-      await house.send(post('ses_run', 'meanwhile'));
-      await house.send(post('ses_run', 'and more'));
-      const lastCall = house.nextCall();
-      await house.send(calledTools('ses_run', run.callId, VERDICT));
+      await cluster.send(post('ses_run', 'meanwhile'));
+      await cluster.send(post('ses_run', 'and more'));
+      const lastCall = cluster.nextCall();
+      await cluster.send(calledTools('ses_run', run.callId, VERDICT));
       const last = await lastCall;
       expect(last.request.messages.slice(-2).map((message) => message.content)).toEqual(['meanwhile', 'and more']);
-      await house.send({ ...calledTools('ses_run', last.callId, []), text: 'the end', finishReason: 'stop' });
-      await eventually(async () => (await statusesOf(house, 'ses_run')).filter((line) => line === 'ready').length === 3);
+      await cluster.send({ ...calledTools('ses_run', last.callId, []), text: 'the end', finishReason: 'stop' });
+      await eventually(async () => (await statusesOf(cluster, 'ses_run')).filter((line) => line === 'ready').length === 3);
 
-      expect(await statusesOf(house, 'ses_run')).toEqual([
+      expect(await statusesOf(cluster, 'ses_run')).toEqual([
         ...['user_message', 'acknowledged', 'typing', 'assistant_message', 'ready'],
         ...['acknowledged', 'processing/thinking', 'user_message', 'user_message', 'ready'],
         ...['acknowledged', 'typing', 'assistant_message', 'ready'],
       ]);
-      expect(await house.count('sessions', 'deleted_at is null')).toBe(1);
+      expect(await cluster.count('sessions', 'deleted_at is null')).toBe(1);
     });
 
     it('fails a run at its start when a hundred wait for the session already, and starts those', async () => {
-      const house = await open();
-      await house.host();
-      await house.send(create('ses_run'));
-      const next = house.nextCall();
-      await house.startRun({ id: 'run_1', ephemeral: false });
+      const cluster = await open();
+      await cluster.host();
+      await cluster.send(create('ses_run'));
+      const next = cluster.nextCall();
+      await cluster.startRun({ id: 'run_1', ephemeral: false });
       const { callId } = await next;
-      await Promise.all(Array.from({ length: 100 }, (_, n) => house.startRun({ id: `run_waiting_${n}`, ephemeral: false })));
-      await house.startRun({ id: 'run_late', ephemeral: false });
-      await eventually(() => isSettled(house, 'run_late'));
-      expect(await runOf(house, 'run_late')).toMatchObject({ state: 'failed', error: { code: 'session_error' } });
-      expect(await callbackOf(house, 'run_late')).toMatchObject({ status: 'failed', error: { code: 'session_error' } });
-      expect(await house.count('runs', `state = 'accepted'`)).toBe(100);
-      await house.send(calledTools('ses_run', callId, VERDICT));
-      await eventually(async () => (await house.count('runs', `id like 'run_waiting_%' and state = 'running'`)) === 1);
+      await Promise.all(Array.from({ length: 100 }, (_, n) => cluster.startRun({ id: `run_waiting_${n}`, ephemeral: false })));
+      await cluster.startRun({ id: 'run_late', ephemeral: false });
+      await eventually(() => isSettled(cluster, 'run_late'));
+      expect(await runOf(cluster, 'run_late')).toMatchObject({ state: 'failed', error: { code: 'session_error' } });
+      expect(await callbackOf(cluster, 'run_late')).toMatchObject({ status: 'failed', error: { code: 'session_error' } });
+      expect(await cluster.count('runs', `state = 'accepted'`)).toBe(100);
+      await cluster.send(calledTools('ses_run', callId, VERDICT));
+      await eventually(async () => (await cluster.count('runs', `id like 'run_waiting_%' and state = 'running'`)) === 1);
     });
 
     it('DESIGN 5: a run that waits for its session is settled when its time is over', async () => {
-      const house = await open();
-      await house.host();
-      await house.send(create('ses_run'));
-      await house.startRun({ id: 'run_1', ephemeral: false });
-      await house.startRun({ id: 'run_2', ephemeral: false, expiresInMs: 300 });
-      await eventually(() => isSettled(house, 'run_2'));
-      expect(await runOf(house, 'run_2')).toMatchObject({ state: 'failed', error: { code: 'timeout', details: { timeout_seconds: 60 } } });
-      expect(await callbackOf(house, 'run_2')).toMatchObject({ status: 'failed', output: null, error: { code: 'timeout' } });
-      expect(await runOf(house)).toMatchObject({ state: 'running' });
+      const cluster = await open();
+      await cluster.host();
+      await cluster.send(create('ses_run'));
+      await cluster.startRun({ id: 'run_1', ephemeral: false });
+      await cluster.startRun({ id: 'run_2', ephemeral: false, expiresInMs: 300 });
+      await eventually(() => isSettled(cluster, 'run_2'));
+      expect(await runOf(cluster, 'run_2')).toMatchObject({ state: 'failed', error: { code: 'timeout', details: { timeout_seconds: 60 } } });
+      expect(await callbackOf(cluster, 'run_2')).toMatchObject({ status: 'failed', output: null, error: { code: 'timeout' } });
+      expect(await runOf(cluster)).toMatchObject({ state: 'running' });
     });
 
     it.each([
@@ -230,62 +230,62 @@ export function runCases(open: () => Promise<House>): void {
       ['a session that is not there', { ephemeral: false, sessionId: 'ses_unknown' }, 'session_error'],
       ['a run that is started after its time', { expiresInMs: -1 }, 'timeout'],
     ])('fails %s', async (_, run, code) => {
-      const house = await open();
-      await house.host();
-      await house.startRun({ id: 'run_1', ...run });
-      await eventually(() => isSettled(house));
-      expect(await runOf(house)).toMatchObject({ state: 'failed', output: null, error: { code } });
-      expect(await callbackOf(house)).toMatchObject({ status: 'failed', error: { code } });
-      expect(await house.count('dead_letters')).toBe(0);
+      const cluster = await open();
+      await cluster.host();
+      await cluster.startRun({ id: 'run_1', ...run });
+      await eventually(() => isSettled(cluster));
+      expect(await runOf(cluster)).toMatchObject({ state: 'failed', output: null, error: { code } });
+      expect(await callbackOf(cluster)).toMatchObject({ status: 'failed', error: { code } });
+      expect(await cluster.count('dead_letters')).toBe(0);
     });
 
     it.each(['result', 'timer'])('DESIGN 5: a model call that ran into the deadline of its run is a timeout, though the %s comes first', async (first) => {
-      const house = await open();
-      await house.host();
-      const next = house.nextCall();
-      await house.startRun({ id: 'run_1' });
+      const cluster = await open();
+      await cluster.host();
+      const next = cluster.nextCall();
+      await cluster.startRun({ id: 'run_1' });
       const { callId } = await next;
       const base = { ...HEADER, sessionId: 'ses_run', turnId: 'run_1' };
       const failure = { code: 'router.timeout', message: 'the call exceeded its time limit', details: {} };
       const result = { ...base, type: 'call.failed' as const, commandId: callId, callId, failure };
       const timer = { ...base, type: 'run.deadline' as const, commandId: 'run_1-deadline' };
-      const called = nextDelivery(house);
-      for (const command of first === 'result' ? [result, timer] : [timer, result]) await house.send(command);
+      const called = nextDelivery(cluster);
+      for (const command of first === 'result' ? [result, timer] : [timer, result]) await cluster.send(command);
       await called;
-      await eventually(async () => (await house.count('seen')) === 3);
-      expect(await runOf(house)).toMatchObject({ state: 'failed', error: { code: 'timeout', details: { timeout_seconds: 60 } } });
-      expect(await callbackOf(house)).toMatchObject({ status: 'failed', error: { code: 'timeout' } });
-      expect(await statusesOf(house, 'ses_run')).toEqual(['acknowledged', 'processing/thinking', 'error', 'ready']);
+      await eventually(async () => (await cluster.count('seen')) === 3);
+      expect(await runOf(cluster)).toMatchObject({ state: 'failed', error: { code: 'timeout', details: { timeout_seconds: 60 } } });
+      expect(await callbackOf(cluster)).toMatchObject({ status: 'failed', error: { code: 'timeout' } });
+      expect(await statusesOf(cluster, 'ses_run')).toEqual(['acknowledged', 'processing/thinking', 'error', 'ready']);
     });
 
     it('fails a run whose session is deleted under it, with those that wait behind it, and calls back for each', async () => {
-      const house = await open();
-      await house.host();
-      await house.send(create('ses_run'));
-      await house.startRun({ id: 'run_1', ephemeral: false });
-      await house.startRun({ id: 'run_2', ephemeral: false });
-      await house.send(remove('ses_run'));
-      await eventually(() => isSettled(house, 'run_2'));
+      const cluster = await open();
+      await cluster.host();
+      await cluster.send(create('ses_run'));
+      await cluster.startRun({ id: 'run_1', ephemeral: false });
+      await cluster.startRun({ id: 'run_2', ephemeral: false });
+      await cluster.send(remove('ses_run'));
+      await eventually(() => isSettled(cluster, 'run_2'));
       for (const id of ['run_1', 'run_2']) {
-        expect(await runOf(house, id)).toMatchObject({ state: 'failed', error: { code: 'session_error' } });
-        expect(await callbackOf(house, id)).toMatchObject({ status: 'failed', run_id: id });
+        expect(await runOf(cluster, id)).toMatchObject({ state: 'failed', error: { code: 'session_error' } });
+        expect(await callbackOf(cluster, id)).toMatchObject({ status: 'failed', run_id: id });
       }
     });
 
     it('calls tools that a message asked for whose text the database can not take apart', async () => {
-      const house = await open();
-      await house.host();
+      const cluster = await open();
+      await cluster.host();
       const tools = [{ name: 'find', title: null, description: null, inputSchema: { type: 'object' }, repeatable: true }];
-      await house.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
-      const list = nextTool(house);
-      await house.startRun({ id: 'run_1', routineId: 'refund' });
+      await cluster.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
+      const list = nextTool(cluster);
+      await cluster.startRun({ id: 'run_1', routineId: 'refund' });
       const { effectId } = await list;
-      const next = house.nextCall();
+      const next = cluster.nextCall();
       const base = { ...HEADER, sessionId: 'ses_run', turnId: 'run_1' };
-      await house.send({ ...base, type: 'tools.listed', commandId: effectId, callId: effectId, lists: { shop: 'h1' }, unavailable: {} });
+      await cluster.send({ ...base, type: 'tools.listed', commandId: effectId, callId: effectId, lists: { shop: 'h1' }, unavailable: {} });
       const call = await next;
-      const item = nextTool(house);
-      await house.send({ ...calledTools('ses_run', call.callId, [{ id: 'c', name: 'shop__find', arguments: { order: 'A' } }]), text: 'a\0b' });
+      const item = nextTool(cluster);
+      await cluster.send({ ...calledTools('ses_run', call.callId, [{ id: 'c', name: 'shop__find', arguments: { order: 'A' } }]), text: 'a\0b' });
       expect(await item).toMatchObject({ type: 'call', toolId: 'shop:find', arguments: { order: 'A' } });
     });
 
@@ -293,59 +293,59 @@ export function runCases(open: () => Promise<House>): void {
       ['a tool list that can not be read', 'succeeded', `insert into tool_lists (hash, tools) values ('h1', '[{"name":7}]')`],
       ['a schema that this version refuses', 'failed', `update bundles set body = replace(body::text, '"claim":{', '"claim":{"pattern":"(a+)+$",')::json`],
     ])('costs a run its life and nobody else: %s', async (_, state, damage) => {
-      const house = await open();
-      expect(await house.rows(`${damage} returning 1`)).toHaveLength(1);
-      await house.host();
+      const cluster = await open();
+      expect(await cluster.rows(`${damage} returning 1`)).toHaveLength(1);
+      await cluster.host();
       const base = { ...HEADER, sessionId: 'ses_run', turnId: 'run_1' };
-      const lists = house.bus.work.consume('tool', { concurrency: 1, ackWaitMs: 30_000 }, async ({ messageId: callId }) => {
-        await house.send({ ...base, type: 'tools.listed', commandId: callId, callId, lists: { shop: 'h1' }, unavailable: {} });
+      const lists = cluster.bus.work.consume('tool', { concurrency: 1, ackWaitMs: 30_000 }, async ({ messageId: callId }) => {
+        await cluster.send({ ...base, type: 'tools.listed', commandId: callId, callId, lists: { shop: 'h1' }, unavailable: {} });
       });
-      const calls = house.bus.work.consume('router.turn', { concurrency: 1, ackWaitMs: 30_000 }, async ({ messageId: callId }) => {
-        await house.send(calledTools('ses_run', callId, VERDICT));
+      const calls = cluster.bus.work.consume('router.turn', { concurrency: 1, ackWaitMs: 30_000 }, async ({ messageId: callId }) => {
+        await cluster.send(calledTools('ses_run', callId, VERDICT));
       });
-      await house.startRun({ id: 'run_1', routineId: 'refund' });
-      await eventually(() => isSettled(house));
-      expect(await runOf(house)).toMatchObject({ state });
+      await cluster.startRun({ id: 'run_1', routineId: 'refund' });
+      await eventually(() => isSettled(cluster));
+      expect(await runOf(cluster)).toMatchObject({ state });
       await Promise.all([lists.stop(), calls.stop()]);
-      await house.send(create('ses_a'));
-      await eventually(() => house.answers.length === 1);
-      expect(await house.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
+      await cluster.send(create('ses_a'));
+      await eventually(() => cluster.replies.length === 1);
+      expect(await cluster.rows('select distinct epoch from parts')).toEqual([{ epoch: 1 }]);
     });
 
     it.each([
       ['with a callback', 'https://example.com/callback'],
       ['without one', null],
     ])('keeps the session of a run %s until the turn has ended that was in progress when nothing else was left to do', async (_, callbackUrl) => {
-      const house = await open();
-      await house.host();
-      const [runCall, delivery] = [house.nextCall(), nextDelivery(house)];
-      await house.startRun({ id: 'run_1', callbackUrl });
+      const cluster = await open();
+      await cluster.host();
+      const [runCall, delivery] = [cluster.nextCall(), nextDelivery(cluster)];
+      await cluster.startRun({ id: 'run_1', callbackUrl });
       const { callId } = await runCall;
-      await house.send(post('ses_run', 'and who are you?'));
-      const turnCall = house.nextCall();
-      await house.send(calledTools('ses_run', callId, VERDICT));
+      await cluster.send(post('ses_run', 'and who are you?'));
+      const turnCall = cluster.nextCall();
+      await cluster.send(calledTools('ses_run', callId, VERDICT));
       const turn = await turnCall;
       const last = callbackUrl === null ? create('ses_run') : report((await delivery).effectId, 'delivered', 1);
-      await house.send(last);
-      await eventually(async () => (await house.count('seen', `command_id = '${last.commandId}'`)) === 1);
-      expect(await house.count('sessions', 'deleted_at is null')).toBe(1);
-      await house.send(completed('ses_run', turn.callId, 'a reply'));
-      await eventually(async () => (await house.count('sessions', 'deleted_at is not null')) === 1);
-      expect(await house.log('ses_run')).toEqual([]);
-      expect(await house.count('timers')).toBe(0);
+      await cluster.send(last);
+      await eventually(async () => (await cluster.count('seen', `command_id = '${last.commandId}'`)) === 1);
+      expect(await cluster.count('sessions', 'deleted_at is null')).toBe(1);
+      await cluster.send(completed('ses_run', turn.callId, 'a reply'));
+      await eventually(async () => (await cluster.count('sessions', 'deleted_at is not null')) === 1);
+      expect(await cluster.log('ses_run')).toEqual([]);
+      expect(await cluster.count('timers')).toBe(0);
     });
 
     it.each([
       ['in an earlier commit', true],
       ['just before', false],
     ])('opens no second chain of rounds for the late failure of a round that was given up %s', async (_, waits) => {
-      const house = await open();
-      const host = await house.host();
-      const [next, first] = [house.nextCall(), nextDelivery(house)];
-      await house.startRun({ id: 'run_1' });
-      await house.send(calledTools('ses_run', (await next).callId, VERDICT));
+      const cluster = await open();
+      const host = await cluster.host();
+      const [next, first] = [cluster.nextCall(), nextDelivery(cluster)];
+      await cluster.startRun({ id: 'run_1' });
+      await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
       const { effectId } = await first;
-      const second = nextDelivery(house);
+      const second = nextDelivery(cluster);
       const overdue = {
         ...HEADER,
         type: 'effect.overdue' as const,
@@ -357,18 +357,18 @@ export function runCases(open: () => Promise<House>): void {
       if (!waits) {
         // What comes while a commit is held up is applied together, by the next.
         host.faults.push('sleep');
-        await house.send(create('ses_other'));
+        await cluster.send(create('ses_other'));
         // Asleep by then: who was woken before would never wake.
         await eventually(async () => host.faults.length === 0);
       }
-      await house.send({ ...overdue, commandId: `${effectId}-overdue` });
-      if (waits) await eventually(async () => (await house.count('effects', `state = 'superseded'`)) === 1);
-      await house.send(report(effectId, 'failed', 1));
+      await cluster.send({ ...overdue, commandId: `${effectId}-overdue` });
+      if (waits) await eventually(async () => (await cluster.count('effects', `state = 'superseded'`)) === 1);
+      await cluster.send(report(effectId, 'failed', 1));
       host.wake();
       await second;
-      await eventually(async () => (await house.count('seen', `command_id = '${effectId}'`)) === 1);
-      expect(await house.count('effects', `kind = 'delivery' and state = 'open'`)).toBe(1);
-      expect(await house.count('timers', `command->>'type' = 'delivery.due'`)).toBe(0);
+      await eventually(async () => (await cluster.count('seen', `command_id = '${effectId}'`)) === 1);
+      expect(await cluster.count('effects', `kind = 'delivery' and state = 'open'`)).toBe(1);
+      expect(await cluster.count('timers', `command->>'type' = 'delivery.due'`)).toBe(0);
     });
   });
 }

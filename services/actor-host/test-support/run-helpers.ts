@@ -1,25 +1,25 @@
 import type { WorkKind } from '#bus/bus.ts';
 import { type DeliveryWork, deliveryWork } from '#bus/messages/delivery.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
-import type { House } from './test-cluster.ts';
+import type { TestCluster } from './test-cluster.ts';
 
 /** What commands carry that no case is about. */
 export const HEADER = { v: 1 as const, sentAtMs: 0, answerTo: null, traceparent: null };
 /** What a model says to end a run well. */
 export const VERDICT = [{ id: 'call_1', name: 'emit_output', arguments: { verdict: 'refund' } }];
 
-export async function runOf(house: House, id = 'run_1'): Promise<Record<string, unknown>> {
-  return (await house.rows<Record<string, unknown>>('select * from runs where id = $1', [id]))[0] ?? {};
+export async function runOf(cluster: TestCluster, id = 'run_1'): Promise<Record<string, unknown>> {
+  return (await cluster.rows<Record<string, unknown>>('select * from runs where id = $1', [id]))[0] ?? {};
 }
 
-export async function isSettled(house: House, id = 'run_1'): Promise<boolean> {
-  return ['succeeded', 'failed'].includes(String((await runOf(house, id)).state));
+export async function isSettled(cluster: TestCluster, id = 'run_1'): Promise<boolean> {
+  return ['succeeded', 'failed'].includes(String((await runOf(cluster, id)).state));
 }
 
 /** The next item of a kind, taken off its queue. */
-export function nextItem(house: House, kind: WorkKind): Promise<unknown> {
+export function nextItem(cluster: TestCluster, kind: WorkKind): Promise<unknown> {
   return new Promise((resolve) => {
-    const reader = house.bus.work.consume(kind, { concurrency: 1, ackWaitMs: 30_000 }, async (item) => {
+    const reader = cluster.bus.work.consume(kind, { concurrency: 1, ackWaitMs: 30_000 }, async (item) => {
       await item.ack();
       resolve(JSON.parse(item.body));
       reader.stop().catch(() => {});
@@ -27,8 +27,8 @@ export function nextItem(house: House, kind: WorkKind): Promise<unknown> {
   });
 }
 
-export async function nextDelivery(house: House): Promise<DeliveryWork> {
-  return deliveryWork.parse(await nextItem(house, 'delivery'));
+export async function nextDelivery(cluster: TestCluster): Promise<DeliveryWork> {
+  return deliveryWork.parse(await nextItem(cluster, 'delivery'));
 }
 
 /** How a round of the callback of `run_1` ended. */

@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
-import type { Answer } from '#bus/messages/session.ts';
+import type { CommandReply } from '#bus/messages/session.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
-import type { Lived } from './scenario.ts';
-import type { House } from './test-cluster.ts';
+import type { Trace } from './scenario.ts';
+import type { TestCluster } from './test-cluster.ts';
 
 /** Of a turn, and of a run: the words of its trace, without the messages. Every way ends in one `ready`, and nothing comes after it. */
 const TURN = /^acknowledged typing (assistant_message|error|cancelled) ready$/;
@@ -16,22 +16,22 @@ interface SessionRow {
 }
 
 /** Holds what is stored against what was done, once nothing is outstanding any more. */
-export async function holdRules(house: House, { commands, runs }: Lived): Promise<void> {
-  const sessions = await house.rows<SessionRow>(
+export async function checkRules(cluster: TestCluster, { commands, runs }: Trace): Promise<void> {
+  const sessions = await cluster.rows<SessionRow>(
     `select id, head, deleted_at is not null as "isDeleted", snapshot->'session'->'context'->>'mode' as mode from sessions`,
   );
   const logs = new Map<string, ConversationEvent[]>();
-  for (const { id } of sessions) logs.set(id, await house.log(id));
-  for (const session of sessions) holdLog(session, logs.get(session.id) ?? []);
-  await holdCommands(house, commands, sessions, logs);
-  await holdRuns(house, runs, logs);
-  await holdNothingLeft(house);
-  expect(house.fence.breaches, 'outcome c: only the last owner of a partition commits to it, each commit once').toEqual([]);
-  holdAnswers(house);
+  for (const { id } of sessions) logs.set(id, await cluster.log(id));
+  for (const session of sessions) checkLog(session, logs.get(session.id) ?? []);
+  await checkCommands(cluster, commands, sessions, logs);
+  await checkRuns(cluster, runs, logs);
+  await checkNothingLeft(cluster);
+  expect(cluster.fence.breaches, 'outcome c: only the last owner of a partition commits to it, each commit once').toEqual([]);
+  checkReplies(cluster);
 }
 
 /** Outcomes a, b, c: the grammar of every trace, dense offsets, one at a time. */
-function holdLog({ id, head, isDeleted, mode }: SessionRow, log: readonly ConversationEvent[]): void {
+function checkLog({ id, head, isDeleted, mode }: SessionRow, log: readonly ConversationEvent[]): void {
   if (isDeleted) {
     expect(log, `${id} is deleted and keeps nothing`).toEqual([]);
     return;
@@ -39,7 +39,7 @@ function holdLog({ id, head, isDeleted, mode }: SessionRow, log: readonly Conver
   expect(
     log.map((event) => event.offset),
     `outcome b: the offsets of ${id} are dense`,
-  ).toEqual(Array.from({ length: head }, (_, place) => place));
+  ).toEqual(Array.from({ length: head }, (_, index) => index));
   const traces = new Map<string, string[]>();
   let working: string | null = null;
   for (const event of log) {
@@ -59,13 +59,13 @@ function holdLog({ id, head, isDeleted, mode }: SessionRow, log: readonly Conver
 }
 
 /** Outcome d for messages: each that was accepted stands in the log once, in order, and its turn has come to its end. */
-async function holdCommands(
-  house: House,
-  commands: Lived['commands'],
+async function checkCommands(
+  cluster: TestCluster,
+  commands: Trace['commands'],
   sessions: readonly SessionRow[],
   logs: ReadonlyMap<string, ConversationEvent[]>,
 ): Promise<void> {
-  const seen = await house.rows<{ session_id: string; command_id: string; answer: Answer | null }>('select session_id, command_id, answer from seen');
+  const seen = await cluster.rows<{ session_id: string; command_id: string; answer: CommandReply | null }>('select session_id, command_id, answer from seen');
   const answers = new Map(seen.map((row) => [`${row.session_id} ${row.command_id}`, row.answer]));
   const accepted = new Map<string, string[]>();
   for (const command of commands) {
@@ -88,8 +88,8 @@ async function holdCommands(
 }
 
 /** Outcome d for runs: each is settled, with exactly one callback that says the same as its row and its log. */
-async function holdRuns(house: House, runs: Lived['runs'], logs: ReadonlyMap<string, ConversationEvent[]>): Promise<void> {
-  const rows = await house.rows<{ id: string; state: string; trace_id: string; callbacks: string[] }>(
+async function checkRuns(cluster: TestCluster, runs: Trace['runs'], logs: ReadonlyMap<string, ConversationEvent[]>): Promise<void> {
+  const rows = await cluster.rows<{ id: string; state: string; trace_id: string; callbacks: string[] }>(
     `select id, state, trace_id, array(select body from deliveries where run_id = runs.id) as callbacks from runs`,
   );
   expect(rows.length, 'runs').toBe(runs.length);
@@ -102,27 +102,27 @@ async function holdRuns(house: House, runs: Lived['runs'], logs: ReadonlyMap<str
     ).toEqual(hasCallback ? [row?.state] : []);
     const words = (logs.get(sessionId) ?? []).flatMap((event) => (event.kind === 'status' && event.trace_id === row?.trace_id ? [event.status] : []));
     if (words.length > 0) expect(words.includes('error') ? 'failed' : 'succeeded', `outcome d: the log of ${id} says the same as its row`).toBe(row?.state);
-    if (ephemeral) expect(await house.count('sessions', `id = '${sessionId}' and deleted_at is null`), `${sessionId} lives on`).toBe(0);
+    if (ephemeral) expect(await cluster.count('sessions', `id = '${sessionId}' and deleted_at is null`), `${sessionId} lives on`).toBe(0);
   }
-  const steps = await house.rows<{ run_id: string; n: number; last: number }>(
+  const steps = await cluster.rows<{ run_id: string; n: number; last: number }>(
     'select run_id, count(*) as n, max(seq) as last from steps group by run_id having count(*) <> max(seq) + 1 or count(distinct seq) <> count(*)',
   );
   expect(steps, 'transcripts are dense').toEqual([]);
 }
 
-async function holdNothingLeft(house: House): Promise<void> {
-  expect(await house.rows('select key from timers'), 'timers').toEqual([]);
-  expect(await house.rows(`select id from effects where state = 'open'`), 'open effects').toEqual([]);
-  expect(await house.rows('select id from effects group by id having count(*) > 1'), 'effects that stand twice').toEqual([]);
-  expect(await house.rows('select id from outbox'), 'outbox').toEqual([]);
-  expect(await house.rows(`select id from deliveries where state = 'open'`), 'open deliveries').toEqual([]);
-  expect(await house.rows(`select id, reason from dead_letters where source = 'command'`), 'commands that could not be applied').toEqual([]);
-  expect(await house.rows('select id from dead_letters group by id having count(*) > 1'), 'dead letters that stand twice').toEqual([]);
+async function checkNothingLeft(cluster: TestCluster): Promise<void> {
+  expect(await cluster.rows('select key from timers'), 'timers').toEqual([]);
+  expect(await cluster.rows(`select id from effects where state = 'open'`), 'open effects').toEqual([]);
+  expect(await cluster.rows('select id from effects group by id having count(*) > 1'), 'effects that stand twice').toEqual([]);
+  expect(await cluster.rows('select id from outbox'), 'outbox').toEqual([]);
+  expect(await cluster.rows(`select id from deliveries where state = 'open'`), 'open deliveries').toEqual([]);
+  expect(await cluster.rows(`select id, reason from dead_letters where source = 'command'`), 'commands that could not be applied').toEqual([]);
+  expect(await cluster.rows('select id from dead_letters group by id having count(*) > 1'), 'dead letters that stand twice').toEqual([]);
 }
 
 /** Whoever asks twice is told the same. */
-function holdAnswers({ answers }: House): void {
-  const first = new Map<string, Answer>();
+function checkReplies({ replies: answers }: TestCluster): void {
+  const first = new Map<string, CommandReply>();
   for (const { commandId, answer } of answers) {
     expect(answer, `answers to ${commandId}`).toEqual(first.get(commandId) ?? answer);
     first.set(commandId, answer);

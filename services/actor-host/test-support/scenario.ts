@@ -6,14 +6,14 @@ import { toolWork } from '#bus/messages/tool.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { calledTools, completed, create, post, remove, start } from './commands.ts';
 import { SESSIONS, type Step } from './scenario-steps.ts';
-import { eventually, type HostUnderTest, type House } from './test-cluster.ts';
+import { eventually, type HostUnderTest, type TestCluster } from './test-cluster.ts';
 
 /** More do not make more happen: the partitions of a few sessions are what they fight for. */
 const MAX_HOSTS = 3;
 /** Quick, so that a sequence has room for several take-overs; too quick for a busy machine now and then, which makes hosts drop what they have. */
-const TIMES = { beatMs: 40, deadAfterMs: 320, dropAfterMs: 260 };
+const TIMES = { beatMs: 40, expiresAfterMs: 320, dropAfterMs: 260 };
 const COALESCE_MS = 30;
-/** A host that is silent for `deadAfterMs` has lost everything about a heartbeat later, unless all the others are gone, too. */
+/** A host that is silent for `expiresAfterMs` has lost everything about a heartbeat later, unless all the others are gone, too. */
 const OVERSLEPT_WITHIN_MS = 600;
 /** All that is outstanding is answered at once at the end; what takes longer than this hangs. */
 const END_WITHIN_MS = 20_000;
@@ -29,7 +29,7 @@ interface Item {
   kind: 'turn-call' | 'run-call' | 'tool-list' | 'tool-call' | 'delivery';
 }
 
-interface LifeRun {
+interface ScenarioRun {
   id: string;
   sessionId: string;
   ephemeral: boolean;
@@ -37,33 +37,33 @@ interface LifeRun {
 }
 
 /** What was done, for the rules to be held against. */
-export interface Lived {
+export interface Trace {
   /** In the order of the log. */
   commands: SessionCommand[];
-  runs: LifeRun[];
+  runs: ScenarioRun[];
 }
 
 /** Carries out steps on a house: gateways, workers and the killer of hosts in one. */
-export class Life {
-  readonly #house: House;
+export class Scenario {
+  readonly #cluster: TestCluster;
   readonly #hosts: HostUnderTest[] = [];
-  readonly #dead: HostUnderTest[] = [];
-  readonly #graves: Promise<void>[];
+  readonly #crashed: HostUnderTest[] = [];
+  readonly #stoppingHosts: Promise<void>[];
   readonly #items: Item[] = [];
   readonly #reports: SessionCommand[] = [];
   readonly #starts: CommandOf<'run.start'>[] = [];
-  readonly lived: Lived = { commands: [], runs: [] };
+  readonly trace: Trace = { commands: [], runs: [] };
   #messages = 0;
 
-  /** @param graves what is left of dead hosts, still ending */
-  constructor(house: House, graves: Promise<void>[]) {
-    this.#house = house;
-    this.#graves = graves;
+  /** @param stoppingHosts what is left of dead hosts, still ending */
+  constructor(cluster: TestCluster, stoppingHosts: Promise<void>[]) {
+    this.#cluster = cluster;
+    this.#stoppingHosts = stoppingHosts;
   }
 
   async begin(): Promise<void> {
     const tools = [{ name: 'find', title: null, description: null, inputSchema: { type: 'object' }, repeatable: true }];
-    await this.#house.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
+    await this.#cluster.rows(`insert into tool_lists (hash, tools) values ('h1', $1)`, [JSON.stringify(tools)]);
     this.#work('router.turn', (body) => {
       const { callId, reply, origin } = routerCall.parse(body);
       const owner = reply?.turnId ?? '';
@@ -83,7 +83,7 @@ export class Life {
   }
 
   #work(kind: WorkKind, itemOf: (body: unknown) => Item): void {
-    this.#house.bus.work.consume(kind, { concurrency: 50, ackWaitMs: 30_000 }, async (item) => {
+    this.#cluster.bus.work.consume(kind, { concurrency: 50, ackWaitMs: 30_000 }, async (item) => {
       await item.ack();
       this.#items.push(itemOf(JSON.parse(item.body)));
     });
@@ -143,12 +143,12 @@ export class Life {
   }
 
   async close(): Promise<void> {
-    for (const host of this.#dead) this.#graves.push(host.bury());
-    await this.#house.close();
+    for (const host of this.#crashed) this.#stoppingHosts.push(host.discard());
+    await this.#cluster.close();
   }
 
   async #outstanding(): Promise<string[]> {
-    const busy = await this.#house.rows<{ what: string }>(
+    const busy = await this.#cluster.rows<{ what: string }>(
       `select 'effect ' || id as what from effects where state = 'open'
        union all select 'outbox ' || id from outbox
        union all select 'delivery ' || id from deliveries where state = 'open'
@@ -157,14 +157,14 @@ export class Life {
        union all select 'session ' || id from sessions where snapshot->'session'->>'value' not in ('idle', 'deleted')`,
     );
     const found = [...busy.map(({ what }) => what), ...this.#items.map(({ effectId }) => `item ${effectId}`)];
-    const cursors = await this.#house.rows<{ p: number; cursor: number }>('select p, cursor from parts');
-    for (const { p, cursor } of cursors) if ((await this.#house.bus.commands.lastOf(p)) > cursor) found.push(`commands of partition ${p}`);
+    const cursors = await this.#cluster.rows<{ p: number; cursor: number }>('select p, cursor from parts');
+    for (const { p, cursor } of cursors) if ((await this.#cluster.bus.commands.lastOf(p)) > cursor) found.push(`commands of partition ${p}`);
     return found;
   }
 
   async #doToHosts(step: Extract<Step, { do: 'kill' | 'pause' | 'wake' | 'stop' | 'start' }>): Promise<void> {
     if (step.do === 'start') {
-      if (this.#hosts.length < MAX_HOSTS) await this.#start(step.sameId ? this.#dead.at(-1)?.id : undefined);
+      if (this.#hosts.length < MAX_HOSTS) await this.#start(step.sameId ? this.#crashed.at(-1)?.id : undefined);
       return;
     }
     const host = at(this.#hosts, step.host);
@@ -173,9 +173,9 @@ export class Life {
     if (step.do === 'wake') return host.wake();
     this.#hosts.splice(this.#hosts.indexOf(host), 1);
     if (step.do === 'stop') return host.stop();
-    host.die();
+    host.crash();
     host.wake();
-    this.#dead.push(host);
+    this.#crashed.push(host);
   }
 
   /**
@@ -184,11 +184,11 @@ export class Life {
    */
   async #oversleep(sessionId: string): Promise<void> {
     const partition = partitionOf(sessionId);
-    const [row] = await this.#house.rows<{ owner: string | null }>('select owner from parts where p = $1', [partition]);
+    const [row] = await this.#cluster.rows<{ owner: string | null }>('select owner from parts where p = $1', [partition]);
     const host = this.#hosts.find(({ id }) => id === row?.owner);
     if (host === undefined) return;
     if (this.#hosts.length < 2) await this.#start();
-    const taken = this.#house.fence.nextTake(partition);
+    const taken = this.#cluster.fence.nextAcquire(partition);
     host.faults.unshift('sleep');
     await this.#send(post(sessionId, `message ${this.#next()}`), 1);
     await Promise.race([taken, pause(OVERSLEPT_WITHIN_MS)]);
@@ -198,19 +198,19 @@ export class Life {
 
   async #start(hostId?: string): Promise<void> {
     // Those that died at a commit are dead, too, though nobody was told.
-    for (const host of this.#hosts.filter((candidate) => candidate.isDead())) {
+    for (const host of this.#hosts.filter((candidate) => candidate.isCrashed())) {
       this.#hosts.splice(this.#hosts.indexOf(host), 1);
-      this.#dead.push(host);
+      this.#crashed.push(host);
     }
     const id = hostId ?? `host-${this.#next()}`;
-    this.#hosts.push(await this.#house.host({ hostId: id, coalesceMs: COALESCE_MS, times: TIMES, purgeEveryMs: 100 }));
+    this.#hosts.push(await this.#cluster.host({ hostId: id, coalesceMs: COALESCE_MS, times: TIMES, purgeEveryMs: 100 }));
   }
 
   async #run(step: Extract<Step, { do: 'run' }>): Promise<void> {
     const id = `run_${this.#next()}`;
     const sessionId = step.ephemeral ? `ses_of_${id}` : nameOf(step.session);
-    this.lived.runs.push({ id, sessionId, ephemeral: step.ephemeral, hasCallback: step.hasCallback });
-    await this.#house.acceptRun({
+    this.trace.runs.push({ id, sessionId, ephemeral: step.ephemeral, hasCallback: step.hasCallback });
+    await this.#cluster.acceptRun({
       id,
       sessionId,
       ephemeral: step.ephemeral,
@@ -226,36 +226,36 @@ export class Life {
     else if (step.start === 'later') this.#starts.push(command);
   }
 
-  async #answer(place: number, how: number, copies: number): Promise<void> {
-    const [item] = this.#items.splice(Math.min(place, this.#items.length - 1), 1);
+  async #answer(index: number, how: number, copies: number): Promise<void> {
+    const [item] = this.#items.splice(Math.min(index, this.#items.length - 1), 1);
     if (item === undefined) return;
     const report = reportOf(item, how);
     this.#reports.push(report);
     await this.#send(report, copies);
   }
 
-  async #repeat(place: number): Promise<void> {
-    const report = at(this.#reports, place);
+  async #repeat(index: number): Promise<void> {
+    const report = at(this.#reports, index);
     if (report !== undefined) await this.#send(report, 1);
   }
 
-  async #ring(place: number, copies: number): Promise<void> {
-    const timer = at(await this.#timers(), place);
+  async #ring(index: number, copies: number): Promise<void> {
+    const timer = at(await this.#timers(), index);
     if (timer !== undefined) await this.#send(timer.command, copies);
   }
 
-  async #makeOverdue(place: number): Promise<void> {
-    const timer = at(await this.#timers(), place);
-    if (timer !== undefined) await this.#house.rows(`update timers set due_at = now() - interval '1 second' where p = $1 and key = $2`, [timer.p, timer.key]);
+  async #makeOverdue(index: number): Promise<void> {
+    const timer = at(await this.#timers(), index);
+    if (timer !== undefined) await this.#cluster.rows(`update timers set due_at = now() - interval '1 second' where p = $1 and key = $2`, [timer.p, timer.key]);
   }
 
   #timers(where = 'true'): Promise<{ p: number; key: string; command: SessionCommand }[]> {
-    return this.#house.rows(`select p, key, command from timers where ${where} order by key`);
+    return this.#cluster.rows(`select p, key, command from timers where ${where} order by key`);
   }
 
   async #send(command: SessionCommand, copies: number): Promise<void> {
-    this.lived.commands.push(command);
-    for (let copy = 0; copy < copies; copy += 1) await this.#house.send(command, `${command.commandId}-${this.#next()}`);
+    this.trace.commands.push(command);
+    for (let copy = 0; copy < copies; copy += 1) await this.#cluster.send(command, `${command.commandId}-${this.#next()}`);
   }
 
   #next(): number {
@@ -308,8 +308,8 @@ function nameOf(session: number): string {
   return `ses_${session % SESSIONS}`;
 }
 
-function at<Value>(list: readonly Value[], place: number): Value | undefined {
-  return list[place % Math.max(1, list.length)];
+function at<Value>(list: readonly Value[], index: number): Value | undefined {
+  return list[index % Math.max(1, list.length)];
 }
 
 function pause(ms: number): Promise<void> {

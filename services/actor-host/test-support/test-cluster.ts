@@ -1,6 +1,6 @@
 import type { Bus, WorkItem } from '#bus/bus.ts';
 import { type RouterCall, routerCall } from '#bus/messages/router.ts';
-import type { AnswerMessage, NoticeMessage, SessionCommand } from '#bus/messages/session.ts';
+import type { NoticeMessage, ReplyMessage, SessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -30,17 +30,17 @@ export interface HostUnderTest {
   /** Stops with its database as it is: it may be away. */
   stopAsItIs(): Promise<void>;
   /** As kill -9 looks to the others: it says nothing any more, and whatever it still wants to write does not arrive. */
-  die(): void;
+  crash(): void;
   /** As SIGSTOP looks to the others: its statements wait until it is woken, and then arrive. */
   pause(): void;
   wake(): void;
   /** The broker does not answer this host any more how its log stands, until the returned function is called. */
   stallLog(): () => void;
   /** Ends what is left of a host that has died, without waiting: nothing of it reaches the database any more. */
-  bury(): Promise<void>;
-  isBuried(): boolean;
-  /** Whether it has died, by `die` or at a commit. */
-  isDead(): boolean;
+  discard(): Promise<void>;
+  isDiscarded(): boolean;
+  /** Whether it has died, by `crash` or at a commit. */
+  isCrashed(): boolean;
 }
 
 interface Stalled {
@@ -49,10 +49,10 @@ interface Stalled {
   onAsked(): void;
 }
 
-export interface House {
+export interface TestCluster {
   bus: Bus;
   database: Database;
-  answers: AnswerMessage[];
+  replies: ReplyMessage[];
   notices: NoticeMessage[];
   /** Looks at every commit of every host. */
   fence: FenceWatch;
@@ -97,35 +97,35 @@ interface RunRow {
 }
 
 /** Quick enough for tests, slow enough for a busy machine. */
-export const quickTimes = { beatMs: 100, deadAfterMs: 1_000, dropAfterMs: 800, cutOffMs: 2_000 };
+export const quickTimes = { beatMs: 100, expiresAfterMs: 1_000, dropAfterMs: 800, cutOffMs: 2_000 };
 
-export async function openHouse(stores: Stores): Promise<House> {
+export async function openTestCluster(stores: Stores): Promise<TestCluster> {
   const database = await stores.openDatabase();
   await storeBundle(database, testBundle);
   let bus = await stores.openBus();
-  const answers: AnswerMessage[] = [];
+  const replies: ReplyMessage[] = [];
   const notices: NoticeMessage[] = [];
   const hosts: HostUnderTest[] = [];
   const fence = new FenceWatch();
-  const errors: House['errors'] = [];
-  const warnings: House['warnings'] = [];
+  const errors: TestCluster['errors'] = [];
+  const warnings: TestCluster['warnings'] = [];
   const hostLog: Log = {
     ...silentLog,
     error: (fields, message) => errors.push({ message, fields }),
     warn: (fields, message) => warnings.push({ message, fields }),
   };
   const listen = () => {
-    bus.notices.subscribe(subjectOf(addresses.answers, 'gw1'), (_, body) => answers.push(JSON.parse(body) as AnswerMessage));
+    bus.notices.subscribe(subjectOf(addresses.replies, 'gw1'), (_, body) => replies.push(JSON.parse(body) as ReplyMessage));
     bus.notices.subscribe(patternOf(addresses.notices), (_, body) => notices.push(JSON.parse(body) as NoticeMessage));
   };
   listen();
 
-  const house: House = {
+  const cluster: TestCluster = {
     get bus() {
       return bus;
     },
     database,
-    answers,
+    replies,
     notices,
     fence,
     errors,
@@ -147,14 +147,14 @@ export async function openHouse(stores: Stores): Promise<House> {
     answerAllCalls: () => {
       bus.work.consume('router.turn', { concurrency: 50, ackWaitMs: 30_000 }, async (item) => {
         const call = routerCall.parse(JSON.parse(item.body));
-        await house.send(completed(call.origin, call.callId, 'a reply'));
+        await cluster.send(completed(call.origin, call.callId, 'a reply'));
         await item.ack();
       });
     },
     acceptRun: (run) => acceptRun(database, run),
     async startRun(run) {
       await acceptRun(database, run);
-      await house.send(start(run.sessionId ?? 'ses_run', run.id));
+      await cluster.send(start(run.sessionId ?? 'ses_run', run.id));
     },
     log: async (sessionId) =>
       (await database.query<{ body: ConversationEvent }>('select body from events where session_id = $1 order by off', [sessionId])).rows.map(
@@ -168,12 +168,12 @@ export async function openHouse(stores: Stores): Promise<House> {
       listen();
     },
     async close() {
-      await Promise.all(hosts.filter((host) => !host.isBuried()).map((host) => host.stop()));
+      await Promise.all(hosts.filter((host) => !host.isDiscarded()).map((host) => host.stop()));
       await bus.close();
       await stores.close();
     },
   };
-  return house;
+  return cluster;
 }
 
 async function startHost(
@@ -211,12 +211,12 @@ async function startHost(
     log,
   });
   let stopped: Promise<void> | null = null;
-  let isBuried = false;
+  let isDiscarded = false;
   return {
     id,
     faults,
     stop: () => {
-      // Who stops in good order is not killed at a commit: that is `die`, and nothing would be left that could stop.
+      // Who stops in good order is not killed at a commit: that is `crash`, and nothing would be left that could stop.
       faults.splice(0, faults.length, ...faults.filter((fault) => !fault.startsWith('die')));
       link.mend();
       link.wake();
@@ -228,23 +228,23 @@ async function startHost(
       stopped ??= host.stop();
       return stopped;
     },
-    die: () => link.cut(),
+    crash: () => link.cut(),
     pause: () => link.pause(),
     wake: () => link.wake(),
     stallLog: () => {
       gate.shut();
       return () => gate.open();
     },
-    bury: () => {
-      isBuried = true;
+    discard: () => {
+      isDiscarded = true;
       link.refuse();
       link.wake();
       gate.open();
       stopped ??= host.stop();
       return stopped;
     },
-    isBuried: () => isBuried,
-    isDead: () => link.isCut,
+    isDiscarded: () => isDiscarded,
+    isCrashed: () => link.isCut,
   };
 }
 
@@ -268,8 +268,8 @@ function stallable(bus: Bus, gate: Gate, onAsked = () => {}): Bus {
     tokens,
     blobs,
     isReady: () => bus.isReady(),
-    hurry: () => bus.hurry(),
-    hasRoom: (kind) => bus.hasRoom(kind),
+    flush: () => bus.flush(),
+    hasCapacity: (kind) => bus.hasCapacity(kind),
     onReconnect: (handler) => bus.onReconnect(handler),
     close: () => bus.close(),
   };

@@ -7,69 +7,69 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { silentLog } from '#shared/telemetry/log.ts';
 import { waits } from '../limits.ts';
 import { countedBus } from '../test-support/counted-bus.ts';
-import { type House, newSession, offsetsOf, openHouse, read } from '../test-support/test-deployment.ts';
+import { newSession, offsetsOf, openTestDeployment, read, type TestDeployment } from '../test-support/test-deployment.ts';
 import { until } from '../test-support/until.ts';
 import { EventFeeds } from './event-feeds.ts';
 import { SessionLog } from './session-log.ts';
 
-let house: House;
+let deployment: TestDeployment;
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
-afterAll(() => house.close());
+afterAll(() => deployment.close());
 afterEach(() => {
-  house.owner.silent.notices = false;
-  house.owner.withoutBodies = false;
-  return house.closeApps();
+  deployment.owner.silent.notices = false;
+  deployment.owner.withoutBodies = false;
+  return deployment.closeApps();
 });
 
 const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
 
 describe('lost notices', () => {
   it('are made up for by the next one', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
-    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
-    house.owner.silent.notices = true;
-    await house.owner.append(sessionId, SAY('lost'));
-    house.owner.silent.notices = false;
+    const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+    deployment.owner.silent.notices = true;
+    await deployment.owner.append(sessionId, SAY('lost'));
+    deployment.owner.silent.notices = false;
 
-    await house.owner.append(sessionId, SAY('heard'));
+    await deployment.owner.append(sessionId, SAY('heard'));
 
     expect(offsetsOf(await waiting)).toEqual([0, 1]);
   });
 
   it('are made up for when another host takes the partition', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
-    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
-    house.owner.silent.notices = true;
-    await house.owner.append(sessionId, SAY('lost'));
+    const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+    deployment.owner.silent.notices = true;
+    await deployment.owner.append(sessionId, SAY('lost'));
 
-    house.owner.announceTakeOver(sessionId);
+    deployment.owner.announceOwnerChange(sessionId);
 
     expect(offsetsOf(await waiting)).toEqual([0]);
   });
 
   it('are made up for by a comparison now and then', async () => {
-    const app = house.app({ waits: { checkFeedsMs: 20 } });
+    const app = deployment.app({ waits: { checkFeedsMs: 20 } });
     const sessionId = await newSession(app);
-    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
-    house.owner.silent.notices = true;
+    const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+    deployment.owner.silent.notices = true;
 
-    await house.owner.append(sessionId, SAY('lost'));
+    await deployment.owner.append(sessionId, SAY('lost'));
 
     expect(offsetsOf(await waiting)).toEqual([0]);
   });
 
   it.each(['wait_for_data=60', 'wait_for_data=0'])('are made up for when another reader of the session sees more, with %s', async (query) => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
-    await house.owner.append(sessionId, SAY('heard'));
-    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60&min_offset=1'));
-    house.owner.silent.notices = true;
-    await house.owner.append(sessionId, SAY('lost'));
+    await deployment.owner.append(sessionId, SAY('heard'));
+    const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60&min_offset=1'));
+    deployment.owner.silent.notices = true;
+    await deployment.owner.append(sessionId, SAY('lost'));
 
     expect(offsetsOf(await read(app, sessionId, `${query}&min_offset=0`))).toEqual([0, 1]);
 
@@ -77,51 +77,51 @@ describe('lost notices', () => {
   });
 
   it('ask for many sessions in one query when many partitions change hands', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessions: string[] = [];
     for (let n = 0; n < 20; n += 1) sessions.push(await newSession(app));
-    const { begun: waiting } = await house.afterPages(sessions.length, () => sessions.map((sessionId) => read(app, sessionId, 'wait_for_data=60')));
-    house.queries.length = 0;
+    const { begun: waiting } = await deployment.afterPages(sessions.length, () => sessions.map((sessionId) => read(app, sessionId, 'wait_for_data=60')));
+    deployment.queries.length = 0;
 
-    for (const sessionId of sessions) house.owner.announceTakeOver(sessionId);
-    await until(() => house.queries.length > 0, 'the comparison');
-    for (const sessionId of sessions) await house.owner.append(sessionId, SAY('Hello'));
+    for (const sessionId of sessions) deployment.owner.announceOwnerChange(sessionId);
+    await until(() => deployment.queries.length > 0, 'the comparison');
+    for (const sessionId of sessions) await deployment.owner.append(sessionId, SAY('Hello'));
     await Promise.all(waiting);
 
-    expect(house.queries).toEqual(['agent-gateway-heads']);
+    expect(deployment.queries).toEqual(['agent-gateway-heads']);
   });
 });
 
 describe('what polls cost', () => {
   it('is one query each at most while they wait, however many, and none while nothing happens', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessions: string[] = [];
     for (let n = 0; n < 50; n += 1) sessions.push(await newSession(app));
-    const { begun: waiting } = await house.afterPages(500, () =>
+    const { begun: waiting } = await deployment.afterPages(500, () =>
       sessions.flatMap((sessionId) => Array.from({ length: 10 }, () => read(app, sessionId, 'wait_for_data=60'))),
     );
-    house.queries.length = 0;
+    deployment.queries.length = 0;
 
-    for (const sessionId of sessions) await house.owner.append(sessionId, SAY('Hello'));
+    for (const sessionId of sessions) await deployment.owner.append(sessionId, SAY('Hello'));
     const replies = await Promise.all(waiting);
 
     expect(replies.every((reply) => reply.statusCode === 200)).toBe(true);
-    expect(house.queries).toEqual([]);
+    expect(deployment.queries).toEqual([]);
   });
 
   it('is nothing for a poll that follows the one before', async () => {
-    const { bus, listening } = countedBus(house.bus);
-    const app = house.app({ bus });
+    const { bus, listening } = countedBus(deployment.bus);
+    const app = deployment.app({ bus });
     const sessionId = await newSession(app);
-    await house.owner.append(sessionId, SAY('a'));
+    await deployment.owner.append(sessionId, SAY('a'));
     await read(app, sessionId, 'wait_for_data=60');
-    house.queries.length = 0;
+    deployment.queries.length = 0;
 
     const waiting = read(app, sessionId, 'wait_for_data=60&min_offset=1');
-    await house.owner.append(sessionId, SAY('b'));
+    await deployment.owner.append(sessionId, SAY('b'));
 
     expect(offsetsOf(await waiting)).toEqual([1]);
-    expect(house.queries).toEqual([]);
+    expect(deployment.queries).toEqual([]);
     expect(listening(`evt.${sessionId}`)).toBe(1);
   });
 
@@ -129,21 +129,21 @@ describe('what polls cost', () => {
     { what: 'nothing for a poll that asks for what was told a moment before', text: 'short', queries: [] },
     { what: 'one query when it was too much to keep in mind', text: 'x'.repeat(5_000), queries: ['agent-gateway-page'] },
   ])('is $what', async ({ text, queries }) => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
     await read(app, sessionId, 'wait_for_data=0.001'); // the feed is kept
-    const heard = new Promise((resolve) => house.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
-    await house.owner.append(sessionId, SAY(text), SAY('b'), SAY('c'));
+    const heard = new Promise((resolve) => deployment.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
+    await deployment.owner.append(sessionId, SAY(text), SAY('b'), SAY('c'));
     await heard;
-    house.queries.length = 0;
+    deployment.queries.length = 0;
 
     expect(offsetsOf(await read(app, sessionId, 'wait_for_data=60&min_offset=0&kinds=status,assistant_message&limit=2'))).toEqual([0, 1]);
-    expect(house.queries).toEqual(queries);
+    expect(deployment.queries).toEqual(queries);
   });
 
   it('is no subscription any more some time after the last reader', async () => {
-    const { bus, listening } = countedBus(house.bus);
-    const app = house.app({ bus, waits: { keepFeedMs: 20 } });
+    const { bus, listening } = countedBus(deployment.bus);
+    const app = deployment.app({ bus, waits: { idleFeedMs: 20 } });
     const sessionId = await newSession(app);
 
     await read(app, sessionId, 'wait_for_data=0.001');
@@ -152,8 +152,8 @@ describe('what polls cost', () => {
   });
 
   it('is no subscription for a poll that does not wait', async () => {
-    const { bus, listening } = countedBus(house.bus);
-    const app = house.app({ bus });
+    const { bus, listening } = countedBus(deployment.bus);
+    const app = deployment.app({ bus });
     const sessionId = await newSession(app);
 
     await read(app, sessionId, 'wait_for_data=0');
@@ -165,79 +165,82 @@ describe('what polls cost', () => {
 describe('a log that is shorter than it was said to be', () => {
   /** Said by a host whose store has since been put back to an earlier day. */
   const overstate = (sessionId: string, last: number) =>
-    house.bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify({ v: 1, first: last, last, events: null }));
+    deployment.bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify({ v: 1, first: last, last, events: null }));
 
   it('is read twice by a poll that waits, which gets the next event', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
     await read(app, sessionId, 'wait_for_data=0.001'); // the feed is kept, and believes what it hears
-    const heard = new Promise((resolve) => house.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
+    const heard = new Promise((resolve) => deployment.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
     overstate(sessionId, 7);
     await heard;
-    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+    const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
 
-    await house.owner.append(sessionId, SAY('a'));
+    await deployment.owner.append(sessionId, SAY('a'));
 
     expect(offsetsOf(await waiting)).toEqual([0]);
-    expect(house.queries.length).toBeLessThan(3);
+    expect(deployment.queries.length).toBeLessThan(3);
   });
 
   it('is found out by the comparison, so that nothing is missed by who polls at its end', async () => {
-    const app = house.app({ waits: { checkFeedsMs: 20 } });
+    const app = deployment.app({ waits: { checkFeedsMs: 20 } });
     const sessionId = await newSession(app);
     await read(app, sessionId, 'wait_for_data=0.001');
-    const heard = new Promise((resolve) => house.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
+    const heard = new Promise((resolve) => deployment.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
     overstate(sessionId, 7);
     await heard;
-    house.queries.length = 0;
-    await until(() => house.queries.includes('agent-gateway-heads'), 'the comparison');
+    deployment.queries.length = 0;
+    await until(() => deployment.queries.includes('agent-gateway-heads'), 'the comparison');
     const waiting = read(app, sessionId, 'wait_for_data=60&min_offset=0');
 
-    await house.owner.append(sessionId, SAY('a'));
+    await deployment.owner.append(sessionId, SAY('a'));
 
     expect(offsetsOf(await waiting)).toEqual([0]);
   });
 
   it('is not read again and again for one who listens, and who gets the next event', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
-    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
-    await house.afterPages(1, () => overstate(sessionId, 7));
+    const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+    await deployment.afterPages(1, () => overstate(sessionId, 7));
 
-    for (let n = 0; n < 20; n += 1) await house.database.query('select 1'); // there is one connection: who reads on reads in between
-    expect(house.queries).toEqual(['agent-gateway-page']);
-    await house.owner.append(sessionId, SAY('a'));
+    for (let n = 0; n < 20; n += 1) await deployment.database.query('select 1'); // there is one connection: who reads on reads in between
+    expect(deployment.queries).toEqual(['agent-gateway-page']);
+    await deployment.owner.append(sessionId, SAY('a'));
 
     expect(offsetsOf(await waiting)).toEqual([0]);
   });
 });
 
 it('takes no notice that is none', async () => {
-  const app = house.app();
+  const app = deployment.app();
   const sessionId = await newSession(app);
-  const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
-  const say = (body: string) => house.bus.notices.publish(subjectOf(addresses.notices, sessionId), body);
+  const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+  const say = (body: string) => deployment.bus.notices.publish(subjectOf(addresses.notices, sessionId), body);
 
   for (const body of ['', 'null', '{}', '{"v":2,"first":0,"last":0,"events":[]}', '{"v":1,"first":-1,"last":0,"events":null}']) say(body);
   say(JSON.stringify({ v: 1, first: 0, last: 0, events: ['not an event'] }));
-  await house.owner.append(sessionId, SAY('a'));
+  await deployment.owner.append(sessionId, SAY('a'));
 
   expect(offsetsOf(await waiting)).toEqual([0]);
 });
 
 it('gives what comes twice, or late, or with holes, once and in order', async () => {
-  const app = house.app();
+  const app = deployment.app();
   const sessionId = await newSession(app);
-  house.owner.silent.notices = true;
-  const stored = [...(await house.owner.append(sessionId, SAY('0'), SAY('1'))), ...(await house.owner.append(sessionId, SAY('2'), SAY('3'), SAY('4')))];
+  deployment.owner.silent.notices = true;
+  const stored = [
+    ...(await deployment.owner.append(sessionId, SAY('0'), SAY('1'))),
+    ...(await deployment.owner.append(sessionId, SAY('2'), SAY('3'), SAY('4'))),
+  ];
   const texts = stored.map((event) => JSON.stringify(event));
   const seen: number[] = [];
-  const feeds = new EventFeeds({ bus: house.bus, sessionLog: new SessionLog(house.database), waits, log: silentLog });
+  const feeds = new EventFeeds({ bus: deployment.bus, sessionLog: new SessionLog(deployment.database), waits, log: silentLog });
   const reader = feeds.read(sessionId);
-  reader.learn(0, null);
-  reader.listen({ onEvents: (events) => seen.push(...events.map(({ offset }) => offset)), onGone: () => {} });
+  reader.noteHead(0, null);
+  reader.listen({ onEvents: (events) => seen.push(...events.map(({ offset }) => offset)), onDeleted: () => {} });
   const say = (first: number, last: number) =>
-    house.bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify({ v: 1, first, last, events: texts.slice(first, last + 1) }));
+    deployment.bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify({ v: 1, first, last, events: texts.slice(first, last + 1) }));
 
   say(0, 1);
   say(0, 1);

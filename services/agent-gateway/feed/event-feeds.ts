@@ -1,7 +1,7 @@
 import type { Bus, Listening, Subscription } from '#bus/bus.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
-import { Dictionary } from '#shared/object-map.ts';
+import { ObjectMap } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { limits, type Waits } from '../limits.ts';
 import { within } from '../within.ts';
@@ -13,7 +13,7 @@ interface FeedListener {
   /** News in the order of the log: the events from where the last call ended up to, and without, `head`. */
   onEvents(events: readonly LoggedEvent[], head: number): void;
   /** The session was deleted: nothing comes any more. Called once at most. */
-  onGone(): void;
+  onDeleted(): void;
 }
 
 /** One reader's hold on a session's feed. */
@@ -28,7 +28,7 @@ export interface FeedReader {
    * Tells what a read of the log has shown.
    * @param before the `head` above when that read began: a log that is shorter than that is not what it was said to be
    */
-  learn(head: number, before: number | null): void;
+  noteHead(head: number, before: number | null): void;
   /** From here on the listener hears of everything past the present `head`. */
   listen(listener: FeedListener): void;
   release(): void;
@@ -46,9 +46,9 @@ interface Feed {
   readonly newest: NewestEvents;
   /** The log is said to reach at least this far. */
   expected: number;
-  isGone: boolean;
+  isDeleted: boolean;
   isFetching: boolean;
-  letGo: NodeJS.Timeout | null;
+  eviction: NodeJS.Timeout | null;
 }
 
 interface EventFeedsDeps {
@@ -65,9 +65,9 @@ interface EventFeedsDeps {
  */
 export class EventFeeds {
   readonly #deps: EventFeedsDeps;
-  #feeds = new Dictionary<Feed>();
+  #feeds = new ObjectMap<Feed>();
   /** Feeds without readers, the one that has waited longest first. */
-  readonly #kept = new Set<Feed>();
+  readonly #idle = new Set<Feed>();
   /** Feeds whose heads are to be compared with the database. */
   readonly #doubted = new Set<Feed>();
   #isComparing = false;
@@ -80,16 +80,19 @@ export class EventFeeds {
 
   open(): void {
     const { bus, waits } = this.#deps;
-    this.#around = [bus.notices.subscribe(patternOf(addresses.partitions), (subject) => this.#onTakeOver(subject)), bus.onReconnect(() => this.compareAll())];
+    this.#around = [
+      bus.notices.subscribe(patternOf(addresses.partitions), (subject) => this.#onOwnerChange(subject)),
+      bus.onReconnect(() => this.compareAll()),
+    ];
     this.#check = setInterval(() => this.compareAll(), waits.checkFeedsMs).unref();
   }
 
   async close(): Promise<void> {
     if (this.#check !== null) clearInterval(this.#check);
-    for (const feed of this.#feeds.values()) if (feed.letGo !== null) clearTimeout(feed.letGo);
+    for (const feed of this.#feeds.values()) if (feed.eviction !== null) clearTimeout(feed.eviction);
     const subscriptions = [...this.#around, ...this.#feeds.values().map((feed) => feed.subscription)];
-    this.#feeds = new Dictionary();
-    this.#kept.clear();
+    this.#feeds = new ObjectMap();
+    this.#idle.clear();
     this.#doubted.clear();
     await Promise.all(subscriptions.map((subscription) => subscription.stop()));
   }
@@ -98,14 +101,14 @@ export class EventFeeds {
   read(sessionId: string): FeedReader {
     const feed = this.#feeds.get(sessionId) ?? this.#begin(sessionId);
     feed.readers += 1;
-    this.#kept.delete(feed);
-    if (feed.letGo !== null) clearTimeout(feed.letGo);
+    this.#idle.delete(feed);
+    if (feed.eviction !== null) clearTimeout(feed.eviction);
     let mine: FeedListener | null = null;
     const release = () => {
-      const place = mine === null ? -1 : feed.listeners.indexOf(mine);
-      if (place !== -1) feed.listeners.splice(place, 1);
+      const index = mine === null ? -1 : feed.listeners.indexOf(mine);
+      if (index !== -1) feed.listeners.splice(index, 1);
       feed.readers -= 1;
-      if (feed.readers === 0) this.#keep(feed);
+      if (feed.readers === 0) this.#retain(feed);
     };
     return {
       get head() {
@@ -116,10 +119,10 @@ export class EventFeeds {
         // A bus that is away in between is found out when it is back.
         await within(feed.subscription.ready(), this.#deps.waits.subscribedMs);
       },
-      learn: (head, before) => this.#learn(feed, head, before),
+      noteHead: (head, before) => this.#noteHead(feed, head, before),
       listen: (listener) => {
-        if (feed.isGone) {
-          listener.onGone();
+        if (feed.isDeleted) {
+          listener.onDeleted();
           return;
         }
         mine = listener;
@@ -130,7 +133,7 @@ export class EventFeeds {
   }
 
   /** Tells what somebody who does not follow the session has seen in its log. */
-  learn(sessionId: string, head: number): void {
+  noteHead(sessionId: string, head: number): void {
     const feed = this.#feeds.get(sessionId);
     if (feed !== undefined && feed.head !== null) this.#reach(feed, head);
   }
@@ -151,35 +154,35 @@ export class EventFeeds {
       head: null,
       newest: new NewestEvents(),
       expected: 0,
-      isGone: false,
+      isDeleted: false,
       isFetching: false,
-      letGo: null,
+      eviction: null,
     };
     this.#feeds.set(sessionId, feed);
     return feed;
   }
 
-  #keep(feed: Feed): void {
+  #retain(feed: Feed): void {
     // Nobody has read this log: most likely there is no such session.
     if (feed.head === null || this.#feeds.get(feed.sessionId) !== feed) {
       this.#end(feed);
       return;
     }
-    this.#kept.add(feed);
-    feed.letGo = setTimeout(() => this.#end(feed), this.#deps.waits.keepFeedMs).unref();
-    const [oldest] = this.#kept;
-    if (this.#kept.size > limits.keptFeeds && oldest !== undefined) this.#end(oldest);
+    this.#idle.add(feed);
+    feed.eviction = setTimeout(() => this.#end(feed), this.#deps.waits.idleFeedMs).unref();
+    const [oldest] = this.#idle;
+    if (this.#idle.size > limits.idleFeeds && oldest !== undefined) this.#end(oldest);
   }
 
   #end(feed: Feed): void {
-    if (feed.letGo !== null) clearTimeout(feed.letGo);
-    this.#kept.delete(feed);
+    if (feed.eviction !== null) clearTimeout(feed.eviction);
+    this.#idle.delete(feed);
     this.#doubted.delete(feed);
     if (this.#feeds.get(feed.sessionId) === feed) this.#feeds.delete(feed.sessionId);
     feed.subscription.stop().catch((error) => this.#deps.log.warn({ err: error, session_id: feed.sessionId }, 'a subscription did not end'));
   }
 
-  #learn(feed: Feed, head: number, before: number | null): void {
+  #noteHead(feed: Feed, head: number, before: number | null): void {
     if (before !== null && head < before) {
       // Said of a store that has since been put back to an earlier day. What comes from here on is news.
       feed.head = head;
@@ -206,16 +209,16 @@ export class EventFeeds {
     const isNext = feed.head !== null && notice.first <= feed.head && next > feed.head;
     const events = isNext ? notice.events : null;
     if (events === null) this.#reach(feed, next);
-    else this.#tell(feed, events, next);
+    else this.#emit(feed, events, next);
   }
 
   /** The session is no more. Whoever asks from now on learns that from the database. */
   #lose(feed: Feed): void {
-    if (feed.isGone) return;
-    feed.isGone = true;
+    if (feed.isDeleted) return;
+    feed.isDeleted = true;
     if (this.#feeds.get(feed.sessionId) === feed) this.#feeds.delete(feed.sessionId);
-    for (const listener of feed.listeners.splice(0)) listener.onGone();
-    if (this.#kept.has(feed)) this.#end(feed);
+    for (const listener of feed.listeners.splice(0)) listener.onDeleted();
+    if (this.#idle.has(feed)) this.#end(feed);
   }
 
   /** The log is said to reach up to `head`: what is missing is fetched, if anybody listens. */
@@ -239,7 +242,7 @@ export class EventFeeds {
           this.#lose(feed);
           return;
         }
-        this.#tell(feed, page.events, page.next);
+        this.#emit(feed, page.events, page.next);
         // Nothing to be had, and nobody has spoken of more meanwhile: there is less than was said.
         if (page.next <= from && feed.expected === expected) feed.expected = feed.head;
       }
@@ -251,18 +254,18 @@ export class EventFeeds {
   }
 
   /** Events that were told already are left out; a notice may have come while they were being fetched. */
-  #tell(feed: Feed, events: readonly LoggedEvent[], head: number): void {
+  #emit(feed: Feed, events: readonly LoggedEvent[], head: number): void {
     const from = feed.head ?? 0;
     if (head <= from) return;
     feed.head = head;
-    const news = events.filter(({ offset }) => offset >= from);
-    if (news.length === head - from) feed.newest.add(news);
+    const fresh = events.filter(({ offset }) => offset >= from);
+    if (fresh.length === head - from) feed.newest.add(fresh);
     else feed.newest.clear();
-    for (const listener of [...feed.listeners]) listener.onEvents(news, head);
+    for (const listener of [...feed.listeners]) listener.onEvents(fresh, head);
   }
 
   /** A partition has a new owner, and what the old one did not get to say is lost. */
-  #onTakeOver(subject: string): void {
+  #onOwnerChange(subject: string): void {
     const partition = Number(subject.slice(subject.lastIndexOf('.') + 1));
     this.#compare(this.#feeds.values().filter((feed) => feed.partition === partition));
   }
@@ -296,7 +299,7 @@ export class EventFeeds {
         const head = heads.get(feed.sessionId);
         const known = before.get(feed) ?? null;
         if (head === undefined && known !== null) this.#lose(feed);
-        if (head !== undefined && known !== null) this.#learn(feed, head, known);
+        if (head !== undefined && known !== null) this.#noteHead(feed, head, known);
       }
     } catch (error) {
       this.#deps.log.warn({ err: error, sessions: feeds.length }, 'the heads of open sessions could not be read yet');

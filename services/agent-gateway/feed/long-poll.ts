@@ -24,7 +24,7 @@ export async function longPoll(
   // Who asks for what is there now gets it from the database: what this process has heard of may be a moment older.
   if (waitMs === 0) {
     const page = await sessionLog.read(sessionId, filter, minOffset, limit);
-    if (page !== null) feeds.learn(sessionId, page.head);
+    if (page !== null) feeds.noteHead(sessionId, page.head);
     return page?.events ?? null;
   }
 
@@ -35,16 +35,16 @@ export async function longPoll(
     let next = minOffset;
     while ((reader.head === null || next < reader.head) && !ending.isOver) {
       const before = reader.head;
-      const told = reader.newest(next);
-      if (told !== null) {
-        const wanted = told.filter((event) => matches(filter, event));
-        if (wanted.length > 0) return wanted.slice(0, limit);
+      const known = reader.newest(next);
+      if (known !== null) {
+        const matching = known.filter((event) => matches(filter, event));
+        if (matching.length > 0) return matching.slice(0, limit);
         next = before ?? next;
         continue;
       }
       const page = await sessionLog.read(sessionId, filter, next, limit);
       if (page === null) return null;
-      reader.learn(page.head, before);
+      reader.noteHead(page.head, before);
       if (page.events.length > 0) return page.events;
       next = page.next;
     }
@@ -68,10 +68,10 @@ function arrival(reader: FeedReader, { filter, minOffset }: { filter: EventFilte
     ending.onEnd = giveUp;
     reader.listen({
       onEvents: (events) => {
-        const wanted = events.filter((event) => event.offset >= minOffset && matches(filter, event));
-        if (wanted.length > 0) settle(wanted);
+        const matching = events.filter((event) => event.offset >= minOffset && matches(filter, event));
+        if (matching.length > 0) settle(matching);
       },
-      onGone: () => settle(null),
+      onDeleted: () => settle(null),
     });
   });
 }

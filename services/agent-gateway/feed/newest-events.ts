@@ -25,7 +25,7 @@ export class NewestEvents {
       this.#characters += event.text.length;
     }
     let tooMany = 0;
-    while (this.#characters > limits.keptCharacters) this.#characters -= this.#events[tooMany++]?.text.length ?? 0;
+    while (this.#characters > limits.retainedCharacters) this.#characters -= this.#events[tooMany++]?.text.length ?? 0;
     if (tooMany > 0) this.#events.splice(0, tooMany);
   }
 

@@ -20,9 +20,9 @@ export function bearerCheck(apiKey: string): (authorization: string | undefined)
 }
 
 /** Refuses requests without the agent's key, unknown addresses among them: nobody learns what there is without it. */
-export function requireAgentKey(app: FastifyInstance, carriesKey: (authorization: string | undefined) => boolean): void {
+export function requireAgentKey(app: FastifyInstance, hasKey: (authorization: string | undefined) => boolean): void {
   app.addHook('onRequest', (request, _reply, done) => {
-    const mayPass = request.routeOptions.config.isPublic === true || carriesKey(request.headers.authorization);
+    const mayPass = request.routeOptions.config.isPublic === true || hasKey(request.headers.authorization);
     done(mayPass ? undefined : unauthorized());
   });
 }

@@ -6,23 +6,23 @@ import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { limits } from '../limits.ts';
 import { type Gateways, gatewaysOf } from '../test-support/gateways.ts';
-import { BEARER, type House, openHouse } from '../test-support/test-deployment.ts';
+import { BEARER, openTestDeployment, type TestDeployment } from '../test-support/test-deployment.ts';
 
 const KIB = 1_024;
 const CLIENTS = 400;
 /** What each sends of a body that it announces as larger. */
 const SENT_BYTES = 768 * KIB;
 
-let house: House;
+let deployment: TestDeployment;
 let gateways: Gateways;
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
-  gateways = gatewaysOf(() => house);
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  gateways = gatewaysOf(() => deployment);
 }, 60_000);
 afterAll(async () => {
   await gateways.stopAll();
-  await house.close();
+  await deployment.close();
 });
 
 interface UnfinishedPost {

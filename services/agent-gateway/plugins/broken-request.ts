@@ -9,7 +9,7 @@ const REFUSALS: Readonly<Record<string, { status: number; code: string; error: s
 const UNREADABLE = { status: 400, code: 'validation_failed', error: 'the request could not be read as HTTP' };
 
 /** Answers what can't be read as HTTP, on the bare socket, in the form of all other refusals. */
-export function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
+export function respondToBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return;
   // Where something was answered before, an answer may be under way, and a second one would end up inside it.
   if (socket.writable && socket.bytesWritten === 0) {

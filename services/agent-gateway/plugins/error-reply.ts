@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { errorCatalogue, SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { isPassingFault } from '#shared/storage/transient-error.ts';
+import { isTransientError } from '#shared/storage/transient-error.ts';
 import { traceIdOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
@@ -71,7 +71,7 @@ function knownError(error: unknown): SwitchyardError {
   }
   // So the framework marks a body that broke off: its sender is gone, and nothing is wrong with us.
   if (isBrokenOff(error)) return new SwitchyardError('request.invalid', 'the body could not be read', { cause: error });
-  if (isPassingFault(error)) return new SwitchyardError('service.not_ready', 'the server can not reach its stores right now', { cause: error });
+  if (isTransientError(error)) return new SwitchyardError('service.not_ready', 'the server can not reach its stores right now', { cause: error });
   return new SwitchyardError('internal', 'internal error', { cause: error });
 }
 

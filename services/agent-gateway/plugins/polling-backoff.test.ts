@@ -5,18 +5,18 @@ import type { Cache } from '#shared/storage/cache.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { buildApp } from '../app.ts';
-import { API_KEY, BEARER, type House, newSession, openHouse, read } from '../test-support/test-deployment.ts';
+import { API_KEY, BEARER, newSession, openTestDeployment, read, type TestDeployment } from '../test-support/test-deployment.ts';
 
-let house: House;
+let deployment: TestDeployment;
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
-afterAll(() => house.close());
+afterAll(() => deployment.close());
 afterEach(() => {
-  house.owner.silent.notices = false;
-  house.owner.withoutBodies = false;
-  return house.closeApps();
+  deployment.owner.silent.notices = false;
+  deployment.owner.withoutBodies = false;
+  return deployment.closeApps();
 });
 
 const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
@@ -29,7 +29,7 @@ describe('x-polling-backoff', () => {
     let nowMs = 0;
     const clock = { nowMs: () => nowMs };
     const cache: Cache = memoryCache({ clock });
-    const app = buildApp({ ...house.deps({ clock }), cache });
+    const app = buildApp({ ...deployment.deps({ clock }), cache });
     return {
       app,
       pass: (ms: number) => {
@@ -58,7 +58,7 @@ describe('x-polling-backoff', () => {
     pass(1_001);
     expect([await ask(), await ask()]).toEqual(['1', '2']);
 
-    await house.owner.append(sessionId, SAY('Hello'));
+    await deployment.owner.append(sessionId, SAY('Hello'));
     expect(await ask()).toBe('0');
     expect(await backoffOf(read(app, sessionId, 'wait_for_data=0&min_offset=1'))).toBe('1');
     await app.close();
@@ -70,7 +70,7 @@ describe('x-polling-backoff', () => {
   ])('rises for a client that reads the same offset again and again, %s, and not for one that goes on', async (_case, query) => {
     const { app, pass } = appWithClock();
     const sessionId = await newSession(app);
-    for (const text of ['One', 'Two', 'Three']) await house.owner.append(sessionId, SAY(text));
+    for (const text of ['One', 'Two', 'Three']) await deployment.owner.append(sessionId, SAY(text));
     const from = (offset: number) => backoffOf(read(app, sessionId, `${query}min_offset=${offset}`));
 
     const repeated = [await from(0), await from(0), await from(0), await from(0), await from(0), await from(0), await from(0)];
@@ -98,29 +98,29 @@ describe('x-polling-backoff', () => {
   });
 
   it('is there, at its least, when the cache is away', async () => {
-    const cache: Cache = { ...house.cache, get: () => Promise.reject(new Error('no cache')), delete: () => Promise.reject(new Error('no cache')) };
-    const app = buildApp({ ...house.deps(), cache });
+    const cache: Cache = { ...deployment.cache, get: () => Promise.reject(new Error('no cache')), delete: () => Promise.reject(new Error('no cache')) };
+    const app = buildApp({ ...deployment.deps(), cache });
     const sessionId = await newSession(app);
 
     expect(await backoffOf(read(app, sessionId, 'wait_for_data=0'))).toBe('1');
-    await house.owner.append(sessionId, SAY('Hello'));
+    await deployment.owner.append(sessionId, SAY('Hello'));
     expect(await backoffOf(read(app, sessionId, 'wait_for_data=0'))).toBe('0');
     await app.close();
   });
 
   it('is a whole number whatever the cache holds', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
     for (const text of ['soon', '-4', '0.5', '']) {
-      const cache: Cache = { ...house.cache, get: async () => text };
-      const other = buildApp({ ...house.deps(), cache });
+      const cache: Cache = { ...deployment.cache, get: async () => text };
+      const other = buildApp({ ...deployment.deps(), cache });
       expect(await backoffOf(read(other, sessionId, 'wait_for_data=0'))).toBe('1');
       await other.close();
     }
   });
 
   it('comes with a refused key as little as anything else', async () => {
-    const reply = await house.app().inject({ url: '/sessions/ses_1/events', headers: { authorization: `Bearer ${API_KEY}x` } });
+    const reply = await deployment.app().inject({ url: '/sessions/ses_1/events', headers: { authorization: `Bearer ${API_KEY}x` } });
 
     expect(reply.statusCode).toBe(401);
   });

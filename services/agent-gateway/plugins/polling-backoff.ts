@@ -11,7 +11,7 @@ const MOST_BACKOFF_SECONDS = 30;
 /** Who asks again within this time asks too often. */
 const TOO_SOON_MS = 1_000;
 /** Reads that are remembered, some hundred bytes each: those of one second at far more reads than a gateway answers in it. */
-const MAX_REMEMBERED_READS = 10_000;
+const MAX_RETAINED_READS = 10_000;
 
 export interface PollingBackoff {
   /** A client asked without waiting and got nothing. @returns the seconds it should wait: doubled each time that it comes too soon */
@@ -73,7 +73,7 @@ class RecentReads {
     this.#reads.delete(key);
     this.#reads.set(key, { minOffset, atMs });
     for (const oldest of this.#reads.keys()) {
-      if (this.#reads.size <= MAX_REMEMBERED_READS) break;
+      if (this.#reads.size <= MAX_RETAINED_READS) break;
       this.#reads.delete(oldest);
     }
     return last !== undefined && last.minOffset === minOffset && atMs - last.atMs < TOO_SOON_MS;

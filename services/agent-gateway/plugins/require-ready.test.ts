@@ -5,27 +5,27 @@ import type { Database } from '#shared/storage/database.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { bundleWith } from '../test-support/bundle.ts';
-import { BEARER, type House, newSession, openHouse, post } from '../test-support/test-deployment.ts';
+import { BEARER, newSession, openTestDeployment, post, type TestDeployment } from '../test-support/test-deployment.ts';
 import { until } from '../test-support/until.ts';
 
-let house: House;
+let deployment: TestDeployment;
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
-afterEach(() => house.closeApps());
-afterAll(() => house.close());
+afterEach(() => deployment.closeApps());
+afterAll(() => deployment.close());
 
 describe('a bus that is nearly full', () => {
   it('DESIGN 4: a bus that is nearly full refuses whatever brings work with 503 and a time to come again, and nothing else', async () => {
-    let hasRoom = true;
-    const app = house.app({ bundle: bundleWith({ id: 'triage' }), bus: { ...house.bus, hasRoom: () => hasRoom } });
+    let hasCapacity = true;
+    const app = deployment.app({ bundle: bundleWith({ id: 'triage' }), bus: { ...deployment.bus, hasCapacity: () => hasCapacity } });
     const sessionId = await newSession(app);
     const { run_id } = (
       await app.inject({ method: 'POST', url: '/routines/triage/trigger', headers: BEARER, payload: { callback_url: 'https://example.com/' } })
     ).json();
-    const commands = house.owner.commands.filter((command) => command.sessionId === sessionId).length;
-    hasRoom = false;
+    const commands = deployment.owner.commands.filter((command) => command.sessionId === sessionId).length;
+    hasCapacity = false;
 
     const refused = [
       ['POST', '/sessions'],
@@ -44,9 +44,9 @@ describe('a bus that is nearly full', () => {
     for (const url of [`/sessions/${sessionId}`, `/sessions/${sessionId}/events?wait_for_data=0`, `/runs/${run_id}`, '/runs', '/health/ready']) {
       expect((await app.inject({ url, headers: BEARER })).statusCode).toBe(200);
     }
-    hasRoom = true;
+    hasCapacity = true;
     expect((await app.inject({ method: 'DELETE', url: `/sessions/${sessionId}`, headers: BEARER })).statusCode).toBe(204);
-    expect(house.owner.commands.filter((command) => command.sessionId === sessionId)).toHaveLength(commands + 1);
+    expect(deployment.owner.commands.filter((command) => command.sessionId === sessionId)).toHaveLength(commands + 1);
   });
 });
 
@@ -55,20 +55,20 @@ describe('a database that goes away', () => {
     let isAway = false;
     const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     const database: Database = {
-      ...house.database,
-      query: (statement, parameters) => (isAway ? Promise.reject(away) : house.database.query(statement, parameters)),
+      ...deployment.database,
+      query: (statement, parameters) => (isAway ? Promise.reject(away) : deployment.database.query(statement, parameters)),
     };
-    const app = house.app({ database, waits: { bootCheckMs: 10 } });
+    const app = deployment.app({ database, waits: { bootCheckMs: 10 } });
     const sessionId = await newSession(app);
-    const commands = house.owner.commands.length;
+    const commands = deployment.owner.commands.length;
     isAway = true;
 
     expect((await app.inject({ url: `/sessions/${sessionId}`, headers: BEARER })).statusCode).toBe(503);
     await until(async () => (await post(app, sessionId, { kind: 'user_message', text: 'Hello' })).statusCode === 503, 'refusals');
     expect((await app.inject({ url: '/health/ready' })).json()).toEqual({ status: 'unavailable' });
-    const refusedFrom = house.owner.commands.length;
+    const refusedFrom = deployment.owner.commands.length;
     expect((await post(app, sessionId, { kind: 'user_message', text: 'Hello' })).json()).toMatchObject({ code: 'not_ready' });
-    expect(house.owner.commands.length).toBe(refusedFrom);
+    expect(deployment.owner.commands.length).toBe(refusedFrom);
     expect(refusedFrom - commands).toBeLessThan(5);
     isAway = false;
 

@@ -11,11 +11,11 @@ declare module 'fastify' {
 }
 
 /** Refuses requests while the gateway can't serve them, and those that bring work while there is too much of it. */
-export function requireReady(app: FastifyInstance, { gate, bus }: { gate: ReadinessGate; bus: Pick<Bus, 'hasRoom'> }): void {
+export function requireReady(app: FastifyInstance, { gate, bus }: { gate: ReadinessGate; bus: Pick<Bus, 'hasCapacity'> }): void {
   const refusalOf = (readiness: Readiness, request: FastifyRequest, reply: FastifyReply) => {
     if (readiness !== 'ready') return notReady(readiness, reply);
     // Whatever it is, a turn may come of it.
-    const isTooMuch = request.routeOptions.config.bringsWork === true && !bus.hasRoom('router.turn');
+    const isTooMuch = request.routeOptions.config.bringsWork === true && !bus.hasCapacity('router.turn');
     return isTooMuch ? new SwitchyardError('service.overloaded', 'the server has more work than it gets done right now') : undefined;
   };
   app.addHook('onRequest', (request, reply, done) => {

@@ -7,16 +7,16 @@ import { invalidField, sendError } from './error-reply.ts';
 import { notReady } from './require-ready.ts';
 
 interface UnroutableDeps {
-  carriesKey(authorization: string | undefined): boolean;
+  hasKey(authorization: string | undefined): boolean;
   gate: ReadinessGate;
   log: Log;
 }
 
 /** Answers requests whose address the router can't even take apart. No hook runs for them, so the order of refusals is kept here. */
-export function unroutable({ carriesKey, gate, log }: UnroutableDeps) {
+export function unroutable({ hasKey, gate, log }: UnroutableDeps) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const refusal = async () => {
-      if (!carriesKey(request.headers.authorization)) return unauthorized();
+      if (!hasKey(request.headers.authorization)) return unauthorized();
       const readiness = await gate.admits();
       if (readiness !== 'ready') return notReady(readiness, reply);
       if (error.code === 'FST_ERR_MAX_PARAM_LENGTH') return new SwitchyardError('request.not_found', 'there is nothing at this address');

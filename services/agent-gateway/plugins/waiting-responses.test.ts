@@ -8,19 +8,19 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { buildApp } from '../app.ts';
 import { assemble } from '../components.ts';
 import { limits } from '../limits.ts';
-import { RequestsInHand } from '../requests-in-flight.ts';
+import { RequestsInFlight } from '../requests-in-flight.ts';
 import { closeAtOnce } from '../service.ts';
 import { gatewaysOf } from '../test-support/gateways.ts';
-import { BEARER, type House, openHouse } from '../test-support/test-deployment.ts';
+import { BEARER, openTestDeployment, type TestDeployment } from '../test-support/test-deployment.ts';
 import { until } from '../test-support/until.ts';
 
-let house: House;
-const { newSession } = gatewaysOf(() => house);
+let deployment: TestDeployment;
+const { newSession } = gatewaysOf(() => deployment);
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
-afterAll(() => house.close());
+afterAll(() => deployment.close());
 
 const ends: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -29,11 +29,11 @@ afterEach(async () => {
 
 let openConnections: () => number = () => 0;
 
-async function listening(changes: Parameters<House['deps']>[0] = {}, knownSession: string | null = null) {
-  const deps = house.deps({ streaming: true, ...changes });
+async function listening(changes: Parameters<TestDeployment['deps']>[0] = {}, knownSession: string | null = null) {
+  const deps = deployment.deps({ streaming: true, ...changes });
   const parts = assemble(deps);
   const app = buildApp(deps, parts);
-  const inHand = new RequestsInHand(app);
+  const inFlight = new RequestsInFlight(app);
   const url = await app.listen({ host: '127.0.0.1', port: 0 });
   ends.push(() => closeAtOnce(app));
   const sockets = new Set<object>();
@@ -51,18 +51,18 @@ async function listening(changes: Parameters<House['deps']>[0] = {}, knownSessio
     socket.write(requests.map(({ accept, query = 'wait_for_data=60' }) => head(accept, query)).join(''));
     return socket;
   };
-  return { parts, inHand, pipeline, sessionId };
+  return { parts, inFlight, pipeline, sessionId };
 }
 
 it('lets go of polls and streams that were pipelined behind others when their client leaves', async () => {
-  const { parts, inHand, pipeline } = await listening();
+  const { parts, inFlight, pipeline } = await listening();
   const socket = pipeline({ accept: 'application/json' }, { accept: 'application/json' }, { accept: 'text/event-stream' }, { accept: 'text/event-stream' });
   await until(() => parts.polls.size === 2 && parts.streams.size === 2, 'all readers');
 
   socket.destroy();
 
   await until(() => parts.polls.size === 0 && parts.streams.size === 0, 'all places');
-  await inHand.none(600_000); // nothing is left that a drain would wait for
+  await inFlight.none(600_000); // nothing is left that a drain would wait for
 });
 
 it('drops a pipelined stream that piles up behind a poll', async () => {
@@ -70,7 +70,7 @@ it('drops a pipelined stream that piles up behind a poll', async () => {
   const socket = pipeline({ accept: 'application/json', query: 'wait_for_data=60&kinds=tool' }, { accept: 'text/event-stream' });
   await until(() => parts.polls.size === 1 && parts.streams.size === 1, 'both readers');
 
-  const say = () => house.owner.append(sessionId, { kind: 'assistant_message', text: 'x'.repeat(200_000) });
+  const say = () => deployment.owner.append(sessionId, { kind: 'assistant_message', text: 'x'.repeat(200_000) });
   for (let n = 0; n < 3; n += 1) await say();
 
   await until(() => parts.streams.size === 0, 'the place of the stream');
@@ -88,7 +88,7 @@ it('refuses requests when too many of one connection are open', async () => {
     text += bytes.toString('latin1');
   });
 
-  await house.owner.append(sessionId, { kind: 'assistant_message', text: 'Hello' });
+  await deployment.owner.append(sessionId, { kind: 'assistant_message', text: 'Hello' });
 
   await until(() => text.split('HTTP/1.1 503').length - 1 === 20, 'the refusals');
   expect(text.split('HTTP/1.1 200').length - 1).toBe(limits.requestsPerConnection);
@@ -96,23 +96,23 @@ it('refuses requests when too many of one connection are open', async () => {
 });
 
 it('holds no place for a client that left before its request was let in', async () => {
-  let letIn = () => {};
+  let admit = () => {};
   const asked = new Promise<void>((resolve) => {
-    letIn = resolve;
+    admit = resolve;
   });
   let asks = 0;
   const database: Database = {
-    ...house.database,
+    ...deployment.database,
     query: async (statement, parameters) => {
       if (typeof statement !== 'string' && statement.name === 'agent-gateway-bundle') {
         asks += 1;
         await asked;
       }
-      return house.database.query(statement, parameters);
+      return deployment.database.query(statement, parameters);
     },
   };
-  const { parts, inHand, pipeline } = await listening({ database, waits: { bootCheckMs: 60_000, readinessMs: 60_000 } }, 'ses_late');
-  await house.database.query(
+  const { parts, inFlight, pipeline } = await listening({ database, waits: { bootCheckMs: 60_000, readinessMs: 60_000 } }, 'ses_late');
+  await deployment.database.query(
     `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at) values ('ses_late', 0, 0, 1, '{}', '{}', now(), now())`,
   );
   const socket = pipeline(...Array.from({ length: 2 }, () => [{ accept: 'application/json' }, { accept: 'text/event-stream' }]).flat());
@@ -125,10 +125,10 @@ it('holds no place for a client that left before its request was let in', async 
   await until(() => isClosed, 'the end of the connection');
   await until(() => openConnections() === 0, 'the end at the other side');
 
-  letIn();
+  admit();
 
   await until(async () => (await parts.gate.admits()) === 'ready', 'readiness');
   await until(() => parts.polls.size === 0 && parts.streams.size === 0, 'all places');
-  await inHand.none(600_000);
+  await inFlight.none(600_000);
   expect([parts.polls.size, parts.streams.size]).toEqual([0, 0]);
 });

@@ -8,17 +8,17 @@ import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import type { EventClient } from '../test-support/event-source.ts';
 import { gatewaysOf } from '../test-support/gateways.ts';
-import { type House, openHouse } from '../test-support/test-deployment.ts';
+import { openTestDeployment, type TestDeployment } from '../test-support/test-deployment.ts';
 import { until } from '../test-support/until.ts';
 
-let house: House;
-const { start, newSession, stream, stopAll } = gatewaysOf(() => house);
+let deployment: TestDeployment;
+const { start, newSession, stream, stopAll } = gatewaysOf(() => deployment);
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
 afterEach(() => stopAll());
-afterAll(() => house.close());
+afterAll(() => deployment.close());
 
 const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
 const STATUS = (status: 'acknowledged' | 'cancelled' | 'ready') => ({ kind: 'status', status, stage: null, error_detail: null }) as const;
@@ -27,7 +27,7 @@ const idsOf = (client: EventClient) => client.events.filter(({ id }) => id !== u
 describe('deltas', () => {
   const call = () => `trn_${ulid()}-1`;
   const publish = (sessionId: string, callId: string, seq: number, text: string) =>
-    house.bus.tokens.publish(
+    deployment.bus.tokens.publish(
       subjectOf(addresses.tokens, sessionId, callId),
       sseFrame('content', callId, 1, seq, `data: ${JSON.stringify({ choices: [{ delta: { content: text } }] })}\n\n`),
     );
@@ -40,7 +40,7 @@ describe('deltas', () => {
     const client = await stream(gateway, sessionId);
 
     publish(sessionId, call(), 1, 'Hel');
-    await house.owner.append(sessionId, SAY('Hello'));
+    await deployment.owner.append(sessionId, SAY('Hello'));
     await client.waitFor('the message', () => client.events.length > 0);
 
     expect(partsOf(client)).toEqual([]);
@@ -52,15 +52,15 @@ describe('deltas', () => {
       arrive = resolve;
     });
     let asked = 0;
-    const subscribe: typeof house.bus.tokens.subscribe = (pattern, handler) => {
-      const listening = house.bus.tokens.subscribe(pattern, handler);
+    const subscribe: typeof deployment.bus.tokens.subscribe = (pattern, handler) => {
+      const listening = deployment.bus.tokens.subscribe(pattern, handler);
       const ready = () => {
         asked += 1;
         return isThere;
       };
       return { ready, stop: () => listening.stop() };
     };
-    const bus = { ...house.bus, tokens: { ...house.bus.tokens, subscribe } };
+    const bus = { ...deployment.bus, tokens: { ...deployment.bus.tokens, subscribe } };
     const gateway = await start({ streaming: true, bus, waits: { subscribedMs: 60_000 } });
     const sessionId = await newSession(gateway);
     let isConnected = false;
@@ -80,7 +80,7 @@ describe('deltas', () => {
   it('hold up no stream when the broker does not say that it has the subscription', async () => {
     const never = new Promise<void>(() => {});
     const subscribe = () => ({ ready: () => never, stop: async () => {} });
-    const bus = { ...house.bus, tokens: { ...house.bus.tokens, subscribe } };
+    const bus = { ...deployment.bus, tokens: { ...deployment.bus.tokens, subscribe } };
     const gateway = await start({ streaming: true, bus, waits: { subscribedMs: 20 } });
 
     expect((await stream(gateway, await newSession(gateway))).status).toBe(200);
@@ -96,10 +96,10 @@ describe('deltas', () => {
     publish(sessionId, callId, 1, 'Hel');
     publish(sessionId, callId, 2, 'lo');
     await client.waitFor('the deltas', () => client.events.length === 2);
-    await house.owner.append(sessionId, { ...SAY('Hello'), id: messageId }, STATUS('ready'));
+    await deployment.owner.append(sessionId, { ...SAY('Hello'), id: messageId }, STATUS('ready'));
     await client.waitFor('the message', () => client.events.length === 4);
     publish(sessionId, callId, 3, '!');
-    await house.owner.append(sessionId, SAY('next'));
+    await deployment.owner.append(sessionId, SAY('next'));
     await client.waitFor('the next message', () => client.events.length === 5);
 
     expect(partsOf(client)).toEqual([
@@ -118,7 +118,7 @@ describe('deltas', () => {
     publish(sessionId, callId, 1, 'Hel');
     await client.waitFor('a delta', () => client.events.length === 1);
 
-    await house.owner.append(sessionId, STATUS('cancelled'), STATUS('ready'));
+    await deployment.owner.append(sessionId, STATUS('cancelled'), STATUS('ready'));
     await client.waitFor('the statuses', () => client.events.length === 4);
 
     expect(client.events.map(({ event }) => event)).toEqual(['delta', 'delta', 'status', 'status']);
@@ -128,7 +128,7 @@ describe('deltas', () => {
   it('begin with the text so far for a reader who comes in the middle', async () => {
     const gateway = await start({ streaming: true });
     const sessionId = await newSession(gateway);
-    await house.owner.append(sessionId, STATUS('ready'), STATUS('acknowledged'));
+    await deployment.owner.append(sessionId, STATUS('ready'), STATUS('acknowledged'));
     // Begun after the turn before it was over: by its id it would be counted among what is over otherwise.
     const callId = call();
     const messageId = callId.replace('trn_', 'evt_');
@@ -158,7 +158,7 @@ describe('deltas', () => {
     const client = await stream(gateway, sessionId, 'kinds=status');
 
     publish(sessionId, call(), 1, 'Hel');
-    await house.owner.append(sessionId, STATUS('ready'));
+    await deployment.owner.append(sessionId, STATUS('ready'));
     await client.waitFor('the status', () => client.events.length === 1);
 
     expect(partsOf(client)).toEqual([]);

@@ -1,6 +1,6 @@
 import type { Bus, Listening } from '#bus/bus.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
-import { Dictionary } from '#shared/object-map.ts';
+import { ObjectMap } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { EventFeeds, FeedReader } from '../feed/event-feeds.ts';
 import type { LoggedEvent } from '../feed/session-log.ts';
@@ -27,7 +27,7 @@ interface Followed {
   readonly readers: Set<(sse: string) => void>;
   readonly feed: FeedReader;
   readonly tokens: Listening;
-  held: number;
+  buffered: number;
 }
 
 interface DeltasDeps {
@@ -40,7 +40,7 @@ interface DeltasDeps {
 /** The tokens of sessions with SSE readers: one subscription a session for as long as there is one. */
 export class Deltas {
   readonly #deps: DeltasDeps;
-  readonly #followed = new Dictionary<Followed>();
+  readonly #followed = new ObjectMap<Followed>();
 
   constructor(deps: DeltasDeps) {
     this.#deps = deps;
@@ -48,7 +48,7 @@ export class Deltas {
 
   read(sessionId: string): DeltaReader {
     const followed = this.#followed.get(sessionId) ?? this.#follow(sessionId);
-    followed.held += 1;
+    followed.buffered += 1;
     let mine: ((sse: string) => void) | null = null;
     return {
       ready: async () => {
@@ -62,8 +62,8 @@ export class Deltas {
       },
       release: () => {
         if (mine !== null) followed.readers.delete(mine);
-        followed.held -= 1;
-        if (followed.held === 0) this.#leave(sessionId, followed);
+        followed.buffered -= 1;
+        if (followed.buffered === 0) this.#leave(sessionId, followed);
       },
     };
   }
@@ -84,10 +84,10 @@ export class Deltas {
         for (const event of events) replies.observe(event, true);
       },
       // Its readers hear of that themselves, and leave.
-      onGone: () => {},
+      onDeleted: () => {},
     });
     const tokens = this.#subscribe(sessionId, replies, feed);
-    const followed: Followed = { replies, readers, feed, tokens, held: 0 };
+    const followed: Followed = { replies, readers, feed, tokens, buffered: 0 };
     this.#followed.set(sessionId, followed);
     return followed;
   }
@@ -95,7 +95,7 @@ export class Deltas {
   #subscribe(sessionId: string, replies: SessionReplies, feed: FeedReader): Listening {
     try {
       return this.#deps.bus.tokens.subscribe(patternOf(addresses.tokens, sessionId), (subject, bytes) =>
-        replies.take(subject.slice(subject.lastIndexOf('.') + 1), bytes),
+        replies.onFrame(subject.slice(subject.lastIndexOf('.') + 1), bytes),
       );
     } catch (error) {
       feed.release();

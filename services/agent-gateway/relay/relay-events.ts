@@ -13,7 +13,7 @@ export interface RelaySource {
   deltas: DeltaReader | null;
 }
 
-const GONE = 'the session is gone';
+const SESSION_DELETED = 'the session is gone';
 
 /**
  * Sends a client the log from an offset on: what is there page by page, as fast as the client takes it, then what comes, as it comes.
@@ -34,17 +34,17 @@ export async function relayEvents({ sessionLog, sessionId, filter, reader, delta
         onEvents: (events) => {
           for (const event of events) if (event.offset >= next && matches(filter, event)) client.write(sseOf(event));
         },
-        onGone: () => client.end(GONE),
+        onDeleted: () => client.end(SESSION_DELETED),
       });
       deltas?.start((sse) => client.write(sse));
-      await client.gone;
+      await client.closed;
       return;
     }
     const before = reader.head;
     page = await sessionLog.read(sessionId, filter, next, limits.streamPageEvents);
-    if (page !== null) reader.learn(page.head, before);
+    if (page !== null) reader.noteHead(page.head, before);
   }
-  client.end(GONE);
+  client.end(SESSION_DELETED);
 }
 
 function sseOf({ offset, kind, text }: LoggedEvent): string {

@@ -12,14 +12,14 @@ const CALL = `${TURN}-1`;
 const MESSAGE = CALL.replace('trn_', 'evt_');
 
 let shown: { event: string; data: Record<string, unknown> }[];
-let kept: Uint8Array[];
+let replayed: Uint8Array[];
 let replies: SessionReplies;
 beforeEach(() => {
   shown = [];
-  kept = [];
+  replayed = [];
   replies = new SessionReplies({
     show: (sse) => shown.push(parsed(sse)),
-    replay: async () => kept,
+    replay: async () => replayed,
   });
 });
 
@@ -57,15 +57,15 @@ describe('tokens that are not shown', () => {
     ['a text that is none', textFrame(1, 1, '{"x":1}')],
     ['a comment', sseFrame('content', CALL, 1, 1, ': data: nothing\n\n')],
   ])('shows nothing of %s', (_case, bytes) => {
-    replies.take(CALL, bytes);
+    replies.onFrame(CALL, bytes);
 
     expect(shown).toEqual([]);
   });
 
   it('DESIGN 7: tokens that come after their message is in the log are dropped', () => {
-    replies.take(CALL, content(1, 'Hel'));
+    replies.onFrame(CALL, content(1, 'Hel'));
     replies.observe(logged({ kind: 'assistant_message', id: MESSAGE }), true);
-    replies.take(CALL, content(2, 'lo'));
+    replies.onFrame(CALL, content(2, 'lo'));
 
     expect(shown).toEqual([delta(1, 'Hel')]);
     expect(replies.snapshots()).toEqual([]);
@@ -73,37 +73,37 @@ describe('tokens that are not shown', () => {
 
   it('drops everything of a reply whose message was in the log before its first token', () => {
     replies.observe(logged({ kind: 'assistant_message', id: MESSAGE }), false);
-    replies.take(CALL, content(1, 'Hello'));
+    replies.onFrame(CALL, content(1, 'Hello'));
 
     expect(shown).toEqual([]);
   });
 
   it.each(['cancelled', 'error', 'ready'])('drops tokens of a turn that has ended as %s, even the first ones', (status) => {
     replies.observe(logged({ kind: 'status', status }), true);
-    replies.take(CALL, content(1, 'Hello'));
+    replies.onFrame(CALL, content(1, 'Hello'));
 
     expect(shown).toEqual([]);
   });
 
   it('drops tokens of a call that a later one of the same turn has replaced', () => {
-    replies.take(`${TURN}-2`, content(1, 'new', { call: `${TURN}-2` }));
-    replies.take(CALL, content(1, 'old'));
+    replies.onFrame(`${TURN}-2`, content(1, 'new', { call: `${TURN}-2` }));
+    replies.onFrame(CALL, content(1, 'old'));
 
     expect(shown).toEqual([delta(1, 'new', MESSAGE.replace(/1$/, '2'))]);
   });
 
   it('drops repeated frames and those of a worker that was given up', () => {
-    replies.take(CALL, content(1, 'a', { attempt: 2 }));
-    replies.take(CALL, content(1, 'a', { attempt: 2 }));
-    replies.take(CALL, content(2, 'zombie', { attempt: 1 }));
+    replies.onFrame(CALL, content(1, 'a', { attempt: 2 }));
+    replies.onFrame(CALL, content(1, 'a', { attempt: 2 }));
+    replies.onFrame(CALL, content(2, 'zombie', { attempt: 1 }));
 
     expect(shown).toEqual([delta(1, 'a')]);
   });
 
   it('stops at a text that is too long, and shows nothing of that reply again', () => {
-    replies.take(CALL, content(1, 'x'.repeat(limits.replyCharacters)));
-    replies.take(CALL, content(2, 'y'));
-    replies.take(CALL, content(3, 'z'));
+    replies.onFrame(CALL, content(1, 'x'.repeat(limits.replyCharacters)));
+    replies.onFrame(CALL, content(2, 'y'));
+    replies.onFrame(CALL, content(3, 'z'));
 
     expect(shown).toHaveLength(1);
   });
@@ -112,7 +112,7 @@ describe('tokens that are not shown', () => {
     const ended = Array.from({ length: limits.endedReplies + 1 }, (_, n) => `trn_${n}-1`);
     for (const callId of ended) replies.observe(logged({ kind: 'assistant_message', id: callId.replace('trn_', 'evt_') }), true);
 
-    for (const callId of ended) replies.take(callId, content(1, callId, { call: callId }));
+    for (const callId of ended) replies.onFrame(callId, content(1, callId, { call: callId }));
 
     expect(shown).toEqual([delta(1, 'trn_0-1', 'evt_0-1')]);
   });
@@ -120,80 +120,80 @@ describe('tokens that are not shown', () => {
 
 describe('a reply in the making', () => {
   it('is shown piece by piece, numbered from 1', () => {
-    replies.take(CALL, opening());
-    replies.take(CALL, content(2, 'Hel'));
-    replies.take(CALL, content(3, 'lo \u{1f600}\n'));
-    replies.take(CALL, sseFrame('done', CALL, 1, 4, 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'));
+    replies.onFrame(CALL, opening());
+    replies.onFrame(CALL, content(2, 'Hel'));
+    replies.onFrame(CALL, content(3, 'lo \u{1f600}\n'));
+    replies.onFrame(CALL, sseFrame('done', CALL, 1, 4, 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'));
 
     expect(shown).toEqual([delta(1, 'Hel'), delta(2, 'lo \u{1f600}\n')]);
   });
 
   it('is shown the same whether its tokens came as whole chunks or as texts', () => {
-    replies.take(CALL, content(1, 'Hel'));
-    replies.take(CALL, textFrame(1, 2, JSON.stringify('lo "\u{1f600}"\n')));
+    replies.onFrame(CALL, content(1, 'Hel'));
+    replies.onFrame(CALL, textFrame(1, 2, JSON.stringify('lo "\u{1f600}"\n')));
 
     expect(shown).toEqual([delta(1, 'Hel'), delta(2, 'lo "\u{1f600}"\n')]);
   });
 
   it('takes all chunks of a frame together', () => {
     const chunk = (text: string) => `data: ${JSON.stringify({ choices: [{ delta: { content: text } }] })}\n\n`;
-    replies.take(CALL, sseFrame('content', CALL, 1, 1, `${chunk('a')}${chunk('b')}`));
+    replies.onFrame(CALL, sseFrame('content', CALL, 1, 1, `${chunk('a')}${chunk('b')}`));
 
     expect(shown).toEqual([delta(1, 'ab')]);
   });
 
   it('is given to who comes later as the text so far', () => {
-    replies.take(CALL, content(1, 'Hel'));
-    replies.take(CALL, content(2, 'lo'));
+    replies.onFrame(CALL, content(1, 'Hel'));
+    replies.onFrame(CALL, content(2, 'lo'));
 
     expect(replies.snapshots().map(parsed)).toEqual([snapshot(2, 'Hello')]);
   });
 
   it('DESIGN 7: a text that was shown is replaced when another worker begins its reply anew', () => {
-    replies.take(CALL, content(1, 'Hello wor'));
-    replies.take(CALL, opening({ attempt: 2 }));
-    replies.take(CALL, content(2, 'Good', { attempt: 2 }));
-    replies.take(CALL, content(3, ' day', { attempt: 2 }));
+    replies.onFrame(CALL, content(1, 'Hello wor'));
+    replies.onFrame(CALL, opening({ attempt: 2 }));
+    replies.onFrame(CALL, content(2, 'Good', { attempt: 2 }));
+    replies.onFrame(CALL, content(3, ' day', { attempt: 2 }));
 
     expect(shown).toEqual([delta(1, 'Hello wor'), snapshot(2, 'Good'), delta(3, ' day')]);
   });
 
   it.each(['cancelled', 'error', 'ready'])('ends with a word to its readers when the turn ends as %s without a message', (status) => {
-    replies.take(CALL, content(1, 'Hel'));
+    replies.onFrame(CALL, content(1, 'Hel'));
     replies.observe(logged({ kind: 'status', status }), true);
-    replies.take(CALL, content(2, 'lo'));
+    replies.onFrame(CALL, content(2, 'lo'));
 
     expect(shown).toEqual([delta(1, 'Hel'), cancelled(2)]);
   });
 
   it('ends without a word when nothing of it was shown', () => {
-    replies.take(CALL, opening());
+    replies.onFrame(CALL, opening());
     replies.observe(logged({ kind: 'status', status: 'cancelled' }), true);
 
     expect(shown).toEqual([]);
   });
 
   it('ends when a later call of its turn takes its place', () => {
-    replies.take(CALL, content(1, 'old'));
-    replies.take(`${TURN}-2`, content(1, 'new', { call: `${TURN}-2` }));
+    replies.onFrame(CALL, content(1, 'old'));
+    replies.onFrame(`${TURN}-2`, content(1, 'new', { call: `${TURN}-2` }));
 
     expect(shown).toEqual([delta(1, 'old'), cancelled(2), delta(1, 'new', MESSAGE.replace(/1$/, '2'))]);
   });
 
   it('goes on when somebody reads how earlier turns ended', () => {
-    replies.take(CALL, content(1, 'Hel'));
+    replies.onFrame(CALL, content(1, 'Hel'));
     replies.observe(logged({ kind: 'status', status: 'ready', atMs: TURN_AT_MS - 1 }), false);
     replies.observe(logged({ kind: 'status', status: 'typing' }), true);
     replies.observe(logged({ kind: 'user_message' }), true);
-    replies.take(CALL, content(2, 'lo'));
+    replies.onFrame(CALL, content(2, 'lo'));
 
     expect(shown).toEqual([delta(1, 'Hel'), delta(2, 'lo')]);
   });
 
   it('goes on when its tokens have overtaken the end of the turn before', () => {
-    replies.take(CALL, content(1, 'Hel'));
+    replies.onFrame(CALL, content(1, 'Hel'));
     replies.observe(logged({ kind: 'status', status: 'cancelled', atMs: TURN_AT_MS }), true);
-    replies.take(CALL, content(2, 'lo'));
+    replies.onFrame(CALL, content(2, 'lo'));
 
     expect(shown).toEqual([delta(1, 'Hel'), delta(2, 'lo')]);
   });
@@ -201,19 +201,19 @@ describe('a reply in the making', () => {
 
 describe('lost frames', () => {
   it('are fetched, and the text is shown whole', async () => {
-    kept = [opening(), content(2, 'Hel'), content(3, 'lo'), textFrame(1, 4, '" wor"')];
-    replies.take(CALL, textFrame(1, 4, '" wor"'));
-    replies.take(CALL, content(5, 'ld'));
+    replayed = [opening(), content(2, 'Hel'), content(3, 'lo'), textFrame(1, 4, '" wor"')];
+    replies.onFrame(CALL, textFrame(1, 4, '" wor"'));
+    replies.onFrame(CALL, content(5, 'ld'));
     await until(() => shown.length > 0, 'the text so far');
-    replies.take(CALL, content(6, '!'));
+    replies.onFrame(CALL, content(6, '!'));
 
     expect(shown).toEqual([snapshot(1, 'Hello world'), delta(2, '!')]);
   });
 
   it('are fetched in the middle of a reply too', async () => {
-    replies.take(CALL, content(1, 'a'));
-    kept = [content(1, 'a'), content(2, 'b'), content(3, 'c')];
-    replies.take(CALL, content(3, 'c'));
+    replies.onFrame(CALL, content(1, 'a'));
+    replayed = [content(1, 'a'), content(2, 'b'), content(3, 'c')];
+    replies.onFrame(CALL, content(3, 'c'));
     await until(() => shown.length > 1, 'the text so far');
 
     expect(shown).toEqual([delta(1, 'a'), snapshot(2, 'abc')]);
@@ -228,7 +228,7 @@ describe('lost frames', () => {
         return asked.length < 3 ? [content(1, 'a')] : [content(1, 'a'), content(2, 'b')];
       },
     });
-    patient.take(CALL, content(3, 'c'));
+    patient.onFrame(CALL, content(3, 'c'));
     await until(() => shown.length > 0, 'the text so far');
 
     expect(shown).toEqual([snapshot(1, 'abc')]);
@@ -245,7 +245,7 @@ describe('lost frames', () => {
         return [];
       },
     });
-    left.take(CALL, content(3, 'c'));
+    left.onFrame(CALL, content(3, 'c'));
     await until(() => readings > 0, 'the first reading');
     await new Promise((resolve) => setImmediate(resolve));
 
@@ -254,10 +254,10 @@ describe('lost frames', () => {
   });
 
   it('that can not be had end the deltas of their reply, not its message', async () => {
-    replies.take(CALL, content(1, 'a'));
-    replies.take(CALL, content(3, 'c'));
+    replies.onFrame(CALL, content(1, 'a'));
+    replies.onFrame(CALL, content(3, 'c'));
     await until(() => replies.snapshots().length === 0, 'the end of the deltas');
-    replies.take(CALL, content(4, 'd'));
+    replies.onFrame(CALL, content(4, 'd'));
 
     expect(shown).toEqual([delta(1, 'a')]);
   });
@@ -268,7 +268,7 @@ describe('lost frames', () => {
       give = resolve;
     });
     const slow = new SessionReplies({ show: (sse) => shown.push(parsed(sse)), replay: () => asked });
-    slow.take(CALL, content(2, 'b'));
+    slow.onFrame(CALL, content(2, 'b'));
     slow.observe(logged({ kind: 'status', status: 'cancelled' }), true);
     give([content(1, 'a'), content(2, 'b')]);
     await asked;

@@ -20,7 +20,7 @@ interface Reply {
   /** The text that readers were shown is void: the next one they get replaces it. */
   isReplaced: boolean;
   /** Frames that came while lost ones before them are being fetched; null when nothing is missing. */
-  held: SequencedFrame[] | null;
+  buffered: SequencedFrame[] | null;
 }
 
 type SequencedFrame = Exclude<Frame, { kind: 'body' }>;
@@ -56,12 +56,12 @@ export class SessionReplies {
     return [...this.#replies.values()].filter(({ text }) => text !== '').map(snapshotOf);
   }
 
-  take(callId: string, bytes: Uint8Array): void {
+  onFrame(callId: string, bytes: Uint8Array): void {
     const reply = this.#replies.get(replyEventId(callId)) ?? this.#begin(callId);
     const frame = reply && sequenced(callId, bytes);
     if (reply == null || frame === null) return;
-    if (reply.held === null) this.#apply(reply, frame);
-    else if (reply.held.length < limits.heldFrames) reply.held.push(frame);
+    if (reply.buffered === null) this.#apply(reply, frame);
+    else if (reply.buffered.length < limits.bufferedFrames) reply.buffered.push(frame);
     else this.#end(reply);
   }
 
@@ -72,7 +72,7 @@ export class SessionReplies {
   observe(event: LoggedEvent, isNew: boolean): void {
     if (event.kind === 'assistant_message') {
       const reply = this.#replies.get(event.id);
-      if (reply === undefined) this.#remember(event.id);
+      if (reply === undefined) this.#recordSent(event.id);
       else this.#end(reply);
       return;
     }
@@ -80,7 +80,7 @@ export class SessionReplies {
     if (endedAtMs === null) return;
     this.#overBeforeMs = Math.max(this.#overBeforeMs, endedAtMs);
     // Tokens of the next turn may have overtaken the end of this one.
-    for (const reply of this.#replies.values()) if (reply.call === null ? isNew : reply.call.turnAtMs < endedAtMs) this.#abandon(reply);
+    for (const reply of this.#replies.values()) if (reply.call === null ? isNew : reply.call.turnAtMs < endedAtMs) this.#discard(reply);
   }
 
   /** Null when the call's reply has ended or is not wanted any more. */
@@ -90,11 +90,11 @@ export class SessionReplies {
     if (this.#ended.has(messageId) || (call !== null && call.turnAtMs < this.#overBeforeMs)) return null;
     for (const other of this.#replies.values()) {
       if (isVoidedBy(call, other.call)) return null;
-      if (isVoidedBy(other.call, call)) this.#abandon(other);
+      if (isVoidedBy(other.call, call)) this.#discard(other);
     }
     const [oldest] = this.#replies.values();
     if (this.#replies.size >= limits.repliesPerSession && oldest !== undefined) this.#end(oldest);
-    const reply: Reply = { callId, messageId, call, attempt: 1, nextFrame: 1, text: '', seq: 0, isReplaced: false, held: null };
+    const reply: Reply = { callId, messageId, call, attempt: 1, nextFrame: 1, text: '', seq: 0, isReplaced: false, buffered: null };
     this.#replies.set(messageId, reply);
     return reply;
   }
@@ -107,7 +107,7 @@ export class SessionReplies {
     }
     if (frame.seq < reply.nextFrame) return;
     if (frame.seq > reply.nextFrame) {
-      reply.held = [frame];
+      reply.buffered = [frame];
       void this.#fill(reply);
       return;
     }
@@ -128,34 +128,34 @@ export class SessionReplies {
   async #fill(reply: Reply): Promise<void> {
     let whole: ReturnType<typeof textFrom> = null;
     for (const upTo of READINGS) {
-      const kept = await this.#deps.replay(reply.callId, upTo).catch(() => []);
-      if (this.#replies.get(reply.messageId) !== reply || reply.held === null) return;
-      whole = textFrom([...kept.flatMap((bytes) => sequenced(reply.callId, bytes) ?? []), ...reply.held]);
+      const replayed = await this.#deps.replay(reply.callId, upTo).catch(() => []);
+      if (this.#replies.get(reply.messageId) !== reply || reply.buffered === null) return;
+      whole = textFrom([...replayed.flatMap((bytes) => sequenced(reply.callId, bytes) ?? []), ...reply.buffered]);
       if (whole !== null) break;
     }
-    reply.held = null;
+    reply.buffered = null;
     // Still not whole. The message will come in one piece; until then the readers keep what they have.
     if (whole === null || whole.text.length > limits.replyCharacters) {
       this.#end(reply);
       return;
     }
-    const isNews = whole.text !== reply.text || reply.isReplaced;
+    const isChanged = whole.text !== reply.text || reply.isReplaced;
     Object.assign(reply, whole);
-    if (!isNews || reply.text === '') return;
+    if (!isChanged || reply.text === '') return;
     reply.seq += 1;
     reply.isReplaced = false;
     this.#deps.show(snapshotOf(reply));
   }
 
   /** There will be no message: readers who were shown some of it are told. */
-  #abandon(reply: Reply): void {
+  #discard(reply: Reply): void {
     if (reply.seq > 0) this.#deps.show(sseOf('delta', { message_id: reply.messageId, seq: reply.seq + 1, cancelled: true }));
     this.#end(reply);
   }
 
   #end(reply: Reply): void {
     this.#replies.delete(reply.messageId);
-    this.#remember(reply.messageId);
+    this.#recordSent(reply.messageId);
   }
 
   /** Nobody reads any more. */
@@ -163,7 +163,7 @@ export class SessionReplies {
     this.#replies.clear();
   }
 
-  #remember(messageId: string): void {
+  #recordSent(messageId: string): void {
     this.#ended.add(messageId);
     const [oldest] = this.#ended;
     if (this.#ended.size > limits.endedReplies && oldest !== undefined) this.#ended.delete(oldest);

@@ -10,21 +10,21 @@ import { buildApp } from '../app.ts';
 import { assemble } from '../components.ts';
 import { closeAtOnce } from '../service.ts';
 import { gatewaysOf } from '../test-support/gateways.ts';
-import { BEARER, type House, openHouse } from '../test-support/test-deployment.ts';
+import { BEARER, openTestDeployment, type TestDeployment } from '../test-support/test-deployment.ts';
 import { until } from '../test-support/until.ts';
 
-let house: House;
-const { start, newSession, stream, stopAll } = gatewaysOf(() => house);
+let deployment: TestDeployment;
+const { start, newSession, stream, stopAll } = gatewaysOf(() => deployment);
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
 afterEach(() => stopAll());
-afterAll(() => house.close());
+afterAll(() => deployment.close());
 
 /** A gateway, and whether its latest answer waits for its client to take something. */
 async function startObserved(waits: { stalledMs: number; heartbeatMs?: number }) {
-  const parts = house.deps({ waits });
+  const parts = deployment.deps({ waits });
   const app = buildApp(parts, assemble(parts));
   let latest: ServerResponse | null = null;
   const waiting = {
@@ -64,7 +64,7 @@ describe('a stream whose client is slow', () => {
     // More than the buffers of two kernels and ours can take together.
     const events = 40;
     for (let n = 0; n < events; n += 1) {
-      await house.owner.append(sessionId, SAY('x'.repeat(512 * 1_024)));
+      await deployment.owner.append(sessionId, SAY('x'.repeat(512 * 1_024)));
       await reading.waitFor('each event', () => reading.events.length === n + 1);
     }
     socket.resume();
@@ -77,7 +77,7 @@ describe('a stream whose client is slow', () => {
     const stalledMs = 3_000;
     const { url, waiting, close } = await startObserved({ stalledMs, heartbeatMs: 20 });
     const sessionId = await newSession({ url });
-    const [event] = await house.owner.append(sessionId, SAY('x'.repeat(16 * 1_024 * 1_024)));
+    const [event] = await deployment.owner.append(sessionId, SAY('x'.repeat(16 * 1_024 * 1_024)));
     const whole = `id: 0\nevent: assistant_message\ndata: ${JSON.stringify(event)}\n\n`;
     const pieces: Buffer[] = [];
     let size = 0;
@@ -122,7 +122,7 @@ describe('a stream whose client is slow', () => {
     const { url, waiting, close } = await startObserved({ stalledMs });
     const sessionId = await newSession({ url });
     const size = 16 * 1_024 * 1_024;
-    await house.owner.append(sessionId, SAY('x'.repeat(size)));
+    await deployment.owner.append(sessionId, SAY('x'.repeat(size)));
     /** How many bytes were read, and whether to go on past the first. */
     const shared = new Int32Array(new SharedArrayBuffer(8));
     const { port } = new URL(url);
@@ -154,13 +154,13 @@ describe('a stream whose client is slow', () => {
   }, 60_000);
 
   it('is dropped when its client takes nothing while it catches up', async () => {
-    const deps = house.deps({ waits: { stalledMs: 50 } });
+    const deps = deployment.deps({ waits: { stalledMs: 50 } });
     const parts = assemble(deps);
     const app = buildApp(deps, parts);
     const { hostname, port, origin } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
     const sessionId = await newSession({ url: origin });
     const size = 16 * 1_024 * 1_024;
-    await house.owner.append(sessionId, SAY('x'.repeat(size)));
+    await deployment.owner.append(sessionId, SAY('x'.repeat(size)));
     const socket = connect(Number(port), hostname).on('error', () => {});
     socket.write(`GET /sessions/${sessionId}/events HTTP/1.1\r\nhost: x\r\nauthorization: ${BEARER.authorization}\r\naccept: text/event-stream\r\n\r\n`);
     await until(() => socket.bytesRead > 0, 'the beginning of the stream');

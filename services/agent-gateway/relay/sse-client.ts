@@ -4,22 +4,22 @@ import { limits, type Waits } from '../limits.ts';
 /** One client of an event stream, seen from the side that writes. */
 export class SseClient {
   /** Resolves once nothing can be sent any more: the connection is gone, the client was dropped, or the stream was ended. */
-  readonly gone: Promise<void>;
+  readonly closed: Promise<void>;
   readonly #response: ServerResponse;
   readonly #waits: Waits;
   readonly #heartbeat: NodeJS.Timeout;
   #isOpen = true;
   /** Between two pieces of one event: nothing may come in between. */
   #isSending = false;
-  #onGone: () => void = () => {};
-  #onTaken: () => void = () => {};
+  #onClosed: () => void = () => {};
+  #onDrained: () => void = () => {};
 
   /** Sends the head at once, with a comment, so that the client knows that it is connected. */
   constructor(response: ServerResponse, headers: Record<string, string>, waits: Waits) {
     this.#response = response;
     this.#waits = waits;
-    this.gone = new Promise((resolve) => {
-      this.#onGone = resolve;
+    this.closed = new Promise((resolve) => {
+      this.#onClosed = resolve;
     });
     // A connection that breaks says so by its close, which follows.
     response.on('error', () => {});
@@ -57,7 +57,7 @@ export class SseClient {
     this.#isSending = true;
     for (let at = 0; at < bytes.length && this.#isOpen; at += limits.ssePieceBytes) {
       this.#response.write(bytes.subarray(at, at + limits.ssePieceBytes));
-      if (this.#response.writableNeedDrain) await this.#taken();
+      if (this.#response.writableNeedDrain) await this.#drained();
     }
     this.#isSending = false;
   }
@@ -73,17 +73,17 @@ export class SseClient {
   }
 
   /** Node's own timeout of a socket begins anew whenever some of what waits was sent, so only a client that takes nothing meets it. */
-  async #taken(): Promise<void> {
+  async #drained(): Promise<void> {
     const response = this.#response;
     response.setTimeout(this.#waits.stalledMs);
     await new Promise<void>((resolve) => {
       const settle = () => {
         response.off('drain', settle);
-        this.#onTaken = () => {};
+        this.#onDrained = () => {};
         resolve();
       };
       response.once('drain', settle);
-      this.#onTaken = settle;
+      this.#onDrained = settle;
     });
     response.setTimeout(0);
   }
@@ -93,9 +93,9 @@ export class SseClient {
    * known before.
    */
   #onTimeout(): void {
-    const awaited = this.#onTaken;
+    const awaited = this.#onDrained;
     setImmediate(() => {
-      if (this.#onTaken === awaited) this.#drop();
+      if (this.#onDrained === awaited) this.#drop();
     });
   }
 
@@ -107,7 +107,7 @@ export class SseClient {
   #close(): void {
     this.#isOpen = false;
     clearInterval(this.#heartbeat);
-    this.#onGone();
-    this.#onTaken();
+    this.#onClosed();
+    this.#onDrained();
   }
 }

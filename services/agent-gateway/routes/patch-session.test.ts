@@ -3,22 +3,22 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
-import { BEARER, type House, newSession, openHouse } from '../test-support/test-deployment.ts';
+import { BEARER, newSession, openTestDeployment, type TestDeployment } from '../test-support/test-deployment.ts';
 
-let house: House;
+let deployment: TestDeployment;
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
-afterEach(() => house.closeApps());
-afterAll(() => house.close());
+afterEach(() => deployment.closeApps());
+afterAll(() => deployment.close());
 
-function patch(app: ReturnType<House['app']>, id: string, body: unknown, headers: Record<string, string> = {}) {
+function patch(app: ReturnType<TestDeployment['app']>, id: string, body: unknown, headers: Record<string, string> = {}) {
   const payload = typeof body === 'string' ? body : JSON.stringify(body);
   return app.inject({ method: 'PATCH', url: `/sessions/${id}`, headers: { ...BEARER, 'content-type': 'application/json', ...headers }, payload });
 }
 
-const patchesOf = (id: string) => house.owner.commands.filter((command) => command.sessionId === id && command.type === 'session.patch');
+const patchesOf = (id: string) => deployment.owner.commands.filter((command) => command.sessionId === id && command.type === 'session.patch');
 
 describe('PATCH /sessions/:session_id', () => {
   it.each([
@@ -37,7 +37,7 @@ describe('PATCH /sessions/:session_id', () => {
     ['a body that is a list', [], '', ''],
     ['no body', '', '', ''],
   ])('refuses %s and names it, without a command', async (_case, body, path, why) => {
-    const app = house.app();
+    const app = deployment.app();
     const id = await newSession(app);
 
     const reply = await patch(app, id, body);
@@ -48,7 +48,7 @@ describe('PATCH /sessions/:session_id', () => {
   });
 
   it('refuses in the order of all routes: the key, the session, the body', async () => {
-    const app = house.app();
+    const app = deployment.app();
 
     expect((await patch(app, 'ses_unknown', { colour: 'red' }, { authorization: 'Bearer wrong' })).statusCode).toBe(401);
     for (const id of ['ses_unknown', 'ses.with.dots']) {
@@ -60,7 +60,7 @@ describe('PATCH /sessions/:session_id', () => {
   });
 
   it('refuses with 400 what only the owner of the session can tell', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const id = await newSession(app);
 
     const reply = await patch(app, id, { consumption_offsets: { client: 7 } });
@@ -70,9 +70,9 @@ describe('PATCH /sessions/:session_id', () => {
   });
 
   it('answers 200 with the record as it is now, and so does GET', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const id = await newSession(app);
-    await house.owner.append(id, { kind: 'assistant_message', text: 'Welcome' });
+    await deployment.owner.append(id, { kind: 'assistant_message', text: 'Welcome' });
 
     const reply = await patch(app, id, { title: 'Warranty', mode: 'manual', metadata: { set: { plan: 'gold' } }, consumption_offsets: { client: 0 } });
 
@@ -89,7 +89,7 @@ describe('PATCH /sessions/:session_id', () => {
   });
 
   it('passes on what is named and nothing else', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const id = await newSession(app);
 
     await patch(app, id, {});
@@ -101,7 +101,7 @@ describe('PATCH /sessions/:session_id', () => {
   });
 
   it('DESIGN 9: a change of a session goes the way of a post: a key that repeats is answered like the first, and nothing is changed again', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const id = await newSession(app);
     const first = await patch(app, id, { title: 'one' }, { 'idempotency-key': 'k' });
     await patch(app, id, { title: 'two' });
@@ -114,14 +114,14 @@ describe('PATCH /sessions/:session_id', () => {
   });
 
   it('refuses a key that is none', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const id = await newSession(app);
 
     expect((await patch(app, id, { title: 'T' }, { 'idempotency-key': 'x'.repeat(257) })).json()).toMatchObject({ path: '/idempotency-key' });
   });
 
   it('answers 404 once the session is gone, also to a key that was answered before', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const id = await newSession(app);
     await patch(app, id, { title: 'T' }, { 'idempotency-key': 'k' });
     await app.inject({ method: 'DELETE', url: `/sessions/${id}`, headers: BEARER });
@@ -130,9 +130,9 @@ describe('PATCH /sessions/:session_id', () => {
   });
 
   it('answers 503 while its owner says nothing', async () => {
-    const app = house.app({ waits: { silenceMs: 10, answerMs: 50 } });
+    const app = deployment.app({ waits: { silenceMs: 10, replyMs: 50 } });
     const id = await newSession(app);
-    const release = house.owner.hold();
+    const release = deployment.owner.hold();
     try {
       const reply = await patch(app, id, { title: 'T' });
 

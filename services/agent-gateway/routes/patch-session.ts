@@ -6,14 +6,14 @@ import { patchSessionRequest } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
-import type { Answers } from '../command-replies.ts';
+import type { CommandReplies } from '../command-replies.ts';
 import type { Waits } from '../limits.ts';
 import { noSuchSession } from '../plugins/error-reply.ts';
 import { commandIdOf, idempotencyKeyOf } from './idempotency-key.ts';
 import { checkedSessionId } from './session-id.ts';
 
 export interface PatchSessionDeps {
-  answers: Answers;
+  commandReplies: CommandReplies;
   clock: Clock;
   waits: Waits;
   /** Null when it can't be told right now. */
@@ -23,7 +23,7 @@ export interface PatchSessionDeps {
 type Changes = Pick<CommandOf<'session.patch'>, 'title' | 'mode' | 'setMetadata' | 'unsetMetadata' | 'upsertLabels' | 'removeLabels' | 'clientOffset'>;
 
 /** PATCH /sessions/:session_id: 200 with the record as it is then; the same record again when the `Idempotency-Key` repeats. */
-export function patchSession({ answers, clock, waits, isKnownSession }: PatchSessionDeps): FastifyPluginAsyncZod {
+export function patchSession({ commandReplies, clock, waits, isKnownSession }: PatchSessionDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
   return async (app) => {
     app.patch('/sessions/:session_id', { schema: { params, body: patchSessionRequest }, config: { bringsWork: true } }, async (request, reply) => {
@@ -37,17 +37,17 @@ export function patchSession({ answers, clock, waits, isKnownSession }: PatchSes
         sessionId,
         commandId: commandIdOf(sessionId, 'patch', key),
         sentAtMs: clock.nowMs(),
-        answerTo: answers.gatewayId,
+        answerTo: commandReplies.gatewayId,
         traceparent: traceContextOf(contextOfRequest(request)).traceparent,
         ...changesIn(request.body),
       };
-      const outcome = await answers.send(command, waits.answerMs);
+      const outcome = await commandReplies.send(command, waits.replyMs);
       if (outcome === null)
         throw new SwitchyardError('service.no_answer', 'the session could not be changed in time; send it again with the same idempotency key');
       // An answer is kept as long as its command may come again, so it outlives the session.
       if (outcome.repeat && (await isKnownSession(sessionId)) === false) throw noSuchSession();
-      if (!outcome.answer.ok) throw new SwitchyardError(outcome.answer.code, outcome.answer.message);
-      return reply.code(200).send(outcome.answer.value.session);
+      if (!outcome.reply.ok) throw new SwitchyardError(outcome.reply.code, outcome.reply.message);
+      return reply.code(200).send(outcome.reply.value.session);
     });
   };
 }

@@ -4,49 +4,49 @@ import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { createLog } from '#shared/telemetry/log.ts';
-import { BEARER, type House, newSession, openHouse, post } from '../test-support/test-deployment.ts';
+import { BEARER, newSession, openTestDeployment, post, type TestDeployment } from '../test-support/test-deployment.ts';
 import { until } from '../test-support/until.ts';
 
-let house: House;
+let deployment: TestDeployment;
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
-afterAll(() => house.close());
+afterAll(() => deployment.close());
 afterEach(() => {
-  house.owner.silent.answers = false;
-  return house.closeApps();
+  deployment.owner.silent.answers = false;
+  return deployment.closeApps();
 });
 
 const HELLO = { kind: 'user_message', text: 'Hello' };
 const SHORT = { silenceMs: 20, acceptMs: 60, answerMs: 120 };
 
 function commandsOf(sessionId: string) {
-  return house.owner.commands.filter((command) => command.sessionId === sessionId && command.type === 'message.post');
+  return deployment.owner.commands.filter((command) => command.sessionId === sessionId && command.type === 'message.post');
 }
 
 async function storedEvents(sessionId: string): Promise<number> {
-  const { rows } = await house.database.query<{ count: number }>('select count(*)::int as count from events where session_id = $1', [sessionId]);
+  const { rows } = await deployment.database.query<{ count: number }>('select count(*)::int as count from events where session_id = $1', [sessionId]);
   return rows[0]?.count ?? 0;
 }
 
 describe('refusals', () => {
   it('answers 404 when the owner knows no such session', async () => {
-    const reply = await post(house.app(), 'ses_unknown', HELLO);
+    const reply = await post(deployment.app(), 'ses_unknown', HELLO);
 
     expect(reply.statusCode).toBe(404);
     expect(reply.json()).toEqual({ error: 'there is no such session', code: 'not_found' });
   });
 
   it('answers 404 without a command when the text can be no id', async () => {
-    const commands = house.owner.commands.length;
+    const commands = deployment.owner.commands.length;
 
-    expect((await post(house.app(), 'a.b', HELLO)).statusCode).toBe(404);
-    expect(house.owner.commands).toHaveLength(commands);
+    expect((await post(deployment.app(), 'a.b', HELLO)).statusCode).toBe(404);
+    expect(deployment.owner.commands).toHaveLength(commands);
   });
 
   it.each(['ses_unknown', 'ses%00', 'a.b'])('answers 404 rather than 400 when neither the session %s nor the body is right', async (id) => {
-    expect((await post(house.app(), id, { kind: 'user_message' })).statusCode).toBe(404);
+    expect((await post(deployment.app(), id, { kind: 'user_message' })).statusCode).toBe(404);
   });
 
   it.each([
@@ -59,7 +59,7 @@ describe('refusals', () => {
     ['a body that is a text', 'Hello', ''],
     ['an empty key', { ...HELLO, idempotency_key: '' }, '/idempotency_key'],
   ])('answers 400 to %s and names it', async (_case, body, path) => {
-    const app = house.app();
+    const app = deployment.app();
 
     const reply = await post(app, await newSession(app), body);
 
@@ -72,7 +72,7 @@ describe('refusals', () => {
     ['system', 'system'],
     ['unknown', 'human_agent'],
   ])('answers 400 to a user_message whose source is %s, and gives the form that works', async (source, shown) => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
 
     const reply = await post(app, sessionId, { ...HELLO, source });
@@ -87,7 +87,7 @@ describe('refusals', () => {
   });
 
   it('answers 400 to a key in the header that is too long', async () => {
-    const app = house.app();
+    const app = deployment.app();
 
     const reply = await post(app, await newSession(app), HELLO, { 'idempotency-key': 'k'.repeat(257) });
 
@@ -96,7 +96,7 @@ describe('refusals', () => {
   });
 
   it('answers 400 without a body', async () => {
-    const app = house.app();
+    const app = deployment.app();
 
     const reply = await app.inject({ method: 'POST', url: `/sessions/${await newSession(app)}/events`, headers: BEARER });
 
@@ -106,7 +106,7 @@ describe('refusals', () => {
 
 describe('a message', () => {
   it('is answered with its event', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
 
     const reply = await post(app, sessionId, { ...HELLO, metadata: { page: 3 } });
@@ -127,7 +127,7 @@ describe('a message', () => {
   it('is in the trace of the caller, and is told in the log without what it says', async () => {
     const lines: string[] = [];
     const log = createLog({ level: 'debug', service: 'agent-gateway', output: { write: (line) => lines.push(line) > 0 } });
-    const app = house.app({ log });
+    const app = deployment.app({ log });
     const sessionId = await newSession(app);
     const traceId = 'a'.repeat(32);
 
@@ -140,13 +140,13 @@ describe('a message', () => {
   });
 
   it('of the chat page may have the native form', async () => {
-    const app = house.app();
+    const app = deployment.app();
 
     expect((await post(app, await newSession(app), { ...HELLO, source: 'customer_ui' })).json()).toMatchObject({ kind: 'user_message', source: 'customer_ui' });
   });
 
   it('keeps every character', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const text = '\u0000 \ud800 "quoted" \u2028 \u{1f600} \\ end';
 
     const reply = await post(app, await newSession(app), { kind: 'user_message', text });
@@ -161,7 +161,7 @@ describe('a message', () => {
     ['human_agent_on_behalf_of_ai_agent', false],
     ['system', false],
   ])('from %s asks for a turn by itself: %s', async (source, triggersTurn) => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
 
     const reply = await post(app, sessionId, { kind: 'message', source, message: 'Hello' });
@@ -172,7 +172,7 @@ describe('a message', () => {
   });
 
   it('asks for a turn, or does not, when its sender says so', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
 
     await post(app, sessionId, { ...HELLO, trigger_processing: false });
@@ -182,7 +182,7 @@ describe('a message', () => {
   });
 
   it('is posted twice when it is sent twice without a key', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
 
     const replies = [await post(app, sessionId, HELLO), await post(app, sessionId, HELLO)];
@@ -197,7 +197,7 @@ describe('an idempotency key', () => {
     ['in the header', {}, { 'idempotency-key': 'k' }],
     ['in the body', { idempotency_key: 'k' }, {}],
   ])('%s makes a repeat answer with the first event', async (_case, fields, headers) => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
 
     const first = await post(app, sessionId, { ...HELLO, ...fields }, headers);
@@ -210,7 +210,7 @@ describe('an idempotency key', () => {
   });
 
   it('DESIGN 4: a caller’s key makes one command of its repeats, wherever it stands and at every gateway', async () => {
-    const [one, other] = [house.app(), house.app()];
+    const [one, other] = [deployment.app(), deployment.app()];
     const sessionId = await newSession(one);
 
     const first = await post(one, sessionId, HELLO, { 'idempotency-key': 'k' });
@@ -221,14 +221,14 @@ describe('an idempotency key', () => {
   });
 
   it('DESIGN 4: a caller’s key is its session’s own', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessions = [await newSession(app), await newSession(app)];
 
     for (const sessionId of sessions) expect((await post(app, sessionId, HELLO, { 'idempotency-key': 'k' })).statusCode).toBe(201);
   });
 
   it('lets one of many requests at once be the first', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
 
     const replies = await Promise.all(Array.from({ length: 20 }, () => post(app, sessionId, HELLO, { 'idempotency-key': 'k' })));
@@ -240,10 +240,10 @@ describe('an idempotency key', () => {
 
   it('is remembered after the command log has forgotten it', async () => {
     const forgetful = {
-      ...house.bus.commands,
-      append: (p: number, id: string, body: string) => house.bus.commands.append(p, `${id}-${body.length}-${Math.random()}`, body),
+      ...deployment.bus.commands,
+      append: (p: number, id: string, body: string) => deployment.bus.commands.append(p, `${id}-${body.length}-${Math.random()}`, body),
     };
-    const app = house.app({ bus: { ...house.bus, isReady: () => true, commands: { ...forgetful } } });
+    const app = deployment.app({ bus: { ...deployment.bus, isReady: () => true, commands: { ...forgetful } } });
     const sessionId = await newSession(app);
 
     const first = await post(app, sessionId, HELLO, { 'idempotency-key': 'k' });
@@ -256,9 +256,9 @@ describe('an idempotency key', () => {
 
 describe('an answer that does not come', () => {
   it('is found in the seen row when it was lost', async () => {
-    const app = house.app({ waits: { silenceMs: 20 } });
+    const app = deployment.app({ waits: { silenceMs: 20 } });
     const sessionId = await newSession(app);
-    house.owner.silent.answers = true;
+    deployment.owner.silent.answers = true;
 
     const reply = await post(app, sessionId, HELLO);
 
@@ -267,9 +267,9 @@ describe('an answer that does not come', () => {
   });
 
   it('is 202 for a customer’s message, which is in the log later', async () => {
-    const app = house.app({ waits: SHORT });
+    const app = deployment.app({ waits: SHORT });
     const sessionId = await newSession(app);
-    const release = house.owner.hold();
+    const release = deployment.owner.hold();
 
     const reply = await post(app, sessionId, HELLO, { 'idempotency-key': 'k' });
     release();
@@ -282,9 +282,9 @@ describe('an answer that does not come', () => {
   });
 
   it('is 503 for the message of anybody else', async () => {
-    const app = house.app({ waits: SHORT });
+    const app = deployment.app({ waits: SHORT });
     const sessionId = await newSession(app);
-    const release = house.owner.hold();
+    const release = deployment.owner.hold();
 
     const reply = await post(app, sessionId, { kind: 'message', source: 'human_agent', message: 'Hello' });
     release();
@@ -294,20 +294,20 @@ describe('an answer that does not come', () => {
   });
 
   it('is 404, not 202, for a session that nobody knows', async () => {
-    const release = house.owner.hold();
+    const release = deployment.owner.hold();
 
-    const reply = await post(house.app({ waits: SHORT }), 'ses_unknown', HELLO);
+    const reply = await post(deployment.app({ waits: SHORT }), 'ses_unknown', HELLO);
     release();
 
     expect(reply.statusCode).toBe(404);
   });
 
   it('is 503 when the command could not be stored', async () => {
-    const commands = { ...house.bus.commands, append: () => new Promise<never>(() => {}) };
-    const other = house.app();
+    const commands = { ...deployment.bus.commands, append: () => new Promise<never>(() => {}) };
+    const other = deployment.app();
     const sessionId = await newSession(other);
 
-    const reply = await post(house.app({ bus: { ...house.bus, commands }, waits: SHORT }), sessionId, HELLO);
+    const reply = await post(deployment.app({ bus: { ...deployment.bus, commands }, waits: SHORT }), sessionId, HELLO);
 
     expect(reply.statusCode).toBe(503);
     expect(reply.json()).toMatchObject({ code: 'not_ready' });

@@ -6,7 +6,7 @@ import { postEventRequest } from '#shared/contracts/agent/session.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
-import type { Answers } from '../command-replies.ts';
+import type { CommandReplies } from '../command-replies.ts';
 import type { Waits } from '../limits.ts';
 import { noSuchSession } from '../plugins/error-reply.ts';
 import { commandIdOf, idempotencyKeyOf } from './idempotency-key.ts';
@@ -14,7 +14,7 @@ import { checkedSessionId } from './session-id.ts';
 
 export interface PostEventDeps {
   agent: { bundleHash: string };
-  answers: Answers;
+  commandReplies: CommandReplies;
   /** Null when it can't be told right now. */
   isKnownSession(sessionId: string): Promise<boolean | null>;
   clock: Clock;
@@ -25,7 +25,7 @@ export interface PostEventDeps {
  * POST /sessions/:session_id/events: 201 with the event, 200 with the first one when the idempotency key repeats. A customer's message
  * that is durable and has no offset yet: 202 with the id of its command.
  */
-export function postEvent({ agent, answers, isKnownSession, clock, waits }: PostEventDeps): FastifyPluginAsyncZod {
+export function postEvent({ agent, commandReplies, isKnownSession, clock, waits }: PostEventDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
   return async (app) => {
     app.post('/sessions/:session_id/events', { schema: { params, body: postEventRequest }, config: { bringsWork: true } }, async (request, reply) => {
@@ -40,7 +40,7 @@ export function postEvent({ agent, answers, isKnownSession, clock, waits }: Post
         sessionId,
         commandId: commandIdOf(sessionId, 'post', key),
         sentAtMs: clock.nowMs(),
-        answerTo: answers.gatewayId,
+        answerTo: commandReplies.gatewayId,
         traceparent,
         source,
         text,
@@ -49,7 +49,7 @@ export function postEvent({ agent, answers, isKnownSession, clock, waits }: Post
         traceId,
         bundleHash: agent.bundleHash,
       };
-      const outcome = await answers.send(command, isCustomers ? waits.acceptMs : waits.answerMs);
+      const outcome = await commandReplies.send(command, isCustomers ? waits.acceptMs : waits.replyMs);
       if (outcome === null) {
         if (!isCustomers) throw new SwitchyardError('service.no_answer', 'the event has no place in the log yet; send it again with the same idempotency key');
         // Its owner will refuse it, however late: to call it accepted would be a lie.
@@ -58,9 +58,9 @@ export function postEvent({ agent, answers, isKnownSession, clock, waits }: Post
       }
       // An answer is kept as long as its command may come again, so it outlives the session.
       if (outcome.repeat && (await isKnownSession(sessionId)) === false) throw noSuchSession();
-      if (!outcome.answer.ok) throw new SwitchyardError(outcome.answer.code, outcome.answer.message);
+      if (!outcome.reply.ok) throw new SwitchyardError(outcome.reply.code, outcome.reply.message);
       // Without a key of the caller's only our own retries can repeat a command, and to the caller those are one request.
-      return reply.code(outcome.repeat && key !== null ? 200 : 201).send(outcome.answer.value.event);
+      return reply.code(outcome.repeat && key !== null ? 200 : 201).send(outcome.reply.value.event);
     });
   };
 }

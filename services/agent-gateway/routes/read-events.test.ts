@@ -7,18 +7,18 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { silentLog } from '#shared/telemetry/log.ts';
 import { limits } from '../limits.ts';
 import { countedBus } from '../test-support/counted-bus.ts';
-import { type House, newSession, offsetsOf, openHouse, post, read } from '../test-support/test-deployment.ts';
+import { newSession, offsetsOf, openTestDeployment, post, read, type TestDeployment } from '../test-support/test-deployment.ts';
 
-let house: House;
+let deployment: TestDeployment;
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
-afterAll(() => house.close());
+afterAll(() => deployment.close());
 afterEach(() => {
-  house.owner.silent.notices = false;
-  house.owner.withoutBodies = false;
-  return house.closeApps();
+  deployment.owner.silent.notices = false;
+  deployment.owner.withoutBodies = false;
+  return deployment.closeApps();
 });
 
 const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
@@ -41,7 +41,7 @@ describe('refusals', () => {
     ['limit=0', '/limit'],
     ['limit=1001', '/limit'],
   ])('answers 400 to %s and names it', async (query, path) => {
-    const app = house.app();
+    const app = deployment.app();
 
     const reply = await read(app, await newSession(app), query);
 
@@ -51,9 +51,9 @@ describe('refusals', () => {
   });
 
   it.each(['wait_for_data=0', 'wait_for_data=60', '', 'limit=0'])('answers 404 at once for a session that nobody knows, with %s', async (query) => {
-    const { bus, listening } = countedBus(house.bus);
+    const { bus, listening } = countedBus(deployment.bus);
 
-    const reply = await read(house.app({ bus }), 'ses_unknown', query);
+    const reply = await read(deployment.app({ bus }), 'ses_unknown', query);
 
     expect(reply.statusCode).toBe(404);
     expect(reply.json()).toEqual({ error: 'there is no such session', code: 'not_found' });
@@ -64,10 +64,10 @@ describe('refusals', () => {
 
 describe('what is there', () => {
   it('comes at once, in order, as it was stored', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
     const posted = await post(app, sessionId, { kind: 'user_message', text: 'Hi \u0000 \ud800' });
-    const appended = await house.owner.append(sessionId, STATUS('typing'), SAY('Hello'), STATUS('ready'));
+    const appended = await deployment.owner.append(sessionId, STATUS('typing'), SAY('Hello'), STATUS('ready'));
 
     const reply = await read(app, sessionId);
 
@@ -87,28 +87,28 @@ describe('what is there', () => {
     ['kinds=status&min_offset=2', [3]],
     ['min_offset=3&unknown=1', [3]],
   ])('is chosen by %s', async (query, expected) => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
     await post(app, sessionId, { kind: 'user_message', text: 'Hi' });
-    await house.owner.append(sessionId, STATUS('typing'), SAY('Hello'), STATUS('ready'));
+    await deployment.owner.append(sessionId, STATUS('typing'), SAY('Hello'), STATUS('ready'));
 
     expect(offsetsOf(await read(app, sessionId, query))).toEqual(expected);
   });
 
   it('is chosen by trace', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
-    await house.owner.append(sessionId, { ...SAY('a'), trace_id: 'a'.repeat(32) });
-    await house.owner.append(sessionId, { ...SAY('b'), trace_id: 'b'.repeat(32) });
+    await deployment.owner.append(sessionId, { ...SAY('a'), trace_id: 'a'.repeat(32) });
+    await deployment.owner.append(sessionId, { ...SAY('b'), trace_id: 'b'.repeat(32) });
 
     expect(offsetsOf(await read(app, sessionId, `trace_id=${'b'.repeat(32)}`))).toEqual([1]);
   });
 
   it('is cut where it gets too large, and goes on from there', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
     const large = SAY('x'.repeat(limits.pageBytes / 2));
-    await house.owner.append(sessionId, large, large, large, large);
+    await deployment.owner.append(sessionId, large, large, large, large);
 
     const offsets: number[] = [];
     for (let next = 0; next < 4; next = (offsets.at(-1) ?? 0) + 1) offsets.push(...offsetsOf(await read(app, sessionId, `min_offset=${next}&wait_for_data=0`)));
@@ -118,10 +118,10 @@ describe('what is there', () => {
   });
 
   it('includes what the caller has just posted, at every gateway and without any notice', async () => {
-    const [one, other] = [house.app(), house.app()];
+    const [one, other] = [deployment.app(), deployment.app()];
     const sessionId = await newSession(one);
     await read(other, sessionId, 'wait_for_data=0.001');
-    house.owner.silent.notices = true;
+    deployment.owner.silent.notices = true;
 
     await post(one, sessionId, { kind: 'user_message', text: 'Hi' });
 
@@ -131,7 +131,7 @@ describe('what is there', () => {
 
 describe('a poll that waits', () => {
   it('is answered with an empty list when nothing came and it named no time', async () => {
-    const app = house.app({ waits: { pollMs: 20 } });
+    const app = deployment.app({ waits: { pollMs: 20 } });
 
     const reply = await read(app, await newSession(app));
 
@@ -141,7 +141,7 @@ describe('a poll that waits', () => {
   });
 
   it('is answered with 504 when nothing came in the time it named', async () => {
-    const app = house.app();
+    const app = deployment.app();
 
     const reply = await read(app, await newSession(app), 'wait_for_data=0.02');
 
@@ -154,24 +154,27 @@ describe('a poll that waits', () => {
     const lines: string[] = [];
     const note = (_: Record<string, unknown>, message: string) => void lines.push(message);
     const log = { ...silentLog, info: note, warn: note, error: note };
-    const app = house.app({ log });
+    const app = deployment.app({ log });
     const sessionId = await newSession(app);
 
     lines.length = 0;
 
     expect((await read(app, sessionId, 'wait_for_data=0.02')).statusCode).toBe(504);
     expect(lines).toEqual([]);
-    const unable = house.app({ log, database: { ...house.database, query: () => Promise.reject(new SwitchyardError('service.unreachable', 'away')) } });
+    const unable = deployment.app({
+      log,
+      database: { ...deployment.database, query: () => Promise.reject(new SwitchyardError('service.unreachable', 'away')) },
+    });
     expect((await read(unable, sessionId, 'wait_for_data=0.02')).statusCode).toBe(503);
     expect(lines).toContain('a request could not be served');
   });
 
   it('is answered as soon as an event comes', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
-    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
+    const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
 
-    const appended = await house.owner.append(sessionId, SAY('Hello'), STATUS('ready'));
+    const appended = await deployment.owner.append(sessionId, SAY('Hello'), STATUS('ready'));
     const reply = await waiting;
 
     expect(reply.statusCode).toBe(200);
@@ -180,57 +183,57 @@ describe('a poll that waits', () => {
   });
 
   it('gets no more than its limit, and the rest with the next poll', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
-    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60&limit=1'));
-    await house.owner.append(sessionId, SAY('a'), SAY('b'));
+    const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60&limit=1'));
+    await deployment.owner.append(sessionId, SAY('a'), SAY('b'));
 
     expect(offsetsOf(await waiting)).toEqual([0]);
     expect(offsetsOf(await read(app, sessionId, 'wait_for_data=60&min_offset=1'))).toEqual([1]);
   });
 
   it('waits for an event that its filter lets through', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
-    await house.owner.append(sessionId, STATUS('typing'));
-    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60&kinds=assistant_message'));
+    await deployment.owner.append(sessionId, STATUS('typing'));
+    const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60&kinds=assistant_message'));
 
-    await house.owner.append(sessionId, STATUS('typing'));
-    await house.owner.append(sessionId, STATUS('ready'), SAY('Hello'));
+    await deployment.owner.append(sessionId, STATUS('typing'));
+    await deployment.owner.append(sessionId, STATUS('ready'), SAY('Hello'));
 
     expect(offsetsOf(await waiting)).toEqual([3]);
   });
 
   it('waits for the offset that it named, however far ahead', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
-    const { begun: waiting } = await house.afterPages(1, () => read(app, sessionId, 'wait_for_data=60&min_offset=2'));
+    const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60&min_offset=2'));
 
-    await house.owner.append(sessionId, SAY('a'));
-    await house.owner.append(sessionId, SAY('b'), SAY('c'), SAY('d'));
+    await deployment.owner.append(sessionId, SAY('a'));
+    await deployment.owner.append(sessionId, SAY('b'), SAY('c'), SAY('d'));
 
     expect(offsetsOf(await waiting)).toEqual([2, 3]);
   });
 
   it('misses nothing that is appended while it reads the log', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
     for (let offset = 0; offset < 20; offset += 1) {
-      const [reply] = await Promise.all([read(app, sessionId, `wait_for_data=60&min_offset=${offset}`), house.owner.append(sessionId, SAY(`${offset}`))]);
+      const [reply] = await Promise.all([read(app, sessionId, `wait_for_data=60&min_offset=${offset}`), deployment.owner.append(sessionId, SAY(`${offset}`))]);
       expect(offsetsOf(reply)).toEqual([offset]);
     }
   });
 
   it('DESIGN 3: an event is in the database whatever its size: one too large for a notice is fetched, once for all who wait', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSession(app);
-    house.owner.withoutBodies = true;
-    const { begun: waiting } = await house.afterPages(10, () => Array.from({ length: 10 }, () => read(app, sessionId, 'wait_for_data=60')));
-    house.queries.length = 0;
+    deployment.owner.withoutBodies = true;
+    const { begun: waiting } = await deployment.afterPages(10, () => Array.from({ length: 10 }, () => read(app, sessionId, 'wait_for_data=60')));
+    deployment.queries.length = 0;
 
-    await house.owner.append(sessionId, SAY('a'), SAY('b'));
+    await deployment.owner.append(sessionId, SAY('a'), SAY('b'));
 
     for (const reply of await Promise.all(waiting)) expect(offsetsOf(reply)).toEqual([0, 1]);
-    expect(house.queries).toEqual(['agent-gateway-page']);
+    expect(deployment.queries).toEqual(['agent-gateway-page']);
   });
 });

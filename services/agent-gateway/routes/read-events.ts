@@ -74,19 +74,19 @@ async function streamEvents(deps: ReadEventsDeps, sessionId: string, request: Ev
   const from = resumePoint(request.headers) ?? request.query.min_offset;
   const ended = new AbortController();
   // Whatever is taken hold of is let go of again, also when the next thing can't be had.
-  const held = [deps.streams.enter(() => ended.abort())];
+  const releases = [deps.streams.enter(() => ended.abort())];
   try {
     const reader = deps.feeds.read(sessionId);
-    held.push(() => reader.release());
+    releases.push(() => reader.release());
     const deltas = showsReplies(filter) ? (deps.deltas?.read(sessionId) ?? null) : null;
-    held.push(() => deltas?.release());
+    releases.push(() => deltas?.release());
     const source = { sessionLog: deps.sessionLog, sessionId, filter, reader, deltas };
     const [first] = await Promise.all([firstPage(source, from), deltas?.ready()]);
     if (first === null) throw noSuchSession();
     await stream(deps, source, { first, reply, signal: ended.signal });
     return reply;
   } finally {
-    for (const release of held.reverse()) release();
+    for (const release of releases.reverse()) release();
   }
 }
 
@@ -119,7 +119,7 @@ async function firstPage({ sessionLog, sessionId, filter, reader }: RelaySource,
   const before = reader.head;
   if (before !== null && from >= before) return from;
   const page = await sessionLog.read(sessionId, filter, from, limits.streamPageEvents);
-  if (page !== null) reader.learn(page.head, before);
+  if (page !== null) reader.noteHead(page.head, before);
   return page;
 }
 

@@ -5,33 +5,33 @@ import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { limits } from '../limits.ts';
 import { bundleWith } from '../test-support/bundle.ts';
-import { BEARER, type House, openHouse } from '../test-support/test-deployment.ts';
+import { BEARER, openTestDeployment, type TestDeployment } from '../test-support/test-deployment.ts';
 
-let house: House;
+let deployment: TestDeployment;
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
-afterAll(() => house.close());
-beforeEach(() => house.database.query('delete from runs'));
-afterEach(() => house.closeApps());
+afterAll(() => deployment.close());
+beforeEach(() => deployment.database.query('delete from runs'));
+afterEach(() => deployment.closeApps());
 
 const BUNDLE = bundleWith({ id: 'triage' }, { id: 'anything' });
 
 async function get(url: string) {
-  const reply = await house.app({ bundle: BUNDLE }).inject({ url, headers: BEARER });
+  const reply = await deployment.app({ bundle: BUNDLE }).inject({ url, headers: BEARER });
   return { status: reply.statusCode, body: reply.json() };
 }
 
 async function trigger(routineId = 'triage', metadata?: Record<string, unknown>) {
   const payload = { callback_url: 'https://example.com/', metadata };
-  return (await house.app({ bundle: BUNDLE }).inject({ method: 'POST', url: `/routines/${routineId}/trigger`, headers: BEARER, payload })).json();
+  return (await deployment.app({ bundle: BUNDLE }).inject({ method: 'POST', url: `/routines/${routineId}/trigger`, headers: BEARER, payload })).json();
 }
 
 /** Rows as of an owner: newest last, all within one millisecond. */
 async function store(count: number, { state = 'succeeded', output = '{}' } = {}): Promise<string[]> {
   const ids = Array.from({ length: count }, (_, n) => `run_${String(n).padStart(3, '0')}`);
-  await house.database.query(
+  await deployment.database.query(
     `insert into runs (id, p, session_id, customer_id, ephemeral, routine_id, idempotency_key, bundle_hash, state, input, trace_id, timeout_ms, expires_at,
        output, created_at)
      select id, 0, 'ses_1', 'cus_1', true, 'triage', id, 'b', $2, '{}', 't', 1, now(), $3::json,
@@ -69,7 +69,7 @@ describe('GET /runs/:run_id', () => {
 
   it('shows what came of one', async () => {
     const { run_id } = await trigger();
-    await house.database.query(`update runs set state = 'failed', error = $1, started_at = $2, completed_at = $3`, [
+    await deployment.database.query(`update runs set state = 'failed', error = $1, started_at = $2, completed_at = $3`, [
       JSON.stringify({ code: 'timeout', message: 'too late', details: { timeout_seconds: 7 } }),
       new Date('2026-01-31T12:00:00.001Z'),
       new Date('2026-01-31T12:00:07.002Z'),
@@ -94,12 +94,12 @@ describe('GET /runs/:run_id/steps', () => {
     for (const [index, { kind, state, inputs = {}, outcome: stored }] of steps.entries()) {
       const id = `${runId}-${index + 1}`;
       const at = Date.UTC(2026, 0, 31, 12, 0, index);
-      await house.database.query(
+      await deployment.database.query(
         `insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at) values ($1, 0, 'ses_1', $2, $3, $4, $5::json, $6)`,
         [id, runId, kind, state, JSON.stringify(inputs), new Date(at)],
       );
       if (stored === undefined) continue;
-      await house.database.query('insert into run_calls (run_id, effect_id, outcome, ended_at) values ($1, $2, $3::json, $4)', [
+      await deployment.database.query('insert into run_calls (run_id, effect_id, outcome, ended_at) values ($1, $2, $3::json, $4)', [
         runId,
         id,
         JSON.stringify(stored),
@@ -109,8 +109,8 @@ describe('GET /runs/:run_id/steps', () => {
   }
 
   afterEach(async () => {
-    await house.database.query('delete from effects');
-    await house.database.query('delete from run_calls');
+    await deployment.database.query('delete from effects');
+    await deployment.database.query('delete from run_calls');
   });
 
   it.each(['run_unknown', 'run.dots', 'x'.repeat(129)])('answers 404 to %s', async (id) => {
@@ -118,7 +118,7 @@ describe('GET /runs/:run_id/steps', () => {
   });
 
   it('answers 401 without the key', async () => {
-    expect((await house.app().inject({ url: '/runs/run_unknown/steps' })).statusCode).toBe(401);
+    expect((await deployment.app().inject({ url: '/runs/run_unknown/steps' })).statusCode).toBe(401);
   });
 
   it.each([
@@ -225,7 +225,7 @@ describe('GET /runs', () => {
 
   it('chooses by routine and by status', async () => {
     const [one, other] = [await trigger('triage'), await trigger('anything')];
-    await house.database.query(`update runs set state = 'running' where id = $1`, [one.run_id]);
+    await deployment.database.query(`update runs set state = 'running' where id = $1`, [one.run_id]);
     const idsOf = async (query: string) => (await get(`/runs?${query}`)).body.items.map((run: { run_id: string }) => run.run_id);
 
     expect(await idsOf('routine_id=anything')).toEqual([other.run_id]);

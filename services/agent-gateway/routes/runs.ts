@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { listRunsQuery, listStepsQuery } from '#shared/contracts/agent/run.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { invalidField } from '../plugins/error-reply.ts';
-import type { RunPlace, RunRows } from '../run-rows.ts';
+import type { RunPosition, RunRows } from '../run-rows.ts';
 import type { RunStepRows } from '../run-step-rows.ts';
 
 /**
@@ -32,7 +32,7 @@ export function runs({ runRows, runStepRows }: { runRows: RunRows; runStepRows: 
 
     app.get('/runs', { schema: { querystring: listRunsQuery } }, async (request) => {
       const { routine_id, status, limit, cursor } = request.query;
-      const after = cursor === undefined ? null : placeOf(cursor);
+      const after = cursor === undefined ? null : positionOf(cursor);
       const { runs: items, next } = await runRows.list({ routineId: routine_id ?? null, status: status ?? null }, after, limit);
       return { items, has_more: next !== null, next_cursor: next === null ? null : cursorOf(next) };
     });
@@ -49,12 +49,12 @@ const RUN_ID = /^[A-Za-z0-9_-]{1,128}$/;
 /** Opaque to callers: nothing but this file reads it. */
 const CURSOR = /^(\d{1,16}) ([A-Za-z0-9_-]{1,128})$/;
 
-function cursorOf({ createdAtMicros, runId }: RunPlace): string {
+function cursorOf({ createdAtMicros, runId }: RunPosition): string {
   return Buffer.from(`${createdAtMicros} ${runId}`, 'utf8').toString('base64url');
 }
 
 /** @throws `request.invalid` */
-function placeOf(cursor: string): RunPlace {
+function positionOf(cursor: string): RunPosition {
   const [, createdAtMicros, runId] = CURSOR.exec(Buffer.from(cursor, 'base64url').toString('utf8')) ?? [];
   if (createdAtMicros === undefined || runId === undefined) throw invalidField('/cursor', 'must be the next_cursor of an earlier page');
   return { createdAtMicros: Number(createdAtMicros), runId };

@@ -4,22 +4,22 @@ import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { BUNDLE_HASH, bundleWith } from '../test-support/bundle.ts';
-import { BEARER, type House, newSession, openHouse, post, read } from '../test-support/test-deployment.ts';
+import { BEARER, newSession, openTestDeployment, post, read, type TestDeployment } from '../test-support/test-deployment.ts';
 
-let house: House;
+let deployment: TestDeployment;
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
 afterEach(() => {
-  house.owner.silent.notices = false;
-  return house.closeApps();
+  deployment.owner.silent.notices = false;
+  return deployment.closeApps();
 });
-afterAll(() => house.close());
+afterAll(() => deployment.close());
 
 function create(body: unknown, query = '') {
   const headers = { ...BEARER, 'content-type': 'application/json' };
-  return house.app().inject({ method: 'POST', url: `/sessions${query}`, headers, payload: JSON.stringify(body) });
+  return deployment.app().inject({ method: 'POST', url: `/sessions${query}`, headers, payload: JSON.stringify(body) });
 }
 
 describe('POST /sessions', () => {
@@ -43,9 +43,9 @@ describe('POST /sessions', () => {
   });
 
   it('answers 503 when its owner says nothing and stores nothing', async () => {
-    const release = house.owner.hold();
+    const release = deployment.owner.hold();
     try {
-      const reply = await house.app({ waits: { silenceMs: 10, answerMs: 50 } }).inject({ method: 'POST', url: '/sessions', headers: BEARER });
+      const reply = await deployment.app({ waits: { silenceMs: 10, replyMs: 50 } }).inject({ method: 'POST', url: '/sessions', headers: BEARER });
 
       expect(reply.statusCode).toBe(503);
       expect(reply.headers['retry-after']).toBe('1');
@@ -56,7 +56,7 @@ describe('POST /sessions', () => {
   });
 
   it('makes a session for a new guest when it is told nothing', async () => {
-    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers: BEARER });
+    const reply = await deployment.app().inject({ method: 'POST', url: '/sessions', headers: BEARER });
 
     expect(reply.statusCode).toBe(201);
     expect(reply.json()).toMatchObject({
@@ -74,7 +74,7 @@ describe('POST /sessions', () => {
   });
 
   it('takes an empty body that is announced as JSON', async () => {
-    const reply = await house.app().inject({ method: 'POST', url: '/sessions', headers: { ...BEARER, 'content-type': 'application/json' } });
+    const reply = await deployment.app().inject({ method: 'POST', url: '/sessions', headers: { ...BEARER, 'content-type': 'application/json' } });
 
     expect(reply.statusCode).toBe(201);
   });
@@ -95,7 +95,7 @@ describe('POST /sessions', () => {
   ])('takes the greeting switch: %s', async (_case, body, query, expected) => {
     const { id } = (await create(body, query)).json();
 
-    expect(house.owner.commands.find((command) => command.sessionId === id)).toMatchObject({
+    expect(deployment.owner.commands.find((command) => command.sessionId === id)).toMatchObject({
       type: 'session.create',
       commandId: `${id}-create`,
       allowGreeting: expected,
@@ -105,30 +105,30 @@ describe('POST /sessions', () => {
 
   it('carries the caller’s trace context along, and begins one where there is none that is well-formed', async () => {
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
-    const app = house.app();
+    const app = deployment.app();
     for (const [given, expected] of [
       [traceparent, traceparent],
       ['nonsense', expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/)],
     ] as const) {
       const { id } = (await app.inject({ method: 'POST', url: '/sessions', headers: { ...BEARER, traceparent: given } })).json();
 
-      expect(house.owner.commands.find((command) => command.sessionId === id)?.traceparent).toEqual(expected);
+      expect(deployment.owner.commands.find((command) => command.sessionId === id)?.traceparent).toEqual(expected);
     }
   });
 });
 
 describe('GET /sessions/:session_id', () => {
   it.each(['ses_unknown', 'ses.with.dots', 'x'.repeat(128), 'ses%00', 'ses%20x'])('answers 404 to %s', async (id) => {
-    const reply = await house.app().inject({ url: `/sessions/${id}`, headers: BEARER });
+    const reply = await deployment.app().inject({ url: `/sessions/${id}`, headers: BEARER });
 
     expect(reply.statusCode).toBe(404);
     expect(reply.json()).toEqual({ error: 'there is no such session', code: 'not_found' });
   });
 
   it('gives the record as it is now', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const id = await newSession(app);
-    await house.owner.append(id, { kind: 'assistant_message', text: 'Welcome' });
+    await deployment.owner.append(id, { kind: 'assistant_message', text: 'Welcome' });
 
     const reply = await app.inject({ url: `/sessions/${id}`, headers: BEARER });
 
@@ -139,9 +139,9 @@ describe('GET /sessions/:session_id', () => {
 });
 
 describe('the session of a run of its own', () => {
-  const get = (path: string) => house.app().inject({ url: path, headers: BEARER });
+  const get = (path: string) => deployment.app().inject({ url: path, headers: BEARER });
   const deliver = (state: string, sessionId: string, runId: string) =>
-    house.database.query(
+    deployment.database.query(
       `insert into deliveries (id, p, session_id, run_id, url, host_allowlist, bundle_hash, idempotency_key, trace_id, body, state, created_at)
        values ($1, 0, $2, $1, 'https://example.com/', 'null', 'b', 'k', 't', '{}', $3, now())`,
       [runId, sessionId, state],
@@ -149,7 +149,7 @@ describe('the session of a run of its own', () => {
 
   async function triggered(): Promise<{ run_id: string; session_id: string; created_at: string }> {
     const payload = { callback_url: 'https://example.com/' };
-    const app = house.app({ bundle: bundleWith({ id: 'triage' }) });
+    const app = deployment.app({ bundle: bundleWith({ id: 'triage' }) });
     return (await app.inject({ method: 'POST', url: '/routines/triage/trigger', headers: BEARER, payload })).json();
   }
 
@@ -179,47 +179,47 @@ describe('the session of a run of its own', () => {
   it('can be read and waited for by then: its log is empty', async () => {
     const { session_id } = await triggered();
 
-    expect((await read(house.app(), session_id, 'wait_for_data=0')).json()).toEqual([]);
-    expect((await read(house.app(), session_id, 'wait_for_data=0.05')).statusCode).toBe(504);
+    expect((await read(deployment.app(), session_id, 'wait_for_data=0')).json()).toEqual([]);
+    expect((await read(deployment.app(), session_id, 'wait_for_data=0.05')).statusCode).toBe(504);
   });
 
   it('is there until the callback of a run that failed before its first step has settled', async () => {
     const { run_id, session_id } = await triggered();
-    await house.database.query(`update runs set state = 'failed' where id = $1`, [run_id]);
+    await deployment.database.query(`update runs set state = 'failed' where id = $1`, [run_id]);
     await deliver('open', session_id, run_id);
 
     expect((await get(`/sessions/${session_id}`)).statusCode).toBe(200);
-    expect((await read(house.app(), session_id, 'wait_for_data=0')).statusCode).toBe(200);
-    await house.database.query(`update deliveries set state = 'delivered' where run_id = $1`, [run_id]);
+    expect((await read(deployment.app(), session_id, 'wait_for_data=0')).statusCode).toBe(200);
+    await deployment.database.query(`update deliveries set state = 'delivered' where run_id = $1`, [run_id]);
     expect((await get(`/sessions/${session_id}`)).statusCode).toBe(404);
-    expect((await read(house.app(), session_id, 'wait_for_data=0')).statusCode).toBe(404);
+    expect((await read(deployment.app(), session_id, 'wait_for_data=0')).statusCode).toBe(404);
   });
 
   it('is gone once it was deleted, though its callback is still to come', async () => {
     const { run_id, session_id } = await triggered();
-    await house.database.query(
+    await deployment.database.query(
       `insert into sessions (id, p, head, machine_v, snapshot, record, created_at, updated_at, deleted_at) values ($1, 0, 0, 1, '{}', '{}', now(), now(), now())`,
       [session_id],
     );
     await deliver('open', session_id, run_id);
 
     expect((await get(`/sessions/${session_id}`)).statusCode).toBe(404);
-    expect((await read(house.app(), session_id, 'wait_for_data=0')).statusCode).toBe(404);
+    expect((await read(deployment.app(), session_id, 'wait_for_data=0')).statusCode).toBe(404);
   });
 });
 
 describe('DELETE /sessions/:session_id', () => {
-  const del = (app: ReturnType<House['app']>, id: string) => app.inject({ method: 'DELETE', url: `/sessions/${id}`, headers: BEARER });
+  const del = (app: ReturnType<TestDeployment['app']>, id: string) => app.inject({ method: 'DELETE', url: `/sessions/${id}`, headers: BEARER });
 
   it.each(['ses_unknown', 'ses.with.dots'])('answers 404 to %s, without a command', async (id) => {
-    const commands = house.owner.commands.length;
+    const commands = deployment.owner.commands.length;
 
-    expect((await del(house.app(), id)).statusCode).toBe(404);
-    expect(house.owner.commands).toHaveLength(commands);
+    expect((await del(deployment.app(), id)).statusCode).toBe(404);
+    expect(deployment.owner.commands).toHaveLength(commands);
   });
 
   it('answers 204 once, and 404 to everything that comes after', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const id = await newSession(app);
     await post(app, id, { kind: 'user_message', text: 'Hello', idempotency_key: 'k' });
 
@@ -234,7 +234,7 @@ describe('DELETE /sessions/:session_id', () => {
   });
 
   it('DESIGN 4: a deletion is a command: of many requests at once one deletes', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const id = await newSession(app);
 
     const replies = await Promise.all(Array.from({ length: 10 }, () => del(app, id)));
@@ -243,9 +243,9 @@ describe('DELETE /sessions/:session_id', () => {
   });
 
   it('ends polls that wait with 404, at every gateway', async () => {
-    const [one, other] = [house.app(), house.app()];
+    const [one, other] = [deployment.app(), deployment.app()];
     const id = await newSession(one);
-    const { begun: waiting } = await house.afterPages(2, () => [read(one, id, 'wait_for_data=60'), read(other, id, 'wait_for_data=60')]);
+    const { begun: waiting } = await deployment.afterPages(2, () => [read(one, id, 'wait_for_data=60'), read(other, id, 'wait_for_data=60')]);
 
     await del(one, id);
 
@@ -253,10 +253,10 @@ describe('DELETE /sessions/:session_id', () => {
   });
 
   it('ends polls that wait when nobody heard of it, at the next comparison', async () => {
-    const app = house.app({ waits: { checkFeedsMs: 20 } });
+    const app = deployment.app({ waits: { checkFeedsMs: 20 } });
     const id = await newSession(app);
-    const { begun: waiting } = await house.afterPages(1, () => read(app, id, 'wait_for_data=60'));
-    house.owner.silent.notices = true;
+    const { begun: waiting } = await deployment.afterPages(1, () => read(app, id, 'wait_for_data=60'));
+    deployment.owner.silent.notices = true;
 
     await del(app, id);
 
@@ -264,7 +264,7 @@ describe('DELETE /sessions/:session_id', () => {
   });
 
   it('is not hidden by what a poll before it has learned', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const id = await newSession(app);
     await read(app, id, 'wait_for_data=0.001');
 

@@ -7,7 +7,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
-import type { Answers } from '../command-replies.ts';
+import type { CommandReplies } from '../command-replies.ts';
 import type { AwaitedSession, SessionLog } from '../feed/session-log.ts';
 import type { Waits } from '../limits.ts';
 import { noSuchSession } from '../plugins/error-reply.ts';
@@ -15,7 +15,7 @@ import { checkedSessionId } from './session-id.ts';
 
 export interface SessionsDeps {
   agent: { id: string; bundleHash: string };
-  answers: Answers;
+  commandReplies: CommandReplies;
   sessionLog: SessionLog;
   clock: Clock;
   waits: Waits;
@@ -27,7 +27,7 @@ export interface SessionsDeps {
  * POST /sessions: 201 with the record, once its owner has stored it. GET /sessions/:session_id: 200 with the record.
  * DELETE /sessions/:session_id: 204 once it is gone, 404 when it was so before.
  */
-export function sessions({ agent, answers, sessionLog, clock, waits, isKnownSession }: SessionsDeps): FastifyPluginAsyncZod {
+export function sessions({ agent, commandReplies, sessionLog, clock, waits, isKnownSession }: SessionsDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
   // A session without wishes needs no body.
   const body = z.preprocess((given) => given ?? {}, createSessionRequest);
@@ -43,7 +43,7 @@ export function sessions({ agent, answers, sessionLog, clock, waits, isKnownSess
         sessionId,
         commandId: `${sessionId}-create`,
         sentAtMs: clock.nowMs(),
-        answerTo: answers.gatewayId,
+        answerTo: commandReplies.gatewayId,
         traceparent: traceContextOf(contextOfRequest(request)).traceparent,
         customerId: customer_id ?? `cus_${ulid()}`,
         agentId: agent.id,
@@ -54,10 +54,10 @@ export function sessions({ agent, answers, sessionLog, clock, waits, isKnownSess
         allowGreeting: request.query.allow_greeting ?? allow_greeting,
         bundleHash: agent.bundleHash,
       };
-      const outcome = await answers.send(command, waits.answerMs);
+      const outcome = await commandReplies.send(command, waits.replyMs);
       if (outcome === null) throw new SwitchyardError('service.no_answer', 'the session could not be created in time');
-      if (!outcome.answer.ok) throw new SwitchyardError(outcome.answer.code, outcome.answer.message);
-      return reply.code(201).send(outcome.answer.value.session);
+      if (!outcome.reply.ok) throw new SwitchyardError(outcome.reply.code, outcome.reply.message);
+      return reply.code(201).send(outcome.reply.value.session);
     });
 
     app.get('/sessions/:session_id', { schema: { params } }, async (request, reply) => {
@@ -80,12 +80,12 @@ export function sessions({ agent, answers, sessionLog, clock, waits, isKnownSess
         // One of its own for each request: it is the owner who tells the first from those that come too late.
         commandId: `${sessionId}-delete-${ulid()}`,
         sentAtMs: clock.nowMs(),
-        answerTo: answers.gatewayId,
+        answerTo: commandReplies.gatewayId,
         traceparent: traceContextOf(contextOfRequest(request)).traceparent,
       };
-      const outcome = await answers.send(command, waits.answerMs);
+      const outcome = await commandReplies.send(command, waits.replyMs);
       if (outcome === null) throw new SwitchyardError('service.no_answer', 'the session could not be deleted in time');
-      if (!outcome.answer.ok) throw new SwitchyardError(outcome.answer.code, outcome.answer.message);
+      if (!outcome.reply.ok) throw new SwitchyardError(outcome.reply.code, outcome.reply.message);
       return reply.code(204).send();
     });
   };

@@ -11,19 +11,19 @@ import { limits } from '../limits.ts';
 import { countedBus } from '../test-support/counted-bus.ts';
 import type { EventClient } from '../test-support/event-source.ts';
 import { gatewaysOf } from '../test-support/gateways.ts';
-import { BEARER, type House, newSession as newSessionOf, openHouse } from '../test-support/test-deployment.ts';
+import { BEARER, newSession as newSessionOf, openTestDeployment, type TestDeployment } from '../test-support/test-deployment.ts';
 
-let house: House;
-const { start, newSession, stream, stopAll } = gatewaysOf(() => house);
+let deployment: TestDeployment;
+const { start, newSession, stream, stopAll } = gatewaysOf(() => deployment);
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
 afterEach(() => {
-  house.owner.silent.notices = false;
+  deployment.owner.silent.notices = false;
   return stopAll();
 });
-afterAll(() => house.close());
+afterAll(() => deployment.close());
 
 const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
 const STATUS = (status: 'acknowledged' | 'cancelled' | 'ready') => ({ kind: 'status', status, stage: null, error_detail: null }) as const;
@@ -44,8 +44,8 @@ describe('an event stream', () => {
     const closed = () => {
       throw new SwitchyardError('bus.closed', 'the bus is closed');
     };
-    const { bus, listening } = countedBus({ ...house.bus, tokens: { ...house.bus.tokens, subscribe: closed } });
-    const deps = house.deps({ streaming: true, bus });
+    const { bus, listening } = countedBus({ ...deployment.bus, tokens: { ...deployment.bus.tokens, subscribe: closed } });
+    const deps = deployment.deps({ streaming: true, bus });
     const parts = assemble(deps);
     const app = buildApp(deps, parts);
     const sessionId = await newSessionOf(app);
@@ -59,14 +59,14 @@ describe('an event stream', () => {
   });
 
   it('is an ordinary poll for a client that refuses streams', async () => {
-    const app = house.app();
+    const app = deployment.app();
     const sessionId = await newSessionOf(app);
     const headers = { ...BEARER, accept: 'application/json, text/event-stream;q=0' };
 
     const reply = await app.inject({ url: `/sessions/${sessionId}/events?wait_for_data=0`, headers });
 
     expect(reply.json()).toEqual([]);
-    await house.closeApps();
+    await deployment.closeApps();
   });
 
   it('begins at once, before there is any event', async () => {
@@ -86,11 +86,11 @@ describe('an event stream', () => {
   it('sends what is there and what comes, each event once, under its offset and kind', async () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
-    const [first] = await house.owner.append(sessionId, SAY('one'));
+    const [first] = await deployment.owner.append(sessionId, SAY('one'));
     const client = await stream(gateway, sessionId);
     await client.waitFor('the first event', () => client.events.length === 1);
 
-    const [second, third] = await house.owner.append(sessionId, SAY('two\nlines'), STATUS('ready'));
+    const [second, third] = await deployment.owner.append(sessionId, SAY('two\nlines'), STATUS('ready'));
     await client.waitFor('all events', () => client.events.length === 3);
 
     expect(client.events).toEqual([
@@ -103,11 +103,11 @@ describe('an event stream', () => {
   it('resumes behind the last event that the client has, whatever the address says', async () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
-    await house.owner.append(sessionId, SAY('0'), SAY('1'), SAY('2'));
+    await deployment.owner.append(sessionId, SAY('0'), SAY('1'), SAY('2'));
 
     const client = await stream(gateway, sessionId, 'min_offset=0', { 'last-event-id': '1' });
     await client.waitFor('an event', () => client.events.length > 0);
-    await house.owner.append(sessionId, SAY('3'));
+    await deployment.owner.append(sessionId, SAY('3'));
     await client.waitFor('the next', () => client.events.length > 1);
 
     expect(idsOf(client)).toEqual([2, 3]);
@@ -116,11 +116,11 @@ describe('an event stream', () => {
   it('sends only what its filter lets through', async () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
-    await house.owner.append(sessionId, STATUS('ready'), SAY('1'));
+    await deployment.owner.append(sessionId, STATUS('ready'), SAY('1'));
     const client = await stream(gateway, sessionId, 'kinds=assistant_message');
     await client.waitFor('what is there', () => client.events.length === 1);
 
-    await house.owner.append(sessionId, STATUS('ready'), SAY('3'));
+    await deployment.owner.append(sessionId, STATUS('ready'), SAY('3'));
     await client.waitFor('what comes', () => client.events.length === 2);
 
     expect(idsOf(client)).toEqual([1, 3]);
@@ -130,10 +130,10 @@ describe('an event stream', () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
     const count = limits.streamPageEvents * 2 + 10;
-    await house.owner.append(sessionId, ...Array.from({ length: count }, (_, n) => SAY(`${n} ${'x'.repeat(2_000)}`)));
+    await deployment.owner.append(sessionId, ...Array.from({ length: count }, (_, n) => SAY(`${n} ${'x'.repeat(2_000)}`)));
 
     const client = await stream(gateway, sessionId);
-    const appending = house.owner.append(sessionId, SAY('late'));
+    const appending = deployment.owner.append(sessionId, SAY('late'));
     await client.waitFor('all events', () => client.events.length === count + 1);
     await appending;
 
@@ -144,10 +144,10 @@ describe('an event stream', () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
     const client = await stream(gateway, sessionId);
-    house.owner.silent.notices = true;
-    await house.owner.append(sessionId, SAY('lost'));
+    deployment.owner.silent.notices = true;
+    await deployment.owner.append(sessionId, SAY('lost'));
 
-    house.owner.announceTakeOver(sessionId);
+    deployment.owner.announceOwnerChange(sessionId);
 
     await client.waitFor('the event', () => client.events.length === 1);
   });
@@ -168,7 +168,7 @@ describe('an event stream', () => {
     const sessionId = await newSession(gateway);
     const client = await stream(gateway, sessionId);
     await client.waitFor('the comment', () => client.comments.length > 0);
-    house.owner.silent.notices = isLost;
+    deployment.owner.silent.notices = isLost;
 
     await fetch(`${gateway.url}/sessions/${sessionId}`, { method: 'DELETE', headers: BEARER });
 
@@ -181,16 +181,16 @@ describe('an event stream', () => {
     const gateway = await start();
     const sessionId = await newSession(gateway);
     await fetch(`${gateway.url}/sessions/${sessionId}/events?wait_for_data=0.001`, { headers: BEARER });
-    const heard = new Promise((resolve) => house.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
-    house.bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify({ v: 1, first: 7, last: 7, events: null }));
+    const heard = new Promise((resolve) => deployment.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
+    deployment.bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify({ v: 1, first: 7, last: 7, events: null }));
     await heard;
-    house.queries.length = 0;
+    deployment.queries.length = 0;
     const client = await stream(gateway, sessionId);
     await client.waitFor('the comment', () => client.comments.length > 0);
 
-    await house.owner.append(sessionId, SAY('a'));
+    await deployment.owner.append(sessionId, SAY('a'));
     await client.waitFor('the event', () => client.events.length === 1);
 
-    expect(house.queries.length).toBeLessThan(4);
+    expect(deployment.queries.length).toBeLessThan(4);
   });
 });

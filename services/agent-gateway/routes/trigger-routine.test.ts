@@ -9,18 +9,18 @@ import type { Database } from '#shared/storage/database.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { BUNDLE_HASH, bundleWith } from '../test-support/bundle.ts';
-import { BEARER, type House, newSession, openHouse } from '../test-support/test-deployment.ts';
+import { BEARER, newSession, openTestDeployment, type TestDeployment } from '../test-support/test-deployment.ts';
 import { until } from '../test-support/until.ts';
 
-let house: House;
+let deployment: TestDeployment;
 beforeAll(async () => {
   const database = await openTestDatabase();
-  house = await openHouse({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
+  deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
 }, 60_000);
-afterAll(() => house.close());
+afterAll(() => deployment.close());
 afterEach(async () => {
-  await house.closeApps();
-  await house.database.query('delete from runs');
+  await deployment.closeApps();
+  await deployment.database.query('delete from runs');
 });
 
 const BUNDLE = bundleWith(
@@ -38,9 +38,9 @@ const BUNDLE = bundleWith(
 const DONE = 'https://hooks.example.com/done';
 const TRIGGER = { callback_url: DONE, input: { claim: 'broken' } };
 
-function app(changes: Parameters<House['app']>[0] = {}) {
+function app(changes: Parameters<TestDeployment['app']>[0] = {}) {
   const rules = { allowHosts: new Set<string>() };
-  return house.app({ bundle: BUNDLE, checkCallbackUrl: (url, list) => void checkOutboundUrl(url, rules, list), ...changes });
+  return deployment.app({ bundle: BUNDLE, checkCallbackUrl: (url, list) => void checkOutboundUrl(url, rules, list), ...changes });
 }
 
 async function trigger(routineId: string, body: unknown, { on = app(), headers = {} as Record<string, string> } = {}): Promise<LightMyRequestResponse> {
@@ -49,10 +49,10 @@ async function trigger(routineId: string, body: unknown, { on = app(), headers =
 }
 
 async function rows(): Promise<Record<string, unknown>[]> {
-  return (await house.database.query<Record<string, unknown>>('select * from runs order by created_at, id')).rows;
+  return (await deployment.database.query<Record<string, unknown>>('select * from runs order by created_at, id')).rows;
 }
 
-const startsOf = (runId: string) => house.owner.commands.filter((command) => command.type === 'run.start' && command.runId === runId);
+const startsOf = (runId: string) => deployment.owner.commands.filter((command) => command.type === 'run.start' && command.runId === runId);
 
 describe('refusals', () => {
   it('answers 401 before anything else', async () => {
@@ -138,7 +138,7 @@ describe('refusals', () => {
 describe('an accepted run', () => {
   it.each([-3_600_000, 3_600_000])('DESIGN 6: the instants of a run are made by the database, whatever the clock of its gateway says', async (shiftMs) => {
     const on = app({ clock: { nowMs: () => Date.now() + shiftMs } });
-    const clockOf = async () => (await house.database.query<{ now: Date }>('select clock_timestamp() as now')).rows[0]?.now.getTime() ?? Number.NaN;
+    const clockOf = async () => (await deployment.database.query<{ now: Date }>('select clock_timestamp() as now')).rows[0]?.now.getTime() ?? Number.NaN;
     const beforeMs = await clockOf();
     const reply = await trigger('triage', TRIGGER, { on });
     const afterMs = await clockOf();
@@ -244,22 +244,24 @@ describe('an accepted run', () => {
     const append: Bus['commands']['append'] = () => Promise.reject(new Error('no broker'));
     const late: Bus['commands']['append'] = () => new Promise(() => {});
     for (const broken of [append, late]) {
-      const on = app({ bus: { ...house.bus, commands: { ...house.bus.commands, append: broken } }, waits: { publishMs: 20 } });
+      const on = app({ bus: { ...deployment.bus, commands: { ...deployment.bus.commands, append: broken } }, waits: { publishMs: 20 } });
 
       const reply = await trigger('triage', TRIGGER, { on });
 
       expect(reply.statusCode).toBe(202);
       expect(await rows()).toMatchObject([{ id: reply.json().run_id, state: 'accepted' }]);
-      await house.database.query('delete from runs');
+      await deployment.database.query('delete from runs');
     }
   });
 
   it('is none while the row can not be written', async () => {
     const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
     const database: Database = {
-      ...house.database,
+      ...deployment.database,
       query: (statement, parameters) =>
-        typeof statement !== 'string' && statement.name === 'agent-gateway-accept-run' ? Promise.reject(away) : house.database.query(statement, parameters),
+        typeof statement !== 'string' && statement.name === 'agent-gateway-accept-run'
+          ? Promise.reject(away)
+          : deployment.database.query(statement, parameters),
     };
 
     const reply = await trigger('triage', TRIGGER, { on: app({ database }) });
@@ -272,7 +274,7 @@ describe('an accepted run', () => {
 describe('an idempotency key', () => {
   it('DESIGN 5: a key brings its first run back, however that stands and before the rest of the body is looked at', async () => {
     const first = await trigger('triage', { ...TRIGGER, idempotency_key: 'k' });
-    await house.database.query(`update runs set state = 'succeeded', output = '{}'`);
+    await deployment.database.query(`update runs set state = 'succeeded', output = '{}'`);
 
     for (const body of [TRIGGER, { callback_url: 'http://10.0.0.1/', input: { claim: 7 }, session_id: 'ses_unknown' }]) {
       const repeat = await trigger('triage', { ...body, idempotency_key: 'k' });

@@ -105,11 +105,12 @@ interface Triggered {
 
 async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { request, key, parent }: Triggered): Promise<{ run: NewRun; publishing: Span }> {
   const { sessionLog } = deps;
-  const place = ulid();
-  const id = `run_${place}`;
-  const wanted = request.session_id ?? null;
+  const runUlid = ulid();
+  const id = `run_${runUlid}`;
+  const requested = request.session_id ?? null;
   // A session of the run's own bears its name: whoever makes it twice makes the same.
-  const session = wanted === null ? { id: `ses_${place}`, customerId: `cus_${place}` } : { id: wanted, customerId: await customerOf(sessionLog, wanted) };
+  const session =
+    requested === null ? { id: `ses_${runUlid}`, customerId: `cus_${runUlid}` } : { id: requested, customerId: await customerOf(sessionLog, requested) };
   // Before the row is written: whoever finds the row first, goes on below the same span.
   const publishing = publishSpan(deps, { type: 'run.start', commandId: id, sessionId: session.id }, parent, request.input);
   const run: NewRun = {
@@ -117,7 +118,7 @@ async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { r
     partition: partitionOf(session.id),
     sessionId: session.id,
     customerId: session.customerId,
-    ephemeral: wanted === null,
+    ephemeral: requested === null,
     routineId: routine.id,
     // The run's own id is nobody else's key.
     idempotencyKey: key ?? id,

@@ -7,7 +7,7 @@ export function countedBus(inner: Bus): { bus: Bus; listening(pattern: string): 
   const bus: Bus = {
     ...inner,
     isReady: () => inner.isReady(),
-    hurry: () => inner.hurry(),
+    flush: () => inner.flush(),
     close: () => inner.close(),
     notices: {
       publish: (subject, body) => inner.notices.publish(subject, body),

@@ -1,24 +1,24 @@
 import { z } from 'zod';
 import { type AgentGateway, startAgentGateway } from '../service.ts';
 import { type EventClient, openEvents } from './event-source.ts';
-import { BEARER, type House } from './test-deployment.ts';
+import { BEARER, type TestDeployment } from './test-deployment.ts';
 
 const newRecord = z.object({ id: z.string() });
 
 /** Gateways that really listen, their clients, and an end for all of them. */
 export interface Gateways {
-  start(changes?: Parameters<House['deps']>[0]): Promise<AgentGateway>;
+  start(changes?: Parameters<TestDeployment['deps']>[0]): Promise<AgentGateway>;
   newSession(gateway: { url: string }): Promise<string>;
   stream(gateway: { url: string }, sessionId: string, query?: string, headers?: Record<string, string>): Promise<EventClient>;
   stopAll(): Promise<void>;
 }
 
-export function gatewaysOf(house: () => House): Gateways {
+export function gatewaysOf(deployment: () => TestDeployment): Gateways {
   const gateways: AgentGateway[] = [];
   const clients: EventClient[] = [];
   return {
     start: async (changes = {}) => {
-      const gateway = await startAgentGateway(house().deps(changes));
+      const gateway = await startAgentGateway(deployment().deps(changes));
       gateways.push(gateway);
       return gateway;
     },

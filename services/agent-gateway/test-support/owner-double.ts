@@ -1,5 +1,5 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
-import { type Answer, type AnswerMessage, type CommandOf, type NoticeMessage, type SessionCommand, sessionCommand } from '#bus/messages/session.ts';
+import { type CommandOf, type CommandReply, type NoticeMessage, type ReplyMessage, type SessionCommand, sessionCommand } from '#bus/messages/session.ts';
 import { PARTITION_COUNT, partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { ConversationEvent, EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
@@ -35,10 +35,10 @@ export class OwnerDouble {
   start(): void {
     for (let partition = 0; partition < PARTITION_COUNT; partition += 1) {
       this.#readers.push(
-        this.#bus.commands.read(partition, { sequence: 0, mark: null }, async (commands) => {
+        this.#bus.commands.read(partition, { sequence: 0, fingerprint: null }, async (commands) => {
           for (const { body } of commands) {
             await this.#hold;
-            await this.#take(sessionCommand.parse(JSON.parse(body)));
+            await this.#onCommand(sessionCommand.parse(JSON.parse(body)));
           }
         }),
       );
@@ -62,9 +62,9 @@ export class OwnerDouble {
     const record = this.#records.get(sessionId);
     if (record === undefined) throw new Error(`no session ${sessionId}`);
     const trace = traceId();
-    const events = contents.map(({ id, source, trace_id, created_at, ...content }, place): ConversationEvent => {
+    const events = contents.map(({ id, source, trace_id, created_at, ...content }, index): ConversationEvent => {
       const about = { id: id ?? `evt_${ulid()}`, source: source ?? 'ai_agent', trace_id: trace_id ?? trace, metadata: {} };
-      return { offset: record.last_offset + 1 + place, created_at: created_at ?? new Date().toISOString(), ...about, ...content };
+      return { offset: record.last_offset + 1 + index, created_at: created_at ?? new Date().toISOString(), ...about, ...content };
     });
     await this.#store(record, events);
     this.#notify(sessionId, events);
@@ -72,35 +72,35 @@ export class OwnerDouble {
   }
 
   /** What a host says that has taken the session's partition over. */
-  announceTakeOver(sessionId: string): void {
+  announceOwnerChange(sessionId: string): void {
     this.#bus.notices.publish(subjectOf(addresses.partitions, partitionOf(sessionId)), JSON.stringify({ v: 1, epoch: 2 }));
   }
 
-  async #take(command: SessionCommand): Promise<void> {
+  async #onCommand(command: SessionCommand): Promise<void> {
     this.commands.push(command);
-    const { rows } = await this.#database.query<{ answer: Answer }>('select answer from seen where session_id = $1 and command_id = $2', [
+    const { rows } = await this.#database.query<{ answer: CommandReply }>('select answer from seen where session_id = $1 and command_id = $2', [
       command.sessionId,
       command.commandId,
     ]);
     const [seen] = rows;
     if (seen !== undefined) {
-      this.#answer(command, seen.answer, true);
+      this.#reply(command, seen.answer, true);
       return;
     }
     const events: ConversationEvent[] = [];
     const isThere = this.#records.has(command.sessionId);
-    const answer = await this.#apply(command, events);
+    const reply = await this.#apply(command, events);
     await this.#database.query('insert into seen (session_id, command_id, answer) values ($1, $2, $3::json)', [
       command.sessionId,
       command.commandId,
-      JSON.stringify(answer),
+      JSON.stringify(reply),
     ]);
-    this.#answer(command, answer, false);
+    this.#reply(command, reply, false);
     if (events.length > 0) this.#notify(command.sessionId, events);
     if (isThere && !this.#records.has(command.sessionId)) this.#notifyOfEnd(command.sessionId);
   }
 
-  async #apply(command: SessionCommand, events: ConversationEvent[]): Promise<Answer> {
+  async #apply(command: SessionCommand, events: ConversationEvent[]): Promise<CommandReply> {
     if (command.type === 'session.create') {
       const record = recordOf(command);
       await this.#store(record, []);
@@ -108,7 +108,7 @@ export class OwnerDouble {
     }
     const record = this.#records.get(command.sessionId);
     if (record !== undefined && command.type === 'session.delete') {
-      await this.#bury(record);
+      await this.#storeDeleted(record);
       return { ok: true, value: {} };
     }
     if (record !== undefined && command.type === 'session.patch') {
@@ -160,7 +160,7 @@ export class OwnerDouble {
   }
 
   /** The row stays, as a tombstone. */
-  async #bury(record: SessionRecord): Promise<void> {
+  async #storeDeleted(record: SessionRecord): Promise<void> {
     await this.#database.transaction(async (handle) => {
       await handle.query('update sessions set deleted_at = now() where id = $1', [record.id]);
       await handle.query('delete from events where session_id = $1', [record.id]);
@@ -168,10 +168,10 @@ export class OwnerDouble {
     this.#records.delete(record.id);
   }
 
-  #answer({ answerTo, commandId }: SessionCommand, answer: Answer, repeat: boolean): void {
+  #reply({ answerTo, commandId }: SessionCommand, reply: CommandReply, repeat: boolean): void {
     if (answerTo === null || this.silent.answers) return;
-    const message: AnswerMessage = { v: 1, commandId, repeat, answer };
-    this.#bus.notices.publish(subjectOf(addresses.answers, answerTo), JSON.stringify(message));
+    const message: ReplyMessage = { v: 1, commandId, repeat, answer: reply };
+    this.#bus.notices.publish(subjectOf(addresses.replies, answerTo), JSON.stringify(message));
   }
 
   #notify(sessionId: string, events: readonly ConversationEvent[]): void {

@@ -16,7 +16,7 @@ export const API_KEY = 'sk-test-agent';
 export const BEARER = { authorization: `Bearer ${API_KEY}` };
 
 /** What stands around a gateway: real embedded drivers, and a double of the partitions' owner. */
-export interface House {
+export interface TestDeployment {
   bus: Bus;
   database: Database;
   cache: Cache;
@@ -28,14 +28,14 @@ export interface House {
   deps(
     changes?: Partial<Pick<AgentGatewayDeps, 'bus' | 'database' | 'bundle' | 'checkCallbackUrl' | 'clock' | 'waits' | 'log'>> & { streaming?: boolean },
   ): AgentGatewayDeps;
-  app(changes?: Parameters<House['deps']>[0]): FastifyInstance;
+  app(changes?: Parameters<TestDeployment['deps']>[0]): FastifyInstance;
   /** Between two tests: a gateway left open would go on asking. */
   closeApps(): Promise<void>;
   close(): Promise<void>;
 }
 
 /** @param drivers fresh ones, opened by the test; the house closes them */
-export async function openHouse({ database, bus, cache }: { database: Database; bus: Bus; cache: Cache }): Promise<House> {
+export async function openTestDeployment({ database, bus, cache }: { database: Database; bus: Bus; cache: Cache }): Promise<TestDeployment> {
   await migrate(database);
   await database.query('insert into bundles (hash, body) values ($1, $2::json)', [BUNDLE_HASH, '{}']);
   const owner = new OwnerDouble({ bus, database });
@@ -52,7 +52,7 @@ export async function openHouse({ database, bus, cache }: { database: Database; 
   };
   const apps: FastifyInstance[] = [];
   const runs = { defaultTimeoutMs: 120_000, maxTimeoutMs: 600_000, requireCallbackAllowlist: false };
-  const deps: House['deps'] = (changes = {}) => ({
+  const deps: TestDeployment['deps'] = (changes = {}) => ({
     config: { host: '127.0.0.1', port: 0, streaming: changes.streaming ?? false, drainTimeoutMs: 5_000, runs },
     agent: { id: 'agent-1', apiKey: API_KEY, bundleHash: BUNDLE_HASH },
     bundle: changes.bundle ?? bundleWith(),

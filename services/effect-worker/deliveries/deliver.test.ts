@@ -8,11 +8,11 @@ import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import type { EffectWorkerConfig } from '../service.ts';
 import { freePort, type HttpDouble, openHttpDouble } from '../test-support/http-double.ts';
-import { AGENT_KEY, deliveryItem, WAIT, WorkHouse } from '../test-support/worker-deployment.ts';
+import { AGENT_KEY, deliveryItem, WAIT, WorkerDeployment } from '../test-support/worker-deployment.ts';
 
 let database: Database;
 let bus: Bus;
-let house: WorkHouse;
+let deployment: WorkerDeployment;
 let bundleHash: string;
 let receiver: HttpDouble;
 /** How the receiver answers: status and headers. */
@@ -27,8 +27,8 @@ afterAll(() => database.close());
 
 beforeEach(async () => {
   bus = await openMemoryBus({ database, clock: systemClock });
-  house = await WorkHouse.open({ database, bus });
-  bundleHash = await house.bundle();
+  deployment = await WorkerDeployment.open({ database, bus });
+  bundleHash = await deployment.bundle();
   answer = { status: 204 };
   receiver = await openHttpDouble((_, response) => {
     if (answer !== 'silence') response.writeHead(answer.status, answer.headers).end();
@@ -36,7 +36,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await receiver.close();
-  await house.close();
+  await deployment.close();
   await Promise.all(posters.splice(0).map((poster) => poster.close()));
   await bus.close();
 });
@@ -46,17 +46,17 @@ const urlOf = (port: number) => `http://127.0.0.1:${port}/callback?run=1`;
 async function start(config: Partial<EffectWorkerConfig> = {}, allowed = receiver.port): Promise<void> {
   const poster = openGuardedPoster({ rules: { allowHosts: new Set([`127.0.0.1:${allowed}`]) } });
   posters.push(poster);
-  await house.start({ kinds: ['delivery'], ...config }, { poster });
+  await deployment.start({ kinds: ['delivery'], ...config }, { poster });
 }
 
 describe('an attempt that fails', () => {
   it('is reported with what the receiver answered, and nothing that it said', async () => {
     answer = { status: 503 };
     await start();
-    const item = deliveryItem(await house.delivery({ url: urlOf(receiver.port), bundleHash }));
-    await house.publish('delivery', item);
+    const item = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash }));
+    await deployment.publish('delivery', item);
 
-    expect(await house.reportOf('delivery.reported', item.effectId)).toMatchObject({
+    expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({
       commandId: item.effectId,
       callId: item.effectId,
       deliveryId: item.deliveryId,
@@ -65,7 +65,7 @@ describe('an attempt that fails', () => {
       reason: 'the receiver answered 503',
       retryAfterMs: null,
     });
-    await house.gone(item.effectId);
+    await deployment.gone(item.effectId);
   });
 
   it.each([
@@ -74,65 +74,72 @@ describe('an attempt that fails', () => {
   ])('passes the wish for a pause on, up to a minute: Retry-After %s', async (header, retryAfterMs) => {
     answer = { status: 429, headers: { 'retry-after': header } };
     await start();
-    const item = deliveryItem(await house.delivery({ url: urlOf(receiver.port), bundleHash }));
-    await house.publish('delivery', item);
+    const item = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash }));
+    await deployment.publish('delivery', item);
 
-    expect(await house.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'failed', retryAfterMs });
+    expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'failed', retryAfterMs });
   });
 
   it('is a redirect, which is not followed', async () => {
     answer = { status: 307, headers: { location: urlOf(receiver.port) } };
     await start();
-    const item = deliveryItem(await house.delivery({ url: urlOf(receiver.port), bundleHash }));
-    await house.publish('delivery', item);
+    const item = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash }));
+    await deployment.publish('delivery', item);
 
-    expect(await house.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'failed', reason: 'the receiver answered 307' });
-    expect(receiver.heard).toHaveLength(1);
+    expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'failed', reason: 'the receiver answered 307' });
+    expect(receiver.received).toHaveLength(1);
   });
 
   it('is a receiver that is not there, or says nothing in time', async () => {
     await start({ timeouts: { deliveryMs: 50 } });
     answer = 'silence';
-    const silent = deliveryItem(await house.delivery({ url: urlOf(receiver.port), bundleHash }));
-    await house.publish('delivery', silent);
-    expect(await house.reportOf('delivery.reported', silent.effectId)).toMatchObject({ outcome: 'failed', reason: expect.stringContaining('timeout') });
+    const silent = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash }));
+    await deployment.publish('delivery', silent);
+    expect(await deployment.reportOf('delivery.reported', silent.effectId)).toMatchObject({ outcome: 'failed', reason: expect.stringContaining('timeout') });
 
     const nobody = await freePort();
-    await house.stopWorkers();
+    await deployment.stopWorkers();
     await start({}, nobody);
-    const missing = deliveryItem(await house.delivery({ url: urlOf(nobody), bundleHash }));
-    await house.publish('delivery', missing);
-    expect(await house.reportOf('delivery.reported', missing.effectId)).toMatchObject({ outcome: 'failed', reason: expect.stringContaining('not_connected') });
+    const missing = deliveryItem(await deployment.delivery({ url: urlOf(nobody), bundleHash }));
+    await deployment.publish('delivery', missing);
+    expect(await deployment.reportOf('delivery.reported', missing.effectId)).toMatchObject({
+      outcome: 'failed',
+      reason: expect.stringContaining('not_connected'),
+    });
   });
 
   it('DESIGN 11: an attempt at an address that is refused counts like any other', async () => {
     await start({}, 1);
-    const item = deliveryItem(await house.delivery({ url: urlOf(receiver.port), bundleHash }));
-    await house.publish('delivery', item);
+    const item = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash }));
+    await deployment.publish('delivery', item);
 
-    expect(await house.reportOf('delivery.reported', item.effectId)).toMatchObject({
+    expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({
       outcome: 'failed',
       attempts: 1,
       reason: expect.stringContaining('refused'),
     });
-    expect(receiver.heard).toEqual([]);
+    expect(receiver.received).toEqual([]);
   });
 
   it('at what is no address counts like any other', async () => {
     await start();
-    const item = deliveryItem(await house.delivery({ url: 'nowhere', bundleHash }));
-    await house.publish('delivery', item);
+    const item = deliveryItem(await deployment.delivery({ url: 'nowhere', bundleHash }));
+    await deployment.publish('delivery', item);
 
-    expect(await house.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'failed', attempts: 1 });
+    expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'failed', attempts: 1 });
   });
 
   it('is the last one when the limit is reached', async () => {
     answer = { status: 500 };
     await start({ maxDeliveryAttempts: 3 });
-    const item = deliveryItem(await house.delivery({ url: urlOf(receiver.port), bundleHash, attempts: 2 }));
-    await house.publish('delivery', item);
+    const item = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash, attempts: 2 }));
+    await deployment.publish('delivery', item);
 
-    expect(await house.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'exhausted', attempts: 3, reason: 'the receiver answered 500' });
+    expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({
+      outcome: 'exhausted',
+      attempts: 3,
+      reason: 'the receiver answered 500',
+    });
   });
 });
 
@@ -141,11 +148,11 @@ describe('a delivery', () => {
     const body = '{"run_id": "run_1",  "text":"h\u00e9llo \u{1f600}"}';
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     await start();
-    const item = deliveryItem(await house.delivery({ url: urlOf(receiver.port), bundleHash, body, attempts: 1, traceparent }));
-    await house.publish('delivery', item);
+    const item = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash, body, attempts: 1, traceparent }));
+    await deployment.publish('delivery', item);
 
-    expect(await house.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'delivered', attempts: 2, reason: null });
-    const [post] = receiver.heard;
+    expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'delivered', attempts: 2, reason: null });
+    const [post] = receiver.received;
     expect(post?.body).toEqual(Buffer.from(body, 'utf8'));
     expect(post).toMatchObject({ method: 'POST', url: '/callback?run=1' });
     expect(post?.headers).toMatchObject({
@@ -155,70 +162,70 @@ describe('a delivery', () => {
       'x-switchyard-attempt': '2',
       traceparent,
     });
-    expect(house.lines.join()).not.toContain(AGENT_KEY);
+    expect(deployment.lines.join()).not.toContain(AGENT_KEY);
   });
 
   it('is counted in its row before the request', async () => {
     let counted: number | undefined;
-    const item = deliveryItem(await house.delivery({ url: urlOf(receiver.port), bundleHash }));
+    const item = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash }));
     const post = async () => {
-      counted = await house.attemptsOf(item.deliveryId);
+      counted = await deployment.attemptsOf(item.deliveryId);
       return { status: 200, retryAfterMs: null };
     };
-    await house.start({ kinds: ['delivery'] }, { poster: { post } });
-    await house.publish('delivery', item);
+    await deployment.start({ kinds: ['delivery'] }, { poster: { post } });
+    await deployment.publish('delivery', item);
 
-    await house.reportOf('delivery.reported', item.effectId);
+    await deployment.reportOf('delivery.reported', item.effectId);
     expect(counted).toBe(1);
   });
 
   it.each(['delivered', 'dead'])('that is %s already is posted no more, and its round ends', async (state) => {
     await start();
-    const item = deliveryItem(await house.delivery({ url: urlOf(receiver.port), bundleHash, attempts: 1, state }));
-    await house.publish('delivery', item);
+    const item = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash, attempts: 1, state }));
+    await deployment.publish('delivery', item);
 
     const outcome = state === 'dead' ? 'exhausted' : 'delivered';
-    expect(await house.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome, attempts: 1 });
-    await house.gone(item.effectId);
-    expect(receiver.heard).toEqual([]);
-    expect(await house.attemptsOf(item.deliveryId)).toBe(1);
+    expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome, attempts: 1 });
+    await deployment.gone(item.effectId);
+    expect(receiver.received).toEqual([]);
+    expect(await deployment.attemptsOf(item.deliveryId)).toBe(1);
   });
 
   it('is posted without a row of its effect, as when an operator replays it', async () => {
     await start();
-    const item = deliveryItem(await house.delivery({ url: urlOf(receiver.port), bundleHash }), { republished: true });
-    await house.publish('delivery', item);
+    const item = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash }), { republished: true });
+    await deployment.publish('delivery', item);
 
-    expect(await house.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'delivered' });
+    expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'delivered' });
   });
 
   it('ends as exhausted when there is no such delivery', async () => {
     await start();
     const item = deliveryItem('dlv-none');
-    await house.publish('delivery', item);
+    await deployment.publish('delivery', item);
 
-    expect(await house.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'exhausted', reason: 'there is no such delivery' });
+    expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'exhausted', reason: 'there is no such delivery' });
   });
 });
 
 describe('the agent’s key', () => {
   it('stops the start, named, when it is not set', async () => {
-    await expect(house.start({ kinds: ['delivery'] }, { environment: {} })).rejects.toMatchObject({
+    await expect(deployment.start({ kinds: ['delivery'] }, { environment: {} })).rejects.toMatchObject({
       code: 'config.invalid',
       message: expect.stringContaining('AGENT_API_KEY'),
     });
   });
 
   it('is not asked for by a worker that posts nothing', async () => {
-    await expect(house.start({ kinds: ['tool'] }, { environment: {} })).resolves.toBeDefined();
+    await expect(deployment.start({ kinds: ['tool'] }, { environment: {} })).resolves.toBeDefined();
   });
 
   it('uses up no attempt when its configuration can not be read', async () => {
     await start();
-    const item = deliveryItem(await house.delivery({ url: urlOf(receiver.port), bundleHash: 'unknown' }));
-    await house.publish('delivery', item);
+    const item = deliveryItem(await deployment.delivery({ url: urlOf(receiver.port), bundleHash: 'unknown' }));
+    await deployment.publish('delivery', item);
 
-    await vi.waitFor(() => expect(house.lines.join()).toContain('a work item has failed'), WAIT);
-    expect(await house.attemptsOf(item.deliveryId)).toBe(0);
+    await vi.waitFor(() => expect(deployment.lines.join()).toContain('a work item has failed'), WAIT);
+    expect(await deployment.attemptsOf(item.deliveryId)).toBe(0);
   });
 });

@@ -5,12 +5,12 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { patiently } from '#shared/storage/retry-while-transient.ts';
+import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Attributes, Tracing } from '#shared/telemetry/tracing.ts';
 import type { Bundles } from '../bundles.ts';
-import type { ItemKind, Run } from '../consume-items.ts';
+import type { ItemExecution, ItemKind } from '../consume-items.ts';
 import { itemSpan } from '../item-span.ts';
 import type { Report } from '../report-result.ts';
 import { countAttempt, readDelivery, type StoredDelivery } from './delivery-rows.ts';
@@ -53,29 +53,29 @@ export function deliveryItems(given: DeliverDeps): ItemKind<DeliveryWork> {
     needsEffectRow: false,
     // An attempt that is counted is made.
     aborts: null,
-    perform: (work, run) => deliver(work, run, deps),
+    perform: (work, execution) => deliver(work, execution, deps),
     // A timer of the round's own commit makes another round.
     skip: async () => null,
-    giveUp: (work, reason, _body, run) => giveUp(work, reason, run, deps),
+    giveUp: (work, reason, _body, execution) => giveUp(work, reason, execution, deps),
   };
 }
 
-async function deliver(work: DeliveryWork, run: Run, deps: Deps): Promise<Report> {
+async function deliver(work: DeliveryWork, execution: ItemExecution, deps: Deps): Promise<Report> {
   const { deliveryId } = work;
-  const found = await patiently(() => readDelivery(deps.database, deliveryId), run.signal); // no fail point: reads
+  const found = await retryWhileTransient(() => readDelivery(deps.database, deliveryId), execution.signal); // no fail point: reads
   if (found === null || found.state !== 'open') return endOf(deliveryId, found, '');
   const receiver = deps.receivers.of(found.url);
   if (receiver.isFull() && !isOverdue(found, deps)) return postponed(deliveryId, found, 'busy', BUSY_MS, deps);
-  return receiver.slots.holding(run.signal, () => deliverTo(receiver, work, found, run, deps));
+  return receiver.slots.holding(execution.signal, () => deliverTo(receiver, work, found, execution, deps));
 }
 
 /** With one of the receiver's slots: one attempt, if its breaker lets it through. */
-async function deliverTo(receiver: Receiver, work: DeliveryWork, found: StoredDelivery, run: Run, deps: Deps): Promise<Report> {
+async function deliverTo(receiver: Receiver, work: DeliveryWork, found: StoredDelivery, execution: ItemExecution, deps: Deps): Promise<Report> {
   const pass = isOverdue(found, deps) ? UNCHECKED : receiver.breaker.enter();
   if (typeof pass === 'number') return postponed(work.deliveryId, found, 'silent', pass, deps);
   let result: PostResult = 'unknown';
   try {
-    const { report, outcome } = await attemptOnce(work, found, run, deps); // no fail point: inside
+    const { report, outcome } = await attemptOnce(work, found, execution, deps); // no fail point: inside
     if (outcome !== null) result = outcome.delivered || outcome.status !== null ? 'answered' : outcome.isSilent ? 'silent' : 'unknown';
     return report;
   } finally {
@@ -98,16 +98,21 @@ function postponed(deliveryId: string, { attempts }: StoredDelivery, why: 'silen
 }
 
 /** @returns a null outcome when nothing was posted */
-async function attemptOnce(work: DeliveryWork, found: StoredDelivery, run: Run, deps: Deps): Promise<{ report: Report; outcome: Attempt | null }> {
+async function attemptOnce(
+  work: DeliveryWork,
+  found: StoredDelivery,
+  execution: ItemExecution,
+  deps: Deps,
+): Promise<{ report: Report; outcome: Attempt | null }> {
   const { database, maxAttempts, log, metrics } = deps;
   const { deliveryId } = work;
-  const bundle = await patiently(() => deps.bundles.read(found.bundleHash), run.signal); // no fail point: reads
+  const bundle = await retryWhileTransient(() => deps.bundles.read(found.bundleHash), execution.signal); // no fail point: reads
   const apiKey = agentApiKey(bundle, deps.environment);
   // Nothing stands between the count and the request: a worker that dies behind this line has used up an attempt, whatever came of it.
-  const attempt = await patiently(() => countAttempt(database, deliveryId, maxAttempts), run.signal);
-  if (attempt === null) return usedUp(deliveryId, run, deps);
+  const attempt = await retryWhileTransient(() => countAttempt(database, deliveryId, maxAttempts), execution.signal);
+  if (attempt === null) return usedUp(deliveryId, execution, deps);
   failPoint('delivery.counted');
-  const outcome = await posted(work, found, attempt, apiKey, run, deps); // no fail point: inside
+  const outcome = await posted(work, found, attempt, apiKey, execution, deps); // no fail point: inside
   log.debug({ delivery_id: deliveryId, attempt, ...outcome }, 'a callback was posted');
   const report = reportOf(deliveryId, attempt, maxAttempts, outcome);
   metrics.add('callbackAttempts', { outcome: report.outcome });
@@ -115,7 +120,14 @@ async function attemptOnce(work: DeliveryWork, found: StoredDelivery, run: Run, 
 }
 
 /** One attempt, as one span: it is what the receiver is told to go on from. */
-async function posted(work: DeliveryWork, found: StoredDelivery, attempt: number, apiKey: string, run: Run, deps: DeliverDeps): Promise<Attempt> {
+async function posted(
+  work: DeliveryWork,
+  found: StoredDelivery,
+  attempt: number,
+  apiKey: string,
+  execution: ItemExecution,
+  deps: DeliverDeps,
+): Promise<Attempt> {
   const parent = found.traceparent ?? work.traceparent;
   const attributes = {
     'http.request.method': 'POST',
@@ -129,7 +141,7 @@ async function posted(work: DeliveryWork, found: StoredDelivery, attempt: number
   const traceparent = span?.traceparent ?? parent;
   try {
     // no fail point: inside
-    const outcome = await postCallback(deps.poster, found, { apiKey, attempt, traceparent, timeoutMs: deps.timeoutMs, signal: run.abandoned });
+    const outcome = await postCallback(deps.poster, found, { apiKey, attempt, traceparent, timeoutMs: deps.timeoutMs, signal: execution.leaseLost });
     span?.set({ 'http.response.status_code': outcome.status ?? undefined });
     span?.end(outcome.delivered ? null : outcome.status === null ? 'unreachable' : String(outcome.status));
     return outcome;
@@ -153,13 +165,13 @@ function reportOf(deliveryId: string, attempts: number, maxAttempts: number, out
 }
 
 /** No attempt is left, or the delivery was settled meanwhile. In the first case a worker died with the last one, and nobody was told. */
-async function usedUp(deliveryId: string, run: Run, { database }: DeliverDeps): Promise<{ report: Report; outcome: null }> {
-  const found = await patiently(() => readDelivery(database, deliveryId), run.signal); // no fail point: reads
+async function usedUp(deliveryId: string, execution: ItemExecution, { database }: DeliverDeps): Promise<{ report: Report; outcome: null }> {
+  const found = await retryWhileTransient(() => readDelivery(database, deliveryId), execution.signal); // no fail point: reads
   return { report: endOf(deliveryId, found, 'all attempts are used up, and what came of the last one is not known'), outcome: null };
 }
 
-async function giveUp({ deliveryId }: DeliveryWork, reason: string, run: Run, { database }: DeliverDeps): Promise<Report> {
-  return endOf(deliveryId, await patiently(() => readDelivery(database, deliveryId), run.abandoned), reason); // no fail point: reads
+async function giveUp({ deliveryId }: DeliveryWork, reason: string, execution: ItemExecution, { database }: DeliverDeps): Promise<Report> {
+  return endOf(deliveryId, await retryWhileTransient(() => readDelivery(database, deliveryId), execution.leaseLost), reason); // no fail point: reads
 }
 
 /**

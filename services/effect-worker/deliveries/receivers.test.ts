@@ -7,14 +7,14 @@ import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
-import { deliveryItem, WAIT, WorkHouse } from '../test-support/worker-deployment.ts';
+import { deliveryItem, WAIT, WorkerDeployment } from '../test-support/worker-deployment.ts';
 
 const DEAD = 'https://dead.example/callback';
 const GOOD = 'https://good.example/callback';
 
 let database: Database;
 let bus: Bus;
-let house: WorkHouse;
+let deployment: WorkerDeployment;
 let bundleHash: string;
 /** Posts to the dead receiver: how many there were, and how to end those that hang. */
 let posted: string[];
@@ -41,29 +41,29 @@ afterAll(() => database.close());
 
 beforeEach(async () => {
   bus = await openMemoryBus({ database, clock: systemClock });
-  house = await WorkHouse.open({ database, bus });
-  bundleHash = await house.bundle();
+  deployment = await WorkerDeployment.open({ database, bus });
+  bundleHash = await deployment.bundle();
   [posted, hanging, dead] = [[], [], 'hangs'];
   nowMs = systemClock.nowMs();
 });
 afterEach(async () => {
   for (const end of hanging) end();
-  await house.close();
+  await deployment.close();
   await bus.close();
 });
 
-const start = () => house.start({ kinds: ['delivery'] }, { poster, clock: { nowMs: () => nowMs } });
+const start = () => deployment.start({ kinds: ['delivery'] }, { poster, clock: { nowMs: () => nowMs } });
 
 async function publish(url: string) {
-  const item = deliveryItem(await house.delivery({ url, bundleHash }), { deadlineAtMs: nowMs + 60_000 });
-  await house.publish('delivery', item);
+  const item = deliveryItem(await deployment.delivery({ url, bundleHash }), { deadlineAtMs: nowMs + 60_000 });
+  await deployment.publish('delivery', item);
   return item;
 }
 
 async function outcomeOf(url: string) {
   const item = await publish(url);
-  const report = await house.reportOf('delivery.reported', item.effectId);
-  return { ...report, attemptsInRow: await house.attemptsOf(item.deliveryId) };
+  const report = await deployment.reportOf('delivery.reported', item.effectId);
+  return { ...report, attemptsInRow: await deployment.attemptsOf(item.deliveryId) };
 }
 
 /** Five posts without an answer, one after the other. */
@@ -83,7 +83,10 @@ describe('a receiver that hangs', () => {
 
     expect(toDead()).toBe(16);
     // What could not wait here was handed back without an attempt.
-    await vi.waitFor(() => expect(house.commands.filter((command) => stuck.some(({ effectId }) => effectId === command.commandId)).length).toBe(120), WAIT);
+    await vi.waitFor(
+      () => expect(deployment.commands.filter((command) => stuck.some(({ effectId }) => effectId === command.commandId)).length).toBe(120),
+      WAIT,
+    );
     const { rows } = await database.query<{ sum: string }>('select sum(attempts)::text as sum from deliveries where url = $1 and state = $2', [DEAD, 'open']);
     expect(rows[0]?.sum).toBe('16');
   });
@@ -93,15 +96,15 @@ describe('a receiver that hangs', () => {
     const young: Awaited<ReturnType<typeof publish>>[] = [];
     for (let count = 0; count < 81; count += 1) young.push(await publish(DEAD));
     // Sixteen are being posted and sixty-four wait: the next one was handed back.
-    await vi.waitFor(() => expect(house.commands.filter((command) => young.some(({ effectId }) => effectId === command.commandId)).length).toBe(1), WAIT);
-    const old = deliveryItem(await house.delivery({ url: DEAD, bundleHash }), { deadlineAtMs: nowMs + 60_000 });
+    await vi.waitFor(() => expect(deployment.commands.filter((command) => young.some(({ effectId }) => effectId === command.commandId)).length).toBe(1), WAIT);
+    const old = deliveryItem(await deployment.delivery({ url: DEAD, bundleHash }), { deadlineAtMs: nowMs + 60_000 });
     await database.query(`update deliveries set created_at = now() - interval '11 minutes' where id = $1`, [old.deliveryId]);
-    await house.publish('delivery', old);
+    await deployment.publish('delivery', old);
     await outcomeOf(GOOD);
     dead = 'answers';
     for (const end of hanging.splice(0, 4)) end();
 
-    expect(await house.reportOf('delivery.reported', old.effectId)).toMatchObject({ outcome: 'delivered', attempts: 1 });
+    expect(await deployment.reportOf('delivery.reported', old.effectId)).toMatchObject({ outcome: 'delivered', attempts: 1 });
   });
 
   it('is left alone when five posts have hung to their end, and what waited for it is handed back', async () => {
@@ -111,7 +114,7 @@ describe('a receiver that hangs', () => {
     await vi.waitFor(() => expect(toDead()).toBe(16), WAIT);
     for (const end of hanging.splice(0)) end();
 
-    for (const { effectId } of items) expect(await house.reportOf('delivery.reported', effectId)).toMatchObject({ outcome: 'failed' });
+    for (const { effectId } of items) expect(await deployment.reportOf('delivery.reported', effectId)).toMatchObject({ outcome: 'failed' });
     // A slot may have been free before the fifth silence was noted.
     expect(toDead()).toBeLessThanOrEqual(20);
   });
@@ -125,8 +128,8 @@ describe('a receiver that does not answer', () => {
     expect(report.retryAfterMs).toBeGreaterThanOrEqual(5_000);
     expect(toDead()).toBe(5);
     expect(await outcomeOf(GOOD)).toMatchObject({ outcome: 'delivered' });
-    expect(house.lines.filter((line) => line.includes('"receiver":"dead.example"'))).toHaveLength(1);
-    expect(house.lines.join()).not.toContain('/callback');
+    expect(deployment.lines.filter((line) => line.includes('"receiver":"dead.example"'))).toHaveLength(1);
+    expect(deployment.lines.join()).not.toContain('/callback');
   });
 
   it('is asked by one post after a pause: silence leaves it alone for longer, an answer ends that', async () => {
@@ -142,7 +145,7 @@ describe('a receiver that does not answer', () => {
     expect(await outcomeOf(DEAD)).toMatchObject({ outcome: 'failed', attempts: 0 });
     dead = 'answers';
     for (const end of hanging.splice(0)) end();
-    await house.reportOf('delivery.reported', probe.effectId);
+    await deployment.reportOf('delivery.reported', probe.effectId);
     nowMs += 30_001;
     expect(await outcomeOf(DEAD)).toMatchObject({ outcome: 'delivered', attempts: 1 });
     expect(await outcomeOf(DEAD)).toMatchObject({ outcome: 'delivered', attempts: 1 });
@@ -150,15 +153,15 @@ describe('a receiver that does not answer', () => {
 
   it('is posted to all the same when a callback is ten minutes old, so that it comes to an end', async () => {
     await silenceReceiver();
-    const item = deliveryItem(await house.delivery({ url: DEAD, bundleHash, attempts: 4 }));
+    const item = deliveryItem(await deployment.delivery({ url: DEAD, bundleHash, attempts: 4 }));
     await database.query(`update deliveries set created_at = now() - interval '11 minutes' where id = $1`, [item.deliveryId]);
-    await house.publish('delivery', item);
-    expect(await house.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'exhausted', attempts: 5 });
+    await deployment.publish('delivery', item);
+    expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'exhausted', attempts: 5 });
   });
 
   it('is one that does not answer: errors that it answers with, and addresses that are refused, do not count', async () => {
     dead = 'answers';
-    await house.start(
+    await deployment.start(
       { kinds: ['delivery'] },
       {
         clock: { nowMs: () => nowMs },

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface Heard {
+export interface ReceivedRequest {
   method: string;
   url: string;
   headers: IncomingHttpHeaders;
@@ -11,24 +11,26 @@ export interface Heard {
 export interface HttpDouble {
   port: number;
   /** What was asked, in order. */
-  heard: Heard[];
+  received: ReceivedRequest[];
   close(): Promise<void>;
 }
 
 /** An HTTP server on this machine whose answers are the test's. */
-export async function openHttpDouble(answer: (heard: Heard, response: ServerResponse, request: IncomingMessage) => void | Promise<void>): Promise<HttpDouble> {
-  const heard: Heard[] = [];
+export async function openHttpDouble(
+  answer: (received: ReceivedRequest, response: ServerResponse, request: IncomingMessage) => void | Promise<void>,
+): Promise<HttpDouble> {
+  const received: ReceivedRequest[] = [];
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const one = { method: request.method ?? '', url: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks) };
-    heard.push(one);
+    received.push(one);
     await answer(one, response, request);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     port: portOf(server.address()),
-    heard,
+    received,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -3,14 +3,14 @@ import type { ServerResponse } from 'node:http';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { z } from 'zod';
-import { type Heard, openHttpDouble } from './http-double.ts';
+import { openHttpDouble, type ReceivedRequest } from './http-double.ts';
 
 const rpcMessage = z.looseObject({ id: z.union([z.number(), z.string()]).optional(), method: z.string(), params: z.looseObject({}).default({}) });
 export type RpcMessage = z.infer<typeof rpcMessage>;
 
 export interface ToolServerDouble {
   port: number;
-  heard: Heard[];
+  received: ReceivedRequest[];
   /** The JSON-RPC messages of one method, in order. */
   messages(method: string): RpcMessage[];
   close(): Promise<void>;
@@ -18,7 +18,7 @@ export interface ToolServerDouble {
 
 export interface SdkToolServer extends ToolServerDouble {
   /** As after a restart: sessions that were open are not known any more. */
-  forgetSessions(): Promise<void>;
+  dropSessions(): Promise<void>;
   /** Tells all sessions that the list of tools has changed. */
   announceChange(): void;
 }
@@ -41,43 +41,43 @@ export async function openSdkToolServer(register: (server: McpServer) => void): 
     await server.connect(transport);
     await transport.handleRequest(request, response, parsed);
   });
-  const forgetSessions = async () => {
+  const dropSessions = async () => {
     const open = [...sessions.values()];
     sessions.clear();
     await Promise.all(open.map(({ server }) => server.close()));
   };
   return {
     port: double.port,
-    heard: double.heard,
-    messages: (method) => messagesOf(double.heard, method),
-    forgetSessions,
+    received: double.received,
+    messages: (method) => messagesOf(double.received, method),
+    dropSessions,
     announceChange: () => {
       for (const { server } of sessions.values()) server.sendToolListChanged();
     },
     close: async () => {
-      await forgetSessions();
+      await dropSessions();
       await double.close();
     },
   };
 }
 
-export type Misbehave = (message: RpcMessage, response: ServerResponse, heard: Heard) => unknown;
+export type Misbehave = (message: RpcMessage, response: ServerResponse, received: ReceivedRequest) => unknown;
 
 /**
  * A tool server made by hand, without sessions. What `misbehave` gives back is the result of a request; undefined means that it has
  * answered, or will not.
  */
 export async function openHandMadeServer(misbehave: Misbehave): Promise<ToolServerDouble> {
-  const double = await openHttpDouble((heard, response) => {
-    if (heard.method !== 'POST') return void response.writeHead(405).end();
-    const message = rpcMessage.parse(JSON.parse(heard.body.toString('utf8')));
+  const double = await openHttpDouble((received, response) => {
+    if (received.method !== 'POST') return void response.writeHead(405).end();
+    const message = rpcMessage.parse(JSON.parse(received.body.toString('utf8')));
     if (message.method.startsWith('notifications/')) return void response.writeHead(202).end();
     const capabilities = { tools: {} };
     const greeting = { protocolVersion: '2025-06-18', capabilities, serverInfo: { name: 'hand-made', version: '1' } };
-    const result = misbehave(message, response, heard) ?? (message.method === 'initialize' && !response.headersSent ? greeting : undefined);
+    const result = misbehave(message, response, received) ?? (message.method === 'initialize' && !response.headersSent ? greeting : undefined);
     if (result !== undefined) answerWith(response, { jsonrpc: '2.0', id: message.id, result });
   });
-  return { port: double.port, heard: double.heard, messages: (method) => messagesOf(double.heard, method), close: double.close };
+  return { port: double.port, received: double.received, messages: (method) => messagesOf(double.received, method), close: double.close };
 }
 
 /** Answers with an error of the protocol. */
@@ -89,7 +89,7 @@ function answerWith(response: ServerResponse, body: object): void {
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-function messagesOf(heard: readonly Heard[], method: string): RpcMessage[] {
-  const messages = heard.filter((one) => one.method === 'POST').map(({ body }) => rpcMessage.parse(JSON.parse(body.toString('utf8'))));
+function messagesOf(received: readonly ReceivedRequest[], method: string): RpcMessage[] {
+  const messages = received.filter((one) => one.method === 'POST').map(({ body }) => rpcMessage.parse(JSON.parse(body.toString('utf8'))));
   return messages.filter((message) => message.method === method);
 }

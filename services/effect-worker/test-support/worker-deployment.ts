@@ -51,7 +51,7 @@ function bundleWith(servers: readonly ServerEntry[]): Bundle {
 }
 
 /** A worker's surroundings: real embedded drivers, its owner's rows, and what it says to the owner. */
-export class WorkHouse {
+export class WorkerDeployment {
   readonly database: Database;
   readonly bus: Bus;
   /** Every line that the workers have logged. */
@@ -63,14 +63,14 @@ export class WorkHouse {
   readonly #workers: { stop(): Promise<void> }[] = [];
 
   /** @param drivers fresh ones, opened and closed by the test; of the database's log only what comes from now on is heard */
-  static async open({ database, bus }: { database: Database; bus: Bus }): Promise<WorkHouse> {
-    return new WorkHouse({ database, bus }, (await bus.commands.state()).lastSequence);
+  static async open({ database, bus }: { database: Database; bus: Bus }): Promise<WorkerDeployment> {
+    return new WorkerDeployment({ database, bus }, (await bus.commands.state()).lastSequence);
   }
 
   private constructor({ database, bus }: { database: Database; bus: Bus }, sequence: number) {
     this.database = database;
     this.bus = bus;
-    this.#reading = bus.commands.read(partitionOf(SESSION), { sequence, mark: null }, async (commands) => {
+    this.#reading = bus.commands.read(partitionOf(SESSION), { sequence, fingerprint: null }, async (commands) => {
       for (const { body } of commands) this.commands.push(sessionCommand.parse(JSON.parse(body)));
     });
   }
@@ -160,10 +160,10 @@ export class WorkHouse {
   }
 
   /** Takes an item and dies, so many times: it comes back when its lease lapses. */
-  async dieWith(kind: 'tool' | 'delivery', work: Work, deaths = 1): Promise<void> {
+  async crashWith(kind: 'tool' | 'delivery', work: Work, deaths = 1): Promise<void> {
     let taken = 0;
     const subscription = this.bus.work.consume(kind, { concurrency: 1, ackWaitMs: 20 }, async (item) => {
-      if (item.messageId === work.effectId && taken < deaths) taken = item.delivery;
+      if (item.messageId === work.effectId && taken < deaths) taken = item.deliveryCount;
     });
     await this.publish(kind, work);
     await vi.waitFor(() => {

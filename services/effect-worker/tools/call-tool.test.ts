@@ -17,11 +17,11 @@ import {
   type SdkToolServer,
   type ToolServerDouble,
 } from '../test-support/tool-server-doubles.ts';
-import { callItem, TOOL_KEY, WAIT, WorkHouse } from '../test-support/worker-deployment.ts';
+import { callItem, TOOL_KEY, WAIT, WorkerDeployment } from '../test-support/worker-deployment.ts';
 
 let database: Database;
 let bus: Bus;
-let house: WorkHouse;
+let deployment: WorkerDeployment;
 const doubles: { close(): Promise<void> }[] = [];
 
 beforeAll(async () => {
@@ -32,10 +32,10 @@ afterAll(() => database.close());
 
 beforeEach(async () => {
   bus = await openMemoryBus({ database, clock: systemClock });
-  house = await WorkHouse.open({ database, bus });
+  deployment = await WorkerDeployment.open({ database, bus });
 });
 afterEach(async () => {
-  await house.close();
+  await deployment.close();
   await Promise.all(doubles.splice(0).map((double) => double.close()));
   await bus.close();
   await database.query('delete from bundles');
@@ -59,12 +59,12 @@ async function call(
   options: { repeatable?: boolean; arguments?: Record<string, unknown>; config?: Partial<EffectWorkerConfig>; hasKey?: boolean; deadlineInMs?: number } = {},
 ) {
   const { repeatable = false, arguments: args = {}, config = {}, hasKey = false, deadlineInMs = 30_000 } = options;
-  const bundleHash = await house.bundle([{ id: 'shop', port, hasKey }]);
-  const listHash = await house.toolList([{ name: 'a', repeatable }]);
-  await house.start({ kinds: ['tool'], ...config });
+  const bundleHash = await deployment.bundle([{ id: 'shop', port, hasKey }]);
+  const listHash = await deployment.toolList([{ name: 'a', repeatable }]);
+  await deployment.start({ kinds: ['tool'], ...config });
   const item = callItem(bundleHash, listHash, 'shop:a', { arguments: args, deadlineAtMs: systemClock.nowMs() + deadlineInMs });
-  await house.publish('tool', item);
-  return { ...(await house.reportOf('tool.completed', item.effectId)), effectId: item.effectId };
+  await deployment.publish('tool', item);
+  return { ...(await deployment.reportOf('tool.completed', item.effectId)), effectId: item.effectId };
 }
 
 const textOf = (text: string) => ({ content: [{ type: 'text' as const, text }] });
@@ -85,9 +85,9 @@ describe('a call that certainly was not carried out', () => {
     const { outcome } = await call(server.port, { hasKey: true });
     expect(outcome).toMatchObject({ type: 'failed', reason: 'auth_failed' });
     // One by the call; the discovery at the start may have been another.
-    expect(server.heard.length).toBeLessThanOrEqual(2);
-    expect(house.lines.join()).not.toContain(TOOL_KEY);
-    expect(JSON.stringify(house.commands)).not.toContain('who are you');
+    expect(server.received.length).toBeLessThanOrEqual(2);
+    expect(deployment.lines.join()).not.toContain(TOOL_KEY);
+    expect(JSON.stringify(deployment.commands)).not.toContain('who are you');
   });
 
   it.each([
@@ -100,11 +100,11 @@ describe('a call that certainly was not carried out', () => {
   });
 
   it('is refused when the configuration names no such server', async () => {
-    const bundleHash = await house.bundle([]);
-    await house.start({ kinds: ['tool'] });
-    const item = callItem(bundleHash, await house.toolList([]), 'shop:a');
-    await house.publish('tool', item);
-    expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'refused' });
+    const bundleHash = await deployment.bundle([]);
+    await deployment.start({ kinds: ['tool'] });
+    const item = callItem(bundleHash, await deployment.toolList([]), 'shop:a');
+    await deployment.publish('tool', item);
+    expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'refused' });
   });
 
   it('never follows a redirect to another host', async () => {
@@ -113,7 +113,7 @@ describe('a call that certainly was not carried out', () => {
     doubles.push(server);
     const { outcome } = await call(server.port);
     expect(outcome).toMatchObject({ type: 'failed', reason: 'unreachable' });
-    expect(elsewhere.heard).toEqual([]);
+    expect(elsewhere.received).toEqual([]);
   });
 
   it('waits as long as a busy server asks, and passes then', async () => {
@@ -131,18 +131,18 @@ describe('a call that certainly was not carried out', () => {
 
   it('has failed as timeout when its time is over before a slot is free', async () => {
     const server = await handMade(calls(() => undefined));
-    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
-    const listHash = await house.toolList([{ name: 'a' }]);
-    await house.start({ kinds: ['tool'], timeouts: { toolCallMs: 2_000 } });
+    const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
+    const listHash = await deployment.toolList([{ name: 'a' }]);
+    await deployment.start({ kinds: ['tool'], timeouts: { toolCallMs: 2_000 } });
     const first = Array.from({ length: 16 }, () => callItem(bundleHash, listHash, 'shop:a'));
-    for (const item of first) await house.publish('tool', item);
+    for (const item of first) await deployment.publish('tool', item);
     await vi.waitFor(() => expect(server.messages('tools/call')).toHaveLength(16), WAIT);
     const late = callItem(bundleHash, listHash, 'shop:a', { deadlineAtMs: systemClock.nowMs() + 300 });
-    await house.publish('tool', late);
+    await deployment.publish('tool', late);
 
-    expect((await house.reportOf('tool.completed', late.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'timeout' });
+    expect((await deployment.reportOf('tool.completed', late.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'timeout' });
     expect(server.messages('tools/call')).toHaveLength(16);
-    await Promise.all(first.map(({ effectId }) => house.reportOf('tool.completed', effectId)));
+    await Promise.all(first.map(({ effectId }) => deployment.reportOf('tool.completed', effectId)));
   });
 });
 
@@ -213,7 +213,7 @@ describe('an answer', () => {
     const { outcome } = await call(server.port);
     expect(outcome).toMatchObject({ type: 'result', isError: true, data: { error: expect.stringContaining('nested deeper than 64') } });
     expect(server.messages('tools/call')).toHaveLength(1);
-    expect(house.lines.join()).not.toContain('a work item has failed');
+    expect(deployment.lines.join()).not.toContain('a work item has failed');
   });
 
   it.each([
@@ -270,11 +270,11 @@ describe('an answer', () => {
     expect((await call(double.port)).outcome).toMatchObject({ type: 'result', data: 'fine' });
     await vi.waitFor(() => expect(standing).toBe(1), WAIT);
     // Time enough for a stream that may be resumed at once to come again.
-    const bundleHash = await house.bundle([{ id: 'shop', port: double.port }]);
+    const bundleHash = await deployment.bundle([{ id: 'shop', port: double.port }]);
     for (let calls = 0; calls < 5; calls += 1) {
-      const item = callItem(bundleHash, await house.toolList([{ name: 'a' }]), 'shop:a');
-      await house.publish('tool', item);
-      expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ data: 'fine' });
+      const item = callItem(bundleHash, await deployment.toolList([{ name: 'a' }]), 'shop:a');
+      await deployment.publish('tool', item);
+      expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ data: 'fine' });
     }
     expect(standing).toBe(1);
   });
@@ -297,8 +297,8 @@ describe('an answer', () => {
     const { outcome } = await call(server.port, { arguments: { city: 'Oslo', days: 3 }, hasKey: true });
     expect(outcome).toEqual({ type: 'result', data: { sky: 'blue' }, metadata: { source: 'station 7' }, isError: false });
     expect(received).toEqual({ city: 'Oslo', days: 3 });
-    expect(server.heard.every(({ headers }) => headers.authorization === `Bearer ${TOOL_KEY}`)).toBe(true);
-    expect(house.lines.join()).not.toContain(TOOL_KEY);
+    expect(server.received.every(({ headers }) => headers.authorization === `Bearer ${TOOL_KEY}`)).toBe(true);
+    expect(deployment.lines.join()).not.toContain(TOOL_KEY);
   });
 
   it('may take longer than a tool is given, as long as there is progress', async () => {
@@ -320,18 +320,18 @@ describe('an answer', () => {
 describe('a session', () => {
   it('is shared by all calls, and opened anew when the server has lost it', async () => {
     const server = await sdkServer((mcp) => mcp.registerTool('a', {}, () => textOf('here')));
-    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
-    const listHash = await house.toolList([{ name: 'a' }]);
-    await house.start({ kinds: ['tool'] });
+    const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
+    const listHash = await deployment.toolList([{ name: 'a' }]);
+    await deployment.start({ kinds: ['tool'] });
     const ask = async () => {
       const item = callItem(bundleHash, listHash, 'shop:a');
-      await house.publish('tool', item);
-      return (await house.reportOf('tool.completed', item.effectId)).outcome;
+      await deployment.publish('tool', item);
+      return (await deployment.reportOf('tool.completed', item.effectId)).outcome;
     };
     await Promise.all([ask(), ask(), ask()]);
     expect(server.messages('initialize')).toHaveLength(1);
 
-    await server.forgetSessions();
+    await server.dropSessions();
     expect(await ask()).toMatchObject({ type: 'result', data: 'here' });
     expect(server.messages('initialize')).toHaveLength(2);
   });
@@ -358,15 +358,15 @@ describe('a server that is away', () => {
       response.destroy();
     });
     doubles.push(server);
-    const bundleHash = await house.bundle([]);
-    const away = await house.bundle([{ id: 'shop', port: server.port }]);
+    const bundleHash = await deployment.bundle([]);
+    const away = await deployment.bundle([{ id: 'shop', port: server.port }]);
     await database.query(`update bundles set created_at = now() + interval '1 hour' where hash = $1`, [bundleHash]);
-    await house.start({ kinds: ['tool'] });
-    const listHash = await house.toolList([{ name: 'a', repeatable: true }]);
+    await deployment.start({ kinds: ['tool'] });
+    const listHash = await deployment.toolList([{ name: 'a', repeatable: true }]);
     for (let round = 0; round < 3; round += 1) {
       const item = callItem(away, listHash, 'shop:a');
-      await house.publish('tool', item);
-      expect((await house.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'unreachable' });
+      await deployment.publish('tool', item);
+      expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'unreachable' });
     }
     expect(asked).toBe(5);
   });

@@ -2,14 +2,14 @@ import type { ToolWork } from '#bus/messages/tool.ts';
 import type { Clock } from '#shared/clock.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { patiently } from '#shared/storage/retry-while-transient.ts';
+import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Bundles } from '../bundles.ts';
-import { idsOf, type Run } from '../consume-items.ts';
+import { type ItemExecution, idsOf } from '../consume-items.ts';
 import { orStopped, withAttempts } from './attempts.ts';
 import { claimCall } from './claims.ts';
-import { callAnswer, errorResult, resultOf, type ToolOutcome } from './result-data.ts';
+import { callResponse, errorResult, resultOf, type ToolOutcome } from './result-data.ts';
 import { ToolFailure } from './tool-failure.ts';
 import type { ToolLists } from './tool-lists.ts';
 import type { ToolServer } from './tool-server.ts';
@@ -39,29 +39,29 @@ export interface CallToolDeps {
 class Claimed extends Error {}
 
 /** Calls a tool, once if it does not bear more. Everything that can come of it is an outcome; only an item that was given up or cancelled throws. */
-export async function callTool(work: ToolCall, run: Run, deps: CallToolDeps): Promise<ToolOutcome> {
+export async function callTool(work: ToolCall, execution: ItemExecution, deps: CallToolDeps): Promise<ToolOutcome> {
   const { database, bundles, servers, lists, log } = deps;
   const { serverId, toolName } = partsOf(work.toolId);
-  const bundle = await patiently(() => bundles.read(work.bundleHash), run.signal); // no fail point: reads (2)
+  const bundle = await retryWhileTransient(() => bundles.read(work.bundleHash), execution.signal); // no fail point: reads (2)
   const server = servers.of(bundle, serverId);
   if (server === null) return failed('refused', `there is no tool server "${serverId}"`);
-  const repeatable = await patiently(() => lists.isRepeatable(work.listHash, toolName), run.signal);
+  const repeatable = await retryWhileTransient(() => lists.isRepeatable(work.listHash, toolName), execution.signal);
   // Held by this delivery: its own tries go through.
   let isClaimed = repeatable;
   const claim = async () => {
     if (isClaimed) return;
-    if (run.isCancelled()) throw new ToolFailure('stopped', 'the call was given up');
+    if (execution.isCancelled()) throw new ToolFailure('stopped', 'the call was given up');
     // What changes the world, once begun, settles before anything else happens: an abort comes too late from here on.
-    run.hold();
-    if (!(await patiently(() => claimCall(database, work.effectId), run.signal))) throw new Claimed();
+    execution.protect();
+    if (!(await retryWhileTransient(() => claimCall(database, work.effectId), execution.signal))) throw new Claimed();
     isClaimed = true;
     failPoint('tool.claimed');
   };
   try {
-    return await request(work, toolName, server, repeatable, claim, run, deps); // no fail point: inside
+    return await request(work, toolName, server, repeatable, claim, execution, deps); // no fail point: inside
   } catch (error) {
-    run.abandoned.throwIfAborted();
-    if (run.isCancelled()) throw error;
+    execution.leaseLost.throwIfAborted();
+    if (execution.isCancelled()) throw error;
     if (error instanceof Claimed) return outcomeUnknown();
     if (!(error instanceof ToolFailure)) throw error;
     // The text of an error that the tool itself answered with may repeat what it was asked, so it is for the model alone.
@@ -78,18 +78,18 @@ async function request(
   server: ToolServer,
   repeatable: boolean,
   claim: () => Promise<void>,
-  run: Run,
+  execution: ItemExecution,
   { timeoutMs, longestMs, clock }: CallToolDeps,
 ): Promise<ToolOutcome> {
-  const { signal } = run;
+  const { signal } = execution;
   const meta = work.traceparent === null ? {} : { _meta: { traceparent: work.traceparent } };
   const params = { name: toolName, arguments: work.arguments, ...meta };
   const attempt = () =>
     server.connected(async (connection) => {
       await claim(); // no fail point: inside
-      const answer = await connection.request('tools/call', params, callAnswer, { signal, timeoutMs, longestMs });
+      const response = await connection.request('tools/call', params, callResponse, { signal, timeoutMs, longestMs });
       failPoint('tool.answered');
-      return resultOf(answer);
+      return resultOf(response);
     });
   const attempts = { repeatable, signal, deadlineAtMs: work.deadlineAtMs, clock };
   return withAttempts(attempts, () => orStopped(signal, server.slots.holding(signal, attempt)));

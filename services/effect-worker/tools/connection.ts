@@ -26,7 +26,7 @@ const anyResult = z.looseObject({});
 /** An open session with one tool server, for any number of requests at once. */
 export interface Connection {
   /** @throws ToolFailure, and nothing else */
-  request<Answer>(method: string, params: Record<string, unknown>, answer: z.ZodType<Answer>, limits: RequestLimits): Promise<Answer>;
+  request<Answer>(method: string, params: Record<string, unknown>, response: z.ZodType<Answer>, limits: RequestLimits): Promise<Answer>;
   /** Ends requests under way as `stopped`, says goodbye to the server and closes. Never rejects. */
   close(): Promise<void>;
 }
@@ -55,7 +55,7 @@ export async function openConnection({ url, bearer, fetcher, onListChanged }: Op
   client.setNotificationHandler(ToolListChangedNotificationSchema, onListChanged);
   // Errors of requests reach their callers; a standing stream that breaks off is only listened to.
   client.onerror = () => {};
-  const inHand = new Set<(failure: ToolFailure) => void>();
+  const inFlight = new Set<(failure: ToolFailure) => void>();
   const handshake = watchRequest({ signal: NEVER, timeoutMs: OPEN_TIMEOUT_MS, longestMs: OPEN_TIMEOUT_MS });
   try {
     await fetcher.watching(handshake.watch, () => client.connect(transport, { signal: handshake.watch.signal, timeout: NEVER_MS })); // no fail point: requests
@@ -66,21 +66,21 @@ export async function openConnection({ url, bearer, fetcher, onListChanged }: Op
     handshake.stop();
   }
   return {
-    async request(method, params, answer, limits) {
-      const { watch, seen, failure, fail, onProgress, onResumable, stop } = watchRequest(limits);
-      inHand.add(fail);
+    async request(method, params, response, limits) {
+      const { watch, progress, failure, fail, onProgress, onResumable, stop } = watchRequest(limits);
+      inFlight.add(fail);
       try {
         const options = { signal: watch.signal, timeout: NEVER_MS, onprogress: onProgress, onresumptiontoken: onResumable };
-        return answer.parse(await fetcher.watching(watch, () => client.request({ method, params }, anyResult, options))); // no fail point: caller
+        return response.parse(await fetcher.watching(watch, () => client.request({ method, params }, anyResult, options))); // no fail point: caller
       } catch (error) {
-        throw failure() ?? toolFailureOf(error, seen);
+        throw failure() ?? toolFailureOf(error, progress);
       } finally {
-        inHand.delete(fail);
+        inFlight.delete(fail);
         stop();
       }
     },
     async close() {
-      for (const fail of [...inHand]) fail(new ToolFailure('stopped', 'the connection was closed', { sent: true }));
+      for (const fail of [...inFlight]) fail(new ToolFailure('stopped', 'the connection was closed', { sent: true }));
       const goodbye = transport.terminateSession().catch(() => {});
       await Promise.race([goodbye, new Promise((resolve) => setTimeout(resolve, CLOSE_TIMEOUT_MS).unref())]); // no fail point: stops (2)
       await client.close().catch(() => {});

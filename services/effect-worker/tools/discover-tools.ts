@@ -37,10 +37,10 @@ async function discover({ bundles, lists, log }: DiscoverDeps, signal: AbortSign
     try {
       const bundle = await bundles.newest(); // no fail point: reads
       const servers = bundle?.body.manifest.agent_config.mcps.map(({ id }) => id) ?? [];
-      const wanted = bundle === null ? [] : servers.filter((id) => !listed.has(`${bundle.hash} ${id}`)).map((id) => ({ id, bundle }));
+      const unlisted = bundle === null ? [] : servers.filter((id) => !listed.has(`${bundle.hash} ${id}`)).map((id) => ({ id, bundle }));
       // no fail point: inside (2)
       const found = await Promise.all(
-        wanted.map(async ({ id, bundle }) => ({ key: `${bundle.hash} ${id}`, listing: await lists.current(bundle, id, { isProbe: true }) })),
+        unlisted.map(async ({ id, bundle }) => ({ key: `${bundle.hash} ${id}`, listing: await lists.current(bundle, id, { isProbe: true }) })),
       );
       for (const { key, listing } of found) if ('listHash' in listing) listed.add(key);
       missing = bundle === null ? 1 : found.filter(({ listing }) => !('listHash' in listing)).length;

@@ -8,7 +8,7 @@ import { MAX_VALUES, ValueCount } from './value-count.ts';
 /** The message of a stream that ends it when so many are no JSON-RPC. A few are forgiven: proxies and libraries have events of their own. */
 const MAX_FOREIGN_MESSAGES = 10;
 /** What a stream may bring beside the answer: progress, log messages, comments that keep it open. */
-const MAX_BYTES_BESIDE_ANSWER = 1_048_576;
+const MAX_BYTES_BESIDE_RESPONSE = 1_048_576;
 /** What is read in one turn of the event loop: some hundred messages, which take the client some 10 ms. */
 const SLICE_BYTES = 16_384;
 /**
@@ -47,7 +47,7 @@ export interface BodyGate {
  */
 export function messageGate(requestId: unknown, nowMs: () => number = () => performance.now()): BodyGate {
   const isStanding = requestId === undefined;
-  const bounds = isStanding ? new StandingWatch(nowMs) : new AnswerWatch(requestId);
+  const bounds = isStanding ? new StandingWatch(nowMs) : new ResponseWatch(requestId);
   const beside = new BesideAnswer(nowMs);
   const foreign = new RefillingBudget({ capacity: MAX_FOREIGN_MESSAGES - 1, perSecond: isStanding ? STANDING_FOREIGN_PER_SECOND : 0, nowMs });
   const decoder = new TextDecoder();
@@ -56,12 +56,12 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
   const parser = createParser({
     onEvent: (event) => events.push(event),
     onError: ({ type }) => {
-      if (type === 'max-buffer-size-exceeded') throw unreadable(`the tool server sends an event of more than ${MAX_BYTES_BESIDE_ANSWER} characters`);
+      if (type === 'max-buffer-size-exceeded') throw unreadable(`the tool server sends an event of more than ${MAX_BYTES_BESIDE_RESPONSE} characters`);
     },
     // Of an answer the bound is that of every answer; a standing stream may take any time over an event, which is kept until it is complete.
-    ...(isStanding ? { maxBufferSize: MAX_BYTES_BESIDE_ANSWER } : {}),
-    onRetry: (wantedMs) => {
-      retryMs = Math.min(Math.max(wantedMs, RETRY_MS.least), RETRY_MS.most);
+    ...(isStanding ? { maxBufferSize: MAX_BYTES_BESIDE_RESPONSE } : {}),
+    onRetry: (requestedMs) => {
+      retryMs = Math.min(Math.max(requestedMs, RETRY_MS.least), RETRY_MS.most);
     },
   });
 
@@ -140,7 +140,7 @@ class StandingWatch implements StreamBounds {
   readonly #budget: RefillingBudget;
 
   constructor(nowMs: () => number) {
-    this.#budget = new RefillingBudget({ capacity: MAX_BYTES_BESIDE_ANSWER, perSecond: STANDING_BYTES_PER_SECOND, nowMs });
+    this.#budget = new RefillingBudget({ capacity: MAX_BYTES_BESIDE_RESPONSE, perSecond: STANDING_BYTES_PER_SECOND, nowMs });
   }
 
   note(): boolean {
@@ -149,15 +149,15 @@ class StandingWatch implements StreamBounds {
 
   read(bytes: number): void {
     if (!this.#budget.use(bytes))
-      throw unreadable(`the tool server sends more than ${MAX_BYTES_BESIDE_ANSWER} bytes beside its answers, and ${STANDING_BYTES_PER_SECOND} each second`);
+      throw unreadable(`the tool server sends more than ${MAX_BYTES_BESIDE_RESPONSE} bytes beside its answers, and ${STANDING_BYTES_PER_SECOND} each second`);
   }
 }
 
 /** Bounds what a stream brings beside its answer. What may become the answer yet has the bound of every answer. */
-class AnswerWatch implements StreamBounds {
+class ResponseWatch implements StreamBounds {
   readonly #requestId: unknown;
   #totalBytes = 0;
-  #answerBytes = 0;
+  #responseBytes = 0;
   /** Since the last event that was complete. */
   #pendingBytes = 0;
   /** Whether a line of data stands in them. */
@@ -171,7 +171,7 @@ class AnswerWatch implements StreamBounds {
 
   note(message: object, data: string): boolean {
     if (!('id' in message) || message.id !== this.#requestId || 'method' in message) return false;
-    this.#answerBytes += Buffer.byteLength(data);
+    this.#responseBytes += Buffer.byteLength(data);
     return true;
   }
 
@@ -183,8 +183,8 @@ class AnswerWatch implements StreamBounds {
     this.#pendingBytes = isEventComplete ? Math.min(bytes, Buffer.byteLength(tail)) : this.#pendingBytes + bytes;
     this.#isPendingData = /^data:/m.test(tail) || (!isEventComplete && this.#isPendingData);
     this.#lineHead = tail.slice(Math.max(tail.lastIndexOf('\n'), tail.lastIndexOf('\r')) + 1).slice(0, 'data:'.length + 1);
-    const besideBytes = this.#totalBytes - this.#answerBytes - (this.#isPendingData ? this.#pendingBytes : 0);
-    if (besideBytes > MAX_BYTES_BESIDE_ANSWER) throw unreadable(`the tool server sends more than ${MAX_BYTES_BESIDE_ANSWER} bytes beside its answer`);
+    const besideBytes = this.#totalBytes - this.#responseBytes - (this.#isPendingData ? this.#pendingBytes : 0);
+    if (besideBytes > MAX_BYTES_BESIDE_RESPONSE) throw unreadable(`the tool server sends more than ${MAX_BYTES_BESIDE_RESPONSE} bytes beside its answer`);
   }
 }
 

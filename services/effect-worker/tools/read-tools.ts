@@ -16,14 +16,14 @@ const MAX_TOOLS = 2_000;
 /** JSON of what is kept of one server's tools: it is stored in one row, and read by each run that uses the server. */
 const MAX_LIST_BYTES = 512 * 1024;
 /** All pages as the server sends them, with what is not kept of them (output schemas, icons). A page is parsed in one go, at some 20 ms per MiB. */
-const MAX_ANSWERS_BYTES = 4 * MAX_LIST_BYTES;
+const MAX_RESPONSES_BYTES = 4 * MAX_LIST_BYTES;
 /** Each is a line in the log; of further ones the count is given. */
 const MAX_WARNINGS = 20;
 const MAX_NAME_CHARACTERS = 256;
 
 const page = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().nullish() });
 
-const offeredTool = z.looseObject({
+const advertisedTool = z.looseObject({
   name: z.string().min(1).max(MAX_NAME_CHARACTERS),
   title: z.string().nullish().catch(null),
   description: z.string().nullish().catch(null),
@@ -44,14 +44,14 @@ export interface ToolList {
 /** Asks for all pages of a server's list. @throws ToolFailure */
 export async function readTools(connection: Connection, limits: Omit<RequestLimits, 'budget'>): Promise<ToolList> {
   const list = new ToolListBuilder();
-  const budget = new ByteBudget(MAX_ANSWERS_BYTES);
+  const budget = new ByteBudget(MAX_RESPONSES_BYTES);
   const cursors = new Set<string>();
   let cursor: string | null = null;
   for (let pages = 1; ; pages += 1) {
     // no fail point: requests
-    const answer: z.output<typeof page> = await connection.request('tools/list', cursor === null ? {} : { cursor }, page, { ...limits, budget });
-    cursor = answer.nextCursor ?? null;
-    const trouble = (await list.add(answer.tools, limits.signal)) ?? troubleOf(cursor, cursors, pages); // no fail point: waits
+    const response: z.output<typeof page> = await connection.request('tools/list', cursor === null ? {} : { cursor }, page, { ...limits, budget });
+    cursor = response.nextCursor ?? null;
+    const trouble = (await list.add(response.tools, limits.signal)) ?? troubleOf(cursor, cursors, pages); // no fail point: waits
     if (trouble !== null) return list.built(`the list is not read further: ${trouble}`);
     if (cursor === null) return list.built(null);
     cursors.add(cursor);
@@ -70,7 +70,7 @@ class ToolListBuilder {
   readonly #names = new Set<string>();
   readonly #warnings: string[] = [];
   #leftOut = 0;
-  #offered = 0;
+  #advertised = 0;
   #sizeBytes = 0;
 
   /**
@@ -78,11 +78,11 @@ class ToolListBuilder {
    * @returns why nothing more fits; null when more may come
    * @throws ToolFailure `stopped` when the signal is aborted
    */
-  async add(offered: readonly unknown[], signal: AbortSignal): Promise<string | null> {
-    for (const one of offered) {
+  async add(advertised: readonly unknown[], signal: AbortSignal): Promise<string | null> {
+    for (const one of advertised) {
       if (signal.aborted) throw new ToolFailure('stopped', 'the call was given up', { sent: true });
-      if (this.#offered >= MAX_TOOLS) return `it has more than ${MAX_TOOLS} tools`;
-      this.#offered += 1;
+      if (this.#advertised >= MAX_TOOLS) return `it has more than ${MAX_TOOLS} tools`;
+      this.#advertised += 1;
       if (!this.#take(one)) return `its tools are more than ${MAX_LIST_BYTES} bytes of JSON`;
       await nextTick(); // no fail point: waits
       workMarks.mark('tool.list');
@@ -97,13 +97,13 @@ class ToolListBuilder {
   }
 
   /** @returns whether the list has capacity for it; true also for what is left out */
-  #take(offered: unknown): boolean {
-    const { success, data: tool } = offeredTool.safeParse(offered);
-    if (!success) return this.#leaveOut(offered, 'it has no name, or no schema of its arguments');
-    if (this.#names.has(tool.name)) return this.#leaveOut(offered, 'another one has its name');
-    if (tool.execution?.taskSupport === 'required') return this.#leaveOut(offered, 'it only works as a task');
+  #take(advertised: unknown): boolean {
+    const { success, data: tool } = advertisedTool.safeParse(advertised);
+    if (!success) return this.#leaveOut(advertised, 'it has no name, or no schema of its arguments');
+    if (this.#names.has(tool.name)) return this.#leaveOut(advertised, 'another one has its name');
+    if (tool.execution?.taskSupport === 'required') return this.#leaveOut(advertised, 'it only works as a task');
     const { title, description, inputSchema, annotations } = tool;
-    const isBroken = (fault: string) => this.#leaveOut(offered, `the schema of its arguments is broken: ${fault}`);
+    const isBroken = (fault: string) => this.#leaveOut(advertised, `the schema of its arguments is broken: ${fault}`);
     const tooDeep = nestingViolation(inputSchema, MAX_SCHEMA_DEPTH);
     if (tooDeep !== null) return isBroken(tooDeep.message);
     const listed = {
@@ -123,14 +123,14 @@ class ToolListBuilder {
     return true;
   }
 
-  #leaveOut(offered: unknown, why: string): true {
+  #leaveOut(advertised: unknown, why: string): true {
     this.#leftOut += 1;
-    if (this.#warnings.length < MAX_WARNINGS) this.#warnings.push(`the tool ${nameOf(offered)} is left out: ${why}`);
+    if (this.#warnings.length < MAX_WARNINGS) this.#warnings.push(`the tool ${nameOf(advertised)} is left out: ${why}`);
     return true;
   }
 }
 
-function nameOf(offered: unknown): string {
-  const name = typeof offered === 'object' && offered !== null && 'name' in offered ? offered.name : null;
+function nameOf(advertised: unknown): string {
+  const name = typeof advertised === 'object' && advertised !== null && 'name' in advertised ? advertised.name : null;
   return typeof name === 'string' ? JSON.stringify(name.slice(0, MAX_NAME_CHARACTERS)) : 'without a name';
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { callAnswer, resultOf } from './result-data.ts';
+import { callResponse, resultOf } from './result-data.ts';
 
 const dataOf = (answer: unknown) => {
-  const outcome = resultOf(callAnswer.parse(answer));
+  const outcome = resultOf(callResponse.parse(answer));
   return outcome.type === 'result' ? outcome.data : null;
 };
 const text = (value: string) => ({ type: 'text', text: value });
@@ -56,23 +56,23 @@ describe('a tool’s answer', () => {
     ['structured content', (nested: string) => ({ structuredContent: JSON.parse(`{"a":${nested}}`) })],
     ['a JSON text', (nested: string) => ({ content: [text(nested)] })],
   ])('that is nested 5,000 deep is an error that the model is told of: %s', (_, answer) => {
-    expect(resultOf(callAnswer.parse(answer(`${'['.repeat(5_000)}${']'.repeat(5_000)}`)))).toEqual({
+    expect(resultOf(callResponse.parse(answer(`${'['.repeat(5_000)}${']'.repeat(5_000)}`)))).toEqual({
       type: 'result',
       data: { error: 'the answer of the tool can not be used: it must not be nested deeper than 64 levels' },
       metadata: {},
       isError: true,
     });
-    expect(resultOf(callAnswer.parse(answer(`${'['.repeat(60)}${']'.repeat(60)}`)))).toMatchObject({ isError: false });
+    expect(resultOf(callResponse.parse(answer(`${'['.repeat(60)}${']'.repeat(60)}`)))).toMatchObject({ isError: false });
   });
 
   it('that is nested deeper than the stack is an error too', () => {
     const nested = JSON.parse(`${'['.repeat(30_000)}${']'.repeat(30_000)}`);
-    expect(resultOf(callAnswer.parse({ structuredContent: nested, _meta: { a: nested } }))).toMatchObject({ isError: true, metadata: {} });
+    expect(resultOf(callResponse.parse({ structuredContent: nested, _meta: { a: nested } }))).toMatchObject({ isError: true, metadata: {} });
   });
 
   it('drops what is meant for programs when it is nested too deep', () => {
     const meta = JSON.parse(`{"a":${'['.repeat(5_000)}${']'.repeat(5_000)}}`);
-    expect(resultOf(callAnswer.parse({ content: [text('t')], _meta: meta }))).toEqual({ type: 'result', data: 't', metadata: {}, isError: false });
+    expect(resultOf(callResponse.parse({ content: [text('t')], _meta: meta }))).toEqual({ type: 'result', data: 't', metadata: {}, isError: false });
   });
 
   it('of more than a thousand parts shows the first, and says so', () => {
@@ -81,12 +81,12 @@ describe('a tool’s answer', () => {
   });
 
   it('keeps what is meant for programs beside the data, unless it is too much', () => {
-    expect(resultOf(callAnswer.parse({ content: [], _meta: { source: 's' }, isError: true }))).toEqual({
+    expect(resultOf(callResponse.parse({ content: [], _meta: { source: 's' }, isError: true }))).toEqual({
       type: 'result',
       data: '',
       metadata: { source: 's' },
       isError: true,
     });
-    expect(resultOf(callAnswer.parse({ content: [], _meta: { much: 'x'.repeat(20_000) } }))).toMatchObject({ metadata: {}, isError: false });
+    expect(resultOf(callResponse.parse({ content: [], _meta: { much: 'x'.repeat(20_000) } }))).toMatchObject({ metadata: {}, isError: false });
   });
 });

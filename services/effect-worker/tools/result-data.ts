@@ -31,7 +31,7 @@ const part = z.looseObject({
 });
 
 /** The answer to `tools/call`. */
-export const callAnswer = z.looseObject({
+export const callResponse = z.looseObject({
   content: z.array(z.unknown()).default([]).transform(firstParts).pipe(z.array(part)),
   structuredContent: z.unknown().optional(),
   isError: z.boolean().default(false),
@@ -46,7 +46,7 @@ function firstParts(parts: unknown[]): unknown[] {
 export type ToolOutcome = CommandOf<'tool.completed'>['outcome'];
 
 /** What a tool's answer means to the run that waits for it. Pictures and files are named, never carried; data that is nested too deep is an error of the tool. */
-export function resultOf({ content, structuredContent, isError, _meta: meta }: z.output<typeof callAnswer>): ToolOutcome {
+export function resultOf({ content, structuredContent, isError, _meta: meta }: z.output<typeof callResponse>): ToolOutcome {
   const data = structuredContent ?? dataOf(content);
   const bytes = bytesOf(data);
   if (bytes === null) return errorResult(TOO_DEEP);

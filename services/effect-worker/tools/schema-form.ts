@@ -68,11 +68,11 @@ function faultOfKeyword(key: string, value: unknown, root: Record<string, unknow
 function isInside(reference: string, root: Record<string, unknown>): boolean {
   if (!reference.startsWith('#')) return typeof root['$id'] === 'string' && !URL.canParse(reference);
   if (!reference.startsWith('#/')) return true;
-  let place: unknown = root;
+  let node: unknown = root;
   for (const segment of reference.slice(2).split('/')) {
     const name = nameIn(segment);
-    if (typeof place !== 'object' || place === null || !Object.hasOwn(place, name)) return false;
-    place = Reflect.get(place, name);
+    if (typeof node !== 'object' || node === null || !Object.hasOwn(node, name)) return false;
+    node = Reflect.get(node, name);
   }
   return true;
 }

@@ -16,7 +16,7 @@ export class Slots {
 
   /** Does something while it holds a slot. @throws ToolFailure `stopped` when the signal is aborted before there is one */
   async holding<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
-    await this.#take(signal); // no fail point: waits
+    await this.#acquire(signal); // no fail point: waits
     try {
       return await work(); // no fail point: inside
     } finally {
@@ -26,7 +26,7 @@ export class Slots {
     }
   }
 
-  async #take(signal: AbortSignal): Promise<void> {
+  async #acquire(signal: AbortSignal): Promise<void> {
     if (signal.aborted) throw new ToolFailure('stopped', 'the call was given up');
     if (this.#free > 0) {
       this.#free -= 1;

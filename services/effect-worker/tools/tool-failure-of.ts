@@ -2,14 +2,14 @@ import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamable
 import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
 import { ZodError } from 'zod';
 import { ToolFailure } from './tool-failure.ts';
-import type { Seen } from './watch-request.ts';
+import type { RequestProgress } from './watch-request.ts';
 
 const MAX_MESSAGE_CHARACTERS = 500;
 /** What the client puts before a server's own text. */
 const PREFIX = /^(?:MCP error -?\d+: )+/;
 
 /** What an error of the MCP client, or of the network below it, means for a request of an open session. */
-export function toolFailureOf(error: unknown, { sent, retryAfterMs }: Seen): ToolFailure {
+export function toolFailureOf(error: unknown, { sent, retryAfterMs }: RequestProgress): ToolFailure {
   if (error instanceof ToolFailure) return error;
   if (error instanceof StreamableHTTPError) return ofStatus(error.code ?? -1, retryAfterMs);
   if (error instanceof McpError) return ofRpcError(error);

@@ -1,11 +1,11 @@
 import { type ToolWork, toolWork } from '#bus/messages/tool.ts';
 import { partitionOf } from '#bus/partition.ts';
-import type { HeardAborts } from '#bus/received-aborts.ts';
-import { buryItem } from '#shared/effects/store-dead-letter.ts';
-import { patiently } from '#shared/storage/retry-while-transient.ts';
+import type { ReceivedAborts } from '#bus/received-aborts.ts';
+import { storeDeadLetter } from '#shared/effects/store-dead-letter.ts';
+import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { ContentCapture } from '#shared/telemetry/tracing.ts';
-import type { ItemKind, Run } from '../consume-items.ts';
+import type { ItemExecution, ItemKind } from '../consume-items.ts';
 import { endToolSpan, toolTrace } from '../item-span.ts';
 import type { Report } from '../report-result.ts';
 import { type CallToolDeps, callTool, failed, outcomeUnknown } from './call-tool.ts';
@@ -16,26 +16,26 @@ import type { Listing } from './tool-lists.ts';
 type ListWork = Extract<ToolWork, { type: 'list' }>;
 
 /** Calls of tools, and the question which tools there are. */
-export function toolItems(deps: CallToolDeps & { aborts: HeardAborts; content: ContentCapture }): ItemKind<ToolWork> {
+export function toolItems(deps: CallToolDeps & { aborts: ReceivedAborts; content: ContentCapture }): ItemKind<ToolWork> {
   return {
     name: 'tool',
     schema: toolWork,
     needsEffectRow: true,
     aborts: deps.aborts,
     trace: { of: (work) => toolTrace(work, deps.content), end: (span, report) => endToolSpan(span, report, deps.content) },
-    async perform(work, run) {
-      if (work.type === 'list') return listTools(work, run, deps);
-      return completed(work, await measured(deps.metrics, () => callTool(work, run, deps))); // no fail point: inside
+    async perform(work, execution) {
+      if (work.type === 'list') return listTools(work, execution, deps);
+      return completed(work, await measured(deps.metrics, () => callTool(work, execution, deps))); // no fail point: inside
     },
-    async skip(work, run) {
+    async skip(work, execution) {
       if (work.type === 'list') return { ...noneListed(work), timedOut: true };
       // Not begun by us; somebody may have begun it before its time was over.
-      const isBegun = run.mayBeBegun && (await patiently(() => isClaimed(deps.database, work.effectId), run.abandoned)); // no fail point: reads
-      return completed(work, isBegun ? outcomeUnknown() : failed('timeout', 'the call came too late to be begun'));
+      const isStarted = execution.mayBeStarted && (await retryWhileTransient(() => isClaimed(deps.database, work.effectId), execution.leaseLost)); // no fail point: reads
+      return completed(work, isStarted ? outcomeUnknown() : failed('timeout', 'the call came too late to be begun'));
     },
-    async giveUp(work, reason, body, run) {
+    async giveUp(work, reason, body, execution) {
       const letter = { id: work.effectId, source: 'tool', partition: partitionOf(work.sessionId), reason, body } as const;
-      await patiently(() => buryItem(deps.database, letter), run.abandoned); // no fail point: dead-letters
+      await retryWhileTransient(() => storeDeadLetter(deps.database, letter), execution.leaseLost); // no fail point: dead-letters
       deps.metrics.add('deadLetters', { source: 'tool' });
       return work.type === 'list' ? noneListed(work) : completed(work, outcomeUnknown());
     },
@@ -55,8 +55,8 @@ function completed({ turnId }: ToolWork, outcome: ToolOutcome): Report {
   return { type: 'tool.completed', turnId, outcome };
 }
 
-async function listTools({ servers, bundleHash, turnId }: ListWork, run: Run, { bundles, lists }: CallToolDeps): Promise<Report> {
-  const bundle = await patiently(() => bundles.read(bundleHash), run.signal); // no fail point: reads
+async function listTools({ servers, bundleHash, turnId }: ListWork, execution: ItemExecution, { bundles, lists }: CallToolDeps): Promise<Report> {
+  const bundle = await retryWhileTransient(() => bundles.read(bundleHash), execution.signal); // no fail point: reads
   // no fail point: inside (2)
   const listed = await Promise.all(
     servers.map(
@@ -64,17 +64,17 @@ async function listTools({ servers, bundleHash, turnId }: ListWork, run: Run, { 
         [
           id,
           await untilOver(
-            patiently(() => lists.current(bundle, id), run.signal),
-            run.signal,
+            retryWhileTransient(() => lists.current(bundle, id), execution.signal),
+            execution.signal,
           ),
         ] as const,
     ),
   );
-  run.abandoned.throwIfAborted();
+  execution.leaseLost.throwIfAborted();
   const report = {
     type: 'tools.listed' as const,
     turnId,
-    timedOut: run.signal.aborted && !run.isCancelled(),
+    timedOut: execution.signal.aborted && !execution.isCancelled(),
     lists: {} as Record<string, string>,
     unavailable: {} as Record<string, 'unreachable' | 'auth_failed'>,
   };

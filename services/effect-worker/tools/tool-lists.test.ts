@@ -18,11 +18,11 @@ import {
   type SdkToolServer,
   type ToolServerDouble,
 } from '../test-support/tool-server-doubles.ts';
-import { callItem, listItem, WAIT, WorkHouse } from '../test-support/worker-deployment.ts';
+import { callItem, listItem, WAIT, WorkerDeployment } from '../test-support/worker-deployment.ts';
 
 let database: Database;
 let bus: Bus;
-let house: WorkHouse;
+let deployment: WorkerDeployment;
 const doubles: { close(): Promise<void> }[] = [];
 
 beforeAll(async () => {
@@ -33,10 +33,10 @@ afterAll(() => database.close());
 
 beforeEach(async () => {
   bus = await openMemoryBus({ database, clock: systemClock });
-  house = await WorkHouse.open({ database, bus });
+  deployment = await WorkerDeployment.open({ database, bus });
 });
 afterEach(async () => {
-  await house.close();
+  await deployment.close();
   await Promise.all(doubles.splice(0).map((double) => double.close()));
   await bus.close();
   await database.query('delete from bundles');
@@ -66,8 +66,8 @@ const tool = (name: string, fields: object = {}) => ({ name, inputSchema: { type
 /** Asks for the lists of servers and gives what the owner is told. */
 async function ask(bundleHash: string, servers: string[], about: { deadlineAtMs?: number } = {}, wait = WAIT) {
   const item = listItem(bundleHash, servers, about);
-  await house.publish('tool', item);
-  return house.reportOf('tools.listed', item.effectId, wait);
+  await deployment.publish('tool', item);
+  return deployment.reportOf('tools.listed', item.effectId, wait);
 }
 
 async function storedList(hash: string | undefined): Promise<unknown> {
@@ -88,8 +88,8 @@ const LIST_WAIT = { ...WAIT, timeout: 70_000 };
 
 /** One server's tools, as they are stored. */
 async function listedBy(server: ToolServerDouble): Promise<unknown> {
-  const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
-  await house.start({ kinds: ['tool'] });
+  const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
+  await deployment.start({ kinds: ['tool'] });
   const { lists: found } = await ask(bundleHash, ['shop'], { deadlineAtMs: systemClock.nowMs() + LIST_WAIT.timeout }, LIST_WAIT);
   return storedList(found['shop']);
 }
@@ -99,12 +99,12 @@ describe('a list', () => {
     const good = await handMade(lists(() => ({ tools: [tool('a')] })));
     const locked = await openHttpDouble((_, response) => void response.writeHead(401).end());
     doubles.push(locked);
-    const bundleHash = await house.bundle([
+    const bundleHash = await deployment.bundle([
       { id: 'good', port: good.port },
       { id: 'locked', port: locked.port },
       { id: 'away', port: await freePort() },
     ]);
-    await house.start({ kinds: ['tool'] });
+    await deployment.start({ kinds: ['tool'] });
     const { lists: found, unavailable, timedOut } = await ask(bundleHash, ['good', 'locked', 'away', 'unheard-of']);
 
     expect(timedOut).toBe(false);
@@ -118,8 +118,8 @@ describe('a list', () => {
   it('says that its deadline ended it, and not what the servers are like', async () => {
     const mute = await openHttpDouble(() => {});
     doubles.push(mute);
-    const bundleHash = await house.bundle([{ id: 'shop', port: mute.port }]);
-    await house.start({ kinds: ['tool'] });
+    const bundleHash = await deployment.bundle([{ id: 'shop', port: mute.port }]);
+    await deployment.start({ kinds: ['tool'] });
 
     expect(await ask(bundleHash, ['shop'], { deadlineAtMs: Date.now() + 500 })).toMatchObject({ lists: {}, timedOut: true });
   });
@@ -146,7 +146,7 @@ describe('a list', () => {
       { name: 'z', title: 'Z', description: 'last letter', inputSchema: { type: 'object' }, repeatable: true },
       { name: 'a', title: 'From the annotations', description: null, inputSchema: old, repeatable: false },
     ]);
-    const warnings = house.lines.filter((line) => line.includes('lists something that can not be used'));
+    const warnings = deployment.lines.filter((line) => line.includes('lists something that can not be used'));
     expect(warnings).toHaveLength(7);
   });
 
@@ -160,7 +160,7 @@ describe('a list', () => {
   it('ends when it goes in a circle, and after a hundred pages', async () => {
     const circle = await handMade(lists((cursor) => ({ tools: [tool(String(cursor))], nextCursor: cursor === 'one' ? 'two' : 'one' })));
     expect(await listedBy(circle)).toMatchObject([{ name: 'undefined' }, { name: 'one' }, { name: 'two' }]);
-    await house.stopWorkers();
+    await deployment.stopWorkers();
 
     let pages = 0;
     const endless = await handMade(
@@ -175,19 +175,19 @@ describe('a list', () => {
 
   it('is unavailable when the server answers with something else', async () => {
     const server = await handMade(lists(() => ({ toolz: [] })));
-    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
-    await house.start({ kinds: ['tool'] });
+    const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
+    await deployment.start({ kinds: ['tool'] });
     expect((await ask(bundleHash, ['shop'])).unavailable).toEqual({ shop: 'unreachable' });
   });
 
   it('has the same hash for the same tools, whatever the order of their members', async () => {
     const one = await handMade(lists(() => ({ tools: [{ name: 'a', description: 'd', inputSchema: { type: 'object', title: 't' } }] })));
     const two = await handMade(lists(() => ({ tools: [{ inputSchema: { title: 't', type: 'object' }, description: 'd', name: 'a' }] })));
-    const bundleHash = await house.bundle([
+    const bundleHash = await deployment.bundle([
       { id: 'one', port: one.port },
       { id: 'two', port: two.port },
     ]);
-    await house.start({ kinds: ['tool'] });
+    await deployment.start({ kinds: ['tool'] });
     const { lists: found } = await ask(bundleHash, ['one', 'two']);
     expect(found['one']).toMatch(/^[0-9a-f]{64}$/);
     expect(found['one']).toBe(found['two']);
@@ -258,7 +258,7 @@ describe('a list of hostile size', () => {
     expect(Buffer.byteLength(JSON.stringify(stored))).toBeLessThanOrEqual(524_288 + 2 * tools.length);
     expect(stored).toEqual(tools.slice(0, Array.isArray(stored) ? stored.length : 0).map((one) => expect.objectContaining({ name: one.name })));
     expect(Array.isArray(stored) ? stored.length : 0).toBeGreaterThan(400);
-    expect(house.lines.filter((line) => line.includes('"server":"shop"') && line.includes('more than 524288 bytes'))).toHaveLength(1);
+    expect(deployment.lines.filter((line) => line.includes('"server":"shop"') && line.includes('more than 524288 bytes'))).toHaveLength(1);
   });
 
   it.each([
@@ -269,18 +269,18 @@ describe('a list of hostile size', () => {
     ],
   ])('is not read to its end %s when it is larger than what could be kept of it', async (_, page) => {
     const server = await handMade(lists(page));
-    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
-    await house.start({ kinds: ['tool'] });
+    const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
+    await deployment.start({ kinds: ['tool'] });
 
     expect((await ask(bundleHash, ['shop'])).unavailable).toEqual({ shop: 'unreachable' });
-    expect(house.lines.some((line) => line.includes('"server":"shop"') && line.includes('larger than 2097152 bytes'))).toBe(true);
+    expect(deployment.lines.some((line) => line.includes('"server":"shop"') && line.includes('larger than 2097152 bytes'))).toBe(true);
     expect(server.messages('tools/list').length).toBeLessThan(60);
   });
 
   it('names twenty of the tools that are left out, and counts the others', async () => {
     const server = await handMade(lists(() => ({ tools: [...Array.from({ length: 5_000 }, () => 0), tool('late')] })));
     expect(await listedBy(server)).toEqual([]);
-    const warnings = house.lines.filter((line) => line.includes('lists something that can not be used'));
+    const warnings = deployment.lines.filter((line) => line.includes('lists something that can not be used'));
     expect(warnings).toHaveLength(22);
     expect(warnings.join()).toContain('1980 more tools are left out');
     expect(warnings.join()).toContain('more than 2000 tools');
@@ -296,18 +296,18 @@ describe('a list of hostile size', () => {
     const known = { $defs: { b: {} }, properties: { a: { $ref: '#/$defs/b' }, pattern: { const: { $ref: 'https://a.example' } } } };
     const server = await handMade(lists(() => ({ tools: [tool('bad', { inputSchema }), tool('good', { inputSchema: known })] })));
     expect(await listedBy(server)).toMatchObject([{ name: 'good' }]);
-    expect(house.lines.filter((line) => line.includes('tool \\"bad\\" is left out') && line.includes(why))).toHaveLength(1);
+    expect(deployment.lines.filter((line) => line.includes('tool \\"bad\\" is left out') && line.includes(why))).toHaveLength(1);
   });
 });
 
 describe('a list that is known', () => {
   it('is not asked for again for half a minute, whichever worker had it', async () => {
     const server = await handMade(lists(() => ({ tools: [tool('a')] })));
-    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
-    await house.start({ kinds: ['tool'] });
+    const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
+    await deployment.start({ kinds: ['tool'] });
     const first = await ask(bundleHash, ['shop']);
-    await house.stopWorkers();
-    await house.start({ kinds: ['tool'] });
+    await deployment.stopWorkers();
+    await deployment.start({ kinds: ['tool'] });
     expect((await ask(bundleHash, ['shop'])).lists).toEqual(first.lists);
     expect(server.messages('tools/list')).toHaveLength(1);
 
@@ -321,11 +321,11 @@ describe('a list that is known', () => {
     const server = await sdkServer((mcp) => {
       for (const name of names) mcp.registerTool(name, {}, () => ({ content: [] }));
     });
-    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
-    await house.start({ kinds: ['tool'] });
+    const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
+    await deployment.start({ kinds: ['tool'] });
     await ask(bundleHash, ['shop']);
     // Only a standing stream carries what a server says by itself.
-    await vi.waitFor(() => expect(server.heard.some(({ method }) => method === 'GET')).toBe(true), WAIT);
+    await vi.waitFor(() => expect(server.received.some(({ method }) => method === 'GET')).toBe(true), WAIT);
     server.announceChange();
 
     await vi.waitFor(async () => {
@@ -339,12 +339,12 @@ describe('a list that is known', () => {
       if (message.method === 'tools/list') return { tools: [tool('a')] };
       return message.method === 'tools/call' ? answerError(response, message, -32_602, 'unknown tool') : undefined;
     });
-    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
-    await house.start({ kinds: ['tool'] });
+    const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
+    await deployment.start({ kinds: ['tool'] });
     const { lists: found } = await ask(bundleHash, ['shop']);
     const item = callItem(bundleHash, found['shop'] ?? '', 'shop:a');
-    await house.publish('tool', item);
-    await house.reportOf('tool.completed', item.effectId);
+    await deployment.publish('tool', item);
+    await deployment.reportOf('tool.completed', item.effectId);
 
     await ask(bundleHash, ['shop']);
     expect(server.messages('tools/list')).toHaveLength(2);
@@ -352,8 +352,8 @@ describe('a list that is known', () => {
 
   it('stays known when its server goes away', async () => {
     const server = await handMade(lists(() => ({ tools: [tool('a')] })));
-    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
-    await house.start({ kinds: ['tool'] });
+    const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
+    await deployment.start({ kinds: ['tool'] });
     const { lists: found } = await ask(bundleHash, ['shop']);
     await server.close();
     await database.query(`update tool_servers set checked_at = now() - interval '31 seconds' where bundle_hash = $1`, [bundleHash]);
@@ -370,8 +370,8 @@ describe('the discovery at the start', () => {
       if (!isUp) return void response.writeHead(500).end();
       return message.method === 'tools/list' ? { tools: [tool('a')] } : undefined;
     });
-    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
-    await house.start({ kinds: ['tool'] });
+    const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
+    await deployment.start({ kinds: ['tool'] });
     await vi.waitFor(async () => expect(await stateOf(bundleHash, 'shop')).toEqual({ state: 'unreachable', list_hash: null }), WAIT);
     isUp = true;
 
@@ -381,9 +381,9 @@ describe('the discovery at the start', () => {
   it('does not keep a worker from stopping', async () => {
     const server = await openHttpDouble(() => {});
     doubles.push(server);
-    const bundleHash = await house.bundle([{ id: 'shop', port: server.port }]);
-    const worker = await house.start({ kinds: ['tool'] });
-    await vi.waitFor(() => expect(server.heard).not.toHaveLength(0), WAIT);
+    const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
+    const worker = await deployment.start({ kinds: ['tool'] });
+    await vi.waitFor(() => expect(server.received).not.toHaveLength(0), WAIT);
     await worker.stop();
 
     // A question that is ended by its own limit says something of the server, one that is given up says nothing.

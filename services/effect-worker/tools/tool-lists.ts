@@ -19,7 +19,7 @@ const FRESH_SECONDS = 30;
 /** One list, with all its pages and tries. */
 const LIST_TIMEOUT_MS = 60_000;
 /** Lists kept in memory for their tools' hints. */
-const MAX_KEPT = 100;
+const MAX_CACHED = 100;
 
 /** Which list a server has now, or why it has none. */
 export type Listing = { listHash: string } | { unavailable: 'unreachable' | 'auth_failed' };
@@ -36,7 +36,7 @@ const storedTools = z.array(listedTool);
 /** The lists of the tool servers: asked for, stored by content, and remembered by server. */
 export class ToolLists {
   readonly #deps: ToolListsDeps;
-  readonly #kept = new Map<string, readonly ListedTool[]>();
+  readonly #cached = new Map<string, readonly ListedTool[]>();
   /** Whoever asks for a list that is being asked for gets the same one. */
   readonly #underWay = new Map<string, { asking: Promise<Listing>; isProbe: boolean }>();
   readonly #stopped = new AbortController();
@@ -70,7 +70,7 @@ export class ToolLists {
 
   /** Whether a tool may be called twice, as its list says. What no list says is not. */
   async isRepeatable(listHash: string, toolName: string): Promise<boolean> {
-    const tools = this.#kept.get(listHash) ?? (await this.#read(listHash)); // no fail point: reads
+    const tools = this.#cached.get(listHash) ?? (await this.#read(listHash)); // no fail point: reads
     return tools.find(({ name }) => name === toolName)?.repeatable ?? false;
   }
 
@@ -135,7 +135,7 @@ export class ToolLists {
        on conflict (bundle_hash, server_id) do update set list_hash = excluded.list_hash, state = 'ready', checked_at = now()`,
       [bundleHash, serverId, hash],
     );
-    this.#keep(hash, tools);
+    this.#cache(hash, tools);
     return hash;
   }
 
@@ -153,13 +153,13 @@ export class ToolLists {
     const { rows } = await this.#deps.database.query<{ tools: unknown }>('select tools from tool_lists where hash = $1', [listHash]); // no fail point: reads
     if (rows[0] === undefined) return [];
     const tools = storedTools.parse(rows[0].tools);
-    this.#keep(listHash, tools);
+    this.#cache(listHash, tools);
     return tools;
   }
 
-  #keep(hash: string, tools: readonly ListedTool[]): void {
-    this.#kept.set(hash, tools);
-    const [oldest] = this.#kept.keys();
-    if (oldest !== undefined && this.#kept.size > MAX_KEPT) this.#kept.delete(oldest);
+  #cache(hash: string, tools: readonly ListedTool[]): void {
+    this.#cached.set(hash, tools);
+    const [oldest] = this.#cached.keys();
+    if (oldest !== undefined && this.#cached.size > MAX_CACHED) this.#cached.delete(oldest);
   }
 }

@@ -8,7 +8,7 @@ import type { WatchedFetch } from './watched-fetch.ts';
 /** Requests to one server at once. */
 const MAX_REQUESTS = 16;
 
-interface Held {
+interface OpenServer {
   connection: Connection;
   users: number;
   isRetired: boolean;
@@ -26,9 +26,9 @@ export class ToolServer {
   readonly slots = new Slots(MAX_REQUESTS);
   readonly #deps: ToolServerDeps;
   readonly #breaker: Breaker;
-  #opening: Promise<Held> | null = null;
+  #opening: Promise<OpenServer> | null = null;
   /** What `#opening` has become; null while it is not open. */
-  #held: Held | null = null;
+  #opened: OpenServer | null = null;
   #isClosed = false;
   /** Whether the server has said that its tools are not what they were. */
   isListStale = false;
@@ -58,38 +58,38 @@ export class ToolServer {
   /** Closes what is open; a connection in the making closes itself. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#held?.connection.close(); // no fail point: stops
+    await this.#opened?.connection.close(); // no fail point: stops
   }
 
   async #using<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
     this.#opening ??= this.#open();
     const opening = this.#opening;
-    const held = await opening; // no fail point: waits
-    held.users += 1;
+    const opened = await opening; // no fail point: waits
+    opened.users += 1;
     try {
-      return await work(held.connection); // no fail point: inside
+      return await work(opened.connection); // no fail point: inside
     } catch (error) {
       if (error instanceof ToolFailure && error.kind === 'session_lost') {
-        held.isRetired = true;
-        if (this.#opening === opening) this.#opening = this.#held = null;
+        opened.isRetired = true;
+        if (this.#opening === opening) this.#opening = this.#opened = null;
       }
       throw error;
     } finally {
-      held.users -= 1;
+      opened.users -= 1;
       // What others still have under way on a lost session may get its answer yet.
-      if (held.isRetired && held.users === 0) held.connection.close().catch(() => {});
+      if (opened.isRetired && opened.users === 0) opened.connection.close().catch(() => {});
     }
   }
 
-  async #open(): Promise<Held> {
+  async #open(): Promise<OpenServer> {
     try {
       const onListChanged = () => {
         this.isListStale = true;
       };
       const connection = await openConnection({ ...this.#deps, onListChanged }); // no fail point: requests
       if (this.#isClosed) await connection.close(); // no fail point: stops
-      this.#held = { connection, users: 0, isRetired: false };
-      return this.#held;
+      this.#opened = { connection, users: 0, isRetired: false };
+      return this.#opened;
     } catch (error) {
       this.#opening = null;
       throw error;

@@ -31,7 +31,7 @@ export class ToolServers {
     const server = this.#servers.get(key) ?? new ToolServer({ url: new URL(`${hostname}:${port}${path}`), bearer, fetcher: this.#fetcher, clock: this.#clock });
     this.#servers.delete(key);
     this.#servers.set(key, server);
-    this.#forgetOldest();
+    this.#evictOldest();
     return server;
   }
 
@@ -40,7 +40,7 @@ export class ToolServers {
     await this.#fetcher.close();
   }
 
-  #forgetOldest(): void {
+  #evictOldest(): void {
     for (const [key, server] of this.#servers) {
       if (this.#servers.size <= MAX_SERVERS) return;
       this.#servers.delete(key);

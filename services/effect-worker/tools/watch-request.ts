@@ -1,6 +1,6 @@
 import { ByteBudget } from './byte-budget.ts';
 import { ToolFailure } from './tool-failure.ts';
-import { MAX_ANSWER_BYTES, type RequestWatch } from './watched-fetch.ts';
+import { MAX_RESPONSE_BYTES, type RequestWatch } from './watched-fetch.ts';
 
 /** How long the last events of a stream may be on their way through the client after the stream has ended. */
 const LOST_AFTER_MS = 500;
@@ -19,7 +19,7 @@ export interface RequestLimits {
 }
 
 /** What was seen of a request when it failed. */
-export interface Seen {
+export interface RequestProgress {
   sent: boolean;
   retryAfterMs: number | null;
 }
@@ -27,7 +27,7 @@ export interface Seen {
 /** One request under watch. Whatever ends it first is its failure; the client is then told to stop waiting. */
 export interface WatchedRequest {
   watch: RequestWatch;
-  seen: Seen;
+  progress: RequestProgress;
   /** Null while nothing has ended it from outside. */
   failure(): ToolFailure | null;
   fail(failure: ToolFailure): void;
@@ -38,9 +38,9 @@ export interface WatchedRequest {
   stop(): void;
 }
 
-export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBudget(MAX_ANSWER_BYTES) }: RequestLimits): WatchedRequest {
+export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBudget(MAX_RESPONSE_BYTES) }: RequestLimits): WatchedRequest {
   const controller = new AbortController();
-  const seen: Seen = { sent: false, retryAfterMs: null };
+  const progress: RequestProgress = { sent: false, retryAfterMs: null };
   let failure: ToolFailure | null = null;
   let isResumable = false;
   let isOver = false;
@@ -51,8 +51,8 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
     failure = why;
     controller.abort(why);
   };
-  const onTimeout = () => fail(new ToolFailure('timeout', 'the tool server did not answer in time', { sent: seen.sent }));
-  const onAbort = () => fail(new ToolFailure('stopped', 'the call was given up', { sent: seen.sent }));
+  const onTimeout = () => fail(new ToolFailure('timeout', 'the tool server did not answer in time', { sent: progress.sent }));
+  const onAbort = () => fail(new ToolFailure('stopped', 'the call was given up', { sent: progress.sent }));
   const soonest = setTimeout(onTimeout, timeoutMs);
   const latest = setTimeout(onTimeout, longestMs);
   if (signal.aborted) onAbort();
@@ -63,10 +63,10 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
       signal: controller.signal,
       budget,
       onSent: () => {
-        seen.sent = true;
+        progress.sent = true;
       },
       onRetryAfter: (waitMs) => {
-        seen.retryAfterMs = waitMs;
+        progress.retryAfterMs = waitMs;
       },
       onStreamOpened: () => clearTimeout(lost),
       onStreamEnded: (cut) => {
@@ -77,7 +77,7 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
         lost = setTimeout(() => fail(new ToolFailure('lost', why, { sent: true })), isResumable ? RESUMED_WITHIN_MS : LOST_AFTER_MS);
       },
     },
-    seen,
+    progress,
     failure: () => failure,
     fail,
     onProgress: () => {

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { openHttpDouble } from '../test-support/http-double.ts';
-import { MAX_ANSWER_BYTES, openWatchedFetch } from './watched-fetch.ts';
+import { MAX_RESPONSE_BYTES, openWatchedFetch } from './watched-fetch.ts';
 
 const closers: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -8,7 +8,7 @@ afterEach(async () => {
 });
 
 const PIECE = ': still here\n\n'.repeat(4_096);
-const PIECES = Math.ceil((MAX_ANSWER_BYTES + 1) / PIECE.length);
+const PIECES = Math.ceil((MAX_RESPONSE_BYTES + 1) / PIECE.length);
 const EVENT = 'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n';
 
 it('DESIGN 13: a standing stream is not ended for what it brings in all', async () => {

@@ -11,7 +11,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /** To one server: its calls at once, and beside them cancellations and the standing stream. */
 const MAX_CONNECTIONS = 32;
 /** One answer, or one stream of answers. What a model sees of it is far less. */
-export const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+export const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 /** Responses that have no body, whatever the server sends. */
 const BODILESS = new Set([101, 204, 205, 304]);
 
@@ -78,7 +78,7 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
     const gate = isStream ? messageGate(requestId, nowMs) : /^application\/json\b/i.test(type) ? jsonGate() : null;
     if (isStream && response.ok) watch?.onStreamOpened();
     // A stream that answers nothing is bounded by its gate, in what it brings each second and not in all.
-    const budget = watch?.budget ?? (isStream && requestId === undefined ? null : new ByteBudget(MAX_ANSWER_BYTES));
+    const budget = watch?.budget ?? (isStream && requestId === undefined ? null : new ByteBudget(MAX_RESPONSE_BYTES));
     const body = limited(response.body, budget, gate, (failure) => {
       if (failure !== null) onCut();
       if (isStream && response.ok) watch?.onStreamEnded(failure);

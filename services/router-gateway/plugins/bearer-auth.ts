@@ -54,7 +54,7 @@ export function readKeys({ keys }: Pick<RouterConfig, 'keys'>, environment: Envi
 
 /** A hook that lets only callers with a key pass, and names the key in `request.keyId`. */
 export function bearerAuth(keys: KeyTable): onRequestHookHandler {
-  const digestOf = rememberedDigest();
+  const digestOf = cachedDigest();
   return (request, reply, done) => {
     const { authorization } = request.headers;
     if (authorization === undefined) return refuse.noKey(reply);
@@ -70,7 +70,7 @@ export function bearerAuth(keys: KeyTable): onRequestHookHandler {
 }
 
 /** Hashing is the dearest part of this check, and a client shows the same secret with each request of a connection: it is hashed with the first. */
-function rememberedDigest(): (connection: object, secret: string) => string {
+function cachedDigest(): (connection: object, secret: string) => string {
   const shown = new WeakMap<object, { secret: string; digest: string }>();
   return (connection, secret) => {
     const last = shown.get(connection);

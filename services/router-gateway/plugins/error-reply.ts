@@ -96,7 +96,7 @@ export function sendError(log: Log, error: unknown, request: FastifyRequest, rep
 }
 
 /** Answers what can't be read as HTTP, on the bare socket. */
-export function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
+export function respondToBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return;
   // Where something was answered before, an answer may be under way, and a second one would end up inside it.
   if (socket.writable && socket.bytesWritten === 0) {

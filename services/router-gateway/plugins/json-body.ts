@@ -14,7 +14,7 @@ declare module 'fastify' {
 const BYTE_ORDER_MARK = '\uFEFF';
 
 /** Reads bodies as JSON, counted as they arrive. A body that would set a prototype is refused, as one that is no JSON. */
-export function takeJson(app: FastifyInstance, limitBytes: number): void {
+export function parseJsonBodies(app: FastifyInstance, limitBytes: number): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.decorateRequest('bodyText', '');
   readUntypedBodiesAsJson(app);

@@ -7,26 +7,26 @@ import type { FastifyInstance } from 'fastify';
  * calls that were pipelined behind it would be held, and run upstream, for nobody. To be installed before any other hook, so that the
  * connection is still open.
  */
-export function closeWaitingAnswers(app: FastifyInstance): void {
+export function closeWaitingResponses(app: FastifyInstance): void {
   /** Answers that began as waiting and are not over, by connection: one listener serves them all. */
   const waiting = new WeakMap<Socket, Set<ServerResponse>>();
 
   const follow = (socket: Socket): Set<ServerResponse> => {
-    const answers = new Set<ServerResponse>();
-    waiting.set(socket, answers);
+    const responses = new Set<ServerResponse>();
+    waiting.set(socket, responses);
     socket.once('close', () => {
       // Without a socket: its turn has not come, and never will.
-      for (const answer of answers) if (answer.socket === null) answer.emit('close');
+      for (const response of responses) if (response.socket === null) response.emit('close');
     });
-    return answers;
+    return responses;
   };
 
-  app.addHook('onRequest', ({ raw: { socket } }, { raw: answer }, done) => {
+  app.addHook('onRequest', ({ raw: { socket } }, { raw: response }, done) => {
     // With a socket it is this answer's turn, as it nearly always is.
-    if (answer.socket === null) {
-      const answers = waiting.get(socket) ?? follow(socket);
-      answers.add(answer);
-      answer.once('close', () => answers.delete(answer));
+    if (response.socket === null) {
+      const responses = waiting.get(socket) ?? follow(socket);
+      responses.add(response);
+      response.once('close', () => responses.delete(response));
     }
     done();
   });

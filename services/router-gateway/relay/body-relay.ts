@@ -1,18 +1,18 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { FrameFeed } from './frame-feed.ts';
 import type { OpenRelay } from './relay.ts';
-import { type WholeAnswer, wholeAnswer } from './whole-response.ts';
+import { type WholeResponse, wholeResponse } from './whole-response.ts';
 
 /** Waits for the one frame that is the whole answer. Nothing is sent before it, so every outcome has its proper status. */
 export const relayBody: OpenRelay = (deps, call) => {
   let feed: FrameFeed | null = null;
-  let isAnswered = false;
-  const answer = new Promise<WholeAnswer | null>((resolve, reject) => {
+  let isResponded = false;
+  const response = new Promise<WholeResponse | null>((resolve, reject) => {
     feed = new FrameFeed(deps, call, {
-      take: (frame) => {
+      onFrame: (frame) => {
         // Frames of a stream say nothing here, but the end of one is an end.
-        isAnswered ||= frame.kind !== 'open' && frame.kind !== 'content';
-        if (frame.kind === 'body' || frame.kind === 'error') resolve(wholeAnswer(frame.status, frame.body));
+        isResponded ||= frame.kind !== 'open' && frame.kind !== 'content';
+        if (frame.kind === 'body' || frame.kind === 'error') resolve(wholeResponse(frame.status, frame.body));
         else if (frame.kind === 'done') reject(new SwitchyardError('internal', 'a call that wanted its answer whole was answered with a stream'));
       },
       restart: () => {},
@@ -21,10 +21,10 @@ export const relayBody: OpenRelay = (deps, call) => {
     });
     call.reply.raw.on('close', () => {
       // The answer was sent. Nothing would come of what follows, but the runtime makes much of a promise that is resolved twice.
-      if (isAnswered) return;
-      feed?.abandon('left');
+      if (isResponded) return;
+      feed?.leave('left');
       resolve(null);
     });
   });
-  return { answer, fail: (error) => feed?.fail(error) };
+  return { response, fail: (error) => feed?.fail(error) };
 };

@@ -28,10 +28,15 @@ describe('CallReaders', () => {
     const subscribe = vi.spyOn(bus.tokens, 'subscribe');
     const readers = new CallReaders({ bus, origin: 'gone', log: silentLog, limits: gatewayLimits });
     const taken: string[] = [];
-    const held = Array.from({ length: CALLS }, (_, place) =>
-      readers.hold(`call${place}`, { onFrame: (frame) => taken.push(`${place} ${Buffer.from(frame)}`), onBeat: () => {}, onLoss: () => {}, onEnd: () => {} }),
+    const held = Array.from({ length: CALLS }, (_, position) =>
+      readers.subscribe(`call${position}`, {
+        onFrame: (frame) => taken.push(`${position} ${Buffer.from(frame)}`),
+        onBeat: () => {},
+        onLoss: () => {},
+        onEnd: () => {},
+      }),
     );
-    for (const place of [0, CALLS - 1]) bus.tokens.publish(`tok.gone.call${place}`, Buffer.from('frame'));
+    for (const position of [0, CALLS - 1]) bus.tokens.publish(`tok.gone.call${position}`, Buffer.from('frame'));
 
     await expect.poll(() => taken).toEqual(['0 frame', `${CALLS - 1} frame`]);
     expect(subscribe.mock.calls.map(([pattern]) => pattern)).toEqual(['tok.gone.*']);
@@ -43,7 +48,11 @@ describe('CallReaders', () => {
     const readers = new CallReaders({ bus, origin: 'gtwo', log: silentLog, limits: gatewayLimits });
     const taken: string[] = [];
     const held = ['first', 'second', 'third'].map((name) =>
-      readers.hold('call', { onFrame: (frame) => taken.push(`${name} ${Buffer.from(frame)}`), onBeat: () => {}, onLoss: () => {}, onEnd: () => {} }, 'gelse'),
+      readers.subscribe(
+        'call',
+        { onFrame: (frame) => taken.push(`${name} ${Buffer.from(frame)}`), onBeat: () => {}, onLoss: () => {}, onEnd: () => {} },
+        'gelse',
+      ),
     );
     for (const frame of ['one', 'last']) bus.tokens.publish('tok.gelse.call', Buffer.from(frame));
 

@@ -1,8 +1,8 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
-import { type Heartbeat, type HeldCalls, heartbeat } from '#bus/messages/heartbeat.ts';
+import { type Heartbeat, heartbeat, type InterestReply } from '#bus/messages/heartbeat.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { Dictionary } from '#shared/object-map.ts';
+import { ObjectMap } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { GatewayLimits } from '../limits.ts';
 
@@ -24,15 +24,15 @@ export interface CallReader {
  *   left       nobody wants it any more: unless another reader has it, it is aborted
  *   dropped    we cut the connection: the call lives on for a while, since its client may come back
  */
-export type LetGo = 'over' | 'left' | 'dropped';
+export type Departure = 'over' | 'left' | 'dropped';
 
-export interface HeldCall {
+export interface CallSubscription {
   /** Once the call is subscribed to: what is published from then on arrives. */
   ready(): Promise<void>;
-  release(how: LetGo): void;
+  release(how: Departure): void;
 }
 
-const NOBODY: readonly CallReader[] = [];
+const NO_READERS: readonly CallReader[] = [];
 
 interface Deps {
   bus: Bus;
@@ -51,9 +51,9 @@ export class CallReaders {
   readonly origin: string;
   readonly #deps: Deps;
   /** Nearly always one of a call. A list is never changed, only replaced, so that a reader may let go while all are told something. */
-  readonly #readers = new Dictionary<readonly CallReader[]>();
+  readonly #readers = new ObjectMap<readonly CallReader[]>();
   /** Calls whose clients may come back, the oldest first. */
-  readonly #kept = new Map<string, NodeJS.Timeout>();
+  readonly #resumable = new Map<string, NodeJS.Timeout>();
   /** How many calls of another gateway's are held, and its workers' questions. */
   readonly #others = new Map<string, { calls: number; beats: Subscription }>();
   readonly #standing: readonly Subscription[];
@@ -66,23 +66,23 @@ export class CallReaders {
     this.#callIdAt = pattern.length - '*'.length;
     this.#standing = [
       deps.bus.tokens.subscribe(pattern, (subject, frame) => this.#bring(subject.slice(this.#callIdAt), frame)),
-      deps.bus.notices.subscribe(subjectOf(addresses.heartbeats, deps.origin), (_subject, body) => this.#answer(deps.origin, body)),
+      deps.bus.notices.subscribe(subjectOf(addresses.heartbeats, deps.origin), (_subject, body) => this.#reply(deps.origin, body)),
       deps.bus.onReconnect(() => this.#lookAgain()),
     ];
   }
 
   /** From now on the reader gets every frame of the call, until it lets go. @param origin the gateway that let the call in */
-  hold(callId: string, reader: CallReader, origin = this.origin): HeldCall {
+  subscribe(callId: string, reader: CallReader, origin = this.origin): CallSubscription {
     const others = this.#readers.get(callId);
     this.#readers.set(callId, others === undefined ? [reader] : [...others, reader]);
-    this.#forgetKept(callId);
+    this.#dropResumable(callId);
     const elsewhere = origin === this.origin ? null : this.#follow(callId, reader, origin);
-    let isHeld = true;
+    let isSubscribed = true;
     return {
       ready: () => elsewhere?.ready() ?? Promise.resolve(),
       release: (how) => {
-        if (!isHeld) return;
-        isHeld = false;
+        if (!isSubscribed) return;
+        isSubscribed = false;
         elsewhere?.stop();
         const left = (this.#readers.get(callId) ?? []).filter((one) => one !== reader);
         if (left.length > 0) {
@@ -91,7 +91,7 @@ export class CallReaders {
         }
         this.#readers.delete(callId);
         if (how === 'left') this.#abort(callId);
-        else if (how === 'dropped') this.#keep(callId);
+        else if (how === 'dropped') this.#keepResumable(callId);
       },
     };
   }
@@ -103,17 +103,17 @@ export class CallReaders {
 
   /** The calls whose clients may come back are left to their workers, who wait as long as this gateway would have. */
   async stop(): Promise<void> {
-    for (const timer of this.#kept.values()) clearTimeout(timer);
-    this.#kept.clear();
+    for (const timer of this.#resumable.values()) clearTimeout(timer);
+    this.#resumable.clear();
     await Promise.all([...this.#standing, ...[...this.#others.values()].map(({ beats }) => beats)].map((subscription) => subscription.stop()));
   }
 
   #bring(callId: string, frame: Uint8Array): void {
     // No reader: the client has left, and the worker has not heard yet.
-    for (const reader of this.#readers.get(callId) ?? NOBODY) this.#give(callId, reader, frame);
+    for (const reader of this.#readers.get(callId) ?? NO_READERS) this.#deliver(callId, reader, frame);
   }
 
-  #give(callId: string, reader: CallReader, frame: Uint8Array): void {
+  #deliver(callId: string, reader: CallReader, frame: Uint8Array): void {
     try {
       reader.onFrame(frame);
     } catch (error) {
@@ -129,10 +129,10 @@ export class CallReaders {
   #follow(callId: string, reader: CallReader, origin: string): { ready(): Promise<void>; stop(): void } {
     const { notices, tokens } = this.#deps.bus;
     // Each reader has one of its own: what one brings to all would come as often as there are readers.
-    const frames = tokens.subscribe(subjectOf(addresses.tokens, origin, callId), (_subject, frame) => this.#give(callId, reader, frame));
+    const frames = tokens.subscribe(subjectOf(addresses.tokens, origin, callId), (_subject, frame) => this.#deliver(callId, reader, frame));
     const other = this.#others.get(origin) ?? {
       calls: 0,
-      beats: notices.subscribe(subjectOf(addresses.heartbeats, origin), (_subject, body) => this.#answer(origin, body)),
+      beats: notices.subscribe(subjectOf(addresses.heartbeats, origin), (_subject, body) => this.#reply(origin, body)),
     };
     other.calls += 1;
     this.#others.set(origin, other);
@@ -149,38 +149,38 @@ export class CallReaders {
   }
 
   /** A worker lives, and asks. Of calls of another gateway's only that one says that nobody holds them. */
-  #answer(origin: string, body: string): void {
+  #reply(origin: string, body: string): void {
     const asked = heartbeatIn(body);
     if (asked === null) return;
-    const calls = asked.calls.filter((callId) => this.#readers.has(callId) || this.#kept.has(callId));
+    const calls = asked.calls.filter((callId) => this.#readers.has(callId) || this.#resumable.has(callId));
     for (const callId of calls) for (const reader of this.#readers.get(callId) ?? []) reader.onBeat();
     if (calls.length === 0 && origin !== this.origin) return;
-    const answer: HeldCalls = { v: 1, from: this.origin, question: asked.question, calls };
+    const reply: InterestReply = { v: 1, from: this.origin, question: asked.question, calls };
     try {
-      this.#deps.bus.notices.publish(subjectOf(addresses.heldCalls, asked.workerId), JSON.stringify(answer));
+      this.#deps.bus.notices.publish(subjectOf(addresses.interestReplies, asked.workerId), JSON.stringify(reply));
     } catch (error) {
       this.#deps.log.warn({ err: error, worker_id: asked.workerId }, 'a worker could not be answered');
     }
   }
 
-  #keep(callId: string): void {
-    const [oldest] = this.#kept.keys();
-    if (this.#kept.size >= this.#deps.limits.keptCalls && oldest !== undefined) this.#giveUp(oldest);
-    this.#kept.set(
+  #keepResumable(callId: string): void {
+    const [oldest] = this.#resumable.keys();
+    if (this.#resumable.size >= this.#deps.limits.resumableCalls && oldest !== undefined) this.#giveUp(oldest);
+    this.#resumable.set(
       callId,
       setTimeout(() => this.#giveUp(callId), this.#deps.limits.graceMs),
     );
   }
 
   #giveUp(callId: string): void {
-    this.#forgetKept(callId);
+    this.#dropResumable(callId);
     this.#abort(callId);
   }
 
-  #forgetKept(callId: string): void {
-    if (this.#kept.size === 0) return;
-    clearTimeout(this.#kept.get(callId));
-    this.#kept.delete(callId);
+  #dropResumable(callId: string): void {
+    if (this.#resumable.size === 0) return;
+    clearTimeout(this.#resumable.get(callId));
+    this.#resumable.delete(callId);
   }
 
   #abort(callId: string): void {

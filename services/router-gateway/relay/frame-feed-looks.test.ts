@@ -12,7 +12,7 @@ import { gatewayLimits } from '../limits.ts';
 import { CallReaders } from './call-readers.ts';
 import { type FedCall, FrameFeed } from './frame-feed.ts';
 
-const { silenceMs, keptMs } = gatewayLimits;
+const { silenceMs, resumableMs } = gatewayLimits;
 const OPEN = sseFrame('open', 'call', 1, 1, 'data: 1\n\n');
 const CONTENT = sseFrame('content', 'call', 1, 1, 'data: 1\n\n');
 
@@ -35,7 +35,7 @@ afterAll(async () => {
 });
 
 /** A feed of one call whose worker says no more than is kept of it. */
-function feed(kept: readonly Uint8Array[], { takesMs = 0, ...about }: Partial<FedCall> & { takesMs?: number } = {}) {
+function feed(replayed: readonly Uint8Array[], { takesMs = 0, ...about }: Partial<FedCall> & { takesMs?: number } = {}) {
   const looks: string[] = [];
   const taken: string[] = [];
   let live = (_frame: Uint8Array) => {};
@@ -54,7 +54,7 @@ function feed(kept: readonly Uint8Array[], { takesMs = 0, ...about }: Partial<Fe
       },
       replay: async (_, upTo = 'kept') => {
         looks.push(upTo);
-        const read = [...kept];
+        const read = [...replayed];
         if (takesMs > 0) await new Promise((resolve) => setTimeout(resolve, takesMs));
         return read;
       },
@@ -67,14 +67,14 @@ function feed(kept: readonly Uint8Array[], { takesMs = 0, ...about }: Partial<Fe
     { bus: quiet, readers, clock: systemClock, deadlines: new Deadlines(), log: silentLog, limits: gatewayLimits, metrics: noMetrics },
     call,
     {
-      take: (frame) => taken.push(frame.kind),
+      onFrame: (frame) => taken.push(frame.kind),
       restart: () => {},
       hasAll: () => {},
       fail: ({ message }) => failures.push(message),
     },
   );
   const close = async () => {
-    feeding.abandon('left');
+    feeding.leave('left');
     await readers.stop();
   };
   return { looks, taken, failures, live: (frame: Uint8Array) => live(frame), reconnected: () => reconnected(), close };
@@ -84,7 +84,7 @@ describe('silence of a worker', () => {
   it('ends a call whose content was shown, when what is kept does not go on', async () => {
     const { looks, failures, reconnected, close } = feed([CONTENT]);
     reconnected();
-    await vi.advanceTimersByTimeAsync(keptMs + silenceMs - 1);
+    await vi.advanceTimersByTimeAsync(resumableMs + silenceMs - 1);
     expect(looks).toEqual(['kept']);
     expect(failures).toEqual([]);
     await vi.advanceTimersByTimeAsync(1);
@@ -97,7 +97,7 @@ describe('silence of a worker', () => {
   it('begins anew when the bus was away: the silence was its own', async () => {
     const { failures, reconnected, close } = feed([CONTENT]);
     reconnected();
-    await vi.advanceTimersByTimeAsync(keptMs + silenceMs - 1);
+    await vi.advanceTimersByTimeAsync(resumableMs + silenceMs - 1);
     reconnected();
     await vi.advanceTimersByTimeAsync(silenceMs - 1);
     expect(failures).toEqual([]);
@@ -121,37 +121,37 @@ describe('silence of a worker', () => {
 
 describe('what is kept', () => {
   it('a little later than a reader came back is shown without another word of the worker', async () => {
-    const kept = [OPEN];
-    const { taken, close } = feed(kept, { resumed: { origin: 'gother', after: null } });
-    await vi.advanceTimersByTimeAsync(keptMs / 2);
-    kept.push(sseFrame('content', 'call', 1, 2, 'data: 2\n\n'));
+    const replayed = [OPEN];
+    const { taken, close } = feed(replayed, { resumed: { origin: 'gother', after: null } });
+    await vi.advanceTimersByTimeAsync(resumableMs / 2);
+    replayed.push(sseFrame('content', 'call', 1, 2, 'data: 2\n\n'));
     expect(taken).toEqual(['open']);
-    await vi.advanceTimersByTimeAsync(keptMs / 2);
+    await vi.advanceTimersByTimeAsync(resumableMs / 2);
 
     expect(taken).toEqual(['open', 'content']);
     await close();
   });
 
   it('is looked at again when it was being read as the time came', async () => {
-    const slow = feed([OPEN], { resumed: { origin: 'gother', after: null }, takesMs: keptMs + 500 });
-    await vi.advanceTimersByTimeAsync(keptMs + 500);
+    const slow = feed([OPEN], { resumed: { origin: 'gother', after: null }, takesMs: resumableMs + 500 });
+    await vi.advanceTimersByTimeAsync(resumableMs + 500);
     expect(slow.looks).toEqual(['kept']);
-    await vi.advanceTimersByTimeAsync(keptMs);
+    await vi.advanceTimersByTimeAsync(resumableMs);
 
     expect(slow.looks).toEqual(['kept', 'kept']);
     await slow.close();
   });
 
   it('is looked at a while after the bus was away, and what comes meanwhile is shown at once', async () => {
-    const kept = [CONTENT];
-    const { looks, taken, live, reconnected, close } = feed(kept);
+    const replayed = [CONTENT];
+    const { looks, taken, live, reconnected, close } = feed(replayed);
     live(CONTENT);
     reconnected();
     live(sseFrame('content', 'call', 1, 2, 'data: 2\n\n'));
     expect(taken).toEqual(['content', 'content']);
-    kept.push(sseFrame('content', 'call', 1, 2, 'data: 2\n\n'), sseFrame('done', 'call', 1, 3, 'data: 3\n\n'));
+    replayed.push(sseFrame('content', 'call', 1, 2, 'data: 2\n\n'), sseFrame('done', 'call', 1, 3, 'data: 3\n\n'));
     expect(looks).toEqual([]);
-    await vi.advanceTimersByTimeAsync(keptMs);
+    await vi.advanceTimersByTimeAsync(resumableMs);
 
     expect(taken).toEqual(['content', 'content', 'done']);
     await close();

@@ -65,7 +65,7 @@ describe('FrameFeed', () => {
             { bus: faulty.bus, readers, clock: systemClock, deadlines: new Deadlines(), log: silentLog, limits, metrics: noMetrics },
             { callId, deadlineAtMs: systemClock.nowMs() + 60_000, isDetached: false },
             {
-              take: (frame) => {
+              onFrame: (frame) => {
                 taken.push(bytesOf(frame));
                 if (frame.kind === 'done') resolve('done');
               },
@@ -77,15 +77,15 @@ describe('FrameFeed', () => {
         });
         // The first frame of the second delivery is never lost: what a zombie says before it would be the call's.
         bus.tokens.publish(subject, sseFrame('open', callId, 2, 1, 'data: 1\n\n'));
-        const lost = new Set(fates.flatMap((one, place) => (one.lost ? [`2.${place + 2}`] : [])));
+        const lost = new Set(fates.flatMap((one, position) => (one.lost ? [`2.${position + 2}`] : [])));
         faulty.faults.loses = (about, frame) => about === subject && lost.has(markOf(frame));
         const whole = ['data: 1\n\n'];
-        for (const [place, { text, repeated, zombie, pause }] of fates.entries()) {
-          const seq = place + 2;
+        for (const [position, { text, repeated, zombie, pause }] of fates.entries()) {
+          const seq = position + 2;
           const events = chunk(text ?? 'whole');
           const isLast = seq === fates.length + 1;
           // The first of content is whole, and so is the last of all.
-          const isText = text !== null && place > 0 && !isLast;
+          const isText = text !== null && position > 0 && !isLast;
           const frame = isText ? textFrame(2, seq, JSON.stringify(text)) : sseFrame(isLast ? 'done' : 'content', callId, 2, seq, events);
           whole.push(events);
           bus.tokens.publish(subject, frame);
@@ -95,7 +95,7 @@ describe('FrameFeed', () => {
         }
 
         expect(await ended).toBe('done');
-        expect(taken).toEqual(whole.map((events, place) => `id: ${callId}.2.${place + 1}\n${events}`));
+        expect(taken).toEqual(whole.map((events, position) => `id: ${callId}.2.${position + 1}\n${events}`));
         await readers.stop();
       }),
       { numRuns: 60 },
@@ -149,7 +149,7 @@ describe('a gap', () => {
     const end = new Promise<string>((resolve) => {
       const call = { callId: 'call', deadlineAtMs: systemClock.nowMs() + 60_000, isDetached: false };
       new FrameFeed({ bus: late, readers, clock: systemClock, deadlines: new Deadlines(), log: silentLog, limits: gatewayLimits, metrics: noMetrics }, call, {
-        take: (frame) => {
+        onFrame: (frame) => {
           if (frame.kind === 'done') resolve('done');
         },
         restart: () => {},
@@ -180,7 +180,7 @@ function failureOfCall(limits: GatewayLimits, from: Bus, readers: CallReaders): 
   return new Promise((resolve) => {
     const call = { callId: 'call', deadlineAtMs: systemClock.nowMs() + 60_000, isDetached: false };
     new FrameFeed({ bus: from, readers, clock: systemClock, deadlines: new Deadlines(), log: silentLog, limits, metrics: noMetrics }, call, {
-      take: () => {},
+      onFrame: () => {},
       restart: () => {},
       hasAll: () => {},
       fail: (error) => resolve(error.message),

@@ -10,7 +10,7 @@ import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { CallSending } from '../call-sender.ts';
 import type { GatewayLimits } from '../limits.ts';
 import { within } from '../within.ts';
-import type { CallReaders, HeldCall, LetGo } from './call-readers.ts';
+import type { CallReaders, CallSubscription, Departure } from './call-readers.ts';
 import { SilenceWatch } from './silence-watch.ts';
 
 export interface FeedDeps {
@@ -25,7 +25,7 @@ export interface FeedDeps {
 
 /** What becomes of the frames. Exactly one terminal frame (done, error, body), `hasAll` or failure comes last, unless the feed is abandoned. */
 export interface FrameSink {
-  take(frame: ReadyFrame): void;
+  onFrame(frame: ReadyFrame): void;
   /** Another delivery of the call begins. No content of the former one was taken. */
   restart(): void;
   /** A reader that has come back had all of it already. */
@@ -41,7 +41,7 @@ const GAP_READS = 3;
 type NumberedFrame = Exclude<ReturnType<FrameReader['read']>, { kind: 'body' } | null>;
 
 /** How far a reader came: so many events of this frame are the last that it has. */
-export interface SeenPlace {
+export interface SeenPosition {
   attempt: number;
   seq: number;
   events: number;
@@ -60,7 +60,7 @@ export interface FedCall {
     /** The gateway that let the call in. */
     origin: string;
     /** Null when the client wants all of them. */
-    after: SeenPlace | null;
+    after: SeenPosition | null;
   };
 }
 
@@ -85,7 +85,7 @@ export class FrameFeed {
   /** Of the gateway that let the call in. */
   readonly #origin: string;
   readonly #sink: FrameSink;
-  readonly #held: HeldCall;
+  readonly #subscription: CallSubscription;
   readonly #frames: FrameReader;
   /** Nothing was brought yet to a reader that has come back, so that it can still be told that there is nothing. */
   #isToBeFound: boolean;
@@ -96,14 +96,14 @@ export class FrameFeed {
   #attempt = 0;
   #nextSeq = 1;
   /** Of a reader that has come back. */
-  #seen: SeenPlace | null = null;
+  #seen: SeenPosition | null = null;
   #shown = false;
   /** Frames that came while kept ones are read; null when none are read. */
   #pending: Uint8Array[] | null = null;
   #pendingBytes = 0;
   #later: NodeJS.Timeout | undefined;
   /** The place of the last gap, and how often it was read again. */
-  #gap = { place: '', reads: 0 };
+  #gap = { position: '', reads: 0 };
   #over = false;
 
   constructor(deps: FeedDeps, call: FedCall, sink: FrameSink) {
@@ -119,12 +119,12 @@ export class FrameFeed {
     this.#isToBeFound = resumed !== undefined;
     const reader = {
       onFrame: (bytes: Uint8Array) => this.#receive(bytes),
-      onBeat: () => this.#heard(),
+      onBeat: () => this.#noteReceived(),
       onLoss: () => this.#lookAnew(),
       // Who was shown a part may come back for the rest; anybody else will ask anew.
       onEnd: (error: SwitchyardError) => this.#fail(error, this.#unread(this.#shown ? 'dropped' : 'left')),
     };
-    this.#held = readers.hold(call.callId, reader, this.#origin);
+    this.#subscription = readers.subscribe(call.callId, reader, this.#origin);
     const timedOut = () => this.fail(new SwitchyardError('router.timeout', 'The request exceeded its time limit'));
     this.#deadline = deadlines.begin(Math.max(0, call.deadlineAtMs - clock.nowMs()) + limits.deadlineGraceMs, timedOut);
     this.#silence = new SilenceWatch(limits, () => this.#onSilence(), deadlines);
@@ -137,23 +137,23 @@ export class FrameFeed {
   }
 
   /** The client is gone: the sink hears nothing more of the call. */
-  abandon(how: 'left' | 'dropped'): void {
+  leave(how: 'left' | 'dropped'): void {
     if (!this.#over) this.#close(this.#unread(how));
   }
 
   /** A detached call goes on, whoever leaves it. */
-  #unread(how: 'left' | 'dropped'): LetGo {
+  #unread(how: 'left' | 'dropped'): Departure {
     return this.#isDetached ? 'over' : how;
   }
 
-  #fail(error: SwitchyardError, how: LetGo): void {
+  #fail(error: SwitchyardError, how: Departure): void {
     if (this.#over) return;
     this.#close(how);
     this.#sink.fail(error);
   }
 
   /** Nothing may fall between what is read and what is heard, so the reading waits until the call is listened to. */
-  async #resume(after: SeenPlace | null): Promise<void> {
+  async #resume(after: SeenPosition | null): Promise<void> {
     if (after !== null) {
       // What it has, it was shown: from there nobody else may take over. Of the frame where it was cut off there may be more.
       this.#attempt = after.attempt;
@@ -162,7 +162,7 @@ export class FrameFeed {
       this.#shown = true;
     }
     this.#pending = [];
-    await this.#held.ready();
+    await this.#subscription.ready();
     if (this.#over) return;
     this.#reread(this.#pending ?? [], 'kept');
     // What was said just before is kept by then; no later frame need tell that it is missing.
@@ -183,7 +183,7 @@ export class FrameFeed {
   #judge(bytes: Uint8Array): void {
     const frame = this.#frames.read(bytes);
     if (frame === null) this.#deps.log.warn({ call_id: this.#callId }, 'a message that is no frame of its call was dropped');
-    else if (frame.kind === 'body') this.#take(frame);
+    else if (frame.kind === 'body') this.#onFrame(frame);
     else if (frame.attempt > this.#attempt && this.#shown) this.#overtaken(frame);
     else if (frame.attempt >= this.#attempt) this.#order(frame, bytes);
   }
@@ -203,7 +203,7 @@ export class FrameFeed {
     this.#nextSeq += 1;
     if (frame.kind === 'content' && !this.#shown) this.#show();
     const unseen = frame.seq === this.#seen?.seq ? { ...frame, sse: behindEvents(frame.sse, this.#seen.events) } : frame;
-    if (unseen.sse.byteLength > 0) this.#take(unseen);
+    if (unseen.sse.byteLength > 0) this.#onFrame(unseen);
     else if (frame.kind === 'done' || frame.kind === 'error') {
       this.#close('over');
       this.#sink.hasAll();
@@ -212,32 +212,32 @@ export class FrameFeed {
 
   #show(): void {
     this.#shown = true;
-    this.#sending?.forget();
+    this.#sending?.release();
   }
 
   /** Another worker has the call after content of the first was shown. It may say by itself that the call is lost. */
   #overtaken(frame: NumberedFrame): void {
-    if (frame.kind === 'error') this.#take(frame);
+    if (frame.kind === 'error') this.#onFrame(frame);
     else this.#lost('The worker of this call was lost after a part of the answer was sent');
   }
 
-  #take(frame: ReadyFrame): void {
+  #onFrame(frame: ReadyFrame): void {
     this.#isToBeFound = false;
-    if (frame.kind === 'open' || frame.kind === 'content') this.#heard();
+    if (frame.kind === 'open' || frame.kind === 'content') this.#noteReceived();
     else this.#close('over');
-    this.#sink.take(frame);
+    this.#sink.onFrame(frame);
   }
 
   #heal(frame: NumberedFrame, bytes: Uint8Array): void {
-    const place = `${this.#attempt}.${this.#nextSeq}`;
-    const reads = this.#gap.place === place ? this.#gap.reads : 0;
+    const position = `${this.#attempt}.${this.#nextSeq}`;
+    const reads = this.#gap.position === position ? this.#gap.reads : 0;
     if (reads < GAP_READS) {
-      this.#gap = { place, reads: reads + 1 };
-      this.#deps.log.debug({ callId: this.#callId, missing: place }, 'a frame is missing: those that the bus keeps are read again');
+      this.#gap = { position, reads: reads + 1 };
+      this.#deps.log.debug({ callId: this.#callId, missing: position }, 'a frame is missing: those that the bus keeps are read again');
       this.#reread([bytes], reads === 0 ? 'kept' : 'now');
     } else if (frame.kind === 'error') {
       // It says of itself that what came before is not the whole.
-      this.#take(frame);
+      this.#onFrame(frame);
     } else {
       this.#lost('A part of the answer was lost on its way');
     }
@@ -256,11 +256,11 @@ export class FrameFeed {
     this.#pendingBytes = 0;
     const subject = subjectOf(addresses.tokens, this.#origin, this.#callId);
     within(
-      limits.replayMs + (upTo === 'now' ? limits.keptMs : 0),
+      limits.replayMs + (upTo === 'now' ? limits.resumableMs : 0),
       bus.tokens.replay(subject, upTo),
       () => new SwitchyardError('service.no_answer', 'reading frames again'),
     ).then(
-      (kept) => this.#goOn(kept),
+      (replayed) => this.#goOn(replayed),
       (error) => {
         log.warn({ err: error, call_id: this.#callId }, 'kept frames could not be read');
         // It says nothing of the worker. Who was shown a part can't be left to wait for another look.
@@ -270,9 +270,9 @@ export class FrameFeed {
     );
   }
 
-  #goOn(kept: Uint8Array[]): void {
+  #goOn(replayed: Uint8Array[]): void {
     if (this.#over) return;
-    const frames = [...kept, ...(this.#pending ?? [])];
+    const frames = [...replayed, ...(this.#pending ?? [])];
     this.#pending = null;
     // Of a long answer the first frames are gone by now; that they are is no gap before the place where this reader goes on.
     if (this.#seen !== null) this.#frames.seekHead(this.#seen.attempt, frames);
@@ -281,11 +281,11 @@ export class FrameFeed {
       // Ended, or the next gap was found: then the rest is among what is read again for it.
       if (this.#over || this.#pending !== null) return;
     }
-    if (this.#isDoubted) this.#giveUpWorker();
+    if (this.#isDoubted) this.#expireWorker();
   }
 
   /** Content that was shown can't wait for another worker. What a reader who has come back waits for, is sent again by somebody else, or by nobody. */
-  #giveUpWorker(): void {
+  #expireWorker(): void {
     const isLost = this.#shown || this.#isToBeFound || (this.#sending === undefined ? this.#silence.inARow > 1 : this.#isBusUp() && !this.#sending.sendAgain());
     if (isLost) this.#lost('Nothing is heard of the worker of this call any more');
   }
@@ -304,20 +304,20 @@ export class FrameFeed {
   #lookLater(): void {
     clearTimeout(this.#later);
     // What is being read just then may have been asked for too early.
-    this.#later = setTimeout(() => (this.#pending === null ? this.#look() : this.#lookLater()), this.#deps.limits.keptMs);
+    this.#later = setTimeout(() => (this.#pending === null ? this.#look() : this.#lookLater()), this.#deps.limits.resumableMs);
   }
 
   /** The bus was away: the silence was its own, and begins now. */
   #lookAnew(): void {
-    this.#heard();
+    this.#noteReceived();
     this.#lookLater();
   }
 
   /** A frame, or a sign of life. */
-  #heard(): void {
+  #noteReceived(): void {
     if (this.#over) return;
     this.#isDoubted = false;
-    this.#silence.heard();
+    this.#silence.noteReceived();
   }
 
   #onSilence(): void {
@@ -325,13 +325,13 @@ export class FrameFeed {
     this.#look();
   }
 
-  #close(how: LetGo): void {
+  #close(how: Departure): void {
     this.#over = true;
     this.#pending = null;
     this.#deps.deadlines.stop(this.#deadline);
     clearTimeout(this.#later);
     this.#silence.stop();
-    this.#sending?.forget();
-    this.#held.release(how);
+    this.#sending?.release();
+    this.#subscription.release(how);
   }
 }

@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { FedCall, FeedDeps } from './frame-feed.ts';
-import type { WholeAnswer } from './whole-response.ts';
+import type { WholeResponse } from './whole-response.ts';
 
 /** One call whose answer is on its way from a worker to a client. */
 interface Relay {
@@ -9,7 +9,7 @@ interface Relay {
    * The answer to send, or null when the socket needs nothing more from the route: the relay streams on it, or the client has left.
    * Rejects with the SwitchyardError that the call failed with before anything was sent.
    */
-  answer: Promise<WholeAnswer | null>;
+  response: Promise<WholeResponse | null>;
   /** Ends the call as failed, unless it has ended. */
   fail(error: SwitchyardError): void;
 }

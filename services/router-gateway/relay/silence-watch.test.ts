@@ -36,10 +36,10 @@ it('begins anew whenever something is heard, before the first silence and after 
   const { watch, met } = watching();
   for (let step = 0; step < 5; step += 1) {
     vi.advanceTimersByTime(90);
-    watch.heard();
+    watch.noteReceived();
   }
   vi.advanceTimersByTime(110);
-  watch.heard();
+  watch.noteReceived();
   expect(watch.inARow).toBe(0);
   vi.advanceTimersByTime(110);
   watch.stop();

@@ -22,7 +22,7 @@ export class SilenceWatch {
   }
 
   /** It is called for each token, so the usual case costs next to nothing. */
-  heard(): void {
+  noteReceived(): void {
     this.#inARow = 0;
     this.#deadlines.restart(this.#deadline, this.#limitMs());
   }

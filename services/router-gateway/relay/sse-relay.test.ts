@@ -9,7 +9,7 @@ import { type GatewayLimits, gatewayLimits } from '../limits.ts';
 import { startRouterGateway } from '../service.ts';
 import { environment, type FaultyBus, faultyBus, HOUSE_SECRET, KEY, recordingLog, testConfig } from '../test-support/harness.ts';
 import { post } from '../test-support/http-client.ts';
-import { type HeldCall, type ScriptedWorker, startScriptedWorker } from '../test-support/scripted-worker.ts';
+import { type PendingCall, type ScriptedWorker, startScriptedWorker } from '../test-support/scripted-worker.ts';
 
 // Bounds for a machine that is busy with other tests; none of these waits for time to pass.
 const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
@@ -59,7 +59,7 @@ async function begin(limits: Partial<GatewayLimits> = {}, totalMs = 600_000) {
 }
 
 /** What the client sees of a frame. */
-const seen = ({ call }: HeldCall, seq: number, text: string, attempt = 1) => `id: ${call.callId}.${attempt}.${seq}\ndata: ${text}\n\n`;
+const seen = ({ call }: PendingCall, seq: number, text: string, attempt = 1) => `id: ${call.callId}.${attempt}.${seq}\ndata: ${text}\n\n`;
 
 /** The error chunk of the gateway itself, which ends a stream. */
 function errorChunkAtTheEndOf(text: string): { id: string; error: { code: number; message: string } } {
@@ -72,19 +72,19 @@ describe('before anything was shown', () => {
     const { client, held } = await begin();
     held.frame('open', 1, 'role');
     held.error(2, 429);
-    const answer = await client.answer;
-    await answer.ended;
+    const response = await client.answer;
+    await response.ended;
 
-    expect(answer.status).toBe(429);
-    expect(answer.headers['content-type']).toBe('application/json');
-    expect(answer.headers['x-generation-id']).toBe(held.call.callId);
-    expect(answer.text).toBe('{"status":429}');
+    expect(response.status).toBe(429);
+    expect(response.headers['content-type']).toBe('application/json');
+    expect(response.headers['x-generation-id']).toBe(held.call.callId);
+    expect(response.text).toBe('{"status":429}');
   });
 
   it('frames without content wait for one with content', async () => {
     const { client, held } = await begin();
     let answered = false;
-    const answer = client.answer.finally(() => {
+    const response = client.answer.finally(() => {
       answered = true;
     });
     let live = 0;
@@ -98,8 +98,8 @@ describe('before anything was shown', () => {
     expect(answered).toBe(false);
 
     held.frame('content', 3, 'Hi');
-    const { status, headers } = await answer;
-    await eventually(async () => (await answer).text).toBe(seen(held, 1, 'debug') + seen(held, 2, 'role') + seen(held, 3, 'Hi'));
+    const { status, headers } = await response;
+    await eventually(async () => (await response).text).toBe(seen(held, 1, 'debug') + seen(held, 2, 'role') + seen(held, 3, 'Hi'));
 
     expect(status).toBe(200);
     expect(headers).toMatchObject({
@@ -113,7 +113,7 @@ describe('before anything was shown', () => {
   });
 
   it('frames without content do not wait when they are large', async () => {
-    const { client, held } = await begin({ heldBytes: 1_000 });
+    const { client, held } = await begin({ bufferedBytes: 1_000 });
     held.frame('open', 1, 'd'.repeat(2_000));
 
     await eventually(async () => (await client.answer).text).toBe(seen(held, 1, 'd'.repeat(2_000)));
@@ -122,14 +122,14 @@ describe('before anything was shown', () => {
   it('DESIGN 7: a comment commits the headers after a while, and comes again in every silence; then an error is a chunk', async () => {
     const { client, held } = await begin({ headerDelayMs: 20 });
     held.frame('open', 1, 'role');
-    const answer = await client.answer;
+    const response = await client.answer;
     const processing = ': SWITCHYARD PROCESSING\n\n';
-    await eventually(() => answer.text).toContain(`${seen(held, 1, 'role')}${processing}${processing}`);
+    await eventually(() => response.text).toContain(`${seen(held, 1, 'role')}${processing}${processing}`);
     held.error(2, 502);
 
-    expect(await answer.ended).toBe(true);
-    expect(answer.status).toBe(200);
-    expect(answer.text.endsWith(`id: ${held.call.callId}.1.2\ndata: error 502\n\n`)).toBe(true);
+    expect(await response.ended).toBe(true);
+    expect(response.status).toBe(200);
+    expect(response.text.endsWith(`id: ${held.call.callId}.1.2\ndata: error 502\n\n`)).toBe(true);
   });
 
   it('DESIGN 7: another delivery of a call takes over before anything was shown, and frames of the former are dropped', async () => {
@@ -140,30 +140,30 @@ describe('before anything was shown', () => {
     held.error(3, 500);
     held.frame('content', 2, 'Hi', 2);
     held.frame('done', 3, '[DONE]', 2);
-    const answer = await client.answer;
+    const response = await client.answer;
 
-    expect(await answer.ended).toBe(true);
-    expect(answer.text).toBe(seen(held, 1, 'role of the second', 2) + seen(held, 2, 'Hi', 2) + seen(held, 3, '[DONE]', 2));
+    expect(await response.ended).toBe(true);
+    expect(response.text).toBe(seen(held, 1, 'role of the second', 2) + seen(held, 2, 'Hi', 2) + seen(held, 3, '[DONE]', 2));
   });
 
   it('DESIGN 7: a call without any worker ends with 408 after its deadline, and is aborted', async () => {
     const { client, held } = await begin({ deadlineGraceMs: 10 }, 20);
-    const answer = await client.answer;
-    await answer.ended;
+    const response = await client.answer;
+    await response.ended;
 
-    expect(answer.status).toBe(408);
-    expect(JSON.parse(answer.text).error).toMatchObject({ code: 408, type: 'timeout' });
+    expect(response.status).toBe(408);
+    expect(JSON.parse(response.text).error).toMatchObject({ code: 408, type: 'timeout' });
     await eventually(() => worker.aborted).toContain(held.call.callId);
   });
 
   it('an empty answer is a stream all the same', async () => {
     const { client, held } = await begin();
     held.frame('done', 1, '[DONE]');
-    const answer = await client.answer;
+    const response = await client.answer;
 
-    expect(await answer.ended).toBe(true);
-    expect(answer.status).toBe(200);
-    expect(answer.text).toBe(seen(held, 1, '[DONE]'));
+    expect(await response.ended).toBe(true);
+    expect(response.status).toBe(200);
+    expect(response.text).toBe(seen(held, 1, '[DONE]'));
   });
 });
 
@@ -173,10 +173,10 @@ describe('once content was shown', () => {
     held.frame('content', 1, 'Hi');
     held.error(2, 502);
     held.frame('done', 3, '[DONE]');
-    const answer = await client.answer;
+    const response = await client.answer;
 
-    expect(await answer.ended).toBe(true);
-    expect(answer.text).toBe(`${seen(held, 1, 'Hi')}id: ${held.call.callId}.1.2\ndata: error 502\n\n`);
+    expect(await response.ended).toBe(true);
+    expect(response.text).toBe(`${seen(held, 1, 'Hi')}id: ${held.call.callId}.1.2\ndata: error 502\n\n`);
   });
 
   it('DESIGN 7: frames come in order and once, with bytes that nobody parsed', async () => {
@@ -188,10 +188,10 @@ describe('once content was shown', () => {
     held.frame('content', 1, odd);
     held.frame('done', 3, '[DONE]');
     held.frame('done', 3, '[DONE]');
-    const answer = await client.answer;
+    const response = await client.answer;
 
-    expect(await answer.ended).toBe(true);
-    expect(answer.text).toBe(seen(held, 1, odd) + seen(held, 2, 'b') + seen(held, 3, '[DONE]'));
+    expect(await response.ended).toBe(true);
+    expect(response.text).toBe(seen(held, 1, odd) + seen(held, 2, 'b') + seen(held, 3, '[DONE]'));
     expect(worker.aborted).not.toContain(held.call.callId);
     expect(testBus.faults.replays).toBe(0);
   });
@@ -202,10 +202,10 @@ describe('once content was shown', () => {
     testBus.faults.loses = (_, frame) => /^cid: \S+\.1\.[24]\n/.test(Buffer.from(frame).toString());
     for (let seq = 1; seq <= 5; seq += 1) held.frame('content', seq, `part ${seq}`);
     held.frame('done', 6, '[DONE]');
-    const answer = await client.answer;
+    const response = await client.answer;
 
-    expect(await answer.ended).toBe(true);
-    expect(answer.text).toBe([1, 2, 3, 4, 5].map((seq) => seen(held, seq, `part ${seq}`)).join('') + seen(held, 6, '[DONE]'));
+    expect(await response.ended).toBe(true);
+    expect(response.text).toBe([1, 2, 3, 4, 5].map((seq) => seen(held, seq, `part ${seq}`)).join('') + seen(held, 6, '[DONE]'));
     expect(testBus.faults.replays).toBe(1);
   });
 
@@ -214,22 +214,22 @@ describe('once content was shown', () => {
     testBus.faults.loses = (_, frame) => frame[0] === 'd'.charCodeAt(0);
     held.frame('content', 1, 'Hi');
     held.frame('done', 2, '[DONE]');
-    const answer = await client.answer;
+    const response = await client.answer;
 
-    expect(await answer.ended).toBe(true);
-    expect(answer.text).toBe(seen(held, 1, 'Hi') + seen(held, 2, '[DONE]'));
+    expect(await response.ended).toBe(true);
+    expect(response.text).toBe(seen(held, 1, 'Hi') + seen(held, 2, '[DONE]'));
   });
 
   it('DESIGN 7: a frame that is lost for good ends the stream with an error chunk, and the worker is told to stop', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     held.frame('content', 3, 'there');
-    const answer = await client.answer;
+    const response = await client.answer;
 
-    expect(await answer.ended).toBe(true);
-    expect(answer.text.startsWith(seen(held, 1, 'Hi'))).toBe(true);
-    expect(answer.text).not.toMatch(/there|\[DONE\]/);
-    expect(errorChunkAtTheEndOf(answer.text)).toEqual({
+    expect(await response.ended).toBe(true);
+    expect(response.text.startsWith(seen(held, 1, 'Hi'))).toBe(true);
+    expect(response.text).not.toMatch(/there|\[DONE\]/);
+    expect(errorChunkAtTheEndOf(response.text)).toEqual({
       id: held.call.callId,
       object: 'chat.completion.chunk',
       created: expect.any(Number),
@@ -245,20 +245,20 @@ describe('once content was shown', () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     held.error(5, 502);
-    const answer = await client.answer;
+    const response = await client.answer;
 
-    expect(await answer.ended).toBe(true);
-    expect(answer.text).toBe(`${seen(held, 1, 'Hi')}id: ${held.call.callId}.1.5\ndata: error 502\n\n`);
+    expect(await response.ended).toBe(true);
+    expect(response.text).toBe(`${seen(held, 1, 'Hi')}id: ${held.call.callId}.1.5\ndata: error 502\n\n`);
   });
 
   it('DESIGN 7: another delivery of a call ends a stream that has begun: what was shown can not be taken back', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     held.frame('open', 1, 'role', 2);
-    const answer = await client.answer;
+    const response = await client.answer;
 
-    expect(await answer.ended).toBe(true);
-    expect(errorChunkAtTheEndOf(answer.text).error).toMatchObject({ code: 502 });
+    expect(await response.ended).toBe(true);
+    expect(errorChunkAtTheEndOf(response.text).error).toMatchObject({ code: 502 });
     await eventually(() => worker.aborted).toContain(held.call.callId);
   });
 
@@ -266,30 +266,30 @@ describe('once content was shown', () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     held.error(1, 502, 2);
-    const answer = await client.answer;
+    const response = await client.answer;
 
-    expect(await answer.ended).toBe(true);
-    expect(answer.text).toBe(`${seen(held, 1, 'Hi')}id: ${held.call.callId}.2.1\ndata: error 502\n\n`);
+    expect(await response.ended).toBe(true);
+    expect(response.text).toBe(`${seen(held, 1, 'Hi')}id: ${held.call.callId}.2.1\ndata: error 502\n\n`);
   });
 
   it('a stream whose worker died ends with an error chunk after the deadline', async () => {
     const { client, held } = await begin({ deadlineGraceMs: 10 }, 100);
     held.frame('content', 1, 'Hi');
-    const answer = await client.answer;
+    const response = await client.answer;
 
-    expect(await answer.ended).toBe(true);
-    expect(errorChunkAtTheEndOf(answer.text).error).toMatchObject({ code: 408, metadata: { error_type: 'timeout' } });
+    expect(await response.ended).toBe(true);
+    expect(errorChunkAtTheEndOf(response.text).error).toMatchObject({ code: 408, metadata: { error_type: 'timeout' } });
   });
 
   it('a body where frames were wanted is a failure of ours, told without detail', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
     held.body(200, { secret: 'inside' });
-    const answer = await client.answer;
+    const response = await client.answer;
 
-    expect(await answer.ended).toBe(true);
-    expect(errorChunkAtTheEndOf(answer.text).error).toMatchObject({ code: 500, message: 'Internal server error' });
-    expect(answer.text).not.toContain('inside');
+    expect(await response.ended).toBe(true);
+    expect(errorChunkAtTheEndOf(response.text).error).toMatchObject({ code: 500, message: 'Internal server error' });
+    expect(response.text).not.toContain('inside');
   });
 
   it('bytes that are no frame are dropped', async () => {
@@ -298,10 +298,10 @@ describe('once content was shown', () => {
     held.send(Buffer.from('cid: another-call.1.1\ndata: x\n\n'));
     held.frame('content', 1, 'Hi');
     held.frame('done', 2, '[DONE]');
-    const answer = await client.answer;
+    const response = await client.answer;
 
-    expect(await answer.ended).toBe(true);
-    expect(answer.text).toBe(seen(held, 1, 'Hi') + seen(held, 2, '[DONE]'));
+    expect(await response.ended).toBe(true);
+    expect(response.text).toBe(seen(held, 1, 'Hi') + seen(held, 2, '[DONE]'));
   });
 });
 
@@ -317,22 +317,22 @@ describe('a client', () => {
   it('that leaves amid the stream has its call aborted, and what still comes goes nowhere', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
-    const answer = await client.answer;
-    await eventually(() => answer.text).toContain('Hi');
-    answer.leave();
+    const response = await client.answer;
+    await eventually(() => response.text).toContain('Hi');
+    response.leave();
     await eventually(() => worker.aborted.filter((id) => id === held.call.callId)).toHaveLength(1);
 
     held.frame('content', 2, 'still here?');
     held.frame('done', 3, '[DONE]');
-    expect(await answer.ended).toBe(false);
-    expect(answer.text).toBe(seen(held, 1, 'Hi'));
+    expect(await response.ended).toBe(false);
+    expect(response.text).toBe(seen(held, 1, 'Hi'));
   });
 
   it('DESIGN 7: a client that does not read is dropped, and its call aborted when it has not come back in time', async () => {
     const { client, held } = await begin({ unsentBytes: 64 * 1_024, graceMs: 50 });
     held.frame('content', 1, 'Hi');
-    const answer = await client.answer;
-    answer.stopReading();
+    const response = await client.answer;
+    response.stopReading();
     const part = 'x'.repeat(64 * 1_024);
     let seq = 1;
     // The machine's own buffers take some megabytes first.
@@ -353,8 +353,8 @@ describe('a client', () => {
   it('that still takes one large event is not dropped for what comes meanwhile', async () => {
     const { client, held } = await begin();
     held.frame('content', 1, 'Hi');
-    const answer = await client.answer;
-    answer.stopReading();
+    const response = await client.answer;
+    response.stopReading();
     // More than the machine's own buffers take.
     const large = 'x'.repeat(16 * 1_024 * 1_024);
     held.frame('content', 2, large);
@@ -364,24 +364,24 @@ describe('a client', () => {
       held.frame('content', seq, 'y');
     }
     held.frame('done', 6, '[DONE]');
-    answer.readOn();
+    response.readOn();
 
-    expect(await answer.ended).toBe(true);
-    expect(answer.text.length).toBeGreaterThan(large.length);
-    expect(answer.text.endsWith(seen(held, 5, 'y') + seen(held, 6, '[DONE]'))).toBe(true);
+    expect(await response.ended).toBe(true);
+    expect(response.text.length).toBeGreaterThan(large.length);
+    expect(response.text.endsWith(seen(held, 5, 'y') + seen(held, 6, '[DONE]'))).toBe(true);
   });
 
   it('that does not take the end of its stream is cut off in time', async () => {
     const { client, held } = await begin({ unsentBytes: 512 * 1_024 * 1_024, finishMs: 50 });
     held.frame('content', 1, 'Hi');
-    const answer = await client.answer;
-    answer.stopReading();
+    const response = await client.answer;
+    response.stopReading();
     held.frame('content', 2, 'x'.repeat(32 * 1_024 * 1_024));
     held.frame('done', 3, '[DONE]');
 
     // The line comes when the connection is gone. This client would hold it open for ever.
     await eventually(() => log.lines.some(({ message, fields }) => message === 'request' && fields.call_id === held.call.callId)).toBe(true);
-    answer.leave();
-    expect(await answer.ended).toBe(false);
+    response.leave();
+    expect(await response.ended).toBe(false);
   });
 });

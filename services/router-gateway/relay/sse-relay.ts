@@ -6,19 +6,19 @@ import { errorEvent } from './error-event.ts';
 import { type FeedDeps, FrameFeed, type FrameSink } from './frame-feed.ts';
 import type { OpenRelay, RelayedCall } from './relay.ts';
 import { SseSocket } from './sse-socket.ts';
-import { type WholeAnswer, wholeAnswer } from './whole-response.ts';
+import { type WholeResponse, wholeResponse } from './whole-response.ts';
 
 const COMMENT = ': SWITCHYARD PROCESSING\n\n';
 
 /** Streams the frames of a call to the client as they come. A client that leaves stops the call; one that we cut off may come back to it. */
 export const relayStream: OpenRelay = (deps, call) => {
-  const sink = new SseSink(deps, call, () => feed.abandon('dropped'));
+  const sink = new SseSink(deps, call, () => feed.leave('dropped'));
   const feed: FrameFeed = new FrameFeed(deps, call, sink);
   call.reply.raw.on('close', () => {
-    feed.abandon('left');
+    feed.leave('left');
     sink.left();
   });
-  return { answer: sink.answer, fail: (error) => feed.fail(error) };
+  return { response: sink.response, fail: (error) => feed.fail(error) };
 };
 
 /**
@@ -32,15 +32,15 @@ export const relayStream: OpenRelay = (deps, call) => {
  */
 class SseSink implements FrameSink {
   /** As a relay's. */
-  readonly answer: Promise<WholeAnswer | null>;
+  readonly response: Promise<WholeResponse | null>;
   readonly #deps: FeedDeps;
   readonly #call: RelayedCall;
   readonly #socket: SseSocket;
   readonly #comment: Deadline;
-  #settle: { resolve(answer: WholeAnswer | null): void; reject(error: SwitchyardError): void } = { resolve: () => {}, reject: () => {} };
+  #settle: { resolve(response: WholeResponse | null): void; reject(error: SwitchyardError): void } = { resolve: () => {}, reject: () => {} };
   #state: 'waiting' | 'streaming' | 'ended' = 'waiting';
-  #held: Uint8Array[] = [];
-  #heldBytes = 0;
+  #buffered: Uint8Array[] = [];
+  #bufferedBytes = 0;
   /** Null once content has come, and for a reader that came back: it had the first before. */
   #beganAtMs: number | null;
 
@@ -49,7 +49,7 @@ class SseSink implements FrameSink {
     this.#deps = deps;
     this.#call = call;
     this.#beganAtMs = call.resumed === undefined ? performance.now() : null;
-    this.answer = new Promise((resolve, reject) => {
+    this.response = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
     });
     const { callId, requestId, reply } = call;
@@ -61,10 +61,10 @@ class SseSink implements FrameSink {
     this.#comment = deps.deadlines.begin(deps.limits.headerDelayMs, () => this.#write(COMMENT));
   }
 
-  take(frame: ReadyFrame): void {
+  onFrame(frame: ReadyFrame): void {
     switch (frame.kind) {
       case 'open':
-        if (this.#state === 'waiting') this.#hold(frame.sse);
+        if (this.#state === 'waiting') this.#buffer(frame.sse);
         else this.#write(frame.sse);
         return;
       case 'content':
@@ -76,20 +76,20 @@ class SseSink implements FrameSink {
         this.#endStream();
         return;
       case 'error':
-        if (this.#state === 'waiting') this.#endWhole(wholeAnswer(frame.status, frame.body));
+        if (this.#state === 'waiting') this.#endWhole(wholeResponse(frame.status, frame.body));
         this.#write(frame.sse);
         this.#endStream();
         return;
       case 'body':
-        this.#takeWhole(frame.status, frame.body);
+        this.#onWhole(frame.status, frame.body);
         return;
     }
   }
 
   /** Who comes back to a call that wanted its answer whole gets it so, or as the one event of a stream that has begun. */
-  #takeWhole(status: number, body: Uint8Array): void {
+  #onWhole(status: number, body: Uint8Array): void {
     if (this.#call.resumed === undefined) this.fail(new SwitchyardError('internal', 'a call that wanted frames was answered with a body'));
-    else if (this.#state === 'waiting') this.#endWhole(wholeAnswer(status, body));
+    else if (this.#state === 'waiting') this.#endWhole(wholeResponse(status, body));
     else {
       for (const bytes of ['data: ', body, '\n\n']) this.#write(bytes);
       this.#endStream();
@@ -103,8 +103,8 @@ class SseSink implements FrameSink {
   }
 
   restart(): void {
-    this.#held = [];
-    this.#heldBytes = 0;
+    this.#buffered = [];
+    this.#bufferedBytes = 0;
   }
 
   fail(error: SwitchyardError): void {
@@ -133,10 +133,10 @@ class SseSink implements FrameSink {
     this.#settle.resolve(null);
   }
 
-  #hold(sse: Uint8Array): void {
-    this.#held.push(sse);
-    this.#heldBytes += sse.byteLength;
-    if (this.#heldBytes > this.#deps.limits.heldBytes) this.#open();
+  #buffer(sse: Uint8Array): void {
+    this.#buffered.push(sse);
+    this.#bufferedBytes += sse.byteLength;
+    if (this.#bufferedBytes > this.#deps.limits.bufferedBytes) this.#open();
   }
 
   /** Commits the status 200. What was held back goes first: a debug chunk is to be the first of all. */
@@ -154,7 +154,7 @@ class SseSink implements FrameSink {
       'x-request-id': requestId,
       ...(ignored !== undefined && { [IGNORED_HEADER]: String(ignored) }),
     });
-    for (const sse of this.#held) this.#socket.write(sse);
+    for (const sse of this.#buffered) this.#socket.write(sse);
     this.restart();
     this.#settle.resolve(null);
   }
@@ -172,9 +172,9 @@ class SseSink implements FrameSink {
     this.#socket.end();
   }
 
-  #endWhole(answer: WholeAnswer): void {
+  #endWhole(response: WholeResponse): void {
     this.#end();
-    this.#settle.resolve(answer);
+    this.#settle.resolve(response);
   }
 
   #end(): void {

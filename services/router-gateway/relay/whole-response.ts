@@ -5,7 +5,7 @@ import { retryHeaders } from '../plugins/error-reply.ts';
 import { finishWithin } from './sse-socket.ts';
 
 /** A whole answer, written by a worker: the bytes are the client's JSON. */
-export interface WholeAnswer {
+export interface WholeResponse {
   status: number;
   headers: Record<string, string>;
   body: Uint8Array;
@@ -15,7 +15,7 @@ export interface WholeAnswer {
 const errorFacts = z.object({ error: z.object({ code: z.number(), type: z.string(), metadata: z.record(z.string(), z.unknown()).optional() }) });
 
 /** Adds the headers that belong to the answer: only refusals that may have some are looked into. A status that HTTP does not have becomes 500. */
-export function wholeAnswer(givenStatus: number, body: Uint8Array): WholeAnswer {
+export function wholeResponse(givenStatus: number, body: Uint8Array): WholeResponse {
   const status = givenStatus >= 200 && givenStatus <= 599 ? givenStatus : 500;
   const headers = { 'content-type': 'application/json' };
   if (status !== 429 && status !== 503) return { status, headers, body };
@@ -24,12 +24,12 @@ export function wholeAnswer(givenStatus: number, body: Uint8Array): WholeAnswer 
 }
 
 /** Sends it, unless the relay needs nothing more from its route. */
-export function sendWhole(reply: FastifyReply, answer: WholeAnswer | null, limits: GatewayLimits): FastifyReply | undefined {
-  if (answer === null) {
+export function sendWhole(reply: FastifyReply, response: WholeResponse | null, limits: GatewayLimits): FastifyReply | undefined {
+  if (response === null) {
     reply.hijack();
     return undefined;
   }
-  reply.code(answer.status).headers(answer.headers).send(answer.body);
+  reply.code(response.status).headers(response.headers).send(response.body);
   finishWithin(reply.raw, limits.finishMs);
   return reply;
 }

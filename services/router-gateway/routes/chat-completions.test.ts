@@ -19,7 +19,7 @@ const gateway = useGateway(async () => {
 
 describe('trouble of our own', () => {
   it('is told without its text, and logged with it', async () => {
-    await gateway.reopen({ limits: { offeredCharacters: 0 } });
+    await gateway.reopen({ limits: { dispatchedCharacters: 0 } });
     gateway.opened.app.get('/broken', () => {
       throw new TypeError('secret detail of the inside');
     });
@@ -75,7 +75,7 @@ describe('trouble of our own', () => {
   });
 
   it('is a bus that does not take the call in time: 503, and the call is aborted in case it was taken', async () => {
-    await gateway.reopen({ limits: { publishMs: 20, offeredCharacters: 0 } });
+    await gateway.reopen({ limits: { publishMs: 20, dispatchedCharacters: 0 } });
     gateway.faults.beforePublish = () => new Promise(() => {});
 
     const response = await gateway.post(hello);
@@ -111,7 +111,7 @@ describe('trouble of our own', () => {
   });
 
   it('is too many bodies at once, of which one is always taken and a refused one does not count', async () => {
-    await gateway.reopen({ limits: { bodyBytesInHand: 10, offeredCharacters: 0 } });
+    await gateway.reopen({ limits: { bodyBytesInHand: 10, dispatchedCharacters: 0 } });
     const publishing = holdPublishes();
     expect((await gateway.post({ messages: [] })).statusCode).toBe(400);
     const first = gateway.post(hello);
@@ -131,7 +131,7 @@ describe('trouble of our own', () => {
 
   it('is a body of unknown size that grows too large beside others: it is refused half-way, and its client is told', async () => {
     const size = Buffer.byteLength(JSON.stringify(hello));
-    await gateway.reopen({ limits: { bodyBytesInHand: size + 100, offeredCharacters: 0 } });
+    await gateway.reopen({ limits: { bodyBytesInHand: size + 100, dispatchedCharacters: 0 } });
     const publishing = holdPublishes();
     const chunked = (text: string) => gateway.post(Readable.from([text.slice(0, 40), text.slice(40)]), { 'content-type': 'application/json' });
     const first = chunked(JSON.stringify(hello));

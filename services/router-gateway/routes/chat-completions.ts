@@ -19,14 +19,14 @@ import { IGNORED_HEADER, refuseModeration } from '../ignored-fields.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { ModelIndex } from '../model-index.ts';
 import { preparedRefusal } from '../plugins/error-reply.ts';
-import { takeJson } from '../plugins/json-body.ts';
+import { parseJsonBodies } from '../plugins/json-body.ts';
 import { validateUnlessPlain } from '../plugins/zod-validation.ts';
 import { relayBody } from '../relay/body-relay.ts';
 import type { CallReaders } from '../relay/call-readers.ts';
 import { relayStream } from '../relay/sse-relay.ts';
 import { sendWhole } from '../relay/whole-response.ts';
 import { excessOf } from '../request-bounds.ts';
-import { lastEventIdOf, placeOf, resumeCall } from './resume-generation.ts';
+import { lastEventIdOf, positionOf, resumeCall } from './resume-generation.ts';
 
 export interface ChatCompletionsDeps {
   models: ModelIndex;
@@ -57,11 +57,11 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
     // Before the body is read: what is known to be too much is not even taken in.
     app.addHook('onRequest', (request, reply, done) => {
       // Who comes back for the rest of an answer brings no work.
-      if (lastEventIdOf(request.headers) === null && !(loop.admits() && hasRoom(bus))) return refuseWork(reply);
+      if (lastEventIdOf(request.headers) === null && !(loop.admits() && hasCapacity(bus))) return refuseWork(reply);
       admission.enterRequest(request, reply, limits.bodyBytes);
       done();
     });
-    takeJson(app, limits.bodyBytes);
+    parseJsonBodies(app, limits.bodyBytes);
     app.addHook('preValidation', ({ body }, _, done) => {
       const excess = excessOf(body, limits);
       done(excess === null ? undefined : invalid('', excess));
@@ -73,10 +73,10 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
     app.post('/chat/completions', { schema: { body: chatRequest } }, async (request, reply) => {
       const lastEventId = lastEventIdOf(request.headers);
       if (lastEventId !== null) {
-        letGoOfBody(request);
+        releaseBody(request);
         request.admitted?.bodyDone();
         // Clients that reconnect post the same request again: a second call would be made, and billed, beside the first.
-        return resumeCall(deps, placeOf(lastEventId), request, reply);
+        return resumeCall(deps, positionOf(lastEventId), request, reply);
       }
       const chat = withSession(request.body, request.headers['x-session-id'], limits);
       const ignored = chat !== request.body || checked.has(chat) ? ignoredIn(chat) : null;
@@ -105,7 +105,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       };
       const sending = sender.begin(call, chat === request.body ? request.bodyText : JSON.stringify(chat), () => request.admitted?.bodyDone());
       // What is sent is all that is needed of it.
-      letGoOfBody(request);
+      releaseBody(request);
       // The reader first: a worker may be faster than the answer of the bus.
       const openRelay = call.want === 'frames' ? relayStream : relayBody;
       const relay = openRelay(deps, { callId, model, deadlineAtMs, isDetached, sending, requestId: request.id, reply });
@@ -118,18 +118,18 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
           fail(error);
         },
       );
-      return sendWhole(reply, await relay.answer, limits);
+      return sendWhole(reply, await relay.response, limits);
     });
   };
 }
 
 /** The rest of the room is for the results of what was let in before. A bus that is away is another matter, and told as such. */
-function hasRoom(bus: Bus): boolean {
-  return !bus.isReady() || bus.hasRoom('router.call');
+function hasCapacity(bus: Bus): boolean {
+  return !bus.isReady() || bus.hasCapacity('router.call');
 }
 
 /** What still held it here would do so for as long as the answer takes. */
-function letGoOfBody(request: Pick<FastifyRequest, 'body' | 'bodyText'>): void {
+function releaseBody(request: Pick<FastifyRequest, 'body' | 'bodyText'>): void {
   request.body = undefined;
   request.bodyText = '';
 }

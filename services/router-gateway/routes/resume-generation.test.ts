@@ -3,7 +3,7 @@ import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { sseFrame, textFrame } from '#bus/messages/frame.ts';
 import { DELTA_END, DELTA_START } from '#bus/messages/frame-reader.ts';
-import { heldCalls } from '#bus/messages/heartbeat.ts';
+import { interestReply } from '#bus/messages/heartbeat.ts';
 import { systemClock } from '#shared/clock.ts';
 import { mintGenerationId } from '#shared/generation-id.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -12,7 +12,7 @@ import { type GatewayLimits, gatewayLimits } from '../limits.ts';
 import { startRouterGateway } from '../service.ts';
 import { environment, HOUSE_SECRET, KEY, recordingLog, testConfig } from '../test-support/harness.ts';
 import { get, post } from '../test-support/http-client.ts';
-import { type HeldCall, type ScriptedWorker, startScriptedWorker } from '../test-support/scripted-worker.ts';
+import { type PendingCall, type ScriptedWorker, startScriptedWorker } from '../test-support/scripted-worker.ts';
 
 const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
 const streamed = { model: 'large', messages: [{ role: 'user', content: 'Hello' }], stream: true };
@@ -74,11 +74,11 @@ function resume(url: string, callId: string, headers: Record<string, string> = {
 }
 
 /** A worker's sign of life. @returns what is answered to it: who holds the call */
-function beat({ call }: HeldCall): Promise<string[]> {
+function beat({ call }: PendingCall): Promise<string[]> {
   return new Promise((resolve) => {
     const answers: string[] = [];
     const subscription = bus.notices.subscribe('held.w1', (_subject, body) => {
-      const { from, calls } = heldCalls.parse(JSON.parse(body));
+      const { from, calls } = interestReply.parse(JSON.parse(body));
       answers.push(`${from === call.origin ? 'origin' : 'other'} ${calls.join()}`);
     });
     bus.notices.publish(`hb.${call.origin}`, JSON.stringify({ v: 1, workerId: 'w1', question: 1, calls: [call.callId] }));
@@ -101,7 +101,7 @@ describe('a stream whose connection broke', () => {
     held.frame('done', 4, '[DONE]');
 
     expect(await resumed.ended).toBe(true);
-    const whole = ['Hel', 'lo ', 'there', '[DONE]'].map((text, place) => `id: ${callId}.1.${place + 1}\ndata: ${text}\n\n`).join('');
+    const whole = ['Hel', 'lo ', 'there', '[DONE]'].map((text, position) => `id: ${callId}.1.${position + 1}\ndata: ${text}\n\n`).join('');
     expect(answer.text + resumed.text).toBe(whole);
     expect(resumed.headers).toMatchObject({ 'content-type': 'text/event-stream', 'x-generation-id': callId });
   });

@@ -3,7 +3,7 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { readGenerationId } from '#shared/generation-id.ts';
 import type { Admission } from '../admission.ts';
-import type { FeedDeps, SeenPlace } from '../relay/frame-feed.ts';
+import type { FeedDeps, SeenPosition } from '../relay/frame-feed.ts';
 import { relayStream } from '../relay/sse-relay.ts';
 import { sendWhole } from '../relay/whole-response.ts';
 
@@ -30,10 +30,10 @@ export function resumeGeneration(deps: ResumeDeps): FastifyPluginAsync {
       reply.raw.once('close', leave);
       const { generation_id: generationId } = request.params;
       const given = lastEventIdOf(request.headers);
-      const place = given === null ? { generationId, after: null } : placeOf(given);
+      const position = given === null ? { generationId, after: null } : positionOf(given);
       // The id of another stream's event says nothing about this one.
-      if (place?.generationId !== generationId) throw nothingToResume();
-      return resumeCall(deps, place, request, reply);
+      if (position?.generationId !== generationId) throw nothingToResume();
+      return resumeCall(deps, position, request, reply);
     });
   };
 }
@@ -44,22 +44,27 @@ export function lastEventIdOf({ 'last-event-id': given }: IncomingHttpHeaders): 
 }
 
 /** The place in a stream that an event's id names; null when it is none of ours. */
-export function placeOf(eventId: string): ResumePlace | null {
+export function positionOf(eventId: string): ResumePosition | null {
   const [, generationId, attempt, seq, events = '1'] = EVENT_ID.exec(eventId) ?? [];
   return generationId === undefined ? null : { generationId, after: { attempt: Number(attempt), seq: Number(seq), events: Number(events) } };
 }
 
-export interface ResumePlace {
+export interface ResumePosition {
   generationId: string;
   /** Null: from the start. */
-  after: SeenPlace | null;
+  after: SeenPosition | null;
 }
 
-/** Relays what follows. @param place null when the client named none. @throws `request.not_found`, always in the same words */
-export async function resumeCall(deps: ResumeDeps, place: ResumePlace | null, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
-  const generation = place && readGenerationId(place.generationId, { houseSecret: deps.houseSecret, keyId: request.keyId });
-  if (place === null || generation === null) throw nothingToResume();
-  const { generationId: callId, after } = place;
+/** Relays what follows. @param position null when the client named none. @throws `request.not_found`, always in the same words */
+export async function resumeCall(
+  deps: ResumeDeps,
+  position: ResumePosition | null,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply | undefined> {
+  const generation = position && readGenerationId(position.generationId, { houseSecret: deps.houseSecret, keyId: request.keyId });
+  if (position === null || generation === null) throw nothingToResume();
+  const { generationId: callId, after } = position;
   reply.header('x-generation-id', callId);
   const relay = relayStream(deps, {
     callId,
@@ -70,7 +75,7 @@ export async function resumeCall(deps: ResumeDeps, place: ResumePlace | null, re
     reply,
     resumed: { origin: generation.origin, after },
   });
-  return sendWhole(reply, await relay.answer, deps.limits);
+  return sendWhole(reply, await relay.response, deps.limits);
 }
 
 function nothingToResume(): SwitchyardError {

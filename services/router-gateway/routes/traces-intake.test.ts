@@ -146,7 +146,7 @@ describe('what is sent to the intake of traces', () => {
   it('reaches the collector through the gateway of another house, whose collector that one is', async () => {
     const ours = openTraceForwarder({ url: await gateway(collector.url), headers: { authorization: `Bearer ${KEY}` }, log: silentLog });
     opened.push(ours);
-    ours.take({ body: Buffer.from('far'), contentType: 'application/x-protobuf', contentEncoding: null });
+    ours.accept({ body: Buffer.from('far'), contentType: 'application/x-protobuf', contentEncoding: null });
 
     await eventually(() => collector.heard.map(({ body }) => body.toString())).toEqual(['far']);
   });
@@ -182,7 +182,7 @@ describe('what is sent to the intake of traces', () => {
     const url = `https://localhost:${(server.address() as AddressInfo).port}/v1/traces`;
     const forwarder = openTraceForwarder({ url, headers: {}, tls: { ca: Buffer.from(certificate) }, log: silentLog });
     opened.push(forwarder);
-    forwarder.take({ body: Buffer.from('x'), contentType: 'application/x-protobuf', contentEncoding: null });
+    forwarder.accept({ body: Buffer.from('x'), contentType: 'application/x-protobuf', contentEncoding: null });
     await eventually(() => heard).toEqual(['/v1/traces']);
     await forwarder.stop();
     await new Promise((resolve) => server.close(resolve));
@@ -211,17 +211,17 @@ describe('what is sent to the intake of traces', () => {
     const batch = { body: Buffer.alloc(MIB), contentType: 'application/x-protobuf', contentEncoding: null };
     collector.answer('hold');
 
-    expect([forwarder.take(batch), forwarder.take(batch), forwarder.take(batch)]).toEqual([true, true, false]);
+    expect([forwarder.accept(batch), forwarder.accept(batch), forwarder.accept(batch)]).toEqual([true, true, false]);
     await eventually(() => collector.heard.length).toBe(2);
     collector.answer(200);
-    await eventually(() => forwarder.take(batch)).toBe(true);
+    await eventually(() => forwarder.accept(batch)).toBe(true);
   });
 
   it('is let go at a stop when the collector does not answer', async () => {
     const warn = vi.fn();
     const forwarder = openTraceForwarder({ url: `${collector.url}/v1/traces`, headers: {}, log: { ...silentLog, warn } });
     collector.answer('hold');
-    forwarder.take({ body: Buffer.from('x'), contentType: 'application/x-protobuf', contentEncoding: null });
+    forwarder.accept({ body: Buffer.from('x'), contentType: 'application/x-protobuf', contentEncoding: null });
     await eventually(() => collector.heard.length).toBe(1);
     // The collector's own limits are longer than what is awaited here, and are met by no timer.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -237,6 +237,6 @@ describe('what is sent to the intake of traces', () => {
 
     expect(warn).toHaveBeenCalledExactlyOnceWith({ err: expect.objectContaining({ name: 'AbortError' }), lost: 1 }, expect.any(String));
     expect(collector.heard).toHaveLength(1);
-    expect(forwarder.take({ body: Buffer.from('x'), contentType: 'application/x-protobuf', contentEncoding: null })).toBe(false);
+    expect(forwarder.accept({ body: Buffer.from('x'), contentType: 'application/x-protobuf', contentEncoding: null })).toBe(false);
   });
 });

@@ -12,7 +12,7 @@ const ENCODINGS = ['gzip', 'identity'];
 /** Gateways between a client and the collector, such as one's own and that of a platform. More of them are one and the same. */
 const MAX_HOPS = 3;
 /** Shorter than 120 bytes: the encoding below has one byte for its length. */
-const NOT_KEPT = 'no collector is configured here: traces are taken and not kept';
+const NOT_STORED = 'no collector is configured here: traces are taken and not kept';
 
 export interface TracesIntakeDeps {
   admission: Admission;
@@ -52,10 +52,10 @@ export function tracesIntake({ admission, limits, forwarder }: TracesIntakeDeps)
         throw new SwitchyardError('request.unsupported_media', 'The body has an encoding other than gzip');
       }
       const contentType = headers['content-type']?.startsWith(JSON_TYPE) === true ? JSON_TYPE : PROTOBUF;
-      if (forwarder !== null && !forwarder.take({ body, contentType, contentEncoding, hops })) {
+      if (forwarder !== null && !forwarder.accept({ body, contentType, contentEncoding, hops })) {
         throw new SwitchyardError('service.overloaded', 'The collector does not keep up', { details: { retryAfterMs: limits.retryAfterMs } });
       }
-      return answer(reply, contentType, forwarder === null ? NOT_KEPT : null);
+      return answer(reply, contentType, forwarder === null ? NOT_STORED : null);
     });
   };
 }

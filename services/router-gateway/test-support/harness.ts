@@ -61,9 +61,9 @@ export interface FaultyBus {
     /** Runs before kept frames are read; what it throws, `replay` rejects with. */
     beforeReplay(): Promise<void>;
     /** Nobody is there for what is offered. */
-    refusesOffers: boolean;
+    refusesDispatches: boolean;
     /** What is offered comes to nobody, and nobody knows. */
-    losesOffers: boolean;
+    losesDispatches: boolean;
     /** How often kept frames were read. */
     replays: number;
   };
@@ -76,24 +76,24 @@ export function faultyBus(real: Bus): FaultyBus {
     crowded: false,
     beforePublish: async () => {},
     beforeReplay: async () => {},
-    refusesOffers: false,
-    losesOffers: false,
+    refusesDispatches: false,
+    losesDispatches: false,
     replays: 0,
   };
   const handlers = new Set<(messageId: string) => void>();
   const bus: Bus = {
     ...real,
     isReady: () => faults.ready && real.isReady(),
-    hasRoom: (kind) => !faults.crowded && real.hasRoom(kind),
+    hasCapacity: (kind) => !faults.crowded && real.hasCapacity(kind),
     work: {
       consume: (...args) => real.work.consume(...args),
       publish: async (...args) => {
         await faults.beforePublish();
         return real.work.publish(...args);
       },
-      offer: (...args) => {
-        if (faults.refusesOffers) for (const refused of handlers) refused(args[1]);
-        else if (!faults.losesOffers) real.work.offer(...args);
+      dispatch: (...args) => {
+        if (faults.refusesDispatches) for (const refused of handlers) refused(args[1]);
+        else if (!faults.losesDispatches) real.work.dispatch(...args);
       },
       onRefused: (handler) => {
         handlers.add(handler);

@@ -8,7 +8,7 @@ import { within } from '../within.ts';
 const CALL_MS = 10_000;
 
 /** One call in the hands of a test, which plays its worker frame by frame. */
-export interface HeldCall {
+export interface PendingCall {
   call: RouterCall;
   /** Of the item. */
   delivery: number;
@@ -25,7 +25,7 @@ export interface HeldCall {
 
 export interface ScriptedWorker {
   /** The next call that was put on the bus. */
-  next(): Promise<HeldCall>;
+  next(): Promise<PendingCall>;
   /** Ids of the calls that were aborted, in order. */
   readonly aborted: readonly string[];
   stop(): Promise<void>;
@@ -33,12 +33,12 @@ export interface ScriptedWorker {
 
 /** Takes calls off the real queue and does nothing with them but what the test says. */
 export function startScriptedWorker(bus: Bus): ScriptedWorker {
-  const calls: HeldCall[] = [];
-  const waiting: ((call: HeldCall) => void)[] = [];
+  const calls: PendingCall[] = [];
+  const waiting: ((call: PendingCall) => void)[] = [];
   const aborted: string[] = [];
   const subscriptions = [
     bus.work.consume('router.call', { concurrency: 32, ackWaitMs: 60_000 }, async (item) => {
-      const held = holdCall(bus, routerCall.parse(JSON.parse(item.body)), item.delivery);
+      const held = pendingCall(bus, routerCall.parse(JSON.parse(item.body)), item.deliveryCount);
       await item.ack();
       const taker = waiting.shift();
       if (taker === undefined) calls.push(held);
@@ -61,7 +61,7 @@ export function startScriptedWorker(bus: Bus): ScriptedWorker {
   };
 }
 
-function holdCall(bus: Bus, call: RouterCall, delivery: number): HeldCall {
+function pendingCall(bus: Bus, call: RouterCall, delivery: number): PendingCall {
   const subject = subjectOf(addresses.tokens, call.origin, call.callId);
   const send = (frame: Uint8Array) => bus.tokens.publish(subject, frame);
   return {

@@ -40,8 +40,8 @@ export function useGateway(openBus: () => Promise<{ bus: Bus; close(): Promise<v
     testBus.faults.loses = () => false;
     testBus.faults.beforePublish = async () => {};
     testBus.faults.beforeReplay = async () => {};
-    testBus.faults.refusesOffers = false;
-    testBus.faults.losesOffers = false;
+    testBus.faults.refusesDispatches = false;
+    testBus.faults.losesDispatches = false;
   });
 
   return {

@@ -13,7 +13,7 @@ import type { ProviderPart, ProviderUsage } from '../providers/provider.ts';
 /** What a provider has said so far, put together. */
 export interface Answer {
   /** Whether the words are kept. Those of a stream are shown and let go of: kept, each would live as long as the answer. */
-  readonly isKept: boolean;
+  readonly isRetained: boolean;
   text: string;
   reasoning: string;
   refusal: string;
@@ -32,9 +32,9 @@ export interface Answer {
   usage: ProviderUsage | null;
 }
 
-export function emptyAnswer(isKept = true): Answer {
+export function emptyAnswer(isRetained = true): Answer {
   return {
-    isKept,
+    isRetained,
     text: '',
     reasoning: '',
     refusal: '',
@@ -60,16 +60,16 @@ export function addPart(answer: Answer, part: ProviderPart): number {
   switch (part.type) {
     case 'text-delta':
       answer.textChars += part.text.length;
-      if (answer.isKept) answer.text += part.text;
-      if (answer.isKept && part.logprobs !== undefined) answer.logprobs = joined(answer.logprobs, part.logprobs);
+      if (answer.isRetained) answer.text += part.text;
+      if (answer.isRetained && part.logprobs !== undefined) answer.logprobs = joined(answer.logprobs, part.logprobs);
       return part.text.length;
     case 'reasoning-delta':
       answer.reasoningChars += part.text.length;
-      if (answer.isKept) answer.reasoning += part.text;
+      if (answer.isRetained) answer.reasoning += part.text;
       return part.text.length;
     case 'refusal-delta':
       answer.refusalChars += part.text.length;
-      if (answer.isKept) answer.refusal += part.text;
+      if (answer.isRetained) answer.refusal += part.text;
       return part.text.length;
     case 'tool-call-start':
       answer.toolCalls[part.index] = { id: part.id, type: 'function', function: { name: part.name, arguments: '' } };

@@ -2,7 +2,7 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import type { EndpointConfig, ModelConfig, ProviderConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { type Exclusions, kept, type Offer } from './model-endpoint.ts';
+import { type Exclusions, type ModelEndpoint, passes } from './model-endpoint.ts';
 import { inOrderOf } from './ordering.ts';
 import { requestFor, supportsAll, supportsParameter } from './parameters.ts';
 import { filterOut } from './preferences.ts';
@@ -22,7 +22,7 @@ export interface Catalogue {
   /** By id and by alias; an id wins over another model's alias. */
   models: ReadonlyMap<string, ModelConfig>;
   /** Where each model is served, in the configuration's order. */
-  offers: ReadonlyMap<ModelConfig, readonly Offer[]>;
+  modelEndpoints: ReadonlyMap<ModelConfig, readonly ModelEndpoint[]>;
   /** Asked when a request names no model. */
   defaultModel: string;
 }
@@ -34,12 +34,12 @@ export function catalogueOf(config: RouterConfig): Catalogue {
   const providers = new Map(config.providers.map((provider) => [provider.slug, provider]));
   return {
     models,
-    offers: new Map(config.models.map((model) => [model, offersOf(model, providers)])),
+    modelEndpoints: new Map(config.models.map((model) => [model, modelEndpointsOf(model, providers)])),
     defaultModel: config.default_model ?? config.models[0]?.id ?? '',
   };
 }
 
-function offersOf(model: ModelConfig, providers: ReadonlyMap<string, ProviderConfig>): Offer[] {
+function modelEndpointsOf(model: ModelConfig, providers: ReadonlyMap<string, ProviderConfig>): ModelEndpoint[] {
   return model.endpoints.flatMap((endpoint) => {
     const provider = providers.get(endpoint.provider);
     return provider === undefined ? [] : [{ model, endpoint, provider }];
@@ -54,15 +54,15 @@ function offersOf(model: ModelConfig, providers: ReadonlyMap<string, ProviderCon
  */
 export function candidatesFor({ request, maxTokens }: Pick<RouterCall, 'request' | 'maxTokens'>, catalogue: Catalogue): Candidate[] {
   const exclusions: Exclusions = new Map();
-  const fitting: Offer[] = [];
-  for (const model of modelsOf(request, catalogue)) fitting.push(...fittingOffers(catalogue.offers.get(model) ?? [], request, exclusions));
-  const offers = inOrderOf(request, fitting, exclusions);
-  if (offers.length === 0) {
+  const fitting: ModelEndpoint[] = [];
+  for (const model of modelsOf(request, catalogue)) fitting.push(...fittingEndpoints(catalogue.modelEndpoints.get(model) ?? [], request, exclusions));
+  const modelEndpoints = inOrderOf(request, fitting, exclusions);
+  if (modelEndpoints.length === 0) {
     throw new SwitchyardError('router.no_provider', 'No provider meets the requirements of this request', {
       details: { excluded_by: [...exclusions].map(([filter, endpoints]) => ({ filter, endpoints })) },
     });
   }
-  return offers.map(({ model, endpoint, provider }) => ({
+  return modelEndpoints.map(({ model, endpoint, provider }) => ({
     model,
     endpoint,
     provider: { slug: provider.slug, name: provider.name ?? provider.slug },
@@ -91,20 +91,20 @@ function modelsOf({ model, models = [] }: ChatRequest, catalogue: Catalogue): Mo
 }
 
 /** Of one model. */
-function fittingOffers(all: readonly Offer[], request: ChatRequest, exclusions: Exclusions): Offer[] {
+function fittingEndpoints(all: readonly ModelEndpoint[], request: ChatRequest, exclusions: Exclusions): ModelEndpoint[] {
   const fitting = filterOut(request, all, exclusions).filter(
-    (offer) =>
-      kept(offer, fitsTokens(offer.endpoint, request), 'context_length', exclusions) &&
-      kept(offer, request.provider?.require_parameters !== true || supportsAll(offer.endpoint, request), 'require_parameters', exclusions),
+    (modelEndpoint) =>
+      passes(modelEndpoint, fitsTokens(modelEndpoint.endpoint, request), 'context_length', exclusions) &&
+      passes(modelEndpoint, request.provider?.require_parameters !== true || supportsAll(modelEndpoint.endpoint, request), 'require_parameters', exclusions),
   );
   // A tool or a format that is dropped changes the answer, so endpoints that take them go first, and alone.
-  return ['tools', 'response_format', 'verbosity'].reduce((offers, parameter) => preferring(offers, parameter, request), fitting);
+  return ['tools', 'response_format', 'verbosity'].reduce((modelEndpoints, parameter) => preferring(modelEndpoints, parameter, request), fitting);
 }
 
-function preferring(offers: Offer[], parameter: string, request: ChatRequest): Offer[] {
-  if (request[parameter] === undefined) return offers;
-  const able = offers.filter(({ endpoint }) => supportsParameter(endpoint, parameter));
-  return able.length > 0 ? able : offers;
+function preferring(modelEndpoints: ModelEndpoint[], parameter: string, request: ChatRequest): ModelEndpoint[] {
+  if (request[parameter] === undefined) return modelEndpoints;
+  const able = modelEndpoints.filter(({ endpoint }) => supportsParameter(endpoint, parameter));
+  return able.length > 0 ? able : modelEndpoints;
 }
 
 /** Whether the tokens that the request asks for can come from there at all. */

@@ -1,4 +1,4 @@
-import type { Keeping } from '#bus/bus.ts';
+import type { Retention } from '#bus/bus.ts';
 import { bodyFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
@@ -9,11 +9,11 @@ import { type Candidate, type Catalogue, candidatesFor } from './candidates.ts';
 import { echoBody } from './echo-body.ts';
 import { errorBodyOf, type PreviousError } from './error-chunk.ts';
 import { type FrameWriter, forActors, forClients, frameWriter } from './frames.ts';
-import { type CallListener, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
+import { type CallObserver, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
 import { usageOf } from './usage.ts';
 
 /** Stands for a provider in the chunk of an error that no provider made. */
-const HOUSE = 'Switchyard';
+const DEFAULT_PROVIDER_NAME = 'Switchyard';
 
 /** What an actor learns of its call; the same values make its command. */
 export type CallResult =
@@ -38,17 +38,17 @@ export interface Execution {
   /** Ends the call; the reason is a SwitchyardError that says why. */
   signal: CallSignal;
   /** Whether an aborted call may still speak: not when another worker may have it by now. */
-  maySpeak(): boolean;
+  mayPublish(): boolean;
   /** Sends a frame to the call's readers. */
-  publish(frame: Uint8Array, keeping: Keeping): void;
+  publish(frame: Uint8Array, retention: Retention): void;
   /** What was sent leaves at once. */
-  hurry(): void;
+  flush(): void;
   /** Whether no other call is made here just now: what is sent has nothing to wait for. */
   isAlone(): boolean;
   nowMs: number;
-  /** Hears of each try. `seesWords`: also of what was said. */
-  attempted?: CallListener['attempted'];
-  seesWords?: boolean;
+  /** Hears of each try. `capturesContent`: also of what was said. */
+  attempted?: CallObserver['attempted'];
+  capturesContent?: boolean;
 }
 
 export interface ExecuteDeps extends RunDeps {
@@ -60,23 +60,23 @@ export interface ExecuteDeps extends RunDeps {
  * happens is an end of the call.
  */
 export async function executeCall(execution: Execution, deps: ExecuteDeps): Promise<CallResult> {
-  const { call, signal, maySpeak } = execution;
-  const speaker = speakerFor(execution);
+  const { call, signal, mayPublish } = execution;
+  const responseWriter = responseWriterFor(execution);
   let outcome: CallOutcome;
   try {
     signal.throwIfAborted();
-    outcome = await runCall(candidatesFor(call, deps.catalogue), speaker.listener, signal, deps);
+    outcome = await runCall(candidatesFor(call, deps.catalogue), responseWriter.observer, signal, deps);
   } catch (error) {
     outcome = { type: 'failed', error, candidate: null, partial: null, previousErrors: [] };
   }
-  if (!maySpeak()) return { type: 'failed', failure: failureOf(signal.reason) };
+  if (!mayPublish()) return { type: 'failed', failure: failureOf(signal.reason) };
   switch (outcome.type) {
     case 'completed':
-      return speaker.complete(outcome.candidate, outcome.answer, usageIn(outcome, deps));
+      return responseWriter.complete(outcome.candidate, outcome.answer, usageIn(outcome, deps));
     case 'failed':
-      return speaker.fail(outcome.error, outcome);
+      return responseWriter.fail(outcome.error, outcome);
     case 'aborted':
-      return speaker.fail(signal.reason, outcome);
+      return responseWriter.fail(signal.reason, outcome);
   }
 }
 
@@ -93,7 +93,7 @@ function usageIn({ candidate, answer }: Extract<CallOutcome, { type: 'completed'
 
 /** Ends a call that is not made at all: its readers, if it has any, get the error. */
 export function refuseCall(execution: Execution, error: SwitchyardError): CallResult {
-  return speakerFor(execution).fail(error, { candidate: null, partial: null, previousErrors: [] });
+  return responseWriterFor(execution).fail(error, { candidate: null, partial: null, previousErrors: [] });
 }
 
 /** How a call that failed got there. `candidate` is null when no provider was asked. */
@@ -103,33 +103,33 @@ interface Attempted {
   previousErrors: readonly PreviousError[];
 }
 
-interface Speaker {
-  listener: CallListener;
+interface ResponseWriter {
+  observer: CallObserver;
   complete(candidate: Candidate, answer: Answer, usage: Usage): CallResult;
   fail(error: unknown, attempted: Attempted): CallResult;
 }
 
 /** Says what happens in the form that the item wants: frames, one body, or nothing. */
-function speakerFor({ call, attempt, publish, hurry, isAlone, nowMs, attempted = () => {}, seesWords = false }: Execution): Speaker {
+function responseWriterFor({ call, attempt, publish, flush, isAlone, nowMs, attempted = () => {}, capturesContent = false }: Execution): ResponseWriter {
   const created = Math.floor(nowMs / 1_000);
-  const keeping = call.reply === null ? forClients : forActors;
-  const writer: FrameWriter | null = call.want === 'frames' ? frameWriter({ callId: call.callId, attempt, keeping, publish, hurry }) : null;
+  const retention = call.reply === null ? forClients : forActors;
+  const writer: FrameWriter | null = call.want === 'frames' ? frameWriter({ callId: call.callId, attempt, retention, publish, flush }) : null;
   const headOf = (candidate: Candidate | null): CompletionHead => ({
     id: call.callId,
     created,
     model: candidate?.model.id ?? call.request.model ?? call.request.models?.[0] ?? '',
-    provider: candidate?.provider.name ?? HOUSE,
+    provider: candidate?.provider.name ?? DEFAULT_PROVIDER_NAME,
   });
   writer?.begin(headOf(null));
   const sendWhole = (body: Uint8Array) => {
-    publish(body, keeping.end);
-    if (isAlone()) hurry();
+    publish(body, retention.end);
+    if (isAlone()) flush();
   };
   return {
-    listener: {
+    observer: {
       // A stream has been shown; a body, and what an actor is told, are made of the whole.
       isStreamed: writer !== null,
-      keepsAnswer: call.want === 'body' || call.reply !== null || seesWords,
+      retainsAnswer: call.want === 'body' || call.reply !== null || capturesContent,
       begin(candidate, adapter) {
         writer?.begin(headOf(candidate));
         if (call.request.debug?.echo_upstream_body === true)

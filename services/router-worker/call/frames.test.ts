@@ -4,7 +4,7 @@ import { readFrame, sseFrame } from '#bus/messages/frame.ts';
 import { FrameReader } from '#bus/messages/frame-reader.ts';
 import type { ProviderPart } from '../providers/provider.ts';
 import { addPart, emptyAnswer, toCompletion } from './accumulate.ts';
-import { type FrameKeeping, forActors, forClients, frameWriter } from './frames.ts';
+import { type FrameRetention, forActors, forClients, frameWriter } from './frames.ts';
 import { usageOf } from './usage.ts';
 
 const head = { id: 'gen-1', created: 7, model: 'a/one', provider: 'East "1"' };
@@ -12,7 +12,7 @@ const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
 
 function opened() {
   const frames: Uint8Array[] = [];
-  const writer = frameWriter({ callId: 'gen-1', attempt: 2, keeping: forClients, publish: (frame) => frames.push(frame), hurry: () => {} });
+  const writer = frameWriter({ callId: 'gen-1', attempt: 2, retention: forClients, publish: (frame) => frames.push(frame), flush: () => {} });
   writer.begin(head);
   return { writer, frames };
 }
@@ -27,8 +27,8 @@ function eventsIn(frame: ReturnType<FrameReader['read']>): unknown[] {
   if (frame === null || frame.kind === 'body' || frame.kind === 'headless') throw new Error('not a frame of a stream');
   const events = Buffer.from(frame.sse).toString('utf8').split('\n\n');
   expect(events.pop()).toBe('');
-  return events.map((event, place) => {
-    const start = `id: gen-1.${frame.attempt}.${frame.seq}${place === 0 ? '' : `.${place + 1}`}\ndata: `;
+  return events.map((event, index) => {
+    const start = `id: gen-1.${frame.attempt}.${frame.seq}${index === 0 ? '' : `.${index + 1}`}\ndata: `;
     expect(event.startsWith(start)).toBe(true);
     const data = event.slice(start.length);
     return data === '[DONE]' ? data : JSON.parse(data);
@@ -154,7 +154,7 @@ describe('the frames of a call', () => {
     const logprobs = { content: [{ token: 'a', logprob: -1, bytes: null, top_logprobs: [] }], refusal: null };
     writer.parts([{ type: 'text-delta', text: 'a', logprobs }]);
     writer.parts([{ type: 'text-delta', text: 'a', logprobs }]);
-    for (const place of [1, 2]) expect(eventsOf(frames).flat()[place]).toMatchObject({ choices: [{ delta: { content: 'a' }, logprobs }] });
+    for (const index of [1, 2]) expect(eventsOf(frames).flat()[index]).toMatchObject({ choices: [{ delta: { content: 'a' }, logprobs }] });
   });
 });
 
@@ -253,15 +253,15 @@ it('what an actor’s call says may be kept a little later, and not at all once 
 });
 
 /** How the frames of one answer are kept, with a minute and more between its first word and its last. */
-function keptOf(keeping: FrameKeeping): string[] {
+function keptOf(retention: FrameRetention): string[] {
   vi.useFakeTimers();
   const kept: string[] = [];
   const writer = frameWriter({
     callId: 'gen-1',
     attempt: 1,
-    keeping,
+    retention,
     publish: (frame, when) => kept.push(`${readFrame('gen-1', frame)?.kind} ${when}`),
-    hurry: () => kept.push('hurry'),
+    flush: () => kept.push('hurry'),
   });
   writer.begin(head);
   writer.debug({});
@@ -287,7 +287,7 @@ it('clients see of each frame the very bytes that a whole one would have had, wh
   fc.assert(
     fc.property(heads, fc.array(fc.array(part, { minLength: 1, maxLength: 2 }), { maxLength: 12 }), (named, batches) => {
       const frames: Uint8Array[] = [];
-      const writer = frameWriter({ callId: 'gen-1', attempt: 1, keeping: forClients, publish: (frame) => frames.push(frame), hurry: () => {} });
+      const writer = frameWriter({ callId: 'gen-1', attempt: 1, retention: forClients, publish: (frame) => frames.push(frame), flush: () => {} });
       writer.begin(named);
       for (const batch of batches) writer.parts(batch);
       const reader = new FrameReader('gen-1');
@@ -295,24 +295,24 @@ it('clients see of each frame the very bytes that a whole one would have had, wh
         const frame = reader.read(bytes);
         return frame?.kind === 'content' ? Buffer.from(frame.sse).toString() : frame?.kind;
       });
-      expect(seen).toEqual(batches.map((batch, place) => wholeFrame(named, batch, place)));
+      expect(seen).toEqual(batches.map((batch, index) => wholeFrame(named, batch, index)));
     }),
   );
 });
 
 /** The bytes of a batch as one frame of whole chunks, made in the plainest way. */
-function wholeFrame(named: typeof head, batch: readonly ProviderPart[], place: number): string {
+function wholeFrame(named: typeof head, batch: readonly ProviderPart[], index: number): string {
   const deltas = batch.map((part) => {
     if (part.type !== 'reasoning-delta') return { content: part.type === 'text-delta' ? part.text : '' };
     return { reasoning: part.text, reasoning_details: [{ type: 'reasoning.text', text: part.text, index: 0, format: 'unknown' }] };
   });
   const { id, created, model, provider } = named;
   const start = { id, object: 'chat.completion.chunk', created, model, provider };
-  const events = [...(place === 0 ? [{ role: 'assistant', content: '' }] : []), ...deltas].map((delta) => {
+  const events = [...(index === 0 ? [{ role: 'assistant', content: '' }] : []), ...deltas].map((delta) => {
     const choices = [{ index: 0, delta, finish_reason: null, native_finish_reason: null, logprobs: null }];
     return `data: ${JSON.stringify({ ...start, choices })}\n\n`;
   });
-  return Buffer.from(sseFrame('content', 'gen-1', 1, place + 1, events.join('')))
+  return Buffer.from(sseFrame('content', 'gen-1', 1, index + 1, events.join('')))
     .toString()
     .slice(1);
 }

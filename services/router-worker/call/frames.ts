@@ -1,4 +1,4 @@
-import type { Keeping } from '#bus/bus.ts';
+import type { Retention } from '#bus/bus.ts';
 import { errorFrame, sseFrame, textFrame } from '#bus/messages/frame.ts';
 import { DELTA_END, DELTA_START } from '#bus/messages/frame-reader.ts';
 import type { RouterErrorBody, Usage } from '#shared/contracts/router/chat-completion.ts';
@@ -22,21 +22,21 @@ export interface FrameTarget {
   callId: string;
   /** The delivery number of the work item. */
   attempt: number;
-  keeping: FrameKeeping;
-  publish(frame: Uint8Array, keeping: Keeping): void;
+  retention: FrameRetention;
+  publish(frame: Uint8Array, retention: Retention): void;
   /** What was published leaves at once: somebody waits for the first word. */
-  hurry(): void;
+  flush(): void;
 }
 
 /** When the frames of a call are kept: those that open it or say its head, those between, and the last. */
-export type FrameKeeping = Readonly<Record<'head' | 'text' | 'end', Keeping>>;
+export type FrameRetention = Readonly<Record<'head' | 'text' | 'end', Retention>>;
 
 /** Whoever takes the call over must know whether content was shown, and who comes back for an answer finds its end. */
-export const forClients: FrameKeeping = { head: 'at once', text: 'soon', end: 'at once' };
+export const forClients: FrameRetention = { head: 'at once', text: 'soon', end: 'at once' };
 /** Its row says whether a call of an actor is made again; once it has ended, the session's log has the text. */
-export const forActors: FrameKeeping = { head: 'soon', text: 'soon', end: 'no more' };
+export const forActors: FrameRetention = { head: 'soon', text: 'soon', end: 'no more' };
 
-const END_MARK = 'data: [DONE]\n\n';
+const END_MARKER = 'data: [DONE]\n\n';
 /** Frames are kept for two minutes, and a reader that comes back after longer needs the head too. */
 const HEAD_EVERY_MS = 30_000;
 
@@ -44,7 +44,7 @@ const HEAD_EVERY_MS = 30_000;
  * The hot path: all of a chunk but the delta is the same for the whole answer and made once. Once a frame has said it, a token travels as
  * its text alone, and readers set it into the rest. Keys of a delta that say nothing are left out: null there throws in real clients.
  */
-export function frameWriter({ callId, attempt, keeping, publish, hurry }: FrameTarget): FrameWriter {
+export function frameWriter({ callId, attempt, retention, publish, flush }: FrameTarget): FrameWriter {
   let head: CompletionHead | null = null;
   let deltaStart = '';
   let seq = 0;
@@ -75,14 +75,14 @@ export function frameWriter({ callId, attempt, keeping, publish, hurry }: FrameT
     },
     debug(upstreamBody) {
       const events = `${chunkStart(begun())},"choices":[],"debug":{"echo_upstream_body":${JSON.stringify(upstreamBody)}}}\n\n`;
-      publish(sseFrame('open', callId, attempt, next(), events), keeping.head);
+      publish(sseFrame('open', callId, attempt, next(), events), retention.head);
     },
     parts(parts) {
       const nowMs = performance.now();
-      const isHeadSaid = nowMs - headAtMs < HEAD_EVERY_MS;
-      const text = isHeadSaid ? onlyTextIn(parts) : null;
+      const isHeadSent = nowMs - headAtMs < HEAD_EVERY_MS;
+      const text = isHeadSent ? onlyTextIn(parts) : null;
       if (text !== null) {
-        publish(textFrame(attempt, next(), JSON.stringify(text)), keeping.text);
+        publish(textFrame(attempt, next(), JSON.stringify(text)), retention.text);
         return;
       }
       let events = '';
@@ -94,20 +94,20 @@ export function frameWriter({ callId, attempt, keeping, publish, hurry }: FrameT
       }
       if (events === '') return;
       const isFirst = headAtMs === Number.NEGATIVE_INFINITY;
-      if (!isHeadSaid) headAtMs = nowMs;
-      publish(sseFrame('content', callId, attempt, next(), events), isHeadSaid ? keeping.text : keeping.head);
-      if (isFirst) hurry();
+      if (!isHeadSent) headAtMs = nowMs;
+      publish(sseFrame('content', callId, attempt, next(), events), isHeadSent ? retention.text : retention.head);
+      if (isFirst) flush();
     },
     finish(answer, usage) {
       const start = chunkStart(begun());
       const ending = `"finish_reason":"${finishReasonOf(answer)}","native_finish_reason":${JSON.stringify(answer.nativeReason)},"logprobs":null`;
       const finish = `${deltaStart}{"content":""},${ending}}]}\n\n`;
       const last = `${start},"choices":[],"usage":${JSON.stringify(usage)}}\n\n`;
-      publish(sseFrame('done', callId, attempt, next(), `${role()}${finish}${last}${END_MARK}`), keeping.end);
+      publish(sseFrame('done', callId, attempt, next(), `${role()}${finish}${last}${END_MARKER}`), retention.end);
     },
     fail(body) {
       const events = `data: ${JSON.stringify(errorChunkOf(body, begun()))}\n\n`;
-      publish(errorFrame(callId, attempt, next(), body.error.code, JSON.stringify(body), events), keeping.end);
+      publish(errorFrame(callId, attempt, next(), body.error.code, JSON.stringify(body), events), retention.end);
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { EndpointConfig, ModelConfig, ProviderConfig } from '#shared/config/router-config.ts';
 
 /** A place where a model is served. */
-export interface Offer {
+export interface ModelEndpoint {
   model: ModelConfig;
   endpoint: EndpointConfig;
   provider: ProviderConfig;
@@ -11,7 +11,7 @@ export interface Offer {
 export type Exclusions = Map<string, string[]>;
 
 /** Passes a verdict on, and notes whom it leaves out and why. */
-export function kept({ model, provider }: Offer, verdict: boolean, filter: string, exclusions: Exclusions): boolean {
+export function passes({ model, provider }: ModelEndpoint, verdict: boolean, filter: string, exclusions: Exclusions): boolean {
   if (!verdict) exclusions.set(filter, [...(exclusions.get(filter) ?? []), `${model.id}@${provider.slug}`]);
   return verdict;
 }

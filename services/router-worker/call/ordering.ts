@@ -1,5 +1,5 @@
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
-import { type Exclusions, kept, type Offer } from './model-endpoint.ts';
+import { type Exclusions, type ModelEndpoint, passes } from './model-endpoint.ts';
 
 type Preferences = NonNullable<ChatRequest['provider']>;
 type SortBy = 'price' | 'throughput' | 'latency';
@@ -8,35 +8,41 @@ type SortBy = 'price' | 'throughput' | 'latency';
  * The order in which offers are tried: the caller's `order`, else its `sort`, else the configuration's; model by model, unless the caller
  * wants all models in one list. Without fallbacks only the providers that `order` names stay, or else the first offer.
  */
-export function inOrderOf({ provider, route }: Pick<ChatRequest, 'provider' | 'route'>, offers: readonly Offer[], exclusions: Exclusions): Offer[] {
+export function inOrderOf(
+  { provider, route }: Pick<ChatRequest, 'provider' | 'route'>,
+  modelEndpoints: readonly ModelEndpoint[],
+  exclusions: Exclusions,
+): ModelEndpoint[] {
   const preferences = provider ?? {};
   const { order, allow_fallbacks: mayFallBack } = preferences;
-  if (order && order.length > 0) return inCallersOrder(order, mayFallBack !== false, offers, exclusions);
-  const sorted = inSortedOrder(preferences, route ?? 'fallback', offers);
+  if (order && order.length > 0) return inCallersOrder(order, mayFallBack !== false, modelEndpoints, exclusions);
+  const sorted = inSortedOrder(preferences, route ?? 'fallback', modelEndpoints);
   return mayFallBack === false ? sorted.slice(0, 1) : sorted;
 }
 
 /** The providers that are named, in their order, then the others in the configuration's. */
-function inCallersOrder(order: readonly string[], mayFallBack: boolean, offers: readonly Offer[], exclusions: Exclusions): Offer[] {
-  const placeOf = ({ provider }: Offer) => (order.includes(provider.slug) ? order.indexOf(provider.slug) : order.length);
-  const eligible = offers.filter((offer) => kept(offer, mayFallBack || order.includes(offer.provider.slug), 'allowed_providers', exclusions));
-  return sortedBy(eligible, [modelPlaces(offers), placeOf]);
+function inCallersOrder(order: readonly string[], mayFallBack: boolean, modelEndpoints: readonly ModelEndpoint[], exclusions: Exclusions): ModelEndpoint[] {
+  const rankOf = ({ provider }: ModelEndpoint) => (order.includes(provider.slug) ? order.indexOf(provider.slug) : order.length);
+  const eligible = modelEndpoints.filter((modelEndpoint) =>
+    passes(modelEndpoint, mayFallBack || order.includes(modelEndpoint.provider.slug), 'allowed_providers', exclusions),
+  );
+  return sortedBy(eligible, [modelRanks(modelEndpoints), rankOf]);
 }
 
 /** Endpoints that miss a preferred speed stand behind those that have it; what is equal stays in the configuration's order. */
-function inSortedOrder(preferences: Preferences, route: 'fallback' | 'sort', offers: readonly Offer[]): Offer[] {
-  if (offers.length < 2) return [...offers];
+function inSortedOrder(preferences: Preferences, route: 'fallback' | 'sort', modelEndpoints: readonly ModelEndpoint[]): ModelEndpoint[] {
+  if (modelEndpoints.length < 2) return [...modelEndpoints];
   const { sort } = preferences;
   const by = typeof sort === 'string' ? sort : (sort?.by ?? null);
   // `route` is the older name of the same choice.
   const partition = (typeof sort === 'string' ? null : sort?.partition) ?? (route === 'sort' ? 'none' : 'model');
-  const missing = (offer: Offer) => (missesPreferredSpeed(offer, preferences) ? 1 : 0);
-  const amount = by === null ? [] : [(offer: Offer) => amountOf(offer, by)];
-  return sortedBy(offers, [...(partition === 'model' ? [modelPlaces(offers)] : []), missing, ...amount]);
+  const missing = (modelEndpoint: ModelEndpoint) => (missesPreferredSpeed(modelEndpoint, preferences) ? 1 : 0);
+  const amount = by === null ? [] : [(modelEndpoint: ModelEndpoint) => amountOf(modelEndpoint, by)];
+  return sortedBy(modelEndpoints, [...(partition === 'model' ? [modelRanks(modelEndpoints)] : []), missing, ...amount]);
 }
 
 /** What an offer is sorted by, the best one lowest. What is not known stands last. */
-function amountOf({ endpoint: { prices, speed } }: Offer, by: SortBy): number {
+function amountOf({ endpoint: { prices, speed } }: ModelEndpoint, by: SortBy): number {
   switch (by) {
     case 'price':
       return prices === undefined ? Number.POSITIVE_INFINITY : Number(prices.prompt) + Number(prices.completion);
@@ -48,7 +54,7 @@ function amountOf({ endpoint: { prices, speed } }: Offer, by: SortBy): number {
 }
 
 /** Only medians are known: an endpoint whose median misses the cutoff of a stricter percentile misses that one all the more. */
-function missesPreferredSpeed({ endpoint: { speed } }: Offer, preferences: Preferences): boolean {
+function missesPreferredSpeed({ endpoint: { speed } }: ModelEndpoint, preferences: Preferences): boolean {
   const { preferred_min_throughput: minThroughput, preferred_max_latency: maxLatency } = preferences;
   return (
     cutoffs(minThroughput).some((cutoff) => (speed?.tokens_per_second ?? 0) < cutoff) ||
@@ -62,14 +68,14 @@ function cutoffs(given: Preferences['preferred_max_latency']): number[] {
 }
 
 /** The place of an offer's model among those that the request names. */
-function modelPlaces(offers: readonly Offer[]): (offer: Offer) => number {
-  const models = [...new Set(offers.map(({ model }) => model))];
+function modelRanks(modelEndpoints: readonly ModelEndpoint[]): (modelEndpoint: ModelEndpoint) => number {
+  const models = [...new Set(modelEndpoints.map(({ model }) => model))];
   return ({ model }) => models.indexOf(model);
 }
 
 /** By the first amount, then by the next where that is equal. */
-function sortedBy(offers: readonly Offer[], amounts: readonly ((offer: Offer) => number)[]): Offer[] {
-  return offers.toSorted((left, right) => {
+function sortedBy(modelEndpoints: readonly ModelEndpoint[], amounts: readonly ((modelEndpoint: ModelEndpoint) => number)[]): ModelEndpoint[] {
+  return modelEndpoints.toSorted((left, right) => {
     for (const amount of amounts) {
       const [one, other] = [amount(left), amount(right)];
       if (one !== other) return one < other ? -1 : 1;

@@ -47,7 +47,7 @@ export function supportsAll(endpoint: EndpointConfig, request: ChatRequest): boo
  * that the call may bring, and that the endpoint gives.
  */
 export function requestFor(endpoint: EndpointConfig, request: ChatRequest, maxTokens: number | null): ChatRequest {
-  if (endpoint.supported_parameters === undefined && maxTokens === null && says(request)) return request;
+  if (endpoint.supported_parameters === undefined && maxTokens === null && isSet(request)) return request;
   const isDropped = (name: string) => !NOT_PARAMETERS.has(name) && (!supportsParameter(endpoint, name) || !supportsParameter(endpoint, SERVES[name] ?? name));
   const rest = Object.entries(request).filter(([name, value]) => value !== null && value !== undefined && !isTokenLimit(name) && !isDropped(name));
   const limit = tokenLimit(endpoint, request, maxTokens);
@@ -57,7 +57,7 @@ export function requestFor(endpoint: EndpointConfig, request: ChatRequest, maxTo
 }
 
 /** Whether each field says something, and none of them how long the answer may be: what takes all parameters takes it as it is. */
-function says(request: ChatRequest): boolean {
+function isSet(request: ChatRequest): boolean {
   for (const name in request) {
     const value = request[name];
     if (value === null || value === undefined || isTokenLimit(name)) return false;

@@ -1,5 +1,5 @@
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
-import { type Exclusions, kept, type Offer } from './model-endpoint.ts';
+import { type Exclusions, type ModelEndpoint, passes } from './model-endpoint.ts';
 
 type Preferences = NonNullable<ChatRequest['provider']>;
 
@@ -10,44 +10,44 @@ const PRICED_CONTENT = { image: 'image_url', audio: 'input_audio' } as const;
  * Leaves out endpoints that the caller's `provider` object refuses. What the configuration doesn't say of an endpoint counts against it:
  * a caller who asks that nothing be kept is not served by somebody of whom we do not know.
  */
-export function filterOut(request: ChatRequest, offers: readonly Offer[], exclusions: Exclusions): Offer[] {
+export function filterOut(request: ChatRequest, modelEndpoints: readonly ModelEndpoint[], exclusions: Exclusions): ModelEndpoint[] {
   const { provider: preferences } = request;
-  if (!preferences) return [...offers];
+  if (!preferences) return [...modelEndpoints];
   const { only, ignore, data_collection: collection, zdr, enforce_distillable_text: distillable, quantizations } = preferences;
   const { max_price: ceiling, min_throughput: minThroughput, max_latency: maxLatency } = preferences;
-  return offers.filter((offer) => {
-    const { model, endpoint, provider } = offer;
-    const { trains, retains } = dataPolicyOf(offer);
-    const keep = (verdict: boolean, filter: string) => kept(offer, verdict, filter, exclusions);
+  return modelEndpoints.filter((modelEndpoint) => {
+    const { model, endpoint, provider } = modelEndpoint;
+    const { trains, retains } = dataPolicyOf(modelEndpoint);
+    const passesFilter = (verdict: boolean, filter: string) => passes(modelEndpoint, verdict, filter, exclusions);
     return (
-      keep((!only || only.includes(provider.slug)) && !ignore?.includes(provider.slug), 'allowed_providers') &&
-      keep(collection !== 'deny' || !(trains || retains), 'data_policy:training') &&
-      keep(zdr !== true || !retains, 'data_policy:zdr') &&
-      keep(distillable !== true || provider.kind === 'scripted' || model.distillable === true, 'distillable_text') &&
-      keep(!quantizations || quantizations.includes(endpoint.quantization ?? 'unknown'), 'quantization') &&
-      keep(!ceiling || isAffordable(offer, ceiling, request), 'max_price') &&
-      keep(!minThroughput || (endpoint.speed?.tokens_per_second ?? 0) >= minThroughput, 'min_throughput') &&
-      keep(!maxLatency || (endpoint.speed?.first_token_seconds ?? Number.POSITIVE_INFINITY) <= maxLatency, 'max_latency')
+      passesFilter((!only || only.includes(provider.slug)) && !ignore?.includes(provider.slug), 'allowed_providers') &&
+      passesFilter(collection !== 'deny' || !(trains || retains), 'data_policy:training') &&
+      passesFilter(zdr !== true || !retains, 'data_policy:zdr') &&
+      passesFilter(distillable !== true || provider.kind === 'scripted' || model.distillable === true, 'distillable_text') &&
+      passesFilter(!quantizations || quantizations.includes(endpoint.quantization ?? 'unknown'), 'quantization') &&
+      passesFilter(!ceiling || isAffordable(modelEndpoint, ceiling, request), 'max_price') &&
+      passesFilter(!minThroughput || (endpoint.speed?.tokens_per_second ?? 0) >= minThroughput, 'min_throughput') &&
+      passesFilter(!maxLatency || (endpoint.speed?.first_token_seconds ?? Number.POSITIVE_INFINITY) <= maxLatency, 'max_latency')
     );
   });
 }
 
 /** The scripted model runs in this process and keeps nothing. */
-function dataPolicyOf({ provider }: Offer): { trains: boolean; retains: boolean } {
+function dataPolicyOf({ provider }: ModelEndpoint): { trains: boolean; retains: boolean } {
   if (provider.kind === 'scripted') return { trains: false, retains: false };
   return provider.data_policy ?? { trains: true, retains: true };
 }
 
 /** A price that is not known is not known to be low; no endpoint of ours has one by the picture or by the recording. */
-function isAffordable({ endpoint: { prices } }: Offer, ceiling: NonNullable<Preferences['max_price']>, { messages }: ChatRequest): boolean {
+function isAffordable({ endpoint: { prices } }: ModelEndpoint, ceiling: NonNullable<Preferences['max_price']>, { messages }: ChatRequest): boolean {
   const within = (price: string | undefined, limit: number | string | undefined) =>
     limit === undefined || (price !== undefined && Number(price) <= Number(limit));
-  const holds = (type: string) => messages.some(({ content }) => Array.isArray(content) && content.some((item) => item.type === type));
+  const hasContent = (type: string) => messages.some(({ content }) => Array.isArray(content) && content.some((item) => item.type === type));
   return (
     within(prices?.prompt, ceiling.prompt) &&
     within(prices?.completion, ceiling.completion) &&
     within(prices?.request ?? '0', ceiling.request) &&
-    (ceiling.image === undefined || !holds(PRICED_CONTENT.image)) &&
-    (ceiling.audio === undefined || !holds(PRICED_CONTENT.audio))
+    (ceiling.image === undefined || !hasContent(PRICED_CONTENT.image)) &&
+    (ceiling.audio === undefined || !hasContent(PRICED_CONTENT.audio))
   );
 }

@@ -48,13 +48,13 @@ interface RunOptions {
   contexts?: Record<string, number>;
   abortOn?: string;
   request?: Partial<ChatRequest>;
-  keepsAnswer?: boolean;
+  retainsAnswer?: boolean;
 }
 
 /** Runs a call over providers that do as they are told; each deed list is one try. */
 async function run(
   script: Record<string, Deed[][]>,
-  { abort = new AbortController(), contexts = {}, abortOn = '', request = {}, keepsAnswer = true }: RunOptions = {},
+  { abort = new AbortController(), contexts = {}, abortOn = '', request = {}, retainsAnswer = true }: RunOptions = {},
 ): Promise<Run> {
   const config = configOf(Object.keys(script), contexts);
   const tries = copyOf(script);
@@ -64,15 +64,15 @@ async function run(
   const adapterFor = (slug: string): ProviderAdapter => ({
     slug,
     upstreamBody: () => ({}),
-    async stream({ model }, signal, hear) {
-      const place = `${model}@${slug}`;
-      asked.push(place);
-      if (abortOn === place) abort.abort(failing('router.cancelled'));
-      for (const deed of tries[place]?.shift() ?? [unavailable()]) {
+    async stream({ model }, signal, onParts) {
+      const index = `${model}@${slug}`;
+      asked.push(index);
+      if (abortOn === index) abort.abort(failing('router.cancelled'));
+      for (const deed of tries[index]?.shift() ?? [unavailable()]) {
         signal.throwIfAborted();
         if (deed instanceof Error) throw deed;
         if (deed === 'wait') await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-        else if (!hear(deed)) return;
+        else if (!onParts(deed)) return;
       }
     },
   });
@@ -80,8 +80,8 @@ async function run(
   const log: Log = { trace: note, debug: note, info: note, warn: note, error: (_, message) => void logged.push(`error: ${message}`) };
   const models = config.models.map(({ id }) => id);
   const candidates = candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }], models, ...request }, maxTokens: null }, catalogueOf(config));
-  const listener = {
-    keepsAnswer,
+  const observer = {
+    retainsAnswer,
     begin: () => {},
     parts: (parts: readonly ProviderPart[]) => {
       for (const part of parts) if (part.type === 'text-delta' || part.type === 'reasoning-delta') shown += part.text;
@@ -90,14 +90,14 @@ async function run(
   };
   const adapters = new Map(config.providers.map(({ slug }) => [slug, adapterFor(slug)]));
   const metrics = openMetrics();
-  const outcome = await runCall(candidates, listener, abort.signal, { adapters, timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, log, metrics });
+  const outcome = await runCall(candidates, observer, abort.signal, { adapters, timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, log, metrics });
   const told = (await metrics.text()).split('\n').filter((line) => line.startsWith('switchyard_upstream_attempts_total{'));
   const attempts = told.map((line) => line.replace('switchyard_upstream_attempts_total', ''));
   return { outcome, asked, shown, logged, attempts };
 }
 
 function copyOf(script: Record<string, Deed[][]>): Record<string, Deed[][]> {
-  return Object.fromEntries(Object.entries(script).map(([place, tries]) => [place, [...tries]]));
+  return Object.fromEntries(Object.entries(script).map(([index, tries]) => [index, [...tries]]));
 }
 
 const well: Deed[] = [[say('hello')], [finish]];
@@ -107,14 +107,14 @@ describe('an answer whose words nobody wants again', () => {
   const words: Deed[] = [[{ type: 'reasoning-delta', text: 'hm' }], [{ type: 'text-delta', text: 'hello', logprobs }], [{ type: 'refusal-delta', text: 'no' }]];
 
   it('is shown, counted, and not kept', async () => {
-    const { outcome, shown } = await run({ 'm/a@east': [[...words, [finish]]] }, { keepsAnswer: false });
+    const { outcome, shown } = await run({ 'm/a@east': [[...words, [finish]]] }, { retainsAnswer: false });
     expect(shown).toBe('hmhello');
     const chars = { textChars: 5, reasoningChars: 2, refusalChars: 2 };
     expect(outcome).toMatchObject({ type: 'completed', answer: { text: '', reasoning: '', refusal: '', logprobs: null, ...chars } });
   });
 
   it.each(['text-delta', 'reasoning-delta', 'refusal-delta'] as const)('can not be taken back once it has said something as %s', async (type) => {
-    const { outcome, asked } = await run({ 'm/a@east': [[[{ type, text: 'a' }], unavailable()]], 'm/a@west': [well] }, { keepsAnswer: false });
+    const { outcome, asked } = await run({ 'm/a@east': [[[{ type, text: 'a' }], unavailable()]], 'm/a@west': [well] }, { retainsAnswer: false });
     expect(outcome).toMatchObject({ type: 'failed', partial: { text: '' } });
     expect(asked).toEqual(['m/a@east']);
   });
@@ -197,8 +197,8 @@ describe('falling back', () => {
   });
 
   it('gives up after eight tries', async () => {
-    const providers = Array.from({ length: 12 }, (_, place) => `m/a@p${place}`);
-    const { asked } = await run(Object.fromEntries(providers.map((place) => [place, [[unavailable()]]])));
+    const providers = Array.from({ length: 12 }, (_, index) => `m/a@p${index}`);
+    const { asked } = await run(Object.fromEntries(providers.map((index) => [index, [[unavailable()]]])));
     expect(asked).toEqual(providers.slice(0, 8));
   });
 });
@@ -274,10 +274,10 @@ describe('an abort', () => {
     const stubborn: ProviderAdapter = {
       slug: 'east',
       upstreamBody: () => ({}),
-      async stream(_call, _signal, hear) {
-        hear([say('a')]);
+      async stream(_call, _signal, onParts) {
+        onParts([say('a')]);
         abort.abort(failing('router.cancelled'));
-        hear([say('b')]);
+        onParts([say('b')]);
       },
     };
     const candidates = candidatesFor({ request: { messages: [{ role: 'user', content: 'hi' }] }, maxTokens: null }, catalogueOf(configOf(['m/a@east'])));
@@ -289,7 +289,7 @@ describe('an abort', () => {
       log: { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet },
       metrics: noMetrics,
     };
-    const outcome = await runCall(candidates, { keepsAnswer: true, begin: quiet, parts: (parts) => void shown.push(parts) }, abort.signal, deps);
+    const outcome = await runCall(candidates, { retainsAnswer: true, begin: quiet, parts: (parts) => void shown.push(parts) }, abort.signal, deps);
     expect({ type: outcome.type, shown }).toEqual({ type: 'aborted', shown: [[say('a')]] });
   });
 });

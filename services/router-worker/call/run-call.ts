@@ -2,7 +2,7 @@ import { type Failure, failureOf, SwitchyardError } from '#shared/errors/switchy
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { CallSignal } from '../call-signal.ts';
-import type { Hear, ProviderAdapter, ProviderPart, ProviderTimeouts } from '../providers/provider.ts';
+import type { PartHandler, ProviderAdapter, ProviderPart, ProviderTimeouts } from '../providers/provider.ts';
 import { type Answer, addPart, emptyAnswer, hasContent } from './accumulate.ts';
 import type { Candidate } from './candidates.ts';
 import { type PreviousError, previousErrorOf } from './error-chunk.ts';
@@ -23,9 +23,9 @@ export interface RunDeps {
 }
 
 /** Who listens while a call runs. */
-export interface CallListener {
+export interface CallObserver {
   /** Whether the words are wanted again when the answer has ended. */
-  keepsAnswer: boolean;
+  retainsAnswer: boolean;
   /** Whether parts are shown as they come; absent: only the whole answer is. */
   isStreamed?: boolean;
   /** A candidate is about to be asked. */
@@ -59,7 +59,7 @@ export type CallOutcome =
  * Asks the candidates in turn until one answers. The first content part is the point of no return: a failure before it goes to the next
  * candidate and nobody notices, a failure after it ends the call, because what was shown can not be taken back.
  */
-export async function runCall(candidates: readonly Candidate[], listener: CallListener, signal: CallSignal, deps: RunDeps): Promise<CallOutcome> {
+export async function runCall(candidates: readonly Candidate[], observer: CallObserver, signal: CallSignal, deps: RunDeps): Promise<CallOutcome> {
   const previousErrors: PreviousError[] = [];
   let outcome: CallOutcome = { type: 'aborted', candidate: null, partial: null, previousErrors };
   let queue = [...candidates];
@@ -68,10 +68,10 @@ export async function runCall(candidates: readonly Candidate[], listener: CallLi
     const [candidate, ...rest] = queue;
     if (candidate === undefined) break;
     if (signal.aborted) return { type: 'aborted', candidate, partial: null, previousErrors };
-    const answer = emptyAnswer(listener.keepsAnswer);
+    const answer = emptyAnswer(observer.retainsAnswer);
     const tried: Attempted = { candidate, startMs: Date.now(), firstMs: null, endMs: 0, answer, error: null };
-    const error = await measured(tried, listener, signal, deps);
-    listener.attempted?.(tried);
+    const error = await measured(tried, observer, signal, deps);
+    observer.attempted?.(tried);
     if (error === null) return { type: 'completed', candidate, answer };
     const partial = hasContent(answer) ? answer : null;
     if (signal.aborted) return { type: 'aborted', candidate, partial, previousErrors };
@@ -88,7 +88,7 @@ export async function runCall(candidates: readonly Candidate[], listener: CallLi
 }
 
 /** One try, counted by how it ended. @returns what went wrong, or null when the answer is whole */
-async function measured(tried: Attempted, listener: CallListener, signal: CallSignal, deps: RunDeps): Promise<unknown> {
+async function measured(tried: Attempted, observer: CallObserver, signal: CallSignal, deps: RunDeps): Promise<unknown> {
   const { adapters, metrics, timeouts } = deps;
   const { candidate } = tried;
   const { slug: provider } = candidate.provider;
@@ -103,12 +103,12 @@ async function measured(tried: Attempted, listener: CallListener, signal: CallSi
   try {
     const adapter = adapters.get(provider);
     if (adapter === undefined) throw new SwitchyardError('config.invalid', `there is no provider ${provider}`);
-    listener.begin(candidate, adapter);
-    const { hear, stopped } = hearing(tried, { listener, onShown }, signal);
+    observer.begin(candidate, adapter);
+    const { onParts, stopped } = partHandlerFor(tried, { observer, onShown }, signal);
     await adapter.stream(
-      { model: candidate.endpoint.upstream_model, request: candidate.request, timeouts, isStreamed: listener.isStreamed ?? false },
+      { model: candidate.endpoint.upstream_model, request: candidate.request, timeouts, isStreamed: observer.isStreamed ?? false },
       signal,
-      hear,
+      onParts,
     );
     error = stopped() ?? flawOf(tried);
   } catch (thrown) {
@@ -129,19 +129,19 @@ function flawOf({ candidate: { provider }, answer: { finishReason } }: Attempted
 }
 
 interface Shown {
-  listener: CallListener;
+  observer: CallObserver;
   /** Content has come. */
   onShown(): void;
 }
 
 /** Adds to an answer what is heard, and shows it. `stopped` says why nothing more was wanted, null while all is well. */
-function hearing({ candidate: { provider, hidesReasoning }, answer }: Attempted, { listener, onShown }: Shown, signal: CallSignal) {
+function partHandlerFor({ candidate: { provider, hidesReasoning }, answer }: Attempted, { observer, onShown }: Shown, signal: CallSignal) {
   let chars = 0;
   let reason: unknown = null;
-  const take = (said: readonly ProviderPart[]) => {
+  const add = (received: readonly ProviderPart[]) => {
     // An adapter may hand over what had already arrived when the caller left; nobody is to see it.
     signal.throwIfAborted();
-    const parts = hidesReasoning ? withoutReasoning(said, answer) : said;
+    const parts = hidesReasoning ? withoutReasoning(received, answer) : received;
     let added = 0;
     for (const part of parts) added += addPart(answer, part);
     chars += added;
@@ -149,18 +149,18 @@ function hearing({ candidate: { provider, hidesReasoning }, answer }: Attempted,
       throw new SwitchyardError('router.provider_unavailable', `${provider.name} sent an answer without end`);
     if (added === 0) return;
     onShown();
-    listener.parts(parts);
+    observer.parts(parts);
   };
-  const hear: Hear = (said) => {
+  const onParts: PartHandler = (received) => {
     try {
-      take(said);
+      add(received);
       return true;
     } catch (error) {
       reason = error;
       return false;
     }
   };
-  return { hear, stopped: () => reason };
+  return { onParts, stopped: () => reason };
 }
 
 /** What is left is what the caller is shown; until there is any, another endpoint may still answer in the place of this one. */

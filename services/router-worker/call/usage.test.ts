@@ -53,8 +53,8 @@ describe('usageOf', () => {
     expect(usageOf({ ...emptyAnswer(), usage: used }, request, undefined)).not.toHaveProperty('cost');
   });
 
-  it.each([true, false])('counts for itself when the upstream reports nothing, also where the words are kept: %s', (isKept) => {
-    const answer = emptyAnswer(isKept);
+  it.each([true, false])('counts for itself when the upstream reports nothing, also where the words are kept: %s', (isRetained) => {
+    const answer = emptyAnswer(isRetained);
     addPart(answer, { type: 'reasoning-delta', text: 'abcd' });
     addPart(answer, { type: 'text-delta', text: 'abcde' });
     expect(usageOf(answer, request, undefined)).toMatchObject({ prompt_tokens: 3, completion_tokens: 3, completion_tokens_details: { reasoning_tokens: 1 } });

@@ -48,11 +48,11 @@ function toNano(price: string): bigint {
 }
 
 function counted({ textChars, reasoningChars, refusalChars, hiddenReasoningChars, toolCalls }: Answer, request: ChatRequest): ProviderUsage {
-  const said = textChars + refusalChars + toolCalls.reduce((sum, call) => sum + call.function.name.length + call.function.arguments.length, 0);
+  const chars = textChars + refusalChars + toolCalls.reduce((sum, call) => sum + call.function.name.length + call.function.arguments.length, 0);
   const reasoningTokens = tokensIn(reasoningChars + hiddenReasoningChars);
   return {
     promptTokens: tokensIn(request.messages.reduce((sum, { content }) => sum + charsIn(content), 0)),
-    completionTokens: reasoningTokens + tokensIn(said),
+    completionTokens: reasoningTokens + tokensIn(chars),
     cachedTokens: 0,
     reasoningTokens,
   };

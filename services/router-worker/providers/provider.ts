@@ -42,7 +42,7 @@ export interface ProviderTimeouts {
 }
 
 /** Hears what a provider says. @returns false when nothing more is wanted: what is behind the call is closed at once, and it ends. Never throws */
-export type Hear = (parts: readonly ProviderPart[]) => boolean;
+export type PartHandler = (parts: readonly ProviderPart[]) => boolean;
 
 export interface ProviderAdapter {
   /** The slug of the provider in the router's configuration. */
@@ -55,7 +55,7 @@ export interface ProviderAdapter {
    *   `providerCode`, `retryAfterMs`, and `connection: 'reset'` when a connection broke before the upstream had said anything. A stream that ends without `finish` throws `router.provider_unavailable`.
    *   When the signal aborts, the upstream connection is closed at once and the signal's reason is thrown.
    */
-  stream(call: ProviderCall, signal: CallSignal, hear: Hear): Promise<void>;
+  stream(call: ProviderCall, signal: CallSignal, onParts: PartHandler): Promise<void>;
   /** The body that `stream` would send, as JSON, for callers that ask to see it. It holds no credential of ours. */
   upstreamBody(call: Pick<ProviderCall, 'model' | 'request'>): Record<string, unknown>;
 }

@@ -33,9 +33,9 @@ const transition = z.strictObject({
 });
 
 /** A JSON Schema that takes objects. That it is one is checked with the file. */
-const objectSchema = z.record(z.string(), z.unknown()).refine(takesObjects, { path: ['type'], error: 'must be or include "object"' });
+const objectSchema = z.record(z.string(), z.unknown()).refine(acceptsObjects, { path: ['type'], error: 'must be or include "object"' });
 
-function takesObjects({ type }: Record<string, unknown>): boolean {
+function acceptsObjects({ type }: Record<string, unknown>): boolean {
   return type === undefined || type === 'object' || (Array.isArray(type) && type.includes('object'));
 }
 

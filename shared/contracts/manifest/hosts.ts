@@ -23,11 +23,11 @@ export const hostWithOptionalScheme = host
   .regex(ANY_HOST, 'must be a host name, with or without http:// or https:// before it, and without port, path or query')
   .overwrite((text) => (text.includes('://') ? text : `http://${text}`));
 
-const urlWanted = 'must be a URL that starts with http:// or https:// and holds no user name or password';
+const urlExpected = 'must be a URL that starts with http:// or https:// and holds no user name or password';
 export const httpUrl = z
   .string()
-  .regex(HTTP_URL, urlWanted)
-  .refine((text) => !HTTP_URL.test(text) || URL.canParse(text), urlWanted);
+  .regex(HTTP_URL, urlExpected)
+  .refine((text) => !HTTP_URL.test(text) || URL.canParse(text), urlExpected);
 
 export const port = z.number().int().min(1).max(65_535);
 

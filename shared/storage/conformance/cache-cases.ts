@@ -34,22 +34,22 @@ export function valueCases(name: string, cache: () => Cache, advance: (ms: numbe
     for (const ttlMs of [Number.NaN, Number.POSITIVE_INFINITY]) {
       await expect(cache().set('value', 'value', ttlMs)).rejects.toThrow(RangeError);
       await expect(cache().increment('counter', 1, ttlMs)).rejects.toThrow(RangeError);
-      await expect(cache().takeSlot('slots', 'me', 1, ttlMs)).rejects.toThrow(RangeError);
+      await expect(cache().acquireSlot('slots', 'me', 1, ttlMs)).rejects.toThrow(RangeError);
     }
     expect(await cache().get('value')).toBeNull();
     expect(await cache().get('counter')).toBeNull();
-    expect(await cache().takeSlot('slots', 'you', 1, LONG_MS)).toBe(true);
+    expect(await cache().acquireSlot('slots', 'you', 1, LONG_MS)).toBe(true);
   });
 
   it(`${name}: takes a time to live of centuries, or of a fraction of a millisecond`, async () => {
     await cache().set('value', 'kept', 1e18);
     await cache().increment('counter', 1, 1e18);
-    await cache().takeSlot('slots', 'me', 1, 1e18);
+    await cache().acquireSlot('slots', 'me', 1, 1e18);
     await cache().set('fraction', 'kept', LONG_MS + 0.5);
 
     expect(await cache().get('value')).toBe('kept');
     expect(await cache().increment('counter', 1, LONG_MS)).toBe(2);
-    expect(await cache().takeSlot('slots', 'you', 1, LONG_MS)).toBe(false);
+    expect(await cache().acquireSlot('slots', 'you', 1, LONG_MS)).toBe(false);
     expect(await cache().get('fraction')).toBe('kept');
   });
 
@@ -57,7 +57,7 @@ export function valueCases(name: string, cache: () => Cache, advance: (ms: numbe
     await cache().close();
 
     const attempts: Promise<unknown>[] = [cache().get('a'), cache().set('a', 'b', LONG_MS), cache().delete('a'), cache().increment('a', 1, LONG_MS)];
-    attempts.push(cache().takeSlot('a', 'me', 1, LONG_MS), cache().releaseSlot('a', 'me'));
+    attempts.push(cache().acquireSlot('a', 'me', 1, LONG_MS), cache().releaseSlot('a', 'me'));
     for (const attempt of await Promise.allSettled(attempts)) expect(attempt).toMatchObject({ reason: { code: 'storage.closed' } });
   });
 
@@ -102,22 +102,22 @@ export function valueCases(name: string, cache: () => Cache, advance: (ms: numbe
   it(`${name}: refuses to use an entry as another kind than it is, and leaves it as it was`, async () => {
     await cache().set('value', '1', LONG_MS);
     await cache().increment('counter', 1, LONG_MS);
-    await cache().takeSlot('slots', 'me', 1, LONG_MS);
+    await cache().acquireSlot('slots', 'me', 1, LONG_MS);
 
     await expect(cache().get('slots')).rejects.toThrow(TypeError);
     for (const key of ['value', 'slots']) await expect(cache().increment(key, 1, LONG_MS)).rejects.toThrow(TypeError);
     for (const key of ['value', 'counter']) {
-      await expect(cache().takeSlot(key, 'me', 1, LONG_MS)).rejects.toThrow(TypeError);
+      await expect(cache().acquireSlot(key, 'me', 1, LONG_MS)).rejects.toThrow(TypeError);
       await expect(cache().releaseSlot(key, 'me')).rejects.toThrow(TypeError);
     }
     expect(await cache().get('value')).toBe('1');
     expect(await cache().increment('counter', 1, LONG_MS)).toBe(2);
-    expect(await cache().takeSlot('slots', 'you', 1, LONG_MS)).toBe(false);
+    expect(await cache().acquireSlot('slots', 'you', 1, LONG_MS)).toBe(false);
   });
 
   it(`${name}: lets a set take a key over from any other kind`, async () => {
     await cache().increment('counter', 1, LONG_MS);
-    await cache().takeSlot('slots', 'me', 1, LONG_MS);
+    await cache().acquireSlot('slots', 'me', 1, LONG_MS);
 
     for (const key of ['counter', 'slots']) {
       await cache().set(key, 'value', LONG_MS);
@@ -161,58 +161,58 @@ export function counterCases(name: string, cache: () => Cache, advance: (ms: num
 
 export function slotCases(name: string, cache: () => Cache, advance: (ms: number) => Promise<void>): void {
   it(`${name}: gives no more slots than the limit, however many ask at once`, async () => {
-    const taken = await Promise.all(Array.from({ length: 10 }, (_, index) => cache().takeSlot('calls', `holder-${index}`, 3, LONG_MS)));
+    const taken = await Promise.all(Array.from({ length: 10 }, (_, index) => cache().acquireSlot('calls', `holder-${index}`, 3, LONG_MS)));
 
     expect(taken.filter(Boolean)).toHaveLength(3);
   });
 
   it(`${name}: prolongs the slot of who holds one already, also when all are taken or the limit was lowered`, async () => {
-    expect(await cache().takeSlot('calls', 'me', 2, 500)).toBe(true);
-    expect(await cache().takeSlot('calls', 'you', 2, 500)).toBe(true);
-    expect(await cache().takeSlot('calls', 'me', 1, LONG_MS)).toBe(true);
+    expect(await cache().acquireSlot('calls', 'me', 2, 500)).toBe(true);
+    expect(await cache().acquireSlot('calls', 'you', 2, 500)).toBe(true);
+    expect(await cache().acquireSlot('calls', 'me', 1, LONG_MS)).toBe(true);
 
     await advance(600);
 
-    expect(await cache().takeSlot('calls', 'other', 1, LONG_MS)).toBe(false);
+    expect(await cache().acquireSlot('calls', 'other', 1, LONG_MS)).toBe(false);
   });
 
   it(`${name}: frees a slot that was not prolonged`, async () => {
-    await cache().takeSlot('calls', 'dead', 2, 50);
-    await cache().takeSlot('calls', 'alive', 2, LONG_MS);
+    await cache().acquireSlot('calls', 'dead', 2, 50);
+    await cache().acquireSlot('calls', 'alive', 2, LONG_MS);
 
     await advance(80);
 
-    expect(await cache().takeSlot('calls', 'next', 2, LONG_MS)).toBe(true);
-    expect(await cache().takeSlot('calls', 'one too many', 2, LONG_MS)).toBe(false);
+    expect(await cache().acquireSlot('calls', 'next', 2, LONG_MS)).toBe(true);
+    expect(await cache().acquireSlot('calls', 'one too many', 2, LONG_MS)).toBe(false);
   });
 
   it(`${name}: frees a released slot, and nothing when who releases holds none`, async () => {
     await cache().releaseSlot('calls', 'nobody');
-    await cache().takeSlot('calls', 'me', 1, LONG_MS);
+    await cache().acquireSlot('calls', 'me', 1, LONG_MS);
     await cache().releaseSlot('calls', 'somebody else');
-    expect(await cache().takeSlot('calls', 'you', 1, LONG_MS)).toBe(false);
+    expect(await cache().acquireSlot('calls', 'you', 1, LONG_MS)).toBe(false);
 
     await cache().releaseSlot('calls', 'me');
-    expect(await cache().takeSlot('calls', 'you', 1, LONG_MS)).toBe(true);
+    expect(await cache().acquireSlot('calls', 'you', 1, LONG_MS)).toBe(true);
   });
 
   it(`${name}: keeps slots of different keys apart, and frees all of a key that is deleted`, async () => {
-    await cache().takeSlot('one', 'me', 1, LONG_MS);
-    expect(await cache().takeSlot('two', 'you', 1, LONG_MS)).toBe(true);
-    expect(await cache().takeSlot('one', 'you', 1, LONG_MS)).toBe(false);
+    await cache().acquireSlot('one', 'me', 1, LONG_MS);
+    expect(await cache().acquireSlot('two', 'you', 1, LONG_MS)).toBe(true);
+    expect(await cache().acquireSlot('one', 'you', 1, LONG_MS)).toBe(false);
 
     await cache().delete('one');
-    expect(await cache().takeSlot('one', 'you', 1, LONG_MS)).toBe(true);
+    expect(await cache().acquireSlot('one', 'you', 1, LONG_MS)).toBe(true);
   });
 
   it(`${name}: gives a slot back to be taken by others as often as they like`, async () => {
     for (let round = 0; round < 20; round += 1) {
-      expect(await cache().takeSlot('calls', `holder ${round} \ud800`, 1, LONG_MS)).toBe(true);
+      expect(await cache().acquireSlot('calls', `holder ${round} \ud800`, 1, LONG_MS)).toBe(true);
       await cache().releaseSlot('calls', `holder ${round} \ud800`);
     }
   });
 
   it(`${name}: gives no slot at all under a limit of none`, async () => {
-    expect(await cache().takeSlot('calls', 'me', 0, LONG_MS)).toBe(false);
+    expect(await cache().acquireSlot('calls', 'me', 0, LONG_MS)).toBe(false);
   });
 }

@@ -1,4 +1,4 @@
-interface Turn {
+interface Entry {
   key: string;
   expiresAtMs: number;
 }
@@ -8,54 +8,54 @@ interface Turn {
  * whoever takes one out compares its instant with the entry's own, and the outdated one means nothing.
  */
 export class ExpiryQueue {
-  #heap: Turn[] = [];
+  #heap: Entry[] = [];
 
   get size(): number {
     return this.#heap.length;
   }
 
   /** The next to expire, left where it is; null when there is none. */
-  first(): Turn | null {
+  first(): Entry | null {
     return this.#heap[0] ?? null;
   }
 
-  add(turn: Turn): void {
+  add(entry: Entry): void {
     const heap = this.#heap;
-    let place = heap.push(turn) - 1;
-    while (place > 0) {
-      const parentPlace = (place - 1) >> 1;
-      const parent = heap[parentPlace];
-      if (parent === undefined || parent.expiresAtMs <= turn.expiresAtMs) break;
-      heap[place] = parent;
-      place = parentPlace;
+    let index = heap.push(entry) - 1;
+    while (index > 0) {
+      const parentIndex = (index - 1) >> 1;
+      const parent = heap[parentIndex];
+      if (parent === undefined || parent.expiresAtMs <= entry.expiresAtMs) break;
+      heap[index] = parent;
+      index = parentIndex;
     }
-    heap[place] = turn;
+    heap[index] = entry;
   }
 
   removeFirst(): void {
     const heap = this.#heap;
     const last = heap.pop();
     if (last === undefined || heap.length === 0) return;
-    let place = 0;
+    let index = 0;
     for (;;) {
-      const childPlace = this.#soonerChild(place);
-      const child = heap[childPlace];
+      const childIndex = this.#soonerChild(index);
+      const child = heap[childIndex];
       if (child === undefined || child.expiresAtMs >= last.expiresAtMs) break;
-      heap[place] = child;
-      place = childPlace;
+      heap[index] = child;
+      index = childIndex;
     }
-    heap[place] = last;
+    heap[index] = last;
   }
 
   /** Drops every outdated turn at once: for when most of them are. */
-  keepOnly(turns: Iterable<Turn>): void {
+  retainOnly(entries: Iterable<Entry>): void {
     // A sorted array is a heap.
-    this.#heap = [...turns].sort((a, b) => a.expiresAtMs - b.expiresAtMs);
+    this.#heap = [...entries].sort((a, b) => a.expiresAtMs - b.expiresAtMs);
   }
 
-  #soonerChild(place: number): number {
-    const left = this.#heap[2 * place + 1];
-    const right = this.#heap[2 * place + 2];
-    return left !== undefined && right !== undefined && right.expiresAtMs < left.expiresAtMs ? 2 * place + 2 : 2 * place + 1;
+  #soonerChild(index: number): number {
+    const left = this.#heap[2 * index + 1];
+    const right = this.#heap[2 * index + 2];
+    return left !== undefined && right !== undefined && right.expiresAtMs < left.expiresAtMs ? 2 * index + 2 : 2 * index + 1;
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts';
 import { SwitchyardError } from '../../errors/switchyard-error.ts';
 import type { Cache } from '../cache.ts';
-import { checkAddend, checkKey, checkValue, lifeMsOf } from '../cache-arguments.ts';
+import { checkAddend, checkKey, checkValue, lifetimeMsOf } from '../cache-arguments.ts';
 import { ExpiryQueue } from './expiry-queue.ts';
 
 /** Entries kept at once: some tens of MB when every value is as small as it should be. The next one ousts what would expire first. */
@@ -50,7 +50,7 @@ class MemoryCache implements Cache {
   async set(key: string, value: string, ttlMs: number): Promise<void> {
     const nowMs = this.#enter(key);
     checkValue(value);
-    this.#put(key, { content: { kind: 'value', text: value }, expiresAtMs: nowMs + lifeMsOf(ttlMs) });
+    this.#put(key, { content: { kind: 'value', text: value }, expiresAtMs: nowMs + lifetimeMsOf(ttlMs) });
   }
 
   async delete(key: string): Promise<void> {
@@ -61,10 +61,10 @@ class MemoryCache implements Cache {
   async increment(key: string, by: number, ttlMs: number): Promise<number> {
     const nowMs = this.#enter(key);
     checkAddend(by);
-    const lifeMs = lifeMsOf(ttlMs);
+    const lifetimeMs = lifetimeMsOf(ttlMs);
     const found = this.#find(key, nowMs);
     if (found === null) {
-      this.#put(key, { content: { kind: 'counter', sum: by }, expiresAtMs: nowMs + lifeMs });
+      this.#put(key, { content: { kind: 'counter', sum: by }, expiresAtMs: nowMs + lifetimeMs });
       return by;
     }
     if (found.content.kind !== 'counter') throw wrongKind(key, found.content.kind);
@@ -72,13 +72,13 @@ class MemoryCache implements Cache {
     return found.content.sum;
   }
 
-  async takeSlot(key: string, holder: string, limit: number, ttlMs: number): Promise<boolean> {
+  async acquireSlot(key: string, holder: string, limit: number, ttlMs: number): Promise<boolean> {
     const nowMs = this.#enter(key);
-    const lifeMs = lifeMsOf(ttlMs);
+    const lifetimeMs = lifetimeMsOf(ttlMs);
     const untilMs = this.#slots(key, nowMs) ?? new Map<string, number>();
     for (const [other, otherUntilMs] of untilMs) if (otherUntilMs <= nowMs) untilMs.delete(other);
     if (!untilMs.has(holder) && untilMs.size >= limit) return false;
-    untilMs.set(holder, nowMs + lifeMs);
+    untilMs.set(holder, nowMs + lifetimeMs);
     // The entry lives as long as its last slot.
     this.#put(key, { content: { kind: 'slots', untilMs }, expiresAtMs: Math.max(...untilMs.values()) });
     return true;
@@ -93,7 +93,7 @@ class MemoryCache implements Cache {
   async close(): Promise<void> {
     this.#closed = true;
     this.#entries.clear();
-    this.#queue.keepOnly([]);
+    this.#queue.retainOnly([]);
   }
 
   /** What every call begins with. @returns the time, read once a call */
@@ -140,7 +140,7 @@ class MemoryCache implements Cache {
   }
 
   #rebuildQueue(): void {
-    this.#queue.keepOnly([...this.#entries].map(([key, { expiresAtMs }]) => ({ key, expiresAtMs })));
+    this.#queue.retainOnly([...this.#entries].map(([key, { expiresAtMs }]) => ({ key, expiresAtMs })));
   }
 }
 

@@ -9,7 +9,7 @@ import { columnTypes } from '../postgres/column-types.ts';
 import { poolDatabase } from '../postgres/pool-database.ts';
 
 /** After a crash the engine writes its log anew before it is there: a whole segment of it. */
-const ROOM_TO_OPEN_BYTES = 17 * 1024 * 1024;
+const FREE_BYTES_TO_OPEN = 17 * 1024 * 1024;
 
 /**
  * The embedded database: PostgreSQL inside this process, on one connection. An acknowledged write outlives the death of the process,
@@ -50,15 +50,15 @@ function endProcess(cause: Error): void {
  * go on with an empty one as if nothing had happened.
  */
 async function openFolder(folder: string): Promise<PGlite> {
-  const marks = { unfinished: `${folder}.unfinished`, made: `${folder}.made` };
-  const isNew = await prepareFolder(folder, marks);
+  const markers = { unfinished: `${folder}.unfinished`, made: `${folder}.made` };
+  const isNew = await prepareFolder(folder, markers);
   try {
     const pglite = await PGlite.create({ dataDir: folder });
-    if (isNew) await rename(marks.unfinished, marks.made);
+    if (isNew) await rename(markers.unfinished, markers.made);
     else {
       // Not closed when it is damaged: that would write to it.
       await probeTables(pglite);
-      await writeFile(marks.made, '', { mode: 0o600 });
+      await writeFile(markers.made, '', { mode: 0o600 });
     }
     return pglite;
   } catch (cause) {
@@ -66,13 +66,13 @@ async function openFolder(folder: string): Promise<PGlite> {
   }
 }
 
-interface Marks {
+interface MarkerFiles {
   unfinished: string;
   made: string;
 }
 
 /** @returns whether a database has yet to be made there */
-async function prepareFolder(folder: string, { unfinished, made }: Marks): Promise<boolean> {
+async function prepareFolder(folder: string, { unfinished, made }: MarkerFiles): Promise<boolean> {
   try {
     const isThere = await exists(join(folder, 'PG_VERSION'));
     if (await exists(made)) {
@@ -124,11 +124,11 @@ const KEYS_OF_TABLES = `
 
 /** Why a database could not be opened. Without room the engine ends in the same way as on damaged files, so the disk itself is asked. */
 async function unusable(folder: string, cause: unknown): Promise<SwitchyardError> {
-  const roomBytes = await statfs(folder).then(
+  const freeBytes = await statfs(folder).then(
     ({ bavail, bsize }) => bavail * bsize,
     () => Number.POSITIVE_INFINITY,
   );
-  if (roomBytes < ROOM_TO_OPEN_BYTES) {
+  if (freeBytes < FREE_BYTES_TO_OPEN) {
     const text = `the database in ${folder} can't be opened: its disk is full, or nearly; make room, and start again`;
     return new SwitchyardError('config.invalid', text, { cause });
   }

@@ -45,7 +45,7 @@ export class Connection {
   }
 
   /** Another limit, for this operation alone. Where there is none, none is made. */
-  limitAnswers(limitMs: number): void {
+  setQueryTimeout(limitMs: number): void {
     if (this.#limitMs !== null) this.#limitMs = limitMs;
   }
 

@@ -4,7 +4,7 @@ import { silentLog } from '../../telemetry/log.ts';
 import { type FreshDatabase, freshDatabase } from '../conformance/fresh-database.ts';
 import { databaseConformance } from '../conformance.ts';
 import type { Database } from '../database.ts';
-import { isPassingFault } from '../transient-error.ts';
+import { isTransientError } from '../transient-error.ts';
 import { openPostgres } from './open-postgres.ts';
 
 databaseConformance('postgres', async () => {
@@ -45,7 +45,7 @@ describe('a PostgreSQL server', () => {
     const failure = await failureOf(database.query('select pg_sleep(30)'));
 
     expect(failure).toMatchObject({ code: '57014' });
-    expect(isPassingFault(failure)).toBe(true);
+    expect(isTransientError(failure)).toBe(true);
     expect((await database.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   });
 
@@ -62,7 +62,7 @@ describe('a PostgreSQL server', () => {
     );
 
     expect(failure).toMatchObject({ code: '55P03' });
-    expect(isPassingFault(failure)).toBe(true);
+    expect(isTransientError(failure)).toBe(true);
   });
 
   it('calls a deadlock and a conflict of serializable transactions passing faults', async () => {
@@ -89,7 +89,7 @@ describe('a PostgreSQL server', () => {
     ] as const) {
       const failures = (await Promise.allSettled(both())).flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
       expect(failures).toMatchObject([{ code }]);
-      expect(isPassingFault(failures[0])).toBe(true);
+      expect(isTransientError(failures[0])).toBe(true);
     }
   });
 
@@ -108,7 +108,7 @@ describe('a PostgreSQL server', () => {
       }),
     );
 
-    expect(isPassingFault(failure)).toBe(true);
+    expect(isTransientError(failure)).toBe(true);
     expect((await database.query('select id from clutched')).rows).toEqual([{ id: 2 }]);
     expect((await hanging.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
     await hanging.close();
@@ -148,7 +148,7 @@ describe('a PostgreSQL server', () => {
     await fresh.administer(`alter database ${name} reset default_transaction_read_only`);
 
     expect(failure).toMatchObject({ code: '25006' });
-    expect(isPassingFault(failure)).toBe(true);
+    expect(isTransientError(failure)).toBe(true);
     expect((await late.query('insert into written values (1)')).rowCount).toBe(1);
     await late.close();
   });
@@ -165,10 +165,10 @@ describe('a PostgreSQL server', () => {
 
     for (const failure of await running) {
       expect(failure).toMatchObject({ code: '57P01' });
-      expect(isPassingFault(failure)).toBe(true);
+      expect(isTransientError(failure)).toBe(true);
     }
     // Connections that were idle leave the pool as soon as their end is read; a statement that is quicker than that fails in a way that passes.
-    await expect.poll(() => database.query(named, [2]).then(({ rows }) => rows, isPassingFault), POLL).toEqual([{ value: 2 }]);
+    await expect.poll(() => database.query(named, [2]).then(({ rows }) => rows, isTransientError), POLL).toEqual([{ value: 2 }]);
     expect(await Promise.all(Array.from({ length: 8 }, () => database.query(named, [3])))).toEqual(
       Array.from({ length: 8 }, () => ({ rows: [{ value: 3 }], rowCount: 1 })),
     );

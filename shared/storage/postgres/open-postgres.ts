@@ -79,7 +79,7 @@ export async function openPostgres({ url, applicationName, maxConnections = MAX_
   const reached = reachability(log, name);
   const pool = new pg.Pool(config);
   listen(pool, reached);
-  return poolDatabase(pool, { answerLimitMs: statementTimeoutMs + TRAVEL_MS, onUnreachable: (cause) => reached.lost(withoutCredentials(cause)) });
+  return poolDatabase(pool, { queryTimeoutMs: statementTimeoutMs + TRAVEL_MS, onUnreachable: (cause) => reached.lost(withoutCredentials(cause)) });
 }
 
 /** @returns `host:port/database` @throws `config.invalid` */

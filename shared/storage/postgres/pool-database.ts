@@ -14,7 +14,7 @@ export interface PoolDatabaseOptions {
   /** Operations that are accepted at once; one more is refused with `service.not_ready`. */
   maxInHand?: number;
   /** How long a statement may go without an answer before its connection counts as dead. Without it: for ever, as suits an engine in our own process. */
-  answerLimitMs?: number;
+  queryTimeoutMs?: number;
   /** For an engine whose one session outlives all connections: empties the adapter's list of prepared statements, once the engine has forgotten them. */
   forgetStatements?: () => void;
   /** Told why whenever no connection could be had. */
@@ -45,13 +45,13 @@ class PoolDatabase implements Database {
   readonly #pool: Pool;
   readonly #afterEnd: () => Promise<void>;
   readonly #maxInHand: number;
-  readonly #answerLimitMs: number | null;
+  readonly #queryTimeoutMs: number | null;
   readonly #forgetStatements: (() => void) | null;
   readonly #onUnreachable: (cause: Error) => void;
   readonly #onPanic: (cause: Error) => void;
   readonly #scopes = new AsyncLocalStorage<Scope>();
   #transactions = 0;
-  #inHand = 0;
+  #inFlight = 0;
   #whenIdle: (() => void) | null = null;
   #closing: Promise<void> | null = null;
 
@@ -59,7 +59,7 @@ class PoolDatabase implements Database {
     this.#pool = pool;
     this.#afterEnd = options.afterEnd ?? (async () => {});
     this.#maxInHand = options.maxInHand ?? MAX_IN_HAND;
-    this.#answerLimitMs = options.answerLimitMs ?? null;
+    this.#queryTimeoutMs = options.queryTimeoutMs ?? null;
     this.#forgetStatements = options.forgetStatements ?? null;
     this.#onUnreachable = options.onUnreachable ?? (() => {});
     this.#onPanic = options.onPanic ?? (() => {});
@@ -69,7 +69,7 @@ class PoolDatabase implements Database {
     // Each connection may hold an outdated plan of the statement, and loses it by being refused: so at most one round for each, and the last.
     for (let roundsLeft = this.#pool.options.max; ; roundsLeft -= 1) {
       try {
-        const { rows, rowCount } = await this.#lease((connection) => this.#sendOrForget<Row>(connection, statement, parameters));
+        const { rows, rowCount } = await this.#lease((connection) => this.#sendOrDiscard<Row>(connection, statement, parameters));
         return { rows, rowCount };
       } catch (error) {
         if (!isStalePlan(error) || roundsLeft <= 0) throw error;
@@ -77,7 +77,7 @@ class PoolDatabase implements Database {
     }
   }
 
-  async #sendOrForget<Row extends object>(connection: Connection, statement: string | NamedStatement, parameters: readonly unknown[]) {
+  async #sendOrDiscard<Row extends object>(connection: Connection, statement: string | NamedStatement, parameters: readonly unknown[]) {
     try {
       return await connection.send<Row>(statement, parameters);
     } catch (error) {
@@ -124,8 +124,8 @@ class PoolDatabase implements Database {
   async #lease<Result>(use: (connection: Connection) => Promise<Result>): Promise<Result> {
     this.#refuseInsideTransaction();
     if (this.#closing !== null) throw new SwitchyardError('storage.closed', 'the database is closed');
-    if (this.#inHand >= this.#maxInHand) throw new SwitchyardError('service.not_ready', `${this.#inHand} statements wait for the database already`);
-    this.#inHand += 1;
+    if (this.#inFlight >= this.#maxInHand) throw new SwitchyardError('service.not_ready', `${this.#inFlight} statements wait for the database already`);
+    this.#inFlight += 1;
     try {
       const connection = await this.#connect();
       try {
@@ -134,8 +134,8 @@ class PoolDatabase implements Database {
         connection.release();
       }
     } finally {
-      this.#inHand -= 1;
-      if (this.#inHand === 0) this.#whenIdle?.();
+      this.#inFlight -= 1;
+      if (this.#inFlight === 0) this.#whenIdle?.();
     }
   }
 
@@ -143,7 +143,7 @@ class PoolDatabase implements Database {
     return new Promise((resolve, reject) => {
       // By callback: a promise would leave a moment in which nobody listens to the client.
       this.#pool.connect((error, client) => {
-        if (client !== undefined) return resolve(new Connection(client, this.#answerLimitMs, this.#onPanic));
+        if (client !== undefined) return resolve(new Connection(client, this.#queryTimeoutMs, this.#onPanic));
         const cause = error ?? new Error('the pool gave neither a connection nor a reason');
         this.#onUnreachable(cause);
         // Whatever the reason, even a wrong password: the statement was never sent, and is none the worse for it.
@@ -163,7 +163,7 @@ class PoolDatabase implements Database {
 
   async #end(): Promise<void> {
     // A pool that ends forgets who waits for a connection, so nobody may be waiting.
-    if (this.#inHand > 0) {
+    if (this.#inFlight > 0) {
       await new Promise<void>((resolve) => {
         this.#whenIdle = resolve;
       });
@@ -211,7 +211,7 @@ class TransactionHandle implements Queryable {
 /** For the transaction at hand alone, on the server as on our side of the line. */
 async function allowStatements(connection: Connection, timeoutMs: number): Promise<void> {
   await connection.send("select set_config('statement_timeout', $1, true)", [`${timeoutMs}ms`]);
-  connection.limitAnswers(timeoutMs + TRAVEL_MS);
+  connection.setQueryTimeout(timeoutMs + TRAVEL_MS);
 }
 
 async function rollback(connection: Connection): Promise<void> {

@@ -31,10 +31,10 @@ it('keeps the entries of two houses in one Redis apart, and of two databases of 
     openRedis({ url: `${inject('redisUrl')}/1`, log: silentLog, keyPrefix }),
   ]);
   await one.set('key', 'value', 60_000);
-  await one.takeSlot('slots', 'me', 1, 60_000);
+  await one.acquireSlot('slots', 'me', 1, 60_000);
 
   expect([await one.get('key'), await other.get('key'), await elsewhere.get('key')]).toEqual(['value', null, null]);
-  expect([await other.takeSlot('slots', 'you', 1, 60_000), await elsewhere.takeSlot('slots', 'you', 1, 60_000)]).toEqual([true, true]);
+  expect([await other.acquireSlot('slots', 'you', 1, 60_000), await elsewhere.acquireSlot('slots', 'you', 1, 60_000)]).toEqual([true, true]);
   await Promise.all([one.close(), other.close(), elsewhere.close()]);
 });
 
@@ -42,7 +42,7 @@ it('gives two processes no more slots than one, and counts for both', async () =
   const keyPrefix = `test-${randomUUID()}:`;
   const caches = await Promise.all(Array.from({ length: 4 }, () => openRedis({ url: inject('redisUrl'), log: silentLog, keyPrefix })));
 
-  const taken = await Promise.all(Array.from({ length: 40 }, (_, index) => caches[index % 4]?.takeSlot('calls', `holder-${index}`, 7, 60_000)));
+  const taken = await Promise.all(Array.from({ length: 40 }, (_, index) => caches[index % 4]?.acquireSlot('calls', `holder-${index}`, 7, 60_000)));
   const sums = await Promise.all(Array.from({ length: 40 }, (_, index) => caches[index % 4]?.increment('hits', 1, 60_000)));
 
   expect(taken.filter(Boolean)).toHaveLength(7);

@@ -1,15 +1,15 @@
 import type { Redis } from 'ioredis';
 import { SwitchyardError } from '../../errors/switchyard-error.ts';
 import type { Cache } from '../cache.ts';
-import { checkAddend, checkKey, checkValue, lifeMsOf } from '../cache-arguments.ts';
+import { checkAddend, checkKey, checkValue, lifetimeMsOf } from '../cache-arguments.ts';
 import { fromRedis, toRedis } from './redis-text.ts';
-import { addToCounter, type Script, takeSlot } from './scripts.ts';
+import { acquireSlot, addToCounter, type Script } from './scripts.ts';
 
 /** Commands that may wait for their answers at once. More means that Redis does not keep up. */
 const MAX_IN_HAND = 10_000;
 
 /** Redis takes whole milliseconds, and no instant that a double can't name. Thirty thousand years are for ever. */
-const LONGEST_LIFE_MS = 1e15;
+const MAX_LIFETIME_MS = 1e15;
 
 /** How long `close` waits for the answers that are due; a server that is gone gives none. */
 const CLOSE_TIMEOUT_MS = 1_000;
@@ -25,7 +25,7 @@ export function redisCache(redis: Redis, name: string): Cache {
 class RedisCache implements Cache {
   readonly #redis: Redis;
   readonly #name: string;
-  #inHand = 0;
+  #inFlight = 0;
   #closing: Promise<void> | null = null;
 
   constructor(redis: Redis, name: string) {
@@ -41,9 +41,9 @@ class RedisCache implements Cache {
   async set(key: string, value: string, ttlMs: number): Promise<void> {
     const check = () => {
       checkValue(value);
-      return wholeLifeMs(ttlMs);
+      return wholeLifetimeMs(ttlMs);
     };
-    await this.#send(key, (at, lifeMs) => this.#redis.set(at, toRedis(value), 'PX', lifeMs), check);
+    await this.#send(key, (at, lifetimeMs) => this.#redis.set(at, toRedis(value), 'PX', lifetimeMs), check);
   }
 
   async delete(key: string): Promise<void> {
@@ -53,16 +53,16 @@ class RedisCache implements Cache {
   async increment(key: string, by: number, ttlMs: number): Promise<number> {
     const check = () => {
       checkAddend(by);
-      return wholeLifeMs(ttlMs);
+      return wholeLifetimeMs(ttlMs);
     };
-    return this.#send(key, (at, lifeMs) => this.#run(addToCounter, at, [by, lifeMs]), check);
+    return this.#send(key, (at, lifetimeMs) => this.#run(addToCounter, at, [by, lifetimeMs]), check);
   }
 
-  async takeSlot(key: string, holder: string, limit: number, ttlMs: number): Promise<boolean> {
+  async acquireSlot(key: string, holder: string, limit: number, ttlMs: number): Promise<boolean> {
     const taken = await this.#send(
       key,
-      (at, lifeMs) => this.#run(takeSlot, at, [toRedis(holder), limit, lifeMs]),
-      () => wholeLifeMs(ttlMs),
+      (at, lifetimeMs) => this.#run(acquireSlot, at, [toRedis(holder), limit, lifetimeMs]),
+      () => wholeLifetimeMs(ttlMs),
     );
     return taken === 1;
   }
@@ -77,18 +77,18 @@ class RedisCache implements Cache {
   }
 
   /** What every call goes through: the checks, which come before the server has any say, the limit, and the words for what went wrong. */
-  async #send<Answer>(key: string, command: (at: string, lifeMs: number) => Promise<Answer>, check: () => number = () => 0): Promise<Answer> {
+  async #send<Answer>(key: string, command: (at: string, lifetimeMs: number) => Promise<Answer>, check: () => number = () => 0): Promise<Answer> {
     if (this.#closing !== null) throw new SwitchyardError('storage.closed', 'the cache is closed');
     checkKey(key);
-    const lifeMs = check();
-    if (this.#inHand >= MAX_IN_HAND) throw new SwitchyardError('service.not_ready', `${this.#inHand} calls wait for the cache already`);
-    this.#inHand += 1;
+    const lifetimeMs = check();
+    if (this.#inFlight >= MAX_IN_HAND) throw new SwitchyardError('service.not_ready', `${this.#inFlight} calls wait for the cache already`);
+    this.#inFlight += 1;
     try {
-      return await command(toRedis(key), lifeMs);
+      return await command(toRedis(key), lifetimeMs);
     } catch (error) {
       throw this.#translate(key, error);
     } finally {
-      this.#inHand -= 1;
+      this.#inFlight -= 1;
     }
   }
 
@@ -121,6 +121,6 @@ class RedisCache implements Cache {
   }
 }
 
-function wholeLifeMs(ttlMs: number): number {
-  return Math.min(Math.ceil(lifeMsOf(ttlMs)), LONGEST_LIFE_MS);
+function wholeLifetimeMs(ttlMs: number): number {
+  return Math.min(Math.ceil(lifetimeMsOf(ttlMs)), MAX_LIFETIME_MS);
 }

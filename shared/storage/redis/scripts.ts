@@ -20,7 +20,7 @@ return redis.call('GET', KEYS[1])`);
  * Slots are a sorted set: a holder's score is the instant until which it has its slot, by the server's clock, so that the clocks of
  * processes mean nothing. Arguments: holder, limit, milliseconds. Answers 1 when the holder has a slot now.
  */
-export const takeSlot = script(`
+export const acquireSlot = script(`
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', nowMs)

@@ -1,4 +1,4 @@
-import { newSpanId, placeIn, traceparentOf } from '../trace-context.ts';
+import { newSpanId, spanReferenceIn, traceparentOf } from '../trace-context.ts';
 import type { ContentCapture, FinishedSpan, Tracing } from '../tracing.ts';
 
 /** A span as it was ended. */
@@ -10,7 +10,7 @@ export interface RecordedSpan extends FinishedSpan {
 export function recordingTracing(content: ContentCapture = 'off'): Tracing & { spans: RecordedSpan[] } {
   const spans: RecordedSpan[] = [];
   const contextOf = ({ parent, spanId = newSpanId(), traceId }: Pick<FinishedSpan, 'parent' | 'spanId' | 'traceId'>) =>
-    traceparentOf({ traceId: traceId ?? placeIn(parent)?.traceId ?? 'e'.repeat(32), spanId, isSampled: true });
+    traceparentOf({ traceId: traceId ?? spanReferenceIn(parent)?.traceId ?? 'e'.repeat(32), spanId, isSampled: true });
   return {
     content,
     spans,

@@ -1,5 +1,5 @@
 import { eventually } from '../../helpers/eventually.ts';
-import { PATIENCE_MS } from '../environment.ts';
+import { TIMEOUT_MS } from '../environment.ts';
 import { drainHost, type Fault } from '../scenario.ts';
 
 /**
@@ -10,16 +10,16 @@ export function brokerEndsInBetween(signal: 'SIGTERM' | 'SIGKILL'): Fault {
   return {
     name: `the broker is ${signal === 'SIGKILL' ? 'killed' : 'restarted'} between publish, result, acknowledgement and the deletion of the outbox row`,
     extraCalls: 1,
-    strike: async (world) => {
-      const host = await world.addHost({ FAIL_POINT: 'outbox.published:stop:5' });
-      const workers = await Promise.all(['item.done', 'item.reported'].map((point) => world.add('effect-worker', { FAIL_POINT: `${point}:stop` })));
+    inject: async (environment) => {
+      const host = await environment.addHost({ FAIL_POINT: 'outbox.published:stop:5' });
+      const workers = await Promise.all(['item.done', 'item.reported'].map((point) => environment.add('effect-worker', { FAIL_POINT: `${point}:stop` })));
       const still = [host, ...workers];
-      await eventually(() => still.every((one) => one.output().includes('SIGSTOP')), { timeoutMs: PATIENCE_MS });
-      await world.endStore('nats', signal);
-      await world.cluster.nats.start();
+      await eventually(() => still.every((one) => one.output().includes('SIGSTOP')), { timeoutMs: TIMEOUT_MS });
+      await environment.endStore('nats', signal);
+      await environment.cluster.nats.start();
       for (const one of still) one.signal('SIGCONT');
-      await drainHost(world, host);
-      await Promise.all(workers.map((worker) => world.end(worker, 'SIGTERM')));
+      await drainHost(environment, host);
+      await Promise.all(workers.map((worker) => environment.end(worker, 'SIGTERM')));
     },
   };
 }

@@ -2,8 +2,8 @@ import { expect } from 'vitest';
 import { z } from 'zod';
 import { partitionOf } from '../../../bus/partition.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { type NamedHost, PATIENCE_MS, type World } from '../environment.ts';
-import { checkWitness } from '../invariants.ts';
+import { type Environment, type NamedHost, TIMEOUT_MS } from '../environment.ts';
+import { checkAuditor } from '../invariants.ts';
 import { drainHost, joinHost, untilItOwns } from '../scenario.ts';
 
 /** So many that a host which joins three others has the partition of one of them: it has about a quarter of all. */
@@ -25,57 +25,57 @@ const eventsPage = z.array(z.looseObject({ offset: z.number(), kind: z.string(),
  *   that append events
  * @throws when the session's log, as its customer reads it, is not what was said and answered
  */
-export async function interimOwnerKilled(world: World, { folder, isFenced }: { folder: string; isFenced: boolean }): Promise<void> {
-  const ids = await Promise.all(Array.from({ length: SESSIONS }, async () => sessionRecord.parse(accepted(await world.client.post('/sessions', {}))).id));
-  const paused = await world.addHost({ FAIL_POINT: 'commit.sending:stop' }, folder);
+export async function interimOwnerKilled(environment: Environment, { folder, isFenced }: { folder: string; isFenced: boolean }): Promise<void> {
+  const ids = await Promise.all(Array.from({ length: SESSIONS }, async () => sessionRecord.parse(accepted(await environment.client.post('/sessions', {}))).id));
+  const paused = await environment.addHost({ FAIL_POINT: 'commit.sending:stop' }, folder);
   try {
-    await untilItOwns(world, paused);
-    const owned = new Set(await partitionsOf(world, paused));
+    await untilItOwns(environment, paused);
+    const owned = new Set(await partitionsOf(environment, paused));
     const id = ids.find((one) => owned.has(partitionOf(one)));
     if (id === undefined) throw new Error('the paused host owns none of the sessions');
-    await loseInterimOwner(world, paused, id);
+    await loseInterimOwner(environment, paused, id);
     try {
-      await say(world, id, 'three');
+      await say(environment, id, 'three');
       const isWhole = async () => {
-        expect(await heardIn(world, id)).toEqual(['one', 'two', 'three'].flatMap((text) => [text, world.model.answerTo(text)]));
+        expect(await heardIn(environment, id)).toEqual(['one', 'two', 'three'].flatMap((text) => [text, environment.model.answerTo(text)]));
         return true;
       };
       await eventually(isWhole, { timeoutMs: ANSWER_MS });
     } catch (cause) {
       throw new Error('a customer does not read what was said and answered', { cause });
     }
-    await checkWitness(world);
+    await checkAuditor(environment);
   } finally {
     // A host without the fence does not drain as the product does.
-    if (isFenced) await drainHost(world, paused);
-    else await world.end(paused, 'SIGKILL');
-    await joinHost(world);
-    await world.everyPartitionOwned(paused.name);
+    if (isFenced) await drainHost(environment, paused);
+    else await environment.end(paused, 'SIGKILL');
+    await joinHost(environment);
+    await environment.everyPartitionOwned(paused.name);
   }
 }
 
-async function loseInterimOwner(world: World, paused: NamedHost, id: string): Promise<void> {
+async function loseInterimOwner(environment: Environment, paused: NamedHost, id: string): Promise<void> {
   // Gateways wait for this commit meanwhile.
-  const said = say(world, id, 'one');
-  await eventually(() => paused.output().includes('fail point commit.sending: SIGSTOP'), { timeoutMs: PATIENCE_MS });
-  await world.everyPartitionOwned(paused.name);
+  const said = say(environment, id, 'one');
+  await eventually(() => paused.output().includes('fail point commit.sending: SIGSTOP'), { timeoutMs: TIMEOUT_MS });
+  await environment.everyPartitionOwned(paused.name);
   await said;
-  await eventually(async () => (await heardIn(world, id)).length === 2, { timeoutMs: PATIENCE_MS });
-  await say(world, id, 'two');
-  await eventually(async () => (await heardIn(world, id)).length === 4, { timeoutMs: PATIENCE_MS });
-  const interim = await ownerOf(world, id);
-  await world.end(interim, 'SIGKILL');
+  await eventually(async () => (await heardIn(environment, id)).length === 2, { timeoutMs: TIMEOUT_MS });
+  await say(environment, id, 'two');
+  await eventually(async () => (await heardIn(environment, id)).length === 4, { timeoutMs: TIMEOUT_MS });
+  const interim = await ownerOf(environment, id);
+  await environment.end(interim, 'SIGKILL');
   paused.signal('SIGCONT');
-  await eventually(async () => (await world.witness.rejected(paused.name)) + (await world.witness.zombieCommits()) > 0, { timeoutMs: PATIENCE_MS });
-  await world.everyPartitionOwned(interim.name);
+  await eventually(async () => (await environment.auditor.rejected(paused.name)) + (await environment.auditor.zombieCommits()) > 0, { timeoutMs: TIMEOUT_MS });
+  await environment.everyPartitionOwned(interim.name);
 }
 
-async function partitionsOf({ database }: World, { name }: NamedHost): Promise<number[]> {
+async function partitionsOf({ database }: Environment, { name }: NamedHost): Promise<number[]> {
   const { rows } = await database.query<{ p: number }>('select p from parts join chaos.names on names.host_id = parts.owner where names.name = $1', [name]);
   return rows.map(({ p }) => p);
 }
 
-async function ownerOf({ database, hosts }: World, sessionId: string): Promise<NamedHost> {
+async function ownerOf({ database, hosts }: Environment, sessionId: string): Promise<NamedHost> {
   const { rows } = await database.query<{ name: string }>('select name from parts join chaos.names on names.host_id = parts.owner where p = $1', [
     partitionOf(sessionId),
   ]);
@@ -84,14 +84,14 @@ async function ownerOf({ database, hosts }: World, sessionId: string): Promise<N
   return owner;
 }
 
-async function say({ client }: World, sessionId: string, text: string): Promise<void> {
+async function say({ client }: Environment, sessionId: string, text: string): Promise<void> {
   accepted(await client.post(`/sessions/${sessionId}/events`, { kind: 'user_message', text, idempotency_key: `${sessionId}-${text}` }));
 }
 
 /** What the customer and the agent have said, as the customer reads it. */
-async function heardIn({ client }: World, sessionId: string): Promise<string[]> {
+async function heardIn({ client }: Environment, sessionId: string): Promise<string[]> {
   const events = eventsPage.parse(accepted(await client.get(`/sessions/${sessionId}/events?min_offset=0&limit=1000&wait_for_data=0`)));
-  expect(events.map(({ offset }) => offset)).toEqual(events.map((_, place) => place));
+  expect(events.map(({ offset }) => offset)).toEqual(events.map((_, index) => index));
   return events.flatMap(({ kind, text }) => (kind === 'user_message' || kind === 'assistant_message' ? [text ?? ''] : []));
 }
 

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { post } from '../../../services/router-gateway/test-support/http-client.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { plannedCall, requestFor } from '../../helpers/scripted-deployment.ts';
-import { PATIENCE_MS, type World } from '../environment.ts';
+import { type Environment, TIMEOUT_MS } from '../environment.ts';
 
 const CALLS = 100;
 const EVERY_MS = 1_000;
@@ -16,21 +16,22 @@ const CLOSED_MS = 35_000;
  *
  * @returns checks that every upstream of it was closed in time
  */
-export async function killGatewayWithOpenCalls(world: World): Promise<() => Promise<string>> {
-  const [gateway] = world.cluster.running('router-gateway');
+export async function killGatewayWithOpenCalls(environment: Environment): Promise<() => Promise<string>> {
+  const [gateway] = environment.cluster.running('router-gateway');
   if (gateway?.url == null) throw new Error('there is no gateway');
   const url = `${gateway.url}/api/v1/chat/completions`;
   const plans = Array.from({ length: CALLS }, () => plannedCall({ first: [{ say: 'word', times: 10_000, everyMs: EVERY_MS }] }));
-  for (const plan of plans) post(url, requestFor(plan, 'first', true), { authorization: `Bearer ${world.cluster.keys.routerKey}` }).answer.catch(() => {});
-  await eventually(() => plans.every(({ name }) => (world.upstream.calls(name)[0]?.said ?? 0) > 0), { timeoutMs: PATIENCE_MS });
-  await world.end(gateway, 'SIGKILL');
+  for (const plan of plans)
+    post(url, requestFor(plan, 'first', true), { authorization: `Bearer ${environment.cluster.keys.routerKey}` }).answer.catch(() => {});
+  await eventually(() => plans.every(({ name }) => (environment.upstream.calls(name)[0]?.said ?? 0) > 0), { timeoutMs: TIMEOUT_MS });
+  await environment.end(gateway, 'SIGKILL');
   const killedAtMs = performance.now();
-  await world.add('router-gateway');
+  await environment.add('router-gateway');
   return async () => {
-    const calls = () => plans.flatMap(({ name }) => world.upstream.calls(name));
-    await eventually(() => calls().every(({ leftAtMs }) => leftAtMs !== null), { timeoutMs: PATIENCE_MS });
+    const calls = () => plans.flatMap(({ name }) => environment.upstream.calls(name));
+    await eventually(() => calls().every(({ leftAtMs }) => leftAtMs !== null), { timeoutMs: TIMEOUT_MS });
     const livedMs = calls().map(({ leftAtMs }) => (leftAtMs ?? 0) - killedAtMs);
-    expect(Math.max(...plans.map(({ name }) => world.upstream.calls(name).length)), 'a call was made too often').toBeLessThanOrEqual(MOST_TIMES);
+    expect(Math.max(...plans.map(({ name }) => environment.upstream.calls(name).length)), 'a call was made too often').toBeLessThanOrEqual(MOST_TIMES);
     expect(Math.max(...livedMs), 'an upstream of a dead gateway was open for too long').toBeLessThanOrEqual(CLOSED_MS);
     return `${CALLS} upstreams of a dead gateway were closed after ${(Math.min(...livedMs) / 1_000).toFixed(1)} to ${(Math.max(...livedMs) / 1_000).toFixed(1)} s`;
   };

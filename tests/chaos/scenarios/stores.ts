@@ -1,6 +1,6 @@
 import { cp, rm } from 'node:fs/promises';
 import { expect } from 'vitest';
-import type { World } from '../environment.ts';
+import type { Environment } from '../environment.ts';
 import { checkInvariants } from '../invariants.ts';
 import { beginLoad } from '../load.ts';
 import type { Fault } from '../scenario.ts';
@@ -11,62 +11,62 @@ const SOME = 30;
 export const brokerRestarts: Fault = {
   name: 'the broker is restarted, and killed',
   extraCalls: 2,
-  strike: async (world, load) => {
-    await restart(world, 'nats', 'SIGTERM');
+  inject: async (environment, load) => {
+    await restart(environment, 'nats', 'SIGTERM');
     await load.more(SOME);
-    await restart(world, 'nats', 'SIGKILL');
+    await restart(environment, 'nats', 'SIGKILL');
   },
 };
 
 export const databaseRestarts: Fault = {
   name: 'PostgreSQL is restarted, and killed',
   extraCalls: 0,
-  strike: async (world, load) => {
-    await restart(world, 'postgres', 'SIGINT');
+  inject: async (environment, load) => {
+    await restart(environment, 'postgres', 'SIGINT');
     await load.more(SOME);
-    await restart(world, 'postgres', 'SIGQUIT');
+    await restart(environment, 'postgres', 'SIGQUIT');
   },
 };
 
 export const cacheKilled: Fault = {
   name: 'Redis is killed and comes back empty',
   extraCalls: 0,
-  strike: async (world, load) => {
-    await world.endStore('redis', 'SIGKILL');
+  inject: async (environment, load) => {
+    await environment.endStore('redis', 'SIGKILL');
     await load.more(SOME);
-    await world.cluster.redis.start();
+    await environment.cluster.redis.start();
   },
 };
 
-async function restart(world: World, store: 'nats' | 'postgres', signal: 'SIGTERM' | 'SIGKILL' | 'SIGINT' | 'SIGQUIT'): Promise<void> {
-  await world.endStore(store, signal);
-  await world.cluster[store].start();
+async function restart(environment: Environment, store: 'nats' | 'postgres', signal: 'SIGTERM' | 'SIGKILL' | 'SIGINT' | 'SIGQUIT'): Promise<void> {
+  await environment.endStore(store, signal);
+  await environment.cluster[store].start();
 }
 
 /**
  * Puts the broker's store back as it was, under owners that live. What the broker accepted since is gone, and its sequences are given again
  * to other commands. What was applied stays; nothing of what comes then is skipped.
  */
-export async function rollBackBroker(world: World): Promise<void> {
-  const { nats } = world.cluster;
+export async function rollBackBroker(environment: Environment): Promise<void> {
+  const { nats } = environment.cluster;
   const copy = `${nats.folder}-copy`;
-  const phase = async (insistsOnPlace: boolean) => {
-    const load = beginLoad(world, { insistsOnPlace });
+  const phase = async (retriesAccepted: boolean) => {
+    const load = beginLoad(environment, { retriesAccepted });
     await load.more(SOME);
     // So that the work of one phase is all done when the next begins.
-    await checkInvariants(world, await load.end(), { extraCalls: 0 });
+    await checkInvariants(environment, await load.end(), { extraCalls: 0 });
   };
   await phase(false);
-  await world.endStore('nats', 'SIGTERM');
+  await environment.endStore('nats', 'SIGTERM');
   await cp(nats.folder, copy, { recursive: true });
   await nats.start();
   await phase(false);
-  await world.endStore('nats', 'SIGTERM');
+  await environment.endStore('nats', 'SIGTERM');
   await rm(nats.folder, { recursive: true });
   await cp(copy, nats.folder, { recursive: true });
   await rm(copy, { recursive: true });
-  const before = world.figures.rollBacksNoticed;
+  const before = environment.figures.rollBacksNoticed;
   await nats.start();
   await phase(true);
-  expect(world.figures.rollBacksNoticed, 'no owner saw that the log had been rolled back').toBeGreaterThan(before);
+  expect(environment.figures.rollBacksNoticed, 'no owner saw that the log had been rolled back').toBeGreaterThan(before);
 }

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { eventually } from '../../helpers/eventually.ts';
 import { readStream } from '../../helpers/read-stream.ts';
-import { type ActingHouse, plannedCall, requestFor } from '../../helpers/scripted-deployment.ts';
+import { plannedCall, requestFor, type ScriptedDeployment } from '../../helpers/scripted-deployment.ts';
 import type { Plan, Step } from '../../upstreams/scripted-upstream.ts';
 
 /** How a call is to end. `status` is that of the answer, or of the error chunk and of the error inside of a whole answer. */
@@ -129,16 +129,16 @@ function folded(answer: Answer): Outcome {
   return error === undefined ? { kind: 'whole', text } : { kind: 'broken', text, status: error.code };
 }
 
-/** @param houseOf the deployment, once it runs */
-export function faultCases(houseOf: () => ActingHouse): void {
+/** @param deploymentOf the deployment, once it runs */
+export function faultCases(deploymentOf: () => ScriptedDeployment): void {
   describe('whatever its upstream does', () => {
     let answers: Map<Row, { stream: Answer; body: Answer }>;
 
     // All at once: most of the time is spent on upstreams that are silent.
     beforeAll(async () => {
-      const house = houseOf();
+      const deployment = deploymentOf();
       const asked = rows.map(async (row) => {
-        const [stream, body] = await Promise.all([ask(house, row, true), ask(house, row, false)]);
+        const [stream, body] = await Promise.all([ask(deployment, row, true), ask(deployment, row, false)]);
         return [row, { stream, body }] as const;
       });
       answers = new Map(await Promise.all(asked));
@@ -168,15 +168,15 @@ export function faultCases(houseOf: () => ActingHouse): void {
   });
 }
 
-async function ask(house: ActingHouse, { model = 'first', steps, options }: Row, stream: boolean): Promise<Answer> {
+async function ask(deployment: ScriptedDeployment, { model = 'first', steps, options }: Row, stream: boolean): Promise<Answer> {
   const plan = plannedCall({ first: steps }, options);
-  const answer = await house.post(requestFor(plan, model, stream)).answer;
+  const answer = await deployment.post(requestFor(plan, model, stream)).answer;
   const isWhole = await answer.ended;
-  const held = steps.includes('hold') ? house.upstream.calls(plan.name) : [];
+  const held = steps.includes('hold') ? deployment.upstream.calls(plan.name) : [];
   // The system tells the upstream a moment later.
   await eventually(() => held.every(({ leftAtMs }) => leftAtMs !== null)).catch(() => {});
   const leftAlone = held.map(({ leftAtMs }) => leftAtMs !== null);
-  house.upstream.letGo(plan.name);
+  deployment.upstream.release(plan.name);
   const { status, headers, text } = answer;
   return { status, headers, text, isWhole, leftAlone };
 }

@@ -3,8 +3,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { PostedRequest } from '../../../services/router-gateway/test-support/http-client.ts';
 import type { DeploymentUnderTest } from '../../helpers/deployment-under-test.ts';
 import { eventually } from '../../helpers/eventually.ts';
-import { type ActingHouse, plannedCall, requestFor } from '../../helpers/scripted-deployment.ts';
-import type { ActedCall, Step } from '../../upstreams/scripted-upstream.ts';
+import { plannedCall, requestFor, type ScriptedDeployment } from '../../helpers/scripted-deployment.ts';
+import type { Step, UpstreamCall } from '../../upstreams/scripted-upstream.ts';
 
 /** Eight times what is promised, and less than it takes a worker to learn from its own questions that nobody reads. The measured times are printed. */
 const BOUND_MS = 2_000;
@@ -24,60 +24,60 @@ const forms = [
 interface Phase {
   phase: string;
   model: string;
-  acts: Record<string, Step[]>;
+  scripts: Record<string, Step[]>;
   /** Whether it has come so far. */
-  isThere(calls: readonly ActedCall[]): boolean;
+  isThere(calls: readonly UpstreamCall[]): boolean;
   /** Who is with the call then. */
   provider: string;
 }
 
 const phases: Phase[] = [
-  { phase: 'that waits for the upstream’s headers', model: 'first', acts: { first: ['hold'] }, isThere: (calls) => calls.length === 1, provider: 'first' },
+  { phase: 'that waits for the upstream’s headers', model: 'first', scripts: { first: ['hold'] }, isThere: (calls) => calls.length === 1, provider: 'first' },
   {
     phase: 'that waits for the first token',
     model: 'first',
-    acts: { first: ['headers', { raw: ': working\n\n' }, 'hold'] },
+    scripts: { first: ['headers', { raw: ': working\n\n' }, 'hold'] },
     isThere: (calls) => calls.length === 1,
     provider: 'first',
   },
   {
     phase: 'in the middle of its answer',
     model: 'first',
-    acts: { first: [{ say: 'word ', times: 1_000, everyMs: 20 }] },
+    scripts: { first: [{ say: 'word ', times: 1_000, everyMs: 20 }] },
     isThere: ([call]) => call !== undefined && call.said >= 3,
     provider: 'first',
   },
   {
     phase: 'in the middle of an answer that has come to a halt',
     model: 'first',
-    acts: { first: [{ say: 'word ' }, 'hold'] },
+    scripts: { first: [{ say: 'word ' }, 'hold'] },
     isThere: ([call]) => call?.said === 1,
     provider: 'first',
   },
   {
     phase: 'that has fallen back to a second provider',
     model: 'first-second',
-    acts: { first: [{ refuse: 500 }], second: ['hold'] },
+    scripts: { first: [{ refuse: 500 }], second: ['hold'] },
     isThere: (calls) => calls.length === 2,
     provider: 'second',
   },
 ];
 
-/** @param houseOf the deployment, once it runs */
-export function leavingCases(houseOf: () => ActingHouse): void {
+/** @param deploymentOf the deployment, once it runs */
+export function leavingCases(deploymentOf: () => ScriptedDeployment): void {
   describe.each(forms)('a client that leaves, $form', ({ form, stream }) => {
-    const open = (model: string, acts: Record<string, Step[]>, headers: Record<string, string> = {}) => {
-      const plan = plannedCall(acts);
-      const client = houseOf().post(requestFor(plan, model, stream), headers);
+    const open = (model: string, scripts: Record<string, Step[]>, headers: Record<string, string> = {}) => {
+      const plan = plannedCall(scripts);
+      const client = deploymentOf().post(requestFor(plan, model, stream), headers);
       expectToBeLeft(client);
       onTestFinished(client.leave);
-      return { client, calls: () => houseOf().upstream.calls(plan.name) };
+      return { client, calls: () => deploymentOf().upstream.calls(plan.name) };
     };
 
-    it.each(phases)('DESIGN 7: closes the connection of a call $phase', async ({ phase, model, acts, isThere, provider }) => {
+    it.each(phases)('DESIGN 7: closes the connection of a call $phase', async ({ phase, model, scripts, isThere, provider }) => {
       const tookMs: number[] = [];
       for (let sample = 0; sample < SAMPLES; sample += 1) {
-        const { client, calls } = open(model, acts);
+        const { client, calls } = open(model, scripts);
         await eventually(() => isThere(calls()));
         const atMs = performance.now();
         client.leave();
@@ -85,23 +85,23 @@ export function leavingCases(houseOf: () => ActingHouse): void {
         tookMs.push((call.leftAtMs ?? 0) - atMs);
       }
 
-      report(houseOf(), `${form} ${phase}`, tookMs);
+      report(deploymentOf(), `${form} ${phase}`, tookMs);
     });
 
     it.each([
-      { phase: 'that is being connected', model: 'deaf', acts: {}, before: 0 },
+      { phase: 'that is being connected', model: 'deaf', scripts: {}, before: 0 },
       {
         phase: 'whose first provider failed while the second is being connected',
         model: 'first-deaf',
-        acts: { first: [{ refuse: 500 }] as Step[] },
+        scripts: { first: [{ refuse: 500 }] as Step[] },
         before: 1,
       },
-    ])('DESIGN 7: closes the connection of a call $phase', async ({ phase, model, acts, before }) => {
+    ])('DESIGN 7: closes the connection of a call $phase', async ({ phase, model, scripts, before }) => {
       const tookMs: number[] = [];
       for (let sample = 0; sample < SAMPLES; sample += 1) {
-        const { connections } = houseOf().deaf;
+        const { connections } = deploymentOf().deaf;
         const known = connections.length;
-        const { client, calls } = open(model, acts);
+        const { client, calls } = open(model, scripts);
         const connection = await eventually(() => connections[known]);
         expect(calls()).toHaveLength(before);
         const atMs = performance.now();
@@ -110,12 +110,12 @@ export function leavingCases(houseOf: () => ActingHouse): void {
         tookMs.push(closedAtMs - atMs);
       }
 
-      report(houseOf(), `${form} ${phase}`, tookMs);
+      report(deploymentOf(), `${form} ${phase}`, tookMs);
     });
 
     it('DESIGN 7: keeps a call that is still queued from ever reaching its upstream', async () => {
-      const { deployment } = houseOf();
-      const free = await occupyWorkers(houseOf());
+      const { deployment } = deploymentOf();
+      const free = await occupyWorkers(deploymentOf());
       onTestFinished(free);
       const traceId = randomBytes(16).toString('hex');
       const { client, calls } = open('first', { first: ['hold'] }, { traceparent: `00-${traceId}-${randomBytes(8).toString('hex')}-01` });
@@ -138,7 +138,7 @@ async function gatewaysHaveRead({ nextRouterUrl }: DeploymentUnderTest): Promise
 }
 
 /** Sees to it that no call is begun. @returns what ends it, however often it is called */
-async function occupyWorkers({ deployment, post, upstream }: ActingHouse): Promise<() => Promise<void>> {
+async function occupyWorkers({ deployment, post, upstream }: ScriptedDeployment): Promise<() => Promise<void>> {
   if (deployment.cluster !== null) {
     const workers = deployment.cluster.running('router-worker');
     for (const worker of workers) worker.signal('SIGSTOP');
@@ -168,7 +168,7 @@ function expectToBeLeft({ answer }: PostedRequest): void {
   answer.catch(() => {});
 }
 
-function report({ name }: ActingHouse, what: string, tookMs: readonly number[]): void {
+function report({ name }: ScriptedDeployment, what: string, tookMs: readonly number[]): void {
   const sorted = [...tookMs].sort((one, other) => one - other).map(Math.round);
   console.info(`${name}, a client leaves ${what}: closed after p50 ${sorted[Math.floor(sorted.length / 2)]} ms, max ${sorted.at(-1)} ms`);
   expect(sorted.at(-1)).toBeLessThan(BOUND_MS);

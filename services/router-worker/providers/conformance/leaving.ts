@@ -1,12 +1,12 @@
 import { describe, expect, it, vi } from 'vitest';
-import { type AdapterUnderTest, exampleCall, NOBODY_LEAVES, PATIENT, WAIT } from './under-test.ts';
+import { type AdapterUnderTest, exampleCall, GENEROUS_TIMEOUTS, NEVER_ABORTED, WAIT } from './under-test.ts';
 
 export function leavingCases(underTest: () => AdapterUnderTest): void {
   describe('a caller who leaves', () => {
     const leave = new Error('left');
 
     it('asks nobody when the caller has left already', async () => {
-      const { thrown } = await underTest().run({}, PATIENT, AbortSignal.abort(leave));
+      const { thrown } = await underTest().run({}, GENEROUS_TIMEOUTS, AbortSignal.abort(leave));
       expect(thrown).toBe(leave);
       expect(underTest().upstream.requests).toHaveLength(0);
     });
@@ -17,7 +17,7 @@ export function leavingCases(underTest: () => AdapterUnderTest): void {
       ['in the middle', { fault: 'stall', after: 1 }],
     ] as const)('closes the upstream’s connection at once %s, and throws the reason', async (_, scenario) => {
       const controller = new AbortController();
-      const running = underTest().run(scenario, PATIENT, controller.signal);
+      const running = underTest().run(scenario, GENEROUS_TIMEOUTS, controller.signal);
       await vi.waitFor(() => expect(underTest().upstream.requests).toHaveLength(1), WAIT);
       controller.abort(leave);
       const { thrown } = await running;
@@ -28,7 +28,7 @@ export function leavingCases(underTest: () => AdapterUnderTest): void {
     it('closes the upstream’s connection when nobody wants to hear more, and ends', async () => {
       underTest().upstream.answer({ text: ['one ', 'two '], fault: 'stall', after: 1 });
       const heard: unknown[] = [];
-      await underTest().adapter.stream(exampleCall(), NOBODY_LEAVES, (parts) => {
+      await underTest().adapter.stream(exampleCall(), NEVER_ABORTED, (parts) => {
         heard.push(parts);
         return false;
       });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type AdapterUnderTest, PATIENT } from './under-test.ts';
+import { type AdapterUnderTest, GENEROUS_TIMEOUTS } from './under-test.ts';
 
 export function oddUpstreamCases(underTest: () => AdapterUnderTest): void {
   describe('an upstream that is odd', () => {
@@ -22,13 +22,13 @@ export function oddUpstreamCases(underTest: () => AdapterUnderTest): void {
     });
 
     it('ends without an end mark once the answer has finished', async () => {
-      const { failure, text } = await underTest().run({ hasNoEndMark: true });
+      const { failure, text } = await underTest().run({ hasNoEndMarker: true });
       expect({ failure, text }).toEqual({ failure: null, text: 'Hello there' });
     });
 
     it('does not wait for a connection that stays open after the end', async () => {
       // Waiting for the silence of the connection would take longer than the test may.
-      const { failure, text } = await underTest().run({ usage: 'never', staysOpen: true }, { ...PATIENT, idleMs: 600_000 });
+      const { failure, text } = await underTest().run({ usage: 'never', staysOpen: true }, { ...GENEROUS_TIMEOUTS, idleMs: 600_000 });
       expect({ failure, text }).toEqual({ failure: null, text: 'Hello there' });
     });
 

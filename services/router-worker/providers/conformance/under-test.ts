@@ -19,7 +19,7 @@ export interface UpstreamScenario {
   /** Of an `error-event`: as a number, or as a text with digits, or a word. */
   errorCode?: number | string;
   isFinishedTwice?: boolean;
-  hasNoEndMark?: boolean;
+  hasNoEndMarker?: boolean;
   /** Leaves the connection open after the end mark. */
   staysOpen?: boolean;
   newline?: '\n' | '\r\n';
@@ -52,25 +52,25 @@ export interface ConformanceTarget {
 
 export const API_KEY = 'sk-loopback-0123456789';
 /** For answers that take their time on a busy machine. */
-export const PATIENT = { connectMs: 1_000, firstTokenMs: 20_000, idleMs: 20_000 };
+export const GENEROUS_TIMEOUTS = { connectMs: 1_000, firstTokenMs: 20_000, idleMs: 20_000 };
 /** For upstreams that fall silent: short, because the suite waits for it. */
 export const HASTY = { connectMs: 1_000, firstTokenMs: 300, idleMs: 300 };
 /** For upstreams that fall silent in the middle. */
 export const IMPATIENT = { connectMs: 1_000, firstTokenMs: 20_000, idleMs: 300 };
 /** For what the system does in its own time; a machine may be busy. */
 export const WAIT = { timeout: 30_000 };
-export const NOBODY_LEAVES = new AbortController().signal;
+export const NEVER_ABORTED = new AbortController().signal;
 
 /** An adapter and the server that it talks to, opened for one case. */
 export interface AdapterUnderTest {
   adapter: ProviderAdapter;
   upstream: LoopbackUpstream;
   /** Makes one call while the upstream does as the scenario says. */
-  run(scenario: UpstreamScenario, timeouts?: ProviderCall['timeouts'], signal?: AbortSignal): Promise<Heard>;
+  run(scenario: UpstreamScenario, timeouts?: ProviderCall['timeouts'], signal?: AbortSignal): Promise<ReceivedParts>;
 }
 
 /** A whole answer; what was thrown stands beside what came before it. */
-interface Heard {
+interface ReceivedParts {
   batches: (readonly ProviderPart[])[];
   parts: ProviderPart[];
   text: string;
@@ -85,9 +85,9 @@ export async function openUnderTest(target: ConformanceTarget): Promise<AdapterU
   return {
     adapter,
     upstream,
-    run(scenario, timeouts = PATIENT, signal = NOBODY_LEAVES) {
+    run(scenario, timeouts = GENEROUS_TIMEOUTS, signal = NEVER_ABORTED) {
       upstream.answer(scenario);
-      return hear(adapter, { ...exampleCall(), timeouts }, signal);
+      return onParts(adapter, { ...exampleCall(), timeouts }, signal);
     },
     async close() {
       await adapter.close();
@@ -98,10 +98,10 @@ export async function openUnderTest(target: ConformanceTarget): Promise<AdapterU
 
 export function exampleCall(): ProviderCall {
   const request: ChatRequest = { messages: [{ role: 'user', content: 'hello' }] };
-  return { model: 'loopback-model', request, timeouts: PATIENT };
+  return { model: 'loopback-model', request, timeouts: GENEROUS_TIMEOUTS };
 }
 
-async function hear(adapter: ProviderAdapter, call: ProviderCall, signal: AbortSignal): Promise<Heard> {
+async function onParts(adapter: ProviderAdapter, call: ProviderCall, signal: AbortSignal): Promise<ReceivedParts> {
   const batches: (readonly ProviderPart[])[] = [];
   let thrown: unknown = null;
   try {

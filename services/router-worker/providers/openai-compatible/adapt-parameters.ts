@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { errorIn } from './to-error.ts';
-import type { Dialect } from './to-request.ts';
+import type { ParameterCompatibility } from './to-request.ts';
 
 /** Parameters without which it would be another request. */
 const ESSENTIAL: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'tools', 'tool_choice', 'stop', 'response_format']);
@@ -18,7 +18,7 @@ const refusal = z.object({
  *
  * @param text the body of the refusal; servers differ in where they name the parameter, but all quote it
  */
-export function learnDialect(text: string, body: Record<string, unknown>, dialect: Dialect): Dialect | null {
+export function adaptParameters(text: string, body: Record<string, unknown>, compatibility: ParameterCompatibility): ParameterCompatibility | null {
   const parsed = refusal.safeParse(errorIn(text));
   const code = parsed.success ? String(parsed.data.code) : '';
   if (!UNSUPPORTED.test(text) && !/^un(supported|known)_/.test(code)) return null;
@@ -27,7 +27,7 @@ export function learnDialect(text: string, body: Record<string, unknown>, dialec
   const isParameter = (name: string) => Object.hasOwn(body, name) && !ESSENTIAL.has(name);
   const parameter = param !== null && Object.hasOwn(body, param) ? param : quoted.find(isParameter);
   if (parameter === undefined || !isParameter(parameter)) return null;
-  const refused = new Set([...dialect.refused, parameter]);
+  const refused = new Set([...compatibility.refused, parameter]);
   const otherName = parameter === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
-  return parameter === dialect.maxTokensField && !refused.has(otherName) ? { maxTokensField: otherName, refused } : { ...dialect, refused };
+  return parameter === compatibility.maxTokensField && !refused.has(otherName) ? { maxTokensField: otherName, refused } : { ...compatibility, refused };
 }

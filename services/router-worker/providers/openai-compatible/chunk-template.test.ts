@@ -2,17 +2,17 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ProviderPart } from '../provider.ts';
 import { upstreamChunk } from './chunk.ts';
-import { ChunkMould } from './chunk-template.ts';
+import { ChunkTemplate } from './chunk-template.ts';
 import { partsOfStream } from './parts-of-body.ts';
 import { PartReader } from './to-parts.ts';
 
 const saying = (content: string, fields: object = {}) =>
   JSON.stringify({ id: 'c1', ...fields, choices: [{ index: 0, delta: { content }, finish_reason: null }] });
 
-function taughtBy(...chunks: string[]): ChunkMould {
-  const mould = new ChunkMould();
-  for (const data of chunks) mould.learn(data, upstreamChunk.parse(JSON.parse(data)));
-  return mould;
+function taughtBy(...chunks: string[]): ChunkTemplate {
+  const template = new ChunkTemplate();
+  for (const data of chunks) template.compile(data, upstreamChunk.parse(JSON.parse(data)));
+  return template;
 }
 
 describe('ChunkMould', () => {
@@ -37,8 +37,8 @@ describe('ChunkMould', () => {
     ['a text that is written in another way, and stands elsewhere too', '{"id":"x","choices":[{"delta":{"content":"\\u0078"}}]}'],
     ['a text that stands elsewhere first', '{"id":"x","choices":[{"delta":{"content":"x"}}]}'],
   ])('learns nothing from %s', (_, data) => {
-    const mould = taughtBy(data);
-    expect([mould.textOf(data), mould.textOf(data.replace(/x|\\u0078/g, 'z'))]).toEqual([null, null]);
+    const template = taughtBy(data);
+    expect([template.textOf(data), template.textOf(data.replace(/x|\\u0078/g, 'z'))]).toEqual([null, null]);
   });
 
   it('knows the text of a chunk that differs in nothing else', () => {
@@ -46,9 +46,9 @@ describe('ChunkMould', () => {
   });
 
   it('tries a few chunks and no more', () => {
-    const random = (place: number) => saying('x', { obfuscation: `o${place}` });
-    const mould = taughtBy(random(0), random(1), random(2), random(3), random(4));
-    expect([mould.textOf(random(3)), mould.textOf(random(4))]).toEqual(['x', null]);
+    const random = (index: number) => saying('x', { obfuscation: `o${index}` });
+    const template = taughtBy(random(0), random(1), random(2), random(3), random(4));
+    expect([template.textOf(random(3)), template.textOf(random(4))]).toEqual(['x', null]);
   });
 
   it('reads from any chunks of an answer what parsing each of them reads', () => {
@@ -71,19 +71,19 @@ describe('ChunkMould', () => {
   });
 
   it('knows of a piece that is one event what its event says, without making it one', () => {
-    const mould = taughtBy(saying('x'));
+    const template = taughtBy(saying('x'));
     const pieceOf = (text: string) => Buffer.from(text);
     const event = `data: ${saying('Two words.')}\n\n`;
-    expect(mould.textIn(pieceOf(event))).toBe('Two words.');
+    expect(template.textIn(pieceOf(event))).toBe('Two words.');
     const others = [event + event, event.slice(1), event.slice(0, -1), `${event}\n`, `data: ${saying('a', { id: 'c2' })}\n\n`];
     const texts = ['', 'Grüße', 'a\n', 'a"', 'a\\', '\u007f'].map((text) => `data: ${saying(text)}\n\n`);
-    for (const other of [...others, ...texts]) expect(mould.textIn(pieceOf(other)), other).toBeNull();
+    for (const other of [...others, ...texts]) expect(template.textIn(pieceOf(other)), other).toBeNull();
   });
 
   it('knows nothing of pieces when an event takes more than one line', () => {
     const data = saying('x').replace('{', '{\n');
-    const mould = taughtBy(data);
-    expect([mould.textOf(data), mould.textIn(Buffer.from(`data: ${data}\n\n`))]).toEqual(['x', null]);
+    const template = taughtBy(data);
+    expect([template.textOf(data), template.textIn(Buffer.from(`data: ${data}\n\n`))]).toEqual(['x', null]);
   });
 
   it('does not take for an event what goes on with a line', () => {

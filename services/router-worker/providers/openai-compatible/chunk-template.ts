@@ -15,7 +15,7 @@ const PROBE = 'any text';
  * The chunks of an answer mostly differ in their text alone. Once one has been parsed, what stands before and behind its text is known, and
  * others that begin and end so, with nothing between that JSON would escape, say that and nothing else: they need no parsing.
  */
-export class ChunkMould {
+export class ChunkTemplate {
   #head: string | null = null;
   #tail = '';
   /** What stands around the text in the bytes of an event; null when that takes more than one line. */
@@ -49,7 +49,7 @@ export class ChunkMould {
   }
 
   /** @param chunk what the data was parsed to */
-  learn(data: string, chunk: UpstreamChunk): void {
+  compile(data: string, chunk: UpstreamChunk): void {
     if (this.#tries >= MAX_TRIES) return;
     const text = textIn(chunk);
     if (text === null || !UNESCAPED.test(text)) return;

@@ -5,24 +5,24 @@ import type { UpstreamChunk } from './chunk.ts';
  * refuse. The schema says the same of such a chunk, and more slowly; whatever else comes is left to it.
  */
 export function isPlainChunk(value: unknown): value is UpstreamChunk {
-  if (!isObject(value) || isGiven(value.x_groq)) return false;
+  if (!isObject(value) || isSet(value.x_groq)) return false;
   const { choices, usage } = value;
-  if (isGiven(usage) && !isPlainUsage(usage)) return false;
-  if (!isGiven(choices)) return true;
+  if (isSet(usage) && !isPlainUsage(usage)) return false;
+  if (!isSet(choices)) return true;
   return Array.isArray(choices) && choices.every(isPlainChoice);
 }
 
 function isPlainChoice(value: unknown): boolean {
-  if (!isObject(value) || isGiven(value.message) || isGiven(value.logprobs)) return false;
+  if (!isObject(value) || isSet(value.message) || isSet(value.logprobs)) return false;
   const { index, delta, finish_reason: reason } = value;
-  return isCountOrNone(index) && isTextOrNone(reason) && (!isGiven(delta) || isPlainDelta(delta));
+  return isCountOrNone(index) && isTextOrNone(reason) && (!isSet(delta) || isPlainDelta(delta));
 }
 
 function isPlainDelta(value: unknown): boolean {
   return (
     isObject(value) &&
-    !isGiven(value.tool_calls) &&
-    !isGiven(value.function_call) &&
+    !isSet(value.tool_calls) &&
+    !isSet(value.function_call) &&
     isTextOrNone(value.content) &&
     isTextOrNone(value.reasoning) &&
     isTextOrNone(value.reasoning_content) &&
@@ -36,13 +36,13 @@ function isPlainUsage(value: unknown): boolean {
   return (
     isCountOrNone(value.completion_tokens) &&
     isCountOrNone(value.prompt_cache_hit_tokens) &&
-    (!isGiven(prompt) || (isObject(prompt) && isCountOrNone(prompt.cached_tokens))) &&
-    (!isGiven(completion) || (isObject(completion) && isCountOrNone(completion.reasoning_tokens)))
+    (!isSet(prompt) || (isObject(prompt) && isCountOrNone(prompt.cached_tokens))) &&
+    (!isSet(completion) || (isObject(completion) && isCountOrNone(completion.reasoning_tokens)))
   );
 }
 
 /** Null counts as absent. */
-function isGiven(value: unknown): boolean {
+function isSet(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 
@@ -51,7 +51,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 function isTextOrNone(value: unknown): boolean {
-  return typeof value === 'string' || !isGiven(value);
+  return typeof value === 'string' || !isSet(value);
 }
 
 function isCount(value: unknown): boolean {
@@ -59,5 +59,5 @@ function isCount(value: unknown): boolean {
 }
 
 function isCountOrNone(value: unknown): boolean {
-  return !isGiven(value) || isCount(value);
+  return !isSet(value) || isCount(value);
 }

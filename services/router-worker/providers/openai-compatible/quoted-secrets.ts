@@ -4,7 +4,7 @@ const MASK = '[redacted]';
 /** Errors nest a level or two; past this it is a text that was made to be long. */
 const MAX_DEPTH = 16;
 /** Masks of keys that are kept: making one compiles expressions of some 10 KB, which takes longer than all else of an error. */
-const MAX_KEPT_MASKS = 64;
+const MAX_CACHED_MASKS = 64;
 
 /** Scheme, user and password, host and path, query and fragment. Slashes may be escaped, as in JSON inside of a text. */
 const URL_IN_TEXT = /\b([a-z][a-z0-9+.-]{0,20}:\\?\/\\?\/)(?:[^\s"'<>/?#@\\]*@)?([^\s"'<>?#@]*)([?#][^\s"'<>]*)?/gi;
@@ -26,7 +26,7 @@ const masks = new Map<string, (text: string) => string>();
 
 function maskOf(apiKey: string): (text: string) => string {
   const mask = masks.get(apiKey) ?? keyMask(apiKey, MASK);
-  if (masks.size < MAX_KEPT_MASKS) masks.set(apiKey, mask);
+  if (masks.size < MAX_CACHED_MASKS) masks.set(apiKey, mask);
   return mask;
 }
 
@@ -40,6 +40,6 @@ function masked(value: unknown, maskKey: (text: string) => string, depth: number
 
 function maskedText(text: string, maskKey: (text: string) => string): string {
   return maskKey(text)
-    .replace(URL_IN_TEXT, (_, scheme: string, place: string, rest: string | undefined) => `${scheme}${place}${rest === undefined ? '' : `${rest[0]}${MASK}`}`)
+    .replace(URL_IN_TEXT, (_, scheme: string, host: string, rest: string | undefined) => `${scheme}${host}${rest === undefined ? '' : `${rest[0]}${MASK}`}`)
     .replace(SECRET_PARAMETER, `$1${MASK}`);
 }

@@ -10,7 +10,7 @@ export interface SilenceGuard {
   /** @throws the reason why the request is over already: it is not to be made again */
   throwIfOver(): void;
   /** Bytes came. Before the first content they change nothing: an upstream that only says that it is alive is still late. */
-  heard(): void;
+  noteReceived(): void;
   /** The first content part came: from here on only the silence between two reads counts. */
   contentCame(): void;
   /** Whatever else comes, it may take this long and no longer. */
@@ -46,7 +46,7 @@ export function guardSilence(name: string, { firstTokenMs, idleMs }: ProviderTim
     throwIfOver() {
       if (over !== null) throw over.reason;
     },
-    heard() {
+    noteReceived() {
       if (phase === 'streaming') deadlines.restart(deadline, limitMs);
     },
     contentCame() {

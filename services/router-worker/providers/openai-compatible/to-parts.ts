@@ -3,13 +3,13 @@ import type { FinishReason, Logprobs } from '#shared/contracts/router/chat-compl
 import type { SseEvent } from '#shared/http/sse-reader.ts';
 import type { ProviderPart, ProviderUsage } from '../provider.ts';
 import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type UpstreamToolCall, type UpstreamUsage, upstreamChunk } from './chunk.ts';
-import { ChunkMould } from './chunk-template.ts';
+import { ChunkTemplate } from './chunk-template.ts';
 import { isPlainChunk } from './plain-chunk.ts';
 
 /** Tool calls of one answer; past it the upstream is broken. */
 const MAX_TOOL_CALLS = 512;
 /** Arguments held back for a call that has no name yet. */
-const MAX_HELD_CHARS = 1024 * 1024;
+const MAX_BUFFERED_CHARS = 1024 * 1024;
 const CALL_ID_LENGTH = 24;
 const ALPHANUMERIC = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
@@ -30,7 +30,7 @@ interface OpenToolCall {
   id: string | null;
   /** Null until the upstream has named the function; arguments that come before it are held. */
   name: string | null;
-  held: string;
+  buffered: string;
   hasArguments: boolean;
 }
 
@@ -44,7 +44,7 @@ export class PartReader {
   hasUsage = false;
   /** What was wrong with an event: ErrorEvent, SyntaxError (not JSON) or ZodError (not a chunk). Nothing is read after it. */
   broken: unknown = null;
-  readonly #mould = new ChunkMould();
+  readonly #template = new ChunkTemplate();
   readonly #toolCalls: OpenToolCall[] = [];
   #named = 0;
 
@@ -64,7 +64,7 @@ export class PartReader {
 
   /** The part that a piece of a body is, if it is one text and nothing else; null when only its events can tell. @param piece begins between two events */
   partIn(piece: Buffer): ProviderPart | null {
-    const text = this.#mould.textIn(piece);
+    const text = this.#template.textIn(piece);
     if (text === null) return null;
     this.hasContent = true;
     return { type: 'text-delta', text };
@@ -78,7 +78,7 @@ export class PartReader {
   }
 
   #readChunk(data: string, parts: ProviderPart[]): void {
-    const text = this.#mould.textOf(data);
+    const text = this.#template.textOf(data);
     if (text !== null) {
       this.hasContent = true;
       parts.push({ type: 'text-delta', text });
@@ -86,7 +86,7 @@ export class PartReader {
     }
     const value: unknown = JSON.parse(data);
     const isPlain = isPlainChunk(value);
-    if (isPlain) this.#mould.learn(data, value);
+    if (isPlain) this.#template.compile(data, value);
     this.#read(isPlain ? value : upstreamChunk.parse(value), parts);
   }
 
@@ -135,12 +135,12 @@ export class PartReader {
       parts.push({ type: 'tool-call-start', index: call.index, id: call.id ?? newCallId(), name: call.name });
     }
     const given = called?.arguments ?? '';
-    call.held += typeof given === 'string' ? given : JSON.stringify(given);
-    if (call.held.length > MAX_HELD_CHARS && call.name === null) throw new SyntaxError('the answer holds a tool call without a name');
-    if (call.name === null || call.held === '') return;
-    parts.push({ type: 'tool-call-delta', index: call.index, arguments: call.held });
+    call.buffered += typeof given === 'string' ? given : JSON.stringify(given);
+    if (call.buffered.length > MAX_BUFFERED_CHARS && call.name === null) throw new SyntaxError('the answer holds a tool call without a name');
+    if (call.name === null || call.buffered === '') return;
+    parts.push({ type: 'tool-call-delta', index: call.index, arguments: call.buffered });
     call.hasArguments = true;
-    call.held = '';
+    call.buffered = '';
   }
 
   /**
@@ -157,7 +157,7 @@ export class PartReader {
       return known;
     }
     if (this.#toolCalls.length >= MAX_TOOL_CALLS) throw new SyntaxError(`the answer holds more than ${MAX_TOOL_CALLS} tool calls`);
-    const call = { index: 0, upstreamIndex, id, name: null, held: '', hasArguments: false };
+    const call = { index: 0, upstreamIndex, id, name: null, buffered: '', hasArguments: false };
     this.#toolCalls.push(call);
     return call;
   }
@@ -224,6 +224,6 @@ function toFinishReason(native: string): FinishReason {
 
 function newCallId(): string {
   let id = 'call_';
-  for (let place = 0; place < CALL_ID_LENGTH; place += 1) id += ALPHANUMERIC[randomInt(ALPHANUMERIC.length)];
+  for (let index = 0; index < CALL_ID_LENGTH; index += 1) id += ALPHANUMERIC[randomInt(ALPHANUMERIC.length)];
   return id;
 }

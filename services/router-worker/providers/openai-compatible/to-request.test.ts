@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
-import { learnDialect } from './adapt-parameters.ts';
-import { type Dialect, toRequest } from './to-request.ts';
+import { adaptParameters } from './adapt-parameters.ts';
+import { type ParameterCompatibility, toRequest } from './to-request.ts';
 
-const plain: Dialect = { maxTokensField: 'max_tokens', refused: new Set() };
+const plain: ParameterCompatibility = { maxTokensField: 'max_tokens', refused: new Set() };
 const hello: ChatRequest = { messages: [{ role: 'user', content: 'hi' }] };
-const bodyOf = (request: Partial<ChatRequest>, dialect = plain) => toRequest({ model: 'upstream-model', request: { ...hello, ...request } }, dialect);
+const bodyOf = (request: Partial<ChatRequest>, compatibility = plain) =>
+  toRequest({ model: 'upstream-model', request: { ...hello, ...request } }, compatibility);
 
 describe('the request to an OpenAI-compatible upstream', () => {
   it('drops what only the router understands, and keeps what it doesn’t know itself', () => {
@@ -80,36 +81,38 @@ describe('learning from a refusal', () => {
 
   it('learns nothing from a refusal for another reason', () => {
     const body = bodyOf({ temperature: 3 });
-    expect(learnDialect(refusal({ message: "Invalid 'temperature': must be at most 2", param: 'temperature', code: 'invalid_value' }), body, plain)).toBeNull();
-    expect(learnDialect('<html>Bad Request</html>', body, plain)).toBeNull();
+    expect(
+      adaptParameters(refusal({ message: "Invalid 'temperature': must be at most 2", param: 'temperature', code: 'invalid_value' }), body, plain),
+    ).toBeNull();
+    expect(adaptParameters('<html>Bad Request</html>', body, plain)).toBeNull();
   });
 
   it('learns nothing when what is refused is essential', () => {
     const message = 'tools is not supported with this model';
-    expect(learnDialect(refusal({ message, param: 'tools', code: 'unsupported_parameter' }), bodyOf({ tools: [] }), plain)).toBeNull();
+    expect(adaptParameters(refusal({ message, param: 'tools', code: 'unsupported_parameter' }), bodyOf({ tools: [] }), plain)).toBeNull();
   });
 
   it('asks under the other name of the token limit, and without it when both are refused', () => {
     const message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
-    const learned = learnDialect(refusal({ message, param: 'max_tokens', code: 'unsupported_parameter' }), bodyOf({ max_tokens: 5 }), plain);
-    expect(learned).toEqual({ maxTokensField: 'max_completion_tokens', refused: new Set(['max_tokens']) });
-    const again = bodyOf({ max_tokens: 5 }, learned ?? plain);
-    const second = learnDialect(
+    const adapted = adaptParameters(refusal({ message, param: 'max_tokens', code: 'unsupported_parameter' }), bodyOf({ max_tokens: 5 }), plain);
+    expect(adapted).toEqual({ maxTokensField: 'max_completion_tokens', refused: new Set(['max_tokens']) });
+    const again = bodyOf({ max_tokens: 5 }, adapted ?? plain);
+    const second = adaptParameters(
       refusal({ message: 'Unrecognized request argument: max_completion_tokens', param: 'max_completion_tokens' }),
       again,
-      learned ?? plain,
+      adapted ?? plain,
     );
     expect(bodyOf({ max_tokens: 5 }, second ?? plain)).toEqual(bodyOf({}));
   });
 
   it('leaves out a parameter whose value the model does not take', () => {
     const message = "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.";
-    const learned = learnDialect(refusal({ message, param: 'temperature', code: 'unsupported_value' }), bodyOf({ temperature: 0.2 }), plain);
-    expect(bodyOf({ temperature: 0.2 }, learned ?? plain)).toEqual(bodyOf({}));
+    const adapted = adaptParameters(refusal({ message, param: 'temperature', code: 'unsupported_value' }), bodyOf({ temperature: 0.2 }), plain);
+    expect(bodyOf({ temperature: 0.2 }, adapted ?? plain)).toEqual(bodyOf({}));
   });
 
   it('finds the parameter in the lists of servers that check their input field by field', () => {
     const text = JSON.stringify({ detail: [{ type: 'extra_forbidden', loc: ['body', 'seed'], msg: 'Extra inputs are not permitted', input: 7 }] });
-    expect(learnDialect(text, bodyOf({ seed: 7 }), plain)?.refused).toEqual(new Set(['seed']));
+    expect(adaptParameters(text, bodyOf({ seed: 7 }), plain)?.refused).toEqual(new Set(['seed']));
   });
 });

@@ -2,7 +2,7 @@ import type { ChatMessage, ChatRequest } from '#shared/contracts/router/chat-req
 import type { ProviderCall } from '../provider.ts';
 
 /** What we know of an upstream model's taste in parameters; the adapter learns it from refusals. */
-export interface Dialect {
+export interface ParameterCompatibility {
   /** OpenAI's reasoning models refuse the older name, most other servers know no other. */
   maxTokensField: 'max_tokens' | 'max_completion_tokens';
   /** Parameters that the model refused. */
@@ -40,7 +40,7 @@ const MESSAGE_ONLY_OURS: ReadonlySet<string> = new Set(['reasoning', 'reasoning_
 const EFFORT_SHARES = { minimal: 0.1, low: 0.2, medium: 0.5, high: 0.8, xhigh: 0.95 } as const;
 
 /** The body of the upstream's POST /chat/completions: always streamed, always with usage. */
-export function toRequest({ model, request }: Pick<ProviderCall, 'model' | 'request'>, dialect: Dialect): Record<string, unknown> {
+export function toRequest({ model, request }: Pick<ProviderCall, 'model' | 'request'>, compatibility: ParameterCompatibility): Record<string, unknown> {
   const body: Record<string, unknown> = { model };
   for (const [name, value] of Object.entries(request)) {
     if (value !== null && value !== undefined && !ROUTER_ONLY.has(name)) body[name] = value;
@@ -51,10 +51,10 @@ export function toRequest({ model, request }: Pick<ProviderCall, 'model' | 'requ
   body.stream = true;
   body.stream_options = request.stream_options === undefined ? { include_usage: true } : { ...request.stream_options, include_usage: true };
   const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? null;
-  if (maxTokens !== null) body[dialect.maxTokensField] = maxTokens;
+  if (maxTokens !== null) body[compatibility.maxTokensField] = maxTokens;
   const effort = effortOf(request, maxTokens);
   if (effort !== null) body.reasoning_effort ??= effort;
-  for (const name of dialect.refused) delete body[name];
+  for (const name of compatibility.refused) delete body[name];
   return body;
 }
 

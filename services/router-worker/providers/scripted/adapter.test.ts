@@ -7,7 +7,7 @@ import { scripted } from './adapter.ts';
 const adapter = scripted({ slug: 'house', name: 'House', wordsPerSecond: 60 });
 const SHORT = { connectMs: 1_000, firstTokenMs: 30, idleMs: 30 };
 
-async function hear(text: string, { signal = new AbortController().signal, model = 'primary', tools = [] as ChatTool[] } = {}) {
+async function onParts(text: string, { signal = new AbortController().signal, model = 'primary', tools = [] as ChatTool[] } = {}) {
   const batches: (readonly ProviderPart[])[] = [];
   let thrown: unknown = null;
   try {
@@ -22,7 +22,7 @@ async function hear(text: string, { signal = new AbortController().signal, model
 
 it('gives two equal tool calls two ids, in one answer and in the answers to one request', async () => {
   const tools: ChatTool[] = [{ type: 'function', function: { name: 'get_weather' } }];
-  const answers = [await hear('call get_weather and call get_weather', { tools }), await hear('call get_weather and call get_weather', { tools })];
+  const answers = [await onParts('call get_weather and call get_weather', { tools }), await onParts('call get_weather and call get_weather', { tools })];
   const ids = answers.flatMap(({ parts }) => parts.flatMap((part) => (part.type === 'tool-call-start' ? [part.id] : [])));
   expect(ids).toHaveLength(4);
   expect(new Set(ids).size).toBe(4);
@@ -42,30 +42,30 @@ describe('!fail', () => {
     ['malformed', 'router.provider_unavailable', {}],
     ['empty', 'router.provider_unavailable', {}],
   ])('%s fails before anything is said', async (kind, code, details) => {
-    const { thrown, parts } = await hear(`!fail ${kind}`);
+    const { thrown, parts } = await onParts(`!fail ${kind}`);
     expect(thrown).toMatchObject({ code, details });
     expect(parts).toEqual([]);
   });
 
   it.each(['stall', 'error-event', 'cut', 'malformed'])('%s after=2 fails after two words', async (kind) => {
-    const { thrown, text } = await hear(`!fail ${kind} after=2 !repeat 2 one two three`);
+    const { thrown, text } = await onParts(`!fail ${kind} after=2 !repeat 2 one two three`);
     expect(thrown).toMatchObject({ code: 'router.provider_unavailable' });
     expect(text).toBe('one two');
   });
 
   it('refuse is a refusal, and a whole answer', async () => {
-    const { thrown, parts } = await hear('!fail refuse');
+    const { thrown, parts } = await onParts('!fail refuse');
     expect(thrown).toBeNull();
     expect(parts.map(({ type }) => type)).toEqual(['refusal-delta', 'finish']);
   });
 
   it('with on= fails one model only', async () => {
-    expect((await hear('!fail 500 on=primary')).thrown).not.toBeNull();
-    expect((await hear('!fail 500 on=primary', { model: 'spare' })).thrown).toBeNull();
+    expect((await onParts('!fail 500 on=primary')).thrown).not.toBeNull();
+    expect((await onParts('!fail 500 on=primary', { model: 'spare' })).thrown).toBeNull();
   });
 
   it('of an unknown kind is no directive', async () => {
-    const { thrown, text } = await hear('!repeat 2 !fail sometimes');
+    const { thrown, text } = await onParts('!repeat 2 !fail sometimes');
     expect(thrown).toBeNull();
     expect(text).toContain('!fail sometimes');
   });
@@ -146,14 +146,14 @@ describe('an abort', () => {
   const left = new Error('left');
 
   it('before the start says nothing', async () => {
-    expect(await hear('hi', { signal: AbortSignal.abort(left) })).toMatchObject({ thrown: left, parts: [] });
+    expect(await onParts('hi', { signal: AbortSignal.abort(left) })).toMatchObject({ thrown: left, parts: [] });
   });
 
   it.each(['!slow 60000 hi', '!fail timeout hi', '!fail stall after=1 hi'])('during "%s" ends it at once', async (text) => {
     const controller = new AbortController();
-    const hearing = hear(text, { signal: controller.signal });
+    const partHandlerFor = onParts(text, { signal: controller.signal });
     setImmediate(() => controller.abort(left));
-    expect((await hearing).thrown).toBe(left);
+    expect((await partHandlerFor).thrown).toBe(left);
   });
 });
 
@@ -164,7 +164,7 @@ it('speaks a word at a time, gives other work a turn after each, and ends with f
     ticking = setImmediate(count);
   };
   let ticking = setImmediate(count);
-  const { batches, text } = await hear('!repeat 5 one two');
+  const { batches, text } = await onParts('!repeat 5 one two');
   clearImmediate(ticking);
   expect(text).toBe('one two one two one two one two one two');
   expect(batches.slice(0, -2).every((batch) => batch.length === 1)).toBe(true);

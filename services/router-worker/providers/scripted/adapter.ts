@@ -38,10 +38,10 @@ type Failure = NonNullable<Directives['fail']>;
 export function scripted({ slug, name, wordsPerSecond }: ScriptedOptions): ProviderAdapter {
   return {
     slug,
-    async stream(call, signal, hear) {
+    async stream(call, signal, onParts) {
       signal.throwIfAborted();
       const pace = call.isStreamed === true ? paceOf(wordsPerSecond) : UNPACED;
-      for await (const parts of perform(name, call, pace, signal)) if (!hear(parts)) return;
+      for await (const parts of perform(name, call, pace, signal)) if (!onParts(parts)) return;
     },
     upstreamBody: ({ model, request }) => ({ ...request, model }),
   };
@@ -58,13 +58,13 @@ async function* perform(name: string, call: ProviderCall, pace: Pace, signal: Ca
   const { fail } = script.directives;
   const failure = fail !== null && (fail.onModel === null || fail.onModel === call.model) ? fail : null;
   if (failure !== null) return yield* misbehave({ name, call, script, failure, pace, signal });
-  yield* speak(script, script.words, pace, signal);
+  yield* emit(script, script.words, pace, signal);
   yield [{ type: 'finish', reason: script.finish, nativeReason: script.finish }];
   yield [{ type: 'usage', usage: script.usage }];
 }
 
 /** Everything but the end: reasoning, text and tool calls. Batches come in ticks of their own, like network reads; `!slow` sets another pace. */
-async function* speak(
+async function* emit(
   { reasoning, toolCalls, directives }: Script,
   words: RepeatedWords,
   pace: Pace,
@@ -102,7 +102,7 @@ async function* misbehave({ name, call, script, failure, pace, signal }: Misbeha
   const { kind, afterWords, retryAfterMs } = failure;
   const raw = { message: `you asked for it: !fail ${kind}` };
   const retryAfter = retryAfterMs === null ? {} : { retryAfterMs };
-  const some = () => speak(script, script.words.first(afterWords), pace, signal);
+  const some = () => emit(script, script.words.first(afterWords), pace, signal);
   switch (kind) {
     case 'connect':
       throw new SwitchyardError('router.provider_unavailable', `${name} can't be reached (ECONNREFUSED)`, { details: { reason: 'ECONNREFUSED' } });

@@ -228,7 +228,7 @@ describe('an answer in JSON', () => {
 });
 
 describe('a schema that stands for more than can be made at once', () => {
-  const names = Array.from({ length: 20 }, (_, place) => `field_${place}`);
+  const names = Array.from({ length: 20 }, (_, index) => `field_${index}`);
   const fields = (inner: unknown) => Object.fromEntries(names.map((name) => [name, inner]));
   const valuesIn = (value: unknown): number =>
     typeof value === 'object' && value !== null ? Object.values(value).reduce<number>((sum, inner) => sum + valuesIn(inner), 1) : 1;
@@ -258,12 +258,12 @@ describe('a request of many long messages', () => {
   it('is read up to 128 Ki characters: the last message, then results of tools, then the instructions, then the newest of the rest', () => {
     const messages: ChatMessage[] = [
       { role: 'system', content: long('instructions') },
-      ...Array.from({ length: 300 }, (_, place) => user(long(`earlier${place}`))),
+      ...Array.from({ length: 300 }, (_, index) => user(long(`earlier${index}`))),
       user('What did the tools say?'),
       { role: 'tool', tool_call_id: 'call_1', content: 'the result' },
     ];
     const texts = textsOf({ messages });
-    const readOf = (place: number) => texts.at(place)?.length ?? null;
+    const readOf = (index: number) => texts.at(index)?.length ?? null;
 
     expect(texts.reduce((sum, text) => sum + (text?.length ?? 0), 0)).toBe(MAX_READ_CHARS_OF_REQUEST);
     expect([readOf(-1), readOf(-2), readOf(0)]).toEqual(['the result'.length, 'What did the tools say?'.length, 65_536]);
@@ -272,13 +272,13 @@ describe('a request of many long messages', () => {
   });
 
   it('is answered from the earliest message that is read', () => {
-    const messages = [...Array.from({ length: 300 }, (_, place) => user(long(`earlier${place}`))), user('What was my first message?')];
+    const messages = [...Array.from({ length: 300 }, (_, index) => user(long(`earlier${index}`))), user('What was my first message?')];
 
     expect(textOf(messages)).toMatch(/The first thing that you said was: "earlier298/);
   });
 
   it('compares 256 words of a question with what was said, not all', () => {
-    const filler = Array.from({ length: 256 }, (_, place) => `word${place}`).join(' ');
+    const filler = Array.from({ length: 256 }, (_, index) => `word${index}`).join(' ');
     const sentences = [{ text: 'The warranty covers two years.', heading: null }];
 
     expect(recall('warranty', sentences)).toHaveLength(1);

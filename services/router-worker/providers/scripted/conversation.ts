@@ -22,19 +22,19 @@ export interface Conversation {
 export function readConversation({ messages }: ChatRequest, texts: readonly (string | null)[]): Conversation {
   const lastUser = lastUserIn(messages);
   const namesOfTools = toolNamesIn(messages);
-  const read = messages.flatMap((message, place) => {
-    const text = texts[place] ?? null;
-    return text === null ? [] : [{ message, place, text }];
+  const read = messages.flatMap((message, index) => {
+    const text = texts[index] ?? null;
+    return text === null ? [] : [{ message, index, text }];
   });
-  const textsWhere = (isWanted: (message: ChatMessage, place: number) => boolean) =>
-    read.filter(({ message, place }) => isWanted(message, place)).map(({ text }) => text);
+  const textsWhere = (isReading: (message: ChatMessage, index: number) => boolean) =>
+    read.filter(({ message, index }) => isReading(message, index)).map(({ text }) => text);
   return {
     instructions: textsWhere(isInstruction),
-    earlier: textsWhere(({ role }, place) => role === 'user' && place < lastUser),
+    earlier: textsWhere(({ role }, index) => role === 'user' && index < lastUser),
     last: texts[lastUser] ?? '',
     hasAnswered: messages.some(({ role }) => role === 'assistant'),
-    results: read.flatMap(({ message, place, text }) =>
-      message.role === 'tool' && place > lastUser ? [{ tool: namesOfTools.get(message.tool_call_id) ?? 'the tool', text }] : [],
+    results: read.flatMap(({ message, index, text }) =>
+      message.role === 'tool' && index > lastUser ? [{ tool: namesOfTools.get(message.tool_call_id) ?? 'the tool', text }] : [],
     ),
   };
 }
@@ -48,22 +48,22 @@ export function readConversation({ messages }: ChatRequest, texts: readonly (str
 export function textsOf({ messages }: ChatRequest): (string | null)[] {
   const lastUser = lastUserIn(messages);
   const places = [...messages.keys()];
-  const isResult = (place: number) => place > lastUser && messages[place]?.role === 'tool';
-  const isFirst = (place: number) => place === lastUser || isResult(place) || isInstruction(messages[place]);
+  const isResult = (index: number) => index > lastUser && messages[index]?.role === 'tool';
+  const isFirst = (index: number) => index === lastUser || isResult(index) || isInstruction(messages[index]);
   const inOrder = [
-    ...places.filter((place) => place === lastUser),
+    ...places.filter((index) => index === lastUser),
     ...places.filter(isResult),
-    ...places.filter((place) => isInstruction(messages[place])),
-    ...places.filter((place) => !isFirst(place)).reverse(),
+    ...places.filter((index) => isInstruction(messages[index])),
+    ...places.filter((index) => !isFirst(index)).reverse(),
   ];
   const texts: (string | null)[] = messages.map(() => null);
   let leftChars = MAX_READ_CHARS_OF_REQUEST;
-  for (const place of inOrder) {
-    const message = messages[place];
+  for (const index of inOrder) {
+    const message = messages[index];
     if (message === undefined || leftChars === 0) break;
     const text = textOf(message).slice(0, leftChars);
     leftChars -= text.length;
-    texts[place] = text;
+    texts[index] = text;
   }
   return texts;
 }

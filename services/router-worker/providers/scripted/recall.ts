@@ -36,20 +36,20 @@ export function recall(question: string, sentences: readonly Sentence[]): string
     const holders = read.filter(({ words, headingWords }) => words.has(word) || headingWords.has(word)).length;
     if (holders > 0) weights.set(word, Math.log(1 + read.length / holders));
   }
-  const scored = read.map(({ text, words, headingWords, isConduct }, place) => {
+  const scored = read.map(({ text, words, headingWords, isConduct }, index) => {
     let score = 0;
     for (const [word, weight] of weights) {
       if (words.has(word)) score += weight;
       else if (headingWords.has(word)) score += weight * HEADING_WEIGHT;
     }
-    return { text, isConduct, place, score: isConduct ? score * CONDUCT_WEIGHT : score };
+    return { text, isConduct, index, score: isConduct ? score * CONDUCT_WEIGHT : score };
   });
   const best = scored.reduce((most, { score }) => Math.max(most, score), 0);
   return scored
     .filter(({ score }) => score > 0 && score >= best * NEAR_BEST)
     .toSorted((left, right) => right.score - left.score)
     .slice(0, MAX_TOLD)
-    .toSorted((left, right) => left.place - right.place)
+    .toSorted((left, right) => left.index - right.index)
     .map(({ text, isConduct }) => told(text, isConduct));
 }
 

@@ -17,9 +17,9 @@ export class RepeatedWords {
   /** The words from one place to another, the latter excluded. */
   slice(from: number, to: number): string[] {
     const words: string[] = [];
-    for (let place = Math.max(from, 0); place < Math.min(to, this.length); place += 1) {
-      const word = this.once[place % this.once.length] ?? '';
-      words.push(place > 0 && place % this.once.length === 0 ? ` ${word}` : word);
+    for (let index = Math.max(from, 0); index < Math.min(to, this.length); index += 1) {
+      const word = this.once[index % this.once.length] ?? '';
+      words.push(index > 0 && index % this.once.length === 0 ? ` ${word}` : word);
     }
     return words;
   }

@@ -94,14 +94,14 @@ class Walk {
   }
 }
 
-interface Place {
+interface SampleTarget {
   schema: unknown;
   name: string;
   isRequired: boolean;
   depth: number;
 }
 
-function sample({ schema, name, isRequired, depth }: Place, walk: Walk): unknown {
+function sample({ schema, name, isRequired, depth }: SampleTarget, walk: Walk): unknown {
   if (depth > MAX_DEPTH || walk.isOver) return null;
   const node = resolved(schema, walk);
   if (node.const !== undefined) return node.const;

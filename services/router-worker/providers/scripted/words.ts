@@ -57,9 +57,9 @@ function unwrapped(text: string): string[] {
   const lines: string[] = [];
   let joins = false;
   const given = text.split('\n');
-  for (const [place, line] of given.entries()) {
+  for (const [index, line] of given.entries()) {
     const isTitle = headingIn(line) !== null;
-    if (!isTitle && isOverList(line, given[place + 1] ?? '')) {
+    if (!isTitle && isOverList(line, given[index + 1] ?? '')) {
       lines.push(`# ${line.trim().replace(/:$/, '')}`);
       joins = false;
       continue;
