@@ -46,6 +46,6 @@ describe('the cursor of a partition without commands', () => {
     const { asked, commands } = logWith({ messageId: 'old', storedAtMs: 5 });
     const mailbox = mailboxOf(8);
     await oneRound(commands, asked, [mailbox]);
-    await vi.waitFor(() => expect(mailbox.dequeue(1)).toMatchObject([{ kind: 'skip', toSequence: 25, mark: '@9 newest' }]), WAIT);
+    await vi.waitFor(() => expect(mailbox.dequeue(1)).toMatchObject([{ kind: 'skip', toSequence: 25, fingerprint: '@9 newest' }]), WAIT);
   });
 });

@@ -17,8 +17,8 @@ it('tells what each function took itself, what works for whom, and no idleness',
 
   expect(busyUs).toBe(85);
   expect(functions).toEqual([
-    { name: 'writeBuffer', index: 'for send bus/nats/nats-bus.js:10', selfUs: 70 },
-    { name: 'send', index: 'bus/nats/nats-bus.js:10', selfUs: 10 },
-    { name: 'parse', index: 'zod/core.js:5', selfUs: 5 },
+    { name: 'writeBuffer', place: 'for send bus/nats/nats-bus.js:10', selfUs: 70 },
+    { name: 'send', place: 'bus/nats/nats-bus.js:10', selfUs: 10 },
+    { name: 'parse', place: 'zod/core.js:5', selfUs: 5 },
   ]);
 });

@@ -43,7 +43,7 @@ export function dispatchCases(underTest: UnderTest): void {
         (all) => all.some(({ messageId }) => messageId === 'o1'),
       );
       const item = items.find(({ messageId }) => messageId === 'o1');
-      expect(item).toMatchObject({ messageId: 'o1', body: 'body', delivery: 1 });
+      expect(item).toMatchObject({ messageId: 'o1', body: 'body', deliveryCount: 1 });
       expect(item?.publishedAtMs).toBeGreaterThan(0);
       expect(await bus.work.depths()).toMatchObject({ 'router.call': 0 });
       blocked.open();

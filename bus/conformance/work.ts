@@ -29,7 +29,7 @@ export function workCases(underTest: UnderTest): void {
       expect(await bus.work.publish('router.call', 'w1', 'body')).toEqual({ duplicate: false });
 
       const [item] = await collected.atLeast(1);
-      expect(item).toMatchObject({ messageId: 'w1', body: 'body', delivery: 1 });
+      expect(item).toMatchObject({ messageId: 'w1', body: 'body', deliveryCount: 1 });
       expect(item?.publishedAtMs).toBeGreaterThan(0);
     });
 

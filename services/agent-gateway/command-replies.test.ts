@@ -79,13 +79,13 @@ it('takes an answer that comes while a slow look is under way', async () => {
   const sent = commandReplies.send(command('c'), 1_000);
   setTimeout(() => say({ v: 1, commandId: 'c', repeat: true, answer: reply }), 50);
 
-  expect(await sent).toEqual({ answer: reply, repeat: true });
+  expect(await sent).toEqual({ reply, repeat: true });
 });
 
 it('looks once more when the time is over', async () => {
   const { commandReplies } = fixture({ seen: reply });
 
-  expect(await commandReplies.send(command('c'), 1)).toEqual({ answer: reply, repeat: false });
+  expect(await commandReplies.send(command('c'), 1)).toEqual({ reply, repeat: false });
 });
 
 it('hears an answer that is faster than the acknowledgement', async () => {
@@ -93,7 +93,7 @@ it('hears an answer that is faster than the acknowledgement', async () => {
   const sent = commandReplies.send(command('c'), 1_000);
   say({ v: 1, commandId: 'c', repeat: false, answer: reply });
 
-  expect(await sent).toEqual({ answer: reply, repeat: false });
+  expect(await sent).toEqual({ reply, repeat: false });
   expect(reads).toEqual([]);
 });
 
@@ -105,13 +105,13 @@ it('ignores what is no answer, and answers to others', async () => {
   say({ v: 1, commandId: 'other', repeat: false, answer: { ok: false, code: 'internal', message: 'no' } });
   say({ v: 1, commandId: 'c', repeat: true, answer: reply });
 
-  expect(await sent).toEqual({ answer: reply, repeat: true });
+  expect(await sent).toEqual({ reply, repeat: true });
 });
 
 it('asks the seen row at once when the log knows the command already', async () => {
   const { commandReplies, reads } = fixture({ duplicate: true, seen: reply });
 
-  expect(await commandReplies.send(command('c'), 10_000)).toEqual({ answer: reply, repeat: true });
+  expect(await commandReplies.send(command('c'), 10_000)).toEqual({ reply, repeat: true });
   expect(reads).toEqual(['c']);
 });
 

@@ -12,7 +12,7 @@ function databaseOf(reply: (commandId: string) => unknown) {
       asked.push(commandIds);
       const rows = commandIds.flatMap((commandId) => {
         const found = reply(commandId);
-        return found === undefined ? [] : [{ session_id: 's', command_id: commandId, reply: found }];
+        return found === undefined ? [] : [{ session_id: 's', command_id: commandId, answer: found }];
       });
       return { rows: rows as Row[], rowCount: rows.length };
     },

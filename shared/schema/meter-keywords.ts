@@ -129,12 +129,12 @@ function stepsOf({ data, schema, it }: KeywordCxt, keyword: string, steps: Name)
     case 'patternProperties':
     case 'additionalProperties':
     case 'propertyNames':
-      return _`${steps}.takeNames(${data}, ${members}, ${subschemasIn(schema)})`;
+      return _`${steps}.spendNames(${data}, ${members}, ${subschemasIn(schema)})`;
     case 'unevaluatedProperties':
-      return _`${steps}.takeNames(${data}, ${members + evaluatedNames(it.props)}, ${subschemasIn(schema)})`;
+      return _`${steps}.spendNames(${data}, ${members + evaluatedNames(it.props)}, ${subschemasIn(schema)})`;
     case 'minProperties':
     case 'maxProperties':
-      return _`${steps}.takeNames(${data}, 0, 0)`;
+      return _`${steps}.spendNames(${data}, 0, 0)`;
     case 'minLength':
     case 'maxLength':
       return _`${steps}.take(${data}.length / ${COUNTED_CHARS_PER_STEP})`;

@@ -19,7 +19,7 @@ afterEach(() => {
 });
 
 const HELLO = { kind: 'user_message', text: 'Hello' };
-const SHORT = { silenceMs: 20, acceptMs: 60, answerMs: 120 };
+const SHORT = { silenceMs: 20, acceptMs: 60, replyMs: 120 };
 
 function commandsOf(sessionId: string) {
   return deployment.owner.commands.filter((command) => command.sessionId === sessionId && command.type === 'message.post');
