@@ -23,7 +23,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => deployment.close());
 afterEach(() => {
-  Object.assign(deployment.owner.silent, { commandReplies: false, notices: false });
+  Object.assign(deployment.owner.silent, { answers: false, notices: false });
   deployment.owner.withoutBodies = false;
   return deployment.closeApps();
 });
