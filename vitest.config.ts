@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { tier } from './tests/helpers/tier.ts';
-import { deepOnly, fakeTimers, needOwnProcess, needServers, serial, slow } from './tests/test-projects.ts';
+import { deepOnly, needOwnProcess, needServers, serial, slow } from './tests/test-projects.ts';
 
 const neverTests = ['**/node_modules/**', 'dist/**', ...(tier === 'deep' ? [] : deepOnly), ...(tier === 'fast' ? slow : [])];
 /** A process for each file takes more CPU than most files do. */
@@ -25,7 +25,7 @@ export default defineConfig({
         test: {
           name: 'units',
           include: ['**/*.test.ts'],
-          exclude: [...neverTests, ...needServers, ...needOwnProcess, ...fakeTimers],
+          exclude: [...neverTests, ...needServers, ...needOwnProcess],
           globalSetup: './tests/database-template.ts',
           ...sharedProcesses,
           ...limitsOfUnits,
@@ -38,17 +38,6 @@ export default defineConfig({
           include: needOwnProcess,
           exclude: neverTests,
           globalSetup: './tests/database-template.ts',
-          ...limitsOfUnits,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'fake-timers',
-          include: fakeTimers,
-          exclude: neverTests,
-          globalSetup: './tests/database-template.ts',
-          ...sharedProcesses,
           ...limitsOfUnits,
         },
       },

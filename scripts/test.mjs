@@ -9,7 +9,7 @@ import { ensureTestPrograms } from './test-programs.mjs';
 await runScript(test);
 
 /** What a run without servers consists of. */
-const FAST_PROJECTS = ['units', 'own-process', 'fake-timers'];
+const FAST_PROJECTS = ['units', 'own-process'];
 
 /**
  * Everything that the tests of a tier need, then the tests. Further arguments go to vitest: `npm test -- bus`, `npm run test:fast -- --changed`.

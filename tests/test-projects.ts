@@ -13,19 +13,11 @@ export const needServers = [
 /** Promises in seconds, under load: nothing else may run beside them, nor they beside each other. */
 export const serial = ['tests/chaos/{chaos,edge-drain,edge-drain-standalone,edge-overload,edge-stores}.test.ts', 'tests/e2e/leaving.test.ts'];
 
-/** Change what their process has for all: a module, a global, its heap, its event loop. Other units share processes. */
+/**
+ * Change what their process has for all: timers, a module, a global, the heap, the event loop. Other units share processes. Timers that are
+ * replaced outlast their file: undici and `Deadlines` keep one timer per process, and one that was made meanwhile never fires.
+ */
 export const needOwnProcess = [
-  'tests/simulation/**/*.test.ts',
-  'services/router-worker/providers/openai-compatible/quoted-secrets.test.ts',
-  'services/router-gateway/routes/traces-intake.test.ts',
-  'shared/lifecycle/{heap,loop-watchdog}.test.ts',
-  'shared/telemetry/open-tracing.test.ts',
-  'tests/otel-variables.test.ts',
-  'scripts/**/*.test.ts',
-];
-
-/** Replace timers. They share processes with each other alone: a library that makes a timer meanwhile, as undici does, waits for it for ever. */
-export const fakeTimers = [
   'actors/runtime/{outbox,timers}.test.ts',
   'bus/{dispatched-item,renew-lease}.test.ts',
   'services/actor-host/log-callbacks-left.test.ts',
@@ -36,6 +28,13 @@ export const fakeTimers = [
   'services/router-worker/providers/scripted/adapter.test.ts',
   'shared/deadlines.test.ts',
   'shared/lifecycle/{boot,readiness,releasers}.test.ts',
+  'tests/simulation/**/*.test.ts',
+  'services/router-worker/providers/openai-compatible/quoted-secrets.test.ts',
+  'services/router-gateway/routes/traces-intake.test.ts',
+  'shared/lifecycle/{heap,loop-watchdog}.test.ts',
+  'shared/telemetry/open-tracing.test.ts',
+  'tests/otel-variables.test.ts',
+  'scripts/**/*.test.ts',
 ];
 
 /** Need no server and take long by their nature: many databases are made, much memory is filled. The fast tier leaves them to the normal one. */

@@ -17,6 +17,7 @@ export class FaultyLink {
   readonly #late = new Set<Promise<unknown>>();
   #isCut = false;
   #isRefused = false;
+  #isSnapshotRequested = false;
 
   constructor(faults: CommitFault[]) {
     this.#faults = faults;
@@ -24,6 +25,11 @@ export class FaultyLink {
 
   get isCut(): boolean {
     return this.#isCut;
+  }
+
+  /** Whether the host has sent a read of snapshots, which it does for each command of a session that it does not know. */
+  get isSnapshotRequested(): boolean {
+    return this.#isSnapshotRequested;
   }
 
   cut(): void {
@@ -60,6 +66,7 @@ export class FaultyLink {
       },
       close: () => database.close(),
       query: async (statement, parameters) => {
+        this.#isSnapshotRequested ||= / from sessions\b/.test(typeof statement === 'string' ? statement : statement.text);
         await this.#pass();
         const fault = isCommit(statement) ? this.#faults.shift() : undefined;
         if (fault === 'sleep') {

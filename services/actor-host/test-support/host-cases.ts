@@ -76,6 +76,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       const host = await cluster.host({ stopWithinMs: 200 });
       lose(host);
       await cluster.send(create('ses_1'));
+      await eventually(() => host.hasCommand());
       // Nothing but the limit of the stop ends it: the database answers once this has returned.
       await host.stopAsItIs();
       expect(cluster.warnings.filter(({ message }) => message.startsWith('what is in hand could not be stored in time'))).toHaveLength(1);

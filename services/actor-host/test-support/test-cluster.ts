@@ -41,6 +41,8 @@ export interface HostUnderTest {
   isDiscarded(): boolean;
   /** Whether it has died, by `crash` or at a commit. */
   isCrashed(): boolean;
+  /** Whether a command of a session has reached it: it has asked the database for the session's snapshot, with or without a result. */
+  hasCommand(): boolean;
 }
 
 interface Stalled {
@@ -245,6 +247,7 @@ async function startHost(
     },
     isDiscarded: () => isDiscarded,
     isCrashed: () => link.isCut,
+    hasCommand: () => link.isSnapshotRequested,
   };
 }
 
