@@ -14,8 +14,8 @@ export default defineConfig({
   // with 'import' among them a require() inside a package, as pg has, is given an ES module and fails.
   ssr: { resolve: { conditions: ['development', 'node'] } },
   test: {
-    // Half of them wait for processes that they have started, so even two cores do more than one at a time.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Many of them wait for timers and for processes that they have started: one more than the cores can run.
+    maxWorkers: availableParallelism() + 1,
     reporters: ['default', './scripts/closing-line.mjs'],
     // vitest's own bound is one second, which a busy machine may take for a turn of the event loop.
     expect: { poll: { timeout: 30_000 } },
@@ -47,6 +47,8 @@ export default defineConfig({
           name: 'servers',
           include: needServers,
           exclude: [...neverTests, ...serial],
+          // Behind the units, which need all of the CPU.
+          sequence: { groupOrder: 1 },
           globalSetup: ['./tests/database-template.ts', './tests/global-setup.ts'],
           // They start processes, and the machine may be busy. Each await inside has a bound of its own.
           testTimeout: 120_000,
@@ -63,8 +65,8 @@ export default defineConfig({
           // An act takes half a minute; each await inside has a bound of its own, and the machine may be busy.
           testTimeout: 240_000,
           hookTimeout: 240_000,
-          // Behind all others, which have no order among themselves.
-          sequence: { groupOrder: 1 },
+          // Behind all others.
+          sequence: { groupOrder: 2 },
           maxWorkers: 1,
         },
       },

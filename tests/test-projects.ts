@@ -43,6 +43,7 @@ export const slow = [
   'shared/lifecycle/heap.test.ts',
   'services/actor-host/crashes.property.test.ts',
   'scripts/start-cluster.test.ts',
+  'tests/simulation/model-database.test.ts',
 ];
 
 /** Run in the deep tier alone. */
