@@ -8,11 +8,11 @@ export const refusedWords = new Set(
     'pace slab slabs dictionary dictionaries tally tallies surroundings bury buries buried burial holder holders abandoned speaker speakers',
     'hear hears heard tell tells told fold folds folded lesson lessons patiently persistently patience house houses lived lives grave graves',
     'crew sleeper sleepers whoever nobody somebody everybody anybody twin twins neighbour neighbours',
-    'who whose strike strikes culprit culprits gone',
+    'who strike strikes culprit culprits',
   ]
     .join(' ')
     .split(' '),
 );
 
 /** Where one of them is the right word: a public name, or what a library or the field calls it. */
-export const allowedPhrases = ['HOUSE_SECRET', 'house_secret', 'houseSecret', 'dead letter', 'who may', 'open_house'];
+export const allowedPhrases = ['HOUSE_SECRET', 'house_secret', 'houseSecret', 'scripted_words_per_second', 'offer.router.call', 'pace of the scripted model'];
