@@ -3,7 +3,7 @@ import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Waits } from './limits.ts';
 
-/** `unavailable`: was ready, and can't reach the bus or the database now. */
+/** `unavailable`: was ready, but the bus or the database is unreachable now. */
 export type Readiness = 'booting' | 'ready' | 'unavailable' | 'draining';
 
 interface ReadinessDeps {
@@ -14,27 +14,27 @@ interface ReadinessDeps {
   log: Log;
 }
 
-/** What the database said: it has the configuration, has it not, can't be reached, or has not answered in time. */
+/** Result of the readiness query: the bundle is stored, is not, the database is unreachable, or timed out. */
 type StoreState = 'here' | 'missing' | 'away' | 'late';
 
-/** Whether requests can be served: the bus is there, the database answers, and the configuration that turns run on is stored. */
+/** Whether requests can be served: the bus is connected, the database responds, and the bundle that turns run on is stored. */
 export class ReadinessGate {
   readonly #deps: ReadinessDeps;
   readonly #onReturn: () => void;
   #wasReady = false;
   #draining = false;
-  /** The database could not be reached when it was last asked. */
+  /** The last query found the database unreachable. */
   #isAway = false;
   #checking: Promise<boolean> | null = null;
   #looking: NodeJS.Timeout | null = null;
 
-  /** @param onReturn called when the database is back after it was away: what was to be read meanwhile was not */
+  /** @param onReturn called when the database is reachable again, since reads failed meanwhile */
   constructor(deps: ReadinessDeps, onReturn: () => void) {
     this.#deps = deps;
     this.#onReturn = onReturn;
   }
 
-  /** Looks until the gateway is ready, so that it is so without being asked. */
+  /** Checks periodically until the gateway is ready. */
   open(): void {
     this.#looking ??= setInterval(() => void this.check(), this.#deps.waits.bootCheckMs).unref();
   }
@@ -53,7 +53,6 @@ export class ReadinessGate {
     this.close();
   }
 
-  /** Asks bus and database. */
   async check(): Promise<Readiness> {
     if (this.#draining) return 'draining';
     this.#checking ??= this.#ask().finally(() => {
@@ -65,14 +64,14 @@ export class ReadinessGate {
     return 'booting';
   }
 
-  /** For every request, so without a query, and without a wait, once the gateway has been ready: a database that is away shows by itself, in `suspect`. */
+  /** Called for every request: once the gateway has been ready it neither queries nor waits. An unreachable database is reported through `suspect`. */
   admits(): Readiness | Promise<Readiness> {
     if (this.#draining) return 'draining';
     if (!this.#wasReady) return this.check();
     return this.#deps.bus.isReady() && !this.#isAway ? 'ready' : 'unavailable';
   }
 
-  /** A statement has failed, and it was not its own fault. If the database is away, nobody is let in until it is back. */
+  /** A statement failed with a transient error. If the database proves unreachable, requests are refused until it is back. */
   suspect(): void {
     if (this.#wasReady && !this.#isAway && !this.#draining) void this.check();
   }
@@ -81,7 +80,7 @@ export class ReadinessGate {
     if (!this.#deps.bus.isReady()) return false;
     const state = await this.#askDatabase();
     if (state === 'here') this.#welcome();
-    // One that is merely slow refuses nobody: those who wait for it would be no better off.
+    // A merely slow database refuses nothing: requests that wait for it would not be better off.
     else if (state === 'away' && this.#wasReady && !this.#draining) {
       this.#isAway = true;
       this.open();
@@ -107,7 +106,7 @@ export class ReadinessGate {
       .query<{ present: number }>({ name: 'agent-gateway-bundle', text: 'select 1 as present from bundles where hash = $1' }, [bundleHash])
       .then(({ rowCount }): StoreState => (rowCount > 0 ? 'here' : 'missing'))
       .catch((error: unknown): StoreState => {
-        // Said once: while it is away it is asked several times a second.
+        // Logged once: an unreachable database is queried several times a second.
         if (!this.#isAway) log.warn({ err: error }, 'the database does not answer');
         return 'away';
       });

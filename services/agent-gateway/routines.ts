@@ -3,34 +3,34 @@ import { quotedName } from '#shared/contracts/printed-name.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { compileSchema, type Validate } from '#shared/json-schema.ts';
 
-/** What a trigger needs to know of a routine. */
+/** A routine as a trigger needs it. */
 export interface TriggerableRoutine {
   id: string;
-  /** Null when the input is as the routine wants it. */
+  /** Returns null for a valid input. */
   violationOf: Validate;
-  /** Hosts that results may be sent to; null and an empty list both mean any. */
+  /** Hosts that results may be posted to; null and an empty list both mean any. */
   callbackUrlAllowlist: readonly string[] | null;
   timeoutMs: number;
 }
 
 interface RunSettings {
-  /** For routines that name no time. */
+  /** For routines without `timeout_seconds`. */
   defaultTimeoutMs: number;
-  /** However much one names. */
+  /** Upper bound of `timeout_seconds`. */
   maxTimeoutMs: number;
-  /** Whether every one of them has to say where its results may be sent. */
+  /** Whether every routine must have a callback allow-list. */
   requireCallbackAllowlist: boolean;
 }
 
 /**
  * The routines that can be triggered, by id: autonomous and enabled.
- * @throws `config.invalid` when an input schema is none, or when a routine that needs an allow-list has none
+ * @throws `config.invalid` for an invalid input schema, or a missing allow-list where one is required
  */
 export function triggerableRoutines({ body }: Bundle, settings: RunSettings): ReadonlyMap<string, TriggerableRoutine> {
   const { defaultTimeoutMs, maxTimeoutMs, requireCallbackAllowlist } = settings;
   const found = new Map<string, TriggerableRoutine>();
   for (const routine of body.documents.routines) {
-    // Of several versions the first one counts, as it does for the run itself.
+    // The first of several versions counts, as for the run itself.
     if (routine.kind !== 'autonomous' || !routine.enabled || found.has(routine.id)) continue;
     if (requireCallbackAllowlist && (routine.callback_url_allowlist?.length ?? 0) === 0)
       throw new SwitchyardError(

@@ -1,22 +1,19 @@
 import { limits } from '../limits.ts';
 import type { LoggedEvent } from './session-log.ts';
 
-/**
- * The end of a session's log as far as its notices have told it: without a gap, up to the feed's head. Who posts and then polls asks for what
- * was told a moment before, and needs no query for it.
- */
+/** The newest events of a session's log in memory, without a gap, up to the feed's head. A poll right after a post is answered from here, without a query. */
 export class NewestEvents {
   #events: LoggedEvent[] = [];
   #characters = 0;
 
-  /** All events from an offset on; null when they begin before what is kept. */
+  /** All events from an offset on; null when it is older than what is retained. */
   from(offset: number): readonly LoggedEvent[] | null {
     const [oldest] = this.#events;
     if (oldest === undefined || offset < oldest.offset) return null;
     return this.#events.slice(offset - oldest.offset);
   }
 
-  /** Takes in what follows in the log. What does not follow begins anew. */
+  /** Appends the events; clears first where there is a gap. */
   add(events: readonly LoggedEvent[]): void {
     for (const event of events) {
       const newest = this.#events.at(-1);

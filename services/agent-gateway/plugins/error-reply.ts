@@ -4,15 +4,12 @@ import { isTransientError } from '#shared/storage/transient-error.ts';
 import { traceIdOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** When the same request may pass. Overload and restarts last seconds, and clients add their own jitter. */
+/** Overload and restarts last seconds, and clients add their own jitter. */
 export const RETRY_AFTER_SECONDS = 1;
 
 /**
- * Turns whatever a route threw into `{error, code, …}`. What the catalogue does not know is a fault of ours: 500, with its text in the
- * log and not in the reply.
- *
- * @param isKnownSession asked before a request of a session is called invalid: that there is no such session comes first. Null when it
- * can't be told.
+ * Turns a thrown error into `{error, code, …}`. An error outside the catalogue is a 500 whose text is logged and not sent.
+ * @param isKnownSession called before a session's request is reported invalid, since an unknown session takes precedence; null: can't be told now
  */
 export function errorReply({ log, isKnownSession }: { log: Log; isKnownSession(sessionId: string): Promise<boolean | null> }) {
   return async (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
@@ -42,8 +39,8 @@ export function sendError(error: SwitchyardError, { request, reply, log }: { req
 }
 
 /**
- * The contract's answer to a poll that named a time in which nothing came: 504 to its client, and nothing for whoever runs the server. What
- * is refused because there is too much of it is counted (`switchyard_http_requests_total`): a line for each would be more work than the rest.
+ * Not logged: 504 is the contract's reply to a poll that timed out, and refusals for overload are counted (`switchyard_http_requests_total`), since a log line
+ * each would cost more than the refusal.
  */
 function isNormal({ code }: SwitchyardError): boolean {
   return code === 'session.nothing_new' || code === 'service.overloaded';
@@ -54,7 +51,7 @@ export function noSuchSession(): SwitchyardError {
 }
 
 /**
- * @param path JSON Pointer to the field; the message names it too, for people
+ * @param path JSON Pointer to the field, which the message also names
  * @param message the rest of a sentence whose subject is the field
  */
 export function invalidField(path: string, message: string): SwitchyardError {
@@ -69,7 +66,7 @@ function knownError(error: unknown): SwitchyardError {
     if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new SwitchyardError('request.invalid', 'send the body as application/json', { cause: error });
     if (error.statusCode === 400) return new SwitchyardError('request.invalid', 'the body is not valid JSON', { cause: error });
   }
-  // So the framework marks a body that broke off: its sender is gone, and nothing is wrong with us.
+  // Fastify's mark of a body that broke off: the client has disconnected, the server is not at fault.
   if (isBrokenOff(error)) return new SwitchyardError('request.invalid', 'the body could not be read', { cause: error });
   if (isTransientError(error)) return new SwitchyardError('service.not_ready', 'the server can not reach its stores right now', { cause: error });
   return new SwitchyardError('internal', 'internal error', { cause: error });

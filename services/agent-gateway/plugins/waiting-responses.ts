@@ -6,19 +6,18 @@ import { SlotMap } from '#shared/slot-map.ts';
 import { limits } from '../limits.ts';
 
 /**
- * Lets answers hear that their connection closed while they waited behind an earlier one. Node tells only the answer whose turn it is:
- * polls and streams that were pipelined behind it would be held for nobody, a stream for ever. To be installed before any other hook, so
- * that the connection is still open.
+ * Emits `close` on pipelined responses when their connection closes. Node does so only for the response at the head of the pipeline: polls and streams behind
+ * it would leak, a stream for ever. Install it before any other hook, while the connection is certain to be open.
  */
 export function closeWaitingResponses(app: FastifyInstance): void {
-  /** Answers that are not over, by connection: one listener serves them all. */
+  /** Incomplete responses by connection, with one listener each. */
   const open = new WeakMap<Socket, SlotMap<ServerResponse>>();
 
   const follow = (socket: Socket): SlotMap<ServerResponse> => {
     const responses = new SlotMap<ServerResponse>();
     open.set(socket, responses);
     socket.once('close', () => {
-      // Without a socket: its turn has not come, and never will. Node marks the one whose turn it is in the same way.
+      // No socket assigned: not at the head of the pipeline. Node marks the response at the head the same way.
       for (const response of responses.values()) {
         if (response.socket !== null) continue;
         response.destroyed = true;
