@@ -24,7 +24,7 @@ interface Reply {
   repeat: boolean;
 }
 
-/** A stored command whose request timed out: its owner has not applied it yet, as far as is known. */
+/** A stored command whose request timed out. */
 interface Late {
   commandId: string;
   forgottenAtMs: number;
@@ -41,21 +41,16 @@ interface CommandRepliesDeps {
 /** A command's reply; `repeat`: the command was sent before and this is its first reply. Null: durable, but without a reply in time. */
 export type Outcome = { reply: CommandReply; repeat: boolean } | null;
 
-/**
- * Appends commands to the log and waits for their replies, on one subscription for as long as the gateway runs. A lost reply is read from the processed
- * command in the database.
- */
+/** Appends commands to the log and waits for their replies, on one subscription per gateway. A lost reply is read from the database. */
 export class CommandReplies {
   /** This gateway's name in `ans.<gateway>`. */
   readonly gatewayId = `agw-${ulid()}`;
   readonly #deps: CommandRepliesDeps;
-  /** By command id. Several requests wait for one command when they carry the same idempotency key. */
+  /** By command id. Requests with the same idempotency key wait for the same command. */
   readonly #waiters = new ObjectMap<((replied: Reply) => void)[]>();
   #waiting = 0;
-  /** By command id; dropped `waits.lateMs` after the request timed out. */
   readonly #late = new ObjectMap<Late>();
   #answered = 0;
-  /** Of commands at their owners. */
   readonly #queueingDelay = new QueueingDelay();
   #subscription: Subscription | null = null;
 
@@ -73,8 +68,8 @@ export class CommandReplies {
   }
 
   /**
-   * @param waitMs how long to wait for the reply, once the command is durable
-   * @throws `service.no_answer` when it could not be made durable in time, `service.overloaded` when too many are waiting
+   * @param waitMs for the reply, once the command is durable
+   * @throws `service.no_answer` when it is not durable in time, `service.overloaded` when too many are waiting
    */
   async send(command: SessionCommand, waitMs: number): Promise<Outcome> {
     this.#assertCapacity();
@@ -97,7 +92,6 @@ export class CommandReplies {
     }
   }
 
-  /** Null: not durable in time. */
   async #publish(command: SessionCommand) {
     const { bus, waits, tracing = noTracing } = this.#deps;
     const span = commandSpan(tracing, command, { parent: command.traceparent });
@@ -116,7 +110,7 @@ export class CommandReplies {
   async #outcome({ sessionId, commandId }: SessionCommand, replied: Promise<Reply>, { waitMs, lookAtOnce }: { waitMs: number; lookAtOnce: boolean }) {
     const { processedCommands, waits } = this.#deps;
     const endsAtMs = performance.now() + waitMs;
-    /** A slow read is awaited again, not repeated. */
+    /** A slow read is not repeated. */
     let looking: Promise<Reply | null> | null = null;
     const look = async (): Promise<Reply | null> => {
       const reply = await processedCommands.read(sessionId, commandId);

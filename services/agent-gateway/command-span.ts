@@ -8,7 +8,7 @@ interface PublishedCommand {
 
 type SpanParent = Pick<SpanOptions, 'parent' | 'traceId' | 'links'>;
 
-/** Bound of a trace name within the span's name: trace stores show about a hundred characters. The attribute has all of it. */
+/** In the span's name, of which trace stores show about a hundred characters. */
 const MAX_NAME_CHARACTERS = 128;
 
 /**

@@ -20,12 +20,10 @@ export interface Components {
   runRows: RunRows;
   runStepRows: RunStepRows;
   feeds: EventFeeds;
-  /** Null: reply streaming is off. */
   deltas: Deltas | null;
   polls: OpenReaders;
   streams: OpenReaders;
   open(): void;
-  /** Refuses new requests; ends open long-polls and streams. */
   drain(): void;
   close(): Promise<void>;
 }

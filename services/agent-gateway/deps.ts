@@ -12,11 +12,9 @@ import type { Waits } from './limits.ts';
 export interface AgentGatewayDeps {
   config: {
     host: string;
-    /** 0 takes any free port. */
     port: number;
     /** Whether SSE readers get the text of a reply while it is generated. */
     streaming: boolean;
-    /** How long a stop waits for requests in flight. */
     drainTimeoutMs: number;
     runs: {
       /** For routines that declare no `timeout_seconds`. */
@@ -29,15 +27,13 @@ export interface AgentGatewayDeps {
   };
   agent: {
     id: string;
-    /** The shared key of the agent's API. */
     apiKey: string;
     /** Bundle of new sessions and turns; its row must exist before the gateway is ready. */
     bundleHash: string;
   };
-  /** The bundle with that hash. */
   bundle: Bundle;
   /**
-   * Whether a run's outcome may be posted to this address, as far as can be told without DNS.
+   * Checks a callback address as far as possible without DNS.
    * @param hostAllowlist of the routine; null and an empty list both mean any host
    * @throws `outbound.refused`
    */
@@ -48,7 +44,6 @@ export interface AgentGatewayDeps {
   log: Log;
   metrics?: Metrics;
   clock: Clock;
-  /** Absent: nothing is recorded. */
   tracing?: Tracing;
   /** Overrides, for tests. */
   waits?: Partial<Waits>;

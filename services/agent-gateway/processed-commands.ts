@@ -28,7 +28,7 @@ export class ProcessedCommands {
       this.#requested.push({ sessionId, commandId, resolve });
       if (this.#reading) return;
       this.#reading = true;
-      // Batches all reads of this tick.
+      // Batches the reads of this tick.
       setImmediate(() => void this.#readAll());
     });
   }

@@ -23,7 +23,6 @@ export class ReadinessGate {
   readonly #onReturn: () => void;
   #wasReady = false;
   #draining = false;
-  /** The last query found the database unreachable. */
   #isAway = false;
   #checking: Promise<boolean> | null = null;
   #looking: NodeJS.Timeout | null = null;
@@ -34,7 +33,6 @@ export class ReadinessGate {
     this.#onReturn = onReturn;
   }
 
-  /** Checks periodically until the gateway is ready. */
   open(): void {
     this.#looking ??= setInterval(() => void this.check(), this.#deps.waits.bootCheckMs).unref();
   }

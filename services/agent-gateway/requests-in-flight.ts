@@ -21,7 +21,6 @@ export class RequestsInFlight {
     });
   }
 
-  /** Resolves when none is left, or after the timeout. */
   async none(timeoutMs: number): Promise<void> {
     if (this.#count === 0) return;
     let timer: NodeJS.Timeout | undefined;

@@ -14,11 +14,8 @@ export interface TriggerableRoutine {
 }
 
 interface RunSettings {
-  /** For routines without `timeout_seconds`. */
   defaultTimeoutMs: number;
-  /** Upper bound of `timeout_seconds`. */
   maxTimeoutMs: number;
-  /** Whether every routine must have a callback allow-list. */
   requireCallbackAllowlist: boolean;
 }
 

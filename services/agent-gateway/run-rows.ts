@@ -16,7 +16,6 @@ export interface NewRun {
   idempotencyKey: string;
   bundleHash: string;
   input: Record<string, unknown>;
-  /** Null: none given. */
   metadata: Record<string, unknown> | null;
   callbackUrl: string;
   traceId: string;

@@ -42,7 +42,6 @@ interface StepRow {
   ended_at: Date | null;
 }
 
-/** Empty for an unknown kind. */
 function stepOf(step: number, { kind, state, inputs, created_at: startedAt, outcome: stored, ended_at: endedAt }: StepRow): RunStep[] {
   const known = stepKind.safeParse(kind).data;
   if (known === undefined) return [];

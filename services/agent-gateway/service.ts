@@ -8,7 +8,6 @@ import { openAgentPort } from './open-agent-port.ts';
 import { RequestsInFlight } from './requests-in-flight.ts';
 
 export interface AgentGateway {
-  /** Such as `http://127.0.0.1:8080`. */
   url: string;
   /** Refuses new requests, ends long-polls and streams, waits for requests in flight up to `drainTimeoutMs`, then closes. */
   stop(): Promise<void>;

@@ -6,11 +6,10 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { givenSettings } from './given-settings.ts';
 
-/** The variables of the keys that are generated when they are not given, and the fields of the key file that hold these. */
+/** Environment variable → field in the key file, of the keys that are generated when not given. */
 export const GENERATED_KEYS = { ROUTER_API_KEY: 'router_key', AGENT_API_KEY: 'agent_key' } as const;
 export type KeyName = keyof typeof GENERATED_KEYS;
 const NAMES = ['ROUTER_API_KEY', 'AGENT_API_KEY'] as const satisfies readonly KeyName[];
-/** Its name in the data folder. */
 export const KEYS_FILE = 'keys.json';
 
 const callersKey = z.string().min(16).optional();
@@ -18,24 +17,23 @@ const keyFile = z.object({ router_key: callersKey, agent_key: callersKey, house_
 type KeyFile = z.infer<typeof keyFile>;
 
 export interface Keys {
-  /** The file that holds them. */
   path: string;
-  /** Those that this start has generated and written down, by their fields. */
+  /** Keys generated and stored by this start, by field. */
   made: ReadonlyMap<string, string>;
   routerKey: string;
   agentKey: string;
-  /** Signs the ids that this house mints. Never shown to anybody. */
+  /** Signs generation ids and commands. Never shown. */
   houseSecret: string;
 }
 
-/** Keys for a house that keeps nothing, such as a cluster of tests. Those given by the environment win. */
+/** Keys that are not stored, for a test cluster. Those of the environment win. */
 export function newKeys(environment: Environment): Omit<Keys, 'path' | 'made'> {
   return givenOr(freshKeys(), environment);
 }
 
 /**
- * The keys of this data folder: made at the first start, the same ever after. Those given by the environment win and are not written down.
- * @param requested the keys that a request can be made with; another one is made for this process alone, and not written down
+ * The data folder's keys, generated at the first start. Those of the environment win and are not stored.
+ * @param requested keys to generate and store; the others get a value for this process alone
  */
 export async function loadKeys(dataFolder: string, environment: Environment, requested: readonly KeyName[] = NAMES): Promise<Keys> {
   const path = join(dataFolder, KEYS_FILE);
@@ -57,8 +55,8 @@ function givenOr(keyFile: KeyFile, environment: Environment, fresh = freshKeys()
 }
 
 /**
- * The environment that documents resolve their references in: the process's own, and where that is silent the generated keys. The
- * platform's pair is derived, since the platform of a standalone house is the house itself.
+ * The environment for references in configurations: the process's own, else the generated keys. The platform's key pair is derived from the secret: a
+ * standalone deployment is its own platform.
  */
 export function withKeys(environment: Environment, keys: Omit<Keys, 'path' | 'made'>): Environment {
   const derived = (purpose: string) => createHmac('sha256', keys.houseSecret).update(purpose).digest('hex');
@@ -79,12 +77,12 @@ async function readKeys(path: string): Promise<KeyFile | null> {
     if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return null;
     throw new SwitchyardError('config.invalid', `${path} can not be read`, { cause });
   }
-  // A copy or a restore may have opened it to others.
+  // A copy or restore may have widened its permissions.
   await chmod(path, 0o600);
   try {
     return keyFile.parse(JSON.parse(text));
   } catch {
-    // The cause would quote what it could not read, and that may be a key.
+    // No `cause`: it would quote the text, which may be a key.
     throw new SwitchyardError('config.invalid', `${path} is damaged: restore it, or delete it to have new keys made`);
   }
 }

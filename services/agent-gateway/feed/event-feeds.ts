@@ -10,17 +10,15 @@ import { noticeOf } from './notice.ts';
 import { everything, type LoggedEvent, type SessionLog } from './session-log.ts';
 
 interface FeedListener {
-  /** New events in log order: those from the previous `head` up to, and without, `head`. */
+  /** The events from the previous `head` up to, and without, `head`. */
   onEvents(events: readonly LoggedEvent[], head: number): void;
-  /** The session was deleted; no further calls. Called at most once. */
   onDeleted(): void;
 }
 
-/** One reader's interest in a session's feed. */
 export interface FeedReader {
-  /** Offset of the next event, as known here; null until the log was read. */
+  /** Offset of the next event; null until the log was read. */
   readonly head: number | null;
-  /** All events from an offset on, from memory; null when the log must be read. */
+  /** From memory; null when the log must be read. */
   newest(offset: number): readonly LoggedEvent[] | null;
   /** To be awaited before the first read of the log: later appends are notified. Resolves after `subscribedMs` at the latest. */
   ready(): Promise<void>;
@@ -29,7 +27,6 @@ export interface FeedReader {
    * @param before `head` when that read began; a log that is now shorter was restored to an earlier state
    */
   noteHead(head: number, before: number | null): void;
-  /** Notifies the listener of everything past the present `head`. */
   listen(listener: FeedListener): void;
   release(): void;
 }
@@ -38,11 +35,9 @@ interface Feed {
   readonly sessionId: string;
   readonly partition: number;
   readonly subscription: Listening;
-  /** In the order of registration and of notification. */
   readonly listeners: FeedListener[];
   readers: number;
   head: number | null;
-  /** The last events before the head. */
   readonly newest: NewestEvents;
   /** The log reaches at least this far, by notices. */
   expected: number;
@@ -69,7 +64,6 @@ export class EventFeeds {
   #feeds = new ObjectMap<Feed>();
   /** Feeds without readers, longest idle first. */
   readonly #idle = new Set<Feed>();
-  /** Feeds whose heads are to be compared with the database. */
   readonly #doubted = new Set<Feed>();
   #isComparing = false;
   #around: Subscription[] = [];
@@ -139,7 +133,7 @@ export class EventFeeds {
     if (feed !== undefined && feed.head !== null) this.#reach(feed, head);
   }
 
-  /** Compares the heads of all followed sessions with the database: notices may have been lost. */
+  /** Compares all heads with the database: notices may have been lost. */
   compareAll(): void {
     this.#compare(this.#feeds.values());
   }
@@ -213,7 +207,6 @@ export class EventFeeds {
     else this.#emit(feed, events, next);
   }
 
-  /** The session was deleted. Later requests learn that from the database. */
   #lose(feed: Feed): void {
     if (feed.isDeleted) return;
     feed.isDeleted = true;
@@ -222,7 +215,7 @@ export class EventFeeds {
     if (this.#idle.has(feed)) this.#end(feed);
   }
 
-  /** The log reaches up to `head`: missing events are fetched if there is a listener. */
+  /** Fetches events up to `head` if there is a listener. */
   #reach(feed: Feed, head: number): void {
     feed.expected = Math.max(feed.expected, head);
     if (feed.head === null || feed.expected <= feed.head) return;
@@ -254,7 +247,7 @@ export class EventFeeds {
     }
   }
 
-  /** Skips events that were emitted already: a notice may have come during the fetch. */
+  /** Skips repeats: a notice may have come during the fetch. */
   #emit(feed: Feed, events: readonly LoggedEvent[], head: number): void {
     const from = feed.head ?? 0;
     if (head <= from) return;
@@ -265,7 +258,7 @@ export class EventFeeds {
     for (const listener of [...feed.listeners]) listener.onEvents(fresh, head);
   }
 
-  /** A partition has a new owner; pending notices of the old one are lost. */
+  /** A new owner does not send the old one's pending notices. */
   #onOwnerChange(subject: string): void {
     const partition = Number(subject.slice(subject.lastIndexOf('.') + 1));
     this.#compare(this.#feeds.values().filter((feed) => feed.partition === partition));

@@ -6,7 +6,6 @@ export interface PollQuery {
   filter: EventFilter;
   minOffset: number;
   limit: number;
-  /** 0: replies at once with what is stored. */
   waitMs: number;
 }
 

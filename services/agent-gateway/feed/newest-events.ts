@@ -6,7 +6,7 @@ export class NewestEvents {
   #events: LoggedEvent[] = [];
   #characters = 0;
 
-  /** All events from an offset on; null when it is older than what is retained. */
+  /** Null when the offset is older than what is retained. */
   from(offset: number): readonly LoggedEvent[] | null {
     const [oldest] = this.#events;
     if (oldest === undefined || offset < oldest.offset) return null;

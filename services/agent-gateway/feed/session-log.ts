@@ -11,7 +11,7 @@ export interface LoggedEvent {
   text: string;
 }
 
-/** Filter of a read; null matches everything. */
+/** Null matches everything. */
 export interface EventFilter {
   kinds: readonly string[] | null;
   source: string | null;
@@ -26,7 +26,6 @@ export function matches({ kinds, source, traceId }: EventFilter, event: LoggedEv
 
 export interface LogPage {
   events: LoggedEvent[];
-  /** Offset of the session's next event. */
   head: number;
   /** Where to read on: everything below was considered. At least `head` on the last page. */
   next: number;
@@ -61,7 +60,6 @@ export class SessionLog {
     return { events, head: first.head, next };
   }
 
-  /** Heads by session id, without sessions that do not exist. */
   async heads(sessionIds: readonly string[]): Promise<Map<string, number>> {
     const { rows } = await this.#database.query<{ id: string; head: number }>(SELECT_HEADS, [sessionIds]);
     const heads = new Map(rows.map(({ id, head }) => [id, head]));
@@ -70,7 +68,7 @@ export class SessionLog {
     return heads;
   }
 
-  /** The session's public record as JSON text; null: no such session. */
+  /** The public record as JSON text; null: no such session. */
   async record(sessionId: string): Promise<string | null> {
     const { rows } = await this.#database.query<{ record: string }>(SELECT_RECORD, [sessionId]);
     return rows[0]?.record ?? null;
@@ -96,7 +94,7 @@ interface AwaitedRow {
 
 interface PageRow {
   head: number;
-  /** An event's columns are null in the only row of a page without events. */
+  /** Null, as the columns below, in the only row of an empty page. */
   matched: number | null;
   off: number | null;
   id: string;

@@ -12,8 +12,8 @@ declare module 'fastify' {
 }
 
 /**
- * Refuses bodies with 503 while `limits.bodyBytesInHand` are held. A body counts from its first byte until the response is complete or the client disconnects:
- * the route holds the parsed body that long. Install it behind the checks that need no body.
+ * Refuses bodies with 503 while `limits.bodyBytesInHand` are held. A body counts from its first byte until the response is closed, as the route holds the
+ * parsed body that long. Install it behind the checks that need no body.
  */
 export function boundBodies(app: FastifyInstance): void {
   const budget = new BodyBudget(
@@ -23,7 +23,6 @@ export function boundBodies(app: FastifyInstance): void {
   app.decorateRequest('bodyShare', null);
   app.addHook('onRequest', (request, { raw: response }, done) => {
     if (!bodyIsAnnounced(request.headers)) return done();
-    // A larger body is refused for its size once it is read.
     const share = budget.open(Math.min(Number(request.headers['content-length'] ?? 0), limits.bodyBytes));
     request.bodyShare = share;
     // A closed response emits no further `close`.

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 
-/** Counts requests and their durations, without health probes. Unknown routes share one series, to bound cardinality. */
+/** Counts and times requests, health probes aside. Unknown routes share one series. */
 export function countRequests(app: FastifyInstance, metrics: Metrics): void {
   app.addHook('onRequest', (request, reply, done) => {
     const { method, routeOptions } = request;

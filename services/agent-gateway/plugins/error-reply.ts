@@ -4,12 +4,12 @@ import { isTransientError } from '#shared/storage/transient-error.ts';
 import { traceIdOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** Overload and restarts last seconds, and clients add their own jitter. */
+/** Overload and restarts last seconds; clients add jitter. */
 export const RETRY_AFTER_SECONDS = 1;
 
 /**
- * Turns a thrown error into `{error, code, …}`. An error outside the catalogue is a 500 whose text is logged and not sent.
- * @param isKnownSession called before a session's request is reported invalid, since an unknown session takes precedence; null: can't be told now
+ * Turns a thrown error into `{error, code, …}`. The text of one outside the catalogue (500) is logged, not sent.
+ * @param isKnownSession called before a request is reported invalid: an unknown session takes precedence. Null: unknown right now
  */
 export function errorReply({ log, isKnownSession }: { log: Log; isKnownSession(sessionId: string): Promise<boolean | null> }) {
   return async (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
@@ -38,10 +38,7 @@ export function sendError(error: SwitchyardError, { request, reply, log }: { req
   });
 }
 
-/**
- * Not logged: 504 is the contract's reply to a poll that timed out, and refusals for overload are counted (`switchyard_http_requests_total`), since a log line
- * each would cost more than the refusal.
- */
+/** Not logged: a poll's timeout (504) is no fault, and overload is counted (`switchyard_http_requests_total`): a line each would cost more than the refusal. */
 function isNormal({ code }: SwitchyardError): boolean {
   return code === 'session.nothing_new' || code === 'service.overloaded';
 }
@@ -51,7 +48,7 @@ export function noSuchSession(): SwitchyardError {
 }
 
 /**
- * @param path JSON Pointer to the field, which the message also names
+ * @param path JSON Pointer to the field
  * @param message the rest of a sentence whose subject is the field
  */
 export function invalidField(path: string, message: string): SwitchyardError {

@@ -5,16 +5,14 @@ import type { Log } from '#shared/telemetry/log.ts';
 /** Seconds until the next poll: always an integer, since clients parse it as one. */
 export const BACKOFF_HEADER = 'x-polling-backoff';
 
-/** After a poll without events. */
 export const EMPTY_BACKOFF_SECONDS = 1;
 const MOST_BACKOFF_SECONDS = 30;
-/** A poll within this time of the last one is too soon. */
 const TOO_SOON_MS = 1_000;
 /** Remembered reads, about a hundred bytes each: far more than a gateway serves within `TOO_SOON_MS`. */
 const MAX_RETAINED_READS = 10_000;
 
 export interface PollingBackoff {
-  /** After a poll without a wait and without events. @returns the seconds to wait, doubled with each poll that comes too soon */
+  /** After an empty poll without a wait. @returns the seconds to wait, doubled with each poll that comes too soon */
   afterNothing(sessionId: string, client: string): Promise<number>;
   /**
    * After a poll with events: 0 and a reset, unless the same offset was read less than a second ago.
@@ -58,14 +56,12 @@ export function pollingBackoff({ cache, clock, log }: { cache: Cache; clock: Clo
 /** The last offset each client has read, in this gateway's memory: most reads are no repeats, and in the cache each would cost two requests. */
 class RecentReads {
   readonly #clock: Clock;
-  /** Oldest first. */
   readonly #reads = new Map<string, { minOffset: number; atMs: number }>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Whether the same offset was read less than a second ago. Records this read. */
   isRepeat(key: string, minOffset: number): boolean {
     const atMs = this.#clock.nowMs();
     const last = this.#reads.get(key);

@@ -24,20 +24,19 @@ export function requireReady(app: FastifyInstance, { gate, bus }: { gate: Readin
     if (typeof readiness === 'string') done(refusalOf(readiness, request, reply));
     else readiness.then((found) => done(refusalOf(found, request, reply)), done);
   });
-  // Also on requests admitted before the drain: a kept connection would be used again.
+  // Also on requests admitted before the drain: clients would reuse the connection.
   app.addHook('onSend', (_request, reply, _payload, done) => {
     if (gate.isDraining) reply.header('connection', 'close');
     done();
   });
 }
 
-/** The refusal. While draining it also closes the connection, so that the client takes a new one. */
+/** While draining it also closes the connection, so that the client takes a new one. */
 export function notReady(readiness: Exclude<Readiness, 'ready'>, reply: FastifyReply): SwitchyardError {
   if (readiness === 'draining') reply.header('connection', 'close');
   return new SwitchyardError('service.not_ready', REASONS[readiness]);
 }
 
-/** Messages of refusals by readiness. */
 export const REASONS = {
   booting: 'the server is still starting',
   unavailable: 'the server can not reach its stores right now',

@@ -8,14 +8,12 @@ import type { Waits } from '../limits.ts';
 import { within } from '../within.ts';
 import { SessionReplies } from './session-replies.ts';
 
-/** One SSE reader of a session's tokens. */
 export interface DeltaReader {
   /**
    * Resolves once the broker has the subscription: tokens published later arrive. To be awaited before the client is told that it is connected, or it may miss
    * the reply to its next post. Resolves after `subscribedMs` at the latest; the message itself is in the log.
    */
   ready(): Promise<void>;
-  /** Reports an event that was read from the log. */
   observe(event: LoggedEvent): void;
   /** Shows a snapshot of each reply in generation, then all deltas. */
   start(show: (sse: string) => void): void;

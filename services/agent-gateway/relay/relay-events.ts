@@ -9,7 +9,6 @@ export interface RelaySource {
   sessionId: string;
   filter: EventFilter;
   reader: FeedReader;
-  /** Null: the reader gets no tokens. */
   deltas: DeltaReader | null;
 }
 

@@ -12,10 +12,8 @@ interface Reply {
   readonly call: TurnCall | null;
   /** The delivery of the call that its text is from: a worker that takes over starts again. */
   attempt: number;
-  /** Number of the next frame in this attempt. */
   nextFrame: number;
   text: string;
-  /** Of the last delta sent, 0 before the first. */
   seq: number;
   /** The text sent so far is void: the next one is a snapshot. */
   isReplaced: boolean;
@@ -29,7 +27,6 @@ type SequencedFrame = Exclude<Frame, { kind: 'body' }>;
 const READINGS = ['kept', 'now', 'now'] as const;
 
 interface SessionRepliesDeps {
-  /** Sends SSE text to all readers of the session. */
   show(sse: string): void;
   /** The call's retained frames. @param upTo as in `TokenStream.replay` */
   replay(callId: string, upTo: 'kept' | 'now'): Promise<Uint8Array[]>;
@@ -42,7 +39,7 @@ interface SessionRepliesDeps {
 export class SessionReplies {
   readonly #deps: SessionRepliesDeps;
   readonly #replies = new Map<string, Reply>();
-  /** Ended replies, oldest first. */
+  /** Oldest first. */
   readonly #ended = new Set<string>();
   /** Turns that began before this have ended; epoch milliseconds. */
   #overBeforeMs = 0;
@@ -158,7 +155,6 @@ export class SessionReplies {
     this.#recordSent(reply.messageId);
   }
 
-  /** Called when the last reader has left. */
   close(): void {
     this.#replies.clear();
   }
@@ -190,7 +186,6 @@ function sequenced(callId: string, bytes: Uint8Array): SequencedFrame | null {
 
 const chunk = z.object({ choices: z.array(z.object({ delta: z.object({ content: z.string().nullish() }) })) });
 
-/** A frame's content text; empty for frames without content. */
 function textOf(frame: SequencedFrame): string {
   if (frame.kind === 'text') return textIn(frame.json);
   if (frame.kind !== 'content') return '';

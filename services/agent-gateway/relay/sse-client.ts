@@ -21,7 +21,7 @@ export class SseClient {
     this.closed = new Promise((resolve) => {
       this.#onClosed = resolve;
     });
-    // `close` follows and is handled.
+    // `close` follows.
     response.on('error', () => {});
     response.on('timeout', () => this.#onTimeout());
     response.once('close', () => this.#close());

@@ -7,7 +7,7 @@ export interface TurnCall {
   turnId: string;
   /** From 1; each call supersedes those before it. */
   number: number;
-  /** Start of the turn, epoch milliseconds by its owner's clock. */
+  /** By its owner's clock. */
   turnAtMs: number;
 }
 

@@ -2,7 +2,6 @@ import type { FastifyPluginAsync } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { ReadinessGate } from '../readiness.ts';
 
-/** Body of a liveness probe, and of the readiness of a ready gateway. */
 export const HEALTHY = { status: 'ok', service: 'agent-server' } as const;
 
 /** GET /health/live: the process runs. GET /health/ready and /health: it can serve requests, else 503 with the state. No key needed; HEAD too. */

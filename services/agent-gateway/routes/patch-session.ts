@@ -16,7 +16,7 @@ export interface PatchSessionDeps {
   commandReplies: CommandReplies;
   clock: Clock;
   waits: Waits;
-  /** Null: can't be told now. */
+  /** Null: unknown right now. */
   isKnownSession(sessionId: string): Promise<boolean | null>;
 }
 

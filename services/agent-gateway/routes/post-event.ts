@@ -15,7 +15,7 @@ import { checkedSessionId } from './session-id.ts';
 export interface PostEventDeps {
   agent: { bundleHash: string };
   commandReplies: CommandReplies;
-  /** Null: can't be told now. */
+  /** Null: unknown right now. */
   isKnownSession(sessionId: string): Promise<boolean | null>;
   clock: Clock;
   waits: Waits;
@@ -65,7 +65,6 @@ export function postEvent({ agent, commandReplies, isKnownSession, clock, waits 
   };
 }
 
-/** Unifies the two forms of the body. */
 function messageOf(body: z.infer<typeof postEventRequest>): { text: string; source: CommandOf<'message.post'>['source'] } {
   switch (body.kind) {
     case 'user_message':

@@ -21,7 +21,6 @@ import { checkedSessionId } from './session-id.ts';
 export interface ReadEventsDeps {
   sessionLog: SessionLog;
   feeds: EventFeeds;
-  /** Null: reply streaming is off. */
   deltas: Deltas | null;
   polls: OpenReaders;
   streams: OpenReaders;
@@ -73,7 +72,6 @@ async function streamEvents(deps: ReadEventsDeps, sessionId: string, request: Ev
   const filter = filterOf(request.query);
   const from = resumePoint(request.headers) ?? request.query.min_offset;
   const ended = new AbortController();
-  // Released in `finally`, also when a later acquisition fails.
   const releases = [deps.streams.enter(() => ended.abort())];
   try {
     const reader = deps.feeds.read(sessionId);
@@ -109,7 +107,6 @@ async function stream({ waits, log }: ReadEventsDeps, source: RelaySource, { fir
 interface Streaming {
   first: LogPage | number;
   reply: FastifyReply;
-  /** Aborted when the gateway drains. */
   signal: AbortSignal;
 }
 

@@ -42,10 +42,8 @@ function noSuchRun(): SwitchyardError {
   return new SwitchyardError('run.not_found', 'there is no such run');
 }
 
-/** Any other text is no run's id and is not queried. */
 const RUN_ID = /^[A-Za-z0-9_-]{1,128}$/;
 
-/** Opaque to callers: only this file parses it. */
 const CURSOR = /^(\d{1,16}) ([A-Za-z0-9_-]{1,128})$/;
 
 function cursorOf({ createdAtMicros, runId }: RunPosition): string {

@@ -19,7 +19,7 @@ export interface SessionsDeps {
   sessionLog: SessionLog;
   clock: Clock;
   waits: Waits;
-  /** Null: can't be told now. */
+  /** Null: unknown right now. */
   isKnownSession(sessionId: string): Promise<boolean | null>;
 }
 

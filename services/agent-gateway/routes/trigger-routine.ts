@@ -27,7 +27,6 @@ export interface TriggerRoutineDeps {
   runRows: RunRows;
   sessionLog: SessionLog;
   bus: Bus;
-  /** A run settles at most this long after its acceptance. */
   maxTimeoutMs: number;
   bundleHash: string;
   waits: Waits;
@@ -99,7 +98,6 @@ interface Triggered {
   request: TriggerRequest;
   /** As stored; null when the caller gave none. */
   key: string | null;
-  /** The request's `traceparent`. */
   parent: string;
 }
 
