@@ -24,7 +24,7 @@ interface Reply {
   repeat: boolean;
 }
 
-/** A stored command whose request timed out. */
+/** A stored command; its request timed out. */
 interface Late {
   commandId: string;
   forgottenAtMs: number;
@@ -38,10 +38,10 @@ interface CommandRepliesDeps {
   tracing?: Tracing;
 }
 
-/** A command's reply; `repeat`: the command was sent before and this is its first reply. Null: durable, but without a reply in time. */
+/** `repeat`: the command was sent before; this is its first reply. Null: durable, but no reply in time. */
 export type Outcome = { reply: CommandReply; repeat: boolean } | null;
 
-/** Appends commands to the log and waits for their replies, on one subscription per gateway. A lost reply is read from the database. */
+/** Appends commands to the log and waits for replies, on one subscription per gateway. A lost reply is read from the database. */
 export class CommandReplies {
   /** This gateway's name in `ans.<gateway>`. */
   readonly gatewayId = `agw-${ulid()}`;
@@ -75,7 +75,7 @@ export class CommandReplies {
     this.#assertCapacity();
     const { commandId, sessionId, type, traceparent } = command;
     const { promise: replied, resolve } = withResolver<Reply>();
-    // Registered first: the reply may arrive before the publish acknowledgement.
+    // First: the reply may precede the publish acknowledgement.
     this.#register(commandId, resolve);
     try {
       const stored = await this.#publish(command);
@@ -106,11 +106,11 @@ export class CommandReplies {
     }
   }
 
-  /** Waits for the reply message; reads the processed command after each silence, and once more when the time is up. */
+  /** Reads the processed command after each silence, and once more when the time is up. */
   async #outcome({ sessionId, commandId }: SessionCommand, replied: Promise<Reply>, { waitMs, lookAtOnce }: { waitMs: number; lookAtOnce: boolean }) {
     const { processedCommands, waits } = this.#deps;
     const endsAtMs = performance.now() + waitMs;
-    /** A slow read is not repeated. */
+    /** A read in flight is awaited, not repeated. */
     let looking: Promise<Reply | null> | null = null;
     const look = async (): Promise<Reply | null> => {
       const reply = await processedCommands.read(sessionId, commandId);
@@ -141,7 +141,7 @@ export class CommandReplies {
     for (const resolve of this.#waiters.get(commandId) ?? []) resolve({ reply, repeat });
   }
 
-  /** Every stored command must be applied eventually, so no more are admitted than the owners apply in a few seconds. */
+  /** Stored commands must be applied eventually: no more are admitted than the owners apply in a few seconds. */
   #assertCapacity(): void {
     const nowMs = performance.now();
     const waiting = this.#waiting + this.#late.size;

@@ -8,12 +8,12 @@ interface PublishedCommand {
 
 type SpanParent = Pick<SpanOptions, 'parent' | 'traceId' | 'links'>;
 
-/** In the span's name, of which trace stores show about a hundred characters. */
+/** Trace stores show about a hundred characters of a span's name. */
 const MAX_NAME_CHARACTERS = 128;
 
 /**
- * The producer span of publishing a command. The owner's span is its child and begins after this one has ended.
- * @param traceName of the trace whose root span this is
+ * The span of publishing a command. The owner's span is its child and begins after it has ended.
+ * @param traceName of the trace of which this is the root
  */
 export function commandSpan(tracing: Tracing, { type, commandId, sessionId }: PublishedCommand, parent: SpanParent, traceName = ''): Span {
   const name = traceName === '' ? 'publish cmd' : `publish cmd ${traceName.slice(0, MAX_NAME_CHARACTERS)}`;

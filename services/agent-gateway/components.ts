@@ -11,7 +11,7 @@ import { RunRows } from './run-rows.ts';
 import { RunStepRows } from './run-step-rows.ts';
 import { watchedDatabase } from './watched-database.ts';
 
-/** What the routes share and what outlives a request. Subscriptions and timers begin with `open`. */
+/** What the routes share. Subscriptions and timers begin with `open`. */
 export interface Components {
   waits: Waits;
   gate: ReadinessGate;

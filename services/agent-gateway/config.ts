@@ -22,7 +22,7 @@ const shape = {
 };
 
 /**
- * Settings of the agent gateway, read once from the environment. Webhook secrets alone are read per request, by contract.
+ * The settings, read once; webhook secrets alone are read per request, by contract.
  * @throws `config.invalid` listing every invalid variable
  */
 export function parseConfig(environment: Environment) {

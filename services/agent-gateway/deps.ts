@@ -8,20 +8,18 @@ import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import type { Waits } from './limits.ts';
 
-/** What the agent gateway needs: settings, the agent's configuration and opened drivers. */
 export interface AgentGatewayDeps {
   config: {
     host: string;
     port: number;
-    /** Whether SSE readers get the text of a reply while it is generated. */
+    /** Whether SSE readers get deltas. */
     streaming: boolean;
     drainTimeoutMs: number;
     runs: {
-      /** For routines that declare no `timeout_seconds`. */
       defaultTimeoutMs: number;
-      /** Upper bound of a routine's timeout. A run settles at most this long after its acceptance. */
+      /** Also how long after its acceptance a run settles at the latest. */
       maxTimeoutMs: number;
-      /** Refuses to start with an autonomous routine that has no callback allow-list. */
+      /** Without one an autonomous routine fails the start. */
       requireCallbackAllowlist: boolean;
     };
   };
@@ -33,7 +31,7 @@ export interface AgentGatewayDeps {
   };
   bundle: Bundle;
   /**
-   * Checks a callback address as far as possible without DNS.
+   * As far as possible without DNS.
    * @param hostAllowlist of the routine; null and an empty list both mean any host
    * @throws `outbound.refused`
    */

@@ -9,17 +9,17 @@ export const limits = {
   /** The bound of a subject token. */
   idCharacters: 128,
   idempotencyKeyCharacters: 256,
-  /** Without a complete response. Clients have one; more are pipelined, each possibly a page of events. */
+  /** Incomplete ones. Clients have one; more are pipelined, each possibly a page of events. */
   requestsPerConnection: 100,
   /** Listen backlog. Past it connections are reset or hang, so a refused burst must fit. */
   connectionsToAccept: 4_096,
-  /** A closure and a timer each; includes commands whose request timed out. */
+  /** A closure and a timer each; includes commands after their request timed out. */
   waitingCommands: 10_000,
   processedCommandsPerRead: 1_000,
   /** A feed reader, a timer and a socket each. */
   openPolls: 20_000,
   openStreams: 10_000,
-  /** A page ends with the event that reaches this; the reader continues from there. */
+  /** A page ends with the event that reaches this. */
   pageBytes: 4 * 1_024 * 1_024,
   /** For an SSE reader that catches up. */
   streamPageEvents: 200,
@@ -27,7 +27,7 @@ export const limits = {
   /** Per feed: the start of a turn, for the poll right after the post. */
   retainedCharacters: 4 * 1_024,
   sessionsPerCheck: 5_000,
-  /** Write size for a client that catches up: a slow client drains some of a large event, a stalled one none. */
+  /** Of an event to a client that catches up: a slow client drains some of it, a stalled one none. */
   ssePieceBytes: 64 * 1_024,
   /** Past it a client is disconnected; it can resume. */
   unsentBytes: 256 * 1_024,
@@ -44,13 +44,13 @@ export const limits = {
 export const waits = {
   /** Then the processed command is read: the reply may be lost. */
   silenceMs: 1_000,
-  /** The last read of the processed command, when the time is up. */
+  /** For the last read of the processed command. */
   lastLookMs: 500,
   /** A durable customer message without an offset by then gets 202. */
   acceptMs: 5_000,
   /** Any other command without a reply by then gets 503. */
   replyMs: 10_000,
-  /** How long a command whose request timed out counts as waiting at its owner, unless its reply comes. */
+  /** How long a command counts as waiting at its owner after its request timed out, unless its reply comes. */
   lateMs: 30_000,
   /** For a start command to be stored. The row is the acceptance: its owner finds it without the command. */
   publishMs: 2_000,
@@ -58,13 +58,12 @@ export const waits = {
   pollMs: 20_000,
   /** Until the broker confirms a subscription. Past it the log is read regardless. */
   subscribedMs: 1_000,
-  /** How long a feed is kept without a reader. */
   idleFeedMs: 60_000,
   /** Head comparison, for lost notices. */
   checkFeedsMs: 30_000,
   /** Comments that keep an idle stream open through proxies. */
   heartbeatMs: 15_000,
-  /** A client that catches up, or whose stream was ended, is disconnected after reading nothing for this long. */
+  /** A client that reads nothing for this long, catching up or after the end of its stream, is disconnected. */
   stalledMs: 10_000,
   readinessMs: 2_000,
   /** Between readiness checks while booting or unavailable. */

@@ -18,8 +18,8 @@ const whileBooting = {
 };
 
 /**
- * Listens on the agent server's public port before its stores are connected: alive, not ready. All but the probes get 503, also without a key, since the key
- * is known only once the configuration is loaded.
+ * Listens on the public port before the stores are connected: alive, not ready. All but the probes get 503, also without a key, which is unknown until the
+ * configuration is loaded.
  * @param setting named in the message when the port is taken
  * @throws `service.port_taken`
  */

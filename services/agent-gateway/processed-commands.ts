@@ -10,7 +10,7 @@ interface Requested {
   resolve(reply: CommandReply | null): void;
 }
 
-/** Reads replies from the processed commands. Requests collect while a statement is in flight, so that a thousand lost replies cost a handful of reads. */
+/** Reads replies from the processed commands. Requests collect while a statement is in flight: a thousand lost replies cost a handful of reads. */
 export class ProcessedCommands {
   readonly #database: Queryable;
   readonly #log: Log;
@@ -22,7 +22,7 @@ export class ProcessedCommands {
     this.#log = log;
   }
 
-  /** The reply, or null while there is none or the database can't be read: call again. Never rejects. */
+  /** Null while there is none or the database can't be read: call again. Never rejects. */
   read(sessionId: string, commandId: string): Promise<CommandReply | null> {
     return new Promise((resolve) => {
       this.#requested.push({ sessionId, commandId, resolve });

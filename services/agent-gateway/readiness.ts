@@ -3,7 +3,7 @@ import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Waits } from './limits.ts';
 
-/** `unavailable`: was ready, but the bus or the database is unreachable now. */
+/** `unavailable`: was ready; bus or database is unreachable now. */
 export type Readiness = 'booting' | 'ready' | 'unavailable' | 'draining';
 
 interface ReadinessDeps {
@@ -14,10 +14,10 @@ interface ReadinessDeps {
   log: Log;
 }
 
-/** Result of the readiness query: the bundle is stored, is not, the database is unreachable, or timed out. */
+/** Result of the readiness query: the bundle is stored; is not; no connection; timed out. */
 type StoreState = 'here' | 'missing' | 'away' | 'late';
 
-/** Whether requests can be served: the bus is connected, the database responds, and the bundle that turns run on is stored. */
+/** Whether requests can be served: bus connected, database responding, bundle stored. */
 export class ReadinessGate {
   readonly #deps: ReadinessDeps;
   readonly #onReturn: () => void;
@@ -62,14 +62,14 @@ export class ReadinessGate {
     return 'booting';
   }
 
-  /** Called for every request: once the gateway has been ready it neither queries nor waits. An unreachable database is reported through `suspect`. */
+  /** Called for every request: neither queries nor waits once the gateway has been ready. `suspect` reports an unreachable database. */
   admits(): Readiness | Promise<Readiness> {
     if (this.#draining) return 'draining';
     if (!this.#wasReady) return this.check();
     return this.#deps.bus.isReady() && !this.#isAway ? 'ready' : 'unavailable';
   }
 
-  /** A statement failed with a transient error. If the database proves unreachable, requests are refused until it is back. */
+  /** A statement failed with a transient error. If the database is unreachable, requests are refused until it is back. */
   suspect(): void {
     if (this.#wasReady && !this.#isAway && !this.#draining) void this.check();
   }
@@ -78,7 +78,7 @@ export class ReadinessGate {
     if (!this.#deps.bus.isReady()) return false;
     const state = await this.#askDatabase();
     if (state === 'here') this.#welcome();
-    // A merely slow database refuses nothing: requests that wait for it would not be better off.
+    // A slow database refuses nothing: requests would not be better off.
     else if (state === 'away' && this.#wasReady && !this.#draining) {
       this.#isAway = true;
       this.open();
@@ -104,7 +104,7 @@ export class ReadinessGate {
       .query<{ present: number }>({ name: 'agent-gateway-bundle', text: 'select 1 as present from bundles where hash = $1' }, [bundleHash])
       .then(({ rowCount }): StoreState => (rowCount > 0 ? 'here' : 'missing'))
       .catch((error: unknown): StoreState => {
-        // Logged once: an unreachable database is queried several times a second.
+        // Once: an unreachable database is queried several times a second.
         if (!this.#isAway) log.warn({ err: error }, 'the database does not answer');
         return 'away';
       });

@@ -3,12 +3,11 @@ import { quotedName } from '#shared/contracts/printed-name.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { compileSchema, type Validate } from '#shared/json-schema.ts';
 
-/** A routine as a trigger needs it. */
 export interface TriggerableRoutine {
   id: string;
-  /** Returns null for a valid input. */
+  /** Null: the input is valid. */
   violationOf: Validate;
-  /** Hosts that results may be posted to; null and an empty list both mean any. */
+  /** Null and an empty list both mean any host. */
   callbackUrlAllowlist: readonly string[] | null;
   timeoutMs: number;
 }
@@ -20,7 +19,7 @@ interface RunSettings {
 }
 
 /**
- * The routines that can be triggered, by id: autonomous and enabled.
+ * The autonomous, enabled routines by id.
  * @throws `config.invalid` for an invalid input schema, or a missing allow-list where one is required
  */
 export function triggerableRoutines({ body }: Bundle, settings: RunSettings): ReadonlyMap<string, TriggerableRoutine> {

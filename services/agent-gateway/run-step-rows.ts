@@ -7,7 +7,7 @@ const KINDS = { 'run-call': 'model_call', 'tool-call': 'tool_call', 'tool-list':
 const stepKind = z.enum(['run-call', 'tool-call', 'tool-list']);
 const toolInputs = z.object({ toolId: z.string() });
 
-/** Reads a run's steps: each is an effect of its owner, with its outcome in a row of its own. */
+/** A run's steps: effects of its owner, with outcomes in their own rows. */
 export class RunStepRows {
   readonly #database: Queryable;
 
@@ -16,9 +16,8 @@ export class RunStepRows {
   }
 
   /**
-   * Steps after number `after`, in the order of creation. Kinds unknown to this release, written by a newer one, are left out, so a page may have fewer than
-   * `limit`.
-   * @returns null: no such run; `next` is the number of the page's last row, null on the last page
+   * In the order of creation, after number `after`. Kinds of a newer release are left out: a page may have fewer than `limit`.
+   * @returns null: no such run; `next` is the number of the last row, null on the last page
    */
   async list(runId: string, after: number, limit: number): Promise<{ steps: RunStep[]; next: number | null } | null> {
     // A run's effects are numbered from 1, so a page is selected by ids.
@@ -32,7 +31,7 @@ export class RunStepRows {
 }
 
 interface StepRow {
-  /** Null, as are all columns after it, in the only row of a run without steps. */
+  /** This and all below: null in the only row of a run without steps. */
   id: string | null;
   kind: string;
   state: string;

@@ -9,14 +9,14 @@ import { RequestsInFlight } from './requests-in-flight.ts';
 
 export interface AgentGateway {
   url: string;
-  /** Refuses new requests, ends long-polls and streams, waits for requests in flight up to `drainTimeoutMs`, then closes. */
+  /** Refuses new requests, ends polls and streams, waits up to `drainTimeoutMs` for requests in flight, closes. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts the HTTP front of the agent server.
- * @param opened the port that it takes over, closed when the start fails; absent: it opens its own
- * @throws `service.port_taken` with the port in its details, `config.invalid` when a routine can't be triggered as configured
+ * The HTTP front of the agent server.
+ * @param opened closed when the start fails; absent: a port is opened
+ * @throws `service.port_taken` with the port in its details, `config.invalid` for a routine that can't be triggered as configured
  */
 export async function startAgentGateway(deps: AgentGatewayDeps, opened?: PublicPort): Promise<AgentGateway> {
   const port = opened ?? (await openAgentPort(deps.config));
@@ -42,7 +42,7 @@ async function serveOn({ url, serverFactory }: PublicPort, deps: AgentGatewayDep
   let stopping: Promise<void> | null = null;
   const stop = async () => {
     components.drain();
-    // Still listening: probes see that it drains, and new requests are refused.
+    // Still listening: probes see the drain, new requests are refused.
     await inFlight.none(drainTimeoutMs);
     await closeAtOnce(app);
   };
@@ -55,12 +55,9 @@ async function serveOn({ url, serverFactory }: PublicPort, deps: AgentGatewayDep
   };
 }
 
-/**
- * Closes the app and all connections. Node closes idle connections itself, but not those that never sent a byte, which browsers open in advance: they would
- * keep the process running.
- */
+/** Node closes idle connections itself, but not those that never sent a byte, which browsers open in advance: they would keep the process running. */
 export async function closeAtOnce(app: FastifyInstance): Promise<void> {
-  // Repeated: connections may arrive before the server stops listening.
+  // Connections may arrive before the server stops listening.
   const cut = setInterval(() => app.server.closeAllConnections(), 10);
   try {
     await app.close();

@@ -24,7 +24,7 @@ interface Row {
   created_at: Date;
 }
 
-/** Newest first; of several with the same id and source only the newest. @param source null: all */
+/** Newest first; only the newest of one id and source. @param source null: all */
 export async function listDeadLetters(database: Queryable, { source, limit }: { source: Source | null; limit: number }): Promise<DeadLetter[]> {
   const { rows } = await database.query<Row>(
     `select * from (

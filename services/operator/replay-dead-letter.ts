@@ -11,7 +11,7 @@ import { jsonIn } from '#shared/json-in.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { type DeadLetter, findDeadLetters, removeDeadLetter, type Source } from './dead-letters.ts';
 
-/** The queue's retention. No timer stands behind a replayed item, so it must not be given up earlier. */
+/** The queue's retention: no timer stands behind a replayed item. */
 const REPLAY_DEADLINE_MS = 24 * 3_600_000;
 
 export interface ReplayDeps {
@@ -53,9 +53,8 @@ function isReplayable(source: Source): boolean {
 }
 
 /**
- * Order: row, item, dead letter. Bus and database share no commit, so the dead letter is removed last: after a crash in between it is still there, and the
- * replay is repeated. At worst the callback is posted twice, which receivers detect by the run id. The row precedes the item because a worker would drop an
- * item of a dead delivery.
+ * Order: row, item, dead letter. Bus and database share no commit: after a crash the dead letter is still there, and the replay is repeated. At worst the
+ * callback is posted twice, which receivers detect by the run id. The row comes first because a worker drops an item of a dead delivery.
  */
 async function replayDelivery(letter: DeadLetter, { database, bus, clock }: ReplayDeps): Promise<Replayed> {
   const { rows } = await database.query<{ session_id: string; traceparent: string | null }>(
@@ -89,8 +88,8 @@ async function removeSettled(letter: DeadLetter, database: Database): Promise<Re
 }
 
 /**
- * Order: command, dead letter; after a crash in between the replay is repeated. The new id is derived from the dead letter, so a second replay is
- * deduplicated. It differs from the original id, which is a processed command already.
+ * Order: command, dead letter; after a crash the replay is repeated. The new id derives from the dead letter, so a repeat is deduplicated. It differs from the
+ * original id, which is a processed command already.
  */
 async function replayCommand(letter: DeadLetter, { database, bus, tags }: ReplayDeps): Promise<Replayed> {
   const command = deadCommand.safeParse(jsonIn(letter.body));

@@ -17,11 +17,8 @@ export interface BannerFacts {
   agentUrls: readonly string[];
   agentName: string;
   manifestPath: string;
-  /** Holds the key file and running.json. */
   dataFolder: string;
-  /** Whether the folder is deleted at the end. */
   isTemporary: boolean;
-  /** Whether this start created the folder. */
   isNewFolder: boolean;
   /** Empty: the router accepts no key. */
   routerKeys: readonly KeyLocation[];
@@ -32,14 +29,12 @@ export interface BannerFacts {
   /** Null: built in. */
   routerConfigPath: string | null;
   question: string;
-  /** The settings file that was read; null: none. */
   envFile: string | null;
   warnings: readonly string[];
-  /** Blocks of the manifest that have no effect yet. */
   withoutEffect: readonly string[];
 }
 
-/** What `npm start` and `npm run cluster` print: URLs, where the keys are, and commands to try. Lines fit a terminal, long names aside. */
+/** What `npm start` and `npm run cluster` print. Lines fit a terminal, long names aside. */
 export function banner(facts: BannerFacts): string {
   const ask = `  ${settingOfFolder(facts.dataFolder)}npm run -s ask --`;
   const rows = [
@@ -74,7 +69,7 @@ function row(label: string, text: string): string {
   return `  ${label.padEnd(LABEL_COLUMNS - 2)}${wrapWords(text, { indent: LABEL_COLUMNS })}`;
 }
 
-/** A shown key has its own unindented line: it is as wide as a terminal. */
+/** A shown key is as wide as a terminal: unindented. */
 function keyRows(locations: readonly KeyLocation[], { dataFolder, shownKeys, routerConfigPath }: BannerFacts): string[] {
   if (locations.length === 0) return [row('  key', `none: every key in ${nearby(routerConfigPath ?? '')} is disabled`)];
   return locations.flatMap((location) => {
@@ -101,7 +96,6 @@ function addressOf(url: string): string {
   return `${origin}${pathname}`;
 }
 
-/** The `DATA_DIR=…` prefix of a command, when the folder is not the default. */
 function settingOfFolder(dataFolder: string): string {
   if (dataFolder === resolve('data')) return '';
   const folder = nearby(dataFolder);

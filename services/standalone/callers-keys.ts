@@ -7,12 +7,12 @@ import { GENERATED_KEYS, type KeyName } from './keys.ts';
 /** Where a caller finds an accepted key: an environment variable or a field of the key file. Never the key itself. */
 export type KeyLocation = { variable: string } | { field: (typeof GENERATED_KEYS)[KeyName] };
 
-/** All enabled keys of the router, in the configuration's order. */
+/** Enabled keys, in the configuration's order. */
 export function routerKeyLocations({ keys }: Pick<RouterConfig, 'keys'>, given: Environment): KeyLocation[] {
   return keys.filter(({ disabled }) => !disabled).map(({ key }) => locationOfKey(key, given));
 }
 
-/** @param reference to a credential, as in configurations @param given the operator's environment, without the generated keys */
+/** @param given the operator's environment, without the generated keys */
 export function locationOfKey(reference: string, given: Environment): KeyLocation {
   const variable = variableOf(reference);
   return isGenerated(variable) && !given[variable] ? { field: GENERATED_KEYS[variable] } : { variable };
@@ -21,7 +21,7 @@ export function locationOfKey(reference: string, given: Environment): KeyLocatio
 type Files = Pick<StandaloneConfig, 'routerConfigPath' | 'manifestPath' | 'isSampleAgent'>;
 
 /**
- * The keys to generate: those that the configurations reference, since any other would get 401. Keys of a manifest that was given are not generated.
+ * The keys to generate: those that the configurations reference, since others would get 401. Not those of a given manifest.
  * @param files null `routerConfigPath`: the built-in configuration, which references `ROUTER_API_KEY`
  */
 export async function requestedKeys({ routerConfigPath, manifestPath, isSampleAgent }: Files): Promise<KeyName[]> {

@@ -58,7 +58,7 @@ export function parseConfig(environment: Environment) {
     agentPort: data.AGENT_PORT,
     dataFolder: resolve(data.DATA_DIR),
     manifestPath,
-    /** The shipped sample: its credentials are generated, which those of a given manifest are not, and its sample question is shown. */
+    /** The shipped sample, with generated credentials and a sample question. */
     isSampleAgent: data.MANIFEST === undefined,
     documentsPath: data.DOCUMENTS === undefined ? join(dirname(manifestPath), 'documents') : resolve(data.DOCUMENTS),
     routerConfigPath: data.ROUTER_CONFIG === undefined ? null : resolve(data.ROUTER_CONFIG),

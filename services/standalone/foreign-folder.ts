@@ -7,11 +7,11 @@ const OURS = /^(switchyard\.lock|keys\.json|database)/;
 const NOBODYS = /^(lost\+found$|\.)/;
 
 /**
- * Refuses a data folder with foreign files: most likely DATA_DIR is wrong and the data are elsewhere.
+ * Refuses a folder with foreign files: most likely DATA_DIR is wrong.
  * @throws `config.invalid` naming the folder and one of the files
  */
 export async function refuseForeignFolder(folder: string): Promise<void> {
-  // A missing folder is created later; an unreadable one is refused then, with the reason.
+  // A missing folder is created later, an unreadable one refused with the reason.
   const names = await readdir(folder).catch((): string[] => []);
   const [foreign] = names.filter((name) => !NOBODYS.test(name));
   if (foreign === undefined || names.some((name) => OURS.test(name))) return;

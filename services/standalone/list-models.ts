@@ -2,21 +2,19 @@ import { z } from 'zod';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Upstream } from './upstream.ts';
 
-/** A running server replies at once; a start waits no longer than this. */
 const TIMEOUT_MS = 5_000;
 /** The longest lists of public upstreams are about 1 MiB. */
 const MAX_BYTES = 8 * 1024 * 1024;
 const MAX_MODELS = 1_000;
-/** What can follow the provider in a model's id. */
 const NAME = /^[A-Za-z0-9._:/-]{1,256}$/;
-/** Legal header values: for others fetch throws an error that quotes the text. */
+/** For other characters fetch throws an error that quotes the text. */
 const HEADER_TEXT = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** Embedding models go last: they can't chat, and the first model serves the sample agent. */
 const EMBEDS = /embed/i;
 
 const modelList = z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) });
 
-/** The upstream with its models, from `GET <base>/models` unless they are given. @throws `config.invalid` with the reason and what to do */
+/** Asks `GET <base>/models` unless the models are given. @throws `config.invalid` with the reason and what to do */
 export async function withModels(upstream: Upstream, apiKey: string | undefined): Promise<Upstream & { models: readonly string[] }> {
   if (upstream.models !== null) return { ...upstream, models: upstream.models };
   const { origin, pathname, search } = new URL(upstream.baseUrl);

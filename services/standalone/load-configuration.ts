@@ -10,7 +10,7 @@ import { missingModels } from './missing-models.ts';
 
 export interface Configuration {
   routerConfig: RouterConfig;
-  /** The source of a built-in `routerConfig`; null when it is from a file. */
+  /** Null when it is from a file. */
   madeRouter: unknown;
   bundle: LoadedBundle;
 }

@@ -24,7 +24,7 @@ import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import type { StandaloneConfig } from './config.ts';
 
-/** The data folder is locked, so a restart is the same host and need not wait for a predecessor's heartbeat to expire. */
+/** The data folder is locked: a restart is the same host and need not wait for a heartbeat to expire. */
 const HOST_ID = 'standalone';
 
 export interface StandaloneDeps {
@@ -58,14 +58,11 @@ export async function openPorts({ host, agentPort, routerPort }: StandaloneConfi
   return { agent, router };
 }
 
-/**
- * Starts every service on the same drivers, workers before their clients. Releasers stop them in reverse: gateways first, then hosts, whose turns still have
- * workers, then workers.
- */
+/** Starts every service on the same drivers. Releasers run in reverse: gateways, hosts (their turns still have workers), workers. */
 export async function startStandalone(deps: StandaloneDeps, ports: StandalonePorts, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
   const { config, routerConfig, environment, agent, bundle, houseSecret, bus, database, cache, poster, clock, log, metrics, tracing } = deps;
   const { drainTimeoutMs, scriptedWordsPerSecond } = config;
-  // One drain budget for all: they stop in sequence, and the last must have some of it.
+  // One budget for all: they stop in sequence, and the last must have some of it.
   const drainLeftMs = countdown(drainTimeoutMs);
 
   const worker = await startRouterWorker({
@@ -98,7 +95,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
   const agentDeps = { config: agentConfig, agent, bundle, checkCallbackUrl, bus: taggedBus, database, cache, log, metrics, tracing, clock };
   const agentGateway = await startAgentGateway(agentDeps, ports.agent);
   const gateways = [agentGateway];
-  // In parallel: the drain of one must not use up the other's time.
+  // In parallel, to share the time.
   releasers.add('gateways', async () => {
     drainLeftMs();
     await Promise.all(gateways.map((gateway) => gateway.stop()));

@@ -5,10 +5,9 @@ import type { Clock } from '#shared/clock.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { type Environment, variableOf } from '#shared/config/secret-ref.ts';
 
-/** All are tried in parallel to the rest of the start, so it waits this long at most. */
 const TRY_MS = 3_000;
 
-/** Opens and closes a session with each tool server of the manifest. @returns a sentence for each failure, with what to do; never rejects */
+/** Opens and closes a session with each tool server. @returns a sentence for each failure, with what to do; never rejects */
 export async function tryToolServers(bundle: Bundle, { environment, clock }: { environment: Environment; clock: Clock }): Promise<string[]> {
   const { mcps } = bundle.body.manifest.agent_config;
   if (mcps.length === 0) return [];

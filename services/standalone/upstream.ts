@@ -5,7 +5,7 @@ export interface Upstream {
   baseUrl: string;
   /** The slug is the prefix of model ids; responses carry the name. */
   provider: { slug: string; name: string };
-  /** Whether OPENAI_API_KEY is set. Without it requests carry no credential, as local model servers expect. */
+  /** Without it requests carry no credential, as local model servers expect. */
   hasKey: boolean;
   /** Null: not known yet. */
   models: readonly string[] | null;

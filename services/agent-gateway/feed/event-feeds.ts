@@ -20,10 +20,10 @@ export interface FeedReader {
   readonly head: number | null;
   /** From memory; null when the log must be read. */
   newest(offset: number): readonly LoggedEvent[] | null;
-  /** To be awaited before the first read of the log: later appends are notified. Resolves after `subscribedMs` at the latest. */
+  /** Await it before the first read of the log: later appends are notified. Resolves within `subscribedMs`. */
   ready(): Promise<void>;
   /**
-   * Reports the head that a read of the log returned.
+   * Reports the head that a read returned.
    * @param before `head` when that read began; a log that is now shorter was restored to an earlier state
    */
   noteHead(head: number, before: number | null): void;
@@ -39,7 +39,7 @@ interface Feed {
   readers: number;
   head: number | null;
   readonly newest: NewestEvents;
-  /** The log reaches at least this far, by notices. */
+  /** The head by the notices. */
   expected: number;
   isDeleted: boolean;
   isFetching: boolean;
@@ -54,10 +54,8 @@ interface EventFeedsDeps {
 }
 
 /**
- * Follows the logs of sessions with readers: one subscription a session for all its readers, kept for `idleFeedMs` after the last one so that the next poll
- * needs no query.
- * Notices may be lost. They are made up for when a partition changes its owner, when the bus reconnects, and by comparing heads with the database
- * periodically.
+ * Follows the logs of sessions with readers: one subscription a session, kept for `idleFeedMs` after the last reader so that the next poll needs no query.
+ * Lost notices are made up for by comparing heads with the database: after a take-over, on reconnect, and periodically.
  */
 export class EventFeeds {
   readonly #deps: EventFeedsDeps;
@@ -133,7 +131,6 @@ export class EventFeeds {
     if (feed !== undefined && feed.head !== null) this.#reach(feed, head);
   }
 
-  /** Compares all heads with the database: notices may have been lost. */
   compareAll(): void {
     this.#compare(this.#feeds.values());
   }
@@ -158,7 +155,7 @@ export class EventFeeds {
   }
 
   #retain(feed: Feed): void {
-    // The log was never read: most likely there is no such session.
+    // Never read: most likely there is no such session.
     if (feed.head === null || this.#feeds.get(feed.sessionId) !== feed) {
       this.#end(feed);
       return;
@@ -179,7 +176,7 @@ export class EventFeeds {
 
   #noteHead(feed: Feed, head: number, before: number | null): void {
     if (before !== null && head < before) {
-      // The database was restored to an earlier state. Events from here on are new.
+      // The database was restored to an earlier state.
       feed.head = head;
       feed.newest.clear();
       feed.expected = head;
@@ -200,7 +197,7 @@ export class EventFeeds {
       return;
     }
     const next = notice.last + 1;
-    // Without a gap before the notice no read of the log is needed.
+    // Without a gap no read is needed.
     const isNext = feed.head !== null && notice.first <= feed.head && next > feed.head;
     const events = isNext ? notice.events : null;
     if (events === null) this.#reach(feed, next);
@@ -215,7 +212,6 @@ export class EventFeeds {
     if (this.#idle.has(feed)) this.#end(feed);
   }
 
-  /** Fetches events up to `head` if there is a listener. */
   #reach(feed: Feed, head: number): void {
     feed.expected = Math.max(feed.expected, head);
     if (feed.head === null || feed.expected <= feed.head) return;
@@ -237,7 +233,7 @@ export class EventFeeds {
           return;
         }
         this.#emit(feed, page.events, page.next);
-        // Nothing was read and no further notice came: the log is shorter than announced.
+        // Nothing read, no further notice: the log is shorter than announced.
         if (page.next <= from && feed.expected === expected) feed.expected = feed.head;
       }
     } catch (error) {
@@ -258,13 +254,13 @@ export class EventFeeds {
     for (const listener of [...feed.listeners]) listener.onEvents(fresh, head);
   }
 
-  /** A new owner does not send the old one's pending notices. */
+  /** The old owner's pending notices are lost. */
   #onOwnerChange(subject: string): void {
     const partition = Number(subject.slice(subject.lastIndexOf('.') + 1));
     this.#compare(this.#feeds.values().filter((feed) => feed.partition === partition));
   }
 
-  /** Partitions change owners in groups: all comparisons of one tick share a query. */
+  /** Partitions change owners in groups: one query per tick. */
   #compare(feeds: Iterable<Feed>): void {
     for (const feed of feeds) this.#doubted.add(feed);
     if (this.#isComparing || this.#doubted.size === 0) return;
@@ -285,7 +281,7 @@ export class EventFeeds {
   }
 
   async #compareSome(feeds: readonly Feed[]): Promise<void> {
-    // A feed whose first read is in flight gets its head, and whether the session exists, from that read.
+    // A feed without a head learns all from its first read, which is in flight.
     const before = new Map(feeds.map((feed) => [feed, feed.head]));
     try {
       const heads = await this.#deps.sessionLog.heads(feeds.map(({ sessionId }) => sessionId));

@@ -10,8 +10,8 @@ export interface PollQuery {
 }
 
 /**
- * Waits until the log holds an event that matches the query. Empty on timeout or when `ending` ends the wait; null when there is no such session or it is
- * deleted meanwhile. A wait costs at most one query, and none when the feed knows the events, or that there are none yet.
+ * Waits for an event that matches the query. Empty on timeout or when `ending` ends; null when there is no such session or it is deleted meanwhile. Costs at
+ * most one query, none when the feed has the events or there are none yet.
  */
 export async function longPoll(
   { feeds, sessionLog }: { feeds: EventFeeds; sessionLog: SessionLog },
@@ -19,7 +19,7 @@ export async function longPoll(
   { filter, minOffset, limit, waitMs }: PollQuery,
   ending: Ending,
 ): Promise<LoggedEvent[] | null> {
-  // Without a wait the database is read: the feed may lag behind.
+  // The feed may lag behind the database.
   if (waitMs === 0) {
     const page = await sessionLog.read(sessionId, filter, minOffset, limit);
     if (page !== null) feeds.noteHead(sessionId, page.head);
@@ -53,7 +53,7 @@ export async function longPoll(
   }
 }
 
-/** The next matching events. Nothing may be awaited between the last check of the feed's head and this call, or events are missed. */
+/** No await may come between the last check of the feed's head and this call, or events are missed. */
 function arrival(reader: FeedReader, { filter, minOffset }: { filter: EventFilter; minOffset: number }, waitMs: number, ending: Ending) {
   return new Promise<LoggedEvent[] | null>((resolve) => {
     const settle = (events: LoggedEvent[] | null) => {

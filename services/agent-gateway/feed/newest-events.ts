@@ -1,19 +1,18 @@
 import { limits } from '../limits.ts';
 import type { LoggedEvent } from './session-log.ts';
 
-/** The newest events of a session's log in memory, without a gap, up to the feed's head. A poll right after a post is answered from here, without a query. */
+/** The newest events of a log in memory, without a gap up to the feed's head. A poll right after a post needs no query. */
 export class NewestEvents {
   #events: LoggedEvent[] = [];
   #characters = 0;
 
-  /** Null when the offset is older than what is retained. */
+  /** Null when the offset is too old. */
   from(offset: number): readonly LoggedEvent[] | null {
     const [oldest] = this.#events;
     if (oldest === undefined || offset < oldest.offset) return null;
     return this.#events.slice(offset - oldest.offset);
   }
 
-  /** Appends the events; clears first where there is a gap. */
   add(events: readonly LoggedEvent[]): void {
     for (const event of events) {
       const newest = this.#events.at(-1);

@@ -2,11 +2,11 @@ import { z } from 'zod';
 import type { NoticeMessage } from '#bus/messages/session.ts';
 import type { LoggedEvent } from './session-log.ts';
 
-/** A parsed notice: which offsets a session's log has grown by. */
+/** A parsed notice: the offsets by which a log has grown. */
 export interface Notice {
   first: number;
   last: number;
-  /** Null when too large for a notice, or when one of them is not an event: read the log then. */
+  /** Null when too large, or when one is not an event: read the log. */
   events: LoggedEvent[] | null;
   isDeleted: boolean;
 }
@@ -14,7 +14,7 @@ export interface Notice {
 const message = z.object({
   v: z.literal(1),
   first: z.number().int().min(0),
-  // One less than `first` where there are no events, as in the notice of a deletion.
+  // Before `first` without events, as in the notice of a deletion.
   last: z.number().int().min(-1),
   events: z.array(z.string()).nullable(),
   isDeleted: z.boolean().default(false),

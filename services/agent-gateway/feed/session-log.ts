@@ -1,7 +1,7 @@
 import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
 import { limits } from '../limits.ts';
 
-/** A stored event: its JSON as written, and the fields that filters use. */
+/** `text` is the JSON as written. */
 export interface LoggedEvent {
   offset: number;
   id: string;
@@ -27,19 +27,19 @@ export function matches({ kinds, source, traceId }: EventFilter, event: LoggedEv
 export interface LogPage {
   events: LoggedEvent[];
   head: number;
-  /** Where to read on: everything below was considered. At least `head` on the last page. */
+  /** Everything below was considered. At least `head` on the last page. */
   next: number;
 }
 
-/** An ephemeral session whose row is not stored yet: the run's first step stores it. */
+/** An ephemeral session before its run's first step stores it. */
 export interface AwaitedSession {
   customerId: string;
   createdAt: Date;
 }
 
 /**
- * Reads of sessions' logs in the database. Event bodies pass through unparsed. A deleted session counts as absent though its tombstone stays. An ephemeral
- * session exists from the run's acceptance, before its row: its log is empty until then.
+ * Reads sessions' logs from the database; event bodies pass through unparsed. A deleted session is absent, though its tombstone stays. An ephemeral session
+ * exists from its run's acceptance, with an empty log until its row is stored.
  */
 export class SessionLog {
   readonly #database: Queryable;
@@ -94,7 +94,7 @@ interface AwaitedRow {
 
 interface PageRow {
   head: number;
-  /** Null, as the columns below, in the only row of an empty page. */
+  /** This and all below: null in the only row of an empty page. */
   matched: number | null;
   off: number | null;
   id: string;
@@ -130,7 +130,7 @@ const SELECT_HEADS: NamedStatement = {
 
 const SELECT_AWAITED: NamedStatement = {
   name: 'agent-gateway-awaited',
-  // Queried when no session row was found. A row stored meanwhile does not make the session absent; a tombstone does.
+  // Queried when no session row was found. One stored meanwhile does not make the session absent; a tombstone does.
   text: `select session_id, customer_id, created_at from runs where session_id = any ($1::text[]) and ephemeral
     and (state in ('accepted', 'running')
       or exists (select 1 from deliveries where deliveries.session_id = runs.session_id and deliveries.run_id = runs.id and deliveries.state = 'open'))

@@ -9,17 +9,17 @@ declare module 'fastify' {
   }
 }
 
-/** Whether an `Authorization` header carries the key. Constant time: hashes are compared. */
+/** In constant time: hashes are compared. */
 export function bearerCheck(apiKey: string): (authorization: string | undefined) => boolean {
   const expected = hash('sha256', Buffer.from(apiKey, 'utf8'), 'buffer');
   return (authorization) => {
     const [, key] = /^bearer +(\S+) *$/i.exec(authorization ?? '') ?? [];
-    // Node decodes headers as latin1, so a key beyond ASCII arrives as the bytes of its UTF-8.
+    // Node decodes headers as latin1: this restores the key's UTF-8 bytes.
     return key !== undefined && timingSafeEqual(expected, hash('sha256', Buffer.from(key, 'latin1'), 'buffer'));
   };
 }
 
-/** Refuses requests without the agent's key, also for unknown addresses: without it no route can be probed. */
+/** Refuses requests without the agent's key, also for unknown addresses: no route can be probed. */
 export function requireAgentKey(app: FastifyInstance, hasKey: (authorization: string | undefined) => boolean): void {
   app.addHook('onRequest', (request, _reply, done) => {
     const mayPass = request.routeOptions.config.isPublic === true || hasKey(request.headers.authorization);

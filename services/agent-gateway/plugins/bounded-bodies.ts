@@ -12,8 +12,8 @@ declare module 'fastify' {
 }
 
 /**
- * Refuses bodies with 503 while `limits.bodyBytesInHand` are held. A body counts from its first byte until the response is closed, as the route holds the
- * parsed body that long. Install it behind the checks that need no body.
+ * Refuses bodies with 503 while `limits.bodyBytesInHand` are held. A body counts until the response closes, since the route holds it parsed. Install it behind
+ * the checks that need no body.
  */
 export function boundBodies(app: FastifyInstance): void {
   const budget = new BodyBudget(

@@ -8,7 +8,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 export const RETRY_AFTER_SECONDS = 1;
 
 /**
- * Turns a thrown error into `{error, code, …}`. The text of one outside the catalogue (500) is logged, not sent.
+ * Turns a thrown error into `{error, code, …}`. Outside the catalogue: 500, its text logged, not sent.
  * @param isKnownSession called before a request is reported invalid: an unknown session takes precedence. Null: unknown right now
  */
 export function errorReply({ log, isKnownSession }: { log: Log; isKnownSession(sessionId: string): Promise<boolean | null> }) {
@@ -38,7 +38,7 @@ export function sendError(error: SwitchyardError, { request, reply, log }: { req
   });
 }
 
-/** Not logged: a poll's timeout (504) is no fault, and overload is counted (`switchyard_http_requests_total`): a line each would cost more than the refusal. */
+/** A poll's timeout (504) is no fault. Overload is counted (`switchyard_http_requests_total`): a log line would cost more than the refusal. */
 function isNormal({ code }: SwitchyardError): boolean {
   return code === 'session.nothing_new' || code === 'service.overloaded';
 }
@@ -48,8 +48,8 @@ export function noSuchSession(): SwitchyardError {
 }
 
 /**
- * @param path JSON Pointer to the field
- * @param message the rest of a sentence whose subject is the field
+ * @param path JSON Pointer
+ * @param message a sentence without its subject: the field
  */
 export function invalidField(path: string, message: string): SwitchyardError {
   const field = path.slice(1).replaceAll('/', '.');
@@ -63,7 +63,7 @@ function knownError(error: unknown): SwitchyardError {
     if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new SwitchyardError('request.invalid', 'send the body as application/json', { cause: error });
     if (error.statusCode === 400) return new SwitchyardError('request.invalid', 'the body is not valid JSON', { cause: error });
   }
-  // Fastify's mark of a body that broke off: the client has disconnected, the server is not at fault.
+  // A body that broke off, as Fastify marks it: the client has disconnected.
   if (isBrokenOff(error)) return new SwitchyardError('request.invalid', 'the body could not be read', { cause: error });
   if (isTransientError(error)) return new SwitchyardError('service.not_ready', 'the server can not reach its stores right now', { cause: error });
   return new SwitchyardError('internal', 'internal error', { cause: error });

@@ -9,8 +9,8 @@ import { invalidField } from './error-reply.ts';
 import { LargeBodyTurns } from './large-body-turns.ts';
 
 /**
- * Parses all bodies as JSON, on every route. Refuses deep nesting: walking it would exhaust the stack, and no store takes it. An empty body counts as none,
- * even with a JSON content type.
+ * Parses all bodies as JSON. Refuses deep nesting: walking it would exhaust the stack, and no store takes it. An empty body counts as none, even with a JSON
+ * content type.
  */
 export function acceptJsonOnly(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');

@@ -2,13 +2,13 @@ import type { Clock } from '#shared/clock.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** Seconds until the next poll: always an integer, since clients parse it as one. */
+/** Seconds until the next poll: an integer, as clients parse it. */
 export const BACKOFF_HEADER = 'x-polling-backoff';
 
 export const EMPTY_BACKOFF_SECONDS = 1;
 const MOST_BACKOFF_SECONDS = 30;
 const TOO_SOON_MS = 1_000;
-/** Remembered reads, about a hundred bytes each: far more than a gateway serves within `TOO_SOON_MS`. */
+/** About a hundred bytes each, and far more than a gateway serves in `TOO_SOON_MS`. */
 const MAX_RETAINED_READS = 10_000;
 
 export interface PollingBackoff {
@@ -21,9 +21,7 @@ export interface PollingBackoff {
   afterEvents(sessionId: string, client: string, read: { minOffset: number; waited: boolean }): Promise<number>;
 }
 
-/**
- * Back-off of polling clients. Its state is in the shared cache, so that changing gateways does not reset it. Without the cache every client gets the minimum.
- */
+/** Back-off of polling clients, in the shared cache so that changing gateways does not reset it. Without the cache it is the minimum. */
 export function pollingBackoff({ cache, clock, log }: { cache: Cache; clock: Clock; log: Log }): PollingBackoff {
   const keyOf = (sessionId: string, client: string) => `poll:${sessionId}:${client}`;
   const reads = new RecentReads(clock);
@@ -31,9 +29,9 @@ export function pollingBackoff({ cache, clock, log }: { cache: Cache; clock: Clo
   const rise = async (key: string): Promise<number> => {
     try {
       const last = Number(await cache.get(key));
-      // The entry may be missing or foreign: the header must be an integer regardless.
+      // The entry may be missing or foreign.
       const seconds = Number.isInteger(last) && last > 0 ? Math.min(last * 2, MOST_BACKOFF_SECONDS) : EMPTY_BACKOFF_SECONDS;
-      // The entry expires when a further poll would not be too soon: its existence is the state.
+      // It expires when a further poll would not be too soon.
       await cache.set(key, String(seconds), TOO_SOON_MS);
       return seconds;
     } catch (error) {
@@ -46,14 +44,14 @@ export function pollingBackoff({ cache, clock, log }: { cache: Cache; clock: Clo
     async afterEvents(sessionId, client, { minOffset, waited }) {
       const key = keyOf(sessionId, client);
       if (reads.isRepeat(key, minOffset)) return rise(key);
-      // A poll that waits has no entry, except one from a poll without a wait just before, which expires.
+      // A poll that waits has none, except one from a poll without a wait just before, which expires.
       if (!waited) await cache.delete(key).catch((error: unknown) => log.warn({ err: error }, 'the cache can not be reached'));
       return 0;
     },
   };
 }
 
-/** The last offset each client has read, in this gateway's memory: most reads are no repeats, and in the cache each would cost two requests. */
+/** The last offset each client has read. In memory: most reads are no repeats, and in the cache each would cost two requests. */
 class RecentReads {
   readonly #clock: Clock;
   readonly #reads = new Map<string, { minOffset: number; atMs: number }>();

@@ -5,12 +5,11 @@ import type { Readiness, ReadinessGate } from '../readiness.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Appends a command to the log: refused while the bus has no capacity. */
+    /** It appends a command to the log: refused while the bus has no capacity. */
     bringsWork?: boolean;
   }
 }
 
-/** Refuses requests while the gateway is not ready, and those that add work while the bus has no capacity. */
 export function requireReady(app: FastifyInstance, { gate, bus }: { gate: ReadinessGate; bus: Pick<Bus, 'hasCapacity'> }): void {
   const refusalOf = (readiness: Readiness, request: FastifyRequest, reply: FastifyReply) => {
     if (readiness !== 'ready') return notReady(readiness, reply);
@@ -24,14 +23,14 @@ export function requireReady(app: FastifyInstance, { gate, bus }: { gate: Readin
     if (typeof readiness === 'string') done(refusalOf(readiness, request, reply));
     else readiness.then((found) => done(refusalOf(found, request, reply)), done);
   });
-  // Also on requests admitted before the drain: clients would reuse the connection.
+  // Also on requests admitted before the drain.
   app.addHook('onSend', (_request, reply, _payload, done) => {
     if (gate.isDraining) reply.header('connection', 'close');
     done();
   });
 }
 
-/** While draining it also closes the connection, so that the client takes a new one. */
+/** While draining the connection closes too, so that the client takes a new one. */
 export function notReady(readiness: Exclude<Readiness, 'ready'>, reply: FastifyReply): SwitchyardError {
   if (readiness === 'draining') reply.header('connection', 'close');
   return new SwitchyardError('service.not_ready', REASONS[readiness]);

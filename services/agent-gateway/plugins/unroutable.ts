@@ -12,7 +12,7 @@ interface UnroutableDeps {
   log: Log;
 }
 
-/** Replies to requests whose address the router can't parse. No hooks run for them, so the order of refusals is repeated here. */
+/** Replies to requests with an address that the router can't parse. No hooks run for them: the order of refusals is repeated here. */
 export function unroutable({ hasKey, gate, log }: UnroutableDeps) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const refusal = async () => {

@@ -6,18 +6,17 @@ import { SlotMap } from '#shared/slot-map.ts';
 import { limits } from '../limits.ts';
 
 /**
- * Emits `close` on pipelined responses when their connection closes. Node does so only for the response at the head of the pipeline: polls and streams behind
- * it would leak, a stream for ever. Install it before any other hook, while the connection is certain to be open.
+ * Emits `close` on all pipelined responses of a closed connection. Node does so only for the first: polls and streams behind it would leak, a stream for ever.
+ * Install it before any other hook, while the connection is certainly open.
  */
 export function closeWaitingResponses(app: FastifyInstance): void {
-  /** Incomplete responses by connection, with one listener each. */
   const open = new WeakMap<Socket, SlotMap<ServerResponse>>();
 
   const follow = (socket: Socket): SlotMap<ServerResponse> => {
     const responses = new SlotMap<ServerResponse>();
     open.set(socket, responses);
     socket.once('close', () => {
-      // No socket assigned: not at the head of the pipeline. Node marks the response at the head the same way.
+      // No socket assigned: behind the first one, which Node marks the same way.
       for (const response of responses.values()) {
         if (response.socket !== null) continue;
         response.destroyed = true;

@@ -10,12 +10,12 @@ import { SessionReplies } from './session-replies.ts';
 
 export interface DeltaReader {
   /**
-   * Resolves once the broker has the subscription: tokens published later arrive. To be awaited before the client is told that it is connected, or it may miss
-   * the reply to its next post. Resolves after `subscribedMs` at the latest; the message itself is in the log.
+   * Resolves once the broker has the subscription, within `subscribedMs`. Await it before the client learns that it is connected, or it may miss the reply to
+   * its next post; the message itself is in the log.
    */
   ready(): Promise<void>;
   observe(event: LoggedEvent): void;
-  /** Shows a snapshot of each reply in generation, then all deltas. */
+  /** A snapshot of each reply in generation, then all deltas. */
   start(show: (sse: string) => void): void;
   release(): void;
 }
@@ -35,7 +35,7 @@ interface DeltasDeps {
   log: Log;
 }
 
-/** Token subscriptions of sessions with SSE readers: one a session. */
+/** The token subscriptions: one for each session with SSE readers. */
 export class Deltas {
   readonly #deps: DeltasDeps;
   readonly #followed = new ObjectMap<Followed>();
@@ -81,7 +81,6 @@ export class Deltas {
       onEvents: (events) => {
         for (const event of events) replies.observe(event, true);
       },
-      // Its readers are notified themselves and leave.
       onDeleted: () => {},
     });
     const tokens = this.#subscribe(sessionId, replies, feed);

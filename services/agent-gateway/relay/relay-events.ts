@@ -15,9 +15,8 @@ export interface RelaySource {
 const SESSION_DELETED = 'the session is gone';
 
 /**
- * Streams a session's log to a client from an offset on: stored pages as fast as the client reads, then live events. Resolves when the client disconnects or
- * the session is deleted.
- * @param first the page at that offset, or the offset when the feed knows that there are no events yet
+ * Streams a log to a client: stored pages as fast as the client reads, then live events. Resolves when the client disconnects or the session is deleted.
+ * @param first the first page, or its offset when the feed knows that there are no events yet
  */
 export async function relayEvents({ sessionLog, sessionId, filter, reader, deltas }: RelaySource, client: SseClient, first: LogPage | number): Promise<void> {
   let page: LogPage | null = typeof first === 'number' ? { events: [], head: first, next: first } : first;
@@ -28,7 +27,7 @@ export async function relayEvents({ sessionLog, sessionId, filter, reader, delta
     }
     const { next } = page;
     if (reader.head !== null && next >= reader.head) {
-      // No await between the check of the head and these two calls, or events are missed.
+      // No await between the check of the head and these calls, or events are missed.
       reader.listen({
         onEvents: (events) => {
           for (const event of events) if (event.offset >= next && matches(filter, event)) client.write(sseOf(event));

@@ -10,20 +10,20 @@ interface Reply {
   readonly callId: string;
   readonly messageId: string;
   readonly call: TurnCall | null;
-  /** The delivery of the call that its text is from: a worker that takes over starts again. */
+  /** The delivery of the call: a worker that takes over starts again. */
   attempt: number;
   nextFrame: number;
   text: string;
   seq: number;
-  /** The text sent so far is void: the next one is a snapshot. */
+  /** The text sent is void: the next one is a snapshot. */
   isReplaced: boolean;
-  /** Frames that arrived while lost ones before them are fetched; null: none is missing. */
+  /** Received while lost ones are fetched; null: none is missing. */
   buffered: SequencedFrame[] | null;
 }
 
 type SequencedFrame = Exclude<Frame, { kind: 'body' }>;
 
-/** Replays tried for missing frames. The last frames are retained a little after they are published, and later by a busy worker. */
+/** Tries for missing frames: the last ones are retained a little after they are published, later by a busy worker. */
 const READINGS = ['kept', 'now', 'now'] as const;
 
 interface SessionRepliesDeps {
@@ -33,8 +33,8 @@ interface SessionRepliesDeps {
 }
 
 /**
- * Turns frames of a session's model calls into deltas for its readers. Frames may be lost, late, or of a superseded call. The log decides what becomes of a
- * reply; nothing of it is sent after that.
+ * Turns frames of a session's model calls into deltas. Frames may be lost, late, or superseded. The log decides what becomes of a reply; nothing of it is sent
+ * after that.
  */
 export class SessionReplies {
   readonly #deps: SessionRepliesDeps;
@@ -48,7 +48,7 @@ export class SessionReplies {
     this.#deps = deps;
   }
 
-  /** For a new reader: the text so far of each reply in generation. */
+  /** For a new reader. */
   snapshots(): string[] {
     return [...this.#replies.values()].filter(({ text }) => text !== '').map(snapshotOf);
   }
@@ -63,8 +63,8 @@ export class SessionReplies {
   }
 
   /**
-   * Applies a logged event: a message ends its reply, a status that ends a turn discards the turn's replies.
-   * @param isNew whether it has just been appended: reading an old log passes the ends of turns long over
+   * A message ends its reply; a status that ends a turn discards the turn's replies.
+   * @param isNew just appended: reading an old log passes the ends of turns long over
    */
   observe(event: LoggedEvent, isNew: boolean): void {
     if (event.kind === 'assistant_message') {
@@ -80,7 +80,7 @@ export class SessionReplies {
     for (const reply of this.#replies.values()) if (reply.call === null ? isNew : reply.call.turnAtMs < endedAtMs) this.#discard(reply);
   }
 
-  /** Null: the call's reply has ended or is superseded. */
+  /** Null: ended or superseded. */
   #begin(callId: string): Reply | null {
     const messageId = replyEventId(callId);
     const call = turnCallOf(callId);
@@ -121,7 +121,7 @@ export class SessionReplies {
     reply.isReplaced = false;
   }
 
-  /** Frames are missing: they were lost, or this gateway subscribed later. Rebuilds the text from a replay. */
+  /** Frames were lost, or this gateway subscribed later. Rebuilds the text from a replay. */
   async #fill(reply: Reply): Promise<void> {
     let whole: ReturnType<typeof textFrom> = null;
     for (const upTo of READINGS) {
@@ -131,7 +131,7 @@ export class SessionReplies {
       if (whole !== null) break;
     }
     reply.buffered = null;
-    // Still incomplete. The message will come from the log; until then readers keep what they have.
+    // Still incomplete: readers keep what they have until the message comes from the log.
     if (whole === null || whole.text.length > limits.replyCharacters) {
       this.#end(reply);
       return;
@@ -144,7 +144,7 @@ export class SessionReplies {
     this.#deps.show(snapshotOf(reply));
   }
 
-  /** There will be no message: readers that got some of it get `cancelled`. */
+  /** There will be no message: readers with some of it get `cancelled`. */
   #discard(reply: Reply): void {
     if (reply.seq > 0) this.#deps.show(sseOf('delta', { message_id: reply.messageId, seq: reply.seq + 1, cancelled: true }));
     this.#end(reply);
@@ -166,7 +166,7 @@ export class SessionReplies {
   }
 }
 
-/** The text of the latest attempt from frame 1 on; null when a frame is missing. */
+/** Null when a frame of the latest attempt is missing. */
 function textFrom(frames: readonly SequencedFrame[]): { attempt: number; nextFrame: number; text: string } | null {
   const attempt = frames.reduce((latest, frame) => Math.max(latest, frame.attempt), 1);
   const bySeq = new Map(frames.filter((frame) => frame.attempt === attempt).map((frame) => [frame.seq, frame]));
@@ -215,7 +215,7 @@ function deltaOf(data: string): string {
 
 const endingStatus = z.object({ status: z.enum(['cancelled', 'error', 'ready']), created_at: z.iso.datetime() });
 
-/** When the turn ended; null when this status does not end one. */
+/** Null: this status does not end a turn. */
 function endOfTurn(text: string): number | null {
   try {
     return Date.parse(endingStatus.parse(JSON.parse(text)).created_at);
@@ -228,7 +228,7 @@ function snapshotOf({ messageId, seq, text }: Reply): string {
   return sseOf('snapshot', { message_id: messageId, seq, text });
 }
 
-/** No `id:`: only what is in the log can be resumed from. */
+/** No `id:`: only the log can be resumed. */
 function sseOf(event: 'delta' | 'snapshot', data: object): string {
   return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }

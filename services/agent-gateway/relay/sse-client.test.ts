@@ -123,6 +123,7 @@ describe('a stream whose client is slow', () => {
     const sessionId = await newSession({ url });
     const size = 16 * 1_024 * 1_024;
     await deployment.owner.append(sessionId, SAY('x'.repeat(size)));
+    /** [0]: bytes read; [1]: 1 to read on past the first. */
     const shared = new Int32Array(new SharedArrayBuffer(8));
     const { port } = new URL(url);
     const head = `GET /sessions/${sessionId}/events HTTP/1.1\r\nhost: x\r\nauthorization: ${BEARER.authorization}\r\naccept: text/event-stream\r\n\r\n`;

@@ -3,18 +3,18 @@ import { limits, type Waits } from '../limits.ts';
 
 /** Writes an event stream to one client. */
 export class SseClient {
-  /** Resolves once nothing more can be sent: the client disconnected, was dropped, or the stream was ended. */
+  /** Resolves once nothing more can be sent. */
   readonly closed: Promise<void>;
   readonly #response: ServerResponse;
   readonly #waits: Waits;
   readonly #heartbeat: NodeJS.Timeout;
   #isOpen = true;
-  /** Between two pieces of one event: no other write may come in between. */
+  /** Between two pieces of one event. */
   #isSending = false;
   #onClosed: () => void = () => {};
   #onDrained: () => void = () => {};
 
-  /** Sends the head and a comment at once, so that the client knows that it is connected. */
+  /** Sends the head and a comment: the client knows that it is connected. */
   constructor(response: ServerResponse, headers: Record<string, string>, waits: Waits) {
     this.#response = response;
     this.#waits = waits;
@@ -41,7 +41,7 @@ export class SseClient {
     return this.#isOpen;
   }
 
-  /** Writes without waiting. A client with more than `limits.unsentBytes` unread is disconnected; it resumes from its last event. */
+  /** Does not wait. A client with more than `limits.unsentBytes` unread is disconnected; it resumes. */
   write(sse: string): void {
     if (!this.#isOpen) return;
     if (this.#response.writableLength > limits.unsentBytes) this.#drop();
@@ -49,8 +49,8 @@ export class SseClient {
   }
 
   /**
-   * Writes as fast as the client reads; resolves when nearly all is read or the client has gone. A client that reads nothing for `stalledMs` is disconnected;
-   * a slow one gets even the largest event, piece by piece.
+   * Writes as fast as the client reads; resolves when nearly all is read or it has disconnected. A client that reads nothing for `stalledMs` is disconnected;
+   * a slow one gets even the largest event.
    */
   async send(sse: string): Promise<void> {
     const bytes = Buffer.from(sse, 'utf8');
@@ -72,7 +72,7 @@ export class SseClient {
     response.once('close', () => clearTimeout(stalled));
   }
 
-  /** Node restarts a socket's timeout whenever some bytes are sent, so only a client that reads nothing meets it. */
+  /** Node restarts a socket's timeout whenever bytes are sent: only a stalled client meets it. */
   async #drained(): Promise<void> {
     const response = this.#response;
     response.setTimeout(this.#waits.stalledMs);
@@ -88,7 +88,7 @@ export class SseClient {
     response.setTimeout(0);
   }
 
-  /** Decided after the sockets were polled: after a pause of this process timers run first, before it is known what the client has read meanwhile. */
+  /** Decided after the sockets are polled: after a pause of this process timers run first, before it is known what the client has read. */
   #onTimeout(): void {
     const awaited = this.#onDrained;
     setImmediate(() => {

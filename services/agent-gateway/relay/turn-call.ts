@@ -11,13 +11,13 @@ export interface TurnCall {
   turnAtMs: number;
 }
 
-/** Null for another form of id, whose order among others is unknown. */
+/** Null for another form of id: its order is unknown. */
 export function turnCallOf(callId: string): TurnCall | null {
   const [, turnId, ulid, number] = TURN_CALL.exec(callId) ?? [];
   return turnId === undefined || ulid === undefined ? null : { turnId, number: Number(number), turnAtMs: ulidTimeMs(ulid) };
 }
 
-/** Whether `later` supersedes `call`: a session has one turn at a time, and a turn one call. */
+/** A session has one turn at a time, and a turn one call. */
 export function isVoidedBy(call: TurnCall | null, later: TurnCall | null): boolean {
   if (call === null || later === null) return false;
   if (call.turnId === later.turnId) return call.number < later.number;

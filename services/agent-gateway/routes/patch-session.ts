@@ -29,7 +29,7 @@ export function patchSession({ commandReplies, clock, waits, isKnownSession }: P
     app.patch('/sessions/:session_id', { schema: { params, body: patchSessionRequest }, config: { bringsWork: true } }, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
       const key = idempotencyKeyOf(request.headers);
-      // For an unknown session a command would leave a useless processed command behind.
+      // A command for an unknown session would leave a useless processed command.
       if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
       const command: CommandOf<'session.patch'> = {
         v: 1,
@@ -44,7 +44,7 @@ export function patchSession({ commandReplies, clock, waits, isKnownSession }: P
       const outcome = await commandReplies.send(command, waits.replyMs);
       if (outcome === null)
         throw new SwitchyardError('service.no_answer', 'the session could not be changed in time; send it again with the same idempotency key');
-      // Processed commands are kept for as long as a command may be redelivered, so a stored reply outlives the session.
+      // A stored reply outlives the session: processed commands are kept while a redelivery is possible.
       if (outcome.repeat && (await isKnownSession(sessionId)) === false) throw noSuchSession();
       if (!outcome.reply.ok) throw new SwitchyardError(outcome.reply.code, outcome.reply.message);
       return reply.code(200).send(outcome.reply.value.session);

@@ -52,14 +52,14 @@ export function postEvent({ agent, commandReplies, isKnownSession, clock, waits 
       const outcome = await commandReplies.send(command, isCustomers ? waits.acceptMs : waits.replyMs);
       if (outcome === null) {
         if (!isCustomers) throw new SwitchyardError('service.no_answer', 'the event has no place in the log yet; send it again with the same idempotency key');
-        // The owner will refuse it, so 202 would be false.
+        // The owner will refuse it.
         if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
         return reply.code(202).send({ command_id: command.commandId });
       }
-      // Processed commands are kept for as long as a command may be redelivered, so a stored reply outlives the session.
+      // A stored reply outlives the session: processed commands are kept while a redelivery is possible.
       if (outcome.repeat && (await isKnownSession(sessionId)) === false) throw noSuchSession();
       if (!outcome.reply.ok) throw new SwitchyardError(outcome.reply.code, outcome.reply.message);
-      // Without an idempotency key only our own retries repeat a command; to the caller that is one request.
+      // Without a key only our own retries repeat a command: one request to the caller.
       return reply.code(outcome.repeat && key !== null ? 200 : 201).send(outcome.reply.value.event);
     });
   };

@@ -58,7 +58,7 @@ async function pollEvents({ sessionLog, feeds, polls, backoff, waits }: ReadEven
     const isEmpty = events.length === 0;
     if (!isEmpty) reply.header(BACKOFF_HEADER, String(await backoff.afterEvents(sessionId, request.ip, { minOffset, waited: waitMs > 0 })));
     else if (waitMs === 0) reply.header(BACKOFF_HEADER, String(await backoff.afterNothing(sessionId, request.ip)));
-    // An explicit wait that times out is a 504, as clients of other engines expect.
+    // As clients of other engines expect of an explicit wait.
     if (isEmpty && waitSeconds !== undefined && waitSeconds > 0 && !ending.isOver)
       throw new SwitchyardError('session.nothing_new', 'no event came in the time given by wait_for_data');
     return reply.type('application/json; charset=utf-8').send(`[${events.map(({ text }) => text).join(',')}]`);
@@ -88,7 +88,7 @@ async function streamEvents(deps: ReadEventsDeps, sessionId: string, request: Ev
   }
 }
 
-/** Hijacks the response; resolves at the end of the stream. */
+/** Resolves at the end of the stream. */
 async function stream({ waits, log }: ReadEventsDeps, source: RelaySource, { first, reply, signal }: Streaming): Promise<void> {
   reply.hijack();
   const client = new SseClient(reply.raw, { ...textHeaders(reply), [BACKOFF_HEADER]: '0' }, waits);
@@ -110,7 +110,7 @@ interface Streaming {
   signal: AbortSignal;
 }
 
-/** The first page; the offset when the feed knows that there are no events yet; null: no such session. */
+/** The offset when the feed knows that there are no events yet; null: no such session. */
 async function firstPage({ sessionLog, sessionId, filter, reader }: RelaySource, from: number): Promise<LogPage | number | null> {
   if (reader.head === null) await reader.ready();
   const before = reader.head;
@@ -124,7 +124,7 @@ function filterOf({ kinds, source, trace_id }: ReadEventsQuery): EventFilter {
   return { kinds: kinds ?? null, source: source ?? null, traceId: trace_id ?? null };
 }
 
-/** Deltas belong to assistant messages: a filter that excludes those gets none. They carry no trace id, so a trace filter excludes them. */
+/** Deltas belong to assistant messages and carry no trace id: a filter on either excludes them. */
 function showsReplies({ kinds, source, traceId }: EventFilter): boolean {
   return (kinds === null || kinds.includes('assistant_message')) && (source === null || source === 'ai_agent') && traceId === null;
 }
@@ -136,7 +136,7 @@ function wantsStream({ accept }: IncomingHttpHeaders): boolean {
   });
 }
 
-/** The offset after `Last-Event-ID`; null without the header. @throws `request.invalid` */
+/** Null without the header. @throws `request.invalid` */
 function resumePoint(headers: IncomingHttpHeaders): number | null {
   const id = headers['last-event-id'];
   if (id === undefined || id === '') return null;
@@ -148,7 +148,7 @@ function textHeaders(reply: FastifyReply): Record<string, string> {
   return Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]));
 }
 
-/** Sets the back-off header on every reply of this route, errors included. */
+/** On every reply of this route, errors included. */
 function withBackoff(_request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: () => void): void {
   if (!reply.hasHeader(BACKOFF_HEADER)) reply.header(BACKOFF_HEADER, String(EMPTY_BACKOFF_SECONDS));
   done();

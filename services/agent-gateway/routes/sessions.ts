@@ -71,13 +71,13 @@ export function sessions({ agent, commandReplies, sessionLog, clock, waits, isKn
 
     app.delete('/sessions/:session_id', { schema: { params }, config: { bringsWork: true } }, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
-      // For an unknown session a command would leave a useless processed command behind.
+      // A command for an unknown session would leave a useless processed command.
       if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
       const command: CommandOf<'session.delete'> = {
         v: 1,
         type: 'session.delete',
         sessionId,
-        // A new id per request: the owner tells the first delete (204) from later ones (404).
+        // A new id per request: the owner distinguishes the first delete (204) from later ones (404).
         commandId: `${sessionId}-delete-${ulid()}`,
         sentAtMs: clock.nowMs(),
         answerTo: commandReplies.gatewayId,
@@ -91,7 +91,7 @@ export function sessions({ agent, commandReplies, sessionLog, clock, waits, isKn
   };
 }
 
-/** The record that the run's first step will store. */
+/** As the run's first step will store it. */
 function awaitedRecord(id: string, agentId: string, { customerId, createdAt }: AwaitedSession): SessionRecord {
   return sessionOfRun({ id, customerId, agentId, at: createdAt.toISOString() });
 }

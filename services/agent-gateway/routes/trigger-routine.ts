@@ -32,7 +32,7 @@ export interface TriggerRoutineDeps {
   waits: Waits;
   log: Log;
   tracing?: Tracing;
-  /** The field of a run's input whose value names its trace; null: none. */
+  /** The input field that names a run's trace; null: none. */
   traceNameField?: string | null;
 }
 
@@ -63,13 +63,13 @@ export function triggerRoutine(deps: TriggerRoutineDeps): FastifyPluginAsyncZod 
       const { idempotency_key: givenKey } = request.body;
       const key = givenKey == null ? null : storedKeyOf(givenKey);
       const prior = key === null ? null : await runRows.byKey(routine.id, key);
-      // Before the other checks: a repeat gets the first reply, even if its callback address would be refused now.
+      // First: a repeat gets the first reply, even if its callback address would be refused now.
       if (prior !== null) return conflict(reply, prior);
       checkTrigger(deps, routine, request.body);
 
       const { run, publishing } = await newRun(deps, routine, { request: request.body, key, parent: traceContextOf(contextOfRequest(request)).traceparent });
       const createdAt = await runRows.accept(run);
-      // Nothing is published for a repeat: its span is never ended and so not exported.
+      // A repeat publishes nothing: its span never ends and is not exported.
       if (createdAt === null) return conflict(reply, await winnerOf(runRows, run));
       deps.log.info({ run_id: run.id, session_id: run.sessionId, trace_id: run.traceId }, 'a run was accepted');
       await publishStart(deps, run, createdAt, publishing);
@@ -106,10 +106,10 @@ async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { r
   const runUlid = ulid();
   const id = `run_${runUlid}`;
   const requested = request.session_id ?? null;
-  // An ephemeral session's id derives from the run's, so creating it is idempotent.
+  // Derived from the run's id, so creating the session is idempotent.
   const session =
     requested === null ? { id: `ses_${runUlid}`, customerId: `cus_${runUlid}` } : { id: requested, customerId: await customerOf(sessionLog, requested) };
-  // Before the row is written: an owner that finds the row first continues below the same span.
+  // Before the row: an owner that finds the row first continues below the same span.
   const publishing = publishSpan(deps, { type: 'run.start', commandId: id, sessionId: session.id }, parent, request.input);
   const run: NewRun = {
     id,
@@ -133,8 +133,8 @@ async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { r
 }
 
 /**
- * The publish span. A run whose input names its trace gets a new trace with this span as its root, linked to the request; any other is a child of the request.
- * The name is no id: runs that share it are separate traces, found together by it.
+ * A run with an input that names its trace gets a new trace with this span as its root, linked to the request; any other is a child of the request. The name
+ * is no id: runs that share it are separate traces, found together by it.
  */
 function publishSpan(deps: TriggerRoutineDeps, command: Parameters<typeof commandSpan>[1], parent: string, input: Record<string, unknown>): Span {
   const { tracing = noTracing, traceNameField = null } = deps;
@@ -153,7 +153,7 @@ async function customerOf(sessionLog: SessionLog, sessionId: string): Promise<st
   return customerFace.parse(JSON.parse(record)).customer_id;
 }
 
-/** The earlier run with this key. Rows are kept for weeks, so it exists unless a clock was far off. */
+/** Rows are kept for weeks, so it exists unless a clock was far off. */
 async function winnerOf(runRows: RunRows, { routineId, idempotencyKey }: NewRun): Promise<RunEnvelope> {
   const winner = await runRows.byKey(routineId, idempotencyKey);
   if (winner === null) throw new SwitchyardError('service.no_answer', 'the run with this idempotency_key has just gone; trigger it again');
@@ -164,10 +164,7 @@ function conflict(reply: FastifyReply, prior: RunEnvelope): FastifyReply {
   return reply.code(409).send({ error: 'the routine was triggered with this idempotency_key before', code: 'conflict', ...prior });
 }
 
-/**
- * Appends `run.start` for the owner of the session's partition. The row is the acceptance: if the append fails, the owner finds the row; if both arrive, the
- * run starts once, since its id is the command's.
- */
+/** The row is the acceptance: if the append fails, the owner finds the row; if both arrive, the run starts once, since its id is the command's. */
 async function publishStart({ bus, waits, log }: TriggerRoutineDeps, run: NewRun, createdAt: Date, span: Span): Promise<void> {
   const { id, partition, sessionId, traceparent } = run;
   const sentAtMs = createdAt.getTime();
@@ -186,7 +183,7 @@ function envelopeOf({ id, routineId, sessionId }: NewRun, createdAt: Date): RunE
   return { run_id: id, routine_id: routineId, status: 'accepted', session_id: sessionId, created_at: createdAt.toISOString() };
 }
 
-/** A caller's key, hashed: it may be any text. The prefix keeps it apart from run ids and keys of other kinds. */
+/** Hashed, since it may be any text; prefixed, to differ from run ids and keys of other kinds. */
 function storedKeyOf(key: string): string {
   return `key:${createHash('sha256').update(key, 'utf8').digest('hex')}`;
 }

@@ -19,7 +19,7 @@ export class OwnerDouble {
   readonly silent = { answers: false, notices: false };
   /** Notices without events, as of large ones. */
   withoutBodies = false;
-  /** In order of arrival. */
+  /** All received commands, in order. */
   readonly commands: SessionCommand[] = [];
   readonly #bus: Bus;
   readonly #database: Database;

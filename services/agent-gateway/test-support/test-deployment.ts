@@ -15,7 +15,7 @@ import { until } from './until.ts';
 export const API_KEY = 'sk-test-agent';
 export const BEARER = { authorization: `Bearer ${API_KEY}` };
 
-/** The surroundings of a gateway: real embedded drivers and a double of the partitions' owner. */
+/** What a gateway needs in tests: real embedded drivers and a double of the partitions' owner. */
 export interface TestDeployment {
   bus: Bus;
   database: Database;
