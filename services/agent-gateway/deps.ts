@@ -8,6 +8,7 @@ import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import type { Waits } from './limits.ts';
 
+/** Dependencies of the agent gateway: settings, the agent's configuration, opened drivers. */
 export interface AgentGatewayDeps {
   config: {
     host: string;

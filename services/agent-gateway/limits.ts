@@ -6,7 +6,7 @@ export const limits = {
   bodyBytesInHand: 64 * 1_024 * 1_024,
   /** A slow sender holds only a socket. */
   requestTimeoutMs: 30_000,
-  /** The bound of a subject token. */
+  /** As long as a subject token may be. */
   idCharacters: 128,
   idempotencyKeyCharacters: 256,
   /** Incomplete ones. Clients have one; more are pipelined, each possibly a page of events. */
@@ -15,6 +15,7 @@ export const limits = {
   connectionsToAccept: 4_096,
   /** A closure and a timer each; includes commands after their request timed out. */
   waitingCommands: 10_000,
+  /** Per statement. */
   processedCommandsPerRead: 1_000,
   /** A feed reader, a timer and a socket each. */
   openPolls: 20_000,
@@ -23,11 +24,13 @@ export const limits = {
   pageBytes: 4 * 1_024 * 1_024,
   /** For an SSE reader that catches up. */
   streamPageEvents: 200,
+  /** Feeds without readers; past it the longest idle one is evicted. */
   idleFeeds: 10_000,
   /** Per feed: the start of a turn, for the poll right after the post. */
   retainedCharacters: 4 * 1_024,
+  /** Per statement. */
   sessionsPerCheck: 5_000,
-  /** Of an event to a client that catches up: a slow client drains some of it, a stalled one none. */
+  /** Write size for large events to a client that catches up: a slow client drains some of it, a stalled one none. */
   ssePieceBytes: 64 * 1_024,
   /** Past it a client is disconnected; it can resume. */
   unsentBytes: 256 * 1_024,
@@ -65,6 +68,7 @@ export const waits = {
   heartbeatMs: 15_000,
   /** A client that reads nothing for this long, catching up or after the end of its stream, is disconnected. */
   stalledMs: 10_000,
+  /** A database that does not respond by then is not ready. */
   readinessMs: 2_000,
   /** Between readiness checks while booting or unavailable. */
   bootCheckMs: 250,

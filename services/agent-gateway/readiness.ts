@@ -78,7 +78,7 @@ export class ReadinessGate {
     if (!this.#deps.bus.isReady()) return false;
     const state = await this.#askDatabase();
     if (state === 'here') this.#welcome();
-    // A slow database refuses nothing: requests would not be better off.
+    // A slow database causes no refusals: they would not help.
     else if (state === 'away' && this.#wasReady && !this.#draining) {
       this.#isAway = true;
       this.open();

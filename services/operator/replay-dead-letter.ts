@@ -11,7 +11,7 @@ import { jsonIn } from '#shared/json-in.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { type DeadLetter, findDeadLetters, removeDeadLetter, type Source } from './dead-letters.ts';
 
-/** The queue's retention: no timer stands behind a replayed item. */
+/** The queue's retention: no timer stands behind a replayed item, so it must not be given up earlier. */
 const REPLAY_DEADLINE_MS = 24 * 3_600_000;
 
 export interface ReplayDeps {

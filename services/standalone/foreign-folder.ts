@@ -7,7 +7,7 @@ const OURS = /^(switchyard\.lock|keys\.json|database)/;
 const NOBODYS = /^(lost\+found$|\.)/;
 
 /**
- * Refuses a folder with foreign files: most likely DATA_DIR is wrong.
+ * Refuses a folder with foreign files: most likely DATA_DIR is wrong and the data are elsewhere.
  * @throws `config.invalid` naming the folder and one of the files
  */
 export async function refuseForeignFolder(folder: string): Promise<void> {

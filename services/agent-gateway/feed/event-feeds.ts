@@ -12,6 +12,7 @@ import { everything, type LoggedEvent, type SessionLog } from './session-log.ts'
 interface FeedListener {
   /** The events from the previous `head` up to, and without, `head`. */
   onEvents(events: readonly LoggedEvent[], head: number): void;
+  /** Called at most once, and last. */
   onDeleted(): void;
 }
 
@@ -27,6 +28,7 @@ export interface FeedReader {
    * @param before `head` when that read began; a log that is now shorter was restored to an earlier state
    */
   noteHead(head: number, before: number | null): void;
+  /** Notifies of everything past the present `head`. */
   listen(listener: FeedListener): void;
   release(): void;
 }

@@ -53,7 +53,7 @@ export async function longPoll(
   }
 }
 
-/** No await may come between the last check of the feed's head and this call, or events are missed. */
+/** The next matching events. No await may come between the last check of the feed's head and this call, or events are missed. */
 function arrival(reader: FeedReader, { filter, minOffset }: { filter: EventFilter; minOffset: number }, waitMs: number, ending: Ending) {
   return new Promise<LoggedEvent[] | null>((resolve) => {
     const settle = (events: LoggedEvent[] | null) => {

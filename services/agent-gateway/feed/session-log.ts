@@ -26,6 +26,7 @@ export function matches({ kinds, source, traceId }: EventFilter, event: LoggedEv
 
 export interface LogPage {
   events: LoggedEvent[];
+  /** Offset of the session's next event. */
   head: number;
   /** Everything below was considered. At least `head` on the last page. */
   next: number;

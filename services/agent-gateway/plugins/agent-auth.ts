@@ -9,7 +9,7 @@ declare module 'fastify' {
   }
 }
 
-/** In constant time: hashes are compared. */
+/** Compares hashes, in constant time. */
 export function bearerCheck(apiKey: string): (authorization: string | undefined) => boolean {
   const expected = hash('sha256', Buffer.from(apiKey, 'utf8'), 'buffer');
   return (authorization) => {

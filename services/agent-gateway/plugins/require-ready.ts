@@ -10,6 +10,7 @@ declare module 'fastify' {
   }
 }
 
+/** Refuses requests while the gateway is not ready, and commands while the bus has no capacity. */
 export function requireReady(app: FastifyInstance, { gate, bus }: { gate: ReadinessGate; bus: Pick<Bus, 'hasCapacity'> }): void {
   const refusalOf = (readiness: Readiness, request: FastifyRequest, reply: FastifyReply) => {
     if (readiness !== 'ready') return notReady(readiness, reply);

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { issueSentence } from '#shared/errors/issue-sentence.ts';
 import { invalidField } from './error-reply.ts';
 
-/** A violation is `request.invalid` with a pointer to the first issue in `details.path`. */
+/** Validates parts of requests: a violation is `request.invalid` with a pointer to the first issue in `details.path`. */
 export const validateWithZod: FastifySchemaCompiler<z.ZodType> = ({ schema }) => {
   return (data: unknown) => {
     const parsed = schema.safeParse(data, { error: issueSentence });

@@ -15,7 +15,7 @@ export interface DeltaReader {
    */
   ready(): Promise<void>;
   observe(event: LoggedEvent): void;
-  /** A snapshot of each reply in generation, then all deltas. */
+  /** Sends a snapshot of each reply in generation, then all deltas. */
   start(show: (sse: string) => void): void;
   release(): void;
 }

@@ -58,7 +58,7 @@ async function pollEvents({ sessionLog, feeds, polls, backoff, waits }: ReadEven
     const isEmpty = events.length === 0;
     if (!isEmpty) reply.header(BACKOFF_HEADER, String(await backoff.afterEvents(sessionId, request.ip, { minOffset, waited: waitMs > 0 })));
     else if (waitMs === 0) reply.header(BACKOFF_HEADER, String(await backoff.afterNothing(sessionId, request.ip)));
-    // As clients of other engines expect of an explicit wait.
+    // Clients of other engines expect 504 when an explicit wait times out.
     if (isEmpty && waitSeconds !== undefined && waitSeconds > 0 && !ending.isOver)
       throw new SwitchyardError('session.nothing_new', 'no event came in the time given by wait_for_data');
     return reply.type('application/json; charset=utf-8').send(`[${events.map(({ text }) => text).join(',')}]`);

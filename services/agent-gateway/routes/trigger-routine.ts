@@ -106,7 +106,7 @@ async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { r
   const runUlid = ulid();
   const id = `run_${runUlid}`;
   const requested = request.session_id ?? null;
-  // Derived from the run's id, so creating the session is idempotent.
+  // An ephemeral session's id derives from the run's, so creating it is idempotent.
   const session =
     requested === null ? { id: `ses_${runUlid}`, customerId: `cus_${runUlid}` } : { id: requested, customerId: await customerOf(sessionLog, requested) };
   // Before the row: an owner that finds the row first continues below the same span.
