@@ -18,7 +18,7 @@ afterAll(() => deployment.close());
 
 const UNREADY = { waits: { bootCheckMs: 60_000 } };
 
-/** The database, with one statement answered in another way. */
+/** The database with one statement replaced. */
 function databaseWith(name: string, answer: Database['query']): Database {
   return {
     transaction: (work) => deployment.database.transaction(work),
@@ -28,7 +28,7 @@ function databaseWith(name: string, answer: Database['query']): Database {
   };
 }
 
-/** A database in which the configuration's row is missing, until it is there. */
+/** A database without the bundle's row until it is added. */
 function lateBundle(): { database: Database; store(): void } {
   let isStored = false;
   const database = databaseWith('agent-gateway-bundle', (statement, parameters) =>

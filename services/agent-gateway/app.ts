@@ -31,10 +31,10 @@ import { triggerRoutine } from './routes/trigger-routine.ts';
 import { triggerableRoutines } from './routines.ts';
 
 /**
- * The agent's HTTP API. Opens nothing by itself: the parts open when the app gets ready, by `listen` or the first `inject`, and close
- * with it. Order of refusals: 401, 503, 404, 400, 409.
- * @param serverFactory of a port that listens already; absent: `listen` opens one
- * @throws `config.invalid` when a routine can't be offered as it is
+ * The agent's HTTP API. Components open when the app becomes ready (`listen` or the first `inject`) and close with it. Order of refusals: 401, 503, 404, 400,
+ * 409.
+ * @param serverFactory of a port that already listens; absent: `listen` opens one
+ * @throws `config.invalid` for a routine that can't be triggered as configured
  */
 export function buildApp(deps: AgentGatewayDeps, components: Components = assemble(deps), serverFactory?: FastifyServerFactory): FastifyInstance {
   const { agent, bundle, bus, cache, clock, config, log, metrics = noMetrics } = deps;
@@ -47,7 +47,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
     requestTimeout: limits.requestTimeoutMs,
     routerOptions: { maxParamLength: limits.idCharacters },
     exposeHeadRoutes: false,
-    // Who comes while it closes is refused as all others are, and not in the framework's words.
+    // During close our own refusal, not the framework's.
     return503OnClosing: false,
     clientErrorHandler: respondToBrokenRequest,
     genReqId: requestIdOf,
@@ -69,7 +69,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   app.setNotFoundHandler(async () => {
     throw new SwitchyardError('request.not_found', 'there is nothing at this address');
   });
-  // First, while every connection is still open.
+  // Before all other hooks, while the connection is certainly open.
   closeWaitingResponses(app);
   markRequests(app);
   returnRequestId(app);

@@ -11,7 +11,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A bus of which the test is the other end. */
+/** A bus with the test as its owner. */
 function fixture({ duplicate = false, seen = null as null | { ok: true; value: Record<string, unknown> }, lookMs = 0 } = {}) {
   let onReply: (subject: string, body: string) => void = () => {};
   const reads: string[] = [];
@@ -66,7 +66,7 @@ it('keeps to its time when the database is slow, and does not ask again what it 
   const onOutcome = vi.fn();
   void commandReplies.send(command('c'), 200).then(onOutcome);
 
-  // 200 to wait, 100 for the last look, and a few for timers that have nothing left to wait for.
+  // 200 to wait, 100 for the last read, and slack for timers.
   await vi.advanceTimersByTimeAsync(299);
   expect(onOutcome).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(6);
@@ -117,7 +117,7 @@ it('asks the seen row at once when the log knows the command already', async () 
 
 it('refuses commands when too many wait for their answers, however fast they came', async () => {
   const { commandReplies, appended, say } = fixture();
-  const clock = vi.spyOn(performance, 'now').mockReturnValue(0); // the pace of the owners is not looked at
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(0); // keeps the queueing delay unmeasured
   const ids = Array.from({ length: limits.waitingCommands }, (_, n) => `c-${n}`);
   const waiting = ids.map((id) => commandReplies.send(command(id), 10_000));
   const refused = commandReplies.send(command('one too many'), 50);

@@ -24,7 +24,7 @@ interface Reply {
   repeat: boolean;
 }
 
-/** A command in the log whose request was answered without it: its owner has yet to come to it. */
+/** A stored command; its request timed out. */
 interface Late {
   commandId: string;
   forgottenAtMs: number;
@@ -38,24 +38,19 @@ interface CommandRepliesDeps {
   tracing?: Tracing;
 }
 
-/** What came of a command: its answer, or null when it is durable and nobody has answered in time. */
-export type Outcome = { reply: CommandReply /** The command had been given before, and this is what it was answered then. */; repeat: boolean } | null;
+/** `repeat`: the command was sent before; this is its first reply. Null: durable, but no reply in time. */
+export type Outcome = { reply: CommandReply; repeat: boolean } | null;
 
-/**
- * Sends commands and waits for what their owners say to them, on one subscription for the life of the gateway. An answer that is
- * lost on its way is found in the command's seen row.
- */
+/** Appends commands to the log and waits for replies, on one subscription per gateway. A lost reply is read from the database. */
 export class CommandReplies {
   /** This gateway's name in `ans.<gateway>`. */
   readonly gatewayId = `agw-${ulid()}`;
   readonly #deps: CommandRepliesDeps;
-  /** By command: several requests may wait for one, when they carry the same idempotency key. */
+  /** By command id. Requests with the same idempotency key wait for the same command. */
   readonly #waiters = new ObjectMap<((replied: Reply) => void)[]>();
   #waiting = 0;
-  /** By command: `waits.lateMs` after their requests were answered they are forgotten. */
   readonly #late = new ObjectMap<Late>();
   #answered = 0;
-  /** Of the owners. */
   readonly #queueingDelay = new QueueingDelay();
   #subscription: Subscription | null = null;
 
@@ -73,14 +68,14 @@ export class CommandReplies {
   }
 
   /**
-   * @param waitMs how long to wait once the command is durable
-   * @throws `service.no_answer` when it could not be made durable in time, `service.overloaded` when too many wait already
+   * @param waitMs for the reply, once the command is durable
+   * @throws `service.no_answer` when it is not durable in time, `service.overloaded` when too many are waiting
    */
   async send(command: SessionCommand, waitMs: number): Promise<Outcome> {
     this.#assertCapacity();
     const { commandId, sessionId, type, traceparent } = command;
     const { promise: replied, resolve } = withResolver<Reply>();
-    // Registered first: the answer may be here before the acknowledgement.
+    // First: the reply may precede the publish acknowledgement.
     this.#register(commandId, resolve);
     try {
       const stored = await this.#publish(command);
@@ -97,7 +92,6 @@ export class CommandReplies {
     }
   }
 
-  /** Null when it could not be made durable in time. */
   async #publish(command: SessionCommand) {
     const { bus, waits, tracing = noTracing } = this.#deps;
     const span = commandSpan(tracing, command, { parent: command.traceparent });
@@ -112,11 +106,11 @@ export class CommandReplies {
     }
   }
 
-  /** Listens, and reads the seen row after each silence, and once more when the time is over. */
+  /** Reads the processed command after each silence, and once more when the time is up. */
   async #outcome({ sessionId, commandId }: SessionCommand, replied: Promise<Reply>, { waitMs, lookAtOnce }: { waitMs: number; lookAtOnce: boolean }) {
     const { processedCommands, waits } = this.#deps;
     const endsAtMs = performance.now() + waitMs;
-    /** A look that takes long is waited for again, rather than repeated. */
+    /** A read in flight is awaited, not repeated. */
     let looking: Promise<Reply | null> | null = null;
     const look = async (): Promise<Reply | null> => {
       const reply = await processedCommands.read(sessionId, commandId);
@@ -147,7 +141,7 @@ export class CommandReplies {
     for (const resolve of this.#waiters.get(commandId) ?? []) resolve({ reply, repeat });
   }
 
-  /** What the log takes for good has to be applied some day: no more is let in than owners get done in a few seconds. */
+  /** Stored commands must be applied eventually: no more are admitted than the owners apply in a few seconds. */
   #assertCapacity(): void {
     const nowMs = performance.now();
     const waiting = this.#waiting + this.#late.size;

@@ -8,10 +8,13 @@ interface PublishedCommand {
 
 type SpanParent = Pick<SpanOptions, 'parent' | 'traceId' | 'links'>;
 
-/** Of a name that stands in a span's name. Trace stores show some hundred characters of one; the attribute has all. */
+/** Trace stores show about a hundred characters of a span's name. */
 const MAX_NAME_CHARACTERS = 128;
 
-/** The putting of a command on the bus. What its owner does about it stands below, and begins when this has ended. @param traceName of the trace whose root it is */
+/**
+ * The span of publishing a command. The owner's span is its child and begins after it has ended.
+ * @param traceName of the trace of which this is the root
+ */
 export function commandSpan(tracing: Tracing, { type, commandId, sessionId }: PublishedCommand, parent: SpanParent, traceName = ''): Span {
   const name = traceName === '' ? 'publish cmd' : `publish cmd ${traceName.slice(0, MAX_NAME_CHARACTERS)}`;
   return tracing.begin(name, {

@@ -11,7 +11,7 @@ import { RunRows } from './run-rows.ts';
 import { RunStepRows } from './run-step-rows.ts';
 import { watchedDatabase } from './watched-database.ts';
 
-/** What the routes share and what outlives a request. Nothing is subscribed or timed before `open`. */
+/** What the routes share. Subscriptions and timers begin with `open`. */
 export interface Components {
   waits: Waits;
   gate: ReadinessGate;
@@ -20,12 +20,10 @@ export interface Components {
   runRows: RunRows;
   runStepRows: RunStepRows;
   feeds: EventFeeds;
-  /** Null when replies are shown whole only. */
   deltas: Deltas | null;
   polls: OpenReaders;
   streams: OpenReaders;
   open(): void;
-  /** Refuses new requests and ends the open long-polls and streams. */
   drain(): void;
   close(): Promise<void>;
 }

@@ -21,7 +21,10 @@ const shape = {
   OUTBOUND_ALLOW_HOSTS: settings.OUTBOUND_ALLOW_HOSTS,
 };
 
-/** Reads the environment once; webhook secrets alone are read per request, by contract. @throws `config.invalid` listing every bad variable */
+/**
+ * The settings, read once; webhook secrets alone are read per request, by contract.
+ * @throws `config.invalid` listing every invalid variable
+ */
 export function parseConfig(environment: Environment) {
   const data = readSettings(shape, environment);
   return {

@@ -1,4 +1,4 @@
-/** The end of a wait before its time, heard by the one who waits. An AbortController could say it too, and costs a poll several times as much. */
+/** Cancels one wait, with a single listener. An AbortController costs a poll several times as much. */
 export class Ending {
   #isOver = false;
   #onEnd: (() => void) | null = null;
@@ -13,7 +13,7 @@ export class Ending {
     this.#onEnd?.();
   }
 
-  /** Called once: at the end, or at once when that has been. Null: nobody waits any more. */
+  /** Called once: when it ends, or immediately when it has ended. Null removes the listener. */
   set onEnd(listener: (() => void) | null) {
     this.#onEnd = listener;
     if (this.#isOver) listener?.();

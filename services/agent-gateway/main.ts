@@ -34,7 +34,7 @@ await runProcess({
     useManifestLevel(bundle.body.manifest.agent_config.runtime.log_level);
     log.info({ url: port.url }, 'listening, and not ready yet');
     for (const warning of bundle.warnings) log.warn({}, warning);
-    // By this service alone: the others load the same files.
+    // Logged by this service alone: the others load the same files.
     for (const block of bundle.withoutEffect) log.warn({}, `${config.manifestPath}: has no effect yet: ${block}`);
     const agent = { id: bundle.body.manifest.id, apiKey: agentApiKey(bundle, environment), bundleHash: bundle.hash };
 

@@ -18,9 +18,9 @@ const whileBooting = {
 };
 
 /**
- * Listens on the agent server's public port before its stores are connected: alive, not ready. Everything but the probes is refused with 503,
- * also without a key, since the key is known only once the configuration is loaded.
- * @param setting that changes the port, for the message of a taken one
+ * Listens on the public port before the stores are connected: alive, not ready. All but the probes get 503, also without a key, which is unknown until the
+ * configuration is loaded.
+ * @param setting named in the message when the port is taken
  * @throws `service.port_taken`
  */
 export function openAgentPort({ host, port }: { host: string; port: number }, setting?: string): Promise<PublicPort> {

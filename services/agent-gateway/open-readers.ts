@@ -1,7 +1,7 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { SlotMap } from '#shared/slot-map.ts';
 
-/** Requests that stay open for as long as nothing happens: how many there may be, and how to end them all when the gateway leaves. */
+/** A bounded set of open long-polls or streams that a drain can end. */
 export class OpenReaders {
   readonly #name: string;
   readonly #most: number;
@@ -14,9 +14,9 @@ export class OpenReaders {
   }
 
   /**
-   * @param onDrain ends the reader; called at most once, and not after it was released
-   * @returns releases the place
-   * @throws `service.not_ready` when all places are taken, or when the gateway is leaving
+   * @param onDrain ends the reader; called at most once, never after release
+   * @returns releases the slot
+   * @throws `service.not_ready` when all slots are taken or the gateway drains
    */
   enter(onDrain: () => void): () => void {
     if (this.#draining) throw new SwitchyardError('service.not_ready', 'the server is shutting down');

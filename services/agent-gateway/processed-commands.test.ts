@@ -3,7 +3,7 @@ import type { Database } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { ProcessedCommands } from './processed-commands.ts';
 
-/** A database that answers the seen statement with what the test gives it, and keeps the parameters. */
+/** A double of the statement that reads processed commands; records its parameters. */
 function databaseOf(reply: (commandId: string) => unknown) {
   const asked: string[][] = [];
   const database: Pick<Database, 'query'> = {

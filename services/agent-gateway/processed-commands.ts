@@ -10,10 +10,7 @@ interface Requested {
   resolve(reply: CommandReply | null): void;
 }
 
-/**
- * The answers that owners left in their seen rows. While one statement is in flight the next collects, so that a thousand requests
- * whose answers were lost cost a handful of reads.
- */
+/** Reads replies from the processed commands. Requests collect while a statement is in flight: a thousand lost replies cost a handful of reads. */
 export class ProcessedCommands {
   readonly #database: Queryable;
   readonly #log: Log;
@@ -25,13 +22,13 @@ export class ProcessedCommands {
     this.#log = log;
   }
 
-  /** The answer, or null while there is none or the database can't be read: who asks asks again. Never rejects. */
+  /** Null while there is none or the database can't be read: call again. Never rejects. */
   read(sessionId: string, commandId: string): Promise<CommandReply | null> {
     return new Promise((resolve) => {
       this.#requested.push({ sessionId, commandId, resolve });
       if (this.#reading) return;
       this.#reading = true;
-      // Whoever asks in the same turn of the event loop is taken along.
+      // Batches the reads of this tick.
       setImmediate(() => void this.#readAll());
     });
   }
@@ -68,7 +65,7 @@ function keyOf(sessionId: string, commandId: string): string {
 
 const SELECT_PROCESSED: NamedStatement = {
   name: 'agent-gateway-seen',
-  // The same pair may be wanted twice; a row is returned once.
+  // `distinct`: two requests may wait for the same command.
   text: `select session_id, command_id, answer from seen
     join (select distinct * from unnest($1::text[], $2::text[]) as i (session_id, command_id)) wanted using (session_id, command_id)`,
 };

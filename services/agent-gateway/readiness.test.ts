@@ -13,7 +13,6 @@ afterEach(() => {
   for (const gate of gates.splice(0)) gate.close();
 });
 
-/** A gate over a database that does what the test says. */
 function fixture() {
   const state = { answer: 'here' as 'here' | 'missing' | 'away' | 'never', asked: 0, returns: 0, isBusThere: true };
   const database: Queryable = {
@@ -69,7 +68,7 @@ it('lets nobody in when a statement has shown that the database is away, and rec
   expect(state.returns).toBe(1);
   const { asked } = state;
   await new Promise((resolve) => setTimeout(resolve, 50));
-  expect(state.asked).toBe(asked); // it has stopped looking
+  expect(state.asked).toBe(asked); // it has stopped checking
 });
 
 it('refuses nobody for one statement that failed while the database is there, nor for a database that is slow', async () => {
@@ -81,7 +80,7 @@ it('refuses nobody for one statement that failed while the database is there, no
   state.answer = 'never';
   gate.suspect();
 
-  expect(await gate.check()).toBe('unavailable'); // for who probes
+  expect(await gate.check()).toBe('unavailable'); // for probes
   expect(await gate.admits()).toBe('ready');
 });
 

@@ -3,7 +3,7 @@ import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Waits } from './limits.ts';
 
-/** `unavailable`: was ready, and can't reach the bus or the database now. */
+/** `unavailable`: was ready; bus or database is unreachable now. */
 export type Readiness = 'booting' | 'ready' | 'unavailable' | 'draining';
 
 interface ReadinessDeps {
@@ -14,27 +14,25 @@ interface ReadinessDeps {
   log: Log;
 }
 
-/** What the database said: it has the configuration, has it not, can't be reached, or has not answered in time. */
+/** Result of the readiness query: the bundle is stored; is not; no connection; timed out. */
 type StoreState = 'here' | 'missing' | 'away' | 'late';
 
-/** Whether requests can be served: the bus is there, the database answers, and the configuration that turns run on is stored. */
+/** Whether requests can be served: bus connected, database responding, bundle stored. */
 export class ReadinessGate {
   readonly #deps: ReadinessDeps;
   readonly #onReturn: () => void;
   #wasReady = false;
   #draining = false;
-  /** The database could not be reached when it was last asked. */
   #isAway = false;
   #checking: Promise<boolean> | null = null;
   #looking: NodeJS.Timeout | null = null;
 
-  /** @param onReturn called when the database is back after it was away: what was to be read meanwhile was not */
+  /** @param onReturn called when the database is reachable again, since reads failed meanwhile */
   constructor(deps: ReadinessDeps, onReturn: () => void) {
     this.#deps = deps;
     this.#onReturn = onReturn;
   }
 
-  /** Looks until the gateway is ready, so that it is so without being asked. */
   open(): void {
     this.#looking ??= setInterval(() => void this.check(), this.#deps.waits.bootCheckMs).unref();
   }
@@ -53,7 +51,6 @@ export class ReadinessGate {
     this.close();
   }
 
-  /** Asks bus and database. */
   async check(): Promise<Readiness> {
     if (this.#draining) return 'draining';
     this.#checking ??= this.#ask().finally(() => {
@@ -65,14 +62,14 @@ export class ReadinessGate {
     return 'booting';
   }
 
-  /** For every request, so without a query, and without a wait, once the gateway has been ready: a database that is away shows by itself, in `suspect`. */
+  /** Called for every request: neither queries nor waits once the gateway has been ready. `suspect` reports an unreachable database. */
   admits(): Readiness | Promise<Readiness> {
     if (this.#draining) return 'draining';
     if (!this.#wasReady) return this.check();
     return this.#deps.bus.isReady() && !this.#isAway ? 'ready' : 'unavailable';
   }
 
-  /** A statement has failed, and it was not its own fault. If the database is away, nobody is let in until it is back. */
+  /** A statement failed with a transient error. If the database is unreachable, requests are refused until it is back. */
   suspect(): void {
     if (this.#wasReady && !this.#isAway && !this.#draining) void this.check();
   }
@@ -81,7 +78,7 @@ export class ReadinessGate {
     if (!this.#deps.bus.isReady()) return false;
     const state = await this.#askDatabase();
     if (state === 'here') this.#welcome();
-    // One that is merely slow refuses nobody: those who wait for it would be no better off.
+    // A slow database causes no refusals: they would not help.
     else if (state === 'away' && this.#wasReady && !this.#draining) {
       this.#isAway = true;
       this.open();
@@ -107,7 +104,7 @@ export class ReadinessGate {
       .query<{ present: number }>({ name: 'agent-gateway-bundle', text: 'select 1 as present from bundles where hash = $1' }, [bundleHash])
       .then(({ rowCount }): StoreState => (rowCount > 0 ? 'here' : 'missing'))
       .catch((error: unknown): StoreState => {
-        // Said once: while it is away it is asked several times a second.
+        // Once: an unreachable database is queried several times a second.
         if (!this.#isAway) log.warn({ err: error }, 'the database does not answer');
         return 'away';
       });

@@ -15,7 +15,7 @@ import { countedBus } from './test-support/counted-bus.ts';
 import { BEARER, newSession, offsetsOf, openTestDeployment, post, read, type TestDeployment } from './test-support/test-deployment.ts';
 import { until } from './test-support/until.ts';
 
-/** The rules of "Answers and reading without polling", one test or more for each. */
+/** One test or more for each rule of "Answers and reading without polling". */
 let deployment: TestDeployment;
 beforeAll(async () => {
   const database = await openTestDatabase();
@@ -272,7 +272,7 @@ it('DESIGN 9: 10,000 idle long-polls cost no queries', async () => {
   };
 
   const end = await pollAll();
-  expect(queries).toBe(10_000); // the first poll of each, which nothing is known of
+  expect(queries).toBe(10_000); // the first poll of each, with a new feed
   await end();
   for (let round = 0; round < 3; round += 1) await (await pollAll())();
 

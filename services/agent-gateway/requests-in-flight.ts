@@ -1,16 +1,16 @@
 import type { FastifyInstance } from 'fastify';
 
-/** Counts the requests that have no complete answer yet, health probes aside. */
+/** Counts requests without a complete response, health probes aside. */
 export class RequestsInFlight {
   #count = 0;
   #waiting: (() => void)[] = [];
 
   constructor(app: FastifyInstance) {
     app.addHook('onRequest', (request, reply, done) => {
-      // Who has left while another hook was busy will not say so again.
+      // A client that disconnected during another hook emits no further `close`.
       if (request.routeOptions.config.isPublic === true || reply.raw.destroyed) return done();
       this.#count += 1;
-      // Not `onResponse`: a connection that breaks off never gets there.
+      // Not `onResponse`: it does not run when the connection breaks.
       reply.raw.once('close', () => {
         this.#count -= 1;
         if (this.#count > 0) return;
@@ -21,7 +21,6 @@ export class RequestsInFlight {
     });
   }
 
-  /** Resolves once there is none, and at the latest after the time given. */
   async none(timeoutMs: number): Promise<void> {
     if (this.#count === 0) return;
     let timer: NodeJS.Timeout | undefined;

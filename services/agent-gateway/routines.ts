@@ -3,34 +3,30 @@ import { quotedName } from '#shared/contracts/printed-name.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { compileSchema, type Validate } from '#shared/json-schema.ts';
 
-/** What a trigger needs to know of a routine. */
 export interface TriggerableRoutine {
   id: string;
-  /** Null when the input is as the routine wants it. */
+  /** Null: the input is valid. */
   violationOf: Validate;
-  /** Hosts that results may be sent to; null and an empty list both mean any. */
+  /** Null and an empty list both mean any host. */
   callbackUrlAllowlist: readonly string[] | null;
   timeoutMs: number;
 }
 
 interface RunSettings {
-  /** For routines that name no time. */
   defaultTimeoutMs: number;
-  /** However much one names. */
   maxTimeoutMs: number;
-  /** Whether every one of them has to say where its results may be sent. */
   requireCallbackAllowlist: boolean;
 }
 
 /**
- * The routines that can be triggered, by id: autonomous and enabled.
- * @throws `config.invalid` when an input schema is none, or when a routine that needs an allow-list has none
+ * The autonomous, enabled routines by id.
+ * @throws `config.invalid` for an invalid input schema, or a missing allow-list where one is required
  */
 export function triggerableRoutines({ body }: Bundle, settings: RunSettings): ReadonlyMap<string, TriggerableRoutine> {
   const { defaultTimeoutMs, maxTimeoutMs, requireCallbackAllowlist } = settings;
   const found = new Map<string, TriggerableRoutine>();
   for (const routine of body.documents.routines) {
-    // Of several versions the first one counts, as it does for the run itself.
+    // The first of several versions counts, as for the run itself.
     if (routine.kind !== 'autonomous' || !routine.enabled || found.has(routine.id)) continue;
     if (requireCallbackAllowlist && (routine.callback_url_allowlist?.length ?? 0) === 0)
       throw new SwitchyardError(

@@ -3,32 +3,31 @@ import { runStatus } from '#shared/contracts/agent/run.ts';
 import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
 import { limits } from './limits.ts';
 
-/** A run as its gateway accepts it; from there on only the owner of its session's partition changes the row. */
+/** A run at its acceptance. Later only the owner of its partition changes the row. */
 export interface NewRun {
   id: string;
   partition: number;
   sessionId: string;
   customerId: string;
-  /** Whether session and customer are made for this run alone. */
+  /** Session and customer are created for this run alone. */
   ephemeral: boolean;
   routineId: string;
-  /** What makes a trigger a repeat of another; of one without a key of its own, something that no other has. */
+  /** Without a key of the caller's: the run's id. */
   idempotencyKey: string;
   bundleHash: string;
   input: Record<string, unknown>;
-  /** Null: the caller has none. */
   metadata: Record<string, unknown> | null;
   callbackUrl: string;
   traceId: string;
   traceparent: string | null;
   timeoutMs: number;
-  /** The run settles this long after its acceptance, at the latest. */
+  /** The run settles at most this long after its acceptance. */
   maxTimeoutMs: number;
 }
 
-/** Where a page of the list ended. */
+/** The last row of a page. */
 export interface RunPosition {
-  /** Microseconds since the epoch: rows may be of other hands, and the column is as fine as that. */
+  /** The column's precision: other writers may use all of it. */
   createdAtMicros: number;
   runId: string;
 }
@@ -38,7 +37,7 @@ interface RunFilter {
   status: RunEnvelope['status'] | null;
 }
 
-/** The rows of the runs: the gateway writes each once, when it accepts the run, and reads what has become of it. */
+/** The runs table: inserts accepted runs, reads their state. */
 export class RunRows {
   readonly #database: Queryable;
 
@@ -46,7 +45,7 @@ export class RunRows {
     this.#database = database;
   }
 
-  /** Writes the row unless the routine has one with the same key. @returns when it was written, by the database's clock; null: it was not */
+  /** @returns the insertion time by the database's clock; null: the routine has a run with this key */
   async accept(run: NewRun): Promise<Date | null> {
     const { rows } = await this.#database.query<{ created_at: Date }>(INSERT_RUN, [
       run.id,
@@ -78,7 +77,7 @@ export class RunRows {
     return rows[0] === undefined ? null : recordOf(rows[0]);
   }
 
-  /** The newest first, up to `limit` of them or 4 MiB, from behind a place on. `next` is null on the last page. */
+  /** Newest first, up to `limit` or 4 MiB. `next` is null on the last page. */
   async list({ routineId, status }: RunFilter, after: RunPosition | null, limit: number): Promise<{ runs: RunRecord[]; next: RunPosition | null }> {
     const parameters = [routineId, status, after?.createdAtMicros ?? null, after?.runId ?? null, limit + 1, limits.pageBytes];
     const { rows } = await this.#database.query<ListedRow>(SELECT_PAGE, parameters);
@@ -108,7 +107,7 @@ interface RunRow extends EnvelopeRow {
 
 interface ListedRow extends RunRow {
   created_at_micros: number;
-  /** Rows of the page, had it no limit in bytes; one more than its limit when there are further ones. */
+  /** Rows without the byte limit; limit + 1 when there are more. */
   matched: number;
 }
 
@@ -130,7 +129,7 @@ function recordOf(row: RunRow): RunRecord {
 
 const INSERT_RUN: NamedStatement = {
   name: 'agent-gateway-accept-run',
-  // Both instants by the database's clock: the hosts' timers and the deadline go by it, whatever this process' own clock says.
+  // By the database's clock, as the hosts' timers and the deadline.
   text: `insert into runs (id, p, session_id, customer_id, ephemeral, routine_id, idempotency_key, bundle_hash, state, input, metadata, callback_url,
       trace_id, traceparent, timeout_ms, expires_at, created_at)
     values ($1, $2, $3, $4, $5, $6, $7, $8, 'accepted', $9::json, $10::json, $11, $12, $13, $14,
@@ -150,7 +149,7 @@ const SELECT_BY_ID: NamedStatement = { name: 'agent-gateway-run', text: `select 
 
 const SELECT_PAGE: NamedStatement = {
   name: 'agent-gateway-runs',
-  // The first run is always taken, however large it is. The two conditions on created_at say the same once: the first is for the index.
+  // The first run is always returned, however large. The first condition on created_at is redundant: it is for the index.
   text: `select * from (
       select *, count(*) over ()::int as matched, sum(size) over (order by created_at desc, id) - size as bytes_before
       from (

@@ -7,7 +7,7 @@ const KINDS = { 'run-call': 'model_call', 'tool-call': 'tool_call', 'tool-list':
 const stepKind = z.enum(['run-call', 'tool-call', 'tool-list']);
 const toolInputs = z.object({ toolId: z.string() });
 
-/** What is stored of a run's calls: each is an effect of its owner, and what came of it a row of its own. */
+/** A run's steps: effects of its owner, with outcomes in their own rows. */
 export class RunStepRows {
   readonly #database: Queryable;
 
@@ -16,12 +16,11 @@ export class RunStepRows {
   }
 
   /**
-   * Steps in the order in which they were asked for, from behind a number on. Rows of kinds that this release does not know, as a newer one
-   * may write them, are left out, so that a page may have fewer than `limit`.
-   * @returns null when there is no such run; `next` is the number of the page's last row, null on the last page
+   * In the order of creation, after number `after`. Kinds of a newer release are left out: a page may have fewer than `limit`.
+   * @returns null: no such run; `next` is the number of the last row, null on the last page
    */
   async list(runId: string, after: number, limit: number): Promise<{ steps: RunStep[]; next: number | null } | null> {
-    // The owner counts a run's effects from 1, so that a page is found by ids.
+    // A run's effects are numbered from 1, so a page is selected by ids.
     const ids = Array.from({ length: limit + 1 }, (_, index) => `${runId}-${after + 1 + index}`);
     const { rows } = await this.#database.query<StepRow>(SELECT_STEPS, [runId, ids]);
     if (rows.length === 0) return null;
@@ -32,7 +31,7 @@ export class RunStepRows {
 }
 
 interface StepRow {
-  /** Null, with all behind it, in the only row of a run without steps. */
+  /** This and all below: null in the only row of a run without steps. */
   id: string | null;
   kind: string;
   state: string;
@@ -42,7 +41,6 @@ interface StepRow {
   ended_at: Date | null;
 }
 
-/** None for a kind that is not known. */
 function stepOf(step: number, { kind, state, inputs, created_at: startedAt, outcome: stored, ended_at: endedAt }: StepRow): RunStep[] {
   const known = stepKind.safeParse(kind).data;
   if (known === undefined) return [];

@@ -8,16 +8,15 @@ import { openAgentPort } from './open-agent-port.ts';
 import { RequestsInFlight } from './requests-in-flight.ts';
 
 export interface AgentGateway {
-  /** Where it listens, such as `http://127.0.0.1:8080`. */
   url: string;
-  /** Refuses new requests, ends long-polls and streams, lets the requests in hand finish for as long as a drain may take, and closes. */
+  /** Refuses new requests, ends polls and streams, waits up to `drainTimeoutMs` for requests in flight, closes. */
   stop(): Promise<void>;
 }
 
 /**
  * The HTTP front of the agent server.
- * @param opened the port that it takes over, and that is closed when the start fails; absent: it opens its own
- * @throws `service.port_taken` with the port in its details, `config.invalid` when a routine can't be offered as it is
+ * @param opened closed when the start fails; absent: a port is opened
+ * @throws `service.port_taken` with the port in its details, `config.invalid` for a routine that can't be triggered as configured
  */
 export async function startAgentGateway(deps: AgentGatewayDeps, opened?: PublicPort): Promise<AgentGateway> {
   const port = opened ?? (await openAgentPort(deps.config));
@@ -43,7 +42,7 @@ async function serveOn({ url, serverFactory }: PublicPort, deps: AgentGatewayDep
   let stopping: Promise<void> | null = null;
   const stop = async () => {
     components.drain();
-    // Still listening: who probes is told that it drains, and who asks for more is sent elsewhere.
+    // Still listening: probes see the drain, new requests are refused.
     await inFlight.none(drainTimeoutMs);
     await closeAtOnce(app);
   };
@@ -56,12 +55,9 @@ async function serveOn({ url, serverFactory }: PublicPort, deps: AgentGatewayDep
   };
 }
 
-/**
- * Closes and cuts what is still connected. Node closes idle connections by itself, but not those on which nothing was ever sent, and
- * browsers open such ones in advance: they would hold a process that has nothing left to do.
- */
+/** Node closes idle connections itself, but not those that never sent a byte, which browsers open in advance: they would keep the process running. */
 export async function closeAtOnce(app: FastifyInstance): Promise<void> {
-  // Again and again, since one may come in before the server has stopped listening.
+  // Connections may arrive before the server stops listening.
   const cut = setInterval(() => app.server.closeAllConnections(), 10);
   try {
     await app.close();

@@ -1,7 +1,7 @@
 import type { Queryable } from '#shared/storage/database.ts';
 import { isTransientError } from '#shared/storage/transient-error.ts';
 
-/** The same database; each time that it fails for a reason outside the statement, such as a lost connection, `onFault` is called. */
+/** The same database, with `onFault` called on each transient error. */
 export function watchedDatabase(database: Queryable, onFault: () => void): Queryable {
   return {
     query: async <Row extends object>(...statement: Parameters<Queryable['query']>) => {

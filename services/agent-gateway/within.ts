@@ -1,4 +1,4 @@
-/** The value, or null when it takes longer. A rejection that comes later still is nobody's concern any more. */
+/** The value, or null after `ms`. A later rejection is ignored. */
 export async function within<Value>(promise: Promise<Value>, ms: number): Promise<Value | null> {
   let timer: NodeJS.Timeout | undefined;
   try {

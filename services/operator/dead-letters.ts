@@ -1,16 +1,15 @@
 import type { Queryable } from '#shared/storage/database.ts';
 
-/** What has died: a command that could not be applied, a delivery that nobody took, a tool's item or a model call that failed too often. */
+/** Kinds of dead letters: an inapplicable command, an undelivered delivery, a tool's item or a model call after its last try. */
 export const sources = ['command', 'delivery', 'tool', 'call'] as const;
 export type Source = (typeof sources)[number];
 
 export interface DeadLetter {
   id: string;
   source: Source;
-  /** Null when it belongs to none. */
   partition: number | null;
   reason: string;
-  /** The command or the item as it was; empty where a row of its own says more, as of a delivery. */
+  /** The command or item as stored; empty for a delivery, which has its own row. */
   body: string;
   /** RFC 3339. */
   createdAt: string;
@@ -25,7 +24,7 @@ interface Row {
   created_at: Date;
 }
 
-/** The newest first. What died more than once under the same name is listed once. @param source null: all */
+/** Newest first; only the newest of one id and source. @param source null: all */
 export async function listDeadLetters(database: Queryable, { source, limit }: { source: Source | null; limit: number }): Promise<DeadLetter[]> {
   const { rows } = await database.query<Row>(
     `select * from (
@@ -37,7 +36,7 @@ export async function listDeadLetters(database: Queryable, { source, limit }: { 
   return rows.map(letterOf);
 }
 
-/** All letters of one name: several when things of different kinds have it, each with its last death. */
+/** The newest dead letter of each source with this id. */
 export async function findDeadLetters(database: Queryable, id: string): Promise<DeadLetter[]> {
   const { rows } = await database.query<Row>(
     'select distinct on (source) id, source, p, reason, body, created_at from dead_letters where id = $1 order by source, created_at desc',

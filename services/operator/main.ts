@@ -38,7 +38,7 @@ let exitCode = 0;
 try {
   await program.parseAsync();
 } catch (error) {
-  // A known error says what is wrong in words for people; anything else is a fault of ours and shows where it happened.
+  // A known error's message is for people; any other error is a bug and shows its stack.
   console.error(error instanceof SwitchyardError ? maskUrl(error.message) : error);
   exitCode = 1;
 }

@@ -11,26 +11,26 @@ import { jsonIn } from '#shared/json-in.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { type DeadLetter, findDeadLetters, removeDeadLetter, type Source } from './dead-letters.ts';
 
-/** As long as the queue keeps an item: no timer stands behind a replayed one, so it must not be given up before. */
+/** The queue's retention: no timer stands behind a replayed item, so it must not be given up earlier. */
 const REPLAY_DEADLINE_MS = 24 * 3_600_000;
 
 export interface ReplayDeps {
   database: Database;
   bus: Pick<Bus, 'work' | 'commands'>;
-  /** For commands alone, which their owner refuses without a tag. */
+  /** For commands, which owners refuse without a tag. */
   tags(): Pick<CommandTags, 'tagged'>;
   clock: Clock;
 }
 
-/** `settled`: somebody has delivered it meanwhile, and only the dead letter was left to remove. */
+/** `settled`: delivered meanwhile; only the dead letter was left to remove. */
 export type Replayed = { type: 'delivery'; effectId: string } | { type: 'command'; commandId: string } | { type: 'settled' };
 
 const deadCommand = z.looseObject({ v: z.number(), type: z.string(), sessionId: z.string() });
 
 /**
- * Does again what has died.
- * @param source null: whichever has this id
- * @throws `request.not_found` when there is no such dead letter, or what it stands for is gone; `request.invalid` when it can't be replayed
+ * Replays a dead letter.
+ * @param source null: any
+ * @throws `request.not_found` when the dead letter, or the delivery it stands for, is gone; `request.invalid` when it can't be replayed
  */
 export async function replayDeadLetter(id: string, source: Source | null, deps: ReplayDeps): Promise<Replayed> {
   const found = (await findDeadLetters(deps.database, id)).filter((letter) => source === null || letter.source === source);
@@ -53,9 +53,8 @@ function isReplayable(source: Source): boolean {
 }
 
 /**
- * Row, item, letter, in this order. The bus and the database share no commit, so the letter goes last, once the item is stored: a death
- * in between leaves the letter, and the replay is made again. The worst that brings is a second post, which receivers know by its run.
- * The row comes before the item because a worker that is faster than us would find it dead and let the item go.
+ * Order: row, item, dead letter. Bus and database share no commit: after a crash the dead letter is still there, and the replay is repeated. At worst the
+ * callback is posted twice, which receivers detect by the run id. The row comes first because a worker drops an item of a dead delivery.
  */
 async function replayDelivery(letter: DeadLetter, { database, bus, clock }: ReplayDeps): Promise<Replayed> {
   const { rows } = await database.query<{ session_id: string; traceparent: string | null }>(
@@ -89,15 +88,14 @@ async function removeSettled(letter: DeadLetter, database: Database): Promise<Re
 }
 
 /**
- * The command first, then the letter: a death in between leaves the letter, and the replay is made again. The new id is made from the
- * letter, so that the second replay is the same command, which the session has seen. It is another than the dead one's, which it has
- * seen as well.
+ * Order: command, dead letter; after a crash the replay is repeated. The new id derives from the dead letter, so a repeat is deduplicated. It differs from the
+ * original id, which is a processed command already.
  */
 async function replayCommand(letter: DeadLetter, { database, bus, tags }: ReplayDeps): Promise<Replayed> {
   const command = deadCommand.safeParse(jsonIn(letter.body));
   if (!command.success) throw new SwitchyardError('request.invalid', 'the dead command can not be read, and nobody could apply it');
   const commandId = `replay-${createHash('sha256').update(`${letter.id} ${letter.createdAt}`).digest('hex').slice(0, 32)}`;
-  // Whoever waited for its answer waits no more.
+  // No request waits for its reply any more.
   const { tag: _, ...content } = command.data;
   const body = tags().tagged(JSON.stringify({ ...content, commandId, answerTo: null }));
   await bus.commands.append(letter.partition ?? partitionOf(command.data.sessionId), commandId, body);

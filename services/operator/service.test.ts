@@ -17,10 +17,8 @@ const PARTITION = partitionOf(SESSION);
 
 let database: Database;
 let bus: Bus;
-/** What the bus is given instead of the real one. */
 let fault: (() => Promise<never>) | null;
 let published: string[];
-/** What became of the broker's streams. */
 let upgrades: StreamUpgrade[] = [];
 const tags = new CommandTags('the secret of a deployment under test');
 
@@ -40,7 +38,6 @@ afterEach(async () => {
   await database.query('delete from deliveries');
 });
 
-/** Runs the command line and gives what it prints. */
 async function run(...args: string[]): Promise<string> {
   const lines: string[] = [];
   const program = operatorProgram({
@@ -103,7 +100,6 @@ async function deliveryRow(id: string) {
   return (await database.query('select state, attempts, settled_at from deliveries where id = $1', [id])).rows[0];
 }
 
-/** The next item of the queue. */
 function nextDelivery(): Promise<WorkItem> {
   return new Promise((resolve) => {
     const subscription = bus.work.consume('delivery', { concurrency: 1, ackWaitMs: 10_000 }, async (item) => {
@@ -114,7 +110,6 @@ function nextDelivery(): Promise<WorkItem> {
   });
 }
 
-/** The commands of the session that were appended since. */
 async function commandsSince(sequence: number): Promise<{ messageId: string; body: string }[]> {
   return new Promise((resolve) => {
     const subscription = bus.commands.read(PARTITION, { sequence, fingerprint: null }, async (commands) => {

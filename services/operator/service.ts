@@ -14,7 +14,7 @@ const MAX_LIMIT = 10_000;
 const MAX_REASON_CHARACTERS = 120;
 
 export interface OperatorDeps {
-  /** Called once a command needs them, so that `--help` needs nothing. */
+  /** Opened only by commands that need it, so `--help` works without settings. */
   openDatabase(): Promise<Database>;
   openBus(): Promise<Pick<Bus, 'work' | 'commands'>>;
   /** @throws `config.invalid` without HOUSE_SECRET */
@@ -25,7 +25,7 @@ export interface OperatorDeps {
   clock: Clock;
 }
 
-/** The operator's command line. Its actions throw a SwitchyardError whose message is for people. */
+/** The operator's command line. Actions throw a SwitchyardError with a message for people. */
 export function operatorProgram({ openDatabase, openBus, tags, upgradeStreams, print, clock }: OperatorDeps): Command {
   const program = new Command('operator').description('Looks after a running Switchyard.');
   const deadLetters = program.command('dead-letters').description('what was given up: commands, deliveries, calls of tools');
@@ -98,7 +98,7 @@ function tableOf(letters: readonly DeadLetter[]): string[] {
   );
 }
 
-/** A reason may hold whatever an error said: a terminal gets none of its control characters. */
+/** Error texts may hold control characters, which a terminal must not get. */
 function oneLine(reason: string): string {
   const line = reason.replaceAll(/[\p{Cc}\p{Cf}]+/gu, ' ');
   return line.length <= MAX_REASON_CHARACTERS ? line : `${line.slice(0, MAX_REASON_CHARACTERS)}…`;

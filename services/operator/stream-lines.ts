@@ -1,6 +1,6 @@
 import type { StreamUpgrade } from '#bus/stream-upgrade.ts';
 
-/** One line for each stream, and one for each of its settings that was changed. */
+/** The report of `operator streams`: a line for each stream, and for each changed setting. */
 export function streamLines(upgrades: readonly StreamUpgrade[]): string[] {
   return upgrades.flatMap(linesOf);
 }

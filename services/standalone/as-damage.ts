@@ -1,11 +1,11 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { sqlStateOf } from '#shared/storage/transient-error.ts';
 
-/** What the engine says of files that it can't read, or not as they should be. */
+/** SQLSTATEs of unreadable or corrupt database files. */
 const DAMAGED = /^(XX001|XX002|58)/;
 const DISK_FULL = '53100';
 
-/** What a start that failed says when the reason is the database's files, in words for people. Any other error comes back as it is. */
+/** Maps SQL errors of damaged files or a full disk to a message for people; returns any other error unchanged. */
 export function asDamage(error: unknown, dataFolder: string): unknown {
   const state = sqlStateOf(error);
   if (state === null || !(error instanceof Error)) return error;

@@ -1,14 +1,11 @@
 import type { Upstream } from './upstream.ts';
 
-/** The name by which the sample agent asks for its model, whichever that is. */
+/** The model alias in the sample agent's manifest. */
 const ASSISTANT_ALIAS = 'switchyard/assistant';
-/** Every current chat model of the default upstream gives at least this many tokens. */
+/** Supported by every current chat model of the default upstream. */
 const OPENAI_MAX_COMPLETION_TOKENS = 16_384;
 
-/**
- * The router's configuration when no file is given: the upstream of the settings OPENAI_…, or else the scripted model that needs no
- * network and says what it is. Checked like any other configuration.
- */
+/** The router's configuration when no file is given: the upstream of the settings OPENAI_…, else the scripted model. Validated like any other. */
 export function builtInRouter({ openAi }: { openAi: (Upstream & { models: readonly string[] }) | null }): unknown {
   return {
     ...(openAi === null ? scripted() : upstream(openAi)),

@@ -4,15 +4,15 @@ import { type Environment, variableOf } from '#shared/config/secret-ref.ts';
 import type { StandaloneConfig } from './config.ts';
 import { GENERATED_KEYS, type KeyName } from './keys.ts';
 
-/** Where a caller finds a key that is accepted: in a variable that the operator has set, or in a field of the key file. Never the key itself. */
+/** Where a caller finds an accepted key: an environment variable or a field of the key file. Never the key itself. */
 export type KeyLocation = { variable: string } | { field: (typeof GENERATED_KEYS)[KeyName] };
 
-/** The places of every key that the router accepts, in the configuration's order; empty when all are disabled. */
+/** Enabled keys, in the configuration's order. */
 export function routerKeyLocations({ keys }: Pick<RouterConfig, 'keys'>, given: Environment): KeyLocation[] {
   return keys.filter(({ disabled }) => !disabled).map(({ key }) => locationOfKey(key, given));
 }
 
-/** @param reference as configurations name a credential @param given what the operator has set, without the generated keys */
+/** @param given the operator's environment, without the generated keys */
 export function locationOfKey(reference: string, given: Environment): KeyLocation {
   const variable = variableOf(reference);
   return isGenerated(variable) && !given[variable] ? { field: GENERATED_KEYS[variable] } : { variable };
@@ -21,9 +21,8 @@ export function locationOfKey(reference: string, given: Environment): KeyLocatio
 type Files = Pick<StandaloneConfig, 'routerConfigPath' | 'manifestPath' | 'isSampleAgent'>;
 
 /**
- * The keys that a request can be made with: a configuration that names none of ours would refuse it with 401.
- * @param files that name the keys of callers; null: a configuration that is made here, which names `ROUTER_API_KEY`. Keys of a manifest that was given
- * are not made up
+ * The keys to generate: those that the configurations reference, since others would get 401. Not those of a given manifest.
+ * @param files null `routerConfigPath`: the built-in configuration, which references `ROUTER_API_KEY`
  */
 export async function requestedKeys({ routerConfigPath, manifestPath, isSampleAgent }: Files): Promise<KeyName[]> {
   const isNamed = async (path: string, name: KeyName) => (await readFile(path, 'utf8').catch(() => '')).includes(`\${${name}}`);

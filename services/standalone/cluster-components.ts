@@ -13,13 +13,13 @@ import { tryToolServers } from './try-tool-servers.ts';
 interface ClusterAddresses {
   routerUrls: readonly string[];
   agentUrls: readonly string[];
-  /** Of this cluster alone, and gone with it. */
+  /** Deleted with the cluster. */
   folder: string;
 }
 
 /**
- * What `npm run cluster` (scripts/cluster.mjs) starts its processes with, checked as `npm start` checks it.
- * `describe` writes the generated keys and the addresses into a folder, where `npm run ask` finds them, and gives what a person is told.
+ * What `npm run cluster` (scripts/cluster.mjs) starts its processes with, validated as by `npm start`. `describe` writes keys and addresses for `npm run ask`
+ * and returns the banner.
  * @throws `config.invalid`
  */
 export async function clusterComponents(given: Environment, { isTerminal }: { isTerminal: boolean }) {

@@ -12,7 +12,7 @@ const seconds = z.coerce.number().int().min(1).max(86_400);
 
 const SAMPLE_MANIFEST = 'examples/acme-support/manifest.yaml';
 
-/** The settings of `npm start`; scripts/settings.mjs tells people what they mean. An empty value counts as not given. */
+/** The settings of `npm start`, explained in scripts/settings.mjs. An empty value counts as not given. */
 const shape = {
   HOST: z.string().default('127.0.0.1'),
   ROUTER_PORT: port.default(3_000),
@@ -42,13 +42,13 @@ const shape = {
   ...tracingSettings,
   MANAGEMENT_PORT: port.optional(),
   MANAGEMENT_HOST: z.string().default('127.0.0.1'),
-  /** For programs that start this one: a file that is written, with the addresses, once everything is ready. */
+  /** For parent programs: a file that is written with the addresses once all is ready. */
   SWITCHYARD_READY_FILE: z.string().optional(),
-  /** Likewise: the file of settings that was read before this program was started. */
+  /** Likewise: the settings file that was read before this program started. */
   SWITCHYARD_ENV_FILE: z.string().optional(),
 };
 
-/** Reads the environment once. Relative paths are taken from the folder the program was started in. @throws `config.invalid` listing every bad variable */
+/** Reads the environment once. Relative paths are resolved against the working directory. @throws `config.invalid` listing every invalid variable */
 export function parseConfig(environment: Environment) {
   const data = readSettings(shape, givenSettings(environment));
   const manifestPath = resolve(data.MANIFEST ?? SAMPLE_MANIFEST);
@@ -58,11 +58,11 @@ export function parseConfig(environment: Environment) {
     agentPort: data.AGENT_PORT,
     dataFolder: resolve(data.DATA_DIR),
     manifestPath,
-    /** The shipped sample, whose credentials are generated: those of a manifest that was given are not made up. It can also be asked what another agent may know nothing of. */
+    /** The shipped sample, with generated credentials and a sample question. */
     isSampleAgent: data.MANIFEST === undefined,
     documentsPath: data.DOCUMENTS === undefined ? join(dirname(manifestPath), 'documents') : resolve(data.DOCUMENTS),
     routerConfigPath: data.ROUTER_CONFIG === undefined ? null : resolve(data.ROUTER_CONFIG),
-    /** Null: the built-in scripted model answers, or what ROUTER_CONFIG names. */
+    /** Null: ROUTER_CONFIG or the scripted model. */
     openAi: data.ROUTER_CONFIG === undefined ? upstreamOf(data) : null,
     scriptedWordsPerSecond: data.SCRIPTED_WORDS_PER_SECOND,
     streaming: data.STREAMING,
@@ -82,7 +82,7 @@ export function parseConfig(environment: Environment) {
     logLevel: data.LOG_LEVEL ?? null,
     logFormat: data.LOG_FORMAT ?? null,
     tracing: tracingConfigOf(data),
-    /** Null: there is no listener for those who run it. */
+    /** Null: no management listener. */
     management: data.MANAGEMENT_PORT === undefined ? null : { host: data.MANAGEMENT_HOST, port: data.MANAGEMENT_PORT },
     readyFile: data.SWITCHYARD_READY_FILE ?? null,
     envFile: data.SWITCHYARD_ENV_FILE ?? null,

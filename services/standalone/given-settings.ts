@@ -1,9 +1,9 @@
 import type { Environment } from '#shared/config/secret-ref.ts';
 
-/** What the sample environment of docker-compose.yml has for a key that is not there: compose can't start without a value. */
+/** The sample value in docker-compose.yml: compose requires one. */
 const NO_KEY = 'none';
 
-/** The settings that are given: an empty value is none, and neither is `OPENAI_API_KEY=none`. */
+/** The settings that are set: an empty value counts as not set, and so does `OPENAI_API_KEY=none`. */
 export function givenSettings(environment: Environment): Record<string, string> {
   const given: Record<string, string> = {};
   for (const [name, value] of Object.entries(environment)) {

@@ -2,22 +2,19 @@ import { z } from 'zod';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Upstream } from './upstream.ts';
 
-/** A server that is there answers at once; one that takes longer keeps a start waiting. */
 const TIMEOUT_MS = 5_000;
-/** The longest lists of public upstreams, with a description of each model, are about 1 MiB. */
+/** The longest lists of public upstreams are about 1 MiB. */
 const MAX_BYTES = 8 * 1024 * 1024;
-/** Each is an entry of the router's configuration. */
 const MAX_MODELS = 1_000;
-/** What can stand behind the provider in the id of a model. */
 const NAME = /^[A-Za-z0-9._:/-]{1,256}$/;
-/** What a header can carry. Of other characters fetch says which text they stand in. */
+/** For other characters fetch throws an error that quotes the text. */
 const HEADER_TEXT = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** Servers list them among the others, and they do not chat: the first of the list answers the sample agent. */
+/** Embedding models go last: they can't chat, and the first model serves the sample agent. */
 const EMBEDS = /embed/i;
 
 const modelList = z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) });
 
-/** The upstream with its models, asked by `GET <base>/models` unless they are given. @throws `config.invalid` that says why they are not known, and what to do */
+/** Asks `GET <base>/models` unless the models are given. @throws `config.invalid` with the reason and what to do */
 export async function withModels(upstream: Upstream, apiKey: string | undefined): Promise<Upstream & { models: readonly string[] }> {
   if (upstream.models !== null) return { ...upstream, models: upstream.models };
   const { origin, pathname, search } = new URL(upstream.baseUrl);
@@ -79,7 +76,7 @@ function unknownModels(what: string, cause?: unknown): SwitchyardError {
   return new SwitchyardError('config.invalid', `OPENAI_BASE_URL: ${what}, or name its models in OPENAI_MODELS`, { cause });
 }
 
-/** fetch says only that it failed; its cause says why. */
+/** fetch's own message is generic; its cause has the reason. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : null;
   if (cause instanceof Error) return 'code' in cause ? String(cause.code) : cause.message;

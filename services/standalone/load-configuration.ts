@@ -10,7 +10,7 @@ import { missingModels } from './missing-models.ts';
 
 export interface Configuration {
   routerConfig: RouterConfig;
-  /** What `routerConfig` was read from, where it is no file. */
+  /** Null when it is from a file. */
   madeRouter: unknown;
   bundle: LoadedBundle;
 }
@@ -18,15 +18,15 @@ export interface Configuration {
 type Paths = Pick<StandaloneConfig, 'manifestPath' | 'documentsPath' | 'routerConfigPath' | 'openAi' | 'isSampleAgent' | 'publicBaseUrl'>;
 
 interface Environments {
-  /** With the generated keys. */
+  /** With generated keys. */
   environment: Environment;
-  /** What the operator has set. */
+  /** Without them. */
   given: Environment;
 }
 
 /**
- * The router's configuration and the agent's, which run side by side here and so can be checked against each other.
- * @throws `config.invalid` listing everything that is wrong with one of them, or the models that the agent asks for and the router has not
+ * Loads the router's and the agent's configuration and checks them against each other.
+ * @throws `config.invalid` listing every fault of one of them, or the agent's models that the router does not have
  */
 export async function loadConfiguration(config: Paths, { environment, given }: Environments): Promise<Configuration> {
   const { manifestPath, documentsPath, routerConfigPath, openAi, isSampleAgent, publicBaseUrl } = config;

@@ -36,10 +36,10 @@ import { openPorts, startStandalone } from './service.ts';
 import { tryToolServers } from './try-tool-servers.ts';
 import { wrapLines } from './wrap-words.ts';
 
-/** What may take longer than the drain itself: closing sockets, the last commits, the database. */
+/** After the drain: closing sockets, the last commits, the database. */
 const RELEASE_MARGIN_MS = 10_000;
 
-/** Opens the embedded drivers once, starts every service on them, and waits to be stopped. */
+/** Opens the embedded drivers, starts every service on them, and waits for a stop signal. */
 async function main(): Promise<void> {
   setUpHeap();
   checkFailPoint(process.env);
@@ -53,7 +53,7 @@ async function main(): Promise<void> {
     const { readiness, facts } = await run(config, { log, metrics, releasers }).catch((error: unknown) => {
       throw asDamage(error, config.dataFolder);
     });
-    // Listened for before anybody is told that this process is ready: who hears it may ask it to stop at once.
+    // Registered before readiness is announced: a stop may follow at once.
     const stopped = stopSignal();
     if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
     const signal = await stopped;
@@ -71,7 +71,7 @@ interface Standing {
   releasers: Releasers;
 }
 
-/** @returns what a program that waits for this one is told, beside its readiness */
+/** @returns `facts`: what the ready file gets */
 async function run(config: StandaloneConfig, { log, metrics, releasers }: Standing): Promise<{ readiness: Readiness; facts: object }> {
   await refuseForeignFolder(config.dataFolder);
   const folder = await lockDataFolder(config.dataFolder);
@@ -128,7 +128,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Standi
   const routerKeys = routerKeyLocations(routerConfig, process.env);
   const agentKey = locationOfKey(bundle.body.manifest.agent_config.runtime.api_key, process.env);
   const facts = { pid: process.pid, router: { url: routerUrl, key: routerKeys[0] ?? null }, agent: { url: agentUrl, key: agentKey } };
-  // Without it `npm run ask` finds nothing; whatever else runs here does without it.
+  // Only `npm run ask` needs this file.
   await writeRunningFile(config.dataFolder, facts).catch((error: unknown) =>
     log.warn({ err: error }, 'the addresses could not be written into the data folder'),
   );
@@ -164,7 +164,7 @@ function forPeople(text: string): string {
   return process.stderr.isTTY ? wrapLines(text) : text;
 }
 
-/** The database has given up, and whoever waits for it would wait for ever. What was accepted is there at the next start. */
+/** The embedded database has panicked: pending queries would never settle. Accepted work is there at the next start. */
 function endWith(error: Error, log: Log, dataFolder: string): never {
   const reason = asDamage(error, dataFolder);
   log.error({ err: error }, 'the embedded database has given up: the process ends');
@@ -176,7 +176,7 @@ try {
   await main();
   process.exit(0);
 } catch (error) {
-  // A known error says what is wrong in words for people; anything else is a fault of ours and shows where it happened.
+  // A known error's message is for people; any other error is a bug and shows its stack.
   console.error(error instanceof SwitchyardError ? forPeople(`Switchyard can't start: ${error.message}`) : error);
   process.exit(1);
 }

@@ -1,10 +1,9 @@
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Manifest } from '#shared/contracts/manifest/manifest.ts';
 
-/** Enough to see what the configuration's names look like. */
 const MAX_NAMES = 6;
 
-/** The models that the manifest names and the router does not have, one sentence each, with what to do. */
+/** The models that the manifest names and the router does not have: a sentence each, with what to do. */
 export function missingModels({ agent_config: { llms, search } }: Manifest, { models }: Pick<RouterConfig, 'models'>): string[] {
   const known = new Set(models.flatMap(({ id, aliases }) => [id, ...aliases]));
   const named: [place: string, model: string | null][] = [

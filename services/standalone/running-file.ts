@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { writeReadyFile } from '#shared/lifecycle/ready-file.ts';
 import type { KeyLocation } from './callers-keys.ts';
 
-/** What `npm run ask` (scripts/ask.mjs) reads in the data folder: which process runs there, where, and where its keys are. No key is in it. */
+/** The data folder's running.json, for `npm run ask` (scripts/ask.mjs): the process, its URLs, where the keys are. Holds no key. */
 export interface RunningFacts {
   pid: number;
-  /** `key` null: none is accepted. */
+  /** `key` null: no key is accepted. */
   router: { url: string; key: KeyLocation | null };
   agent: { url: string; key: KeyLocation };
 }

@@ -7,7 +7,7 @@ import { parseConfig as parseRouterWorker } from '#services/router-worker/config
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { parseConfig } from './config.ts';
 
-/** What is always of its own in a process of its own. The embedded store is not swept. */
+/** Settings that belong to a separate process. The embedded store is not swept. */
 const OWN = [
   'logLevel',
   'logFormat',

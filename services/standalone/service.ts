@@ -24,7 +24,7 @@ import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { Tracing } from '#shared/telemetry/tracing.ts';
 import type { StandaloneConfig } from './config.ts';
 
-/** Nobody else can run on the data folder, so whoever starts on it is the same host as before and need not wait for that one to look dead. */
+/** The data folder is locked: a restart is the same host and need not wait for a heartbeat to expire. */
 const HOST_ID = 'standalone';
 
 export interface StandaloneDeps {
@@ -49,7 +49,7 @@ export interface StandalonePorts {
   router: PublicPort;
 }
 
-/** Listens on both public ports, which say from then on that the process runs and is not ready. @throws `service.port_taken`, naming the setting */
+/** Listens on both public ports: alive, not ready. @throws `service.port_taken`, naming the setting */
 export async function openPorts({ host, agentPort, routerPort }: StandaloneConfig, releasers: Releasers): Promise<StandalonePorts> {
   const agent = await openAgentPort({ host, port: agentPort }, 'AGENT_PORT');
   releasers.add('public port of the agent server', () => agent.close());
@@ -58,14 +58,11 @@ export async function openPorts({ host, agentPort, routerPort }: StandaloneConfi
   return { agent, router };
 }
 
-/**
- * Starts every service on the same drivers, those that do the work before those that ask for it. Stopping runs the other way round:
- * the doors close first, turns end while their workers are still there, and the workers go last.
- */
+/** Starts every service on the same drivers. Releasers run in reverse: gateways, hosts (their turns still have workers), workers. */
 export async function startStandalone(deps: StandaloneDeps, ports: StandalonePorts, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
   const { config, routerConfig, environment, agent, bundle, houseSecret, bus, database, cache, poster, clock, log, metrics, tracing } = deps;
   const { drainTimeoutMs, scriptedWordsPerSecond } = config;
-  // One time for all: they stop one after the other, and who stops last has to have some of it.
+  // One budget for all: they stop in sequence, and the last must have some of it.
   const drainLeftMs = countdown(drainTimeoutMs);
 
   const worker = await startRouterWorker({
@@ -85,7 +82,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
   const effectConfig = { kinds: ['tool', 'delivery'] as const, maxDeliveryAttempts, drainTimeoutMs };
   const effectWorker = await startEffectWorker({ config: effectConfig, environment, bus, database, poster, clock, log, metrics, tracing });
   releasers.add('effect worker', () => effectWorker.stop(drainLeftMs()));
-  // As in a cluster, so that what is tried here holds there.
+  // Tagged as in a cluster, so that both behave alike.
   const tags = new CommandTags(houseSecret);
   const taggedBus = withTaggedCommands(bus, tags);
   const check = commandCheck(tags, await readTagsRequiredFrom(database));
@@ -98,7 +95,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
   const agentDeps = { config: agentConfig, agent, bundle, checkCallbackUrl, bus: taggedBus, database, cache, log, metrics, tracing, clock };
   const agentGateway = await startAgentGateway(agentDeps, ports.agent);
   const gateways = [agentGateway];
-  // Together, so that the drain of one does not eat up the other's time.
+  // In parallel, to share the time.
   releasers.add('gateways', async () => {
     drainLeftMs();
     await Promise.all(gateways.map((gateway) => gateway.stop()));
@@ -112,7 +109,6 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
   return { routerUrl: routerGateway.url, agentUrl: agentGateway.url };
 }
 
-/** Of the agent's own manifest, whose platform this is unless it says otherwise. */
 function platformKeysOf({ PLATFORM_PUBLIC_KEY: publicKey, PLATFORM_SECRET_KEY: secretKey }: Environment) {
   return publicKey && secretKey ? { publicKey, secretKey } : null;
 }

@@ -5,10 +5,9 @@ import type { Clock } from '#shared/clock.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { type Environment, variableOf } from '#shared/config/secret-ref.ts';
 
-/** All are tried at once, beside the rest of the start, so a start waits this long at most. */
 const TRY_MS = 3_000;
 
-/** Opens a session with each tool server of the manifest and closes it again. @returns a sentence for each that fails, with what to do; never rejects */
+/** Opens and closes a session with each tool server. @returns a sentence for each failure, with what to do; never rejects */
 export async function tryToolServers(bundle: Bundle, { environment, clock }: { environment: Environment; clock: Clock }): Promise<string[]> {
   const { mcps } = bundle.body.manifest.agent_config;
   if (mcps.length === 0) return [];
@@ -23,7 +22,7 @@ export async function tryToolServers(bundle: Bundle, { environment, clock }: { e
     }),
   );
   over.abort();
-  // Not awaited: a server that does not answer would not answer the goodbye either.
+  // Not awaited: an unresponsive server would not answer the close either.
   servers.close().catch(() => {});
   return lines.flat();
 }

@@ -1,13 +1,13 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
-/** The upstream that the settings OPENAI_… describe. */
+/** The upstream of the settings OPENAI_…. */
 export interface Upstream {
   baseUrl: string;
-  /** Models' ids begin with the slug; answers carry the name. */
+  /** The slug is the prefix of model ids; responses carry the name. */
   provider: { slug: string; name: string };
-  /** Whether OPENAI_API_KEY is set. Without it requests carry no credential, as model servers on the same machine want it. */
+  /** Without it requests carry no credential, as local model servers expect. */
   hasKey: boolean;
-  /** Null: it has not been asked yet which it has. */
+  /** Null: not known yet. */
   models: readonly string[] | null;
 }
 

@@ -1,7 +1,6 @@
-/** A terminal's usual width. */
 export const COLUMNS = 80;
 
-/** Text as lines for a terminal, every one but the first indented; a word that is wider than a line has one of its own. */
+/** Wraps text at COLUMNS, indenting all lines but the first; a longer word gets its own line. */
 export function wrapWords(text: string, { indent, first = indent }: { indent: number; first?: number }): string {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
@@ -13,7 +12,7 @@ export function wrapWords(text: string, { indent, first = indent }: { indent: nu
   return lines.map((line, index) => (index === 0 ? line : `${' '.repeat(indent)}${line}`)).join('\n');
 }
 
-/** Lines of a message for a terminal: what a line begins with is kept, and where it is continued two columns more. */
+/** Wraps each line, keeping its indentation; continuations are indented by two more. */
 export function wrapLines(text: string): string {
   return text
     .split('\n')

@@ -163,14 +163,14 @@ describe('what polls cost', () => {
 });
 
 describe('a log that is shorter than it was said to be', () => {
-  /** Said by a host whose store has since been put back to an earlier day. */
+  /** A notice from before the database was restored to an earlier state. */
   const overstate = (sessionId: string, last: number) =>
     deployment.bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify({ v: 1, first: last, last, events: null }));
 
   it('is read twice by a poll that waits, which gets the next event', async () => {
     const app = deployment.app();
     const sessionId = await newSession(app);
-    await read(app, sessionId, 'wait_for_data=0.001'); // the feed is kept, and believes what it hears
+    await read(app, sessionId, 'wait_for_data=0.001'); // the feed is kept and trusts notices
     const heard = new Promise((resolve) => deployment.bus.notices.subscribe(subjectOf(addresses.notices, sessionId), resolve));
     overstate(sessionId, 7);
     await heard;
@@ -204,7 +204,7 @@ describe('a log that is shorter than it was said to be', () => {
     const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));
     await deployment.afterPages(1, () => overstate(sessionId, 7));
 
-    for (let n = 0; n < 20; n += 1) await deployment.database.query('select 1'); // there is one connection: who reads on reads in between
+    for (let n = 0; n < 20; n += 1) await deployment.database.query('select 1'); // one connection: further reads interleave with these
     expect(deployment.queries).toEqual(['agent-gateway-page']);
     await deployment.owner.append(sessionId, SAY('a'));
 
@@ -244,7 +244,7 @@ it('gives what comes twice, or late, or with holes, once and in order', async ()
 
   say(0, 1);
   say(0, 1);
-  say(4, 4); // 2 and 3 are not known yet: they are read, and this with them
+  say(4, 4); // 2 and 3 are unknown: they are read together with this
   say(1, 3);
   say(2, 4);
 

@@ -10,26 +10,25 @@ import { noticeOf } from './notice.ts';
 import { everything, type LoggedEvent, type SessionLog } from './session-log.ts';
 
 interface FeedListener {
-  /** News in the order of the log: the events from where the last call ended up to, and without, `head`. */
+  /** The events from the previous `head` up to, and without, `head`. */
   onEvents(events: readonly LoggedEvent[], head: number): void;
-  /** The session was deleted: nothing comes any more. Called once at most. */
+  /** Called at most once, and last. */
   onDeleted(): void;
 }
 
-/** One reader's hold on a session's feed. */
 export interface FeedReader {
-  /** Offset of the next event, as far as this process knows; null until somebody has read the log. */
+  /** Offset of the next event; null until the log was read. */
   readonly head: number | null;
-  /** All that there is from an offset on, when it is still in mind; null when the log has to be asked. */
+  /** From memory; null when the log must be read. */
   newest(offset: number): readonly LoggedEvent[] | null;
-  /** To be awaited before the first read of the log: what is appended from then on is heard of. Resolves soon, come what may. */
+  /** Await it before the first read of the log: later appends are notified. Resolves within `subscribedMs`. */
   ready(): Promise<void>;
   /**
-   * Tells what a read of the log has shown.
-   * @param before the `head` above when that read began: a log that is shorter than that is not what it was said to be
+   * Reports the head that a read returned.
+   * @param before `head` when that read began; a log that is now shorter was restored to an earlier state
    */
   noteHead(head: number, before: number | null): void;
-  /** From here on the listener hears of everything past the present `head`. */
+  /** Notifies of everything past the present `head`. */
   listen(listener: FeedListener): void;
   release(): void;
 }
@@ -38,13 +37,11 @@ interface Feed {
   readonly sessionId: string;
   readonly partition: number;
   readonly subscription: Listening;
-  /** In the order in which they came, and are told. */
   readonly listeners: FeedListener[];
   readers: number;
   head: number | null;
-  /** The events before the head that were told last. */
   readonly newest: NewestEvents;
-  /** The log is said to reach at least this far. */
+  /** The head by the notices. */
   expected: number;
   isDeleted: boolean;
   isFetching: boolean;
@@ -59,16 +56,14 @@ interface EventFeedsDeps {
 }
 
 /**
- * Follows the logs of sessions that somebody reads: one subscription a session, however many readers it has, kept for a while after
- * the last of them so that the next poll needs no query. Notices may be lost; who follows a partition's change of owner, looks when the
- * bus is back, and compares heads with the database now and then, misses nothing for long.
+ * Follows the logs of sessions with readers: one subscription a session, kept for `idleFeedMs` after the last reader so that the next poll needs no query.
+ * Lost notices are made up for by comparing heads with the database: after a take-over, on reconnect, and periodically.
  */
 export class EventFeeds {
   readonly #deps: EventFeedsDeps;
   #feeds = new ObjectMap<Feed>();
-  /** Feeds without readers, the one that has waited longest first. */
+  /** Feeds without readers, longest idle first. */
   readonly #idle = new Set<Feed>();
-  /** Feeds whose heads are to be compared with the database. */
   readonly #doubted = new Set<Feed>();
   #isComparing = false;
   #around: Subscription[] = [];
@@ -116,7 +111,7 @@ export class EventFeeds {
       },
       newest: (offset) => feed.newest.from(offset),
       ready: async () => {
-        // A bus that is away in between is found out when it is back.
+        // On a lost connection `onReconnect` compares heads.
         await within(feed.subscription.ready(), this.#deps.waits.subscribedMs);
       },
       noteHead: (head, before) => this.#noteHead(feed, head, before),
@@ -132,13 +127,12 @@ export class EventFeeds {
     };
   }
 
-  /** Tells what somebody who does not follow the session has seen in its log. */
+  /** Reports a head that was read outside the feed. */
   noteHead(sessionId: string, head: number): void {
     const feed = this.#feeds.get(sessionId);
     if (feed !== undefined && feed.head !== null) this.#reach(feed, head);
   }
 
-  /** Notices may have been lost, whosever they were: looks at all sessions that are followed. */
   compareAll(): void {
     this.#compare(this.#feeds.values());
   }
@@ -163,7 +157,7 @@ export class EventFeeds {
   }
 
   #retain(feed: Feed): void {
-    // Nobody has read this log: most likely there is no such session.
+    // Never read: most likely there is no such session.
     if (feed.head === null || this.#feeds.get(feed.sessionId) !== feed) {
       this.#end(feed);
       return;
@@ -184,7 +178,7 @@ export class EventFeeds {
 
   #noteHead(feed: Feed, head: number, before: number | null): void {
     if (before !== null && head < before) {
-      // Said of a store that has since been put back to an earlier day. What comes from here on is news.
+      // The database was restored to an earlier state.
       feed.head = head;
       feed.newest.clear();
       feed.expected = head;
@@ -205,14 +199,13 @@ export class EventFeeds {
       return;
     }
     const next = notice.last + 1;
-    // Without a gap before it the log itself need not be asked.
+    // Without a gap no read is needed.
     const isNext = feed.head !== null && notice.first <= feed.head && next > feed.head;
     const events = isNext ? notice.events : null;
     if (events === null) this.#reach(feed, next);
     else this.#emit(feed, events, next);
   }
 
-  /** The session is no more. Whoever asks from now on learns that from the database. */
   #lose(feed: Feed): void {
     if (feed.isDeleted) return;
     feed.isDeleted = true;
@@ -221,7 +214,6 @@ export class EventFeeds {
     if (this.#idle.has(feed)) this.#end(feed);
   }
 
-  /** The log is said to reach up to `head`: what is missing is fetched, if anybody listens. */
   #reach(feed: Feed, head: number): void {
     feed.expected = Math.max(feed.expected, head);
     if (feed.head === null || feed.expected <= feed.head) return;
@@ -243,7 +235,7 @@ export class EventFeeds {
           return;
         }
         this.#emit(feed, page.events, page.next);
-        // Nothing to be had, and nobody has spoken of more meanwhile: there is less than was said.
+        // Nothing read, no further notice: the log is shorter than announced.
         if (page.next <= from && feed.expected === expected) feed.expected = feed.head;
       }
     } catch (error) {
@@ -253,7 +245,7 @@ export class EventFeeds {
     }
   }
 
-  /** Events that were told already are left out; a notice may have come while they were being fetched. */
+  /** Skips repeats: a notice may have come during the fetch. */
   #emit(feed: Feed, events: readonly LoggedEvent[], head: number): void {
     const from = feed.head ?? 0;
     if (head <= from) return;
@@ -264,13 +256,13 @@ export class EventFeeds {
     for (const listener of [...feed.listeners]) listener.onEvents(fresh, head);
   }
 
-  /** A partition has a new owner, and what the old one did not get to say is lost. */
+  /** The old owner's pending notices are lost. */
   #onOwnerChange(subject: string): void {
     const partition = Number(subject.slice(subject.lastIndexOf('.') + 1));
     this.#compare(this.#feeds.values().filter((feed) => feed.partition === partition));
   }
 
-  /** Partitions change hands in numbers, so what is asked for in one turn of the event loop goes into one query. */
+  /** Partitions change owners in groups: one query per tick. */
   #compare(feeds: Iterable<Feed>): void {
     for (const feed of feeds) this.#doubted.add(feed);
     if (this.#isComparing || this.#doubted.size === 0) return;
@@ -291,7 +283,7 @@ export class EventFeeds {
   }
 
   async #compareSome(feeds: readonly Feed[]): Promise<void> {
-    // One whose first read is under way learns from that what there is, and whether there is such a session.
+    // A feed without a head learns all from its first read, which is in flight.
     const before = new Map(feeds.map((feed) => [feed, feed.head]));
     try {
       const heads = await this.#deps.sessionLog.heads(feeds.map(({ sessionId }) => sessionId));

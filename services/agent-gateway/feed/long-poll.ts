@@ -6,14 +6,12 @@ export interface PollQuery {
   filter: EventFilter;
   minOffset: number;
   limit: number;
-  /** 0 answers at once with what is there. */
   waitMs: number;
 }
 
 /**
- * Waits until the log holds an event that the query asks for: empty when none came in time, or when the wait was ended. Null
- * when there is no such session, or it was deleted meanwhile. A wait costs one query at most, and none when the feed knows what there is, or
- * that there is nothing to be read yet.
+ * Waits for an event that matches the query. Empty on timeout or when `ending` ends; null when there is no such session or it is deleted meanwhile. Costs at
+ * most one query, none when the feed has the events or there are none yet.
  */
 export async function longPoll(
   { feeds, sessionLog }: { feeds: EventFeeds; sessionLog: SessionLog },
@@ -21,7 +19,7 @@ export async function longPoll(
   { filter, minOffset, limit, waitMs }: PollQuery,
   ending: Ending,
 ): Promise<LoggedEvent[] | null> {
-  // Who asks for what is there now gets it from the database: what this process has heard of may be a moment older.
+  // The feed may lag behind the database.
   if (waitMs === 0) {
     const page = await sessionLog.read(sessionId, filter, minOffset, limit);
     if (page !== null) feeds.noteHead(sessionId, page.head);
@@ -55,7 +53,7 @@ export async function longPoll(
   }
 }
 
-/** The next events that match, as they come. Nothing is awaited between the last look at the feed's head and this. */
+/** The next matching events. No await may come between the last check of the feed's head and this call, or events are missed. */
 function arrival(reader: FeedReader, { filter, minOffset }: { filter: EventFilter; minOffset: number }, waitMs: number, ending: Ending) {
   return new Promise<LoggedEvent[] | null>((resolve) => {
     const settle = (events: LoggedEvent[] | null) => {

@@ -2,11 +2,11 @@ import { z } from 'zod';
 import type { NoticeMessage } from '#bus/messages/session.ts';
 import type { LoggedEvent } from './session-log.ts';
 
-/** What an owner says of a session's log, read for its readers. */
+/** A parsed notice: the offsets by which a log has grown. */
 export interface Notice {
   first: number;
   last: number;
-  /** Null when they are too large for a notice, or when one of them is no event: then the log has to be asked. */
+  /** Null when too large, or when one is not an event: read the log. */
   events: LoggedEvent[] | null;
   isDeleted: boolean;
 }
@@ -14,7 +14,7 @@ export interface Notice {
 const message = z.object({
   v: z.literal(1),
   first: z.number().int().min(0),
-  // Before the first one where there are no events, as in the notice of a deletion.
+  // Before `first` without events, as in the notice of a deletion.
   last: z.number().int().min(-1),
   events: z.array(z.string()).nullable(),
   isDeleted: z.boolean().default(false),
@@ -22,7 +22,7 @@ const message = z.object({
 
 const eventFace = z.object({ offset: z.number(), id: z.string(), kind: z.string(), source: z.string(), trace_id: z.string() });
 
-/** Null when it is none that this version knows. */
+/** Null: unknown to this version. */
 export function noticeOf(body: string): Notice | null {
   try {
     const { first, last, events, isDeleted } = message.parse(JSON.parse(body));

@@ -1,7 +1,7 @@
 import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
 import { limits } from '../limits.ts';
 
-/** A stored event: its JSON as it was written, and what readers choose by. */
+/** `text` is the JSON as written. */
 export interface LoggedEvent {
   offset: number;
   id: string;
@@ -11,7 +11,7 @@ export interface LoggedEvent {
   text: string;
 }
 
-/** What a reader wants to see; null is everything. */
+/** Null matches everything. */
 export interface EventFilter {
   kinds: readonly string[] | null;
   source: string | null;
@@ -26,21 +26,21 @@ export function matches({ kinds, source, traceId }: EventFilter, event: LoggedEv
 
 export interface LogPage {
   events: LoggedEvent[];
-  /** Offset of the next event that the session will get. */
+  /** Offset of the session's next event. */
   head: number;
-  /** Where reading goes on: everything below was looked at. Not under `head` when the page is the last. */
+  /** Everything below was considered. At least `head` on the last page. */
   next: number;
 }
 
-/** A session that a run has to itself, before the run's first step has stored its row. */
+/** An ephemeral session before its run's first step stores it. */
 export interface AwaitedSession {
   customerId: string;
   createdAt: Date;
 }
 
 /**
- * The sessions' logs as the database has them. Texts of events come and go unread. A deleted session is none, though its row stays. The
- * session that a run was accepted with is one from that moment, though its row comes with the run's first step: its log is empty until then.
+ * Reads sessions' logs from the database; event bodies pass through unparsed. A deleted session is absent, though its tombstone stays. An ephemeral session
+ * exists from its run's acceptance, with an empty log until its row is stored.
  */
 export class SessionLog {
   readonly #database: Queryable;
@@ -49,7 +49,7 @@ export class SessionLog {
     this.#database = database;
   }
 
-  /** Events from an offset on, in order, up to `limit` of them or 4 MiB. Null when there is no such session. */
+  /** Events from an offset on, in order, up to `limit` or 4 MiB. Null: no such session. */
   async read(sessionId: string, filter: EventFilter, minOffset: number, limit: number): Promise<LogPage | null> {
     const parameters = [sessionId, minOffset, filter.kinds, filter.source, filter.traceId, limit, limits.pageBytes];
     const { rows } = await this.#database.query<PageRow>(SELECT_PAGE, parameters);
@@ -61,7 +61,6 @@ export class SessionLog {
     return { events, head: first.head, next };
   }
 
-  /** The heads of sessions; those that do not exist are left out. */
   async heads(sessionIds: readonly string[]): Promise<Map<string, number>> {
     const { rows } = await this.#database.query<{ id: string; head: number }>(SELECT_HEADS, [sessionIds]);
     const heads = new Map(rows.map(({ id, head }) => [id, head]));
@@ -70,13 +69,13 @@ export class SessionLog {
     return heads;
   }
 
-  /** The session as the API shows it, as JSON text; null when there is none. */
+  /** The public record as JSON text; null: no such session. */
   async record(sessionId: string): Promise<string | null> {
     const { rows } = await this.#database.query<{ record: string }>(SELECT_RECORD, [sessionId]);
     return rows[0]?.record ?? null;
   }
 
-  /** What is known of a session that a run has to itself and has not begun; null for any other. */
+  /** An accepted run's ephemeral session that is not stored yet; null for any other. */
   async awaited(sessionId: string): Promise<AwaitedSession | null> {
     const { rows } = await this.#database.query<AwaitedRow>(SELECT_AWAITED, [[sessionId]]);
     return rows[0] === undefined ? null : { customerId: rows[0].customer_id, createdAt: rows[0].created_at };
@@ -96,7 +95,7 @@ interface AwaitedRow {
 
 interface PageRow {
   head: number;
-  /** All columns of an event are null in the only row of a page without events. */
+  /** This and all below: null in the only row of an empty page. */
   matched: number | null;
   off: number | null;
   id: string;
@@ -112,7 +111,7 @@ function eventOf({ off, id, kind, source, trace_id, body }: PageRow): LoggedEven
 
 const SELECT_PAGE: NamedStatement = {
   name: 'agent-gateway-page',
-  // The session's head and its events are of one moment. The first event is always taken, however large it is.
+  // One statement, so head and events are consistent. The first event is always returned, however large.
   text: `select s.head, page.matched, page.off, page.id, page.kind, page.source, page.trace_id, page.body
     from sessions s left join (
       select *, count(*) over () as matched, sum(octet_length(body)) over (order by off) - octet_length(body) as bytes_before
@@ -132,7 +131,7 @@ const SELECT_HEADS: NamedStatement = {
 
 const SELECT_AWAITED: NamedStatement = {
   name: 'agent-gateway-awaited',
-  // Asked once there was no row of the session. One that has come meanwhile is no reason to say that there is none; a tombstone is.
+  // Queried when no session row was found. One stored meanwhile does not make the session absent; a tombstone does.
   text: `select session_id, customer_id, created_at from runs where session_id = any ($1::text[]) and ephemeral
     and (state in ('accepted', 'running')
       or exists (select 1 from deliveries where deliveries.session_id = runs.session_id and deliveries.run_id = runs.id and deliveries.state = 'open'))

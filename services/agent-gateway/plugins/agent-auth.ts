@@ -9,17 +9,17 @@ declare module 'fastify' {
   }
 }
 
-/** Tells whether an `Authorization` header carries the key. Takes as long for a wrong key as for the right one. */
+/** Compares hashes, in constant time. */
 export function bearerCheck(apiKey: string): (authorization: string | undefined) => boolean {
   const expected = hash('sha256', Buffer.from(apiKey, 'utf8'), 'buffer');
   return (authorization) => {
     const [, key] = /^bearer +(\S+) *$/i.exec(authorization ?? '') ?? [];
-    // A header's characters are bytes, so a key beyond ASCII comes as the bytes of its UTF-8.
+    // Node decodes headers as latin1: this restores the key's UTF-8 bytes.
     return key !== undefined && timingSafeEqual(expected, hash('sha256', Buffer.from(key, 'latin1'), 'buffer'));
   };
 }
 
-/** Refuses requests without the agent's key, unknown addresses among them: nobody learns what there is without it. */
+/** Refuses requests without the agent's key, also for unknown addresses: no route can be probed. */
 export function requireAgentKey(app: FastifyInstance, hasKey: (authorization: string | undefined) => boolean): void {
   app.addHook('onRequest', (request, _reply, done) => {
     const mayPass = request.routeOptions.config.isPublic === true || hasKey(request.headers.authorization);

@@ -10,7 +10,7 @@ import { BEARER, openTestDeployment, type TestDeployment } from '../test-support
 
 const KIB = 1_024;
 const CLIENTS = 400;
-/** What each sends of a body that it announces as larger. */
+/** Bytes sent of a larger announced body. */
 const SENT_BYTES = 768 * KIB;
 
 let deployment: TestDeployment;
@@ -31,7 +31,6 @@ interface UnfinishedPost {
   isClosed: boolean;
 }
 
-/** Sends the head and a part of the body, and then nothing. */
 function beginPost(url: URL): UnfinishedPost {
   const socket = connect(Number(url.port), url.hostname);
   const client: UnfinishedPost = { socket, received: '', isClosed: false };
@@ -57,7 +56,7 @@ it('DESIGN 13: the agent gateway counts the bytes of unfinished bodies, refuses 
   const mostHeld = Math.floor(limits.bodyBytesInHand / SENT_BYTES);
   const refused = () => clients.filter(({ received, isClosed }) => received !== '' || isClosed);
   await expect.poll(() => refused().length, { timeout: 60_000 }).toBeGreaterThanOrEqual(CLIENTS - mostHeld);
-  // One whose last bytes arrive behind the response may have its connection reset before it reads that.
+  // A connection may be reset before it reads the response when its last bytes arrive after it.
   const responses = refused().flatMap(({ received }) => (received === '' ? [] : [received]));
   for (const { socket } of clients) socket.destroy();
 
@@ -69,6 +68,6 @@ it('DESIGN 13: the agent gateway counts the bytes of unfinished bodies, refuses 
     (await fetch(new URL('/sessions', url), { method: 'POST', headers: { ...BEARER, 'content-type': 'application/json' }, body: whole })).status;
   const nearlyAll = Math.floor(limits.bodyBytesInHand / limits.bodyBytes) - 1;
   const statuses = async () => new Set(await Promise.all(Array.from({ length: nearlyAll }, postWhole)));
-  // Read whole, and refused for what is in them.
+  // Read completely, refused for their content.
   await expect.poll(statuses, { timeout: 60_000 }).toEqual(new Set([400]));
 }, 150_000);

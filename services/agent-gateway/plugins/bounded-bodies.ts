@@ -12,8 +12,8 @@ declare module 'fastify' {
 }
 
 /**
- * Refuses bodies with 503 while the process holds `limits.bodyBytesInHand` of them. A body counts from its first byte until the response is
- * complete or the client disconnects: the route holds what was parsed of it for as long. To be installed behind the checks that need no body.
+ * Refuses bodies with 503 while `limits.bodyBytesInHand` are held. A body counts until the response closes, since the route holds it parsed. Install it behind
+ * the checks that need no body.
  */
 export function boundBodies(app: FastifyInstance): void {
   const budget = new BodyBudget(
@@ -23,10 +23,9 @@ export function boundBodies(app: FastifyInstance): void {
   app.decorateRequest('bodyShare', null);
   app.addHook('onRequest', (request, { raw: response }, done) => {
     if (!bodyIsAnnounced(request.headers)) return done();
-    // A larger one is refused for its size once reading begins.
     const share = budget.open(Math.min(Number(request.headers['content-length'] ?? 0), limits.bodyBytes));
     request.bodyShare = share;
-    // A response that is closed already emits nothing more.
+    // A closed response emits no further `close`.
     if (response.destroyed) share.close();
     else response.once('close', share.close);
     done();

@@ -1,17 +1,17 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** What is wrong with a request that can't be read as HTTP, by Node's code; anything else is answered 400. */
+/** By Node's error code; any other gets 400. */
 const REFUSALS: Readonly<Record<string, { status: number; code: string; error: string }>> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, code: 'timeout', error: 'the request did not come in time' },
   HPE_HEADER_OVERFLOW: { status: 431, code: 'validation_failed', error: 'the headers are too large' },
 };
 const UNREADABLE = { status: 400, code: 'validation_failed', error: 'the request could not be read as HTTP' };
 
-/** Answers what can't be read as HTTP, on the bare socket, in the form of all other refusals. */
+/** Replies to invalid HTTP on the bare socket, in the form of all other refusals. */
 export function respondToBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return;
-  // Where something was answered before, an answer may be under way, and a second one would end up inside it.
+  // After earlier bytes a second response might end up inside one in progress.
   if (socket.writable && socket.bytesWritten === 0) {
     const { status, ...body } = REFUSALS[error.code ?? ''] ?? UNREADABLE;
     const text = JSON.stringify({ error: body.error, code: body.code });

@@ -4,15 +4,12 @@ import { isTransientError } from '#shared/storage/transient-error.ts';
 import { traceIdOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** When the same request may pass. Overload and restarts last seconds, and clients add their own jitter. */
+/** Overload and restarts last seconds; clients add jitter. */
 export const RETRY_AFTER_SECONDS = 1;
 
 /**
- * Turns whatever a route threw into `{error, code, …}`. What the catalogue does not know is a fault of ours: 500, with its text in the
- * log and not in the reply.
- *
- * @param isKnownSession asked before a request of a session is called invalid: that there is no such session comes first. Null when it
- * can't be told.
+ * Turns a thrown error into `{error, code, …}`. Outside the catalogue: 500, its text logged, not sent.
+ * @param isKnownSession called before a request is reported invalid: an unknown session takes precedence. Null: unknown right now
  */
 export function errorReply({ log, isKnownSession }: { log: Log; isKnownSession(sessionId: string): Promise<boolean | null> }) {
   return async (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
@@ -41,10 +38,7 @@ export function sendError(error: SwitchyardError, { request, reply, log }: { req
   });
 }
 
-/**
- * The contract's answer to a poll that named a time in which nothing came: 504 to its client, and nothing for whoever runs the server. What
- * is refused because there is too much of it is counted (`switchyard_http_requests_total`): a line for each would be more work than the rest.
- */
+/** A poll's timeout (504) is no fault. Overload is counted (`switchyard_http_requests_total`): a log line would cost more than the refusal. */
 function isNormal({ code }: SwitchyardError): boolean {
   return code === 'session.nothing_new' || code === 'service.overloaded';
 }
@@ -54,8 +48,8 @@ export function noSuchSession(): SwitchyardError {
 }
 
 /**
- * @param path JSON Pointer to the field; the message names it too, for people
- * @param message the rest of a sentence whose subject is the field
+ * @param path JSON Pointer
+ * @param message a sentence without its subject: the field
  */
 export function invalidField(path: string, message: string): SwitchyardError {
   const field = path.slice(1).replaceAll('/', '.');
@@ -69,7 +63,7 @@ function knownError(error: unknown): SwitchyardError {
     if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new SwitchyardError('request.invalid', 'send the body as application/json', { cause: error });
     if (error.statusCode === 400) return new SwitchyardError('request.invalid', 'the body is not valid JSON', { cause: error });
   }
-  // So the framework marks a body that broke off: its sender is gone, and nothing is wrong with us.
+  // A body that broke off, as Fastify marks it: the client has disconnected.
   if (isBrokenOff(error)) return new SwitchyardError('request.invalid', 'the body could not be read', { cause: error });
   if (isTransientError(error)) return new SwitchyardError('service.not_ready', 'the server can not reach its stores right now', { cause: error });
   return new SwitchyardError('internal', 'internal error', { cause: error });

@@ -9,8 +9,8 @@ import { invalidField } from './error-reply.ts';
 import { LargeBodyTurns } from './large-body-turns.ts';
 
 /**
- * Bodies are JSON, whatever the route, and not nested deeper than anything sensible: what is would be stored by nobody, and walking it
- * would exhaust the stack. An empty one is no body, even if its sender announced JSON.
+ * Parses all bodies as JSON. Refuses deep nesting: walking it would exhaust the stack, and no store takes it. An empty body counts as none, even with a JSON
+ * content type.
  */
 export function acceptJsonOnly(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');

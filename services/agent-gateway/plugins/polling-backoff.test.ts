@@ -24,7 +24,7 @@ const SAY = (text: string) => ({ kind: 'assistant_message', text }) as const;
 describe('x-polling-backoff', () => {
   const backoffOf = async (reply: ReturnType<typeof read>) => (await reply).headers['x-polling-backoff'];
 
-  /** A cache whose entries stay until the test moves the clock. */
+  /** A cache with entries that expire by the test's clock. */
   function appWithClock() {
     let nowMs = 0;
     const clock = { nowMs: () => nowMs };

@@ -2,28 +2,26 @@ import type { Clock } from '#shared/clock.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** Seconds to wait before the next poll: always a whole number, since clients parse it as one. */
+/** Seconds until the next poll: an integer, as clients parse it. */
 export const BACKOFF_HEADER = 'x-polling-backoff';
 
-/** After a poll that brought nothing. */
 export const EMPTY_BACKOFF_SECONDS = 1;
 const MOST_BACKOFF_SECONDS = 30;
-/** Who asks again within this time asks too often. */
 const TOO_SOON_MS = 1_000;
-/** Reads that are remembered, some hundred bytes each: those of one second at far more reads than a gateway answers in it. */
+/** About a hundred bytes each, and far more than a gateway serves in `TOO_SOON_MS`. */
 const MAX_RETAINED_READS = 10_000;
 
 export interface PollingBackoff {
-  /** A client asked without waiting and got nothing. @returns the seconds it should wait: doubled each time that it comes too soon */
+  /** After an empty poll without a wait. @returns the seconds to wait, doubled with each poll that comes too soon */
   afterNothing(sessionId: string, client: string): Promise<number>;
   /**
-   * It got something: 0, and the next time counts anew, unless it has read from the same offset less than a second ago.
+   * After a poll with events: 0 and a reset, unless the same offset was read less than a second ago.
    * @param read `waited`: whether it would have waited for events
    */
   afterEvents(sessionId: string, client: string, read: { minOffset: number; waited: boolean }): Promise<number>;
 }
 
-/** Kept in the cache, so that a client can't escape by changing gateways. Without the cache everybody is told the least. */
+/** Back-off of polling clients, in the shared cache so that changing gateways does not reset it. Without the cache it is the minimum. */
 export function pollingBackoff({ cache, clock, log }: { cache: Cache; clock: Clock; log: Log }): PollingBackoff {
   const keyOf = (sessionId: string, client: string) => `poll:${sessionId}:${client}`;
   const reads = new RecentReads(clock);
@@ -31,9 +29,9 @@ export function pollingBackoff({ cache, clock, log }: { cache: Cache; clock: Clo
   const rise = async (key: string): Promise<number> => {
     try {
       const last = Number(await cache.get(key));
-      // Of another hand, or none at all: the header is a whole number all the same.
+      // The entry may be missing or foreign.
       const seconds = Number.isInteger(last) && last > 0 ? Math.min(last * 2, MOST_BACKOFF_SECONDS) : EMPTY_BACKOFF_SECONDS;
-      // The entry lives for as long as a further call would be too soon; that it is there is all that needs to be known.
+      // It expires when a further poll would not be too soon.
       await cache.set(key, String(seconds), TOO_SOON_MS);
       return seconds;
     } catch (error) {
@@ -46,27 +44,22 @@ export function pollingBackoff({ cache, clock, log }: { cache: Cache; clock: Clo
     async afterEvents(sessionId, client, { minOffset, waited }) {
       const key = keyOf(sessionId, client);
       if (reads.isRepeat(key, minOffset)) return rise(key);
-      // One that waits has no entry, unless it had asked without waiting just before; that one expires by itself.
+      // A poll that waits has none, except one from a poll without a wait just before, which expires.
       if (!waited) await cache.delete(key).catch((error: unknown) => log.warn({ err: error }, 'the cache can not be reached'));
       return 0;
     },
   };
 }
 
-/**
- * From which offset each client has read last. In the memory of this gateway: most reads are no repeats, and would each cost the cache two
- * requests.
- */
+/** The last offset each client has read. In memory: most reads are no repeats, and in the cache each would cost two requests. */
 class RecentReads {
   readonly #clock: Clock;
-  /** The oldest first. */
   readonly #reads = new Map<string, { minOffset: number; atMs: number }>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Whether the same was read less than a second ago. Remembers this read. */
   isRepeat(key: string, minOffset: number): boolean {
     const atMs = this.#clock.nowMs();
     const last = this.#reads.get(key);

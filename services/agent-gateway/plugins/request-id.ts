@@ -4,13 +4,12 @@ import { ulid } from '#shared/ids.ts';
 
 const ACCEPTABLE = /^[\x21-\x7e]{1,128}$/;
 
-/** The caller's `x-request-id` if it is one that can stand in a log, else a new one. */
+/** The caller's `x-request-id` if it is safe to log, else a new id. */
 export function requestIdOf(request: Pick<IncomingMessage, 'headers'>): string {
   const given = request.headers['x-request-id'];
   return typeof given === 'string' && ACCEPTABLE.test(given) ? given : `req_${ulid()}`;
 }
 
-/** Every reply names its request. */
 export function returnRequestId(app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);

@@ -5,16 +5,16 @@ import type { Readiness, ReadinessGate } from '../readiness.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Puts a command into the log: refused while that has no room to spare. */
+    /** It appends a command to the log: refused while the bus has no capacity. */
     bringsWork?: boolean;
   }
 }
 
-/** Refuses requests while the gateway can't serve them, and those that bring work while there is too much of it. */
+/** Refuses requests while the gateway is not ready, and commands while the bus has no capacity. */
 export function requireReady(app: FastifyInstance, { gate, bus }: { gate: ReadinessGate; bus: Pick<Bus, 'hasCapacity'> }): void {
   const refusalOf = (readiness: Readiness, request: FastifyRequest, reply: FastifyReply) => {
     if (readiness !== 'ready') return notReady(readiness, reply);
-    // Whatever it is, a turn may come of it.
+    // Any command may start a turn.
     const isTooMuch = request.routeOptions.config.bringsWork === true && !bus.hasCapacity('router.turn');
     return isTooMuch ? new SwitchyardError('service.overloaded', 'the server has more work than it gets done right now') : undefined;
   };
@@ -24,20 +24,19 @@ export function requireReady(app: FastifyInstance, { gate, bus }: { gate: Readin
     if (typeof readiness === 'string') done(refusalOf(readiness, request, reply));
     else readiness.then((found) => done(refusalOf(found, request, reply)), done);
   });
-  // Also with what was asked before: who keeps its connection would ask here again.
+  // Also on requests admitted before the drain.
   app.addHook('onSend', (_request, reply, _payload, done) => {
     if (gate.isDraining) reply.header('connection', 'close');
     done();
   });
 }
 
-/** The refusal. A client of a gateway that is leaving is also told to take a new connection. */
+/** While draining the connection closes too, so that the client takes a new one. */
 export function notReady(readiness: Exclude<Readiness, 'ready'>, reply: FastifyReply): SwitchyardError {
   if (readiness === 'draining') reply.header('connection', 'close');
   return new SwitchyardError('service.not_ready', REASONS[readiness]);
 }
 
-/** What a refusal says, by the readiness of the gateway. */
 export const REASONS = {
   booting: 'the server is still starting',
   unavailable: 'the server can not reach its stores right now',

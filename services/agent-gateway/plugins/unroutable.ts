@@ -12,7 +12,7 @@ interface UnroutableDeps {
   log: Log;
 }
 
-/** Answers requests whose address the router can't even take apart. No hook runs for them, so the order of refusals is kept here. */
+/** Replies to requests with an address that the router can't parse. No hooks run for them: the order of refusals is repeated here. */
 export function unroutable({ hasKey, gate, log }: UnroutableDeps) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const refusal = async () => {
@@ -23,7 +23,7 @@ export function unroutable({ hasKey, gate, log }: UnroutableDeps) {
       return invalidField('/address', 'is not well-formed');
     };
     reply.header('x-request-id', request.id);
-    // Neither can fail: the gate answers even without a database.
+    // Can't reject: the gate resolves even without a database.
     void refusal().then((found) => sendError(found, { request, reply, log }));
   };
 }

@@ -43,7 +43,7 @@ async function listening(changes: Parameters<TestDeployment['deps']>[0] = {}, kn
   });
   openConnections = () => sockets.size;
   const sessionId = knownSession ?? (await newSession({ url }));
-  /** One connection on which the requests are sent at once, without waiting for an answer. */
+  /** Pipelines the requests on one connection. */
   const pipeline = (...requests: { accept: string; query?: string }[]) => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {});
     const head = (accept: string, query: string) =>
@@ -62,7 +62,7 @@ it('lets go of polls and streams that were pipelined behind others when their cl
   socket.destroy();
 
   await until(() => parts.polls.size === 0 && parts.streams.size === 0, 'all places');
-  await inFlight.none(600_000); // nothing is left that a drain would wait for
+  await inFlight.none(600_000); // nothing is left to drain
 });
 
 it('drops a pipelined stream that piles up behind a poll', async () => {

@@ -6,19 +6,17 @@ import { SlotMap } from '#shared/slot-map.ts';
 import { limits } from '../limits.ts';
 
 /**
- * Lets answers hear that their connection closed while they waited behind an earlier one. Node tells only the answer whose turn it is:
- * polls and streams that were pipelined behind it would be held for nobody, a stream for ever. To be installed before any other hook, so
- * that the connection is still open.
+ * Emits `close` on all pipelined responses of a closed connection. Node does so only for the first: polls and streams behind it would leak, a stream for ever.
+ * Install it before any other hook, while the connection is certainly open.
  */
 export function closeWaitingResponses(app: FastifyInstance): void {
-  /** Answers that are not over, by connection: one listener serves them all. */
   const open = new WeakMap<Socket, SlotMap<ServerResponse>>();
 
   const follow = (socket: Socket): SlotMap<ServerResponse> => {
     const responses = new SlotMap<ServerResponse>();
     open.set(socket, responses);
     socket.once('close', () => {
-      // Without a socket: its turn has not come, and never will. Node marks the one whose turn it is in the same way.
+      // No socket assigned: behind the first one, which Node marks the same way.
       for (const response of responses.values()) {
         if (response.socket !== null) continue;
         response.destroyed = true;

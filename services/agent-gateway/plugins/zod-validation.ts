@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { issueSentence } from '#shared/errors/issue-sentence.ts';
 import { invalidField } from './error-reply.ts';
 
-/** Checks a part of a request; what does not pass is `request.invalid`, with the pointer to its first fault in `details.path`. */
+/** Validates parts of requests: a violation is `request.invalid` with a pointer to the first issue in `details.path`. */
 export const validateWithZod: FastifySchemaCompiler<z.ZodType> = ({ schema }) => {
   return (data: unknown) => {
     const parsed = schema.safeParse(data, { error: issueSentence });

@@ -69,7 +69,7 @@ describe('deltas', () => {
       return client;
     });
     await until(() => asked > 0, 'the question whether the broker has it');
-    // Another stream that begins meanwhile, and is answered, shows that this one had its time.
+    // Another stream opens and responds meanwhile, so this one had time to.
     await newSession(gateway);
 
     expect(isConnected).toBe(false);
@@ -129,7 +129,7 @@ describe('deltas', () => {
     const gateway = await start({ streaming: true });
     const sessionId = await newSession(gateway);
     await deployment.owner.append(sessionId, STATUS('ready'), STATUS('acknowledged'));
-    // Begun after the turn before it was over: by its id it would be counted among what is over otherwise.
+    // Begins after the previous turn's end, or its id would place it before that.
     const callId = call();
     const messageId = callId.replace('trn_', 'evt_');
     publish(sessionId, callId, 1, 'Hel');

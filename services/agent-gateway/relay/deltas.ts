@@ -8,16 +8,14 @@ import type { Waits } from '../limits.ts';
 import { within } from '../within.ts';
 import { SessionReplies } from './session-replies.ts';
 
-/** One SSE reader's share of a session's tokens. */
 export interface DeltaReader {
   /**
-   * Resolves once the broker has the subscription: tokens published from then on arrive. To be awaited before the client is told that it is
-   * connected, or the reply to what it posts next may pass by. Resolves after `subscribedMs` all the same; the message itself is in the log.
+   * Resolves once the broker has the subscription, within `subscribedMs`. Await it before the client learns that it is connected, or it may miss the reply to
+   * its next post; the message itself is in the log.
    */
   ready(): Promise<void>;
-  /** Tells of an event that was read from the log. */
   observe(event: LoggedEvent): void;
-  /** Shows what is being made right now, and everything after it. */
+  /** Sends a snapshot of each reply in generation, then all deltas. */
   start(show: (sse: string) => void): void;
   release(): void;
 }
@@ -37,7 +35,7 @@ interface DeltasDeps {
   log: Log;
 }
 
-/** The tokens of sessions with SSE readers: one subscription a session for as long as there is one. */
+/** The token subscriptions: one for each session with SSE readers. */
 export class Deltas {
   readonly #deps: DeltasDeps;
   readonly #followed = new ObjectMap<Followed>();
@@ -78,12 +76,11 @@ export class Deltas {
       replay: (callId, upTo) => bus.tokens.replay(subjectOf(addresses.tokens, sessionId, callId), upTo),
     });
     const feed = feeds.read(sessionId);
-    // Before any reader listens: a cancelled reply is closed first, and the reader hears of the status after that.
+    // Registered before any reader: a cancelled reply is closed before readers get the status.
     feed.listen({
       onEvents: (events) => {
         for (const event of events) replies.observe(event, true);
       },
-      // Its readers hear of that themselves, and leave.
       onDeleted: () => {},
     });
     const tokens = this.#subscribe(sessionId, replies, feed);

@@ -9,16 +9,14 @@ export interface RelaySource {
   sessionId: string;
   filter: EventFilter;
   reader: FeedReader;
-  /** Null when the reader gets no tokens. */
   deltas: DeltaReader | null;
 }
 
 const SESSION_DELETED = 'the session is gone';
 
 /**
- * Sends a client the log from an offset on: what is there page by page, as fast as the client takes it, then what comes, as it comes.
- * Returns when the client has gone, or the session.
- * @param first the page that begins there, or the offset when the feed knows that there is nothing to be read yet
+ * Streams a log to a client: stored pages as fast as the client reads, then live events. Resolves when the client disconnects or the session is deleted.
+ * @param first the first page, or its offset when the feed knows that there are no events yet
  */
 export async function relayEvents({ sessionLog, sessionId, filter, reader, deltas }: RelaySource, client: SseClient, first: LogPage | number): Promise<void> {
   let page: LogPage | null = typeof first === 'number' ? { events: [], head: first, next: first } : first;
@@ -29,7 +27,7 @@ export async function relayEvents({ sessionLog, sessionId, filter, reader, delta
     }
     const { next } = page;
     if (reader.head !== null && next >= reader.head) {
-      // Nothing is awaited between the look at the head and these two, so nothing falls in between.
+      // No await between the check of the head and these calls, or events are missed.
       reader.listen({
         onEvents: (events) => {
           for (const event of events) if (event.offset >= next && matches(filter, event)) client.write(sseOf(event));

@@ -5,53 +5,50 @@ import type { LoggedEvent } from '../feed/session-log.ts';
 import { limits } from '../limits.ts';
 import { isVoidedBy, type TurnCall, turnCallOf } from './turn-call.ts';
 
-/** A reply while it is being made. */
+/** A reply in generation. */
 interface Reply {
   readonly callId: string;
   readonly messageId: string;
   readonly call: TurnCall | null;
-  /** Which delivery of the call its text is of: a worker that took over begins anew. */
+  /** The delivery of the call: a worker that takes over starts again. */
   attempt: number;
-  /** Of the next frame in this attempt. */
   nextFrame: number;
   text: string;
-  /** Of the last delta that readers were shown, 0 before the first. */
   seq: number;
-  /** The text that readers were shown is void: the next one they get replaces it. */
+  /** The text sent is void: the next one is a snapshot. */
   isReplaced: boolean;
-  /** Frames that came while lost ones before them are being fetched; null when nothing is missing. */
+  /** Received while lost ones are fetched; null: none is missing. */
   buffered: SequencedFrame[] | null;
 }
 
 type SequencedFrame = Exclude<Frame, { kind: 'body' }>;
 
-/** Of what is kept when frames are missing. The last words are kept a little later than they are heard, and later still by a busy worker. */
+/** Tries for missing frames: the last ones are retained a little after they are published, later by a busy worker. */
 const READINGS = ['kept', 'now', 'now'] as const;
 
 interface SessionRepliesDeps {
-  /** Shows an SSE frame to all readers of the session. */
   show(sse: string): void;
-  /** The frames that the bus still holds of a call. @param upTo as in `TokenStream.replay` */
+  /** The call's retained frames. @param upTo as in `TokenStream.replay` */
   replay(callId: string, upTo: 'kept' | 'now'): Promise<Uint8Array[]>;
 }
 
 /**
- * The replies of one session while they are being made: frames of model calls in, deltas for readers out. Tokens may be lost, may come
- * late and may be of a call that is no longer wanted; the log alone says what becomes of a reply, and nothing is shown of it after that.
+ * Turns frames of a session's model calls into deltas. Frames may be lost, late, or superseded. The log decides what becomes of a reply; nothing of it is sent
+ * after that.
  */
 export class SessionReplies {
   readonly #deps: SessionRepliesDeps;
   readonly #replies = new Map<string, Reply>();
-  /** Replies that came to their end, the oldest first. */
+  /** Oldest first. */
   readonly #ended = new Set<string>();
-  /** Turns that began before this are over, epoch milliseconds. */
+  /** Turns that began before this have ended; epoch milliseconds. */
   #overBeforeMs = 0;
 
   constructor(deps: SessionRepliesDeps) {
     this.#deps = deps;
   }
 
-  /** For a reader who has just come: the text so far of what is being made. */
+  /** For a new reader. */
   snapshots(): string[] {
     return [...this.#replies.values()].filter(({ text }) => text !== '').map(snapshotOf);
   }
@@ -66,8 +63,8 @@ export class SessionReplies {
   }
 
   /**
-   * An event that the log holds: a message ends itself, and a status that ends a turn ends whatever the turn was making.
-   * @param isNew whether it has just been appended. Who reads an old log passes the ends of turns that were over long ago.
+   * A message ends its reply; a status that ends a turn discards the turn's replies.
+   * @param isNew just appended: reading an old log passes the ends of turns long over
    */
   observe(event: LoggedEvent, isNew: boolean): void {
     if (event.kind === 'assistant_message') {
@@ -79,11 +76,11 @@ export class SessionReplies {
     const endedAtMs = event.kind === 'status' ? endOfTurn(event.text) : null;
     if (endedAtMs === null) return;
     this.#overBeforeMs = Math.max(this.#overBeforeMs, endedAtMs);
-    // Tokens of the next turn may have overtaken the end of this one.
+    // Frames of the next turn may have overtaken the end of this one.
     for (const reply of this.#replies.values()) if (reply.call === null ? isNew : reply.call.turnAtMs < endedAtMs) this.#discard(reply);
   }
 
-  /** Null when the call's reply has ended or is not wanted any more. */
+  /** Null: ended or superseded. */
   #begin(callId: string): Reply | null {
     const messageId = replyEventId(callId);
     const call = turnCallOf(callId);
@@ -124,7 +121,7 @@ export class SessionReplies {
     reply.isReplaced = false;
   }
 
-  /** Frames are missing: this gateway came in the middle, or they were lost. What the bus still holds makes the text whole again. */
+  /** Frames were lost, or this gateway subscribed later. Rebuilds the text from a replay. */
   async #fill(reply: Reply): Promise<void> {
     let whole: ReturnType<typeof textFrom> = null;
     for (const upTo of READINGS) {
@@ -134,7 +131,7 @@ export class SessionReplies {
       if (whole !== null) break;
     }
     reply.buffered = null;
-    // Still not whole. The message will come in one piece; until then the readers keep what they have.
+    // Still incomplete: readers keep what they have until the message comes from the log.
     if (whole === null || whole.text.length > limits.replyCharacters) {
       this.#end(reply);
       return;
@@ -147,7 +144,7 @@ export class SessionReplies {
     this.#deps.show(snapshotOf(reply));
   }
 
-  /** There will be no message: readers who were shown some of it are told. */
+  /** There will be no message: readers with some of it get `cancelled`. */
   #discard(reply: Reply): void {
     if (reply.seq > 0) this.#deps.show(sseOf('delta', { message_id: reply.messageId, seq: reply.seq + 1, cancelled: true }));
     this.#end(reply);
@@ -158,7 +155,6 @@ export class SessionReplies {
     this.#recordSent(reply.messageId);
   }
 
-  /** Nobody reads any more. */
   close(): void {
     this.#replies.clear();
   }
@@ -170,7 +166,7 @@ export class SessionReplies {
   }
 }
 
-/** The text of the latest attempt, from its first frame on; null when a frame is missing. */
+/** Null when a frame of the latest attempt is missing. */
 function textFrom(frames: readonly SequencedFrame[]): { attempt: number; nextFrame: number; text: string } | null {
   const attempt = frames.reduce((latest, frame) => Math.max(latest, frame.attempt), 1);
   const bySeq = new Map(frames.filter((frame) => frame.attempt === attempt).map((frame) => [frame.seq, frame]));
@@ -190,7 +186,6 @@ function sequenced(callId: string, bytes: Uint8Array): SequencedFrame | null {
 
 const chunk = z.object({ choices: z.array(z.object({ delta: z.object({ content: z.string().nullish() }) })) });
 
-/** What a frame adds to the text: nothing, unless it is one of content. */
 function textOf(frame: SequencedFrame): string {
   if (frame.kind === 'text') return textIn(frame.json);
   if (frame.kind !== 'content') return '';
@@ -220,7 +215,7 @@ function deltaOf(data: string): string {
 
 const endingStatus = z.object({ status: z.enum(['cancelled', 'error', 'ready']), created_at: z.iso.datetime() });
 
-/** When the turn ended, if the status is one that ends it. */
+/** Null: this status does not end a turn. */
 function endOfTurn(text: string): number | null {
   try {
     return Date.parse(endingStatus.parse(JSON.parse(text)).created_at);
@@ -233,7 +228,7 @@ function snapshotOf({ messageId, seq, text }: Reply): string {
   return sseOf('snapshot', { message_id: messageId, seq, text });
 }
 
-/** No `id:`: what is not in the log is nothing to resume from. */
+/** No `id:`: only the log can be resumed. */
 function sseOf(event: 'delta' | 'snapshot', data: object): string {
   return `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }

@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterEach(() => stopAll());
 afterAll(() => deployment.close());
 
-/** A gateway, and whether its latest answer waits for its client to take something. */
+/** A gateway, and whether its latest response waits for `drain`. */
 async function startObserved(waits: { stalledMs: number; heartbeatMs?: number }) {
   const parts = deployment.deps({ waits });
   const app = buildApp(parts, assemble(parts));
@@ -61,7 +61,7 @@ describe('a stream whose client is slow', () => {
     await until(() => socket.bytesRead > 0, 'the beginning of the stream');
     socket.pause();
 
-    // More than the buffers of two kernels and ours can take together.
+    // More than both kernels' and our buffers hold.
     const events = 40;
     for (let n = 0; n < events; n += 1) {
       await deployment.owner.append(sessionId, SAY('x'.repeat(512 * 1_024)));
@@ -93,7 +93,7 @@ describe('a stream whose client is slow', () => {
       size += bytes.length;
     });
 
-    // As on a slow line: it takes something well within the time of a client that has stopped, and the whole takes longer than that time.
+    // A slow client: reads some bytes within the stall time, while the whole takes longer than that.
     for (let pauses = 0; pauses < 3; pauses += 1) {
       response.pause();
       await until(() => waiting.isWaiting, 'a piece that does not fit');
@@ -123,11 +123,11 @@ describe('a stream whose client is slow', () => {
     const sessionId = await newSession({ url });
     const size = 16 * 1_024 * 1_024;
     await deployment.owner.append(sessionId, SAY('x'.repeat(size)));
-    /** How many bytes were read, and whether to go on past the first. */
+    /** [0]: bytes read; [1]: 1 to read on past the first. */
     const shared = new Int32Array(new SharedArrayBuffer(8));
     const { port } = new URL(url);
     const head = `GET /sessions/${sessionId}/events HTTP/1.1\r\nhost: x\r\nauthorization: ${BEARER.authorization}\r\naccept: text/event-stream\r\n\r\n`;
-    // In a thread of its own, which goes on while this one does not run.
+    // In a worker thread, which runs while this one is blocked.
     const reader = new Worker(
       `const { port, head, shared } = require('node:worker_threads').workerData;
        const socket = require('node:net').connect(port, '127.0.0.1', () => socket.write(head)).on('error', () => {});
@@ -145,7 +145,7 @@ describe('a stream whose client is slow', () => {
 
     const untilMs = performance.now() + stalledMs + 500;
     Atomics.store(shared, 1, 1);
-    // Nothing of this thread runs until the time is over and the client has taken what the system held for it.
+    // Blocks this thread until the time is over and the client has read what the kernel buffered.
     while (performance.now() < untilMs || Atomics.load(shared, 0) === reads) Atomics.wait(shared, 0, Atomics.load(shared, 0), 50);
 
     await until(() => Atomics.load(shared, 0) > size, 'the whole event');

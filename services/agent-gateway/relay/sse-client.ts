@@ -1,34 +1,34 @@
 import type { ServerResponse } from 'node:http';
 import { limits, type Waits } from '../limits.ts';
 
-/** One client of an event stream, seen from the side that writes. */
+/** Writes an event stream to one client. */
 export class SseClient {
-  /** Resolves once nothing can be sent any more: the connection is gone, the client was dropped, or the stream was ended. */
+  /** Resolves once nothing more can be sent. */
   readonly closed: Promise<void>;
   readonly #response: ServerResponse;
   readonly #waits: Waits;
   readonly #heartbeat: NodeJS.Timeout;
   #isOpen = true;
-  /** Between two pieces of one event: nothing may come in between. */
+  /** Between two pieces of one event. */
   #isSending = false;
   #onClosed: () => void = () => {};
   #onDrained: () => void = () => {};
 
-  /** Sends the head at once, with a comment, so that the client knows that it is connected. */
+  /** Sends the head and a comment: the client knows that it is connected. */
   constructor(response: ServerResponse, headers: Record<string, string>, waits: Waits) {
     this.#response = response;
     this.#waits = waits;
     this.closed = new Promise((resolve) => {
       this.#onClosed = resolve;
     });
-    // A connection that breaks says so by its close, which follows.
+    // `close` follows.
     response.on('error', () => {});
     response.on('timeout', () => this.#onTimeout());
     response.once('close', () => this.#close());
     this.#heartbeat = setInterval(() => {
       if (!this.#isSending) this.write(': heartbeat\n\n');
     }, waits.heartbeatMs).unref();
-    // Who has left already has said so before anybody listened.
+    // A client that disconnected earlier emits no further `close`.
     if (response.destroyed) {
       this.#close();
       return;
@@ -41,7 +41,7 @@ export class SseClient {
     return this.#isOpen;
   }
 
-  /** A client that has left too much unread is dropped: it resumes from what it has, and we keep no copy for it. */
+  /** Does not wait. A client with more than `limits.unsentBytes` unread is disconnected; it resumes. */
   write(sse: string): void {
     if (!this.#isOpen) return;
     if (this.#response.writableLength > limits.unsentBytes) this.#drop();
@@ -49,8 +49,8 @@ export class SseClient {
   }
 
   /**
-   * Writes no faster than the client takes it. Resolves when it has taken nearly all, or is gone. One that takes nothing for long is
-   * dropped; one that is merely slow gets even the largest event, since that goes in pieces.
+   * Writes as fast as the client reads; resolves when nearly all is read or it has disconnected. A client that reads nothing for `stalledMs` is disconnected;
+   * a slow one gets even the largest event.
    */
   async send(sse: string): Promise<void> {
     const bytes = Buffer.from(sse, 'utf8');
@@ -65,14 +65,14 @@ export class SseClient {
   end(comment: string): void {
     if (!this.#isOpen) return;
     this.#close();
-    // Not into the middle of an event: what is not whole is dropped by who reads it.
+    // No comment inside an event: clients discard an incomplete event.
     const response = this.#isSending ? this.#response.end() : this.#response.end(`: ${comment}\n\n`);
-    // What it has not read yet must not hold up a gateway that leaves.
+    // Unread bytes must not delay a drain.
     const stalled = setTimeout(() => response.destroy(), this.#waits.stalledMs).unref();
     response.once('close', () => clearTimeout(stalled));
   }
 
-  /** Node's own timeout of a socket begins anew whenever some of what waits was sent, so only a client that takes nothing meets it. */
+  /** Node restarts a socket's timeout whenever bytes are sent: only a stalled client meets it. */
   async #drained(): Promise<void> {
     const response = this.#response;
     response.setTimeout(this.#waits.stalledMs);
@@ -88,10 +88,7 @@ export class SseClient {
     response.setTimeout(0);
   }
 
-  /**
-   * Decided once the sockets were polled: behind a pause of this process its timers come first, and what the client has taken meanwhile is not
-   * known before.
-   */
+  /** Decided after the sockets are polled: after a pause of this process timers run first, before it is known what the client has read. */
   #onTimeout(): void {
     const awaited = this.#onDrained;
     setImmediate(() => {

@@ -2,10 +2,9 @@ import type { FastifyPluginAsync } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { ReadinessGate } from '../readiness.ts';
 
-/** The body of a liveness probe, and of the readiness of a gateway that is ready. */
 export const HEALTHY = { status: 'ok', service: 'agent-server' } as const;
 
-/** GET /health/live: the process runs. GET /health/ready and /health: it can serve requests; else 503 with why not. Without a key, and by HEAD too. */
+/** GET /health/live: the process runs. GET /health/ready and /health: it can serve requests, else 503 with the state. No key needed; HEAD too. */
 export function health({ gate }: { gate: ReadinessGate }): FastifyPluginAsync {
   const config = { isPublic: true };
   return async (app) => {

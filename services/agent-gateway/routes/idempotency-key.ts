@@ -4,7 +4,7 @@ import { ulid } from '#shared/ids.ts';
 import { limits } from '../limits.ts';
 import { invalidField } from '../plugins/error-reply.ts';
 
-/** The caller's key in the header, null when there is none. @throws `request.invalid` */
+/** Null: no key. @throws `request.invalid` */
 export function idempotencyKeyOf(headers: IncomingHttpHeaders): string | null {
   const key = headers['idempotency-key'];
   if (key === undefined) return null;
@@ -12,7 +12,7 @@ export function idempotencyKeyOf(headers: IncomingHttpHeaders): string | null {
   throw invalidField('/idempotency-key', `must have 1 to ${limits.idempotencyKeyCharacters} characters`);
 }
 
-/** The same key for the same thing to do in the same session names the same command; without a key it is always a new one. */
+/** The same for the same session, operation and key; new without a key. */
 export function commandIdOf(sessionId: string, what: 'post' | 'patch', key: string | null): string {
   return `${sessionId}-${what}-${key === null ? ulid() : createHash('sha256').update(key, 'utf8').digest('hex')}`;
 }

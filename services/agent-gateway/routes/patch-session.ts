@@ -16,20 +16,20 @@ export interface PatchSessionDeps {
   commandReplies: CommandReplies;
   clock: Clock;
   waits: Waits;
-  /** Null when it can't be told right now. */
+  /** Null: unknown right now. */
   isKnownSession(sessionId: string): Promise<boolean | null>;
 }
 
 type Changes = Pick<CommandOf<'session.patch'>, 'title' | 'mode' | 'setMetadata' | 'unsetMetadata' | 'upsertLabels' | 'removeLabels' | 'clientOffset'>;
 
-/** PATCH /sessions/:session_id: 200 with the record as it is then; the same record again when the `Idempotency-Key` repeats. */
+/** PATCH /sessions/:session_id: 200 with the changed record; the same record again when the `Idempotency-Key` repeats. */
 export function patchSession({ commandReplies, clock, waits, isKnownSession }: PatchSessionDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
   return async (app) => {
     app.patch('/sessions/:session_id', { schema: { params, body: patchSessionRequest }, config: { bringsWork: true } }, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
       const key = idempotencyKeyOf(request.headers);
-      // A command for a session that is not there would leave an answer behind that nobody ever needs.
+      // A command for an unknown session would leave a useless processed command.
       if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
       const command: CommandOf<'session.patch'> = {
         v: 1,
@@ -44,7 +44,7 @@ export function patchSession({ commandReplies, clock, waits, isKnownSession }: P
       const outcome = await commandReplies.send(command, waits.replyMs);
       if (outcome === null)
         throw new SwitchyardError('service.no_answer', 'the session could not be changed in time; send it again with the same idempotency key');
-      // An answer is kept as long as its command may come again, so it outlives the session.
+      // A stored reply outlives the session: processed commands are kept while a redelivery is possible.
       if (outcome.repeat && (await isKnownSession(sessionId)) === false) throw noSuchSession();
       if (!outcome.reply.ok) throw new SwitchyardError(outcome.reply.code, outcome.reply.message);
       return reply.code(200).send(outcome.reply.value.session);

@@ -15,15 +15,15 @@ import { checkedSessionId } from './session-id.ts';
 export interface PostEventDeps {
   agent: { bundleHash: string };
   commandReplies: CommandReplies;
-  /** Null when it can't be told right now. */
+  /** Null: unknown right now. */
   isKnownSession(sessionId: string): Promise<boolean | null>;
   clock: Clock;
   waits: Waits;
 }
 
 /**
- * POST /sessions/:session_id/events: 201 with the event, 200 with the first one when the idempotency key repeats. A customer's message
- * that is durable and has no offset yet: 202 with the id of its command.
+ * POST /sessions/:session_id/events: 201 with the event, 200 with the first one when the idempotency key repeats. A customer's message that is durable but has
+ * no offset yet: 202 with its command id.
  */
 export function postEvent({ agent, commandReplies, isKnownSession, clock, waits }: PostEventDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
@@ -52,20 +52,19 @@ export function postEvent({ agent, commandReplies, isKnownSession, clock, waits 
       const outcome = await commandReplies.send(command, isCustomers ? waits.acceptMs : waits.replyMs);
       if (outcome === null) {
         if (!isCustomers) throw new SwitchyardError('service.no_answer', 'the event has no place in the log yet; send it again with the same idempotency key');
-        // Its owner will refuse it, however late: to call it accepted would be a lie.
+        // The owner will refuse it: 202 would be false.
         if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
         return reply.code(202).send({ command_id: command.commandId });
       }
-      // An answer is kept as long as its command may come again, so it outlives the session.
+      // A stored reply outlives the session: processed commands are kept while a redelivery is possible.
       if (outcome.repeat && (await isKnownSession(sessionId)) === false) throw noSuchSession();
       if (!outcome.reply.ok) throw new SwitchyardError(outcome.reply.code, outcome.reply.message);
-      // Without a key of the caller's only our own retries can repeat a command, and to the caller those are one request.
+      // Without a key only our own retries repeat a command: one request to the caller.
       return reply.code(outcome.repeat && key !== null ? 200 : 201).send(outcome.reply.value.event);
     });
   };
 }
 
-/** The two forms of a body, as one. */
 function messageOf(body: z.infer<typeof postEventRequest>): { text: string; source: CommandOf<'message.post'>['source'] } {
   switch (body.kind) {
     case 'user_message':

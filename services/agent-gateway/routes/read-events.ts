@@ -21,7 +21,6 @@ import { checkedSessionId } from './session-id.ts';
 export interface ReadEventsDeps {
   sessionLog: SessionLog;
   feeds: EventFeeds;
-  /** Null when replies are shown whole only. */
   deltas: Deltas | null;
   polls: OpenReaders;
   streams: OpenReaders;
@@ -30,7 +29,7 @@ export interface ReadEventsDeps {
   log: Log;
 }
 
-/** GET /sessions/:session_id/events: a JSON array of events, waited for if need be; with `Accept: text/event-stream` an endless stream. */
+/** GET /sessions/:session_id/events: a JSON array of events, by long-poll; with `Accept: text/event-stream` an endless stream. */
 export function readEvents(deps: ReadEventsDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
   return async (app) => {
@@ -51,7 +50,7 @@ async function pollEvents({ sessionLog, feeds, polls, backoff, waits }: ReadEven
   const onClose = () => ending.end();
   const leave = polls.enter(onClose);
   reply.raw.once('close', onClose);
-  // Who has left already has said so before anybody listened.
+  // A client that disconnected earlier emits no further `close`.
   if (reply.raw.destroyed) onClose();
   try {
     const events = await longPoll({ feeds, sessionLog }, sessionId, { filter: filterOf(request.query), minOffset, limit, waitMs }, ending);
@@ -59,7 +58,7 @@ async function pollEvents({ sessionLog, feeds, polls, backoff, waits }: ReadEven
     const isEmpty = events.length === 0;
     if (!isEmpty) reply.header(BACKOFF_HEADER, String(await backoff.afterEvents(sessionId, request.ip, { minOffset, waited: waitMs > 0 })));
     else if (waitMs === 0) reply.header(BACKOFF_HEADER, String(await backoff.afterNothing(sessionId, request.ip)));
-    // Who named a time is told that it is over, as clients of other engines expect.
+    // Clients of other engines expect 504 when an explicit wait times out.
     if (isEmpty && waitSeconds !== undefined && waitSeconds > 0 && !ending.isOver)
       throw new SwitchyardError('session.nothing_new', 'no event came in the time given by wait_for_data');
     return reply.type('application/json; charset=utf-8').send(`[${events.map(({ text }) => text).join(',')}]`);
@@ -73,7 +72,6 @@ async function streamEvents(deps: ReadEventsDeps, sessionId: string, request: Ev
   const filter = filterOf(request.query);
   const from = resumePoint(request.headers) ?? request.query.min_offset;
   const ended = new AbortController();
-  // Whatever is taken hold of is let go of again, also when the next thing can't be had.
   const releases = [deps.streams.enter(() => ended.abort())];
   try {
     const reader = deps.feeds.read(sessionId);
@@ -90,7 +88,7 @@ async function streamEvents(deps: ReadEventsDeps, sessionId: string, request: Ev
   }
 }
 
-/** Takes the connection over and returns when the stream is at its end. */
+/** Resolves at the end of the stream. */
 async function stream({ waits, log }: ReadEventsDeps, source: RelaySource, { first, reply, signal }: Streaming): Promise<void> {
   reply.hijack();
   const client = new SseClient(reply.raw, { ...textHeaders(reply), [BACKOFF_HEADER]: '0' }, waits);
@@ -100,7 +98,7 @@ async function stream({ waits, log }: ReadEventsDeps, source: RelaySource, { fir
   try {
     await relayEvents(source, client, first);
   } catch (error) {
-    // The head is sent, so an error has no other way to be told than the end of the stream. The client resumes.
+    // The head is sent, so an error can only end the stream. The client resumes.
     log.warn({ err: error, session_id: source.sessionId }, 'an event stream was broken off');
     client.end('the stream was broken off; resume with Last-Event-ID');
   }
@@ -109,11 +107,10 @@ async function stream({ waits, log }: ReadEventsDeps, source: RelaySource, { fir
 interface Streaming {
   first: LogPage | number;
   reply: FastifyReply;
-  /** Aborted when the gateway leaves. */
   signal: AbortSignal;
 }
 
-/** The page to begin with, the offset alone when the feed knows that there is nothing to be read yet, null when there is no such session. */
+/** The offset when the feed knows that there are no events yet; null: no such session. */
 async function firstPage({ sessionLog, sessionId, filter, reader }: RelaySource, from: number): Promise<LogPage | number | null> {
   if (reader.head === null) await reader.ready();
   const before = reader.head;
@@ -127,7 +124,7 @@ function filterOf({ kinds, source, trace_id }: ReadEventsQuery): EventFilter {
   return { kinds: kinds ?? null, source: source ?? null, traceId: trace_id ?? null };
 }
 
-/** Deltas are replies in the making: who filters those out gets no deltas. They carry no trace, so a filter on one leaves them out. */
+/** Deltas belong to assistant messages and carry no trace id: a filter on either excludes them. */
 function showsReplies({ kinds, source, traceId }: EventFilter): boolean {
   return (kinds === null || kinds.includes('assistant_message')) && (source === null || source === 'ai_agent') && traceId === null;
 }
@@ -139,7 +136,7 @@ function wantsStream({ accept }: IncomingHttpHeaders): boolean {
   });
 }
 
-/** The offset behind `Last-Event-ID`; null without the header. @throws `request.invalid` */
+/** Null without the header. @throws `request.invalid` */
 function resumePoint(headers: IncomingHttpHeaders): number | null {
   const id = headers['last-event-id'];
   if (id === undefined || id === '') return null;
@@ -151,7 +148,7 @@ function textHeaders(reply: FastifyReply): Record<string, string> {
   return Object.fromEntries(Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)]));
 }
 
-/** Every answer of this route tells when to come again, errors among them. */
+/** On every reply of this route, errors included. */
 function withBackoff(_request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: () => void): void {
   if (!reply.hasHeader(BACKOFF_HEADER)) reply.header(BACKOFF_HEADER, String(EMPTY_BACKOFF_SECONDS));
   done();

@@ -28,7 +28,7 @@ async function trigger(routineId = 'triage', metadata?: Record<string, unknown>)
   return (await deployment.app({ bundle: BUNDLE }).inject({ method: 'POST', url: `/routines/${routineId}/trigger`, headers: BEARER, payload })).json();
 }
 
-/** Rows as of an owner: newest last, all within one millisecond. */
+/** Rows as an owner stores them: newest last, all within one millisecond. */
 async function store(count: number, { state = 'succeeded', output = '{}' } = {}): Promise<string[]> {
   const ids = Array.from({ length: count }, (_, n) => `run_${String(n).padStart(3, '0')}`);
   await deployment.database.query(
@@ -89,7 +89,7 @@ describe('GET /runs/:run_id', () => {
 describe('GET /runs/:run_id/steps', () => {
   const outcome = (type: string, more: object = {}) => ({ type, reason: null, model: null, provider: null, usage: null, ...more });
 
-  /** The effects of a run as its owner stores them, a second apart; those with an outcome ended a quarter of a second later. */
+  /** A run's effects as its owner stores them, a second apart; those with an outcome ended 250 ms later. */
   async function storeSteps(runId: string, steps: { kind: string; state: string; inputs?: object; outcome?: object }[]): Promise<void> {
     for (const [index, { kind, state, inputs = {}, outcome: stored }] of steps.entries()) {
       const id = `${runId}-${index + 1}`;

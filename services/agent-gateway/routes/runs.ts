@@ -7,9 +7,8 @@ import type { RunPosition, RunRows } from '../run-rows.ts';
 import type { RunStepRows } from '../run-step-rows.ts';
 
 /**
- * What has become of runs, for those whom a callback did not reach. GET /runs/:run_id: 200 with the run. GET /runs: 200 with
- * `{items, has_more, next_cursor}`, the newest first. GET /runs/:run_id/steps: 200 with the same of its model calls, tool calls and tool
- * lists, the first first: how each ended and how long it took, and nothing that was said.
+ * The state of runs, for callers that a callback did not reach. GET /runs/:run_id: 200 with the run. GET /runs: 200 with `{items, has_more, next_cursor}`,
+ * newest first. GET /runs/:run_id/steps: 200 with the same form of its model calls, tool calls and tool lists, oldest first: outcome and duration, no content.
  */
 export function runs({ runRows, runStepRows }: { runRows: RunRows; runStepRows: RunStepRows }): FastifyPluginAsyncZod {
   const params = z.object({ run_id: z.string() });
@@ -43,10 +42,8 @@ function noSuchRun(): SwitchyardError {
   return new SwitchyardError('run.not_found', 'there is no such run');
 }
 
-/** A text that can't be the id of a run is that of none, and goes into no query. */
 const RUN_ID = /^[A-Za-z0-9_-]{1,128}$/;
 
-/** Opaque to callers: nothing but this file reads it. */
 const CURSOR = /^(\d{1,16}) ([A-Za-z0-9_-]{1,128})$/;
 
 function cursorOf({ createdAtMicros, runId }: RunPosition): string {

@@ -19,17 +19,17 @@ export interface SessionsDeps {
   sessionLog: SessionLog;
   clock: Clock;
   waits: Waits;
-  /** Null when it can't be told right now. */
+  /** Null: unknown right now. */
   isKnownSession(sessionId: string): Promise<boolean | null>;
 }
 
 /**
- * POST /sessions: 201 with the record, once its owner has stored it. GET /sessions/:session_id: 200 with the record.
- * DELETE /sessions/:session_id: 204 once it is gone, 404 when it was so before.
+ * POST /sessions: 201 with the record, once its owner has stored it. GET /sessions/:session_id: 200 with the record. DELETE /sessions/:session_id: 204 once
+ * deleted, 404 afterwards.
  */
 export function sessions({ agent, commandReplies, sessionLog, clock, waits, isKnownSession }: SessionsDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
-  // A session without wishes needs no body.
+  // The body is optional.
   const body = z.preprocess((given) => given ?? {}, createSessionRequest);
   const querystring = z.object({ allow_greeting: z.stringbool().optional() });
 
@@ -71,13 +71,13 @@ export function sessions({ agent, commandReplies, sessionLog, clock, waits, isKn
 
     app.delete('/sessions/:session_id', { schema: { params }, config: { bringsWork: true } }, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
-      // A command for a session that is not there would leave an answer behind that nobody ever needs.
+      // A command for an unknown session would leave a useless processed command.
       if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
       const command: CommandOf<'session.delete'> = {
         v: 1,
         type: 'session.delete',
         sessionId,
-        // One of its own for each request: it is the owner who tells the first from those that come too late.
+        // A new id per request: the owner distinguishes the first delete (204) from later ones (404).
         commandId: `${sessionId}-delete-${ulid()}`,
         sentAtMs: clock.nowMs(),
         answerTo: commandReplies.gatewayId,
@@ -91,7 +91,7 @@ export function sessions({ agent, commandReplies, sessionLog, clock, waits, isKn
   };
 }
 
-/** As the run's first step is about to store it. */
+/** As the run's first step will store it. */
 function awaitedRecord(id: string, agentId: string, { customerId, createdAt }: AwaitedSession): SessionRecord {
   return sessionOfRun({ id, customerId, agentId, at: createdAt.toISOString() });
 }

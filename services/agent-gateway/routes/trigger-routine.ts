@@ -22,24 +22,23 @@ import { isSessionId } from './session-id.ts';
 
 export interface TriggerRoutineDeps {
   routines: ReadonlyMap<string, TriggerableRoutine>;
-  /** @throws `outbound.refused` for an address that results may not be sent to */
+  /** @throws `outbound.refused` for an address that results may not be posted to */
   checkCallbackUrl(url: string, hostAllowlist: readonly string[] | null): void;
   runRows: RunRows;
   sessionLog: SessionLog;
   bus: Bus;
-  /** A run is settled this long after its acceptance, whatever it waited for. */
   maxTimeoutMs: number;
   bundleHash: string;
   waits: Waits;
   log: Log;
   tracing?: Tracing;
-  /** The field of a run's input whose value names the run's trace; null: none does. */
+  /** The input field that names a run's trace; null: none. */
   traceNameField?: string | null;
 }
 
 /**
- * POST /routines/:routine_id/trigger: 202 with the run once its row is written, 409 with the earlier one when the idempotency key repeats.
- * Order of refusals: routine (404), form of the body (400), key (409), callback address (400), input (400), session (500).
+ * POST /routines/:routine_id/trigger: 202 with the run once its row is stored, 409 with the earlier one when the idempotency key repeats. Order of refusals:
+ * routine (404), form of the body (400), key (409), callback address (400), input (400), session (500).
  */
 export function triggerRoutine(deps: TriggerRoutineDeps): FastifyPluginAsyncZod {
   const { routines, runRows } = deps;
@@ -54,7 +53,7 @@ export function triggerRoutine(deps: TriggerRoutineDeps): FastifyPluginAsyncZod 
     const options = {
       schema: { params, body: triggerRequest },
       config: { bringsWork: true },
-      // Before the body is read: that there is no such routine comes first.
+      // Before the body is read: an unknown routine takes precedence.
       onRequest: async ({ params: given }: { params: unknown }) => {
         routineOf(params.parse(given).routine_id);
       },
@@ -64,13 +63,13 @@ export function triggerRoutine(deps: TriggerRoutineDeps): FastifyPluginAsyncZod 
       const { idempotency_key: givenKey } = request.body;
       const key = givenKey == null ? null : storedKeyOf(givenKey);
       const prior = key === null ? null : await runRows.byKey(routine.id, key);
-      // Before the other checks: a repeat is answered like the first, whatever has become of its callback address since.
+      // First: a repeat gets the first reply, even if its callback address would be refused now.
       if (prior !== null) return conflict(reply, prior);
       checkTrigger(deps, routine, request.body);
 
       const { run, publishing } = await newRun(deps, routine, { request: request.body, key, parent: traceContextOf(contextOfRequest(request)).traceparent });
       const createdAt = await runRows.accept(run);
-      // Of a repeat the first one's publish is told, and this span of none is dropped with it.
+      // A repeat publishes nothing: its span never ends and is not exported.
       if (createdAt === null) return conflict(reply, await winnerOf(runRows, run));
       deps.log.info({ run_id: run.id, session_id: run.sessionId, trace_id: run.traceId }, 'a run was accepted');
       await publishStart(deps, run, createdAt, publishing);
@@ -97,9 +96,8 @@ function checkTrigger({ checkCallbackUrl }: TriggerRoutineDeps, routine: Trigger
 
 interface Triggered {
   request: TriggerRequest;
-  /** As it is stored; null when the caller gave none. */
+  /** As stored; null when the caller gave none. */
   key: string | null;
-  /** `traceparent` of the request. */
   parent: string;
 }
 
@@ -108,10 +106,10 @@ async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { r
   const runUlid = ulid();
   const id = `run_${runUlid}`;
   const requested = request.session_id ?? null;
-  // A session of the run's own bears its name: whoever makes it twice makes the same.
+  // An ephemeral session's id derives from the run's, so creating it is idempotent.
   const session =
     requested === null ? { id: `ses_${runUlid}`, customerId: `cus_${runUlid}` } : { id: requested, customerId: await customerOf(sessionLog, requested) };
-  // Before the row is written: whoever finds the row first, goes on below the same span.
+  // Before the row: an owner that finds the row first continues below the same span.
   const publishing = publishSpan(deps, { type: 'run.start', commandId: id, sessionId: session.id }, parent, request.input);
   const run: NewRun = {
     id,
@@ -120,7 +118,7 @@ async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { r
     customerId: session.customerId,
     ephemeral: requested === null,
     routineId: routine.id,
-    // The run's own id is nobody else's key.
+    // The run's own id is unique among keys.
     idempotencyKey: key ?? id,
     bundleHash: deps.bundleHash,
     input: request.input,
@@ -135,8 +133,8 @@ async function newRun(deps: TriggerRoutineDeps, routine: TriggerableRoutine, { r
 }
 
 /**
- * A run whose input names its trace has a trace of its own, of which this span is the root and has the name, and is linked to the request;
- * any other is below the request. The name is no id: runs with the same one are told apart, and found together by it.
+ * A run with an input that names its trace gets a new trace with this span as its root, linked to the request; any other is a child of the request. The name
+ * is no id: runs that share it are separate traces, found together by it.
  */
 function publishSpan(deps: TriggerRoutineDeps, command: Parameters<typeof commandSpan>[1], parent: string, input: Record<string, unknown>): Span {
   const { tracing = noTracing, traceNameField = null } = deps;
@@ -148,14 +146,14 @@ function publishSpan(deps: TriggerRoutineDeps, command: Parameters<typeof comman
 
 const customerFace = z.object({ customer_id: z.string() });
 
-/** @throws `run.session_unusable` for a session that is not there, which the contract files under 500 */
+/** @throws `run.session_unusable` for an unknown session: 500 by contract */
 async function customerOf(sessionLog: SessionLog, sessionId: string): Promise<string> {
   const record = isSessionId(sessionId) ? await sessionLog.record(sessionId) : null;
   if (record === null) throw new SwitchyardError('run.session_unusable', 'there is no session with this session_id');
   return customerFace.parse(JSON.parse(record)).customer_id;
 }
 
-/** The row that was there first. Rows go after weeks, so it is still there, but for a clock that ran wild. */
+/** Rows are kept for weeks, so it exists unless a clock was far off. */
 async function winnerOf(runRows: RunRows, { routineId, idempotencyKey }: NewRun): Promise<RunEnvelope> {
   const winner = await runRows.byKey(routineId, idempotencyKey);
   if (winner === null) throw new SwitchyardError('service.no_answer', 'the run with this idempotency_key has just gone; trigger it again');
@@ -166,10 +164,7 @@ function conflict(reply: FastifyReply, prior: RunEnvelope): FastifyReply {
   return reply.code(409).send({ error: 'the routine was triggered with this idempotency_key before', code: 'conflict', ...prior });
 }
 
-/**
- * Tells the owner of the session's partition. The row is the acceptance: if this fails, the owner finds the row by itself, and if both
- * reach it the run starts once, since its id is the command's.
- */
+/** The row is the acceptance: if the append fails, the owner finds the row; if both arrive, the run starts once, since its id is the command's. */
 async function publishStart({ bus, waits, log }: TriggerRoutineDeps, run: NewRun, createdAt: Date, span: Span): Promise<void> {
   const { id, partition, sessionId, traceparent } = run;
   const sentAtMs = createdAt.getTime();
@@ -188,7 +183,7 @@ function envelopeOf({ id, routineId, sessionId }: NewRun, createdAt: Date): RunE
   return { run_id: id, routine_id: routineId, status: 'accepted', session_id: sessionId, created_at: createdAt.toISOString() };
 }
 
-/** Keys are any text: hashed, they fit a column whatever they hold, and are never taken for a run's id or a key of another kind. */
+/** Hashed, since it may be any text; prefixed, to differ from run ids and keys of other kinds. */
 function storedKeyOf(key: string): string {
   return `key:${createHash('sha256').update(key, 'utf8').digest('hex')}`;
 }

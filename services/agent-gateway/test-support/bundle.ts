@@ -4,7 +4,7 @@ import { manifest } from '#shared/contracts/manifest/manifest.ts';
 
 export const BUNDLE_HASH = 'bundle-1';
 
-/** An agent with nothing but the routines given: documents, autonomous ones unless they say what they are. */
+/** A bundle of routines only, autonomous ones by default. */
 export function bundleWith(...routines: object[]): Bundle {
   const secret = '$' + '{SECRET}';
   const body: BundleBody = bundleBody.parse({

@@ -1,6 +1,6 @@
 import type { Bus } from '#bus/bus.ts';
 
-/** The same bus, with a count of who listens to what. */
+/** The same bus, counting subscriptions. */
 export function countedBus(inner: Bus): { bus: Bus; listening(pattern: string): number } {
   const counts = new Map<string, number>();
   const count = (pattern: string, by: number) => counts.set(pattern, (counts.get(pattern) ?? 0) + by);

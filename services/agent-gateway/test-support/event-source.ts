@@ -1,7 +1,7 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { until } from './until.ts';
 
-/** A client of an event stream, as browsers have one, that keeps what it got. */
+/** An SSE client, like a browser's EventSource, that collects its events. */
 export interface EventClient {
   status: number;
   headers: Headers;

@@ -5,7 +5,7 @@ import { BEARER, type TestDeployment } from './test-deployment.ts';
 
 const newRecord = z.object({ id: z.string() });
 
-/** Gateways that really listen, their clients, and an end for all of them. */
+/** Gateways that listen on ports, their clients, and one cleanup for all. */
 export interface Gateways {
   start(changes?: Parameters<TestDeployment['deps']>[0]): Promise<AgentGateway>;
   newSession(gateway: { url: string }): Promise<string>;

@@ -7,19 +7,19 @@ import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import { traceId, ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 
-/** What a test adds to a log by itself. */
+/** An event that a test appends. */
 export type Appended = EventContent & { id?: string; source?: EventSource; trace_id?: string; created_at?: string };
 
 /**
- * Stands in for the owner of all partitions: takes commands in order, stores events, records and seen rows, then answers and notifies.
- * It runs no turns, and no runs; a test appends what they would. Each of its voices can be silenced, since each may be lost.
+ * A double of the owner of all partitions: applies commands in order, stores events, records and processed commands, then replies and notifies. It runs no
+ * turns and no runs; tests append their events. Replies and notices can be withheld, since both can be lost.
  */
 export class OwnerDouble {
-  /** What is not said. Stored it is all the same. */
+  /** What is stored but not published. */
   readonly silent = { answers: false, notices: false };
-  /** Sends notices without the events, as a real owner does when they are large. */
+  /** Notices without events, as of large ones. */
   withoutBodies = false;
-  /** Every command that arrived, in order. */
+  /** All received commands, in order. */
   readonly commands: SessionCommand[] = [];
   readonly #bus: Bus;
   readonly #database: Database;
@@ -49,7 +49,7 @@ export class OwnerDouble {
     await Promise.all(this.#readers.map((reader) => reader.stop()));
   }
 
-  /** Applies nothing until the returned function is called. */
+  /** Blocks applying until the returned function is called. */
   hold(): () => void {
     let release = () => {};
     this.#hold = new Promise((resolve) => {
@@ -71,7 +71,7 @@ export class OwnerDouble {
     return events;
   }
 
-  /** What a host says that has taken the session's partition over. */
+  /** Publishes the take-over of the session's partition. */
   announceOwnerChange(sessionId: string): void {
     this.#bus.notices.publish(subjectOf(addresses.partitions, partitionOf(sessionId)), JSON.stringify({ v: 1, epoch: 2 }));
   }
@@ -182,7 +182,6 @@ export class OwnerDouble {
     this.#bus.notices.publish(subjectOf(addresses.notices, sessionId), JSON.stringify(message));
   }
 
-  /** As a real owner says it: behind the last event, and with none. */
   #notifyOfEnd(sessionId: string): void {
     if (this.silent.notices) return;
     const message: NoticeMessage = { v: 1, first: 0, last: -1, events: [], isDeleted: true };

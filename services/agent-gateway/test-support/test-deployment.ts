@@ -15,26 +15,26 @@ import { until } from './until.ts';
 export const API_KEY = 'sk-test-agent';
 export const BEARER = { authorization: `Bearer ${API_KEY}` };
 
-/** What stands around a gateway: real embedded drivers, and a double of the partitions' owner. */
+/** What a gateway needs in tests: real embedded drivers and a double of the partitions' owner. */
 export interface TestDeployment {
   bus: Bus;
   database: Database;
   cache: Cache;
   owner: OwnerDouble;
-  /** Statements that went through the gateways' handle, by name, in order. */
+  /** Names of the gateways' statements, in order. */
   queries: string[];
-  /** Forgets the statements so far, does something, and waits until the gateways have read so many pages of logs since. */
+  /** Clears the statements, runs the action, and waits until the gateways have read that many pages of logs. */
   afterPages<Done>(count: number, begin: () => Done): Promise<{ begun: Done }>;
   deps(
     changes?: Partial<Pick<AgentGatewayDeps, 'bus' | 'database' | 'bundle' | 'checkCallbackUrl' | 'clock' | 'waits' | 'log'>> & { streaming?: boolean },
   ): AgentGatewayDeps;
   app(changes?: Parameters<TestDeployment['deps']>[0]): FastifyInstance;
-  /** Between two tests: a gateway left open would go on asking. */
+  /** Between tests: a gateway that stays open would go on querying. */
   closeApps(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** @param drivers fresh ones, opened by the test; the house closes them */
+/** @param drivers new ones, opened by the test and closed by the deployment */
 export async function openTestDeployment({ database, bus, cache }: { database: Database; bus: Bus; cache: Cache }): Promise<TestDeployment> {
   await migrate(database);
   await database.query('insert into bundles (hash, body) values ($1, $2::json)', [BUNDLE_HASH, '{}']);
@@ -75,7 +75,7 @@ export async function openTestDeployment({ database, bus, cache }: { database: D
     queries,
     afterPages: async (count, begin) => {
       queries.length = 0;
-      // Wrapped, since what was begun may be a promise that is not to be awaited yet.
+      // Wrapped: the action may return a promise that must not be awaited yet.
       const begun = begin();
       await until(() => queries.filter((name) => name === 'agent-gateway-page').length >= count, `${count} pages`);
       return { begun };
@@ -97,7 +97,7 @@ export async function openTestDeployment({ database, bus, cache }: { database: D
   };
 }
 
-/** A fresh session, made through the API. */
+/** A new session, through the API. */
 export async function newSession(app: FastifyInstance): Promise<string> {
   const reply = await app.inject({ method: 'POST', url: '/sessions', headers: BEARER });
   return z.object({ id: z.string() }).parse(reply.json()).id;
@@ -114,7 +114,6 @@ export async function read(app: FastifyInstance, sessionId: string, query = '', 
 
 const texts = z.array(z.object({ offset: z.number(), text: z.string().optional() }));
 
-/** The offsets of the events in an answer. */
 export function offsetsOf(reply: LightMyRequestResponse): number[] {
   return texts.parse(reply.json()).map(({ offset }) => offset);
 }

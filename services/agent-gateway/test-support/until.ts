@@ -1,4 +1,4 @@
-/** Looks until the condition holds and gives what it found; null, undefined and false do not hold. @throws when the time is over */
+/** Polls until the condition's result is truthy and returns it. @throws on timeout */
 export async function until<Value>(look: () => Value | Promise<Value>, what: string, timeoutMs = 30_000): Promise<NonNullable<Value>> {
   const endsAtMs = performance.now() + timeoutMs;
   for (;;) {
