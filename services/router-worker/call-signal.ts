@@ -1,6 +1,6 @@
 /**
- * Says when a call is to end, and why. Each AbortSignal is one; what a worker makes for a call is not, because making it, and listening to
- * it, would cost more than all else that is kept of the call.
+ * When a call ends early, and why: the part of AbortSignal that is used here. A worker's calls use `CallEnding` instead of an AbortController, since creating
+ * one and listening to it would cost more memory than everything else kept of a call.
  */
 export interface CallSignal {
   readonly aborted: boolean;
@@ -10,7 +10,7 @@ export interface CallSignal {
   removeEventListener(type: 'abort', listener: () => void): void;
 }
 
-/** A signal, and who gives it. Listeners are told once, in their order, and are forgotten then. */
+/** The controller and signal of one call. Listeners run once, in order of registration, and are dropped then. */
 export class CallEnding implements CallSignal {
   #end: { reason: unknown } | null = null;
   #listeners: (() => void)[] = [];
@@ -45,7 +45,7 @@ export class CallEnding implements CallSignal {
   }
 }
 
-/** The same for what knows AbortSignals only. */
+/** An AbortSignal that follows the call's signal, for APIs that take nothing else. */
 export function abortSignalOf(signal: CallSignal): AbortSignal {
   const controller = new AbortController();
   const abort = () => controller.abort(signal.reason);

@@ -1,17 +1,17 @@
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
 
-/** What a failure says about the candidates behind it. */
+/** Which of the remaining candidates can still succeed. */
 export type FallBack =
-  /** It was this endpoint's own trouble. */
+  /** The failure concerns this endpoint alone. */
   | 'next-endpoint'
-  /** Only an endpoint with a larger context can do better, or another model. */
+  /** Other endpoints of this model need a larger context; other models stay. */
   | 'larger-context'
-  /** Every endpoint of this model would say the same. */
+  /** Every endpoint of this model would refuse it. */
   | 'next-model';
 
 /**
- * Before the first content part a failure may be made good by somebody else; after it never. A request that one model refuses is not
- * shown to its other endpoints, which would say the same; another model that the caller has named may take what this one doesn't.
+ * Which candidates remain after a failure before the first content part; after it there is no fallback. A request that one model refuses skips its other
+ * endpoints, while another model that the caller named may accept it.
  */
 export function fallBackAfter(code: ErrorCode): FallBack {
   switch (code) {

@@ -4,7 +4,7 @@ import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderUsage } from '../providers/provider.ts';
 import type { Answer } from './accumulate.ts';
 
-/** Prices are decimals with at most nine places, per million tokens: kept as billionths, so that no cent is lost in a float. */
+/** Prices are decimals per million tokens with at most nine places, held as integer billionths: floats would lose cents. */
 const PRICE_PLACES = 9;
 const TOKENS_PER_PRICE = 1_000_000n;
 const NANO_USD_PER_USD = 1_000_000_000;
@@ -14,8 +14,8 @@ const CHARS_PER_TOKEN = 4;
 type Prices = NonNullable<EndpointConfig['prices']>;
 
 /**
- * What an answer used and cost. An upstream that reports nothing is counted for at four characters per token: a guess, but a call that
- * used nothing would be a worse one. Tokens of an answer that broke are not charged.
+ * Tokens and cost of an answer. Without reported usage, tokens are estimated at four characters each: zero would be a worse guess. A broken answer costs
+ * nothing.
  */
 export function usageOf(answer: Answer, request: ChatRequest, prices: Prices | undefined, { isBroken = false } = {}): Usage {
   const used = answer.usage ?? counted(answer, request);
