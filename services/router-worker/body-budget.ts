@@ -1,4 +1,4 @@
-/** Byte budget of the request bodies in flight for one kind of call, in bytes as the queue delivered them. */
+/** Byte budget of the request bodies in flight for one kind of call. */
 export class BodyBudget {
   readonly #maxBytes: number;
   #bytes = 0;
@@ -9,7 +9,7 @@ export class BodyBudget {
 
   /** @returns a function that releases the bytes, to be called once; null when the budget is exhausted */
   acquire(bytes: number): (() => void) | null {
-    // One body always fits: otherwise a budget below the largest body would refuse that body for ever.
+    // Otherwise a body larger than the budget would never be accepted.
     if (this.#bytes > 0 && this.#bytes + bytes > this.#maxBytes) return null;
     this.#bytes += bytes;
     return () => {

@@ -5,36 +5,36 @@ import type { Clock } from '#shared/clock.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import { ObjectMap } from '#shared/object-map.ts';
 
-/** Interval of the heartbeats. Readers take a worker for dead after three silent intervals. */
+/** Interval of heartbeats. Readers give a worker up after three without one. */
 const ASK_MS = 2_000;
-/** Replies of a call's origin in a row that omit it before it is given up: one may have crossed the reader's subscription in flight. */
+/** Consecutive replies of the origin without the call before it is given up: one may have crossed a new reader in flight. */
 const MISSES = 2;
-/** Heartbeats in a row without any reply after which a call has no reader: 30 s, enough for a client to resume elsewhere. */
+/** Heartbeats without a confirmation or a reply of the origin before a call is given up: 30 s, for a client to resume elsewhere. */
 const UNANSWERED = 15;
-/** An abort is ignored when another gateway confirmed interest in the call within this time. */
+/** How long another gateway's confirmation overrides an abort. */
 const OTHERS_MS = 6_000;
-/** Ticks whose heartbeats still accept replies, and heartbeats at most. Later replies are dropped. */
+/** Ticks, and heartbeats at most, whose replies still count. */
 const OPEN_TICKS = 4;
 const OPEN_QUESTIONS = 256;
 
-/** `left`: the origin's replies omit the call. `unanswered`: no reply at all. */
+/** `left`: the origin's replies omit the call. `unanswered`: neither a confirmation nor a reply of the origin. */
 export type NoInterest = 'left' | 'unanswered';
 
 interface Followed {
   readonly callId: string;
   readonly askAt: string;
-  /** Of the owner that requested an actor's call; 0 for a client's. */
+  /** Of the owner that requested the call; 0 for a client's. */
   readonly epoch: number;
   readonly bears: readonly NoInterest[];
-  /** Both become no-ops on release: open heartbeats keep this object, which must not keep what the callbacks close over. */
+  /** No-ops after release: open heartbeats keep this object, but not what the callbacks close over. */
   onNoInterest: (why: NoInterest) => void;
   onInterest: () => void;
-  /** Replies of the origin in a row that omit the call, without a confirmation from elsewhere. */
+  /** Consecutive replies of the origin without the call; a confirmation resets it. */
   misses: number;
-  /** Heartbeats in a row without a confirmation or a reply of the origin. */
+  /** Heartbeats since the last confirmation or reply of the origin. */
   unanswered: number;
   otherInterestAtMs: number;
-  /** Number of the latest heartbeat whose reply confirmed interest. */
+  /** The latest heartbeat with a confirmation. */
   interestInQuestion: number;
 }
 
@@ -43,25 +43,25 @@ interface CallInterestDeps {
   /** One token of a subject. */
   workerId: string;
   clock: Clock;
-  /** Whether the bus is connected: heartbeats that can't be sent count against no call. */
+  /** While false, no heartbeat is sent and none counts as unanswered. */
   isReady(): boolean;
   askMs?: number;
 }
 
 /**
- * Tracks whether the calls of this worker have a reader: a client's, at any gateway, or the actor that waits. Abort notices may be lost and gateways may die,
- * so each worker names its calls in heartbeats and aborts those without interest. One timer and one subscription serve all calls.
+ * Tracks whether this worker's calls have a reader: a client's, at any gateway, or the actor that waits. Aborts may be lost and gateways may die, so heartbeats
+ * name the calls, and calls without interest are ended. One timer and one subscription serve all.
  */
 export class CallInterest {
   readonly #deps: CallInterestDeps;
-  /** By call id. Several per id: an item can be redelivered while the first delivery is still winding down. */
+  /** Several per id: an item may be redelivered while its first delivery winds down. */
   readonly #followed = new ObjectMap<readonly Followed[]>();
   readonly #replies: Subscription;
   readonly #timer: NodeJS.Timeout;
-  /** The calls named in each open heartbeat, oldest first: a reply counts only for the calls that it was asked about. */
+  /** Calls by open heartbeat, oldest first: a reply says nothing of others. */
   readonly #asked = new Map<number, readonly Followed[]>();
   #question = 0;
-  /** The first heartbeat number of each open tick, oldest first. */
+  /** First heartbeat of each open tick, oldest first. */
   readonly #ticks: number[] = [];
 
   constructor(deps: CallInterestDeps) {
@@ -72,12 +72,12 @@ export class CallInterest {
 
   /**
    * @param askAt the origin of a client's call, the partition of an actor's
-   * @param epoch of the owner that requested an actor's call. A replier with an older epoch has lost the partition and doesn't know the call
-   * @param bears results that don't end the call: an actor waits though its partition has no owner for a while, and a detached call needs no reader. Heartbeats
-   *   name the call all the same, since readers take them as proof that its worker is alive
-   * @param isAskedNow whether to send a heartbeat at once: the call was queued so long that its client may be gone
+   * @param epoch of the owner that requested an actor's call; a reply with an older epoch comes from a former owner that doesn't know the call
+   * @param bears what doesn't end the call: an actor waits while its partition has no owner, a detached call needs no reader. Heartbeats name it all the same,
+   *   as proof that its worker is alive
+   * @param isAskedNow whether to send a heartbeat at once: after long in the queue the client may be gone
    * @param onNoInterest called at most once
-   * @returns stops following the call
+   * @returns stops following
    */
   follow(
     call: { callId: string; askAt: string; epoch: number; bears: readonly NoInterest[]; isAskedNow: boolean },
@@ -90,14 +90,14 @@ export class CallInterest {
   }
 
   /**
-   * Asks before a call begins whose abort this worker may have missed. Resolves to false when its origin reports no interest, to true on a confirmation or when
-   * no reply arrives in time.
+   * Asks before a call begins whose abort may have been missed. Resolves to false when the origin reports no interest, to true on a confirmation or without a
+   * reply in time.
    */
   async hasInterest({ callId, askAt, epoch }: { callId: string; askAt: string; epoch: number }, waitMs: number): Promise<boolean> {
     let isLeft = false;
     let end = () => {};
     await new Promise<void>((resolve) => {
-      // A client may have resumed the call elsewhere: other gateways get the whole time to confirm, whatever the origin replies.
+      // Other gateways, where a client may have resumed, get the whole time to confirm.
       const timer = setTimeout(resolve, waitMs);
       const onNoInterest = () => {
         isLeft = true;
@@ -118,7 +118,7 @@ export class CallInterest {
     return !isLeft;
   }
 
-  /** Whether a gateway other than the origin has just confirmed interest: then an abort by the origin's reader does not end the call. */
+  /** Whether another gateway has just confirmed interest, so that an abort by the origin's reader doesn't end the call. */
   hasInterestElsewhere(callId: string): boolean {
     const nowMs = this.#deps.clock.nowMs();
     return (this.#followed.get(callId) ?? []).some(({ otherInterestAtMs }) => nowMs - otherInterestAtMs < OTHERS_MS);
@@ -153,7 +153,7 @@ export class CallInterest {
     }
   }
 
-  /** Drops heartbeats that are too old, so that ended calls are not kept for replies that won't come. */
+  /** Drops old heartbeats, which would keep ended calls in memory. */
   #beginTick(): void {
     this.#ticks.push(this.#question + 1);
     if (this.#ticks.length <= OPEN_TICKS) return;
@@ -193,21 +193,20 @@ export class CallInterest {
   }
 
   #missed(followed: Followed, question: number): void {
-    // Late replies to older heartbeats count for nothing: a partition's former owner, resumed after a pause, doesn't know newer calls.
+    // A partition's former owner, resumed after a pause, replies to older heartbeats and doesn't know newer calls.
     if (question <= followed.interestInQuestion) return;
     followed.unanswered = 0;
     followed.misses += 1;
     if (followed.misses >= MISSES) this.#giveUp(followed, 'left');
   }
 
-  /** @returns false when the call tolerates this result */
+  /** @returns false when the call tolerates it */
   #giveUp(followed: Followed, why: NoInterest): boolean {
     if (followed.bears.includes(why)) return false;
     if (this.#forget(followed)) followed.onNoInterest(why);
     return true;
   }
 
-  /** Stops following and drops the callbacks, which open heartbeats would keep in memory. */
   #release(followed: Followed): void {
     this.#forget(followed);
     followed.onNoInterest = ignore;

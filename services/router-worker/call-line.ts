@@ -4,7 +4,7 @@ import type { CallResult } from './call/execute-call.ts';
 import type { Attempted } from './call/run-call.ts';
 import { usageOf } from './call/usage.ts';
 
-/** Counts the attempts of a call and keeps the last one; nothing is computed until the log line is written. */
+/** Counts a call's attempts and keeps the last, for its log line. */
 export class CallTries {
   #count = 0;
   #last: Attempted | null = null;

@@ -1,7 +1,4 @@
-/**
- * When a call ends early, and why: the part of AbortSignal that is used here. A worker's calls use `CallEnding` instead of an AbortController, since creating
- * one and listening to it would cost more memory than everything else kept of a call.
- */
+/** The part of AbortSignal that calls use. An AbortSignal per call, and its listeners, would cost more than everything else kept of the call. */
 export interface CallSignal {
   readonly aborted: boolean;
   readonly reason: unknown;
@@ -10,7 +7,7 @@ export interface CallSignal {
   removeEventListener(type: 'abort', listener: () => void): void;
 }
 
-/** The controller and signal of one call. Listeners run once, in order of registration, and are dropped then. */
+/** Controller and signal of one call. Listeners run once, in order, and are dropped. */
 export class CallEnding implements CallSignal {
   #end: { reason: unknown } | null = null;
   #listeners: (() => void)[] = [];
@@ -45,7 +42,7 @@ export class CallEnding implements CallSignal {
   }
 }
 
-/** An AbortSignal that follows the call's signal, for APIs that take nothing else. */
+/** For APIs that need an AbortSignal. */
 export function abortSignalOf(signal: CallSignal): AbortSignal {
   const controller = new AbortController();
   const abort = () => controller.abort(signal.reason);

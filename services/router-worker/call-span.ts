@@ -9,10 +9,10 @@ import { type Attributes, type ContentCapture, noTracing, type Span, type Tracin
 import { type Answer, finishReasonOf } from './call/accumulate.ts';
 import type { Attempted } from './call/run-call.ts';
 
-/** Host and port of each upstream, by the provider's slug. */
+/** By the provider's slug. */
 export type Upstreams = ReadonlyMap<string, { address: string; port: number }>;
 
-/** Host and port alone: a path or query may hold secrets. */
+/** Without path and query, which may hold secrets. */
 export function upstreamsOf({ providers }: RouterConfig): Upstreams {
   const reached = providers.flatMap((provider) => (provider.kind === 'scripted' ? [] : [{ slug: provider.slug, url: new URL(provider.base_url) }]));
   return new Map(reached.map(({ slug, url }) => [slug, { address: url.hostname, port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)) }]));
@@ -22,11 +22,11 @@ interface Delivery {
   call: RouterCall;
   /** From 1. */
   delivery: number;
-  /** Whether an earlier item of the same call may have been executed. */
+  /** Whether an earlier item of the call may have been executed. */
   mayBeSecond: boolean;
 }
 
-/** Span of one delivery of a call, with a child span per attempt. */
+/** Span of one delivery, with a child per attempt. */
 export interface CallSpan {
   attempted(attempt: Attempted): void;
   /** @param errorType a stable code; null when the answer is complete */
@@ -35,9 +35,7 @@ export interface CallSpan {
 
 const silentSpan: CallSpan = { attempted() {}, end() {} };
 
-/**
- * Opens the span `chat {model}`. Its id is derived from the call id and the delivery, so that a later delivery, also in another process, can link to this one.
- */
+/** Begins `chat {model}`. The id derives from call and delivery, so that a later delivery, also in another process, can link to this span. */
 export function callSpan(tracing: Tracing, upstreams: Upstreams, { call, delivery, mayBeSecond }: Delivery): CallSpan {
   if (tracing === noTracing) return silentSpan;
   const { callId, request, reply, traceparent: parent } = call;
@@ -48,7 +46,7 @@ export function callSpan(tracing: Tracing, upstreams: Upstreams, { call, deliver
     kind: 'client',
     scope: 'switchyard.gen_ai',
     parent,
-    // For a republished item the delivery count of the first item is unknown, so its first delivery gets a random id.
+    // Republished: the delivery count of the earlier item is unknown, so a derived id might repeat.
     ...(delivery === 1 && mayBeSecond ? {} : { spanId: spanIdOf(nameOf(delivery)) }),
     links: former === null ? [] : [former],
     attributes: {
@@ -101,7 +99,7 @@ function recordAttempt(tracing: Tracing, upstreams: Upstreams, parent: Span, att
   });
 }
 
-/** Of the last attempt. Usage is absent when it failed before any was reported. */
+/** Of the last attempt. */
 function answerAttributes({ candidate, answer, error, startMs, firstMs }: Attempted, content: ContentCapture): Attributes {
   const { usage } = answer;
   return {
@@ -147,7 +145,7 @@ function toolCall({ id, function: { name, arguments: text } }: { id: string; fun
   return { type: 'tool_call', id, name, arguments: shown(text, content) };
 }
 
-/** Redacted text shows its length only. */
+/** Redacted: lengths only. */
 function shown(text: string, content: ContentCapture): string {
   return content === 'full' ? maskUrl(text) : `[${text.length} characters]`;
 }

@@ -28,14 +28,14 @@ import { callSpan, type Upstreams } from './call-span.ts';
 import { reportResult } from './report-result.ts';
 import type { RunningCall, RunningCalls } from './running-calls.ts';
 
-/** Deliveries after which a call fails: what crashed five workers would crash the sixth. */
+/** What crashed five workers would crash the sixth. */
 const MAX_DELIVERIES = 5;
 const gaveUp = `the call was given up after ${MAX_DELIVERIES} tries`;
-/** Time for a worker that knows the message version to be deployed. */
+/** Time to deploy a worker that knows the version. */
 const UNKNOWN_VERSION_RETRY_MS = 5_000;
-/** Back-off after an error of the bus or of this code. */
+/** After an error of the bus or of this code. */
 const FAULT_RETRY_MS = 1_000;
-/** Deliveries at which a call without byte budget is nacked in the hope of another worker: about seven seconds in all. */
+/** Deliveries at which a call without byte budget is nacked, in the hope of another worker: about seven seconds in all. */
 const MAX_BUDGET_TRIES = 3;
 /** Doubled each time. */
 const BUDGET_RETRY_MS = 1_000;
@@ -51,15 +51,15 @@ export interface ConsumeDeps extends ExecuteDeps {
   upstreams: Upstreams;
 }
 
-/** What the calls of one kind may use of this worker. */
+/** Limits of one kind of call at this worker. */
 interface Share {
-  /** Calls in flight. */
+  /** In flight. */
   concurrency: number;
-  /** Bytes of their requests. */
+  /** Of requests in flight. */
   bodyBytes: number;
 }
 
-/** Consumes calls of one kind: each is checked, executed, reported and acked. */
+/** Consumes router calls of one kind. */
 export function consumeCalls(kind: WorkKind, { concurrency, bodyBytes }: Share, deps: ConsumeDeps): Subscription {
   const budget = new BodyBudget(bodyBytes);
   return deps.bus.work.consume(kind, { concurrency, ackWaitMs: callLease.ackWaitMs }, async (item) => {
@@ -101,13 +101,13 @@ async function handle(item: WorkItem, hasBudget: boolean, deps: ConsumeDeps): Pr
   }
 }
 
-/** Executes the call and settles its item: frames first, then the command, then the ack. A crash between two of them is repaired by the redelivery. */
+/** Executes the call and settles its item: frames, then the command, then the ack. After a crash between two of them redelivery repairs the rest. */
 async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudget: boolean, running: RunningCall, deps: ConsumeDeps): Promise<void> {
   const { bus, database, clock, log, metrics } = deps;
   const beganAtMs = performance.now();
   const mayBeSecond = mayBeDoneAlready(item, call.republished, clock.nowMs());
   if (call.reply !== null && mayBeSecond) {
-    // An actor's call may be redelivered: the effect's row tells whether its result is stored or no longer wanted.
+    // The effect's row tells whether a redelivered actor's call still needs a result.
     const isOpen = await retryWhileTransient(() => isEffectOpen(database, call.callId), abortSignalOf(running.signal)); // no fail point: reads
     if (isOpen !== true) return item.ack();
   }
@@ -120,7 +120,7 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudg
     signal: running.signal,
     mayPublish: () => running.cause !== 'abandoned',
     publish: (frame, retention) => {
-      // Frames published while disconnected are lost.
+      // Publishes are lost while disconnected.
       isReachable &&= bus.isReady();
       bus.tokens.publish(framesAt, frame, retention);
     },
@@ -149,7 +149,7 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudg
   span.end(result.type === 'completed' ? null : (cause ?? result.failure.code));
   metrics.add('routerCalls', { kind: call.reply === null ? 'client' : 'actor', outcome });
   if (cause === 'abandoned') return item.nak(0);
-  // The terminal frame may be lost. An ack would leave a client's call without an end; the redelivery reads the stored frames and ends it.
+  // The terminal frame may be lost: without an ack the redelivery reads the stored frames and ends the call.
   if (call.reply === null && !isReachable && cause === null) return item.nak(FAULT_RETRY_MS);
   if (log.writes?.('info') !== false) {
     const line = callLine({ call, result, tries, cause, durationMs: performance.now() - beganAtMs });
@@ -162,7 +162,7 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudg
   failPoint('call.acked');
 }
 
-/** Executes the call, unless frames of an earlier delivery forbid it. Null: its terminal frame is stored. */
+/** Executes the call unless stored frames of an earlier delivery forbid it. Null: the terminal frame is stored. */
 async function makeOnce(
   execution: Execution,
   framesAt: string,
@@ -173,21 +173,21 @@ async function makeOnce(
 ): Promise<CallResult | null> {
   const { call } = execution;
   const replay = () => deps.bus.tokens.replay(framesAt);
-  // On redelivery of a client's call the stored frames decide whether it is executed again.
+  // For a redelivered client's call the stored frames decide whether it is executed again.
   const shown = item.deliveryCount > 1 && call.reply === null ? await shownOf(item, call, replay) : 'nothing'; // no fail point: reads
   if (shown === 'end') return null;
   if (item.deliveryCount > MAX_DELIVERIES) await deadLetterCall(call, running, deps); // no fail point: dead-letters
   return hasBudget || shown === 'content' ? resultOf(execution, item.deliveryCount, shown, deps) : refuseCall(execution, overloaded());
 }
 
-/** Fields that identify a call in log lines. */
+/** Identifies a call in log lines. */
 function idsOf({ callId, keyId, traceparent, reply }: RouterCall) {
   const traceId = traceIdIn(traceparent);
   if (reply === null) return { call_id: callId, key_id: keyId, trace_id: traceId };
   return { call_id: callId, key_id: keyId, trace_id: traceId, session_id: reply.sessionId, ...actorIds(reply.turnId) };
 }
 
-/** Dead-letters a call for an operator. A client's call ends without the row when the database is unavailable. */
+/** A client's call ends without the dead letter when the database is unavailable. */
 async function deadLetterCall(call: RouterCall, running: RunningCall, { database, log, metrics }: ConsumeDeps): Promise<void> {
   const partition = call.reply === null ? null : partitionOf(call.reply.sessionId);
   const letter = { id: call.callId, source: 'call', partition, reason: gaveUp, body: JSON.stringify(call) } as const;
@@ -212,7 +212,7 @@ function make(execution: Execution, deps: ConsumeDeps): Promise<CallResult> {
   return executeCall(execution, { ...deps, log: logAbout(deps.log, () => idsOf(execution.call)) });
 }
 
-/** `shownBefore` of the stored frames. @throws when they can't be read, so that the item is retried; after the last delivery it returns `nothing` */
+/** @throws when the frames can't be read, so that the item is retried; `nothing` after the last delivery */
 async function shownOf(
   { deliveryCount: delivery }: WorkItem,
   { callId }: RouterCall,
@@ -226,7 +226,7 @@ async function shownOf(
   }
 }
 
-/** What readers saw of earlier deliveries, from the stored frames. */
+/** What readers saw of earlier deliveries. */
 function shownBefore(callId: string, frames: readonly Uint8Array[]): 'nothing' | 'content' | 'end' {
   let shown: 'nothing' | 'content' = 'nothing';
   for (const bytes of frames) {
@@ -244,7 +244,7 @@ function overloaded(): SwitchyardError {
 }
 
 /**
- * Parses an item's call and clears the item's body, which would otherwise be held as text for the minutes that a call takes.
+ * Parses the call and clears the item's body, which would stay in memory for the minutes that a call takes.
  * @returns why it is not a call; null when its version is unknown
  */
 function callIn(item: WorkItem): AddressedCall | string | null {
@@ -258,7 +258,7 @@ function callIn(item: WorkItem): AddressedCall | string | null {
   return addressed(parsed.data);
 }
 
-/** Refuses a call whose frames have no valid subject: it would fail in each worker that takes it, for ever. */
+/** A call without a valid subject for its frames would fail in each worker, for ever. */
 function addressed(call: RouterCall): AddressedCall | string {
   try {
     return { call, framesAt: subjectOf(addresses.tokens, call.origin, call.callId) };

@@ -9,9 +9,9 @@ import { failPoint } from '#shared/fail-points.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { CallResult } from './call/execute-call.ts';
 
-/** A result cost a model call, so it is worth retrying for a while. */
+/** A result cost a model call, so retrying pays. */
 const RETRY_MS = 500;
-/** After this the item is nacked, and the call is executed again. */
+/** Then the item is nacked and the call executed again. */
 const MAX_TRIES = 60;
 
 export interface ReportDeps {
@@ -21,10 +21,10 @@ export interface ReportDeps {
 }
 
 /**
- * Appends the result of an actor's call to the command log. The command's id is the call's: a redelivered item appends the same id, which the stream's dedupe
- * window and the session's processed commands refuse, so a turn gets one result however often the call was executed.
+ * Appends an actor's result to the command log. The command's id is the call's: the stream's dedupe window and the session's processed commands refuse a second
+ * one, so a turn gets one result however often its call was executed.
  *
- * @param isLeaseLost ends the retries: another worker may have the call
+ * @param isLeaseLost ends the retries, since another worker may have the call
  * @throws the log's last error
  */
 export async function reportResult(

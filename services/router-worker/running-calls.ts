@@ -10,12 +10,12 @@ import { SlotMap } from '#shared/slot-map.ts';
 import { CallInterest, type NoInterest } from './call-interest.ts';
 import { CallEnding, type CallSignal } from './call-signal.ts';
 
-/** After this long in the queue the client may be gone: interest is asked for beside the upstream request. */
+/** After this long in the queue the client may be gone: a heartbeat goes out beside the upstream request. */
 const LONG_IN_QUEUE_MS = 1_000;
 /** Wait for confirmations before a call begins whose abort may have been missed. */
 const REPLY_MS = 300;
 
-/** What ended a call early. `abandoned`: the lease was lost, or the worker is stopping; another worker executes it. */
+/** What ended a call early. `abandoned`: another worker executes it, or may by now. */
 type Cause = 'cancelled' | 'deadline' | 'abandoned';
 
 const REASONS = {
@@ -24,7 +24,7 @@ const REASONS = {
   abandoned: () => new SwitchyardError('router.cancelled', 'the worker gave the call up'),
 } as const satisfies Record<Cause, () => SwitchyardError>;
 
-/** A call in flight at this worker. */
+/** A call in flight. */
 export class RunningCall {
   readonly #ending = new CallEnding();
   #cause: Cause | null = null;
@@ -34,7 +34,7 @@ export class RunningCall {
     return this.#ending;
   }
 
-  /** Null while nothing has aborted it. The first cause stands. */
+  /** The first cause; null while there is none. */
   get cause(): Cause | null {
     return this.#cause;
   }
@@ -45,12 +45,12 @@ export class RunningCall {
     this.#ending.abort(REASONS[cause]());
   }
 
-  /** @param leave clean-up, run on release */
+  /** @param leave run on release */
   onRelease(leave: () => void): void {
     this.#leaves.push(leave);
   }
 
-  /** The call is over: stops its deadline, abort and interest tracking. */
+  /** The call is over. */
   release(): void {
     for (const leave of this.#leaves) leave();
   }
@@ -59,13 +59,13 @@ export class RunningCall {
 interface RunningCallsDeps {
   bus: Pick<Bus, 'notices' | 'isReady' | 'onReconnect'>;
   clock: Clock;
-  /** For the deadlines of actors' calls; absent: `clock`. */
+  /** For deadlines of actors' calls; absent: `clock`. */
   actorClock?: Clock;
-  /** Interval of the heartbeats. */
+  /** Heartbeat interval. */
   askMs?: number;
 }
 
-/** The calls in flight at this worker; ends them on abort, without interest, or past their deadline. */
+/** Calls in flight at this worker, ended on abort, without interest or past their deadline. */
 export class RunningCalls {
   readonly #clock: Clock;
   readonly #actorClock: Clock;
@@ -74,7 +74,7 @@ export class RunningCalls {
   readonly #reconnects: Subscription;
   readonly #running = new SlotMap<RunningCall>();
   readonly #deadlines = new Deadlines();
-  /** Since when no abort notice was missed. */
+  /** Since when no abort was missed. */
   #receivesSinceMs: number;
 
   constructor({ bus, clock, actorClock = clock, askMs }: RunningCallsDeps) {
@@ -90,9 +90,9 @@ export class RunningCalls {
   }
 
   /**
-   * Registers a call. The signal is aborted already when an abort notice came before, its deadline has passed, or it has no interest.
+   * Registers a call. It is ended at once when it was aborted before, has no interest, or is past its deadline.
    * @param publishedAtMs when its item was published
-   * @returns a promise only when interest must be asked for first
+   * @returns a promise only when interest must be asked for
    */
   begin(call: RouterCall, publishedAtMs: number): RunningCall | Promise<RunningCall> {
     const running = this.#start(call);
@@ -126,7 +126,7 @@ export class RunningCalls {
     const running = new RunningCall();
     const restMs = deadlineAtMs - (reply === null ? this.#clock : this.#actorClock).nowMs();
     const deadline = this.#deadlines.begin(restMs, () => running.end('deadline'));
-    // A reader that resumed at another gateway goes on though the first one has left.
+    // A reader that resumed at another gateway goes on without the first.
     const unfollow = this.#aborts.follow(callId, () => {
       if (!this.#interest.hasInterestElsewhere(callId)) running.end('cancelled');
     });
@@ -149,12 +149,12 @@ export class RunningCalls {
   }
 }
 
-/** Where a call's heartbeats are addressed: a client's origin, an actor's partition. */
+/** Where heartbeats of the call go: a client's origin, an actor's partition. */
 function askedAt({ origin, reply }: RouterCall): string {
   return reply === null ? origin : String(partitionOf(reply.sessionId));
 }
 
-/** An actor waits though its partition has no owner for a while; a detached call needs no reader. */
+/** An actor waits while its partition has no owner; a detached call needs no reader. */
 function bearsOf({ detached, reply }: RouterCall): readonly NoInterest[] {
   if (detached) return ['left', 'unanswered'];
   return reply === null ? [] : ['unanswered'];

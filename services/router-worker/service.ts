@@ -14,34 +14,34 @@ import { type ConsumeDeps, consumeCalls } from './consume-calls.ts';
 import { openProviders } from './providers/registry.ts';
 import { RunningCalls } from './running-calls.ts';
 
-/** Calls in flight. They mostly wait for upstreams. Each kind has its own share, so that clients never starve conversations. */
+/** In flight; they mostly wait for upstreams. Shares per kind keep clients from starving conversations. */
 const DEFAULT_CONCURRENCY = { clientCalls: 1_024, turnCalls: 256 };
-/** Byte budgets of their requests. A body is held as it was read, and again while it is sent upstream; a worker should stay within a gigabyte. */
+/** Byte budgets of requests, held as read and again while sent: a worker stays within a gigabyte. */
 const DEFAULT_BODY_BYTES = { clientCalls: 256 * 1024 * 1024, turnCalls: 128 * 1024 * 1024 };
 const DEFAULT_DRAIN_TIMEOUT_MS = 30_000;
 
 export interface RouterWorkerDeps {
   config: RouterConfig;
-  /** Source of the providers' credentials. */
+  /** For the providers' credentials. */
   environment: Environment;
   bus: Bus;
-  /** Has the state of actors' effects, read before a redelivered call is executed again. */
+  /** Has the state of actors' effects, for redelivered calls. */
   database: Database;
   log: Log;
   clock: Clock;
-  /** The database's clock, for the deadlines of actors' calls; absent: `clock`. Clients' calls come from gateways without a database. */
+  /** For deadlines of actors' calls: the database's clock; absent: `clock`. Gateways, whose calls use `clock`, have no database. */
   actorClock?: Clock;
   concurrency?: { clientCalls: number; turnCalls: number };
   bodyBytes?: { clientCalls: number; turnCalls: number };
-  /** Pace of the scripted model's streams; 0 or absent: unpaced. */
+  /** Pace of the scripted model; 0 or absent: unpaced. */
   scriptedWordsPerSecond?: number;
-  /** How long a stop waits for calls in flight; the rest is nacked. */
+  /** How long a stop waits for calls in flight before it nacks them. */
   drainTimeoutMs?: number;
   metrics?: Metrics;
   tracing?: Tracing;
 }
 
-/** Executes the model calls of clients and of actors. @throws `config.invalid` naming the variable of a missing credential */
+/** Executes router calls of clients and of actors. @throws `config.invalid` naming the variable of a missing credential */
 export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained> {
   const { config, environment, bus, database, log, clock, drainTimeoutMs = DEFAULT_DRAIN_TIMEOUT_MS, metrics = noMetrics, tracing = noTracing } = deps;
   const { concurrency = DEFAULT_CONCURRENCY, bodyBytes = DEFAULT_BODY_BYTES, scriptedWordsPerSecond = 0 } = deps;

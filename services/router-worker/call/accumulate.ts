@@ -10,19 +10,19 @@ import type {
 } from '#shared/contracts/router/chat-completion.ts';
 import type { ProviderPart, ProviderUsage } from '../providers/provider.ts';
 
-/** Accumulates the parts of one answer. */
+/** An answer, accumulated from its parts. */
 export interface Answer {
-  /** Whether text is stored. A streamed answer stores lengths alone, or its text would stay in memory until the end. */
+  /** Whether text is kept. A streamed answer keeps lengths alone. */
   readonly isRetained: boolean;
   text: string;
   reasoning: string;
   refusal: string;
   logprobs: Logprobs | null;
-  /** Characters of visible content, stored or not. */
+  /** Characters of visible content, kept or not. */
   textChars: number;
   reasoningChars: number;
   refusalChars: number;
-  /** Characters of reasoning that the caller has excluded. They are billed all the same. */
+  /** Of excluded reasoning, which is billed all the same. */
   hiddenReasoningChars: number;
   toolCalls: ToolCall[];
   /** Null until the finish part. */
@@ -50,12 +50,11 @@ export function emptyAnswer(isRetained = true): Answer {
   };
 }
 
-/** Whether any visible content came. */
 export function hasContent({ textChars, reasoningChars, refusalChars, toolCalls }: Answer): boolean {
   return textChars + reasoningChars + refusalChars > 0 || toolCalls.length > 0;
 }
 
-/** Adds a part in place: an answer has thousands of them. @returns characters of content that it added, 0 for other parts */
+/** Adds a part in place. @returns characters of content added */
 export function addPart(answer: Answer, part: ProviderPart): number {
   switch (part.type) {
     case 'text-delta':
@@ -89,7 +88,7 @@ export function addPart(answer: Answer, part: ProviderPart): number {
   }
 }
 
-/** The public finish reason: an answer with tool calls ends in `tool_calls`, also where the upstream reports `stop`. */
+/** For clients: `tool_calls` when there are any, also where the upstream reports `stop`. */
 export function finishReasonOf({ finishReason, toolCalls }: Answer): FinishReason {
   if (finishReason === null) return 'error';
   return finishReason === 'stop' && toolCalls.length > 0 ? 'tool_calls' : finishReason;
@@ -103,7 +102,7 @@ export interface CompletionHead {
   provider: string;
 }
 
-/** The completion of a retained answer. With `error` it holds what came before the error, marked as incomplete. */
+/** The completion of a retained answer; with `error`, its incomplete content. */
 export function toCompletion(answer: Answer, head: CompletionHead, usage: Usage, error?: RouterErrorBody['error']): ChatCompletion {
   const message: AssistantMessage = {
     role: 'assistant',
@@ -137,7 +136,7 @@ export function toCompletion(answer: Answer, head: CompletionHead, usage: Usage,
   };
 }
 
-/** `index` is the same for all pieces, so that clients merge them into one detail. */
+/** Clients merge pieces with the same `index`. */
 export function reasoningDetail(text: string): ReasoningDetail {
   return { type: 'reasoning.text', text, index: 0, format: 'unknown' };
 }

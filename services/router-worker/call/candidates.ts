@@ -7,23 +7,23 @@ import { inOrderOf } from './ordering.ts';
 import { requestFor, supportsAll, supportsParameter } from './parameters.ts';
 import { filterOut } from './preferences.ts';
 
-/** An endpoint at which a call may be tried, and the request as it would be sent there. */
+/** An endpoint for a call, and the request as sent there. */
 export interface Candidate {
   model: ModelConfig;
   endpoint: EndpointConfig;
   provider: { slug: string; name: string };
   request: ChatRequest;
-  /** The caller has excluded the model's reasoning from the answer. */
+  /** Excluded by the caller. */
   hidesReasoning: boolean;
 }
 
-/** The configuration's models and endpoints, indexed. */
+/** Index of the configuration. */
 export interface Catalogue {
-  /** By id and by alias; an id wins over another model's alias. */
+  /** By id and by alias; ids win. */
   models: ReadonlyMap<string, ModelConfig>;
   /** In the configuration's order. */
   modelEndpoints: ReadonlyMap<ModelConfig, readonly ModelEndpoint[]>;
-  /** For requests that name no model. */
+  /** For requests without a model. */
   defaultModel: string;
 }
 
@@ -70,7 +70,7 @@ export function candidatesFor({ request, maxTokens }: Pick<RouterCall, 'request'
   }));
 }
 
-/** `include_reasoning` is the legacy form of `reasoning.exclude`. */
+/** `include_reasoning` is the legacy form. */
 function hidesReasoning({ reasoning, include_reasoning: included }: ChatRequest): boolean {
   return reasoning?.exclude ?? included === false;
 }
@@ -96,7 +96,7 @@ function fittingEndpoints(all: readonly ModelEndpoint[], request: ChatRequest, e
       passes(modelEndpoint, fitsTokens(modelEndpoint.endpoint, request), 'context_length', exclusions) &&
       passes(modelEndpoint, request.provider?.require_parameters !== true || supportsAll(modelEndpoint.endpoint, request), 'require_parameters', exclusions),
   );
-  // Dropping a tool or a format changes the answer, so endpoints that support them are used alone where there are any.
+  // Dropping one of these changes the answer, so endpoints that support it exclude the others.
   return ['tools', 'response_format', 'verbosity'].reduce((modelEndpoints, parameter) => preferring(modelEndpoints, parameter, request), fitting);
 }
 
@@ -106,7 +106,6 @@ function preferring(modelEndpoints: ModelEndpoint[], parameter: string, request:
   return able.length > 0 ? able : modelEndpoints;
 }
 
-/** Whether the requested output fits the endpoint's limits. */
 function fitsTokens({ max_completion_tokens: most = Infinity, context_length: context = Infinity }: EndpointConfig, request: ChatRequest): boolean {
   const asked = request.max_completion_tokens ?? request.max_tokens ?? 0;
   return asked <= most && asked < context;

@@ -1,14 +1,14 @@
 const MASK = '[redacted]';
 const SECRET_KEY = /^(?:.*[-_])?(?:api[-_]?key|secret|password|authorization|credentials?|access[-_]?token)$/i;
-/** Files and images: useless for debugging, and the most private bytes of a request. */
+/** Bytes of files and images: useless for debugging, and private. */
 const DATA_URL = /^data:([\w.+/-]{1,100})[^,]{0,200},/;
 const BASE64 = /^[A-Za-z0-9+/=_-]+$/;
-/** Shorter runs of these letters may be words. */
+/** Shorter runs may be words. */
 const MIN_BASE64_CHARS = 256;
-/** Requests nest a few levels; JSON schemas of tools some more. */
+/** Requests nest a few levels, JSON schemas of tools some more. */
 const MAX_DEPTH = 48;
 
-/** An upstream request body for `debug.echo_upstream_body`: secrets and file contents are masked. */
+/** An upstream body for `debug.echo_upstream_body`, with secrets and file contents masked. */
 export function echoBody(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return echoText(value);
   if (typeof value !== 'object' || value === null) return value;

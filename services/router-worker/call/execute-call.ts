@@ -12,10 +12,10 @@ import { type FrameWriter, forActors, forClients, frameWriter } from './frames.t
 import { type CallObserver, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
 import { usageOf } from './usage.ts';
 
-/** Provider name in the error chunk when no provider was asked. */
+/** In error chunks when no provider was asked. */
 const DEFAULT_PROVIDER_NAME = 'Switchyard';
 
-/** The result of a call, as an actor's command reports it. */
+/** What an actor's command reports of its call. */
 export type CallResult =
   | {
       type: 'completed';
@@ -26,7 +26,7 @@ export type CallResult =
       provider: string;
       finishReason: string;
       usage: { promptTokens: number; completionTokens: number };
-      /** Absent when the endpoint has no prices. */
+      /** Absent without prices. */
       costUsd?: number;
     }
   | { type: 'failed'; failure: Failure };
@@ -35,18 +35,16 @@ export interface Execution {
   call: RouterCall;
   /** Delivery number of the work item. */
   attempt: number;
-  /** Aborts the call; the reason is a SwitchyardError. */
+  /** Its reason is a SwitchyardError. */
   signal: CallSignal;
-  /** False once the lease is lost: another worker may publish frames of this call. */
+  /** False once the lease is lost: another worker may publish for this call. */
   mayPublish(): boolean;
-  /** Publishes a frame to the call's subscribers. */
   publish(frame: Uint8Array, retention: Retention): void;
-  /** Flushes what was published. */
   flush(): void;
-  /** Whether no other call is in flight here, so that nothing is gained by batching. */
+  /** Whether no other call is in flight here, so that batching gains nothing. */
   isAlone(): boolean;
   nowMs: number;
-  /** Called per attempt. `capturesContent`: its answer then has text. */
+  /** Called per attempt; with `capturesContent` the answer has text. */
   attempted?: CallObserver['attempted'];
   capturesContent?: boolean;
 }
@@ -55,7 +53,7 @@ export interface ExecuteDeps extends RunDeps {
   catalogue: Catalogue;
 }
 
-/** Executes one call: orders the candidates, runs the attempts, publishes frames up to the terminal one. Never throws: every error becomes a terminal frame. */
+/** Executes one call up to its terminal frame. Never throws: every error becomes a terminal frame. */
 export async function executeCall(execution: Execution, deps: ExecuteDeps): Promise<CallResult> {
   const { call, signal, mayPublish } = execution;
   const responseWriter = responseWriterFor(execution);
@@ -77,7 +75,7 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
   }
 }
 
-/** Usage of a complete answer; counts its tokens in the metrics. */
+/** Usage of a complete answer, added to the metrics. */
 function usageIn({ candidate, answer }: Extract<CallOutcome, { type: 'completed' }>, { metrics }: ExecuteDeps): Usage {
   const usage = usageOf(answer, candidate.request, candidate.endpoint.prices);
   const provider = candidate.provider.slug;
@@ -88,12 +86,12 @@ function usageIn({ candidate, answer }: Extract<CallOutcome, { type: 'completed'
   return usage;
 }
 
-/** Ends a call that is not executed: its subscribers, if any, get the error. */
+/** Ends a call with an error without executing it. */
 export function refuseCall(execution: Execution, error: SwitchyardError): CallResult {
   return responseWriterFor(execution).fail(error, { candidate: null, partial: null, previousErrors: [] });
 }
 
-/** How far a failed call came. `candidate` is null when no provider was asked. */
+/** `candidate` is null when no provider was asked. */
 interface Attempted {
   candidate: Candidate | null;
   partial: Answer | null;
@@ -106,7 +104,7 @@ interface ResponseWriter {
   fail(error: unknown, attempted: Attempted): CallResult;
 }
 
-/** Writes the response in the form that the call wants: frames, one body, or nothing. */
+/** Writes the response as the call wants it: frames, one body, or nothing. */
 function responseWriterFor({ call, attempt, publish, flush, isAlone, nowMs, attempted = () => {}, capturesContent = false }: Execution): ResponseWriter {
   const created = Math.floor(nowMs / 1_000);
   const retention = call.reply === null ? forClients : forActors;
@@ -124,7 +122,7 @@ function responseWriterFor({ call, attempt, publish, flush, isAlone, nowMs, atte
   };
   return {
     observer: {
-      // Frames have carried a stream's text already; bodies, actors' results and traces need it whole.
+      // Bodies, actors' results and traces need the whole text; a stream was published already.
       isStreamed: writer !== null,
       retainsAnswer: call.want === 'body' || call.reply !== null || capturesContent,
       begin(candidate, adapter) {
@@ -141,7 +139,7 @@ function responseWriterFor({ call, attempt, publish, flush, isAlone, nowMs, atte
       return {
         type: 'completed',
         text: answer.text,
-        // flatMap skips the indexes that an upstream left empty.
+        // flatMap skips indexes that an upstream left empty.
         toolCalls: answer.toolCalls.flatMap(({ id, function: { name, arguments: text } }) => [{ id, name, arguments: text }]),
         model: candidate.model.id,
         provider: candidate.provider.name,
@@ -160,7 +158,7 @@ function responseWriterFor({ call, attempt, publish, flush, isAlone, nowMs, atte
   };
 }
 
-/** A failure after content keeps the partial answer, with the error beside it; without content the error is the response. */
+/** Content before the failure is returned with the error beside it; without content the error is the response. */
 function failedBody(body: RouterErrorBody, head: CompletionHead, candidate: Candidate | null, partial: Answer | null): Uint8Array {
   if (candidate === null || partial === null) return bodyFrame(body.error.code, JSON.stringify(body));
   const usage = usageOf(partial, candidate.request, candidate.endpoint.prices, { isBroken: true });

@@ -1,6 +1,6 @@
 import type { Failure } from '#shared/errors/switchyard-error.ts';
 
-/** Our words for a provider's status: its own may quote the request. */
+/** In our words: the provider's may quote the request. */
 const STATUS_REASONS: Readonly<Record<number, string>> = {
   400: 'it calls the request invalid',
   401: 'it refuses the credential',
@@ -15,13 +15,10 @@ const STATUS_REASONS: Readonly<Record<number, string>> = {
   529: 'it is overloaded',
 };
 
-/** A code is one word; a sentence in its place may quote a customer. */
+/** A longer text may quote a customer. */
 const CODE = /^[\w.:-]{1,64}$/;
 
-/**
- * Why an attempt failed, for the log. Never contains the provider's text, which may quote a customer. `provider_code` is absent when the provider sent none or
- * it is not one word.
- */
+/** Why an attempt failed, for the log, without the provider's text, which may quote a customer. `provider_code` is absent when it is not one word. */
 export function failureReason({ message, details }: Failure): { status?: number; reason: string; provider_code?: string } {
   const { providerCode, raw, reason, status } = details;
   const code = typeof providerCode === 'string' && CODE.test(providerCode) ? { provider_code: providerCode } : {};

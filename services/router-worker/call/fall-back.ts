@@ -1,18 +1,15 @@
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
 
-/** Which of the remaining candidates can still succeed. */
+/** Which candidates remain after a failure. */
 export type FallBack =
-  /** The failure concerns this endpoint alone. */
+  /** It concerns this endpoint alone. */
   | 'next-endpoint'
-  /** Other endpoints of this model need a larger context; other models stay. */
+  /** Of the same model, only endpoints with a larger context remain. */
   | 'larger-context'
-  /** Every endpoint of this model would refuse it. */
+  /** Every endpoint of this model would fail alike. */
   | 'next-model';
 
-/**
- * Which candidates remain after a failure before the first content part; after it there is no fallback. A request that one model refuses skips its other
- * endpoints, while another model that the caller named may accept it.
- */
+/** Before the commit point a failure falls back. A request that a model refuses skips that model's other endpoints; another model may accept it. */
 export function fallBackAfter(code: ErrorCode): FallBack {
   switch (code) {
     case 'router.context_length':

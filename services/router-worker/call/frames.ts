@@ -6,13 +6,13 @@ import type { ProviderPart } from '../providers/provider.ts';
 import { type Answer, type CompletionHead, finishReasonOf, reasoningDetail } from './accumulate.ts';
 import { errorChunkOf } from './error-chunk.ts';
 
-/** Writes the frames of one delivery of a call. Exactly one of `finish` and `fail` is called, last. */
+/** Writes the frames of one delivery. Exactly one of `finish` and `fail` is called, last. */
 export interface FrameWriter {
-  /** Called per candidate, before its parts. */
+  /** Called per candidate. */
   begin(head: CompletionHead): void;
-  /** The upstream request body, for `debug.echo_upstream_body`. Opens the stream; is no content. */
+  /** For `debug.echo_upstream_body`. Opens the stream; is no content. */
   debug(upstreamBody: unknown): void;
-  /** One frame per batch, one chunk per content part in it. */
+  /** One frame per batch, one chunk per content part. */
   parts(parts: readonly ProviderPart[]): void;
   finish(answer: Answer, usage: Usage): void;
   fail(body: RouterErrorBody): void;
@@ -24,32 +24,31 @@ export interface FrameTarget {
   attempt: number;
   retention: FrameRetention;
   publish(frame: Uint8Array, retention: Retention): void;
-  /** Flushes what was published: the reader waits for the first token. */
+  /** Called after the first content, which a reader waits for. */
   flush(): void;
 }
 
-/** Retention of a call's frames: those with the head, text frames between, and the terminal one. */
+/** Retention of frames with a head, of text frames, and of the terminal one. */
 export type FrameRetention = Readonly<Record<'head' | 'text' | 'end', Retention>>;
 
-/** A redelivery must know whether content was published, and a resuming reader needs the terminal frame. */
+/** A redelivery must know whether content was published; a resuming reader needs the terminal frame. */
 export const forClients: FrameRetention = { head: 'at once', text: 'soon', end: 'at once' };
-/** The effect's row decides whether an actor's call is executed again; once it has ended, the session's log has the text. */
+/** Whether an actor's call is executed again depends on the effect's row; its text ends up in the session's log. */
 export const forActors: FrameRetention = { head: 'soon', text: 'soon', end: 'no more' };
 
 const END_MARKER = 'data: [DONE]\n\n';
-/** Frames are retained for two minutes; a reader that resumes after longer needs the head, too. */
+/** Frames are kept for two minutes; a reader that resumes later needs the head, too. */
 const HEAD_EVERY_MS = 30_000;
 
 /**
- * Writes frames from parts: the hot path. All of a chunk but its delta is a template, built once per attempt. After a frame with the head, a token travels as
- * its text alone, and readers put it into the template (ADR 18). Empty keys of a delta are left out: null there makes real clients throw.
+ * The hot path. All of a chunk but its delta is a template, built once per attempt. After a frame with the head, a token travels as text alone, and readers
+ * complete it (ADR 18). Empty keys of a delta are omitted: null there makes real clients throw.
  */
 export function frameWriter({ callId, attempt, retention, publish, flush }: FrameTarget): FrameWriter {
   let head: CompletionHead | null = null;
   let deltaStart = '';
   let seq = 0;
   let hasRole = false;
-  /** When a frame last carried the head. */
   let headAtMs = Number.NEGATIVE_INFINITY;
 
   const next = () => {
@@ -57,7 +56,7 @@ export function frameWriter({ callId, attempt, retention, publish, flush }: Fram
     return seq;
   };
   const chunk = (delta: string) => `${deltaStart}${delta}${DELTA_END}`;
-  /** The chunk with the role, once, before any other. */
+  /** Sent once, before any other chunk. */
   const role = () => {
     if (hasRole) return '';
     hasRole = true;
@@ -116,13 +115,13 @@ function chunkStart({ id, created, model, provider }: CompletionHead): string {
   return `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"provider":${JSON.stringify(provider)}`;
 }
 
-/** The text when a batch is one plain text part, as nearly all are. */
+/** The text of a batch that is one plain text part, as nearly all are. */
 function onlyTextIn(parts: readonly ProviderPart[]): string | null {
   const [part] = parts;
   return parts.length === 1 && part?.type === 'text-delta' && part.logprobs === undefined ? part.text : null;
 }
 
-/** The delta of a part as JSON; null for parts without content. */
+/** JSON; null for parts without content. */
 function deltaOf(part: ProviderPart): string | null {
   switch (part.type) {
     case 'text-delta':

@@ -3,12 +3,12 @@ import { type Exclusions, type ModelEndpoint, passes } from './model-endpoint.ts
 
 type Preferences = NonNullable<ChatRequest['provider']>;
 
-/** Content types that `max_price` bounds per piece. */
+/** What `max_price` bounds per piece. */
 const PRICED_CONTENT = { image: 'image_url', audio: 'input_audio' } as const;
 
 /**
- * Excludes endpoints by the caller's `provider` object. Values missing from the configuration count against an endpoint: a caller who forbids retention is not
- * served by one whose policy is unknown.
+ * Excludes endpoints by the caller's `provider` object. Unknown values count against an endpoint: a caller who forbids retention gets none whose policy is
+ * unknown.
  */
 export function filterOut(request: ChatRequest, modelEndpoints: readonly ModelEndpoint[], exclusions: Exclusions): ModelEndpoint[] {
   const { provider: preferences } = request;
@@ -32,13 +32,13 @@ export function filterOut(request: ChatRequest, modelEndpoints: readonly ModelEn
   });
 }
 
-/** The scripted model runs in this process and retains nothing. */
+/** It runs in this process and retains nothing. */
 function dataPolicyOf({ provider }: ModelEndpoint): { trains: boolean; retains: boolean } {
   if (provider.kind === 'scripted') return { trains: false, retains: false };
   return provider.data_policy ?? { trains: true, retains: true };
 }
 
-/** Unknown prices count as too high. The configuration has no prices per image or audio piece, so a ceiling on those excludes such requests. */
+/** Unknown prices count as too high; the configuration has none per image or audio. */
 function isAffordable({ endpoint: { prices } }: ModelEndpoint, ceiling: NonNullable<Preferences['max_price']>, { messages }: ChatRequest): boolean {
   const within = (price: string | undefined, limit: number | string | undefined) =>
     limit === undefined || (price !== undefined && Number(price) <= Number(limit));

@@ -9,9 +9,9 @@ import { type PreviousError, previousErrorOf } from './error-chunk.ts';
 import { failureReason } from './failure-reason.ts';
 import { fallBackAfter } from './fall-back.ts';
 
-/** Attempts of one call over all candidates; bounds the caller's wait for an error. */
+/** Over all candidates; bounds the caller's wait for an error. */
 const MAX_ATTEMPTS = 8;
-/** Of one answer. The longest that models give is a few hundred thousand tokens; more comes from a broken upstream. */
+/** Models give a few hundred thousand tokens at most; more is a broken upstream. */
 const MAX_ANSWER_CHARS = 16 * 1024 * 1024;
 
 export interface RunDeps {
@@ -22,42 +22,41 @@ export interface RunDeps {
   metrics: Metrics;
 }
 
-/** Receives the progress of a call. */
 export interface CallObserver {
-  /** Whether text is stored for use after the answer has ended. */
+  /** Whether text is needed after the end. */
   retainsAnswer: boolean;
-  /** Whether parts are published as they come; absent: only the complete answer is. */
+  /** Whether parts are published as they come. */
   isStreamed?: boolean;
-  /** A candidate is about to be asked. */
+  /** Before each attempt. */
   begin(candidate: Candidate, adapter: ProviderAdapter): void;
   parts(parts: readonly ProviderPart[]): void;
-  /** An attempt has ended. */
+  /** After each attempt. */
   attempted?(attempt: Attempted): void;
 }
 
-/** One attempt. Times are epoch milliseconds. */
+/** Times are epoch milliseconds. */
 export interface Attempted {
   candidate: Candidate;
   startMs: number;
-  /** When the first content came; null: none did. */
+  /** Of the first content; null: none came. */
   firstMs: number | null;
   endMs: number;
-  /** May be partial. */
+  /** Partial when `error` is set. */
   answer: Answer;
-  /** Null when the answer is complete. */
+  /** Null on success. */
   error: unknown;
 }
 
 export type CallOutcome =
   | { type: 'completed'; candidate: Candidate; answer: Answer }
-  /** `partial` has the content published before the failure; null when there was none. */
+  /** `partial` is null when no content was published. */
   | { type: 'failed'; error: unknown; candidate: Candidate | null; partial: Answer | null; previousErrors: readonly PreviousError[] }
-  /** The signal was aborted; its reason is the error. */
+  /** The signal's reason is the error. */
   | { type: 'aborted'; candidate: Candidate | null; partial: Answer | null; previousErrors: readonly PreviousError[] };
 
 /**
- * Tries the candidates in turn until one answers. The first content part is the commit point: a failure before it falls back to the next candidate, a failure
- * after it ends the call, because published content can't be withdrawn.
+ * Tries the candidates in order. The first content part is the commit point: a failure before it falls back to the next candidate, a failure after it ends the
+ * call, since published content can't be withdrawn.
  */
 export async function runCall(candidates: readonly Candidate[], observer: CallObserver, signal: CallSignal, deps: RunDeps): Promise<CallOutcome> {
   const previousErrors: PreviousError[] = [];
@@ -79,7 +78,7 @@ export async function runCall(candidates: readonly Candidate[], observer: CallOb
     outcome = { type: 'failed', error, candidate, partial, previousErrors: [...previousErrors] };
     if (partial !== null) return outcome;
     previousErrors.push(previousErrorOf(error, candidate.provider.name, candidate.model.id));
-    // A kept-alive connection that was reset before any content is retried once at the same endpoint: the idle connection may just have been closed.
+    // A reset connection before any content is retried once at the same endpoint: an idle connection closed by the upstream is no failure of it.
     const isReset: boolean = failure.details.connection === 'reset' && !hasReset;
     hasReset ||= isReset;
     queue = isReset ? queue : remaining(rest, candidate, failure);
@@ -87,7 +86,7 @@ export async function runCall(candidates: readonly Candidate[], observer: CallOb
   return outcome;
 }
 
-/** One attempt with its metrics. @returns the error, or null when the answer is complete */
+/** One attempt with its metrics. @returns the error; null on success */
 async function measured(tried: Attempted, observer: CallObserver, signal: CallSignal, deps: RunDeps): Promise<unknown> {
   const { adapters, metrics, timeouts } = deps;
   const { candidate } = tried;
@@ -121,7 +120,7 @@ async function measured(tried: Attempted, observer: CallObserver, signal: CallSi
   return error;
 }
 
-/** The error of a stream that ended without a usable finish reason; null when it has one. */
+/** A stream that ended without a usable finish reason. */
 function flawOf({ candidate: { provider }, answer: { finishReason } }: Attempted): SwitchyardError | null {
   if (finishReason === null) return new SwitchyardError('router.provider_unavailable', `${provider.name} closed the stream before it had finished`);
   if (finishReason === 'error') return new SwitchyardError('router.provider_unavailable', `${provider.name} broke off its answer`);
@@ -130,16 +129,15 @@ function flawOf({ candidate: { provider }, answer: { finishReason } }: Attempted
 
 interface Shown {
   observer: CallObserver;
-  /** Content has come. */
   onShown(): void;
 }
 
-/** Accumulates and publishes parts. `stopped` returns the error that ended reading, or null. */
+/** Accumulates and publishes parts. `stopped` returns why reading ended, null on success. */
 function partHandlerFor({ candidate: { provider, hidesReasoning }, answer }: Attempted, { observer, onShown }: Shown, signal: CallSignal) {
   let chars = 0;
   let reason: unknown = null;
   const add = (received: readonly ProviderPart[]) => {
-    // An adapter may still pass on what had arrived before the abort; it must not be published.
+    // Parts that arrived before the abort may still come; they must not be published.
     signal.throwIfAborted();
     const parts = hidesReasoning ? withoutReasoning(received, answer) : received;
     let added = 0;
@@ -163,7 +161,7 @@ function partHandlerFor({ candidate: { provider, hidesReasoning }, answer }: Att
   return { onParts, stopped: () => reason };
 }
 
-/** Excluded reasoning is no visible content, so it is no commit point: another endpoint may still answer. */
+/** Excluded reasoning is no commit point: another endpoint may still answer. */
 function withoutReasoning(parts: readonly ProviderPart[], answer: Answer): readonly ProviderPart[] {
   return parts.filter((part) => {
     if (part.type === 'reasoning-delta') answer.hiddenReasoningChars += part.text.length;
@@ -183,7 +181,7 @@ function remaining(rest: readonly Candidate[], failed: Candidate, { code }: Fail
   }
 }
 
-/** Upstream text that may quote a customer's request stays out of the log. */
+/** The upstream's text may quote a customer and is not logged. */
 function report(error: unknown, { model, provider }: Candidate, attempt: number, log: Log): Failure {
   const failure = failureOf(error);
   const { code } = failure;

@@ -2,17 +2,17 @@ import type { FinishReason, Logprobs } from '#shared/contracts/router/chat-compl
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { CallSignal } from '../call-signal.ts';
 
-/** What an adapter yields, whatever the provider's dialect. */
+/** What an adapter yields, in any dialect. */
 export type ProviderPart =
   /** No delta is empty. `logprobs`: only when requested and given by the upstream. */
   | { type: 'text-delta'; text: string; logprobs?: Logprobs }
   | { type: 'reasoning-delta'; text: string }
   | { type: 'refusal-delta'; text: string }
-  /** `index` is our number of the tool call in this answer, from 0. */
+  /** `index` is our number of the tool call, from 0. */
   | { type: 'tool-call-start'; index: number; id: string; name: string }
   | { type: 'tool-call-delta'; index: number; arguments: string }
   | { type: 'usage'; usage: ProviderUsage }
-  /** Exactly one per answer: a stream without it was cut off. */
+  /** Exactly one: a stream without it was cut off. */
   | { type: 'finish'; reason: FinishReason; nativeReason: string | null };
 
 export interface ProviderUsage {
@@ -23,37 +23,37 @@ export interface ProviderUsage {
 }
 
 export interface ProviderCall {
-  /** The upstream's name of the model. */
+  /** The upstream's name. */
   model: string;
-  /** Reduced to parameters that the endpoint supports. */
+  /** With supported parameters only. */
   request: ChatRequest;
   timeouts: ProviderTimeouts;
-  /** Whether parts are published as they come; absent: they make one whole answer. */
+  /** Whether parts are published as they come; absent: only as a whole answer. */
   isStreamed?: boolean;
 }
 
-/** All in milliseconds. The total limit comes through the signal. */
+/** In milliseconds. The total limit comes through the signal. */
 export interface ProviderTimeouts {
   connectMs: number;
   firstTokenMs: number;
-  /** Between two reads after the first content part. */
+  /** Between two reads after that. */
   idleMs: number;
 }
 
-/** Receives parts. @returns false to stop: the exchange is closed and the call ends. Never throws */
+/** @returns false to stop: the exchange is closed and the call ends. Never throws */
 export type PartHandler = (parts: readonly ProviderPart[]) => boolean;
 
 export interface ProviderAdapter {
-  /** The provider's slug in the configuration. */
+  /** As in the configuration. */
   readonly slug: string;
   /**
-   * Calls the model and passes its parts on, one batch per read that has any; a callback, since a promise per token is too slow. Resolves after a `finish`
-   * part; `usage` may come before or after it, and the last one counts.
+   * Calls the model and emits a batch of parts per read; a callback, to make no promise per token. Resolves after a `finish` part; `usage` may come before or
+   * after it, and the last one counts.
    * @throws SwitchyardError with a `router.*` code; `details` may hold `status` (upstream's), `raw` (its error as parsed JSON or text), `providerCode`,
-   *   `retryAfterMs`, and `connection: 'reset'` when a connection broke before any response. A stream that ends without `finish` throws
-   *   `router.provider_unavailable`. On abort the connection is closed at once and the signal's reason is thrown.
+   *   `retryAfterMs`, and `connection: 'reset'` when a connection broke before any response. A stream without `finish` throws `router.provider_unavailable`. On
+   *   abort the connection is closed at once and the signal's reason is thrown.
    */
   stream(call: ProviderCall, signal: CallSignal, onParts: PartHandler): Promise<void>;
-  /** The body that `stream` would send, for `debug.echo_upstream_body`; holds no credential of ours. */
+  /** What `stream` would send, without credentials. */
   upstreamBody(call: Pick<ProviderCall, 'model' | 'request'>): Record<string, unknown>;
 }

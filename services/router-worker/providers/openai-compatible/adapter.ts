@@ -13,13 +13,13 @@ import { PartReader } from './to-parts.ts';
 import { type ParameterCompatibility, toRequest } from './to-request.ts';
 
 const MAX_ERROR_BYTES = 64 * 1024;
-/** Wait for late usage and the end of the body after the finish reason. */
+/** For usage and the end of the body after the finish reason. */
 const LATE_USAGE_MS = 1_000;
-/** Per upstream: more than a worker has slots, so only a leak reaches it. */
+/** More than a worker has slots: only a leak reaches it. */
 const MAX_CONNECTIONS = 2_048;
-/** Retries of one request with a parameter changed. */
+/** Per request. */
 const MAX_ADAPTATIONS = 3;
-/** Models whose parameter compatibility is cached (LRU). */
+/** Models whose name of the token limit is cached. */
 const MAX_COMPATIBILITIES = 512;
 
 export interface OpenAiCompatibleOptions {

@@ -1,7 +1,7 @@
 import type { UpstreamChunk } from './chunk.ts';
 import { isPlainChunk } from './plain-chunk.ts';
 
-/** Attempts to compile a template per answer. Vendors that put random text into each chunk never get one; all their chunks are parsed. */
+/** Per answer. Vendors that put random text into each chunk never get a template. */
 const MAX_TRIES = 4;
 /** Text that JSON needs no escapes for. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON has them escaped
@@ -11,17 +11,17 @@ const [SPACE, QUOTE, BACKSLASH, TILDE] = [0x20, 0x22, 0x5c, 0x7e];
 const PROBE = 'any text';
 
 /**
- * Fast path for chunks that differ in their text alone. One parsed chunk gives the prefix and suffix; a chunk with the same ones, and nothing between that JSON
- * would escape, has exactly that text and isn't parsed.
+ * Fast path for chunks that differ in text alone. A parsed chunk gives prefix and suffix; one with the same, and nothing between that JSON would escape, has
+ * exactly that text and isn't parsed.
  */
 export class ChunkTemplate {
   #head: string | null = null;
   #tail = '';
-  /** Prefix and suffix of an event's bytes; null when an event takes more than one line. */
+  /** In bytes of the event; null when it takes more than one line. */
   #around: { head: Buffer; tail: Buffer } | null = null;
   #tries = 0;
 
-  /** The text of a chunk; null when it must be parsed. */
+  /** Null when the chunk must be parsed. */
   textOf(data: string): string | null {
     const head = this.#head;
     if (head === null || !data.startsWith(head) || !data.endsWith(this.#tail)) return null;
@@ -30,8 +30,7 @@ export class ChunkTemplate {
   }
 
   /**
-   * The text of a piece of the body, without decoding it or splitting it into events: a one-line event is its chunk's bytes, and unescaped text contains no
-   * line end.
+   * The text of a piece of a body, without decoding or event parsing: a one-line event is its chunk's bytes, and unescaped text has no line end.
    * @param piece begins between two events
    * @returns null unless the piece is exactly one event with plain ASCII text
    */

@@ -16,8 +16,7 @@ const BASE64_RUN = new RegExp(
 const ESCAPED_UNIT = new RegExp(`(?:${ESCAPE}u00|${PERCENT})([2-5][0-9a-fA-F])|\\\\`, 'g');
 
 /**
- * Masks a key in text: as it is, percent-encoded, JSON-escaped, per character, and inside base64 at any offset, where the whole run is masked. Linear in the
- * text.
+ * Masks a key in text: verbatim, percent-encoded, JSON-escaped, per character, and in base64 at any offset, where the whole run is masked. Linear in the text.
  *
  * @param key not empty
  */

@@ -34,7 +34,7 @@ interface OpenToolCall {
   hasArguments: boolean;
 }
 
-/** Turns the events of one answer into parts; tracks open tool calls. */
+/** Turns the events of one answer into parts. */
 export class PartReader {
   /** A finish reason came: later errors don't matter. */
   finished = false;

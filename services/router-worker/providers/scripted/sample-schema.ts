@@ -4,7 +4,7 @@ import { z } from 'zod';
 const MAX_DEPTH = 12;
 const MAX_ITEMS = 20;
 const MAX_TEXT = 200;
-/** Budget of one sample: a step per field of a parsed node. References expand a small schema without bound, in one tick; 20,000 steps take about 50 ms. */
+/** Per sample; each field of a parsed node is a step. References expand a small schema without bound, in one tick: 20,000 steps take about 50 ms. */
 const MAX_STEPS = 20_000;
 /** Per parsed node, beside its fields: about 20 us. */
 const STEPS_PER_NODE = 10;
