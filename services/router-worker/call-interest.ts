@@ -13,7 +13,7 @@ const MISSES = 2;
 const UNANSWERED = 15;
 /** How long another gateway's confirmation overrides an abort. */
 const OTHERS_MS = 6_000;
-/** Ticks, and heartbeats at most, whose replies still count. */
+/** Ticks, and heartbeats at most, with replies that still count. */
 const OPEN_TICKS = 4;
 const OPEN_QUESTIONS = 256;
 
@@ -75,7 +75,7 @@ export class CallInterest {
    * @param epoch of the owner that requested an actor's call; a reply with an older epoch comes from a former owner that doesn't know the call
    * @param bears what doesn't end the call: an actor waits while its partition has no owner, a detached call needs no reader. Heartbeats name it all the same,
    *   as proof that its worker is alive
-   * @param isAskedNow whether to send a heartbeat at once: after long in the queue the client may be gone
+   * @param isAskedNow whether to send a heartbeat at once: after long in the queue the client may have disconnected
    * @param onNoInterest called at most once
    * @returns stops following
    */
@@ -90,8 +90,8 @@ export class CallInterest {
   }
 
   /**
-   * Asks before a call begins whose abort may have been missed. Resolves to false when the origin reports no interest, to true on a confirmation or without a
-   * reply in time.
+   * Asks for interest before a call begins when an abort may have been missed. Resolves to false when the origin reports none, to true on a confirmation or
+   * without a reply in time.
    */
   async hasInterest({ callId, askAt, epoch }: { callId: string; askAt: string; epoch: number }, waitMs: number): Promise<boolean> {
     let isLeft = false;

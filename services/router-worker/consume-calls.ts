@@ -107,7 +107,7 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudg
   const beganAtMs = performance.now();
   const mayBeSecond = mayBeDoneAlready(item, call.republished, clock.nowMs());
   if (call.reply !== null && mayBeSecond) {
-    // The effect's row tells whether a redelivered actor's call still needs a result.
+    // The effect's row says whether a redelivered actor's call still needs a result.
     const isOpen = await retryWhileTransient(() => isEffectOpen(database, call.callId), abortSignalOf(running.signal)); // no fail point: reads
     if (isOpen !== true) return item.ack();
   }

@@ -10,9 +10,9 @@ import { SlotMap } from '#shared/slot-map.ts';
 import { CallInterest, type NoInterest } from './call-interest.ts';
 import { CallEnding, type CallSignal } from './call-signal.ts';
 
-/** After this long in the queue the client may be gone: a heartbeat goes out beside the upstream request. */
+/** After this long in the queue the client may have disconnected: a heartbeat goes out beside the upstream request. */
 const LONG_IN_QUEUE_MS = 1_000;
-/** Wait for confirmations before a call begins whose abort may have been missed. */
+/** Wait for confirmations before a call begins, when an abort may have been missed. */
 const REPLY_MS = 300;
 
 /** What ended a call early. `abandoned`: another worker executes it, or may by now. */

@@ -29,11 +29,11 @@ export interface RouterWorkerDeps {
   database: Database;
   log: Log;
   clock: Clock;
-  /** For deadlines of actors' calls: the database's clock; absent: `clock`. Gateways, whose calls use `clock`, have no database. */
+  /** For deadlines of actors' calls: the database's clock; absent: `clock`. Gateways have no database, so clients' calls use `clock`. */
   actorClock?: Clock;
   concurrency?: { clientCalls: number; turnCalls: number };
   bodyBytes?: { clientCalls: number; turnCalls: number };
-  /** Pace of the scripted model; 0 or absent: unpaced. */
+  /** Words per second of the scripted model's streams; 0 or absent: unpaced. */
   scriptedWordsPerSecond?: number;
   /** How long a stop waits for calls in flight before it nacks them. */
   drainTimeoutMs?: number;

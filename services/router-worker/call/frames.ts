@@ -42,7 +42,7 @@ const HEAD_EVERY_MS = 30_000;
 
 /**
  * The hot path. All of a chunk but its delta is a template, built once per attempt. After a frame with the head, a token travels as text alone, and readers
- * complete it (ADR 18). Empty keys of a delta are omitted: null there makes real clients throw.
+ * complete it (ADR 30). Empty keys of a delta are omitted: null there makes real clients throw.
  */
 export function frameWriter({ callId, attempt, retention, publish, flush }: FrameTarget): FrameWriter {
   let head: CompletionHead | null = null;

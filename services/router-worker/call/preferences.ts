@@ -7,8 +7,8 @@ type Preferences = NonNullable<ChatRequest['provider']>;
 const PRICED_CONTENT = { image: 'image_url', audio: 'input_audio' } as const;
 
 /**
- * Excludes endpoints by the caller's `provider` object. Unknown values count against an endpoint: a caller who forbids retention gets none whose policy is
- * unknown.
+ * Excludes endpoints by the caller's `provider` object. Unknown values count against an endpoint: one of unknown policy doesn't serve a request that forbids
+ * retention.
  */
 export function filterOut(request: ChatRequest, modelEndpoints: readonly ModelEndpoint[], exclusions: Exclusions): ModelEndpoint[] {
   const { provider: preferences } = request;

@@ -20,7 +20,7 @@ export interface ProvidersDeps {
   config: RouterConfig;
   environment: Environment;
   clock: Clock;
-  /** Pace of the scripted model's streams; 0 is unpaced. */
+  /** Of the scripted model's streams; 0 is unpaced. */
   scriptedWordsPerSecond: number;
 }
 

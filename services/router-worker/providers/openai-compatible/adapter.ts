@@ -19,7 +19,7 @@ const LATE_USAGE_MS = 1_000;
 const MAX_CONNECTIONS = 2_048;
 /** Per request. */
 const MAX_ADAPTATIONS = 3;
-/** Models whose name of the token limit is cached. */
+/** Cached names of the token limit, one per model. */
 const MAX_COMPATIBILITIES = 512;
 
 export interface OpenAiCompatibleOptions {

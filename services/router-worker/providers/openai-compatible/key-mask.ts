@@ -8,7 +8,7 @@ const MAX_PERCENT_ROUNDS = 3;
 
 const ESCAPE = `\\\\{1,${MAX_BACKSLASHES}}`;
 const PERCENT = `%(?:25){0,${MAX_PERCENT_ROUNDS}}`;
-/** Base64 and base64url, whose `+ / - _ =` may be escaped or percent-encoded. No alternative is a prefix of another, so matching is linear. */
+/** Base64 and base64url; their `+ / - _ =` may be escaped or percent-encoded. No alternative is a prefix of another, so matching is linear. */
 const BASE64_RUN = new RegExp(
   `(?:[A-Za-z0-9+/_-]|${ESCAPE}(?:/|u00(?:2[bBdDfF]|5[fF]))|${PERCENT}(?:2[bBdDfF]|5[fF]))+(?:=|${PERCENT}3[dD]|${ESCAPE}u003[dD]){0,2}`,
   'g',

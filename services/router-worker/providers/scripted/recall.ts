@@ -13,7 +13,7 @@ const MAX_ASKED_WORDS = 256;
 
 const CONDUCT =
   /^(you are|you're|you must|you should|you may|you can|your (?:job|task|role|name|goal)|always|never|do not|don't|answer|reply|respond|be|keep|use|speak|stay|avoid|ask|write|greet|act|remember|follow|refuse|decline|make sure|only|language)\b/i;
-/** Over rules for the model, whose lines may look like statements. */
+/** Over rules for the model, in which lines may look like statements. */
 const CONDUCT_HEADING = /\b(?:you|your|rules?|style|tone|conduct|behaviou?r|guidelines?|instructions?|hand over|when to|never|always)\b/i;
 /** Over rules for the model alone, never quoted. */
 const MANNERS_HEADING = /\b(?:how you|style|tone|manners|format)\b/i;

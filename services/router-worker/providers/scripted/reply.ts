@@ -59,7 +59,7 @@ function answer(question: string, conversation: Conversation): string {
   return `I'm sorry, but I know nothing about that. ${offer(conversation)}`;
 }
 
-/** Tells what can be asked. */
+/** Says which topics the model can be asked about. */
 function offer({ instructions }: Conversation): string {
   const subjects = subjectsOf(instructions.flatMap(sentencesOf));
   if (subjects.length > 0) return `You can ask me about ${listed(subjects)}.`;
