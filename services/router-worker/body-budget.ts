@@ -7,7 +7,7 @@ export class BodyBudget {
     this.#maxBytes = maxBytes;
   }
 
-  /** @returns a function that releases the bytes, to be called once; null when the budget is exhausted */
+  /** @returns a function that releases the bytes, called once; null when the budget is exhausted */
   acquire(bytes: number): (() => void) | null {
     // Otherwise a body larger than the budget would never be accepted.
     if (this.#bytes > 0 && this.#bytes + bytes > this.#maxBytes) return null;

@@ -7,9 +7,9 @@ import { ObjectMap } from '#shared/object-map.ts';
 
 /** Interval of heartbeats. Readers give a worker up after three without one. */
 const ASK_MS = 2_000;
-/** Consecutive replies of the origin without the call before it is given up: one may have crossed a new reader in flight. */
+/** A call ends after this many consecutive replies of its origin that omit it: one may have crossed a new reader in flight. */
 const MISSES = 2;
-/** Heartbeats without a confirmation or a reply of the origin before a call is given up: 30 s, for a client to resume elsewhere. */
+/** A call ends after this many heartbeats without a confirmation or a reply of its origin: 30 s, for a client to resume elsewhere. */
 const UNANSWERED = 15;
 /** How long another gateway's confirmation overrides an abort. */
 const OTHERS_MS = 6_000;
@@ -23,13 +23,13 @@ export type NoInterest = 'left' | 'unanswered';
 interface Followed {
   readonly callId: string;
   readonly askAt: string;
-  /** Of the owner that requested the call; 0 for a client's. */
+  /** The requesting owner's; 0 for a client's call. */
   readonly epoch: number;
   readonly bears: readonly NoInterest[];
-  /** No-ops after release: open heartbeats keep this object, but not what the callbacks close over. */
+  /** Dropped on release: open heartbeats keep this object, but not what the callbacks close over. */
   onNoInterest: (why: NoInterest) => void;
   onInterest: () => void;
-  /** Consecutive replies of the origin without the call; a confirmation resets it. */
+  /** Consecutive replies of the origin that omit the call; a confirmation resets it. */
   misses: number;
   /** Heartbeats since the last confirmation or reply of the origin. */
   unanswered: number;
@@ -49,8 +49,8 @@ interface CallInterestDeps {
 }
 
 /**
- * Tracks whether this worker's calls have a reader: a client's, at any gateway, or the actor that waits. Aborts may be lost and gateways may die, so heartbeats
- * name the calls, and calls without interest are ended. One timer and one subscription serve all.
+ * Ends calls of this worker without a reader: a client's, at any gateway, or the actor that waits. Aborts may be lost and gateways may die, so heartbeats name
+ * all calls in flight and readers reply. One timer and one subscription serve all.
  */
 export class CallInterest {
   readonly #deps: CallInterestDeps;
@@ -58,7 +58,7 @@ export class CallInterest {
   readonly #followed = new ObjectMap<readonly Followed[]>();
   readonly #replies: Subscription;
   readonly #timer: NodeJS.Timeout;
-  /** Calls by open heartbeat, oldest first: a reply says nothing of others. */
+  /** Calls by open heartbeat, oldest first: a reply counts for these alone. */
   readonly #asked = new Map<number, readonly Followed[]>();
   #question = 0;
   /** First heartbeat of each open tick, oldest first. */
@@ -72,10 +72,10 @@ export class CallInterest {
 
   /**
    * @param askAt the origin of a client's call, the partition of an actor's
-   * @param epoch of the owner that requested an actor's call; a reply with an older epoch comes from a former owner that doesn't know the call
+   * @param epoch of the requesting owner; a reply with an older epoch comes from a former owner that doesn't know the call
    * @param bears what doesn't end the call: an actor waits while its partition has no owner, a detached call needs no reader. Heartbeats name it all the same,
    *   as proof that its worker is alive
-   * @param isAskedNow whether to send a heartbeat at once: after long in the queue the client may have disconnected
+   * @param isAskedNow sends a heartbeat at once: after long in the queue the client may have disconnected
    * @param onNoInterest called at most once
    * @returns stops following
    */
@@ -89,10 +89,7 @@ export class CallInterest {
     return () => this.#release(followed);
   }
 
-  /**
-   * Asks for interest before a call begins when an abort may have been missed. Resolves to false when the origin reports none, to true on a confirmation or
-   * without a reply in time.
-   */
+  /** Asks before a call begins when an abort may have been missed. False: the origin reported no interest. True: confirmed, or no reply in time. */
   async hasInterest({ callId, askAt, epoch }: { callId: string; askAt: string; epoch: number }, waitMs: number): Promise<boolean> {
     let isLeft = false;
     let end = () => {};
@@ -118,7 +115,7 @@ export class CallInterest {
     return !isLeft;
   }
 
-  /** Whether another gateway has just confirmed interest, so that an abort by the origin's reader doesn't end the call. */
+  /** Whether another gateway has just confirmed the call: then an abort by the origin's reader doesn't end it. */
   hasInterestElsewhere(callId: string): boolean {
     const nowMs = this.#deps.clock.nowMs();
     return (this.#followed.get(callId) ?? []).some(({ otherInterestAtMs }) => nowMs - otherInterestAtMs < OTHERS_MS);
@@ -213,7 +210,6 @@ export class CallInterest {
     followed.onInterest = ignore;
   }
 
-  /** @returns false when it was forgotten before */
   #forget(followed: Followed): boolean {
     const same = this.#followed.get(followed.callId);
     if (same?.includes(followed) !== true) return false;

@@ -4,7 +4,7 @@ import type { CallResult } from './call/execute-call.ts';
 import type { Attempted } from './call/run-call.ts';
 import { usageOf } from './call/usage.ts';
 
-/** Counts a call's attempts and keeps the last, for its log line. */
+/** Attempts of one call: their number and the last, for its log line. */
 export class CallTries {
   #count = 0;
   #last: Attempted | null = null;

@@ -32,7 +32,6 @@ export class CallEnding implements CallSignal {
     this.#listeners = this.#listeners.filter((other) => other !== listener);
   }
 
-  /** The first reason stands. */
   abort(reason: unknown): void {
     if (this.#end !== null) return;
     this.#end = { reason };

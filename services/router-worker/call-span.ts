@@ -35,7 +35,7 @@ export interface CallSpan {
 
 const silentSpan: CallSpan = { attempted() {}, end() {} };
 
-/** Begins `chat {model}`. The id derives from call and delivery, so that a later delivery, also in another process, can link to this span. */
+/** Begins `chat {model}`. The id derives from call and delivery, so that a later delivery in any process can link to it. */
 export function callSpan(tracing: Tracing, upstreams: Upstreams, { call, delivery, mayBeSecond }: Delivery): CallSpan {
   if (tracing === noTracing) return silentSpan;
   const { callId, request, reply, traceparent: parent } = call;
@@ -46,7 +46,7 @@ export function callSpan(tracing: Tracing, upstreams: Upstreams, { call, deliver
     kind: 'client',
     scope: 'switchyard.gen_ai',
     parent,
-    // Republished: the delivery count of the earlier item is unknown, so a derived id might repeat.
+    // How often an earlier item was delivered is unknown, so a derived id might repeat.
     ...(delivery === 1 && mayBeSecond ? {} : { spanId: spanIdOf(nameOf(delivery)) }),
     links: former === null ? [] : [former],
     attributes: {
@@ -99,7 +99,6 @@ function recordAttempt(tracing: Tracing, upstreams: Upstreams, parent: Span, att
   });
 }
 
-/** Of the last attempt. */
 function answerAttributes({ candidate, answer, error, startMs, firstMs }: Attempted, content: ContentCapture): Attributes {
   const { usage } = answer;
   return {

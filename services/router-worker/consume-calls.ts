@@ -101,7 +101,7 @@ async function handle(item: WorkItem, hasBudget: boolean, deps: ConsumeDeps): Pr
   }
 }
 
-/** Executes the call and settles its item: frames, then the command, then the ack. After a crash between two of them redelivery repairs the rest. */
+/** Executes the call, then settles its item: frames, command, ack. After a crash between two of them redelivery repairs the rest. */
 async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudget: boolean, running: RunningCall, deps: ConsumeDeps): Promise<void> {
   const { bus, database, clock, log, metrics } = deps;
   const beganAtMs = performance.now();
@@ -180,7 +180,6 @@ async function makeOnce(
   return hasBudget || shown === 'content' ? resultOf(execution, item.deliveryCount, shown, deps) : refuseCall(execution, overloaded());
 }
 
-/** Identifies a call in log lines. */
 function idsOf({ callId, keyId, traceparent, reply }: RouterCall) {
   const traceId = traceIdIn(traceparent);
   if (reply === null) return { call_id: callId, key_id: keyId, trace_id: traceId };
@@ -212,7 +211,7 @@ function make(execution: Execution, deps: ConsumeDeps): Promise<CallResult> {
   return executeCall(execution, { ...deps, log: logAbout(deps.log, () => idsOf(execution.call)) });
 }
 
-/** @throws when the frames can't be read, so that the item is retried; `nothing` after the last delivery */
+/** @throws when the frames can't be read, so that the item is retried; after the last delivery returns `nothing` */
 async function shownOf(
   { deliveryCount: delivery }: WorkItem,
   { callId }: RouterCall,
@@ -244,7 +243,7 @@ function overloaded(): SwitchyardError {
 }
 
 /**
- * Parses the call and clears the item's body, which would stay in memory for the minutes that a call takes.
+ * Parses the call and clears the item's body, which would stay in memory for minutes.
  * @returns why it is not a call; null when its version is unknown
  */
 function callIn(item: WorkItem): AddressedCall | string | null {

@@ -21,8 +21,8 @@ export interface ReportDeps {
 }
 
 /**
- * Appends an actor's result to the command log. The command's id is the call's: the stream's dedupe window and the session's processed commands refuse a second
- * one, so a turn gets one result however often its call was executed.
+ * Appends an actor's result to the command log. The command's id is the call's: the dedupe window and the session's processed commands refuse a second one, so
+ * a turn gets one result however often its call was executed.
  *
  * @param isLeaseLost ends the retries, since another worker may have the call
  * @throws the log's last error

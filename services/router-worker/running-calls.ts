@@ -24,7 +24,6 @@ const REASONS = {
   abandoned: () => new SwitchyardError('router.cancelled', 'the worker gave the call up'),
 } as const satisfies Record<Cause, () => SwitchyardError>;
 
-/** A call in flight. */
 export class RunningCall {
   readonly #ending = new CallEnding();
   #cause: Cause | null = null;
@@ -50,7 +49,6 @@ export class RunningCall {
     this.#leaves.push(leave);
   }
 
-  /** The call is over. */
   release(): void {
     for (const leave of this.#leaves) leave();
   }
@@ -90,7 +88,7 @@ export class RunningCalls {
   }
 
   /**
-   * Registers a call. It is ended at once when it was aborted before, has no interest, or is past its deadline.
+   * Registers a call; ends it at once when it was aborted before, has no interest, or is past its deadline.
    * @param publishedAtMs when its item was published
    * @returns a promise only when interest must be asked for
    */

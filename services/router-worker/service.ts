@@ -22,14 +22,13 @@ const DEFAULT_DRAIN_TIMEOUT_MS = 30_000;
 
 export interface RouterWorkerDeps {
   config: RouterConfig;
-  /** For the providers' credentials. */
   environment: Environment;
   bus: Bus;
   /** Has the state of actors' effects, for redelivered calls. */
   database: Database;
   log: Log;
   clock: Clock;
-  /** For deadlines of actors' calls: the database's clock; absent: `clock`. Gateways have no database, so clients' calls use `clock`. */
+  /** The database's clock, for deadlines of actors' calls; absent: `clock`. Gateways have no database, so clients' calls use `clock`. */
   actorClock?: Clock;
   concurrency?: { clientCalls: number; turnCalls: number };
   bodyBytes?: { clientCalls: number; turnCalls: number };

@@ -102,7 +102,7 @@ export interface CompletionHead {
   provider: string;
 }
 
-/** The completion of a retained answer; with `error`, its incomplete content. */
+/** With `error`: the incomplete answer before it. */
 export function toCompletion(answer: Answer, head: CompletionHead, usage: Usage, error?: RouterErrorBody['error']): ChatCompletion {
   const message: AssistantMessage = {
     role: 'assistant',

@@ -13,7 +13,6 @@ export interface Candidate {
   endpoint: EndpointConfig;
   provider: { slug: string; name: string };
   request: ChatRequest;
-  /** Excluded by the caller. */
   hidesReasoning: boolean;
 }
 
@@ -23,7 +22,6 @@ export interface Catalogue {
   models: ReadonlyMap<string, ModelConfig>;
   /** In the configuration's order. */
   modelEndpoints: ReadonlyMap<ModelConfig, readonly ModelEndpoint[]>;
-  /** For requests without a model. */
   defaultModel: string;
 }
 
@@ -78,7 +76,6 @@ function hidesReasoning({ reasoning, include_reasoning: included }: ChatRequest)
 /** `model`, then `models`, each once; unknown names beside known ones are skipped. */
 function modelsOf({ model, models = [] }: ChatRequest, catalogue: Catalogue): ModelConfig[] {
   const only = model === undefined || models.length > 0 ? undefined : catalogue.models.get(model);
-  // The common case.
   if (only !== undefined) return [only];
   const named = [...(model === undefined ? [] : [model]), ...models];
   if (named.length === 0) named.push(catalogue.defaultModel);
@@ -89,7 +86,6 @@ function modelsOf({ model, models = [] }: ChatRequest, catalogue: Catalogue): Mo
   return [...known];
 }
 
-/** The endpoints of one model that can serve the request. */
 function fittingEndpoints(all: readonly ModelEndpoint[], request: ChatRequest, exclusions: Exclusions): ModelEndpoint[] {
   const fitting = filterOut(request, all, exclusions).filter(
     (modelEndpoint) =>

@@ -12,10 +12,10 @@ import { type FrameWriter, forActors, forClients, frameWriter } from './frames.t
 import { type CallObserver, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
 import { usageOf } from './usage.ts';
 
-/** In error chunks when no provider was asked. */
+/** Provider name in errors when none was asked. */
 const DEFAULT_PROVIDER_NAME = 'Switchyard';
 
-/** What an actor's command reports of its call. */
+/** The result of a call, which an actor gets as a command. */
 export type CallResult =
   | {
       type: 'completed';
@@ -53,7 +53,7 @@ export interface ExecuteDeps extends RunDeps {
   catalogue: Catalogue;
 }
 
-/** Executes one call up to its terminal frame. Never throws: every error becomes a terminal frame. */
+/** Executes one call and publishes its frames up to the terminal one. Never throws: an error ends the call. */
 export async function executeCall(execution: Execution, deps: ExecuteDeps): Promise<CallResult> {
   const { call, signal, mayPublish } = execution;
   const responseWriter = responseWriterFor(execution);
@@ -75,7 +75,7 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
   }
 }
 
-/** Usage of a complete answer, added to the metrics. */
+/** Adds the usage of a complete answer to the metrics. */
 function usageIn({ candidate, answer }: Extract<CallOutcome, { type: 'completed' }>, { metrics }: ExecuteDeps): Usage {
   const usage = usageOf(answer, candidate.request, candidate.endpoint.prices);
   const provider = candidate.provider.slug;
@@ -158,7 +158,7 @@ function responseWriterFor({ call, attempt, publish, flush, isAlone, nowMs, atte
   };
 }
 
-/** Content before the failure is returned with the error beside it; without content the error is the response. */
+/** After content the error is returned beside the answer; without content it is the response. */
 function failedBody(body: RouterErrorBody, head: CompletionHead, candidate: Candidate | null, partial: Answer | null): Uint8Array {
   if (candidate === null || partial === null) return bodyFrame(body.error.code, JSON.stringify(body));
   const usage = usageOf(partial, candidate.request, candidate.endpoint.prices, { isBroken: true });

@@ -18,7 +18,7 @@ const STATUS_REASONS: Readonly<Record<number, string>> = {
 /** A longer text may quote a customer. */
 const CODE = /^[\w.:-]{1,64}$/;
 
-/** Why an attempt failed, for the log, without the provider's text, which may quote a customer. `provider_code` is absent when it is not one word. */
+/** Why an attempt failed, for the log, without the provider's text, which may quote a customer. `provider_code` is absent unless it is one word. */
 export function failureReason({ message, details }: Failure): { status?: number; reason: string; provider_code?: string } {
   const { providerCode, raw, reason, status } = details;
   const code = typeof providerCode === 'string' && CODE.test(providerCode) ? { provider_code: providerCode } : {};

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
 
-/** Which candidates remain after a failure. */
+/** Which candidates remain after a failure before the commit point. */
 export type FallBack =
   /** It concerns this endpoint alone. */
   | 'next-endpoint'
@@ -9,7 +9,7 @@ export type FallBack =
   /** Every endpoint of this model would fail alike. */
   | 'next-model';
 
-/** Before the commit point a failure falls back. A request that a model refuses skips that model's other endpoints; another model may accept it. */
+/** A model that refuses a request does so at all endpoints; another model may accept it. */
 export function fallBackAfter(code: ErrorCode): FallBack {
   switch (code) {
     case 'router.context_length':

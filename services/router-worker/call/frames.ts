@@ -33,7 +33,7 @@ export type FrameRetention = Readonly<Record<'head' | 'text' | 'end', Retention>
 
 /** A redelivery must know whether content was published; a resuming reader needs the terminal frame. */
 export const forClients: FrameRetention = { head: 'at once', text: 'soon', end: 'at once' };
-/** Whether an actor's call is executed again depends on the effect's row; its text ends up in the session's log. */
+/** The effect's row decides whether an actor's call is executed again; its text ends up in the session's log. */
 export const forActors: FrameRetention = { head: 'soon', text: 'soon', end: 'no more' };
 
 const END_MARKER = 'data: [DONE]\n\n';
@@ -56,7 +56,7 @@ export function frameWriter({ callId, attempt, retention, publish, flush }: Fram
     return seq;
   };
   const chunk = (delta: string) => `${deltaStart}${delta}${DELTA_END}`;
-  /** Sent once, before any other chunk. */
+  /** The chunk with the role: once, before any other. */
   const role = () => {
     if (hasRole) return '';
     hasRole = true;
@@ -115,7 +115,7 @@ function chunkStart({ id, created, model, provider }: CompletionHead): string {
   return `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"provider":${JSON.stringify(provider)}`;
 }
 
-/** The text of a batch that is one plain text part, as nearly all are. */
+/** Null unless the batch is one plain text part, as nearly all are. */
 function onlyTextIn(parts: readonly ProviderPart[]): string | null {
   const [part] = parts;
   return parts.length === 1 && part?.type === 'text-delta' && part.logprobs === undefined ? part.text : null;

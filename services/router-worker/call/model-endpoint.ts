@@ -10,7 +10,6 @@ export interface ModelEndpoint {
 /** Endpoints (`model@provider`) by the filter that excluded them, for the error when none is left. */
 export type Exclusions = Map<string, string[]>;
 
-/** Returns the verdict and records an exclusion. */
 export function passes({ model, provider }: ModelEndpoint, verdict: boolean, filter: string, exclusions: Exclusions): boolean {
   if (!verdict) exclusions.set(filter, [...(exclusions.get(filter) ?? []), `${model.id}@${provider.slug}`]);
   return verdict;

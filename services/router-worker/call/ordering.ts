@@ -67,7 +67,6 @@ function cutoffs(given: Preferences['preferred_max_latency']): number[] {
   return typeof given === 'number' ? [given] : Object.values(given);
 }
 
-/** By the order in which the request names models. */
 function modelRanks(modelEndpoints: readonly ModelEndpoint[]): (modelEndpoint: ModelEndpoint) => number {
   const models = [...new Set(modelEndpoints.map(({ model }) => model))];
   return ({ model }) => models.indexOf(model);

@@ -78,7 +78,7 @@ export async function runCall(candidates: readonly Candidate[], observer: CallOb
     outcome = { type: 'failed', error, candidate, partial, previousErrors: [...previousErrors] };
     if (partial !== null) return outcome;
     previousErrors.push(previousErrorOf(error, candidate.provider.name, candidate.model.id));
-    // A reset connection before any content is retried once at the same endpoint: an idle connection closed by the upstream is no failure of it.
+    // A connection reset before any content is retried once at the same endpoint: an idle connection that the upstream closed is no failure of it.
     const isReset: boolean = failure.details.connection === 'reset' && !hasReset;
     hasReset ||= isReset;
     queue = isReset ? queue : remaining(rest, candidate, failure);
@@ -86,7 +86,7 @@ export async function runCall(candidates: readonly Candidate[], observer: CallOb
   return outcome;
 }
 
-/** One attempt with its metrics. @returns the error; null on success */
+/** One attempt. @returns the error; null on success */
 async function measured(tried: Attempted, observer: CallObserver, signal: CallSignal, deps: RunDeps): Promise<unknown> {
   const { adapters, metrics, timeouts } = deps;
   const { candidate } = tried;
@@ -120,7 +120,6 @@ async function measured(tried: Attempted, observer: CallObserver, signal: CallSi
   return error;
 }
 
-/** A stream that ended without a usable finish reason. */
 function flawOf({ candidate: { provider }, answer: { finishReason } }: Attempted): SwitchyardError | null {
   if (finishReason === null) return new SwitchyardError('router.provider_unavailable', `${provider.name} closed the stream before it had finished`);
   if (finishReason === 'error') return new SwitchyardError('router.provider_unavailable', `${provider.name} broke off its answer`);
@@ -137,7 +136,7 @@ function partHandlerFor({ candidate: { provider, hidesReasoning }, answer }: Att
   let chars = 0;
   let reason: unknown = null;
   const add = (received: readonly ProviderPart[]) => {
-    // Parts that arrived before the abort may still come; they must not be published.
+    // Parts that arrived before the abort must not be published.
     signal.throwIfAborted();
     const parts = hidesReasoning ? withoutReasoning(received, answer) : received;
     let added = 0;

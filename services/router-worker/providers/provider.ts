@@ -23,7 +23,7 @@ export interface ProviderUsage {
 }
 
 export interface ProviderCall {
-  /** The upstream's name. */
+  /** The upstream's name of the model. */
   model: string;
   /** With supported parameters only. */
   request: ChatRequest;
@@ -44,11 +44,10 @@ export interface ProviderTimeouts {
 export type PartHandler = (parts: readonly ProviderPart[]) => boolean;
 
 export interface ProviderAdapter {
-  /** As in the configuration. */
   readonly slug: string;
   /**
-   * Calls the model and emits a batch of parts per read; a callback, to make no promise per token. Resolves after a `finish` part; `usage` may come before or
-   * after it, and the last one counts.
+   * Emits a batch of parts per read of the upstream; a callback, to make no promise per token. Resolves after a `finish` part; `usage` may come before or after
+   * it, and the last one counts.
    * @throws SwitchyardError with a `router.*` code; `details` may hold `status` (upstream's), `raw` (its error as parsed JSON or text), `providerCode`,
    *   `retryAfterMs`, and `connection: 'reset'` when a connection broke before any response. A stream without `finish` throws `router.provider_unavailable`. On
    *   abort the connection is closed at once and the signal's reason is thrown.

@@ -29,7 +29,7 @@ interface Opened {
   close(): Promise<void>;
 }
 
-/** Creates an adapter per configured provider. Connections are opened by the first calls. @throws `config.invalid` naming a missing variable */
+/** One adapter per configured provider. Connections are opened by the first calls. @throws `config.invalid` naming a missing variable */
 export function openProviders({ config, environment, clock, scriptedWordsPerSecond }: ProvidersDeps): Providers {
   // All credentials first: nothing is opened when one is missing.
   const apiKeys = new Map(config.providers.map((provider) => [provider.slug, apiKeyOf(provider, environment)]));

@@ -13,10 +13,10 @@ const refusal = z.object({
 });
 
 /**
- * Finds in an upstream's 400 or 422 the parameter that the model doesn't support, and returns how to retry: with the token limit's other name, or without the
- * parameter. Null when it was refused for another reason, or for an essential parameter.
+ * Finds in a 400 or 422 the parameter that the model doesn't support, and returns how to retry: with the token limit's other name, or without the parameter.
+ * Null for other errors and essential parameters.
  *
- * @param text the body of the error; servers differ in where they name the parameter, but all quote it
+ * @param text the error's body; servers differ in where they name the parameter, but all quote it
  */
 export function adaptParameters(text: string, body: Record<string, unknown>, compatibility: ParameterCompatibility): ParameterCompatibility | null {
   const parsed = refusal.safeParse(errorIn(text));

@@ -13,11 +13,11 @@ import { PartReader } from './to-parts.ts';
 import { type ParameterCompatibility, toRequest } from './to-request.ts';
 
 const MAX_ERROR_BYTES = 64 * 1024;
-/** For usage and the end of the body after the finish reason. */
+/** For usage and the end of the body, after the finish reason. */
 const LATE_USAGE_MS = 1_000;
 /** More than a worker has slots: only a leak reaches it. */
 const MAX_CONNECTIONS = 2_048;
-/** Per request. */
+/** Retries per request with changed parameters. */
 const MAX_ADAPTATIONS = 3;
 /** Cached names of the token limit, one per model. */
 const MAX_COMPATIBILITIES = 512;
@@ -30,12 +30,12 @@ export interface OpenAiCompatibleOptions {
   /** Null for upstreams without authentication. */
   apiKey: string | null;
   connectTimeoutMs: number;
-  /** The name of the token limit that is tried first. */
+  /** The name of the token limit to try first. */
   maxTokensField: ParameterCompatibility['maxTokensField'];
   clock: Clock;
 }
 
-/** Adapter for upstreams with POST /chat/completions. Differences between vendors are options, or learned from errors. */
+/** Adapter for upstreams with POST /chat/completions. Vendors' differences are options, or learned from errors. */
 export function openAiCompatible(options: OpenAiCompatibleOptions): ProviderAdapter & { close(): Promise<void> } {
   const { slug, name, baseUrl, apiKey, connectTimeoutMs, maxTokensField, clock } = options;
   const client = openHttpClient({ baseUrl, connectTimeoutMs, maxConnections: MAX_CONNECTIONS });
@@ -121,7 +121,7 @@ async function send(sender: Sender, call: ProviderCall, guard: SilenceGuard): Pr
   }
 }
 
-/** Separate and not async: the frame of `send` would keep the body's text until the upstream answers. */
+/** Not async, and separate: the frame of `send` would keep the body's text until the upstream answers. */
 function post({ client, upstream }: Sender, body: Record<string, unknown>): HttpExchange {
   const headers: Record<string, string> = { accept: 'text/event-stream', 'content-type': 'application/json', 'user-agent': 'switchyard' };
   if (upstream.apiKey !== null) headers.authorization = `Bearer ${upstream.apiKey}`;
@@ -134,7 +134,7 @@ function compatibilityOf({ compatibilities, initial }: Sender, { model, request 
   return request.provider?.require_parameters === true ? { ...compatibility, refused: initial.refused } : compatibility;
 }
 
-/** Caches a model's name of the token limit once it was accepted. Other refused parameters are not cached: another value may be accepted. */
+/** Caches the accepted name of the token limit. Other refused parameters are not cached: another value may be accepted. */
 function cacheCompatibility({ compatibilities, initial }: Sender, model: string, { maxTokensField }: ParameterCompatibility): void {
   if (compatibilities.get(model)?.maxTokensField === maxTokensField) return;
   compatibilities.delete(model);

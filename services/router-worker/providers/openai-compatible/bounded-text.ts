@@ -1,4 +1,4 @@
-/** Collects the pieces of a body as text, cut at a limit. */
+/** Text of a body that comes in pieces, cut at a limit. */
 export class BoundedText {
   readonly #maxBytes: number;
   readonly #pieces: Uint8Array[] = [];

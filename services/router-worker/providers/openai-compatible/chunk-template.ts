@@ -46,7 +46,6 @@ export class ChunkTemplate {
     return piece.toString('latin1', head.length, end);
   }
 
-  /** @param chunk the parsed data */
   compile(data: string, chunk: UpstreamChunk): void {
     if (this.#tries >= MAX_TRIES) return;
     const text = textIn(chunk);
@@ -63,7 +62,7 @@ export class ChunkTemplate {
   }
 }
 
-/** The text of a plain chunk that has nothing else. */
+/** Null unless it is a plain chunk with text alone. */
 function textIn({ choices, usage, error }: UpstreamChunk): string | null {
   const [choice, ...others] = choices ?? [];
   if (choice === undefined || others.length > 0 || usage || error !== undefined || choice.index || choice.finish_reason) return null;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Schema of an upstream's chunk, of the fields that are read. Vendors omit, add and misname fields: little is required, and null counts as absent. */
+/** The fields of an upstream's chunk that are read. Vendors omit, add and misname fields: little is required, and null counts as absent. */
 const count = z.number().min(0).transform(Math.round).nullish();
 
 const usage = z.object({

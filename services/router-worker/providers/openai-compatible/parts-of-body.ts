@@ -3,7 +3,7 @@ import type { ProviderPart } from '../provider.ts';
 import { BoundedText } from './bounded-text.ts';
 import type { PartReader } from './to-parts.ts';
 
-/** Bound of one event or one whole answer; a data URL of a generated image fits. */
+/** Of one event or whole answer; a data URL of a generated image fits. */
 const MAX_EVENT_CHARS = 16 * 1024 * 1024;
 
 /** Turns the pieces of a body into parts; null marks its end. @throws SseOverflow */

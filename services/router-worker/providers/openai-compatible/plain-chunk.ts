@@ -1,7 +1,7 @@
 import type { UpstreamChunk } from './chunk.ts';
 
 /**
- * Fast validation of common chunks: texts, a finish reason, integer counts. True only for chunks that the schema would return unchanged; others go to the
+ * Fast validation of common chunks: texts, a finish reason, integer counts. True only where the schema would return the same values; all else goes to the
  * schema.
  */
 export function isPlainChunk(value: unknown): value is UpstreamChunk {

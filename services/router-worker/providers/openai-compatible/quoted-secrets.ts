@@ -3,7 +3,7 @@ import { keyMask } from './key-mask.ts';
 const MASK = '[redacted]';
 /** Errors nest a level or two. */
 const MAX_DEPTH = 16;
-/** Compiling a mask builds expressions of about 10 KB, which takes longer than the rest of an error's handling. */
+/** Compiling a mask (10 KB of expressions) takes longer than the rest of an error's handling. */
 const MAX_CACHED_MASKS = 64;
 
 /** Scheme, user and password, host and path, query and fragment. Slashes may be JSON-escaped. */
@@ -12,8 +12,7 @@ const URL_IN_TEXT = /\b([a-z][a-z0-9+.-]{0,20}:\\?\/\\?\/)(?:[^\s"'<>/?#@\\]*@)?
 const SECRET_PARAMETER = /([?&][a-z0-9_.-]{0,40}(?:key|token|secret|signature|sig|password|credential)=)[^\s&"'<>]+/gi;
 
 /**
- * An upstream's error without secrets: our credential in any encoding (key-mask.ts), and user, password, query and fragment of URLs, since signed URLs grant
- * access.
+ * Masks an upstream's error: our credential in any encoding (key-mask.ts), and user, password, query and fragment of URLs, since signed URLs grant access.
  *
  * @param apiKey null when none was sent
  */

@@ -6,7 +6,6 @@ import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type Ups
 import { ChunkTemplate } from './chunk-template.ts';
 import { isPlainChunk } from './plain-chunk.ts';
 
-/** Per answer. */
 const MAX_TOOL_CALLS = 512;
 /** Arguments buffered for a call without a name yet. */
 const MAX_BUFFERED_CHARS = 1024 * 1024;
@@ -48,7 +47,7 @@ export class PartReader {
   readonly #toolCalls: OpenToolCall[] = [];
   #named = 0;
 
-  /** The parts of a batch, up to the event that breaks the answer. */
+  /** The parts up to the event that breaks the answer. */
   readEvents(events: readonly SseEvent[]): ProviderPart[] {
     const parts: ProviderPart[] = [];
     try {

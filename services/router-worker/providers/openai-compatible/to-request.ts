@@ -9,8 +9,8 @@ export interface ParameterCompatibility {
 }
 
 /**
- * Fields of our API that mean nothing, or something else, upstream. `n` asks for several answers where we serve one; OpenAI refuses `metadata` for requests
- * that it doesn't store. Unknown fields are passed on.
+ * Fields that mean nothing, or something else, upstream. `n` asks for several answers where we serve one; OpenAI refuses `metadata` for requests that it
+ * doesn't store. Unknown fields are passed on.
  */
 const ROUTER_ONLY: ReadonlySet<string> = new Set([
   'provider',

@@ -29,7 +29,7 @@ const CALL_ID_BYTES = 12;
 
 type Failure = NonNullable<Directives['fail']>;
 
-/** A deterministic provider without model or network, for trials and tests. Only the ids of tool calls are random. */
+/** A deterministic provider without model or network, for trials and tests. Only tool call ids are random. */
 export function scripted({ slug, name, wordsPerSecond }: ScriptedOptions): ProviderAdapter {
   return {
     slug,
@@ -58,7 +58,7 @@ async function* perform(name: string, call: ProviderCall, pace: Pace, signal: Ca
   yield [{ type: 'usage', usage: script.usage }];
 }
 
-/** Reasoning, text and tool calls. Each batch comes in its own tick, like a network read; `!slow` overrides the pace. */
+/** Reasoning, text and tool calls. Each batch has its own tick, like a network read; `!slow` overrides the pace. */
 async function* emit(
   { reasoning, toolCalls, directives }: Script,
   words: RepeatedWords,
@@ -147,7 +147,6 @@ async function pause(ms: number, signal: CallSignal): Promise<void> {
   signal.throwIfAborted();
 }
 
-/** Resolves early on abort. */
 function after(ms: number, signal: CallSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

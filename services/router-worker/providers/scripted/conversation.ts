@@ -11,7 +11,6 @@ export interface Conversation {
   /** User messages before the last one. */
   earlier: string[];
   last: string;
-  /** Whether there is an assistant message. */
   hasAnswered: boolean;
   /** Of tools called since the user's last message. */
   results: { tool: string; text: string }[];
@@ -39,8 +38,8 @@ export function readConversation({ messages }: ChatRequest, texts: readonly (str
 }
 
 /**
- * The texts of a request's messages within the character limits; other content is skipped. In order of priority: the user's last message, later tool results,
- * instructions, then the rest from the newest.
+ * A request's texts within the character limits. In order of priority: the user's last message, later tool results, instructions, then the rest from the
+ * newest.
  *
  * @returns one per message, null for those beyond the limit
  */

@@ -9,7 +9,6 @@ export interface PickedCall {
   arguments: string;
 }
 
-/** Per answer. */
 const MAX_CALLS = 16;
 /** Words shared with a description that select a tool; one shared with its name is enough. */
 const MIN_SHARED_WORDS = 2;
@@ -19,7 +18,7 @@ const NAMES_TOOL = /\bcall\s+["'`]?([\w.-]+)["'`]?/gi;
 /** Fields that take the user's whole text. */
 const WHOLE_TEXT = /^(query|question|q|text|message|prompt|input|search|search_query|content|body|description|reason|summary)$/i;
 
-/** Selects the tool calls for the last message; empty when the model should answer, as after tool results. */
+/** The tool calls for the last message; empty when the model should answer, as after tool results. */
 export function pickTools(request: ChatRequest, conversation: Conversation): PickedCall[] {
   const { tools = [], tool_choice: choice } = request;
   if (tools.length === 0 || choice === 'none' || conversation.results.length > 0) return [];
@@ -109,7 +108,7 @@ function callWithText(tool: ChatTool, text: string): PickedCall {
   return { name, arguments: JSON.stringify(value) };
 }
 
-/** Finds values for fields in text: `key: value` first, then options, numbers and quoted texts in their order, each used once. */
+/** Suggests values from text: `key: value` first, then options, numbers and quoted texts in order, each used once. */
 export function suggestFrom(text: string): Suggest {
   const numbers = [...text.matchAll(/(?<![\w.-])-?\d+(?:\.\d+)?(?![\w-]|\.\d)/g)].map(([found]) => Number(found));
   const quotes = [...text.matchAll(/"([^"]{1,500})"|“([^”]{1,500})”|(?<!\w)'([^']{1,500})'(?!\w)/g)].map((match) => match[1] ?? match[2] ?? match[3] ?? '');
@@ -137,7 +136,7 @@ function writtenFor(name: string, text: string): string | null {
   return found?.[1] ?? found?.[2] ?? found?.[3]?.replace(/[.!?]$/, '') ?? null;
 }
 
-/** Finds text by its format: an e-mail address, a date, a URL, an id. */
+/** By format or name: an e-mail address, a date, a URL, an id. */
 function shaped(name: string, { format }: SchemaNode, text: string): string | null {
   const find = (pattern: RegExp) => pattern.exec(text)?.[0] ?? null;
   if (format === 'email' || /e-?mail/i.test(name)) return find(/[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/);
@@ -147,7 +146,7 @@ function shaped(name: string, { format }: SchemaNode, text: string): string | nu
   return null;
 }
 
-/** Fallback for required text: the whole message, a name after a preposition, or any name. */
+/** The whole message, a name after a preposition, or any name. */
 function loose(name: string, text: string): string | undefined {
   if (WHOLE_TEXT.test(name)) return text.trim() === '' ? undefined : text.trim();
   const place = /\b(?:in|for|from|to|at|of|about|near|on)\s+((?:\p{Lu}[\p{L}'-]{0,40})(?:\s+\p{Lu}[\p{L}'-]{0,40}){0,3})/u.exec(text)?.[1];

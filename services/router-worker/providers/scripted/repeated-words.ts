@@ -1,4 +1,4 @@
-/** Words of a text repeated up to a length. Lazy: the whole would take too long for one tick. */
+/** A text's words, repeated up to a length. Lazy: all of them would take too long for one tick. */
 export class RepeatedWords {
   /** Each with its leading space. */
   readonly once: readonly string[];

@@ -66,7 +66,6 @@ export function sampleOf(schema: unknown, suggest: Suggest): unknown {
   return sample({ schema, name: '', isRequired: true, depth: 0 }, new Walk(schema, suggest));
 }
 
-/** The schema, suggestions and remaining steps of one sample. */
 class Walk {
   readonly root: unknown;
   readonly #suggest: Suggest;
@@ -190,7 +189,6 @@ function typeOf(node: SchemaNode): string | null {
   return node.items === undefined ? null : 'array';
 }
 
-/** Whether a value found in text is within the field's bounds. */
 function fits(value: unknown, { minimum, exclusiveMinimum, maximum, minLength }: SchemaNode): boolean {
   if (typeof value === 'string') return value.length >= (minLength ?? 0);
   if (typeof value !== 'number') return true;

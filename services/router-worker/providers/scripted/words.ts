@@ -8,7 +8,7 @@ const EMPTY_WORDS = new Set(
 );
 const SUFFIXES = /(?:'s|ing|ed|es|s|e|ly)$/;
 const MIN_STEM = 3;
-/** Ignores abbreviations: a mark, white space, and a capital, digit or quote. */
+/** Abbreviations aside: a mark, white space, then a capital, digit or quote. */
 const SENTENCE_END = /(?<=[.!?…])\s+(?=["'“(]?[\p{Lu}\p{N}])/u;
 const LIST_MARK = /^\s*(?:[-*•+]|\d{1,3}[.)])\s+/;
 const MAX_HEADING_CHARS = 80;
