@@ -71,7 +71,7 @@ export function toUnreachable(upstream: Upstream, error: unknown): SwitchyardErr
   return new SwitchyardError('router.provider_unavailable', `${upstream.name} can't be reached (${reason})`, { cause: error, details: { reason, ...reset } });
 }
 
-/** Maps an error event inside a 200, whose code is, or implies, a status. */
+/** Maps an error event inside a 200; its code is, or implies, a status. */
 function fromErrorEvent(upstream: Upstream, event: unknown): SwitchyardError {
   const clean = withoutSecrets(event, upstream.apiKey);
   const parsed = describe(clean);
