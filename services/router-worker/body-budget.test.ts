@@ -56,7 +56,7 @@ describe('a worker with calls that it is handed', () => {
   };
   const database: Database = { query: notUsed, transaction: notUsed, close: notUsed };
 
-  /** A worker whose items are handed over by the test, so that nobody else holds their texts; no store, whose memory comes and goes. */
+  /** A worker fed by the test, so that nothing else keeps the items' texts in memory, and without a database. */
   async function start(config: RouterConfig, clientBytes: number): Promise<void> {
     frames = [];
     const bus: Bus = {
@@ -93,7 +93,7 @@ describe('a worker with calls that it is handed', () => {
     worker = await startRouterWorker({ config, environment: {}, bus, database, log, clock: systemClock, bodyBytes, drainTimeoutMs: 0 });
   }
 
-  /** Hands a call over. @returns what becomes of its item */
+  /** Delivers a call. @returns how its item is settled */
   function give(text: string, delivery = 1): { settled: string[]; done: Promise<void> } {
     const nowMs = systemClock.nowMs();
     const settled: string[] = [];
@@ -205,7 +205,7 @@ describe('a worker with calls that it is handed', () => {
     const bytes = 8 * MIB;
     const given = Array.from({ length: calls }, (_, index) => give(`${index}`.padEnd(bytes, 'ab')));
     const copies = () => (held() - before) / (calls * bytes);
-    // The last bytes leave the process a moment after they have arrived there.
+    // Bytes may be counted here for a moment after they have arrived upstream.
     await vi.waitFor(() => expect(speaks).toHaveLength(calls), WAIT);
     await vi.waitFor(() => expect(copies()).toBeLessThan(1.6), WAIT);
     for (const speak of speaks) speak();

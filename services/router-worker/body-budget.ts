@@ -1,4 +1,4 @@
-/** What the calls of one kind have in hand: the bytes of their requests as they came from the queue. */
+/** Byte budget of the request bodies in flight for one kind of call. */
 export class BodyBudget {
   readonly #maxBytes: number;
   #bytes = 0;
@@ -7,9 +7,9 @@ export class BodyBudget {
     this.#maxBytes = maxBytes;
   }
 
-  /** @returns what gives the room back, to be called once; null when there is none just now */
+  /** @returns a function that releases the bytes, called once; null when the budget is exhausted */
   acquire(bytes: number): (() => void) | null {
-    // One body may always be taken: else a bound below the largest one would refuse it for ever.
+    // Otherwise a body larger than the budget would never be accepted.
     if (this.#bytes > 0 && this.#bytes + bytes > this.#maxBytes) return null;
     this.#bytes += bytes;
     return () => {

@@ -12,7 +12,7 @@ describe('CallHolders', () => {
   let board: ReturnType<typeof testNoticeBoard>;
   let interest: CallInterest;
   let isReady: boolean;
-  /** What each origin says of the calls that it is asked about; one that is not here is dead. */
+  /** Replies by origin; an origin without an entry is dead. */
   let held: Map<string, readonly string[]>;
 
   beforeEach(() => {
@@ -77,7 +77,7 @@ describe('CallHolders', () => {
       return new WeakRef(request);
     })();
     vi.useRealTimers();
-    // What a WeakRef points to is kept until the turn in which it was made has ended.
+    // A WeakRef's target is kept until the tick that created it ends.
     await nextTurn();
     setFlagsFromString('--expose-gc');
     const collect: () => void = runInNewContext('gc');

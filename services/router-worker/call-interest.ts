@@ -5,64 +5,63 @@ import type { Clock } from '#shared/clock.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import { ObjectMap } from '#shared/object-map.ts';
 
-/** How often is asked who holds the calls. Readers take a worker for dead that has been silent for three times as long. */
+/** Interval of heartbeats. Readers give a worker up after three without one. */
 const ASK_MS = 2_000;
-/** Answers of a call's origin that must leave it out before it is given up: one may have crossed something on its way. */
+/** A call ends after this many consecutive replies of its origin that omit it: one may have crossed a new reader in flight. */
 const MISSES = 2;
-/** Questions without any answer after which a call has nobody left: 30 s, for a client to resume it elsewhere. */
+/** A call ends after this many heartbeats without a confirmation or a reply of its origin: 30 s, for a client to resume elsewhere. */
 const UNANSWERED = 15;
-/** A client's abort does not end a call that another gateway has spoken up for within this time. */
+/** How long another gateway's confirmation overrides an abort. */
 const OTHERS_MS = 6_000;
-/** Rounds whose questions may still be answered, and questions at most. What comes later is no answer any more. */
+/** Ticks, and heartbeats at most, with replies that still count. */
 const OPEN_TICKS = 4;
 const OPEN_QUESTIONS = 256;
 
-/** Why nobody wants a call any more. */
+/** `left`: the origin's replies omit the call. `unanswered`: neither a confirmation nor a reply of the origin. */
 export type NoInterest = 'left' | 'unanswered';
 
 interface Followed {
   readonly callId: string;
   readonly askAt: string;
-  /** Of the owner who asked for an actor's call; 0 for a client's. */
+  /** The requesting owner's; 0 for a client's call. */
   readonly epoch: number;
   readonly bears: readonly NoInterest[];
-  /** Both are let go of once nobody wants to hear of the call: questions keep this for as long as they are open. */
+  /** Dropped on release: open heartbeats keep this object, but not what the callbacks close over. */
   onNoInterest: (why: NoInterest) => void;
   onInterest: () => void;
-  /** Answers of the origin in a row that leave it out, while nobody else speaks up. */
+  /** Consecutive replies of the origin that omit the call; a confirmation resets it. */
   misses: number;
-  /** Questions in a row to which nobody has said that it is held, and the origin has said nothing. */
+  /** Heartbeats since the last confirmation or reply of the origin. */
   unanswered: number;
   otherInterestAtMs: number;
-  /** The latest question to which somebody has said that it is held. */
+  /** The latest heartbeat with a confirmation. */
   interestInQuestion: number;
 }
 
 interface CallInterestDeps {
   notices: NoticeBoard;
-  /** This worker's name, one token of a subject. */
+  /** One token of a subject. */
   workerId: string;
   clock: Clock;
-  /** Whether questions reach anybody: time without a bus counts against no call. */
+  /** While false, no heartbeat is sent and none counts as unanswered. */
   isReady(): boolean;
   askMs?: number;
 }
 
 /**
- * A call lives while somebody holds it: a client's reader, at any gateway, or the actor that waits for it. Aborts may be lost and gateways
- * die, so every worker asks about the calls that it runs; its question is at the same time its sign of life. One timer and one subscription
- * for all of them.
+ * Ends calls of this worker without a reader: a client's, at any gateway, or the actor that waits. Aborts may be lost and gateways may die, so heartbeats name
+ * all calls in flight and readers reply. One timer and one subscription serve all.
  */
 export class CallInterest {
   readonly #deps: CallInterestDeps;
-  /** An item that was delivered again while the first worker still lets go of it is the same call twice. */
+  /** Several per id: an item may be redelivered while its first delivery winds down. */
   readonly #followed = new ObjectMap<readonly Followed[]>();
   readonly #replies: Subscription;
   readonly #timer: NodeJS.Timeout;
-  /** Whom each of the latest questions named, the oldest first: an answer says nothing of calls that it was not asked about. */
+  /** Calls by open heartbeat, oldest first: a reply counts for these alone. */
   readonly #asked = new Map<number, readonly Followed[]>();
   #question = 0;
-  /** The first question of each round that is open, the oldest first. */
+  /** First heartbeat of each open tick, oldest first. */
   readonly #ticks: number[] = [];
 
   constructor(deps: CallInterestDeps) {
@@ -73,12 +72,12 @@ export class CallInterest {
 
   /**
    * @param askAt the origin of a client's call, the partition of an actor's
-   * @param epoch of the owner who asked for an actor's call. Whoever answers under an older one has lost the partition, and knows nothing of it
-   * @param bears what does not end the call: an actor waits though its partition is without an owner for a while, and nobody need hold a
-   *   detached one. It is asked about all the same, since that is its sign of life
-   * @param isAskedNow whether to ask at once: the call has waited so long that its client may be gone
-   * @param onNoInterest called once at most
-   * @returns ends it
+   * @param epoch of the requesting owner; a reply with an older epoch comes from a former owner that doesn't know the call
+   * @param bears what doesn't end the call: an actor waits while its partition has no owner, a detached call needs no reader. Heartbeats name it all the same,
+   *   as proof that its worker is alive
+   * @param isAskedNow sends a heartbeat at once: after long in the queue the client may have disconnected
+   * @param onNoInterest called at most once
+   * @returns stops following
    */
   follow(
     call: { callId: string; askAt: string; epoch: number; bears: readonly NoInterest[]; isAskedNow: boolean },
@@ -90,15 +89,12 @@ export class CallInterest {
     return () => this.#release(followed);
   }
 
-  /**
-   * Asks before a call is begun whose abort may have been missed here. Resolves to false when its origin says that nobody holds it, to true
-   * when somebody does, or nobody answers in time.
-   */
+  /** Asks before a call begins when an abort may have been missed. False: the origin reported no interest. True: confirmed, or no reply in time. */
   async hasInterest({ callId, askAt, epoch }: { callId: string; askAt: string; epoch: number }, waitMs: number): Promise<boolean> {
     let isLeft = false;
     let end = () => {};
     await new Promise<void>((resolve) => {
-      // A client may have resumed the call elsewhere, so whoever holds it is given the whole time to say so.
+      // Other gateways, where a client may have resumed, get the whole time to confirm.
       const timer = setTimeout(resolve, waitMs);
       const onNoInterest = () => {
         isLeft = true;
@@ -119,7 +115,7 @@ export class CallInterest {
     return !isLeft;
   }
 
-  /** Whether a gateway other than the call's own has just said that it holds it: then an abort of the other reader's is none. */
+  /** Whether another gateway has just confirmed the call: then an abort by the origin's reader doesn't end it. */
   hasInterestElsewhere(callId: string): boolean {
     const nowMs = this.#deps.clock.nowMs();
     return (this.#followed.get(callId) ?? []).some(({ otherInterestAtMs }) => nowMs - otherInterestAtMs < OTHERS_MS);
@@ -154,7 +150,7 @@ export class CallInterest {
     }
   }
 
-  /** Calls that are over long since are not kept for answers that won't come. */
+  /** Drops old heartbeats, which would keep ended calls in memory. */
   #beginTick(): void {
     this.#ticks.push(this.#question + 1);
     if (this.#ticks.length <= OPEN_TICKS) return;
@@ -194,28 +190,26 @@ export class CallInterest {
   }
 
   #missed(followed: Followed, question: number): void {
-    // A partition's former owner that was paused answers what it was asked meanwhile, and knows nothing of calls that are newer.
+    // A partition's former owner, resumed after a pause, replies to older heartbeats and doesn't know newer calls.
     if (question <= followed.interestInQuestion) return;
     followed.unanswered = 0;
     followed.misses += 1;
     if (followed.misses >= MISSES) this.#giveUp(followed, 'left');
   }
 
-  /** @returns false when the call bears it */
+  /** @returns false when the call tolerates it */
   #giveUp(followed: Followed, why: NoInterest): boolean {
     if (followed.bears.includes(why)) return false;
     if (this.#forget(followed)) followed.onNoInterest(why);
     return true;
   }
 
-  /** The call is over, or its question answered: what is kept for open questions does not keep all that the call was. */
   #release(followed: Followed): void {
     this.#forget(followed);
     followed.onNoInterest = ignore;
     followed.onInterest = ignore;
   }
 
-  /** @returns false when it is forgotten already */
   #forget(followed: Followed): boolean {
     const same = this.#followed.get(followed.callId);
     if (same?.includes(followed) !== true) return false;
@@ -231,7 +225,6 @@ export class CallInterest {
 
 function ignore(): void {}
 
-/** One of which nothing was said yet. */
 function newFollowed(
   { callId, askAt, epoch }: Pick<Followed, 'callId' | 'askAt' | 'epoch'>,
   bears: readonly NoInterest[],

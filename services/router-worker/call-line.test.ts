@@ -79,7 +79,7 @@ const framesOf = async ({ callId, origin }: RouterCall) =>
 
 const linesOf = ({ callId }: RouterCall, message: string) => lines.filter((line) => line.message === message && line.fields.call_id === callId);
 
-/** The one line of a call that is over. */
+/** The log line of an ended call. */
 async function lineOf(call: RouterCall): Promise<Record<string, unknown>> {
   await vi.waitFor(() => expect(linesOf(call, 'a router call has ended')).not.toEqual([]), WAIT);
   const [line, ...more] = linesOf(call, 'a router call has ended');

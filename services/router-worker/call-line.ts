@@ -4,7 +4,7 @@ import type { CallResult } from './call/execute-call.ts';
 import type { Attempted } from './call/run-call.ts';
 import { usageOf } from './call/usage.ts';
 
-/** The tries of a call, counted as they come; nothing is made of them until the line is wanted. */
+/** Attempts of one call: their number and the last, for its log line. */
 export class CallTries {
   #count = 0;
   #last: Attempted | null = null;
@@ -24,17 +24,16 @@ export class CallTries {
   }
 }
 
-/** How a call came to its end. */
 interface EndedCall {
   call: RouterCall;
   result: CallResult;
   tries: CallTries;
-  /** Why it was ended before it had ended by itself; null: it was not. */
+  /** What aborted it; null: it ended by itself. */
   cause: 'cancelled' | 'deadline' | 'abandoned' | null;
   durationMs: number;
 }
 
-/** The fields of the one line that the log has of each call (docs/operations.md, "Log lines"). */
+/** The fields of the one log line per call (docs/operations.md, "Log lines"). */
 export function callLine({ call, result, tries, cause, durationMs }: EndedCall): Record<string, unknown> {
   const { count, last } = tries;
   return {

@@ -1,7 +1,4 @@
-/**
- * Says when a call is to end, and why. Each AbortSignal is one; what a worker makes for a call is not, because making it, and listening to
- * it, would cost more than all else that is kept of the call.
- */
+/** The part of AbortSignal that calls use. An AbortSignal per call, and its listeners, would cost more than everything else kept of the call. */
 export interface CallSignal {
   readonly aborted: boolean;
   readonly reason: unknown;
@@ -10,7 +7,7 @@ export interface CallSignal {
   removeEventListener(type: 'abort', listener: () => void): void;
 }
 
-/** A signal, and who gives it. Listeners are told once, in their order, and are forgotten then. */
+/** Controller and signal of one call. Listeners run once, in order, and are dropped. */
 export class CallEnding implements CallSignal {
   #end: { reason: unknown } | null = null;
   #listeners: (() => void)[] = [];
@@ -35,7 +32,6 @@ export class CallEnding implements CallSignal {
     this.#listeners = this.#listeners.filter((other) => other !== listener);
   }
 
-  /** The first reason stands. */
   abort(reason: unknown): void {
     if (this.#end !== null) return;
     this.#end = { reason };
@@ -45,7 +41,7 @@ export class CallEnding implements CallSignal {
   }
 }
 
-/** The same for what knows AbortSignals only. */
+/** For APIs that need an AbortSignal. */
 export function abortSignalOf(signal: CallSignal): AbortSignal {
   const controller = new AbortController();
   const abort = () => controller.abort(signal.reason);

@@ -59,7 +59,7 @@ function callOf(text: string, fields: Partial<RouterCall> = {}): RouterCall {
   return { ...call, detached: false, republished: false, keyId: 'k', traceparent: PARENT, maxTokens: null, request, reply: null, ...fields };
 }
 
-/** Makes the call and gives its spans, the call's own last. */
+/** Executes a call and returns its spans, the call's own last. */
 async function spansOf(call: RouterCall, content: ContentCapture = 'off') {
   const tracing = recordingTracing(content);
   worker = await startRouterWorker({ config, environment: {}, bus, database, log: silentLog, clock: systemClock, tracing });

@@ -9,37 +9,33 @@ import { type Attributes, type ContentCapture, noTracing, type Span, type Tracin
 import { type Answer, finishReasonOf } from './call/accumulate.ts';
 import type { Attempted } from './call/run-call.ts';
 
-/** Upstreams by the provider's slug: where a try goes. */
+/** By the provider's slug. */
 export type Upstreams = ReadonlyMap<string, { address: string; port: number }>;
 
-/** The host alone: a path or a query may hold what is nobody's business. */
+/** Without path and query, which may hold secrets. */
 export function upstreamsOf({ providers }: RouterConfig): Upstreams {
   const reached = providers.flatMap((provider) => (provider.kind === 'scripted' ? [] : [{ slug: provider.slug, url: new URL(provider.base_url) }]));
   return new Map(reached.map(({ slug, url }) => [slug, { address: url.hostname, port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)) }]));
 }
 
-/** One delivery of a call. */
 interface Delivery {
   call: RouterCall;
   /** From 1. */
   delivery: number;
-  /** Whether another item of the call may have been worked on before. */
+  /** Whether an earlier item of the call may have been executed. */
   mayBeSecond: boolean;
 }
 
-/** The span of a call and those of its tries. */
+/** Span of one delivery, with a child per attempt. */
 export interface CallSpan {
   attempted(attempt: Attempted): void;
-  /** @param errorType a stable code; null when the answer is whole */
+  /** @param errorType a stable code; null when the answer is complete */
   end(errorType: string | null): void;
 }
 
 const silentSpan: CallSpan = { attempted() {}, end() {} };
 
-/**
- * `chat {model}`, with a child for each try at an upstream. The id is derived from the call and the delivery, so that a later delivery, be it
- * in another process, can name the one before in a link.
- */
+/** Begins `chat {model}`. The id derives from call and delivery, so that a later delivery in any process can link to it. */
 export function callSpan(tracing: Tracing, upstreams: Upstreams, { call, delivery, mayBeSecond }: Delivery): CallSpan {
   if (tracing === noTracing) return silentSpan;
   const { callId, request, reply, traceparent: parent } = call;
@@ -50,7 +46,7 @@ export function callSpan(tracing: Tracing, upstreams: Upstreams, { call, deliver
     kind: 'client',
     scope: 'switchyard.gen_ai',
     parent,
-    // Of an item that was published again nobody knows how often the first was delivered.
+    // How often an earlier item was delivered is unknown, so a derived id might repeat.
     ...(delivery === 1 && mayBeSecond ? {} : { spanId: spanIdOf(nameOf(delivery)) }),
     links: former === null ? [] : [former],
     attributes: {
@@ -103,7 +99,6 @@ function recordAttempt(tracing: Tracing, upstreams: Upstreams, parent: Span, att
   });
 }
 
-/** What the last try has said; one that failed before it said anything has no numbers to show. */
 function answerAttributes({ candidate, answer, error, startMs, firstMs }: Attempted, content: ContentCapture): Attributes {
   const { usage } = answer;
   return {
@@ -149,7 +144,7 @@ function toolCall({ id, function: { name, arguments: text } }: { id: string; fun
   return { type: 'tool_call', id, name, arguments: shown(text, content) };
 }
 
-/** Redacted, a conversation shows who said how much, and not a word of it. */
+/** Redacted: lengths only. */
 function shown(text: string, content: ContentCapture): string {
   return content === 'full' ? maskUrl(text) : `[${text.length} characters]`;
 }

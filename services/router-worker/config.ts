@@ -12,7 +12,7 @@ const shape = {
   SCRIPTED_WORDS_PER_SECOND: settings.SCRIPTED_WORDS_PER_SECOND,
 };
 
-/** Reads the environment once. @throws `config.invalid` listing every bad variable */
+/** Environment of the router worker, read once. @throws `config.invalid` listing every bad variable */
 export function parseConfig(environment: Environment) {
   const data = readSettings(shape, environment);
   return {

@@ -28,14 +28,14 @@ import { callSpan, type Upstreams } from './call-span.ts';
 import { reportResult } from './report-result.ts';
 import type { RunningCall, RunningCalls } from './running-calls.ts';
 
-/** Deliveries after which a call is given up: what has ended five workers would end the sixth. */
+/** What crashed five workers would crash the sixth. */
 const MAX_DELIVERIES = 5;
 const gaveUp = `the call was given up after ${MAX_DELIVERIES} tries`;
-/** Until a worker that knows the version may have come. */
+/** Time to deploy a worker that knows the version. */
 const UNKNOWN_VERSION_RETRY_MS = 5_000;
-/** After a fault of the bus, or of ours. */
+/** After an error of the bus or of this code. */
 const FAULT_RETRY_MS = 1_000;
-/** Deliveries at which a call goes back to the queue for want of room, in the hope of another worker: some seven seconds in all. */
+/** Deliveries at which a call without byte budget is nacked, in the hope of another worker: about seven seconds in all. */
 const MAX_BUDGET_TRIES = 3;
 /** Doubled each time. */
 const BUDGET_RETRY_MS = 1_000;
@@ -51,15 +51,15 @@ export interface ConsumeDeps extends ExecuteDeps {
   upstreams: Upstreams;
 }
 
-/** What the calls of one kind may use of this worker. */
+/** Limits of one kind of call at this worker. */
 interface Share {
-  /** Calls at once. */
+  /** In flight. */
   concurrency: number;
-  /** Bytes of their requests. */
+  /** Of requests in flight. */
   bodyBytes: number;
 }
 
-/** Takes calls of one kind from the queue and makes them. */
+/** Consumes router calls of one kind. */
 export function consumeCalls(kind: WorkKind, { concurrency, bodyBytes }: Share, deps: ConsumeDeps): Subscription {
   const budget = new BodyBudget(bodyBytes);
   return deps.bus.work.consume(kind, { concurrency, ackWaitMs: callLease.ackWaitMs }, async (item) => {
@@ -79,7 +79,6 @@ export function consumeCalls(kind: WorkKind, { concurrency, bodyBytes }: Share, 
   });
 }
 
-/** A call, and the subject of its frames. */
 interface AddressedCall {
   call: RouterCall;
   framesAt: string;
@@ -102,13 +101,13 @@ async function handle(item: WorkItem, hasBudget: boolean, deps: ConsumeDeps): Pr
   }
 }
 
-/** Makes the call and settles its item: frames first, then the command, then the ack, so that nothing is lost at any point between. */
+/** Executes the call, then settles its item: frames, command, ack. After a crash between two of them redelivery repairs the rest. */
 async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudget: boolean, running: RunningCall, deps: ConsumeDeps): Promise<void> {
   const { bus, database, clock, log, metrics } = deps;
   const beganAtMs = performance.now();
   const mayBeSecond = mayBeDoneAlready(item, call.republished, clock.nowMs());
   if (call.reply !== null && mayBeSecond) {
-    // A second delivery of an actor's call is harmless: the row says whether its result came already, or is not wanted any more.
+    // The effect's row says whether a redelivered actor's call still needs a result.
     const isOpen = await retryWhileTransient(() => isEffectOpen(database, call.callId), abortSignalOf(running.signal)); // no fail point: reads
     if (isOpen !== true) return item.ack();
   }
@@ -121,7 +120,7 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudg
     signal: running.signal,
     mayPublish: () => running.cause !== 'abandoned',
     publish: (frame, retention) => {
-      // What is published while the connection is away goes nowhere.
+      // Publishes are lost while disconnected.
       isReachable &&= bus.isReady();
       bus.tokens.publish(framesAt, frame, retention);
     },
@@ -139,7 +138,7 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudg
     const isPlain = item.deliveryCount === 1 && hasBudget;
     result = await (isPlain ? make(execution, deps) : makeOnce(execution, framesAt, item, hasBudget, running, deps));
   } catch (error) {
-    // The next delivery names this one in a link.
+    // The next delivery links to this span.
     span.end(failureOf(error).code);
     throw error;
   }
@@ -150,20 +149,20 @@ async function settle(item: WorkItem, { call, framesAt }: AddressedCall, hasBudg
   span.end(result.type === 'completed' ? null : (cause ?? result.failure.code));
   metrics.add('routerCalls', { kind: call.reply === null ? 'client' : 'actor', outcome });
   if (cause === 'abandoned') return item.nak(0);
-  // Acknowledged now, a client's call would have no end that anybody hears: the next delivery looks what was kept of it.
+  // The terminal frame may be lost: without an ack the redelivery reads the stored frames and ends the call.
   if (call.reply === null && !isReachable && cause === null) return item.nak(FAULT_RETRY_MS);
   if (log.writes?.('info') !== false) {
     const line = callLine({ call, result, tries, cause, durationMs: performance.now() - beganAtMs });
     log.info({ ...line, delivery: item.deliveryCount, ...idsOf(call) }, 'a router call has ended');
   }
-  // Of a call that its actor has aborted nobody wants to hear any more.
+  // An actor that aborted its call takes no result.
   if (call.reply !== null && cause !== 'cancelled')
     await reportResult(call, call.reply, result, () => running.cause === 'abandoned', { commands: bus.commands, clock, log }); // no fail point: inside
   await item.ack();
   failPoint('call.acked');
 }
 
-/** Makes the call, unless readers were shown of an earlier delivery what forbids it. Null: they were shown its end. */
+/** Executes the call unless stored frames of an earlier delivery forbid it. Null: the terminal frame is stored. */
 async function makeOnce(
   execution: Execution,
   framesAt: string,
@@ -174,21 +173,20 @@ async function makeOnce(
 ): Promise<CallResult | null> {
   const { call } = execution;
   const replay = () => deps.bus.tokens.replay(framesAt);
-  // A second delivery of a client's call is harmless: what readers were shown of the first decides whether it is made again.
+  // For a redelivered client's call the stored frames decide whether it is executed again.
   const shown = item.deliveryCount > 1 && call.reply === null ? await shownOf(item, call, replay) : 'nothing'; // no fail point: reads
   if (shown === 'end') return null;
   if (item.deliveryCount > MAX_DELIVERIES) await deadLetterCall(call, running, deps); // no fail point: dead-letters
   return hasBudget || shown === 'content' ? resultOf(execution, item.deliveryCount, shown, deps) : refuseCall(execution, overloaded());
 }
 
-/** What the lines about a call name it by. */
 function idsOf({ callId, keyId, traceparent, reply }: RouterCall) {
   const traceId = traceIdIn(traceparent);
   if (reply === null) return { call_id: callId, key_id: keyId, trace_id: traceId };
   return { call_id: callId, key_id: keyId, trace_id: traceId, session_id: reply.sessionId, ...actorIds(reply.turnId) };
 }
 
-/** Kept for people to look at. A client's call comes to its end without it, should the database be away. */
+/** A client's call ends without the dead letter when the database is unavailable. */
 async function deadLetterCall(call: RouterCall, running: RunningCall, { database, log, metrics }: ConsumeDeps): Promise<void> {
   const partition = call.reply === null ? null : partitionOf(call.reply.sessionId);
   const letter = { id: call.callId, source: 'call', partition, reason: gaveUp, body: JSON.stringify(call) } as const;
@@ -213,7 +211,7 @@ function make(execution: Execution, deps: ConsumeDeps): Promise<CallResult> {
   return executeCall(execution, { ...deps, log: logAbout(deps.log, () => idsOf(execution.call)) });
 }
 
-/** As `shownBefore`. What can not be read back is tried again with the item; a call that is to be given up comes to its end without it. */
+/** @throws when the frames can't be read, so that the item is retried; after the last delivery returns `nothing` */
 async function shownOf(
   { deliveryCount: delivery }: WorkItem,
   { callId }: RouterCall,
@@ -227,7 +225,7 @@ async function shownOf(
   }
 }
 
-/** What earlier deliveries have shown of a call, from the frames that are kept. */
+/** What readers saw of earlier deliveries. */
 function shownBefore(callId: string, frames: readonly Uint8Array[]): 'nothing' | 'content' | 'end' {
   let shown: 'nothing' | 'content' = 'nothing';
   for (const bytes of frames) {
@@ -245,8 +243,8 @@ function overloaded(): SwitchyardError {
 }
 
 /**
- * The call that an item asks for, and the item without its text: a call goes on for minutes, and what it says is known now.
- * @returns a text that says why it is none; null when it is of a version that we do not know
+ * Parses the call and clears the item's body, which would stay in memory for minutes.
+ * @returns why it is not a call; null when its version is unknown
  */
 function callIn(item: WorkItem): AddressedCall | string | null {
   const body = jsonIn(item.body);
@@ -259,7 +257,7 @@ function callIn(item: WorkItem): AddressedCall | string | null {
   return addressed(parsed.data);
 }
 
-/** With where its frames go. What has no address, also for questions about it, would fail each worker that takes it, for ever. */
+/** A call without a valid subject for its frames would fail in each worker, for ever. */
 function addressed(call: RouterCall): AddressedCall | string {
   try {
     return { call, framesAt: subjectOf(addresses.tokens, call.origin, call.callId) };

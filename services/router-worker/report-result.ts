@@ -9,9 +9,9 @@ import { failPoint } from '#shared/fail-points.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { CallResult } from './call/execute-call.ts';
 
-/** Between two tries. A result cost a model call: it is worth waiting until the log takes it. */
+/** A result cost a model call, so retrying pays. */
 const RETRY_MS = 500;
-/** After this the item goes back to the queue, and with it the call. */
+/** Then the item is nacked and the call executed again. */
 const MAX_TRIES = 60;
 
 export interface ReportDeps {
@@ -21,10 +21,10 @@ export interface ReportDeps {
 }
 
 /**
- * Tells the session how its call ended. The command's id is the call's: a second delivery of the item brings the same id, which the log's
- * window and the session's seen row refuse, so that a turn gets one result however often the call was made.
+ * Appends an actor's result to the command log. The command's id is the call's: the dedupe window and the session's processed commands refuse a second one, so
+ * a turn gets one result however often its call was executed.
  *
- * @param isLeaseLost ends the waiting for a log that takes nothing: another worker may have the call by now
+ * @param isLeaseLost ends the retries, since another worker may have the call
  * @throws the log's last error
  */
 export async function reportResult(

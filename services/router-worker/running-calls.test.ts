@@ -9,7 +9,7 @@ describe('RunningCalls', () => {
   let board: ReturnType<typeof testNoticeBoard>;
   let running: RunningCalls;
   let reconnect: () => void;
-  /** Calls that the origin says it holds; null: it says nothing. */
+  /** The origin's replies; null: it is silent. */
   let held: readonly string[] | null;
 
   beforeEach(() => {

@@ -10,12 +10,12 @@ import { SlotMap } from '#shared/slot-map.ts';
 import { CallInterest, type NoInterest } from './call-interest.ts';
 import { CallEnding, type CallSignal } from './call-signal.ts';
 
-/** After this long in the queue the client may be gone: it is asked for beside the upstream request. */
+/** After this long in the queue the client may have disconnected: a heartbeat goes out beside the upstream request. */
 const LONG_IN_QUEUE_MS = 1_000;
-/** For those who hold a call to say so, before it is begun without knowing. */
+/** Wait for confirmations before a call begins, when an abort may have been missed. */
 const REPLY_MS = 300;
 
-/** Why a call was ended before it had ended by itself. `abandoned`: another worker makes it, or may by now. */
+/** What ended a call early. `abandoned`: another worker executes it, or may by now. */
 type Cause = 'cancelled' | 'deadline' | 'abandoned';
 
 const REASONS = {
@@ -24,7 +24,6 @@ const REASONS = {
   abandoned: () => new SwitchyardError('router.cancelled', 'the worker gave the call up'),
 } as const satisfies Record<Cause, () => SwitchyardError>;
 
-/** A call that this worker makes. */
 export class RunningCall {
   readonly #ending = new CallEnding();
   #cause: Cause | null = null;
@@ -34,7 +33,7 @@ export class RunningCall {
     return this.#ending;
   }
 
-  /** Null while nothing has ended it. The first cause stands. */
+  /** The first cause; null while there is none. */
   get cause(): Cause | null {
     return this.#cause;
   }
@@ -45,12 +44,11 @@ export class RunningCall {
     this.#ending.abort(REASONS[cause]());
   }
 
-  /** @param leave what is to be done once the call is over */
+  /** @param leave run on release */
   onRelease(leave: () => void): void {
     this.#leaves.push(leave);
   }
 
-  /** The call is over: an abort finds nothing to abort any more. */
   release(): void {
     for (const leave of this.#leaves) leave();
   }
@@ -59,13 +57,13 @@ export class RunningCall {
 interface RunningCallsDeps {
   bus: Pick<Bus, 'notices' | 'isReady' | 'onReconnect'>;
   clock: Clock;
-  /** Of actors' deadlines; absent: `clock`. */
+  /** For deadlines of actors' calls; absent: `clock`. */
   actorClock?: Clock;
-  /** Between two signs of life. */
+  /** Heartbeat interval. */
   askMs?: number;
 }
 
-/** The calls that this worker makes, each until it is over, aborted, wanted by nobody, or past its time. */
+/** Calls in flight at this worker, ended on abort, without interest or past their deadline. */
 export class RunningCalls {
   readonly #clock: Clock;
   readonly #actorClock: Clock;
@@ -74,7 +72,7 @@ export class RunningCalls {
   readonly #reconnects: Subscription;
   readonly #running = new SlotMap<RunningCall>();
   readonly #deadlines = new Deadlines();
-  /** Since when every abort was heard here. */
+  /** Since when no abort was missed. */
   #receivesSinceMs: number;
 
   constructor({ bus, clock, actorClock = clock, askMs }: RunningCallsDeps) {
@@ -90,9 +88,9 @@ export class RunningCalls {
   }
 
   /**
-   * Takes up a call, unless it is aborted already, nobody wants it any more, or its time is over: then its signal says so at once.
-   * @param publishedAtMs when its item was put on the bus
-   * @returns a promise only when somebody has to be asked first
+   * Registers a call; ends it at once when it was aborted before, has no interest, or is past its deadline.
+   * @param publishedAtMs when its item was published
+   * @returns a promise only when interest must be asked for
    */
   begin(call: RouterCall, publishedAtMs: number): RunningCall | Promise<RunningCall> {
     const running = this.#start(call);
@@ -126,7 +124,7 @@ export class RunningCalls {
     const running = new RunningCall();
     const restMs = deadlineAtMs - (reply === null ? this.#clock : this.#actorClock).nowMs();
     const deadline = this.#deadlines.begin(restMs, () => running.end('deadline'));
-    // Who has resumed the call at another gateway goes on reading, though the first reader has left.
+    // A reader that resumed at another gateway goes on without the first.
     const unfollow = this.#aborts.follow(callId, () => {
       if (!this.#interest.hasInterestElsewhere(callId)) running.end('cancelled');
     });
@@ -149,12 +147,12 @@ export class RunningCalls {
   }
 }
 
-/** Whom a call is asked about at. */
+/** Where heartbeats of the call go: a client's origin, an actor's partition. */
 function askedAt({ origin, reply }: RouterCall): string {
   return reply === null ? origin : String(partitionOf(reply.sessionId));
 }
 
-/** An actor waits though its partition is without an owner for a while; a detached call goes on whoever reads it. */
+/** An actor waits while its partition has no owner; a detached call needs no reader. */
 function bearsOf({ detached, reply }: RouterCall): readonly NoInterest[] {
   if (detached) return ['left', 'unanswered'];
   return reply === null ? [] : ['unanswered'];

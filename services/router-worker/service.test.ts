@@ -86,7 +86,7 @@ async function framesOf({ callId, origin }: RouterCall): Promise<Frame[]> {
   return kept.flatMap((bytes) => readFrame(callId, bytes) ?? []);
 }
 
-/** The frames of a call once its last one is there. */
+/** The frames of a call, once the terminal one is stored. */
 async function framesUntilEnd(call: RouterCall): Promise<Frame[]> {
   return vi.waitFor(async () => {
     const frames = await framesOf(call);
@@ -118,7 +118,7 @@ async function commandsOf(callId: string): Promise<SessionCommand[]> {
   return found;
 }
 
-/** The row of an actor's call, as its owner has it. */
+/** Stores the effect's row of an actor's call. */
 async function effectOf({ callId }: RouterCall, state: 'open' | 'done' | 'superseded'): Promise<void> {
   await database.query(
     `insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at) values ($1, $2, $3, 'trn_1', 'router-call', $4, '{}', now())`,
@@ -126,7 +126,7 @@ async function effectOf({ callId }: RouterCall, state: 'open' | 'done' | 'supers
   );
 }
 
-/** Takes a call and dies: the item comes back when its lease lapses. */
+/** Takes a call and stops: the item is redelivered when its lease expires. */
 async function diesWith(call: RouterCall, before: (subject: string) => void, deaths = 1): Promise<void> {
   let taken = 0;
   const subscription = bus.work.consume(call.reply === null ? 'router.call' : 'router.turn', { concurrency: 1, ackWaitMs: 20 }, async (item) => {
@@ -397,7 +397,7 @@ describe('a turn’s call', () => {
     await publish(call);
     await commandsOf(call.callId);
     expect(heard.at(-1)).toBe('done');
-    // Whoever comes later finds the text in the log.
+    // Later readers use the log.
     expect((await framesOf(call)).map(({ kind }) => kind)).not.toContain('done');
     await listening.stop();
   });

@@ -14,34 +14,33 @@ import { type ConsumeDeps, consumeCalls } from './consume-calls.ts';
 import { openProviders } from './providers/registry.ts';
 import { RunningCalls } from './running-calls.ts';
 
-/** Calls at once. They mostly wait for upstreams; each kind has its own share, so that clients never starve conversations. */
+/** In flight; they mostly wait for upstreams. Shares per kind keep clients from starving conversations. */
 const DEFAULT_CONCURRENCY = { clientCalls: 1_024, turnCalls: 256 };
-/** Bytes of their requests. Each is held as it was read, and a second time while it is sent upstream; a gigabyte is what a worker should need. */
+/** Byte budgets of requests, held as read and again while sent: a worker stays within a gigabyte. */
 const DEFAULT_BODY_BYTES = { clientCalls: 256 * 1024 * 1024, turnCalls: 128 * 1024 * 1024 };
 const DEFAULT_DRAIN_TIMEOUT_MS = 30_000;
 
 export interface RouterWorkerDeps {
   config: RouterConfig;
-  /** Where the providers' credentials are read from. */
   environment: Environment;
   bus: Bus;
-  /** Holds the state of actors' calls, which is looked at before one is made again. */
+  /** Has the state of actors' effects, for redelivered calls. */
   database: Database;
   log: Log;
   clock: Clock;
-  /** The clock that actors' deadlines go by, where that is another one: the database's. Clients' calls come from gateways without a database. */
+  /** The database's clock, for deadlines of actors' calls; absent: `clock`. Gateways have no database, so clients' calls use `clock`. */
   actorClock?: Clock;
   concurrency?: { clientCalls: number; turnCalls: number };
   bodyBytes?: { clientCalls: number; turnCalls: number };
-  /** Of streamed answers of the scripted model; 0, and absent, is unpaced. */
+  /** Words per second of the scripted model's streams; 0 or absent: unpaced. */
   scriptedWordsPerSecond?: number;
-  /** How long a stop waits for calls in progress; what is left then goes back to the queue. */
+  /** How long a stop waits for calls in flight before it nacks them. */
   drainTimeoutMs?: number;
   metrics?: Metrics;
   tracing?: Tracing;
 }
 
-/** Makes the model calls of clients and of turns. @throws `config.invalid` naming the variable of a credential that is missing */
+/** Executes router calls of clients and of actors. @throws `config.invalid` naming the variable of a missing credential */
 export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained> {
   const { config, environment, bus, database, log, clock, drainTimeoutMs = DEFAULT_DRAIN_TIMEOUT_MS, metrics = noMetrics, tracing = noTracing } = deps;
   const { concurrency = DEFAULT_CONCURRENCY, bodyBytes = DEFAULT_BODY_BYTES, scriptedWordsPerSecond = 0 } = deps;

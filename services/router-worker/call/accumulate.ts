@@ -10,22 +10,22 @@ import type {
 } from '#shared/contracts/router/chat-completion.ts';
 import type { ProviderPart, ProviderUsage } from '../providers/provider.ts';
 
-/** What a provider has said so far, put together. */
+/** An answer, accumulated from its parts. */
 export interface Answer {
-  /** Whether the words are kept. Those of a stream are shown and let go of: kept, each would live as long as the answer. */
+  /** Whether text is kept. A streamed answer keeps lengths alone. */
   readonly isRetained: boolean;
   text: string;
   reasoning: string;
   refusal: string;
   logprobs: Logprobs | null;
-  /** Characters of what is shown, whether they are kept or not. */
+  /** Characters of visible content, kept or not. */
   textChars: number;
   reasoningChars: number;
   refusalChars: number;
-  /** Characters of reasoning that the caller does not want to see. They are paid for all the same. */
+  /** Of excluded reasoning, which is billed all the same. */
   hiddenReasoningChars: number;
   toolCalls: ToolCall[];
-  /** Null until it has finished. */
+  /** Null until the finish part. */
   finishReason: FinishReason | null;
   nativeReason: string | null;
   /** Null when the upstream reports none. */
@@ -50,12 +50,11 @@ export function emptyAnswer(isRetained = true): Answer {
   };
 }
 
-/** Whether anything of it was shown. */
 export function hasContent({ textChars, reasoningChars, refusalChars, toolCalls }: Answer): boolean {
   return textChars + reasoningChars + refusalChars > 0 || toolCalls.length > 0;
 }
 
-/** Adds a part, in place: an answer grows by thousands of them. @returns the characters of content that it brought, 0 for parts that show nothing */
+/** Adds a part in place. @returns characters of content added */
 export function addPart(answer: Answer, part: ProviderPart): number {
   switch (part.type) {
     case 'text-delta':
@@ -89,7 +88,7 @@ export function addPart(answer: Answer, part: ProviderPart): number {
   }
 }
 
-/** Why the answer ended, for clients: who was asked to call tools is told so, even where the upstream says that it simply stopped. */
+/** For clients: `tool_calls` when there are any, also where the upstream reports `stop`. */
 export function finishReasonOf({ finishReason, toolCalls }: Answer): FinishReason {
   if (finishReason === null) return 'error';
   return finishReason === 'stop' && toolCalls.length > 0 ? 'tool_calls' : finishReason;
@@ -103,7 +102,7 @@ export interface CompletionHead {
   provider: string;
 }
 
-/** The whole of an answer that was kept. With an error it is what came before the error: the client keeps it, and learns that it is not all. */
+/** With `error`: the incomplete answer before it. */
 export function toCompletion(answer: Answer, head: CompletionHead, usage: Usage, error?: RouterErrorBody['error']): ChatCompletion {
   const message: AssistantMessage = {
     role: 'assistant',
@@ -137,7 +136,7 @@ export function toCompletion(answer: Answer, head: CompletionHead, usage: Usage,
   };
 }
 
-/** One piece of reasoning in the form that clients send back. `index` is the same for all pieces, so that they merge into one. */
+/** Clients merge pieces with the same `index`. */
 export function reasoningDetail(text: string): ReasoningDetail {
   return { type: 'reasoning.text', text, index: 0, format: 'unknown' };
 }

@@ -7,23 +7,21 @@ import { inOrderOf } from './ordering.ts';
 import { requestFor, supportsAll, supportsParameter } from './parameters.ts';
 import { filterOut } from './preferences.ts';
 
-/** An endpoint that a call may be tried at, and what would be sent there. */
+/** An endpoint for a call, and the request as sent there. */
 export interface Candidate {
   model: ModelConfig;
   endpoint: EndpointConfig;
   provider: { slug: string; name: string };
   request: ChatRequest;
-  /** The model may think, but the caller does not want to see it. */
   hidesReasoning: boolean;
 }
 
-/** The configuration, by name. */
+/** Index of the configuration. */
 export interface Catalogue {
-  /** By id and by alias; an id wins over another model's alias. */
+  /** By id and by alias; ids win. */
   models: ReadonlyMap<string, ModelConfig>;
-  /** Where each model is served, in the configuration's order. */
+  /** In the configuration's order. */
   modelEndpoints: ReadonlyMap<ModelConfig, readonly ModelEndpoint[]>;
-  /** Asked when a request names no model. */
   defaultModel: string;
 }
 
@@ -47,10 +45,9 @@ function modelEndpointsOf(model: ModelConfig, providers: ReadonlyMap<string, Pro
 }
 
 /**
- * The endpoints that a call is tried at, best first. A pure function of the request and the configuration; never empty.
+ * The candidates of a call, best first; pure, never empty.
  *
- * @throws `router.model_unknown` when no model that the request names is known, `router.no_provider` when no endpoint of those that
- *   are can serve it
+ * @throws `router.model_unknown` when the request names no known model, `router.no_provider` when no endpoint of the known ones can serve it
  */
 export function candidatesFor({ request, maxTokens }: Pick<RouterCall, 'request' | 'maxTokens'>, catalogue: Catalogue): Candidate[] {
   const exclusions: Exclusions = new Map();
@@ -71,15 +68,14 @@ export function candidatesFor({ request, maxTokens }: Pick<RouterCall, 'request'
   }));
 }
 
-/** `include_reasoning` is the older way to say it. */
+/** `include_reasoning` is the legacy form. */
 function hidesReasoning({ reasoning, include_reasoning: included }: ChatRequest): boolean {
   return reasoning?.exclude ?? included === false;
 }
 
-/** `model`, then `models`, each once; unknown ones among known ones are passed over. */
+/** `model`, then `models`, each once; unknown names beside known ones are skipped. */
 function modelsOf({ model, models = [] }: ChatRequest, catalogue: Catalogue): ModelConfig[] {
   const only = model === undefined || models.length > 0 ? undefined : catalogue.models.get(model);
-  // As nearly always.
   if (only !== undefined) return [only];
   const named = [...(model === undefined ? [] : [model]), ...models];
   if (named.length === 0) named.push(catalogue.defaultModel);
@@ -90,14 +86,13 @@ function modelsOf({ model, models = [] }: ChatRequest, catalogue: Catalogue): Mo
   return [...known];
 }
 
-/** Of one model. */
 function fittingEndpoints(all: readonly ModelEndpoint[], request: ChatRequest, exclusions: Exclusions): ModelEndpoint[] {
   const fitting = filterOut(request, all, exclusions).filter(
     (modelEndpoint) =>
       passes(modelEndpoint, fitsTokens(modelEndpoint.endpoint, request), 'context_length', exclusions) &&
       passes(modelEndpoint, request.provider?.require_parameters !== true || supportsAll(modelEndpoint.endpoint, request), 'require_parameters', exclusions),
   );
-  // A tool or a format that is dropped changes the answer, so endpoints that take them go first, and alone.
+  // Dropping one of these changes the answer, so endpoints that support it exclude the others.
   return ['tools', 'response_format', 'verbosity'].reduce((modelEndpoints, parameter) => preferring(modelEndpoints, parameter, request), fitting);
 }
 
@@ -107,7 +102,6 @@ function preferring(modelEndpoints: ModelEndpoint[], parameter: string, request:
   return able.length > 0 ? able : modelEndpoints;
 }
 
-/** Whether the tokens that the request asks for can come from there at all. */
 function fitsTokens({ max_completion_tokens: most = Infinity, context_length: context = Infinity }: EndpointConfig, request: ChatRequest): boolean {
   const asked = request.max_completion_tokens ?? request.max_tokens ?? 0;
   return asked <= most && asked < context;

@@ -1,14 +1,14 @@
 const MASK = '[redacted]';
 const SECRET_KEY = /^(?:.*[-_])?(?:api[-_]?key|secret|password|authorization|credentials?|access[-_]?token)$/i;
-/** Files and images inside a request: their bytes help nobody who debugs, and are the most private part of it. */
+/** Bytes of files and images: useless for debugging, and private. */
 const DATA_URL = /^data:([\w.+/-]{1,100})[^,]{0,200},/;
 const BASE64 = /^[A-Za-z0-9+/=_-]+$/;
-/** A shorter text of such letters may be a word. */
+/** Shorter runs may be words. */
 const MIN_BASE64_CHARS = 256;
-/** Requests nest a few levels; JSON schemas of tools some more. */
+/** Requests nest a few levels, JSON schemas of tools some more. */
 const MAX_DEPTH = 48;
 
-/** An upstream's body as it is shown to a caller who debugs: whole, but for what looks like a secret or like the bytes of a file. */
+/** An upstream body for `debug.echo_upstream_body`, with secrets and file contents masked. */
 export function echoBody(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return echoText(value);
   if (typeof value !== 'object' || value === null) return value;

@@ -2,35 +2,33 @@ import type { ErrorChunk, RouterErrorBody } from '#shared/contracts/router/chat-
 import { type ErrorCode, errorCatalogue, type Failure, failureOf } from '#shared/errors/switchyard-error.ts';
 import type { CompletionHead } from './accumulate.ts';
 
-/** An earlier attempt of the same call. */
+/** An entry of `previous_errors`. */
 export interface PreviousError {
   provider: string;
   model: string;
-  /** The provider's own code, or else our word for the kind of error. */
+  /** The provider's, or else our error type. */
   code: string;
-  /** The upstream's status, or else the one that we would answer. */
+  /** The upstream's, or else that of our error. */
   status: number;
 }
 
-/** What a client is told to wait at most: some obey without a bound, and another provider may be free much sooner than the one that said so. */
+/** Some clients wait as long as `retry_after` says, while another provider may be free sooner. */
 const MAX_RETRY_AFTER_MS = 60_000;
 
-/** What is known about a failure besides the error itself. */
 export interface ErrorContext {
-  /** Display name of the provider that failed; null when none was asked. */
+  /** Display name; null when no provider was asked. */
   providerName: string | null;
   previousErrors: readonly PreviousError[];
-  /** The request allows no fallback: the provider's own words are the message, whatever they are about. */
+  /** Without fallback the provider's message is shown, whatever it is about. */
   isWithoutFallback?: boolean;
 }
 
 /**
- * The provider refuses the operator's credential, account or model name. The status stays 502, since a 401 or 402 would tell callers that
- * their own key is bad, and the message says whose fault it is; what the provider said is in `metadata.raw`.
+ * The provider refuses the operator's credential, account or model name. The status stays 502, since 401 or 402 would blame the caller's key; the provider's
+ * words are in `metadata.raw`.
  */
 const OPERATORS_FAULT = 'router.provider_misconfigured';
 
-/** Errors that a provider makes when it was asked. */
 const PROVIDER_ERRORS: ReadonlySet<ErrorCode> = new Set([
   OPERATORS_FAULT,
   'router.provider_refused',
@@ -41,7 +39,7 @@ const PROVIDER_ERRORS: ReadonlySet<ErrorCode> = new Set([
   'router.provider_unavailable',
 ]);
 
-/** The public body of an error. Its `code` is the HTTP status. Internal faults are masked. */
+/** The public body of an error. `code` is the HTTP status. Internal errors are masked. */
 export function errorBodyOf(error: unknown, { providerName, previousErrors, isWithoutFallback = false }: ErrorContext): RouterErrorBody {
   const failure = failureOf(error);
   const { status, routerType } = errorCatalogue[failure.code];
@@ -62,7 +60,7 @@ export function errorBodyOf(error: unknown, { providerName, previousErrors, isWi
   };
 }
 
-/** `raw` is the provider's error as it came, without the credential that we sent; of one that sent none it is what was seen instead. */
+/** `raw` is the provider's error body without our credential, or else what was observed. */
 function providerDetails({ code, message, details }: Failure, providerName: string): Record<string, unknown> {
   const { raw, reason, providerCode, status } = details;
   const shown: Record<string, unknown> = { provider_name: providerName };
@@ -78,12 +76,11 @@ function publicDetails({ code, details }: Failure): Record<string, unknown> {
   const { retryAfterMs, excluded_by: excludedBy } = details;
   const shown: Record<string, unknown> = {};
   if (excludedBy !== undefined) shown.excluded_by = excludedBy;
-  // The gateway makes the Retry-After header of it.
+  // The gateway's Retry-After header.
   if (typeof retryAfterMs === 'number' && (status === 429 || status === 503)) shown.retry_after = Math.ceil(Math.min(retryAfterMs, MAX_RETRY_AFTER_MS) / 1_000);
   return shown;
 }
 
-/** What a later error tells of this attempt. */
 export function previousErrorOf(error: unknown, provider: string, model: string): PreviousError {
   const { code, details } = failureOf(error);
   const { status, routerType } = errorCatalogue[code];
@@ -95,7 +92,7 @@ export function previousErrorOf(error: unknown, provider: string, model: string)
   };
 }
 
-/** The last chunk of a stream that broke. */
+/** The last chunk of a failed stream. */
 export function errorChunkOf({ error }: RouterErrorBody, { id, created, model, provider }: CompletionHead): ErrorChunk {
   const metadata = { error_type: error.type, ...error.metadata };
   return {

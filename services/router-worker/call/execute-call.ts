@@ -12,41 +12,39 @@ import { type FrameWriter, forActors, forClients, frameWriter } from './frames.t
 import { type CallObserver, type CallOutcome, type RunDeps, runCall } from './run-call.ts';
 import { usageOf } from './usage.ts';
 
-/** Stands for a provider in the chunk of an error that no provider made. */
+/** Provider name in errors when none was asked. */
 const DEFAULT_PROVIDER_NAME = 'Switchyard';
 
-/** What an actor learns of its call; the same values make its command. */
+/** The result of a call, which an actor gets as a command. */
 export type CallResult =
   | {
       type: 'completed';
       text: string;
-      /** Functions that the model wants called; `arguments` is its text, which need not be JSON. */
+      /** `arguments` is the model's text, which need not be JSON. */
       toolCalls: { id: string; name: string; arguments: string }[];
       model: string;
       provider: string;
       finishReason: string;
       usage: { promptTokens: number; completionTokens: number };
-      /** Absent when the endpoint has no prices. */
+      /** Absent without prices. */
       costUsd?: number;
     }
   | { type: 'failed'; failure: Failure };
 
 export interface Execution {
   call: RouterCall;
-  /** The delivery number of the work item. */
+  /** Delivery number of the work item. */
   attempt: number;
-  /** Ends the call; the reason is a SwitchyardError that says why. */
+  /** Its reason is a SwitchyardError. */
   signal: CallSignal;
-  /** Whether an aborted call may still speak: not when another worker may have it by now. */
+  /** False once the lease is lost: another worker may publish for this call. */
   mayPublish(): boolean;
-  /** Sends a frame to the call's readers. */
   publish(frame: Uint8Array, retention: Retention): void;
-  /** What was sent leaves at once. */
   flush(): void;
-  /** Whether no other call is made here just now: what is sent has nothing to wait for. */
+  /** Whether no other call is in flight here, so that batching gains nothing. */
   isAlone(): boolean;
   nowMs: number;
-  /** Hears of each try. `capturesContent`: also of what was said. */
+  /** Called per attempt; with `capturesContent` the answer has text. */
   attempted?: CallObserver['attempted'];
   capturesContent?: boolean;
 }
@@ -55,10 +53,7 @@ export interface ExecuteDeps extends RunDeps {
   catalogue: Catalogue;
 }
 
-/**
- * Makes one call: chooses the candidates, runs it, and sends its frames, the last of which says how it ended. Never throws: whatever
- * happens is an end of the call.
- */
+/** Executes one call and publishes its frames up to the terminal one. Never throws: an error ends the call. */
 export async function executeCall(execution: Execution, deps: ExecuteDeps): Promise<CallResult> {
   const { call, signal, mayPublish } = execution;
   const responseWriter = responseWriterFor(execution);
@@ -80,7 +75,7 @@ export async function executeCall(execution: Execution, deps: ExecuteDeps): Prom
   }
 }
 
-/** What a whole answer used, which is counted here and nowhere else. */
+/** Adds the usage of a complete answer to the metrics. */
 function usageIn({ candidate, answer }: Extract<CallOutcome, { type: 'completed' }>, { metrics }: ExecuteDeps): Usage {
   const usage = usageOf(answer, candidate.request, candidate.endpoint.prices);
   const provider = candidate.provider.slug;
@@ -91,12 +86,12 @@ function usageIn({ candidate, answer }: Extract<CallOutcome, { type: 'completed'
   return usage;
 }
 
-/** Ends a call that is not made at all: its readers, if it has any, get the error. */
+/** Ends a call with an error without executing it. */
 export function refuseCall(execution: Execution, error: SwitchyardError): CallResult {
   return responseWriterFor(execution).fail(error, { candidate: null, partial: null, previousErrors: [] });
 }
 
-/** How a call that failed got there. `candidate` is null when no provider was asked. */
+/** `candidate` is null when no provider was asked. */
 interface Attempted {
   candidate: Candidate | null;
   partial: Answer | null;
@@ -109,7 +104,7 @@ interface ResponseWriter {
   fail(error: unknown, attempted: Attempted): CallResult;
 }
 
-/** Says what happens in the form that the item wants: frames, one body, or nothing. */
+/** Writes the response as the call wants it: frames, one body, or nothing. */
 function responseWriterFor({ call, attempt, publish, flush, isAlone, nowMs, attempted = () => {}, capturesContent = false }: Execution): ResponseWriter {
   const created = Math.floor(nowMs / 1_000);
   const retention = call.reply === null ? forClients : forActors;
@@ -127,7 +122,7 @@ function responseWriterFor({ call, attempt, publish, flush, isAlone, nowMs, atte
   };
   return {
     observer: {
-      // A stream has been shown; a body, and what an actor is told, are made of the whole.
+      // Bodies, actors' results and traces need the whole text; a stream was published already.
       isStreamed: writer !== null,
       retainsAnswer: call.want === 'body' || call.reply !== null || capturesContent,
       begin(candidate, adapter) {
@@ -144,7 +139,7 @@ function responseWriterFor({ call, attempt, publish, flush, isAlone, nowMs, atte
       return {
         type: 'completed',
         text: answer.text,
-        // flatMap passes over the places that an upstream has left empty.
+        // flatMap skips indexes that an upstream left empty.
         toolCalls: answer.toolCalls.flatMap(({ id, function: { name, arguments: text } }) => [{ id, name, arguments: text }]),
         model: candidate.model.id,
         provider: candidate.provider.name,
@@ -163,7 +158,7 @@ function responseWriterFor({ call, attempt, publish, flush, isAlone, nowMs, atte
   };
 }
 
-/** What was made before the failure is the client's to keep, with the error beside it; with nothing made, the error is the answer. */
+/** After content the error is returned beside the answer; without content it is the response. */
 function failedBody(body: RouterErrorBody, head: CompletionHead, candidate: Candidate | null, partial: Answer | null): Uint8Array {
   if (candidate === null || partial === null) return bodyFrame(body.error.code, JSON.stringify(body));
   const usage = usageOf(partial, candidate.request, candidate.endpoint.prices, { isBroken: true });

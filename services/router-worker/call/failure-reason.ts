@@ -1,6 +1,6 @@
 import type { Failure } from '#shared/errors/switchyard-error.ts';
 
-/** What a status of a provider means, in our words: its own may quote the request. */
+/** In our words: the provider's may quote the request. */
 const STATUS_REASONS: Readonly<Record<number, string>> = {
   400: 'it calls the request invalid',
   401: 'it refuses the credential',
@@ -15,13 +15,10 @@ const STATUS_REASONS: Readonly<Record<number, string>> = {
   529: 'it is overloaded',
 };
 
-/** A code is a word; a sentence in its place may be anybody's. */
+/** A longer text may quote a customer. */
 const CODE = /^[\w.:-]{1,64}$/;
 
-/**
- * Why a try at a provider failed, for the log: nothing in it is text of the provider, since that may quote a customer.
- * `provider_code` is absent when the provider gave none, or no word.
- */
+/** Why an attempt failed, for the log, without the provider's text, which may quote a customer. `provider_code` is absent unless it is one word. */
 export function failureReason({ message, details }: Failure): { status?: number; reason: string; provider_code?: string } {
   const { providerCode, raw, reason, status } = details;
   const code = typeof providerCode === 'string' && CODE.test(providerCode) ? { provider_code: providerCode } : {};

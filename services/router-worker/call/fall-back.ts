@@ -1,18 +1,15 @@
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
 
-/** What a failure says about the candidates behind it. */
+/** Which candidates remain after a failure before the commit point. */
 export type FallBack =
-  /** It was this endpoint's own trouble. */
+  /** It concerns this endpoint alone. */
   | 'next-endpoint'
-  /** Only an endpoint with a larger context can do better, or another model. */
+  /** Of the same model, only endpoints with a larger context remain. */
   | 'larger-context'
-  /** Every endpoint of this model would say the same. */
+  /** Every endpoint of this model would fail alike. */
   | 'next-model';
 
-/**
- * Before the first content part a failure may be made good by somebody else; after it never. A request that one model refuses is not
- * shown to its other endpoints, which would say the same; another model that the caller has named may take what this one doesn't.
- */
+/** A model that refuses a request does so at all endpoints; another model may accept it. */
 export function fallBackAfter(code: ErrorCode): FallBack {
   switch (code) {
     case 'router.context_length':

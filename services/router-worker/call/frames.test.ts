@@ -17,7 +17,7 @@ function opened() {
   return { writer, frames };
 }
 
-/** The events of each frame as a client sees them: parsed, and the end mark as it is. */
+/** The events of each frame as a client sees them: parsed, the end mark verbatim. */
 function eventsOf(frames: readonly Uint8Array[]): unknown[][] {
   const reader = new FrameReader('gen-1');
   return frames.map((bytes) => eventsIn(reader.read(bytes)));
@@ -185,7 +185,7 @@ interface ClientChoice {
   finish_reason: string | null;
 }
 
-/** What a client makes of a stream, as the public SDKs do it. */
+/** Accumulates a stream as the public SDKs do. */
 function foldAsClient(events: unknown[]) {
   const folded = {
     content: '',
@@ -252,7 +252,7 @@ it('what an actor’s call says may be kept a little later, and not at all once 
   expect(keptOf(forActors)).toEqual(expected);
 });
 
-/** How the frames of one answer are kept, with a minute and more between its first word and its last. */
+/** Retention of the frames of one answer that takes more than a minute. */
 function keptOf(retention: FrameRetention): string[] {
   vi.useFakeTimers();
   const kept: string[] = [];
@@ -300,7 +300,7 @@ it('clients see of each frame the very bytes that a whole one would have had, wh
   );
 });
 
-/** The bytes of a batch as one frame of whole chunks, made in the plainest way. */
+/** A batch as one frame of whole chunks, built without the template. */
 function wholeFrame(named: typeof head, batch: readonly ProviderPart[], index: number): string {
   const deltas = batch.map((part) => {
     if (part.type !== 'reasoning-delta') return { content: part.type === 'text-delta' ? part.text : '' };

@@ -6,13 +6,13 @@ import type { ProviderPart } from '../providers/provider.ts';
 import { type Answer, type CompletionHead, finishReasonOf, reasoningDetail } from './accumulate.ts';
 import { errorChunkOf } from './error-chunk.ts';
 
-/** Turns what providers say into the frames of one delivery of a call. Exactly one of `finish` and `fail` is called, last. */
+/** Writes the frames of one delivery. Exactly one of `finish` and `fail` is called, last. */
 export interface FrameWriter {
-  /** Another provider is asked. */
+  /** Called per candidate. */
   begin(head: CompletionHead): void;
-  /** The body that goes upstream, for callers who debug. Opens the stream and shows no content. */
+  /** For `debug.echo_upstream_body`. Opens the stream; is no content. */
   debug(upstreamBody: unknown): void;
-  /** One frame for a batch, one chunk for each part in it that shows content. */
+  /** One frame per batch, one chunk per content part. */
   parts(parts: readonly ProviderPart[]): void;
   finish(answer: Answer, usage: Usage): void;
   fail(body: RouterErrorBody): void;
@@ -20,36 +20,35 @@ export interface FrameWriter {
 
 export interface FrameTarget {
   callId: string;
-  /** The delivery number of the work item. */
+  /** Delivery number of the work item. */
   attempt: number;
   retention: FrameRetention;
   publish(frame: Uint8Array, retention: Retention): void;
-  /** What was published leaves at once: somebody waits for the first word. */
+  /** Called after the first content, which a reader waits for. */
   flush(): void;
 }
 
-/** When the frames of a call are kept: those that open it or say its head, those between, and the last. */
+/** Retention of frames with a head, of text frames, and of the terminal one. */
 export type FrameRetention = Readonly<Record<'head' | 'text' | 'end', Retention>>;
 
-/** Whoever takes the call over must know whether content was shown, and who comes back for an answer finds its end. */
+/** A redelivery must know whether content was published; a resuming reader needs the terminal frame. */
 export const forClients: FrameRetention = { head: 'at once', text: 'soon', end: 'at once' };
-/** Its row says whether a call of an actor is made again; once it has ended, the session's log has the text. */
+/** The effect's row decides whether an actor's call is executed again; its text ends up in the session's log. */
 export const forActors: FrameRetention = { head: 'soon', text: 'soon', end: 'no more' };
 
 const END_MARKER = 'data: [DONE]\n\n';
-/** Frames are kept for two minutes, and a reader that comes back after longer needs the head too. */
+/** Frames are kept for two minutes; a reader that resumes later needs the head, too. */
 const HEAD_EVERY_MS = 30_000;
 
 /**
- * The hot path: all of a chunk but the delta is the same for the whole answer and made once. Once a frame has said it, a token travels as
- * its text alone, and readers set it into the rest. Keys of a delta that say nothing are left out: null there throws in real clients.
+ * The hot path. All of a chunk but its delta is a template, built once per attempt. After a frame with the head, a token travels as text alone, and readers
+ * complete it (ADR 30). Empty keys of a delta are omitted: null there makes real clients throw.
  */
 export function frameWriter({ callId, attempt, retention, publish, flush }: FrameTarget): FrameWriter {
   let head: CompletionHead | null = null;
   let deltaStart = '';
   let seq = 0;
   let hasRole = false;
-  /** When a frame last said the head. */
   let headAtMs = Number.NEGATIVE_INFINITY;
 
   const next = () => {
@@ -57,7 +56,7 @@ export function frameWriter({ callId, attempt, retention, publish, flush }: Fram
     return seq;
   };
   const chunk = (delta: string) => `${deltaStart}${delta}${DELTA_END}`;
-  /** The role is said once, before anything else. */
+  /** The chunk with the role: once, before any other. */
   const role = () => {
     if (hasRole) return '';
     hasRole = true;
@@ -116,13 +115,13 @@ function chunkStart({ id, created, model, provider }: CompletionHead): string {
   return `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"provider":${JSON.stringify(provider)}`;
 }
 
-/** The text of a batch that is one text and nothing else: nearly all of them are. */
+/** Null unless the batch is one plain text part, as nearly all are. */
 function onlyTextIn(parts: readonly ProviderPart[]): string | null {
   const [part] = parts;
   return parts.length === 1 && part?.type === 'text-delta' && part.logprobs === undefined ? part.text : null;
 }
 
-/** The delta of a part as JSON; null for parts that show no content. */
+/** JSON; null for parts without content. */
 function deltaOf(part: ProviderPart): string | null {
   switch (part.type) {
     case 'text-delta':

@@ -5,8 +5,8 @@ type Preferences = NonNullable<ChatRequest['provider']>;
 type SortBy = 'price' | 'throughput' | 'latency';
 
 /**
- * The order in which offers are tried: the caller's `order`, else its `sort`, else the configuration's; model by model, unless the caller
- * wants all models in one list. Without fallbacks only the providers that `order` names stay, or else the first offer.
+ * Orders endpoints by the caller's `order`, else its `sort`, else the configuration; model by model, unless the caller sorts across models. Without fallbacks
+ * the providers in `order` remain, or the first endpoint.
  */
 export function inOrderOf(
   { provider, route }: Pick<ChatRequest, 'provider' | 'route'>,
@@ -20,7 +20,7 @@ export function inOrderOf(
   return mayFallBack === false ? sorted.slice(0, 1) : sorted;
 }
 
-/** The providers that are named, in their order, then the others in the configuration's. */
+/** The named providers, then the others as configured. */
 function inCallersOrder(order: readonly string[], mayFallBack: boolean, modelEndpoints: readonly ModelEndpoint[], exclusions: Exclusions): ModelEndpoint[] {
   const rankOf = ({ provider }: ModelEndpoint) => (order.includes(provider.slug) ? order.indexOf(provider.slug) : order.length);
   const eligible = modelEndpoints.filter((modelEndpoint) =>
@@ -29,19 +29,19 @@ function inCallersOrder(order: readonly string[], mayFallBack: boolean, modelEnd
   return sortedBy(eligible, [modelRanks(modelEndpoints), rankOf]);
 }
 
-/** Endpoints that miss a preferred speed stand behind those that have it; what is equal stays in the configuration's order. */
+/** Endpoints that miss a preferred speed come last; ties keep the configuration's order. */
 function inSortedOrder(preferences: Preferences, route: 'fallback' | 'sort', modelEndpoints: readonly ModelEndpoint[]): ModelEndpoint[] {
   if (modelEndpoints.length < 2) return [...modelEndpoints];
   const { sort } = preferences;
   const by = typeof sort === 'string' ? sort : (sort?.by ?? null);
-  // `route` is the older name of the same choice.
+  // `route` is the legacy form.
   const partition = (typeof sort === 'string' ? null : sort?.partition) ?? (route === 'sort' ? 'none' : 'model');
   const missing = (modelEndpoint: ModelEndpoint) => (missesPreferredSpeed(modelEndpoint, preferences) ? 1 : 0);
   const amount = by === null ? [] : [(modelEndpoint: ModelEndpoint) => amountOf(modelEndpoint, by)];
   return sortedBy(modelEndpoints, [...(partition === 'model' ? [modelRanks(modelEndpoints)] : []), missing, ...amount]);
 }
 
-/** What an offer is sorted by, the best one lowest. What is not known stands last. */
+/** Sort key: lowest is best, unknown last. */
 function amountOf({ endpoint: { prices, speed } }: ModelEndpoint, by: SortBy): number {
   switch (by) {
     case 'price':
@@ -53,7 +53,7 @@ function amountOf({ endpoint: { prices, speed } }: ModelEndpoint, by: SortBy): n
   }
 }
 
-/** Only medians are known: an endpoint whose median misses the cutoff of a stricter percentile misses that one all the more. */
+/** Only medians are known; one that misses a stricter percentile's cutoff surely misses that percentile. */
 function missesPreferredSpeed({ endpoint: { speed } }: ModelEndpoint, preferences: Preferences): boolean {
   const { preferred_min_throughput: minThroughput, preferred_max_latency: maxLatency } = preferences;
   return (
@@ -67,13 +67,11 @@ function cutoffs(given: Preferences['preferred_max_latency']): number[] {
   return typeof given === 'number' ? [given] : Object.values(given);
 }
 
-/** The place of an offer's model among those that the request names. */
 function modelRanks(modelEndpoints: readonly ModelEndpoint[]): (modelEndpoint: ModelEndpoint) => number {
   const models = [...new Set(modelEndpoints.map(({ model }) => model))];
   return ({ model }) => models.indexOf(model);
 }
 
-/** By the first amount, then by the next where that is equal. */
 function sortedBy(modelEndpoints: readonly ModelEndpoint[], amounts: readonly ((modelEndpoint: ModelEndpoint) => number)[]): ModelEndpoint[] {
   return modelEndpoints.toSorted((left, right) => {
     for (const amount of amounts) {

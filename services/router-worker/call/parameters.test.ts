@@ -4,7 +4,7 @@ import { type EndpointConfig, routerConfig } from '#shared/config/router-config.
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { requestFor } from './parameters.ts';
 
-/** Values as clients send them: said, not said, or said to be nothing. */
+/** Present, absent or null, as clients send fields. */
 const field = <Value>(value: fc.Arbitrary<Value>) => fc.option(fc.option(value, { nil: null }), { nil: undefined });
 const request = fc.record(
   {
@@ -19,7 +19,7 @@ const request = fc.record(
   { requiredKeys: ['messages'] },
 ) as fc.Arbitrary<ChatRequest>;
 
-/** An endpoint that takes every parameter, whether it says so by listing none or by listing them all. */
+/** An endpoint that supports every parameter, by an absent list or a complete one. */
 function endpointOf(limits: Pick<EndpointConfig, 'max_completion_tokens' | 'context_length'>, supported?: string[]): EndpointConfig {
   const endpoint: EndpointConfig = {
     provider: 'scripted',

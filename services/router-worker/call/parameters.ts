@@ -1,7 +1,7 @@
 import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 
-/** Fields of a request that say what is asked or how it is served; all others tune the model, and an endpoint may not take them. */
+/** Fields that say what is asked or how it is routed; all others tune the model and need the endpoint's support. */
 const NOT_PARAMETERS: ReadonlySet<string> = new Set([
   'messages',
   'model',
@@ -23,12 +23,11 @@ const NOT_PARAMETERS: ReadonlySet<string> = new Set([
   'prompt_cache_key',
   'provider_options',
 ]);
-/** Means nothing without the parameter that it serves. */
+/** Without effect unless the other is there. */
 const SERVES: Readonly<Record<string, string>> = { tool_choice: 'tools', parallel_tool_calls: 'tools', top_logprobs: 'logprobs' };
-/** Names of one parameter. */
 const TOKEN_LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
 
-/** Whether an endpoint takes a parameter. One that lists none takes all. */
+/** An endpoint without a list supports everything. */
 export function supportsParameter({ supported_parameters: supported }: EndpointConfig, parameter: string): boolean {
   if (supported === undefined || supported.includes(parameter)) return true;
   if (parameter === 'response_format') return supported.includes('structured_outputs');
@@ -42,10 +41,7 @@ export function supportsAll(endpoint: EndpointConfig, request: ChatRequest): boo
   );
 }
 
-/**
- * The request as an endpoint gets it: without parameters that it doesn't take, and with at most the tokens that the caller asked for,
- * that the call may bring, and that the endpoint gives.
- */
+/** The request for an endpoint: without unsupported parameters, limited to the lowest of the caller's, the call's and the endpoint's token limits. */
 export function requestFor(endpoint: EndpointConfig, request: ChatRequest, maxTokens: number | null): ChatRequest {
   if (endpoint.supported_parameters === undefined && maxTokens === null && isSet(request)) return request;
   const isDropped = (name: string) => !NOT_PARAMETERS.has(name) && (!supportsParameter(endpoint, name) || !supportsParameter(endpoint, SERVES[name] ?? name));
@@ -56,7 +52,7 @@ export function requestFor(endpoint: EndpointConfig, request: ChatRequest, maxTo
   return { messages: request.messages, ...Object.fromEntries(rest) };
 }
 
-/** Whether each field says something, and none of them how long the answer may be: what takes all parameters takes it as it is. */
+/** Whether there is no empty field and no token limit: an endpoint that supports everything then takes the request unchanged. */
 function isSet(request: ChatRequest): boolean {
   for (const name in request) {
     const value = request[name];
@@ -67,13 +63,13 @@ function isSet(request: ChatRequest): boolean {
 
 function tokenLimit({ max_completion_tokens: most, context_length: context }: EndpointConfig, request: ChatRequest, maxTokens: number | null): number | null {
   const asked = request.max_completion_tokens ?? request.max_tokens ?? null;
-  // A ceiling of ours that no answer could reach is better not sent: some servers refuse a limit larger than their context.
+  // Some servers refuse a limit larger than their context, so a ceiling of ours above it is not sent.
   const ceiling = maxTokens !== null && context !== undefined && maxTokens >= context ? null : maxTokens;
   const limits = [asked, ceiling].filter((limit) => limit !== null);
   return limits.length === 0 ? null : Math.min(...limits, most ?? Number.POSITIVE_INFINITY);
 }
 
-/** The name that the endpoint knows; where it knows both, the caller's. */
+/** The supported name; where both are, the caller's. */
 function tokenLimitField({ supported_parameters: supported }: EndpointConfig, request: ChatRequest): (typeof TOKEN_LIMITS)[number] | null {
   const called = request.max_completion_tokens ? 'max_completion_tokens' : 'max_tokens';
   if (supported === undefined || supported.includes(called)) return called;

@@ -3,12 +3,12 @@ import { type Exclusions, type ModelEndpoint, passes } from './model-endpoint.ts
 
 type Preferences = NonNullable<ChatRequest['provider']>;
 
-/** Content that is priced by the piece, by the ceiling that speaks of it. */
+/** What `max_price` bounds per piece. */
 const PRICED_CONTENT = { image: 'image_url', audio: 'input_audio' } as const;
 
 /**
- * Leaves out endpoints that the caller's `provider` object refuses. What the configuration doesn't say of an endpoint counts against it:
- * a caller who asks that nothing be kept is not served by somebody of whom we do not know.
+ * Excludes endpoints by the caller's `provider` object. Unknown values count against an endpoint: one of unknown policy doesn't serve a request that forbids
+ * retention.
  */
 export function filterOut(request: ChatRequest, modelEndpoints: readonly ModelEndpoint[], exclusions: Exclusions): ModelEndpoint[] {
   const { provider: preferences } = request;
@@ -32,13 +32,13 @@ export function filterOut(request: ChatRequest, modelEndpoints: readonly ModelEn
   });
 }
 
-/** The scripted model runs in this process and keeps nothing. */
+/** It runs in this process and retains nothing. */
 function dataPolicyOf({ provider }: ModelEndpoint): { trains: boolean; retains: boolean } {
   if (provider.kind === 'scripted') return { trains: false, retains: false };
   return provider.data_policy ?? { trains: true, retains: true };
 }
 
-/** A price that is not known is not known to be low; no endpoint of ours has one by the picture or by the recording. */
+/** Unknown prices count as too high; the configuration has none per image or audio. */
 function isAffordable({ endpoint: { prices } }: ModelEndpoint, ceiling: NonNullable<Preferences['max_price']>, { messages }: ChatRequest): boolean {
   const within = (price: string | undefined, limit: number | string | undefined) =>
     limit === undefined || (price !== undefined && Number(price) <= Number(limit));

@@ -14,7 +14,7 @@ const finish: ProviderPart = { type: 'finish', reason: 'stop', nativeReason: 'st
 const failing = (code: ErrorCode, details: Record<string, unknown> = {}) => new SwitchyardError(code, `failed: ${code}`, { details });
 const unavailable = () => failing('router.provider_unavailable');
 
-/** What a provider does when it is asked: batches in their order, an error where it breaks, `wait` for a silence that only an abort ends. */
+/** What a provider does in an attempt: batches in order, an error, or `wait` until the abort. */
 type Deed = readonly ProviderPart[] | Error | 'wait';
 
 /** @param contexts context lengths of endpoints, by `model@provider` */
@@ -39,7 +39,7 @@ interface Run {
   asked: string[];
   shown: string;
   logged: string[];
-  /** The lines of the count of tries, without its name. */
+  /** Lines of the attempts metric, without its name. */
   attempts: string[];
 }
 
@@ -51,7 +51,7 @@ interface RunOptions {
   retainsAnswer?: boolean;
 }
 
-/** Runs a call over providers that do as they are told; each deed list is one try. */
+/** Runs a call over scripted providers; one list of deeds per attempt. */
 async function run(
   script: Record<string, Deed[][]>,
   { abort = new AbortController(), contexts = {}, abortOn = '', request = {}, retainsAnswer = true }: RunOptions = {},

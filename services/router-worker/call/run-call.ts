@@ -9,55 +9,54 @@ import { type PreviousError, previousErrorOf } from './error-chunk.ts';
 import { failureReason } from './failure-reason.ts';
 import { fallBackAfter } from './fall-back.ts';
 
-/** Tries of one call, over all candidates: past it the caller has waited long enough for a no. */
+/** Over all candidates; bounds the caller's wait for an error. */
 const MAX_ATTEMPTS = 8;
-/** Of one answer. The longest that models give is a few hundred thousand tokens; what is longer comes from a broken upstream. */
+/** Models give a few hundred thousand tokens at most; more is a broken upstream. */
 const MAX_ANSWER_CHARS = 16 * 1024 * 1024;
 
 export interface RunDeps {
-  /** By slug. */
+  /** By provider slug. */
   adapters: ReadonlyMap<string, ProviderAdapter>;
   timeouts: ProviderTimeouts;
   log: Log;
   metrics: Metrics;
 }
 
-/** Who listens while a call runs. */
 export interface CallObserver {
-  /** Whether the words are wanted again when the answer has ended. */
+  /** Whether text is needed after the end. */
   retainsAnswer: boolean;
-  /** Whether parts are shown as they come; absent: only the whole answer is. */
+  /** Whether parts are published as they come. */
   isStreamed?: boolean;
-  /** A candidate is about to be asked. */
+  /** Before each attempt. */
   begin(candidate: Candidate, adapter: ProviderAdapter): void;
   parts(parts: readonly ProviderPart[]): void;
-  /** A candidate has been asked, and this came of it. */
+  /** After each attempt. */
   attempted?(attempt: Attempted): void;
 }
 
-/** One try. Times are epoch milliseconds. */
+/** Times are epoch milliseconds. */
 export interface Attempted {
   candidate: Candidate;
   startMs: number;
-  /** When the first content came; null: none did. */
+  /** Of the first content; null: none came. */
   firstMs: number | null;
   endMs: number;
-  /** What it has said, whole or not. */
+  /** Partial when `error` is set. */
   answer: Answer;
-  /** Null when the answer is whole. */
+  /** Null on success. */
   error: unknown;
 }
 
 export type CallOutcome =
   | { type: 'completed'; candidate: Candidate; answer: Answer }
-  /** `partial` is what was shown before it failed; null when nothing was. */
+  /** `partial` is null when no content was published. */
   | { type: 'failed'; error: unknown; candidate: Candidate | null; partial: Answer | null; previousErrors: readonly PreviousError[] }
-  /** The signal aborted, and its reason is the error. */
+  /** The signal's reason is the error. */
   | { type: 'aborted'; candidate: Candidate | null; partial: Answer | null; previousErrors: readonly PreviousError[] };
 
 /**
- * Asks the candidates in turn until one answers. The first content part is the point of no return: a failure before it goes to the next
- * candidate and nobody notices, a failure after it ends the call, because what was shown can not be taken back.
+ * Tries the candidates in order. The first content part is the commit point: a failure before it falls back to the next candidate, a failure after it ends the
+ * call, since published content can't be withdrawn.
  */
 export async function runCall(candidates: readonly Candidate[], observer: CallObserver, signal: CallSignal, deps: RunDeps): Promise<CallOutcome> {
   const previousErrors: PreviousError[] = [];
@@ -79,7 +78,7 @@ export async function runCall(candidates: readonly Candidate[], observer: CallOb
     outcome = { type: 'failed', error, candidate, partial, previousErrors: [...previousErrors] };
     if (partial !== null) return outcome;
     previousErrors.push(previousErrorOf(error, candidate.provider.name, candidate.model.id));
-    // A kept connection that broke before a word was said is nobody's fault: the same upstream is asked once more.
+    // A connection reset before any content is retried once at the same endpoint: an idle connection that the upstream closed is no failure of it.
     const isReset: boolean = failure.details.connection === 'reset' && !hasReset;
     hasReset ||= isReset;
     queue = isReset ? queue : remaining(rest, candidate, failure);
@@ -87,7 +86,7 @@ export async function runCall(candidates: readonly Candidate[], observer: CallOb
   return outcome;
 }
 
-/** One try, counted by how it ended. @returns what went wrong, or null when the answer is whole */
+/** One attempt. @returns the error; null on success */
 async function measured(tried: Attempted, observer: CallObserver, signal: CallSignal, deps: RunDeps): Promise<unknown> {
   const { adapters, metrics, timeouts } = deps;
   const { candidate } = tried;
@@ -121,7 +120,6 @@ async function measured(tried: Attempted, observer: CallObserver, signal: CallSi
   return error;
 }
 
-/** What an answer lacks whose stream has ended well; null when it is whole. */
 function flawOf({ candidate: { provider }, answer: { finishReason } }: Attempted): SwitchyardError | null {
   if (finishReason === null) return new SwitchyardError('router.provider_unavailable', `${provider.name} closed the stream before it had finished`);
   if (finishReason === 'error') return new SwitchyardError('router.provider_unavailable', `${provider.name} broke off its answer`);
@@ -130,16 +128,15 @@ function flawOf({ candidate: { provider }, answer: { finishReason } }: Attempted
 
 interface Shown {
   observer: CallObserver;
-  /** Content has come. */
   onShown(): void;
 }
 
-/** Adds to an answer what is heard, and shows it. `stopped` says why nothing more was wanted, null while all is well. */
+/** Accumulates and publishes parts. `stopped` returns why reading ended, null on success. */
 function partHandlerFor({ candidate: { provider, hidesReasoning }, answer }: Attempted, { observer, onShown }: Shown, signal: CallSignal) {
   let chars = 0;
   let reason: unknown = null;
   const add = (received: readonly ProviderPart[]) => {
-    // An adapter may hand over what had already arrived when the caller left; nobody is to see it.
+    // Parts that arrived before the abort must not be published.
     signal.throwIfAborted();
     const parts = hidesReasoning ? withoutReasoning(received, answer) : received;
     let added = 0;
@@ -163,7 +160,7 @@ function partHandlerFor({ candidate: { provider, hidesReasoning }, answer }: Att
   return { onParts, stopped: () => reason };
 }
 
-/** What is left is what the caller is shown; until there is any, another endpoint may still answer in the place of this one. */
+/** Excluded reasoning is no commit point: another endpoint may still answer. */
 function withoutReasoning(parts: readonly ProviderPart[], answer: Answer): readonly ProviderPart[] {
   return parts.filter((part) => {
     if (part.type === 'reasoning-delta') answer.hiddenReasoningChars += part.text.length;
@@ -183,7 +180,7 @@ function remaining(rest: readonly Candidate[], failed: Candidate, { code }: Fail
   }
 }
 
-/** What the upstream quoted of the request stays out of the log: it may be a customer's words. */
+/** The upstream's text may quote a customer and is not logged. */
 function report(error: unknown, { model, provider }: Candidate, attempt: number, log: Log): Failure {
   const failure = failureOf(error);
   const { code } = failure;

@@ -4,19 +4,15 @@ import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderUsage } from '../providers/provider.ts';
 import type { Answer } from './accumulate.ts';
 
-/** Prices are decimals with at most nine places, per million tokens: kept as billionths, so that no cent is lost in a float. */
+/** Prices are per million tokens with at most nine decimals; integers keep them exact. */
 const PRICE_PLACES = 9;
 const TOKENS_PER_PRICE = 1_000_000n;
 const NANO_USD_PER_USD = 1_000_000_000;
-/** Of most tokenizers, on most texts. */
 const CHARS_PER_TOKEN = 4;
 
 type Prices = NonNullable<EndpointConfig['prices']>;
 
-/**
- * What an answer used and cost. An upstream that reports nothing is counted for at four characters per token: a guess, but a call that
- * used nothing would be a worse one. Tokens of an answer that broke are not charged.
- */
+/** Tokens and cost of an answer. Unreported usage is estimated at four characters per token. A broken answer costs nothing. */
 export function usageOf(answer: Answer, request: ChatRequest, prices: Prices | undefined, { isBroken = false } = {}): Usage {
   const used = answer.usage ?? counted(answer, request);
   const cost = prices === undefined ? null : isBroken ? 0n : costNanoUsd(used, prices);
@@ -31,7 +27,7 @@ export function usageOf(answer: Answer, request: ChatRequest, prices: Prices | u
   return usage;
 }
 
-/** Billionths of a US dollar, rounded half up once, at the end. Cached tokens are part of the prompt; `request` is per call. */
+/** Billionths of a US dollar, rounded half up once. Cached tokens are part of the prompt; `request` is per call. */
 export function costNanoUsd({ promptTokens, completionTokens, cachedTokens }: ProviderUsage, prices: Prices): bigint {
   const cached = Math.min(cachedTokens, promptTokens);
   const perMillion =

@@ -6,10 +6,10 @@ import { oddUpstreamCases } from './conformance/odd-upstreams.ts';
 import { plainAnswerCases } from './conformance/plain-answers.ts';
 import { type ConformanceTarget, openUnderTest } from './conformance/under-test.ts';
 
-/** Longer than any wait inside, each of which says by itself what it waited for. */
+/** Longer than any wait inside, so that each reports its own timeout. */
 const CASE_TIMEOUT_MS = 45_000;
 
-/** What every adapter must do, against a server on loopback that speaks its upstream's dialect, faults included. */
+/** Conformance suite of adapters, against a loopback server that speaks the upstream's dialect, faults included. */
 export function adapterConformance(name: string, target: ConformanceTarget): void {
   describe(name, { timeout: CASE_TIMEOUT_MS }, () => {
     let held: Awaited<ReturnType<typeof openUnderTest>>;

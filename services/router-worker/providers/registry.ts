@@ -6,13 +6,13 @@ import { openAiCompatible } from './openai-compatible/adapter.ts';
 import type { ProviderAdapter } from './provider.ts';
 import { scripted } from './scripted/adapter.ts';
 
-/** Serves models that take `max_completion_tokens` only, and takes it for all of its others too. */
+/** Some of its models take `max_completion_tokens` only, and all take it. */
 const OPENAI_HOST = 'api.openai.com';
 
 export interface Providers {
   /** By slug. */
   adapters: ReadonlyMap<string, ProviderAdapter>;
-  /** Closes every connection, also those in use. */
+  /** Closes all connections, also those in use. */
   close(): Promise<void>;
 }
 
@@ -20,7 +20,7 @@ export interface ProvidersDeps {
   config: RouterConfig;
   environment: Environment;
   clock: Clock;
-  /** Of streamed answers of the scripted model; 0 is unpaced. */
+  /** Of the scripted model's streams; 0 is unpaced. */
   scriptedWordsPerSecond: number;
 }
 
@@ -29,9 +29,9 @@ interface Opened {
   close(): Promise<void>;
 }
 
-/** Makes an adapter for every provider of the configuration. Connections are opened by the first calls. @throws `config.invalid` naming the variable that is missing */
+/** One adapter per configured provider. Connections are opened by the first calls. @throws `config.invalid` naming a missing variable */
 export function openProviders({ config, environment, clock, scriptedWordsPerSecond }: ProvidersDeps): Providers {
-  // Every credential first: nothing is opened when one is missing.
+  // All credentials first: nothing is opened when one is missing.
   const apiKeys = new Map(config.providers.map((provider) => [provider.slug, apiKeyOf(provider, environment)]));
   const shared = { connectTimeoutMs: config.timeouts.connect_ms, clock, scriptedWordsPerSecond };
   const opened = config.providers.map((provider) => open(provider, { apiKey: apiKeys.get(provider.slug) ?? null, ...shared }));
@@ -66,7 +66,7 @@ function open(provider: ProviderConfig, { scriptedWordsPerSecond: wordsPerSecond
 
 function apiKeyOf(provider: ProviderConfig, environment: Environment): string | null {
   if (provider.kind !== 'openai-compatible' || provider.api_key === undefined) return null;
-  // Blanks around it, as a file leaves them behind, are no part of it, and no header could carry them.
+  // Secrets from files end in white space, which no header may carry.
   const value = resolveSecret(provider.api_key, environment)?.trim() ?? '';
   if (value === '') throw new SwitchyardError('config.invalid', `the provider ${provider.slug} needs the environment variable ${variableOf(provider.api_key)}`);
   return value;

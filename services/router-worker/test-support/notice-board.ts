@@ -1,6 +1,6 @@
 import type { NoticeBoard } from '#bus/bus.ts';
 
-/** A board that hands every notice on at once, and keeps it. */
+/** A synchronous in-memory NoticeBoard that records what is published. */
 export function testNoticeBoard(): NoticeBoard & { sent: { subject: string; body: string }[] } {
   const sent: { subject: string; body: string }[] = [];
   const listening = new Map<string, Set<(subject: string, body: string) => void>>();

@@ -27,7 +27,7 @@ export function oddUpstreamCases(underTest: () => AdapterUnderTest): void {
     });
 
     it('does not wait for a connection that stays open after the end', async () => {
-      // Waiting for the silence of the connection would take longer than the test may.
+      // The idle limit is longer than the test's timeout.
       const { failure, text } = await underTest().run({ usage: 'never', staysOpen: true }, { ...GENEROUS_TIMEOUTS, idleMs: 600_000 });
       expect({ failure, text }).toEqual({ failure: null, text: 'Hello there' });
     });

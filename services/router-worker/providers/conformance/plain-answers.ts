@@ -47,7 +47,7 @@ export function plainAnswerCases(underTest: () => AdapterUnderTest): void {
 
     it('uses its connections again', async () => {
       for (let time = 0; time < 6; time += 1) expect((await underTest().run({})).failure).toBeNull();
-      // A call that follows at once may find the connection of the one before not yet at its end.
+      // A call right behind another may find its connection still busy.
       expect(underTest().upstream.connections).toBeLessThanOrEqual(2);
     });
 

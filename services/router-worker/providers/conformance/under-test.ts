@@ -2,79 +2,79 @@ import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { type Failure, failureOf } from '#shared/errors/switchyard-error.ts';
 import type { ProviderAdapter, ProviderCall, ProviderPart } from '../provider.ts';
 
-/** What an upstream does with its next request, whatever its dialect. Absent fields stand for an upstream that is well. */
+/** What an upstream does with its next request, in any dialect. Absent fields mean a healthy upstream. */
 export interface UpstreamScenario {
-  /** The answer, piece by piece. */
+  /** The answer in pieces. */
   text?: readonly string[];
   reasoning?: readonly string[];
   toolCalls?: readonly { id: string; name: string; arguments: readonly string[] }[];
   finish?: 'stop' | 'length' | 'tool_calls' | 'content_filter';
-  /** Where the usage is told. Before the end of the answer when absent. */
+  /** When the usage is sent; absent: before the end. */
   usage?: 'before-end' | 'after-end' | 'never';
-  /** Answers with an error of this status and no answer. */
+  /** An error status instead of an answer. */
   refuse?: { status: number; code?: string; message?: string; headers?: Record<string, string>; param?: string };
-  /** Goes wrong once `after` pieces of text were sent; with `silent` and `hang-up` not even headers are. */
+  /** Fails after `after` pieces of text; `silent` and `hang-up` don't even send headers. */
   fault?: 'silent' | 'hang-up' | 'stall' | 'cut' | 'ends-early' | 'malformed' | 'error-event' | 'endless-line';
   after?: number;
-  /** Of an `error-event`: as a number, or as a text with digits, or a word. */
+  /** Of an `error-event`: a number, digits as text, or a word. */
   errorCode?: number | string;
   isFinishedTwice?: boolean;
   hasNoEndMarker?: boolean;
-  /** Leaves the connection open after the end mark. */
+  /** Keeps the connection open after the end mark. */
   staysOpen?: boolean;
   newline?: '\n' | '\r\n';
-  /** Bytes of each write. */
+  /** Per write. */
   pieceBytes?: number;
-  /** Pause before each piece of text. */
+  /** Before each piece of text. */
   delayMs?: number;
-  /** Answers as one JSON body although it was asked to stream. */
+  /** Answers a stream request with one JSON body. */
   isWhole?: boolean;
 }
 
-/** A real server on loopback that speaks a dialect and does as it is told. */
+/** A loopback HTTP server of one dialect that plays scenarios. */
 export interface LoopbackUpstream {
   baseUrl: string;
-  /** For the next requests, one each; the last one stays. */
+  /** One per request; the last one repeats. */
   answer(...scenarios: UpstreamScenario[]): void;
   readonly requests: readonly { body: unknown; headers: Readonly<Record<string, string | string[] | undefined>> }[];
   readonly connections: number;
-  /** Requests whose client closed the connection before the answer was complete. */
+  /** Requests closed by the client before the answer was complete. */
   readonly aborts: number;
   close(): Promise<void>;
 }
 
-/** What the suite needs to know of a dialect. */
+/** What the suite needs of a dialect. */
 export interface ConformanceTarget {
   openUpstream(): Promise<LoopbackUpstream>;
-  /** @param baseUrl nobody listens there when the suite tries a dead upstream */
+  /** @param baseUrl has no listener when the suite tries a dead upstream */
   openAdapter(options: { baseUrl: string; apiKey: string }): ProviderAdapter & { close(): Promise<void> };
 }
 
 export const API_KEY = 'sk-loopback-0123456789';
-/** For answers that take their time on a busy machine. */
+/** For complete answers on a busy machine. */
 export const GENEROUS_TIMEOUTS = { connectMs: 1_000, firstTokenMs: 20_000, idleMs: 20_000 };
-/** For upstreams that fall silent: short, because the suite waits for it. */
+/** For silence before the first content; short, because the suite waits for it. */
 export const HASTY = { connectMs: 1_000, firstTokenMs: 300, idleMs: 300 };
-/** For upstreams that fall silent in the middle. */
+/** For silence after the first content. */
 export const IMPATIENT = { connectMs: 1_000, firstTokenMs: 20_000, idleMs: 300 };
-/** For what the system does in its own time; a machine may be busy. */
+/** For polling; a machine may be busy. */
 export const WAIT = { timeout: 30_000 };
 export const NEVER_ABORTED = new AbortController().signal;
 
-/** An adapter and the server that it talks to, opened for one case. */
+/** An adapter and its upstream, opened for one case. */
 export interface AdapterUnderTest {
   adapter: ProviderAdapter;
   upstream: LoopbackUpstream;
-  /** Makes one call while the upstream does as the scenario says. */
+  /** Makes one call against the scenario. */
   run(scenario: UpstreamScenario, timeouts?: ProviderCall['timeouts'], signal?: AbortSignal): Promise<ReceivedParts>;
 }
 
-/** A whole answer; what was thrown stands beside what came before it. */
+/** The parts received, joined. */
 interface ReceivedParts {
   batches: (readonly ProviderPart[])[];
   parts: ProviderPart[];
   text: string;
-  /** Null when the answer ended well. */
+  /** Null on success. */
   failure: Failure | null;
   thrown: unknown;
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { errorIn } from './to-error.ts';
 import type { ParameterCompatibility } from './to-request.ts';
 
-/** Parameters without which it would be another request. */
+/** Dropping one of these would change what is asked. */
 const ESSENTIAL: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'tools', 'tool_choice', 'stop', 'response_format']);
 const UNSUPPORTED = /unsupported|not supported|does not support|unrecogni[sz]ed|unknown|unexpected|not permitted|extra (inputs|fields)|additional propert/i;
 const QUOTED = /['"`]([a-z_]{1,40})['"`]/g;
@@ -13,10 +13,10 @@ const refusal = z.object({
 });
 
 /**
- * Reads from an upstream's 400 or 422 which parameter of the body the model does not take, and answers how to ask instead: under the
- * other name of the token limit, or without the parameter. Null when it is refused for another reason, or for a parameter that matters.
+ * Finds in a 400 or 422 the parameter that the model doesn't support, and returns how to retry: with the token limit's other name, or without the parameter.
+ * Null for other errors and essential parameters.
  *
- * @param text the body of the refusal; servers differ in where they name the parameter, but all quote it
+ * @param text the error's body; servers differ in where they name the parameter, but all quote it
  */
 export function adaptParameters(text: string, body: Record<string, unknown>, compatibility: ParameterCompatibility): ParameterCompatibility | null {
   const parsed = refusal.safeParse(errorIn(text));

@@ -13,30 +13,29 @@ import { PartReader } from './to-parts.ts';
 import { type ParameterCompatibility, toRequest } from './to-request.ts';
 
 const MAX_ERROR_BYTES = 64 * 1024;
-/** How long the usage of a finished answer is waited for, and the end of a body that says nothing more. */
+/** For usage and the end of the body, after the finish reason. */
 const LATE_USAGE_MS = 1_000;
-/** Connections to one upstream: more than a worker has slots, so that only a leak meets it. */
+/** More than a worker has slots: only a leak reaches it. */
 const MAX_CONNECTIONS = 2_048;
-/** Refusals of one request that may each teach us a parameter to leave out. */
+/** Retries per request with changed parameters. */
 const MAX_ADAPTATIONS = 3;
-/** Models whose dialect is remembered. */
+/** Cached names of the token limit, one per model. */
 const MAX_COMPATIBILITIES = 512;
 
 export interface OpenAiCompatibleOptions {
   slug: string;
-  /** Display name, for messages. */
   name: string;
-  /** The part of the address before `/chat/completions`. */
+  /** Without `/chat/completions`. */
   baseUrl: string;
-  /** Null for upstreams that ask for none. */
+  /** Null for upstreams without authentication. */
   apiKey: string | null;
   connectTimeoutMs: number;
-  /** Which name of the token limit is tried first. */
+  /** The name of the token limit to try first. */
   maxTokensField: ParameterCompatibility['maxTokensField'];
   clock: Clock;
 }
 
-/** Any upstream that speaks POST /chat/completions. Differences between vendors are data in the options, or learned from refusals. */
+/** Adapter for upstreams with POST /chat/completions. Vendors' differences are options, or learned from errors. */
 export function openAiCompatible(options: OpenAiCompatibleOptions): ProviderAdapter & { close(): Promise<void> } {
   const { slug, name, baseUrl, apiKey, connectTimeoutMs, maxTokensField, clock } = options;
   const client = openHttpClient({ baseUrl, connectTimeoutMs, maxConnections: MAX_CONNECTIONS });
@@ -67,13 +66,13 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, on
   let isReading = true;
   try {
     exchange = await send(sender, call, guard);
-    // Asked to stream, some servers answer whole.
+    // Some servers answer a stream request with a whole body.
     const isWhole = exchange.header('content-type')?.includes('application/json') === true;
     const partsOf = isWhole ? partsOfWhole(reader) : partsOfStream(reader);
     const onChunk = (piece: Buffer | null): boolean => {
       const parts = partsOf(piece);
       if (parts.length > 0) isReading = onParts(parts);
-      // Some upstreams send the usage after the end mark. Once all is there, the connection is given back without waiting for its end.
+      // Usage may follow `[DONE]`. With both there, the connection is released without waiting for the end of the body.
       if (!isReading || reader.broken !== null || (reader.ended && reader.hasUsage)) return false;
       guard.noteReceived();
       if (reader.hasContent) guard.contentCame();
@@ -84,7 +83,7 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, on
     if (reader.broken !== null && isReading) throw reader.broken;
   } catch (error) {
     if (signal.aborted) throw signal.reason;
-    // A finished answer is an answer, however its connection ends.
+    // Errors after the finish reason don't matter.
     if (!reader.finished) throw toBreak(sender.upstream, error);
   } finally {
     guard.stop();
@@ -95,7 +94,7 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, on
     throw new SwitchyardError('router.provider_unavailable', `${sender.upstream.name} closed the stream before it had finished`);
 }
 
-/** Sends the request, and sends it again, in other words, when the model does not take a parameter. @throws what `ProviderAdapter.stream` says */
+/** Sends the request, and again with changed parameters when the model refuses one. @throws as `ProviderAdapter.stream` */
 async function send(sender: Sender, call: ProviderCall, guard: SilenceGuard): Promise<HttpExchange> {
   let compatibility = compatibilityOf(sender, call);
   for (let adaptation = 0; ; adaptation += 1) {
@@ -122,23 +121,20 @@ async function send(sender: Sender, call: ProviderCall, guard: SilenceGuard): Pr
   }
 }
 
-/** Not async, and apart: the frame of `send` would hold the text of the body until the upstream answers. */
+/** Not async, and separate: the frame of `send` would keep the body's text until the upstream answers. */
 function post({ client, upstream }: Sender, body: Record<string, unknown>): HttpExchange {
   const headers: Record<string, string> = { accept: 'text/event-stream', 'content-type': 'application/json', 'user-agent': 'switchyard' };
   if (upstream.apiKey !== null) headers.authorization = `Bearer ${upstream.apiKey}`;
   return client.post('/chat/completions', { headers, body: JSON.stringify(body) });
 }
 
-/** A caller who wants all of its parameters or none gets the upstream's refusal instead of an answer to less than was asked. */
+/** With `require_parameters` nothing is dropped: the caller gets the upstream's error instead. */
 function compatibilityOf({ compatibilities, initial }: Sender, { model, request }: Pick<ProviderCall, 'model' | 'request'>): ParameterCompatibility {
   const compatibility = compatibilities.get(model) ?? initial;
   return request.provider?.require_parameters === true ? { ...compatibility, refused: initial.refused } : compatibility;
 }
 
-/**
- * Keeps under which name a model takes the token limit, once it has answered to it. What else it refused concerns the one request:
- * another caller's value of the same parameter may be welcome.
- */
+/** Caches the accepted name of the token limit. Other refused parameters are not cached: another value may be accepted. */
 function cacheCompatibility({ compatibilities, initial }: Sender, model: string, { maxTokensField }: ParameterCompatibility): void {
   if (compatibilities.get(model)?.maxTokensField === maxTokensField) return;
   compatibilities.delete(model);
@@ -149,7 +145,6 @@ function cacheCompatibility({ compatibilities, initial }: Sender, model: string,
   }
 }
 
-/** A body as text, cut at a limit. */
 async function readText(exchange: HttpExchange, maxBytes: number): Promise<string> {
   const body = new BoundedText(maxBytes);
   await exchange.read((piece) => body.add(piece));

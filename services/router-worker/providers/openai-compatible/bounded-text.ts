@@ -1,4 +1,4 @@
-/** The text of a body that comes in pieces, cut at a limit. */
+/** Text of a body that comes in pieces, cut at a limit. */
 export class BoundedText {
   readonly #maxBytes: number;
   readonly #pieces: Uint8Array[] = [];
@@ -8,7 +8,7 @@ export class BoundedText {
     this.#maxBytes = maxBytes;
   }
 
-  /** @returns whether there is room for more */
+  /** @returns whether the limit is not reached yet */
   add(piece: Uint8Array): boolean {
     this.#pieces.push(piece);
     this.#bytes += piece.byteLength;

@@ -1,28 +1,27 @@
 import type { UpstreamChunk } from './chunk.ts';
 import { isPlainChunk } from './plain-chunk.ts';
 
-/** Chunks of one answer that a mould is made of; where none holds, as with vendors that put a random text into each, all are parsed. */
+/** Per answer. Vendors that put random text into each chunk never get a template. */
 const MAX_TRIES = 4;
-/** Text that stands in JSON as it is. */
+/** Text that JSON needs no escapes for. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON has them escaped
 const UNESCAPED = /^[^"\\\u0000-\u001f]+$/;
-/** The same, of bytes that are one character each. */
 const [SPACE, QUOTE, BACKSLASH, TILDE] = [0x20, 0x22, 0x5c, 0x7e];
-/** Never valid outside of quotes. */
+/** Invalid JSON outside of quotes. */
 const PROBE = 'any text';
 
 /**
- * The chunks of an answer mostly differ in their text alone. Once one has been parsed, what stands before and behind its text is known, and
- * others that begin and end so, with nothing between that JSON would escape, say that and nothing else: they need no parsing.
+ * Fast path for chunks that differ in text alone. A parsed chunk gives prefix and suffix; one with the same, and nothing between that JSON would escape, has
+ * exactly that text and isn't parsed.
  */
 export class ChunkTemplate {
   #head: string | null = null;
   #tail = '';
-  /** What stands around the text in the bytes of an event; null when that takes more than one line. */
+  /** In bytes of the event; null when it takes more than one line. */
   #around: { head: Buffer; tail: Buffer } | null = null;
   #tries = 0;
 
-  /** The text that a chunk says; null when only parsing can tell. */
+  /** Null when the chunk must be parsed. */
   textOf(data: string): string | null {
     const head = this.#head;
     if (head === null || !data.startsWith(head) || !data.endsWith(this.#tail)) return null;
@@ -31,10 +30,9 @@ export class ChunkTemplate {
   }
 
   /**
-   * The text that a piece of a body says. The bytes of an event of one line are the chunk's, and what JSON would not escape ends no line: so
-   * such a piece need not be made an event, nor even text, to be known.
+   * The text of a piece of a body, without decoding or event parsing: a one-line event is its chunk's bytes, and unescaped text has no line end.
    * @param piece begins between two events
-   * @returns null when the piece is anything but one whole event, or its text is not plain ASCII
+   * @returns null unless the piece is exactly one event with plain ASCII text
    */
   textIn(piece: Buffer): string | null {
     if (this.#around === null) return null;
@@ -48,7 +46,6 @@ export class ChunkTemplate {
     return piece.toString('latin1', head.length, end);
   }
 
-  /** @param chunk what the data was parsed to */
   compile(data: string, chunk: UpstreamChunk): void {
     if (this.#tries >= MAX_TRIES) return;
     const text = textIn(chunk);
@@ -56,7 +53,7 @@ export class ChunkTemplate {
     this.#tries += 1;
     const at = data.indexOf(`"${text}"`);
     const [head, tail] = [data.slice(0, at + 1), data.slice(at + 1 + text.length)];
-    // The text may stand in another field too, or be written in another way: what is put there has to come out as the text.
+    // The text may occur in another field first, or be escaped differently: a probe in its place must parse as the text.
     const proof = at < 0 ? null : parsed(`${head}${PROBE}${tail}`);
     if (proof === null || !isPlainChunk(proof) || textIn(proof) !== PROBE) return;
     this.#head = head;
@@ -65,7 +62,7 @@ export class ChunkTemplate {
   }
 }
 
-/** What a plain chunk says, when that is a text and nothing else. */
+/** Null unless it is a plain chunk with text alone. */
 function textIn({ choices, usage, error }: UpstreamChunk): string | null {
   const [choice, ...others] = choices ?? [];
   if (choice === undefined || others.length > 0 || usage || error !== undefined || choice.index || choice.finish_reason) return null;

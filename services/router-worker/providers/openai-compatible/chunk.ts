@@ -1,9 +1,6 @@
 import { z } from 'zod';
 
-/**
- * What we read of an upstream's chunk; the rest is dropped. Vendors leave out, add and misname fields, so nothing is required that we can
- * do without, and null counts as absent.
- */
+/** The fields of an upstream's chunk that are read. Vendors omit, add and misname fields: little is required, and null counts as absent. */
 const count = z.number().min(0).transform(Math.round).nullish();
 
 const usage = z.object({
@@ -11,11 +8,11 @@ const usage = z.object({
   completion_tokens: count,
   prompt_tokens_details: z.object({ cached_tokens: count }).nullish(),
   completion_tokens_details: z.object({ reasoning_tokens: count }).nullish(),
-  /** DeepSeek's name for cached tokens. */
+  /** DeepSeek's name of cached tokens. */
   prompt_cache_hit_tokens: count,
 });
 
-/** Texts, except with vendors that send a list of typed pieces here too. */
+/** Text, or from some vendors a list of typed pieces. */
 const content = z.union([z.string(), z.array(z.object({ type: z.string().optional(), text: z.string().nullish() }))]).nullish();
 
 const toolCall = z.object({
@@ -34,14 +31,14 @@ const delta = z.object({
   reasoning_content: z.string().nullish(),
   refusal: z.string().nullish(),
   tool_calls: z.array(toolCall).nullish(),
-  /** The spelling before there were tools. */
+  /** The legacy form of tool calls. */
   function_call: z.object({ name: z.string().nullish(), arguments: z.string().nullish() }).nullish(),
 });
 
 const choice = z.object({
   index: z.number().int().nullish(),
   delta: delta.nullish(),
-  /** In the place of `delta` when an upstream answers whole although it was asked to stream. */
+  /** In place of `delta` when an upstream doesn't stream. */
   message: delta.nullish(),
   finish_reason: z.string().nullish(),
   logprobs: z.object({ content: tokenLogprobs, refusal: tokenLogprobs }).nullish().catch(null),
@@ -55,7 +52,7 @@ export const upstreamChunk = z.object({
     .object({ usage: usage.nullish().catch(null) })
     .nullish()
     .catch(null),
-  /** Of any shape: an object, a text, or an empty one that means nothing. */
+  /** An object, a text, or an empty one without meaning. */
   error: z.unknown().optional(),
 });
 

@@ -76,6 +76,6 @@ it.each([
   mask(text);
   const { user, system } = process.cpuUsage(before);
 
-  // Some 50 ms; quadratic it would be minutes.
+  // About 50 ms; quadratic matching would take minutes.
   expect((user + system) / 1_000).toBeLessThan(5_000);
 });

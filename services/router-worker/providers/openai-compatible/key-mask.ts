@@ -1,14 +1,14 @@
-/** So much of a key is searched for, and the rest of the word goes with it: a pattern of a longer one costs more than it tells apart. */
+/** Longer keys are matched by this prefix and the rest of the word, to bound the pattern. */
 const MAX_PATTERN_CHARS = 128;
-/** Shorter ones stand in any base64 by chance. */
+/** Shorter keys occur in base64 by chance. */
 const MIN_BASE64_KEY_CHARS = 3;
-/** Each JSON text in a JSON text doubles the backslashes, and each encoding of a percent sign adds `25`. */
+/** Each level of JSON in JSON doubles the backslashes; each percent-encoding of a percent sign adds `25`. */
 const MAX_BACKSLASHES = 8;
 const MAX_PERCENT_ROUNDS = 3;
 
 const ESCAPE = `\\\\{1,${MAX_BACKSLASHES}}`;
 const PERCENT = `%(?:25){0,${MAX_PERCENT_ROUNDS}}`;
-/** Base64, also in its URL-safe form, whose `+ / - _ =` may themselves be escaped or percent-encoded. No unit begins another, so this is linear. */
+/** Base64 and base64url; their `+ / - _ =` may be escaped or percent-encoded. No alternative is a prefix of another, so matching is linear. */
 const BASE64_RUN = new RegExp(
   `(?:[A-Za-z0-9+/_-]|${ESCAPE}(?:/|u00(?:2[bBdDfF]|5[fF]))|${PERCENT}(?:2[bBdDfF]|5[fF]))+(?:=|${PERCENT}3[dD]|${ESCAPE}u003[dD]){0,2}`,
   'g',
@@ -16,8 +16,7 @@ const BASE64_RUN = new RegExp(
 const ESCAPED_UNIT = new RegExp(`(?:${ESCAPE}u00|${PERCENT})([2-5][0-9a-fA-F])|\\\\`, 'g');
 
 /**
- * Replaces a key in texts that quote it: as it is, percent-encoded, with JSON escapes, character by character, and within base64 at any
- * place. A piece of base64 that holds the key is replaced whole. Costs a few steps for each character of a text.
+ * Masks a key in text: verbatim, percent-encoded, JSON-escaped, per character, and in base64 at any offset, where the whole run is masked. Linear in the text.
  *
  * @param key not empty
  */
@@ -29,7 +28,7 @@ export function keyMask(key: string, mask: string): (text: string) => string {
   return (text) => text.replace(whole, mask).replace(BASE64_RUN, (run) => (run.length >= fewestChars && holdsKey(run, inside) ? mask : run));
 }
 
-/** Base64 may begin at any character of a run: after a word, or a `/` that belongs to a path. */
+/** The base64 may begin anywhere in a run, as after a `/` of a path, so all four alignments are decoded. */
 function holdsKey(run: string, key: RegExp): boolean {
   const plain = run.replace(ESCAPED_UNIT, (_, hex: string | undefined) => (hex === undefined ? '' : String.fromCharCode(Number.parseInt(hex, 16))));
   return [0, 1, 2, 3].some((start) => key.test(Buffer.from(plain.slice(start), 'base64').toString('utf8')));
@@ -38,7 +37,7 @@ function holdsKey(run: string, key: RegExp): boolean {
 function patternOf(key: string): string {
   const head = [...key].slice(0, MAX_PATTERN_CHARS);
   const rest = head.join('').length < key.length ? '[^\\s"\'<>,;]*' : '';
-  // Backslashes in a row are one unit: each of them escaped on its own could be matched in very many ways.
+  // A run of backslashes is one unit: escaping each separately would backtrack exponentially.
   const units = head.join('').match(/\\+|[^\\]/gu) ?? [];
   return units.map(unitPattern).join('') + rest;
 }

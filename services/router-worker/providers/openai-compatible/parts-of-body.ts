@@ -3,10 +3,10 @@ import type { ProviderPart } from '../provider.ts';
 import { BoundedText } from './bounded-text.ts';
 import type { PartReader } from './to-parts.ts';
 
-/** One event, or one whole answer. A data URL of a generated image fits; what is longer is not a chat completion. */
+/** Of one event or whole answer; a data URL of a generated image fits. */
 const MAX_EVENT_CHARS = 16 * 1024 * 1024;
 
-/** Turns a piece of a body into parts; null stands for its end. @throws SseOverflow */
+/** Turns the pieces of a body into parts; null marks its end. @throws SseOverflow */
 export type PartsOf = (piece: Buffer | null) => ProviderPart[];
 
 export function partsOfStream(reader: PartReader): PartsOf {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { upstreamChunk } from './chunk.ts';
 import { isPlainChunk } from './plain-chunk.ts';
 
-/** Mostly what fits, and now and then anything at all. */
+/** Mostly fitting values, sometimes arbitrary ones. */
 const or = <Value>(fitting: fc.Arbitrary<Value>) =>
   fc.oneof({ weight: 12, arbitrary: fitting }, fc.constantFrom(null, '', 0, -1, 0.5, -0, 1e300, true, [], {}), fc.jsonValue({ maxDepth: 1 }));
 const text = or(fc.string({ maxLength: 5 }));
@@ -36,7 +36,6 @@ const usage = fields({
 });
 const chunk = fields({ id: text, choices: or(fc.array(choice, { maxLength: 2 })), usage, x_groq: rarely(fields({ usage })), error: rarely(fc.jsonValue()) });
 
-/** As it comes from the network. */
 const sent = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 const token = { choices: [{ index: 0, delta: { content: 'a' }, finish_reason: null }] };
 
@@ -71,7 +70,7 @@ describe('isPlainChunk', () => {
         const value = sent(generated);
         if (!isPlainChunk(value)) return;
         plain += 1;
-        // What the schema makes of it holds the same values: it has only left out what nobody reads.
+        // The schema keeps the values and drops only fields that are not read.
         expect(value).toMatchObject(upstreamChunk.parse(value));
       }),
       { numRuns: 5_000 },

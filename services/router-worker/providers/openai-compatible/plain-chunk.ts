@@ -1,8 +1,8 @@
 import type { UpstreamChunk } from './chunk.ts';
 
 /**
- * Whether a chunk is as nearly all are: texts, a finish reason, counts that are whole numbers, and nothing that the schema would change or
- * refuse. The schema says the same of such a chunk, and more slowly; whatever else comes is left to it.
+ * Fast validation of common chunks: texts, a finish reason, integer counts. True only where the schema would return the same values; all else goes to the
+ * schema.
  */
 export function isPlainChunk(value: unknown): value is UpstreamChunk {
   if (!isObject(value) || isSet(value.x_groq)) return false;
@@ -41,7 +41,6 @@ function isPlainUsage(value: unknown): boolean {
   );
 }
 
-/** Null counts as absent. */
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null;
 }

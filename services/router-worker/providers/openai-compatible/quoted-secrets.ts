@@ -1,27 +1,26 @@
 import { keyMask } from './key-mask.ts';
 
 const MASK = '[redacted]';
-/** Errors nest a level or two; past this it is a text that was made to be long. */
+/** Errors nest a level or two. */
 const MAX_DEPTH = 16;
-/** Masks of keys that are kept: making one compiles expressions of some 10 KB, which takes longer than all else of an error. */
+/** Compiling a mask (10 KB of expressions) takes longer than the rest of an error's handling. */
 const MAX_CACHED_MASKS = 64;
 
-/** Scheme, user and password, host and path, query and fragment. Slashes may be escaped, as in JSON inside of a text. */
+/** Scheme, user and password, host and path, query and fragment. Slashes may be JSON-escaped. */
 const URL_IN_TEXT = /\b([a-z][a-z0-9+.-]{0,20}:\\?\/\\?\/)(?:[^\s"'<>/?#@\\]*@)?([^\s"'<>?#@]*)([?#][^\s"'<>]*)?/gi;
-/** A parameter that stands alone, as in the path of a request. */
+/** A parameter outside of a URL, as in a request's path. */
 const SECRET_PARAMETER = /([?&][a-z0-9_.-]{0,40}(?:key|token|secret|signature|sig|password|credential)=)[^\s&"'<>]+/gi;
 
 /**
- * An upstream's own error as others may see it: the texts in it without the credential that we sent, however it is encoded (key-mask.ts), and
- * URLs without user, password, query and fragment, since addresses of resources often carry a right to read them.
+ * Masks an upstream's error: our credential in any encoding (key-mask.ts), and user, password, query and fragment of URLs, since signed URLs grant access.
  *
- * @param apiKey null when we sent none
+ * @param apiKey null when none was sent
  */
 export function withoutSecrets(value: unknown, apiKey: string | null): unknown {
   return masked(value, apiKey === null || apiKey === '' ? (text) => text : maskOf(apiKey), 0);
 }
 
-/** Of the keys of the configuration, by key. */
+/** By key. */
 const masks = new Map<string, (text: string) => string>();
 
 function maskOf(apiKey: string): (text: string) => string {

@@ -3,23 +3,23 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { CallSignal } from '../../call-signal.ts';
 import type { ProviderTimeouts } from '../provider.ts';
 
-/** Ends a request that stays silent for too long, or whose caller has left. One deadline per request, pushed on by every read. */
+/** Aborts a request on upstream silence or on the caller's abort. One deadline per request, restarted by reads. */
 export interface SilenceGuard {
-  /** What is to be aborted now, in the place of any other. */
+  /** Replaces the request to abort. */
   watch(request: Abortable): void;
-  /** @throws the reason why the request is over already: it is not to be made again */
+  /** @throws the reason of the abort, so that no retry is sent */
   throwIfOver(): void;
-  /** Bytes came. Before the first content they change nothing: an upstream that only says that it is alive is still late. */
+  /** Bytes came. Ignored before the first content, or keep-alive comments would hide a late upstream. */
   noteReceived(): void;
-  /** The first content part came: from here on only the silence between two reads counts. */
+  /** The first content came: from now on the idle limit counts. */
   contentCame(): void;
-  /** Whatever else comes, it may take this long and no longer. */
+  /** Fixes the remaining time, whatever else comes. */
   onlyFor(limitMs: number): void;
   stop(): void;
 }
 
 interface Abortable {
-  /** @param reason the caller's, or `router.provider_unavailable` when the upstream is silent */
+  /** @param reason the caller's, or `router.provider_unavailable` on silence */
   abort(reason: unknown): void;
 }
 

@@ -3,10 +3,8 @@ import { type ErrorCode, SwitchyardError } from '#shared/errors/switchyard-error
 import { withoutSecrets } from './quoted-secrets.ts';
 import { ErrorEvent } from './to-parts.ts';
 
-/** Of an upstream's own error; the rest of a longer one tells nobody anything. */
 const MAX_RAW_CHARS = 8_192;
 
-/** Of its own code: a word or two. */
 const MAX_CODE_CHARS = 200;
 
 /** `{error: {…}}` as OpenAI has it, `{error: "…"}`, or the error's fields at the top. */
@@ -19,16 +17,15 @@ type ErrorObject = z.infer<typeof errorObject>;
 
 export interface Refusal {
   status: number;
-  /** A header's first value; null when there is none. */
+  /** First value; null when absent. */
   header(name: string): string | null;
   text: string;
   nowMs: number;
 }
 
-/** How an upstream is named in messages, and what must not appear in them. */
 export interface Upstream {
   name: string;
-  /** The credential that we send: upstreams quote it in their errors. */
+  /** Masked in errors, since upstreams quote it. */
   apiKey: string | null;
 }
 
@@ -42,7 +39,7 @@ export function errorIn(text: string): unknown {
   }
 }
 
-/** An answer whose status says that there is none. */
+/** Maps an HTTP error status to an error of the catalogue. */
 export function toRefusal(upstream: Upstream, { status, header, text, nowMs }: Refusal): SwitchyardError {
   const quoted = errorIn(text);
   const error = withoutSecrets(quoted ?? text, upstream.apiKey);
@@ -54,7 +51,7 @@ export function toRefusal(upstream: Upstream, { status, header, text, nowMs }: R
   });
 }
 
-/** Anything that went wrong before or while the answer was read. */
+/** Maps an error before or during the body. */
 export function toBreak(upstream: Upstream, error: unknown): SwitchyardError {
   if (error instanceof SwitchyardError) return error;
   if (error instanceof ErrorEvent) return fromErrorEvent(upstream, error.error);
@@ -65,16 +62,16 @@ export function toBreak(upstream: Upstream, error: unknown): SwitchyardError {
   return new SwitchyardError('router.provider_unavailable', `${upstream.name} broke off (${reason})`, { cause: error, details: { reason } });
 }
 
-/** A request that got no answer at all. */
+/** Maps a request without a response. */
 export function toUnreachable(upstream: Upstream, error: unknown): SwitchyardError {
   if (error instanceof SwitchyardError) return error;
   const reason = networkReason(error);
-  // A kept connection that the upstream closes while we send on it says nothing about its health.
+  // An idle connection that the upstream closes while we send says nothing about its health.
   const reset = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(reason) ? { connection: 'reset' } : {};
   return new SwitchyardError('router.provider_unavailable', `${upstream.name} can't be reached (${reason})`, { cause: error, details: { reason, ...reset } });
 }
 
-/** An error in the place of a chunk. Its code is, or stands for, the status that the upstream would have sent, had it known sooner. */
+/** Maps an error event inside a 200; its code is, or implies, a status. */
 function fromErrorEvent(upstream: Upstream, event: unknown): SwitchyardError {
   const clean = withoutSecrets(event, upstream.apiKey);
   const parsed = describe(clean);
@@ -85,7 +82,7 @@ function fromErrorEvent(upstream: Upstream, event: unknown): SwitchyardError {
   });
 }
 
-/** Words that upstreams put where others have a number, by the status that they send with them. */
+/** Vendors' error words by the status they stand for. */
 const STATUS_WORDS: readonly (readonly [status: number, words: RegExp])[] = [
   [402, /insufficient_(quota|funds|credits|balance)|billing|payment/],
   [429, /rate_?limit|too_many_requests|throttl/],
@@ -99,7 +96,7 @@ const STATUS_WORDS: readonly (readonly [status: number, words: RegExp])[] = [
   [400, /invalid|unsupported|bad_request|unknown_parameter|missing_|string_above|string_too_long|unprocessable|validation/],
 ];
 
-/** The code says more than the type, which is often only "invalid request"; 502 when neither says anything. */
+/** The code is more specific than the type; 502 when neither is known. */
 function statusInWords({ code, type }: ErrorObject): number {
   for (const word of [code, type]) {
     const known = STATUS_WORDS.find(([, words]) => words.test(String(word ?? '').toLowerCase()));
@@ -120,7 +117,7 @@ function codeOf(status: number, { type, code, message }: ErrorObject): ErrorCode
   if (status === 400 || status === 422) return 'router.provider_refused';
   if (status === 503 || status === 529 || /overloaded/.test(words)) return 'router.provider_overloaded';
   if (status >= 500 || status === 408 || status === 409 || status === 425) return 'router.provider_unavailable';
-  // 401, 402, 403, 404, a redirect …: what we have configured is not what is there.
+  // 401, 402, 403, 404, a redirect …: our configuration doesn't match the upstream.
   return 'router.provider_misconfigured';
 }
 
@@ -135,7 +132,7 @@ function providerCodeOf({ code, type }: ErrorObject): { providerCode?: string } 
   return value === null || value === undefined ? {} : { providerCode: String(value).slice(0, MAX_CODE_CHARS) };
 }
 
-/** Milliseconds that the upstream wants to be left alone, from `retry-after-ms`, or `retry-after` as seconds or as a date. */
+/** From `retry-after-ms`, or `retry-after` as seconds or date. */
 function retryAfterOf(header: Refusal['header'], nowMs: number): { retryAfterMs?: number } {
   const milliseconds = Number(header('retry-after-ms') ?? Number.NaN);
   if (milliseconds >= 0) return { retryAfterMs: Math.round(milliseconds) };

@@ -6,14 +6,13 @@ import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type Ups
 import { ChunkTemplate } from './chunk-template.ts';
 import { isPlainChunk } from './plain-chunk.ts';
 
-/** Tool calls of one answer; past it the upstream is broken. */
 const MAX_TOOL_CALLS = 512;
-/** Arguments held back for a call that has no name yet. */
+/** Arguments buffered for a call without a name yet. */
 const MAX_BUFFERED_CHARS = 1024 * 1024;
 const CALL_ID_LENGTH = 24;
 const ALPHANUMERIC = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
-/** What an upstream's chunk says instead of an answer. */
+/** An error in place of a chunk. */
 export class ErrorEvent extends Error {
   override readonly name = 'ErrorEvent';
   readonly error: unknown;
@@ -28,27 +27,27 @@ interface OpenToolCall {
   index: number;
   upstreamIndex: number | null;
   id: string | null;
-  /** Null until the upstream has named the function; arguments that come before it are held. */
+  /** Null until the upstream has named the function; earlier arguments are buffered. */
   name: string | null;
   buffered: string;
   hasArguments: boolean;
 }
 
-/** Turns the events of one answer into parts. It remembers which tool calls are open, and what has been said already. */
+/** Turns the events of one answer into parts. */
 export class PartReader {
-  /** A finish reason came: what breaks after it is of no interest any more. */
+  /** A finish reason came: later errors don't matter. */
   finished = false;
   /** `[DONE]` came. */
   ended = false;
   hasContent = false;
   hasUsage = false;
-  /** What was wrong with an event: ErrorEvent, SyntaxError (not JSON) or ZodError (not a chunk). Nothing is read after it. */
+  /** ErrorEvent, SyntaxError (not JSON) or ZodError (not a chunk). Nothing is read after it. */
   broken: unknown = null;
   readonly #template = new ChunkTemplate();
   readonly #toolCalls: OpenToolCall[] = [];
   #named = 0;
 
-  /** The parts of a batch, up to the event that breaks the answer, if there is one. */
+  /** The parts up to the event that breaks the answer. */
   readEvents(events: readonly SseEvent[]): ProviderPart[] {
     const parts: ProviderPart[] = [];
     try {
@@ -62,7 +61,7 @@ export class PartReader {
     return parts;
   }
 
-  /** The part that a piece of a body is, if it is one text and nothing else; null when only its events can tell. @param piece begins between two events */
+  /** Fast path for a piece that is one text event; null when it must be split into events. @param piece begins between two events */
   partIn(piece: Buffer): ProviderPart | null {
     const text = this.#template.textIn(piece);
     if (text === null) return null;
@@ -70,7 +69,7 @@ export class PartReader {
     return { type: 'text-delta', text };
   }
 
-  /** An answer that came whole, as the text of one JSON body. */
+  /** An unstreamed answer, one JSON body. */
   readWhole(body: string): ProviderPart[] {
     const parts = this.readEvents([{ event: null, data: body }]);
     this.ended = true;
@@ -92,7 +91,7 @@ export class PartReader {
 
   #read(chunk: UpstreamChunk, parts: ProviderPart[]): void {
     if (isError(chunk.error)) throw new ErrorEvent(chunk.error);
-    // One choice is all we ask for; the first chunk of some upstreams has none.
+    // We ask for one choice; the first chunk of some upstreams has none.
     const choice = chunk.choices?.find(({ index }) => (index ?? 0) === 0);
     const delta = choice?.delta ?? choice?.message;
     if (delta) this.#readDelta(delta, choice?.logprobs ? toLogprobs(choice.logprobs) : null, parts);
@@ -144,8 +143,8 @@ export class PartReader {
   }
 
   /**
-   * The call that a fragment belongs to. The index says it, except where vendors leave it out or give every call the same one: then
-   * another id beside a name begins a new call, and a fragment without either goes on with the last.
+   * The call that a fragment belongs to: by index, but some vendors omit it or use one index for all. Then a new id beside a name begins a new call, and a
+   * fragment without either continues the last.
    */
   #callOf(upstreamIndex: number | null, id: string | null, name: string | null): OpenToolCall {
     const known = upstreamIndex === null ? this.#toolCalls.at(-1) : this.#toolCalls.findLast((call) => call.upstreamIndex === upstreamIndex);
@@ -162,7 +161,7 @@ export class PartReader {
     return call;
   }
 
-  /** Arguments are JSON for whoever reads them, also when the upstream sent none. */
+  /** Calls without arguments get `{}`, so that arguments are always JSON. */
   #closeToolCalls(parts: ProviderPart[]): void {
     for (const call of this.#toolCalls) {
       if (call.name !== null && !call.hasArguments) parts.push({ type: 'tool-call-delta', index: call.index, arguments: '{}' });
@@ -170,7 +169,7 @@ export class PartReader {
   }
 }
 
-/** `error: null`, `""` and `{}` stand in the healthy chunks of some vendors. */
+/** Some vendors put `error: null`, `""` or `{}` into healthy chunks. */
 function isError(error: unknown): boolean {
   if (typeof error === 'object' && error !== null) return Object.keys(error).length > 0;
   return typeof error === 'string' ? error !== '' : false;
@@ -185,7 +184,7 @@ function toUsage(usage: UpstreamUsage): ProviderUsage {
   };
 }
 
-/** Clients insist on `bytes` and `top_logprobs`, which some vendors leave out. */
+/** Clients require `bytes` and `top_logprobs`, which some vendors omit. */
 function toLogprobs({ content, refusal }: UpstreamLogprobs): Logprobs | null {
   const complete = (tokens: NonNullable<typeof content>) =>
     tokens.map(({ top_logprobs: top, ...token }) => ({ ...withBytes(token), top_logprobs: (top ?? []).map(withBytes) }));
@@ -197,7 +196,7 @@ function withBytes({ token, logprob, bytes }: { token: string; logprob: number; 
   return { token, logprob, bytes: bytes ?? null };
 }
 
-/** The five reasons of the contract. A reason that we have never heard of is an end like any other. */
+/** Unknown reasons become `stop`. */
 function toFinishReason(native: string): FinishReason {
   switch (native.toLowerCase()) {
     case 'tool_calls':

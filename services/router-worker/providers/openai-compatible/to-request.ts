@@ -1,17 +1,16 @@
 import type { ChatMessage, ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderCall } from '../provider.ts';
 
-/** What we know of an upstream model's taste in parameters; the adapter learns it from refusals. */
+/** What an upstream model accepts; the adapter learns it from errors. */
 export interface ParameterCompatibility {
-  /** OpenAI's reasoning models refuse the older name, most other servers know no other. */
+  /** OpenAI's reasoning models refuse `max_tokens`; most other servers know nothing else. */
   maxTokensField: 'max_tokens' | 'max_completion_tokens';
-  /** Parameters that the model refused. */
   refused: ReadonlySet<string>;
 }
 
 /**
- * Fields of our API that mean nothing upstream, or mean something else there. `n` asks for several answers where we serve one;
- * `metadata` is a label for us, and OpenAI refuses it for requests that it doesn't store. What we do not know is passed on.
+ * Fields that mean nothing, or something else, upstream. `n` asks for several answers where we serve one; OpenAI refuses `metadata` for requests that it
+ * doesn't store. Unknown fields are passed on.
  */
 const ROUTER_ONLY: ReadonlySet<string> = new Set([
   'provider',
@@ -33,13 +32,13 @@ const ROUTER_ONLY: ReadonlySet<string> = new Set([
   'max_completion_tokens',
 ]);
 
-/** What an answer of ours carries and an upstream refuses, or must not be shown, when the client sends it back. */
+/** Fields of our answers that upstreams refuse, or must not see, when a client sends them back. */
 const MESSAGE_ONLY_OURS: ReadonlySet<string> = new Set(['reasoning', 'reasoning_content', 'reasoning_details', 'annotations', 'images']);
 
-/** Budget of reasoning as a share of all tokens, by effort. */
+/** Reasoning budget as a share of all tokens. */
 const EFFORT_SHARES = { minimal: 0.1, low: 0.2, medium: 0.5, high: 0.8, xhigh: 0.95 } as const;
 
-/** The body of the upstream's POST /chat/completions: always streamed, always with usage. */
+/** The upstream request body: always streamed, always with usage. */
 export function toRequest({ model, request }: Pick<ProviderCall, 'model' | 'request'>, compatibility: ParameterCompatibility): Record<string, unknown> {
   const body: Record<string, unknown> = { model };
   for (const [name, value] of Object.entries(request)) {
@@ -58,7 +57,7 @@ export function toRequest({ model, request }: Pick<ProviderCall, 'model' | 'requ
   return body;
 }
 
-/** `system` is understood everywhere, `developer` only by its inventor, who takes both. */
+/** `developer` becomes `system`, which every server understands. */
 function toMessage(message: ChatMessage): Record<string, unknown> {
   const copy: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(message)) {
@@ -66,7 +65,7 @@ function toMessage(message: ChatMessage): Record<string, unknown> {
     copy[name] = name === 'content' && Array.isArray(value) ? value.map(withoutCacheControl) : value;
   }
   if (message.role === 'developer') copy.role = 'system';
-  // An assistant's message that only calls tools has no content; some servers want to see the null.
+  // Some servers require `content: null` beside tool calls.
   if (message.role === 'assistant') copy.content ??= null;
   return copy;
 }
@@ -77,7 +76,7 @@ function withoutCacheControl(item: unknown): unknown {
   return rest;
 }
 
-/** The effort that the request's `reasoning` stands for; null when it says nothing. A budget becomes the nearest effort. */
+/** `reasoning` as an effort; null when unset. A token budget becomes the nearest effort. */
 function effortOf({ reasoning }: ChatRequest, maxTokens: number | null): string | null {
   if (!reasoning) return null;
   if (reasoning.effort) return reasoning.effort;

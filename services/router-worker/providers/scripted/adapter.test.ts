@@ -91,7 +91,7 @@ describe('a streamed answer', () => {
     const timers = vi.spyOn(globalThis, 'setTimeout');
     const streams = Array.from({ length: 40 }, () => begin(120));
 
-    // Ticks of the event loop alone move nothing on.
+    // Ticks alone advance nothing.
     for (let tick = 0; tick < 200; tick += 1) await new Promise((resolve) => setImmediate(resolve));
     expect(streams.map(({ wordsSoFar }) => wordsSoFar())).toEqual(streams.map(() => 0));
 

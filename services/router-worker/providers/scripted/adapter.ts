@@ -9,19 +9,15 @@ import type { RepeatedWords } from './repeated-words.ts';
 
 export interface ScriptedOptions {
   slug: string;
-  /** Display name, for messages. */
   name: string;
-  /** Pace of streamed answers; 0 is unpaced. */
+  /** Of streamed answers; 0 is unpaced. */
   wordsPerSecond: number;
 }
 
-/**
- * Words of one pause are given together: people see no difference between twenty batches a second and sixty, and the timers and frames of
- * many streams cost a third.
- */
+/** Words per pause are batched: twenty batches a second look like sixty, at a third of the timers and frames. */
 const BATCH_MS = 50;
 
-/** How many parts are given at once, and the pause behind them. 0 ms: a tick of the event loop. */
+/** Parts per batch and the pause between batches; 0 ms: one tick. */
 interface Pace {
   batchParts: number;
   pauseMs: number;
@@ -29,12 +25,11 @@ interface Pace {
 
 const UNPACED: Pace = { batchParts: 1, pauseMs: 0 };
 
-/** Ids of calls are as long as other models' are. */
 const CALL_ID_BYTES = 12;
 
 type Failure = NonNullable<Directives['fail']>;
 
-/** A provider without a model and without a network, for trying things out and for tests. What it says is a pure function of the request, but for the ids of tool calls. */
+/** A deterministic provider without model or network, for trials and tests. Only tool call ids are random. */
 export function scripted({ slug, name, wordsPerSecond }: ScriptedOptions): ProviderAdapter {
   return {
     slug,
@@ -63,7 +58,7 @@ async function* perform(name: string, call: ProviderCall, pace: Pace, signal: Ca
   yield [{ type: 'usage', usage: script.usage }];
 }
 
-/** Everything but the end: reasoning, text and tool calls. Batches come in ticks of their own, like network reads; `!slow` sets another pace. */
+/** Reasoning, text and tool calls. Each batch has its own tick, like a network read; `!slow` overrides the pace. */
 async function* emit(
   { reasoning, toolCalls, directives }: Script,
   words: RepeatedWords,
@@ -82,7 +77,7 @@ async function* emit(
   for (const [index, { name, arguments: text }] of toolCalls.entries()) {
     await pause(directives.slowMs, signal);
     yield [{ type: 'tool-call-start', index, id: `call_${randomHex(CALL_ID_BYTES)}`, name }];
-    // In two pieces, as models do.
+    // In two pieces, as models send them.
     const middle = Math.ceil(text.length / 2);
     for (const piece of [text.slice(0, middle), text.slice(middle)]) if (piece !== '') yield [{ type: 'tool-call-delta', index, arguments: piece }];
   }
@@ -97,7 +92,7 @@ interface Misbehaviour {
   signal: CallSignal;
 }
 
-/** Fails in the way that was asked for, as a real upstream of that kind would fail. */
+/** Fails as `!fail` asks, with the errors of a real upstream. */
 async function* misbehave({ name, call, script, failure, pace, signal }: Misbehaviour): AsyncGenerator<readonly ProviderPart[], void, void> {
   const { kind, afterWords, retryAfterMs } = failure;
   const raw = { message: `you asked for it: !fail ${kind}` };
@@ -145,14 +140,13 @@ async function silence(name: string, limitMs: number, signal: CallSignal): Promi
   throw new SwitchyardError('router.provider_unavailable', `${name} was silent for ${limitMs} ms`, { details: { reason: 'timeout' } });
 }
 
-/** @throws the signal's reason, at once when it aborts */
+/** @throws the signal's reason, at once on abort */
 async function pause(ms: number, signal: CallSignal): Promise<void> {
   if (ms > 0) await after(ms, signal);
   else await nextTurn();
   signal.throwIfAborted();
 }
 
-/** Resolves after so long, or when the signal aborts. */
 function after(ms: number, signal: CallSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

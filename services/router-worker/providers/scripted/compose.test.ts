@@ -5,7 +5,7 @@ import { compose, type Script } from './compose.ts';
 import { MAX_READ_CHARS_OF_REQUEST, textsOf } from './conversation.ts';
 import { recall } from './recall.ts';
 
-/** Of all hostile texts together. */
+/** For all hostile texts together. */
 const MAX_CPU_MS = 5_000;
 
 const INSTRUCTIONS = `You are Ada, the support assistant of Acme Outdoor, a shop for tents and
@@ -26,7 +26,7 @@ const assistant = (content: string): ChatMessage => ({ role: 'assistant', conten
 const system: ChatMessage = { role: 'system', content: INSTRUCTIONS };
 const saidIn = ({ words }: Script) => words.slice(0, words.length);
 const textOf = (messages: ChatMessage[], fields: Partial<ChatRequest> = {}) => saidIn(compose({ messages, ...fields })).join('');
-/** In the middle of a conversation, so that the model does not present itself. */
+/** Mid-conversation, so that the model does not introduce itself. */
 const answerTo = (question: string, instructions = true) => textOf([...(instructions ? [system] : []), user('Hi'), assistant('Hello!'), user(question)]);
 
 const weather = {

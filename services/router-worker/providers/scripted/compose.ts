@@ -9,25 +9,25 @@ import { composeReply, reportResults } from './reply.ts';
 import { sampleOf } from './sample-schema.ts';
 import { contentWords } from './words.ts';
 
-/** Everything that the scripted model is going to say to one request. */
+/** The whole response to one request. */
 export interface Script {
   directives: Directives;
-  /** Words with the space before them: together they are the text. */
+  /** Words with their leading space. */
   reasoning: string[];
   words: RepeatedWords;
-  /** Their ids are made when they are sent: equal requests get equal scripts, and no two calls one id. */
+  /** Without ids, which are random: equal requests get equal scripts. */
   toolCalls: PickedCall[];
   finish: FinishReason;
   usage: ProviderUsage;
 }
 
-/** Writes the script: the same request always gives the same one. */
+/** Composes the script; pure. */
 export function compose(request: ChatRequest): Script {
   const texts = textsOf(request);
   const read = readConversation(request, texts);
   const { directives, text } = readDirectives(read.last);
   const conversation = { ...read, last: text };
-  // `!repeat` wants a text of known length: the user's own, when there is one beside the directive.
+  // `!repeat` repeats the user's text when there is any beside the directive.
   const isEcho = directives.repeat > 1 && text !== '';
   const toolCalls = isEcho ? [] : pickTools(request, conversation);
   const reasoning = wantsReasoning(request) ? wordsOf(thoughtsOn(conversation)) : [];
@@ -47,19 +47,19 @@ function answerTo(request: ChatRequest, conversation: Conversation, isEcho: bool
   return reply;
 }
 
-/** The answer as words, repeated, and cut where the request wants it cut. */
+/** The answer as words: repeated, and cut at stop sequences and the token limit. */
 function limited(request: ChatRequest, answer: string, repeat: number): { words: RepeatedWords; finish: FinishReason } {
   const stops = [request.stop ?? []].flat().filter((stop) => stop !== '');
   const ends = stops.map((stop) => answer.indexOf(stop)).filter((at) => at >= 0);
   const isStopped = ends.length > 0;
   const once = wordsOf(isStopped ? answer.slice(0, Math.min(...ends)) : answer);
   const limit = Math.min(MAX_WORDS, request.max_completion_tokens ?? request.max_tokens ?? MAX_WORDS);
-  // A stop sequence ends the answer where it first stands, so nothing is left to repeat.
+  // The stop sequence ends the first repetition.
   const words = new RepeatedWords(once, once.length * (isStopped ? 1 : repeat));
   return words.length > limit ? { words: words.first(limit), finish: 'length' } : { words, finish: 'stop' };
 }
 
-/** Space behind the last word belongs to it; a text that is nothing else has no word. Looks at each character once. */
+/** Trailing space belongs to the last word; blank text has no word. Linear. */
 function wordsOf(text: string): string[] {
   const trimmed = text.trimEnd();
   const words: string[] = trimmed.match(/\s*\S+/g) ?? [];
@@ -79,7 +79,7 @@ function thoughtsOn({ last, results }: Conversation): string {
   return words.length === 0 ? 'Nothing was asked, so I say what I can do.' : `I look for what my instructions say about ${words.join(', ')}.`;
 }
 
-/** One word counts as one token, of what was read. */
+/** One token per word read. */
 function usageOf(texts: readonly (string | null)[], { reasoning, words, toolCalls }: Pick<Script, 'reasoning' | 'words' | 'toolCalls'>): ProviderUsage {
   const called = toolCalls.reduce((sum, call) => sum + 1 + wordsOf(call.arguments).length, 0);
   return {

@@ -1,24 +1,22 @@
 import type { ChatMessage, ChatRequest } from '#shared/contracts/router/chat-request.ts';
 
-/** Of one message. The model reads with regular expressions, on the event loop that streams other answers. */
+/** Per message. Reading runs regular expressions on the event loop that streams other answers. */
 const MAX_READ_CHARS = 64 * 1024;
-/** Of all messages of a request, which are read in one turn of the event loop: some 100 ms for the costliest texts. */
+/** Per request, all read in one tick: about 100 ms for the costliest texts. */
 export const MAX_READ_CHARS_OF_REQUEST = 128 * 1024;
 
-/** A request as the scripted model sees it: texts only, oldest first. */
+/** A request as the scripted model reads it: texts only, oldest first. */
 export interface Conversation {
   instructions: string[];
-  /** What the user said before the last message. */
+  /** User messages before the last one. */
   earlier: string[];
-  /** The user's last message. */
   last: string;
-  /** Whether the model has spoken before. */
   hasAnswered: boolean;
-  /** Results of tools called since the user's last message. */
+  /** Of tools called since the user's last message. */
   results: { tool: string; text: string }[];
 }
 
-/** @param texts of its messages (`textsOf`) */
+/** @param texts from `textsOf` */
 export function readConversation({ messages }: ChatRequest, texts: readonly (string | null)[]): Conversation {
   const lastUser = lastUserIn(messages);
   const namesOfTools = toolNamesIn(messages);
@@ -40,10 +38,10 @@ export function readConversation({ messages }: ChatRequest, texts: readonly (str
 }
 
 /**
- * The texts of a request's messages, as far as they are read; images, sound and files are passed over. What matters most is read first: the
- * user's last message, the results of tools behind it, the instructions, and then the rest from the newest.
+ * A request's texts within the character limits. In order of priority: the user's last message, later tool results, instructions, then the rest from the
+ * newest.
  *
- * @returns one for each message, null for those that the bound left out
+ * @returns one per message, null for those beyond the limit
  */
 export function textsOf({ messages }: ChatRequest): (string | null)[] {
   const lastUser = lastUserIn(messages);
@@ -81,7 +79,7 @@ function textOf({ content }: ChatMessage): string {
   return text.slice(0, MAX_READ_CHARS);
 }
 
-/** By the id of the call; the first one counts. */
+/** By call id; the first one counts. */
 function toolNamesIn(messages: readonly ChatMessage[]): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
   for (const message of messages) {

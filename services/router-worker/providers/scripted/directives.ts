@@ -1,10 +1,10 @@
-/** Longest answer that `!repeat` makes, in words: more than any client waits for. */
+/** Bound of `!repeat`. */
 export const MAX_WORDS = 200_000;
 
 const FAILURES = ['connect', 'timeout', 'stall', '429', '500', '529', 'error-event', 'cut', 'malformed', 'empty', 'refuse'] as const;
 type FailureKind = (typeof FAILURES)[number];
 
-/** What the user's last message asks of the model's behaviour, apart from an answer (README of this folder). */
+/** Directives of the user's last message (README of this folder). */
 export interface Directives {
   fail: { kind: FailureKind; afterWords: number; retryAfterMs: number | null; onModel: string | null } | null;
   /** Pause before each word. */
@@ -16,7 +16,7 @@ const FAIL = /!fail\s+([a-z0-9-]+)((?:\s+(?:after|retry-after|on)=\S+)*)/;
 const SLOW = /!slow\s+(\d{1,5})\b/;
 const REPEAT = /!repeat\s+(\d{1,6})\b/;
 
-/** Takes the directives out of a message. */
+/** Parses the directives and removes them from the message. */
 export function readDirectives(message: string): { directives: Directives; text: string } {
   const fail = FAIL.exec(message);
   const kind = FAILURES.find((known) => known === fail?.[1]);

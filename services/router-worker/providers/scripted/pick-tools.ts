@@ -9,17 +9,16 @@ export interface PickedCall {
   arguments: string;
 }
 
-/** Calls of one answer that the text may ask for by name. */
 const MAX_CALLS = 16;
-/** Words shared with a description that make a tool fit; one shared with its name is enough. */
+/** Words shared with a description that select a tool; one shared with its name is enough. */
 const MIN_SHARED_WORDS = 2;
-/** Of the descriptions of all tools together, in their order: they are read in the same turn of the event loop as the messages. */
+/** Over all tools in order: they are read in the same tick as the messages. */
 const MAX_READ_CHARS_OF_DESCRIPTIONS = 64 * 1024;
 const NAMES_TOOL = /\bcall\s+["'`]?([\w.-]+)["'`]?/gi;
-/** Fields that want the whole of what the user said. */
+/** Fields that take the user's whole text. */
 const WHOLE_TEXT = /^(query|question|q|text|message|prompt|input|search|search_query|content|body|description|reason|summary)$/i;
 
-/** The tools that the model calls for the last message; empty when it should answer. Results that are there already are not asked for again. */
+/** The tool calls for the last message; empty when the model should answer, as after tool results. */
 export function pickTools(request: ChatRequest, conversation: Conversation): PickedCall[] {
   const { tools = [], tool_choice: choice } = request;
   if (tools.length === 0 || choice === 'none' || conversation.results.length > 0) return [];
@@ -35,10 +34,10 @@ export function pickTools(request: ChatRequest, conversation: Conversation): Pic
   return fitting === undefined ? [] : [callWithText(fitting, last)];
 }
 
-/** `call <tool>`, with or without its arguments as JSON behind it. */
+/** `call <tool>`, optionally followed by its arguments as JSON. */
 function askedByName(tools: readonly ChatTool[], text: string): PickedCall[] {
   const calls: PickedCall[] = [];
-  // The first of a name counts, as everywhere.
+  // The first tool of a name counts.
   const byName = new Map(tools.toReversed().map((tool) => [tool.function.name, tool]));
   for (const match of text.matchAll(NAMES_TOOL)) {
     const tool = byName.get(match[1] ?? '');
@@ -51,7 +50,7 @@ function askedByName(tools: readonly ChatTool[], text: string): PickedCall[] {
   return calls;
 }
 
-/** The JSON object that a text begins with, as written there; null when there is none. */
+/** The JSON object at the start of a text, verbatim; null when there is none. */
 function jsonObjectAt(text: string): string | null {
   const start = /^\s*(?:with\s+)?\{/.exec(text);
   if (start === null) return null;
@@ -109,7 +108,7 @@ function callWithText(tool: ChatTool, text: string): PickedCall {
   return { name, arguments: JSON.stringify(value) };
 }
 
-/** Finds values for fields in what somebody wrote: `key: value` first, then options, numbers and quoted texts in their order, each used once. */
+/** Suggests values from text: `key: value` first, then options, numbers and quoted texts in order, each used once. */
 export function suggestFrom(text: string): Suggest {
   const numbers = [...text.matchAll(/(?<![\w.-])-?\d+(?:\.\d+)?(?![\w-]|\.\d)/g)].map(([found]) => Number(found));
   const quotes = [...text.matchAll(/"([^"]{1,500})"|“([^”]{1,500})”|(?<!\w)'([^']{1,500})'(?!\w)/g)].map((match) => match[1] ?? match[2] ?? match[3] ?? '');
@@ -129,7 +128,7 @@ export function suggestFrom(text: string): Suggest {
   };
 }
 
-/** The value in `key: value`, `key=value` or `key is value`; quoted, it may hold spaces. */
+/** The value in `key: value`, `key=value` or `key is value`; quoted, it may contain spaces. */
 function writtenFor(name: string, text: string): string | null {
   if (!/^[\w.-]{1,64}$/.test(name)) return null;
   const key = name.replaceAll(/[.]/g, '\\.').replaceAll(/[_-]/g, '[ _-]');
@@ -137,7 +136,7 @@ function writtenFor(name: string, text: string): string | null {
   return found?.[1] ?? found?.[2] ?? found?.[3]?.replace(/[.!?]$/, '') ?? null;
 }
 
-/** What a text of this kind looks like wherever it stands: an address, a date, a number with letters. */
+/** By format or name: an e-mail address, a date, a URL, an id. */
 function shaped(name: string, { format }: SchemaNode, text: string): string | null {
   const find = (pattern: RegExp) => pattern.exec(text)?.[0] ?? null;
   if (format === 'email' || /e-?mail/i.test(name)) return find(/[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}/);
@@ -147,7 +146,7 @@ function shaped(name: string, { format }: SchemaNode, text: string): string | nu
   return null;
 }
 
-/** For a text that must be there: all that was said, or the name behind a preposition, or else any name. */
+/** The whole message, a name after a preposition, or any name. */
 function loose(name: string, text: string): string | undefined {
   if (WHOLE_TEXT.test(name)) return text.trim() === '' ? undefined : text.trim();
   const place = /\b(?:in|for|from|to|at|of|about|near|on)\s+((?:\p{Lu}[\p{L}'-]{0,40})(?:\s+\p{Lu}[\p{L}'-]{0,40}){0,3})/u.exec(text)?.[1];

@@ -1,29 +1,29 @@
 import { contentWords, type Sentence } from './words.ts';
 
-/** How much a word of a heading says about a sentence under it. */
+/** Weight of a heading's word for the sentences under it. */
 const HEADING_WEIGHT = 0.7;
-/** A rule for the model's own conduct is the last thing to read out to a customer. */
+/** Rules for the model's conduct rank last in answers to customers. */
 const CONDUCT_WEIGHT = 0.25;
-/** A sentence is told beside the best one when it matches this share as well. */
+/** Share of the best score from which further sentences are included. */
 const NEAR_BEST = 0.6;
 const MAX_TOLD = 3;
 const MAX_SUBJECTS = 6;
-/** Of a question. Each is looked for in each sentence: with both as long as may be that would be a hundred million look-ups. */
+/** Bounds the look-ups, which are asked words times sentences. */
 const MAX_ASKED_WORDS = 256;
 
 const CONDUCT =
   /^(you are|you're|you must|you should|you may|you can|your (?:job|task|role|name|goal)|always|never|do not|don't|answer|reply|respond|be|keep|use|speak|stay|avoid|ask|write|greet|act|remember|follow|refuse|decline|make sure|only|language)\b/i;
-/** Over rules for the model, where each line may look like a statement. */
+/** Over rules for the model, in which lines may look like statements. */
 const CONDUCT_HEADING = /\b(?:you|your|rules?|style|tone|conduct|behaviou?r|guidelines?|instructions?|hand over|when to|never|always)\b/i;
-/** Over rules that concern nobody but the model. */
+/** Over rules for the model alone, never quoted. */
 const MANNERS_HEADING = /\b(?:how you|style|tone|manners|format)\b/i;
-/** "If somebody asks for x, tell them that y": y is what they want to hear. */
+/** "If a customer asks for x, tell them that y": y is the answer. */
 const TOLD = /^(?:if|when|whenever)\b.*?,\s*(?:please\s+)?(?:tell|inform|remind|assure|advise)\s+(?:them|him|her|(?:the|a)\s+\w+)\s+(?:that\s+)?(.+)$/i;
 
-/** The sentences that say most about a question, in the order in which they were written. Empty when none shares a word with it. */
+/** The sentences that match a question best, in text order; empty when none shares a word. */
 export function recall(question: string, sentences: readonly Sentence[]): string[] {
   const asked = [...contentWords(question)].slice(0, MAX_ASKED_WORDS);
-  // A single word is the name of what follows it, and says nothing by itself.
+  // Single words are labels of what follows.
   const telling = sentences.filter(({ text, heading }) => /\s/.test(text.trim()) && (heading === null || !MANNERS_HEADING.test(heading)));
   const read = telling.map(({ text, heading }) => ({
     text,
@@ -53,7 +53,7 @@ export function recall(question: string, sentences: readonly Sentence[]): string
     .map(({ text, isConduct }) => told(text, isConduct));
 }
 
-/** Subjects that the instructions cover, in their own words: headings, or else what their first statements are about. */
+/** Topics of the instructions: headings, or else the subjects of their first statements. */
 export function subjectsOf(sentences: readonly Sentence[]): string[] {
   const headings = [...new Set(sentences.flatMap(({ heading }) => (heading === null || CONDUCT_HEADING.test(heading) ? [] : [heading.toLowerCase()])))];
   if (headings.length > 0) return headings.slice(0, MAX_SUBJECTS);

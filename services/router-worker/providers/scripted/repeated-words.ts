@@ -1,20 +1,16 @@
-/**
- * The words of a text that is said one or more times, cut at a length. A word is made when it is asked for: an answer may have more words
- * than can be made in one turn of the event loop.
- */
+/** A text's words, repeated up to a length. Lazy: all of them would take too long for one tick. */
 export class RepeatedWords {
-  /** Of the text said once, each with the space before it. */
+  /** Each with its leading space. */
   readonly once: readonly string[];
-  /** How many there are in all. */
+  /** In all repetitions. */
   readonly length: number;
 
-  /** @param length no more than 0 where `once` is empty */
+  /** @param length 0 when `once` is empty */
   constructor(once: readonly string[], length: number) {
     this.once = once;
     this.length = length;
   }
 
-  /** The words from one place to another, the latter excluded. */
   slice(from: number, to: number): string[] {
     const words: string[] = [];
     for (let index = Math.max(from, 0); index < Math.min(to, this.length); index += 1) {
@@ -24,7 +20,6 @@ export class RepeatedWords {
     return words;
   }
 
-  /** The same, cut at so many words. */
   first(count: number): RepeatedWords {
     return new RepeatedWords(this.once, Math.min(count, this.length));
   }

@@ -10,24 +10,22 @@ const FAREWELL = /^\W*(bye|goodbye|good bye|see you|farewell|good night|that('s|
 const ASKS_WHO = /\b(who|what) (are|r) (you|u)\b|\bare you (an? )?(real|human|person|robot|bot|machine|ai|llm|model)\b|\b(which|what) model\b|\byour name\b/i;
 const ASKS_ABILITY = /\bwhat (can|could|do) (you|u) (do|help)|\bhow (can|could) (you|u) help\b|^\W*help\W*$/i;
 const ASKS_MY_NAME = /\b(what('s| is) my name|who am i|do you (know|remember) (my name|me|who i am))\b/i;
-/** "call me later" names nobody, so only there the capital letter decides. */
+/** "call me later" gives no name, so there a capital letter is required. */
 const TELLS_NAME = /\b(?:[Mm]y name is|[Mm]y name's|[Ii] am called)\s+(\p{L}[\p{L}'-]*)|\b[Cc]all me\s+(\p{Lu}[\p{L}'-]*)/u;
 const ASKS_EARLIER =
   /\bwhat\b.{0,20}\b(?:did i|have i|i)\s+(?:just\s+|first\s+)?(?:ask|asked|say|said|tell|told|write|wrote|mention)|\bmy (?:first|previous|last|earlier) (?:question|message)\b/i;
 const ABOUT_FIRST = /\bfirst\b|\bbeginning\b|\bstart\b/i;
-/** "my order number is 4711": a fact to keep, and how it is asked for later. */
+/** "my order number is 4711": a fact to recall later. */
 const TELLS_FACT = /^\W{0,8}(?:note|remember|fyi|for the record)?\W{0,8}(?:that\s+)?my\s+\S.{0,80}?\s(?:is|are|was)\s[^?]+$/i;
 const ASKS_FACT = /\b(?:what|which|when|where|who)\b.{0,20}\bmy\b/i;
-/** What follows a greeting, if anything. */
 const AFTER_GREETING =
   /^\W*(?:hi|hello|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|moin|servus|hola|bonjour|hallo)(?:\s+(?:there|all|everyone|team|you))?[\s,.!]*/i;
 const MAX_QUOTE_CHARS = 300;
-/** A longer message that thanks wants something besides. */
+/** Longer thanks contain another request. */
 const MAX_COURTESY_CHARS = 60;
-/** Results of tools nest to any depth; nobody listens that long. */
 const MAX_PHRASE_DEPTH = 6;
 
-/** The answer to the last message: a pure function of the conversation. */
+/** Composes the answer to the last message; pure. */
 export function composeReply(conversation: Conversation): string {
   const { last } = conversation;
   const greets = GREETING.test(last);
@@ -61,7 +59,7 @@ function answer(question: string, conversation: Conversation): string {
   return `I'm sorry, but I know nothing about that. ${offer(conversation)}`;
 }
 
-/** What the model can be asked, so that nobody is left guessing. */
+/** Says which topics the model can be asked about. */
 function offer({ instructions }: Conversation): string {
   const subjects = subjectsOf(instructions.flatMap(sentencesOf));
   if (subjects.length > 0) return `You can ask me about ${listed(subjects)}.`;
@@ -86,7 +84,7 @@ function nameToldIn(message: string): string | null {
   return name === null ? null : `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
 }
 
-/** Varied by the question's length, so that a conversation does not sound like a machine that knows one sentence. */
+/** Varied by the question's length. */
 function opening(question: string): string {
   const openings = ['', 'Happy to help. ', 'Certainly. ', 'Good question. '];
   return openings[question.length % openings.length] ?? '';
@@ -105,7 +103,7 @@ function listed(subjects: readonly string[]): string {
   return subjects.length < 2 ? last : `${subjects.slice(0, -1).join(', ')} and ${last}`;
 }
 
-/** Puts the results of tools into words. */
+/** Tool results as prose. */
 export function reportResults({ results }: Conversation): string {
   return results.map(({ tool, text }) => `${tool} answered: ${inWords(text)}`).join(' ');
 }

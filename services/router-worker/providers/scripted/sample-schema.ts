@@ -1,17 +1,14 @@
 import { z } from 'zod';
 
-/** Schemas nest, and may name themselves. */
+/** Schemas nest and may be recursive. */
 const MAX_DEPTH = 12;
 const MAX_ITEMS = 20;
 const MAX_TEXT = 200;
-/**
- * Of one sample: each field of a node that is parsed takes a step. References make a small schema stand for any number of nodes, all made
- * in one turn of the event loop; 20,000 steps take some 50 ms.
- */
+/** Per sample; each field of a parsed node is a step. References expand a small schema without bound, in one tick: 20,000 steps take about 50 ms. */
 const MAX_STEPS = 20_000;
-/** Of parsing a node, besides its fields: some 20 us. */
+/** Per parsed node, beside its fields: about 20 us. */
 const STEPS_PER_NODE = 10;
-/** Of looking through the text for a field's value, and for each value of its `enum`. */
+/** Per search of the text for a field's value, and per value of its `enum`. */
 const STEPS_PER_SUGGESTION = 100;
 const STEPS_PER_ENUM_VALUE = 10;
 
@@ -19,7 +16,7 @@ const number = z.number().optional().catch(undefined);
 const list = z.array(z.unknown()).optional().catch(undefined);
 const record = z.record(z.string(), z.unknown()).optional().catch(undefined);
 
-/** What we read of a JSON Schema. Anything else in it is passed over, so a schema never breaks an answer. */
+/** The JSON Schema keywords that are read; others are ignored, so a schema never fails an answer. */
 const schemaNode = z.object({
   $ref: z.string().optional().catch(undefined),
   type: z
@@ -46,7 +43,7 @@ const schemaNode = z.object({
 });
 export type SchemaNode = z.infer<typeof schemaNode>;
 
-/** A value that the text offers for a field, or undefined. Only for fields without parts. */
+/** A value from the text for a scalar field, or undefined. */
 export type Suggest = (name: string, schema: SchemaNode, isRequired: boolean) => unknown;
 
 const FORMATS: Readonly<Record<string, string>> = {
@@ -62,14 +59,13 @@ const FORMATS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The smallest value that fits a schema: required fields, and those for which `suggest` has a value. The same schema and suggestions
- * give the same value. Patterns are not obeyed. Of a schema that stands for too much the rest is null, or left out.
+ * The smallest value that fits a schema: required fields, and those with a suggestion. Deterministic. Patterns are ignored. Past the step budget fields are
+ * null or omitted.
  */
 export function sampleOf(schema: unknown, suggest: Suggest): unknown {
   return sample({ schema, name: '', isRequired: true, depth: 0 }, new Walk(schema, suggest));
 }
 
-/** One sample's schema and suggestions, and what is left of its steps. */
 class Walk {
   readonly root: unknown;
   readonly #suggest: Suggest;
@@ -148,21 +144,21 @@ function sampleObject(node: SchemaNode, walk: Walk, within: (schema: unknown, na
   return Object.fromEntries(fields);
 }
 
-/** A schema with its reference followed and its `allOf` laid together. */
+/** Follows the reference and merges `allOf`. */
 function resolved(schema: unknown, walk: Walk): SchemaNode {
   let node = parse(schema, walk);
   for (let hops = 0; node.$ref !== undefined && hops < MAX_DEPTH && !walk.isOver; hops += 1) node = parse(target(node.$ref, walk.root), walk);
   for (const part of node.allOf ?? []) {
     if (walk.isOver) break;
     const inner = parse(part, walk);
-    // Both are copied.
+    // The merge copies both.
     walk.take(fieldsOf(node));
     node = { ...inner, ...node, properties: { ...inner.properties, ...node.properties }, required: [...(inner.required ?? []), ...(node.required ?? [])] };
   }
   return node;
 }
 
-/** Follows `#/…`; other references lead nowhere. */
+/** Resolves `#/…`; other references give an empty schema. */
 function target(reference: string, root: unknown): unknown {
   if (!reference.startsWith('#')) return {};
   let at: unknown = root;
@@ -193,7 +189,6 @@ function typeOf(node: SchemaNode): string | null {
   return node.items === undefined ? null : 'array';
 }
 
-/** Whether a value found in a text is within the bounds of its field. */
 function fits(value: unknown, { minimum, exclusiveMinimum, maximum, minLength }: SchemaNode): boolean {
   if (typeof value === 'string') return value.length >= (minLength ?? 0);
   if (typeof value !== 'number') return true;

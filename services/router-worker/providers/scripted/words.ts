@@ -1,4 +1,4 @@
-/** Words that say nothing about a subject. */
+/** Stop words. */
 const EMPTY_WORDS = new Set(
   `a about after all also am an and any are as at be because been before being but by can can't could did do does doing don't done each else ever for from get
   gets getting give go going got had has have having he her here him his how i i'd i'll i'm i've if in into is it its just know let like long make may me mine
@@ -8,7 +8,7 @@ const EMPTY_WORDS = new Set(
 );
 const SUFFIXES = /(?:'s|ing|ed|es|s|e|ly)$/;
 const MIN_STEM = 3;
-/** Abbreviations aside, a sentence ends at a mark that is followed by space. */
+/** Abbreviations aside: a mark, white space, then a capital, digit or quote. */
 const SENTENCE_END = /(?<=[.!?…])\s+(?=["'“(]?[\p{Lu}\p{N}])/u;
 const LIST_MARK = /^\s*(?:[-*•+]|\d{1,3}[.)])\s+/;
 const MAX_HEADING_CHARS = 80;
@@ -16,11 +16,11 @@ const HEADING = /^\s*(?:#{1,6}\s+(.+?)\s*#*|\*\*(.+?)\*\*:?|([\p{Lu}][^.!?:]{0,6
 
 export interface Sentence {
   text: string;
-  /** The heading that it stands under; null when there is none. */
+  /** Null when it stands under none. */
   heading: string | null;
 }
 
-/** The words of a text that say what it is about, cut down to their stems, each once. */
+/** The distinct stems of a text's words, without stop words. */
 export function contentWords(text: string): Set<string> {
   const words =
     text
@@ -35,7 +35,7 @@ function stem(word: string): string {
   return cut.length >= MIN_STEM ? cut : word;
 }
 
-/** Splits instructions into sentences. Lines of a list stand for themselves; marks of lists and emphasis are left out. */
+/** Splits instructions into sentences. List items are sentences; list marks and emphasis are removed. */
 export function sentencesOf(text: string): Sentence[] {
   const sentences: Sentence[] = [];
   let heading: string | null = null;
@@ -52,7 +52,7 @@ export function sentencesOf(text: string): Sentence[] {
   return sentences;
 }
 
-/** Lines, where those that an editor has wrapped are joined again, and those that stand over a list are marked as headings. */
+/** Lines with editor wraps joined, and lines over a list marked as headings. */
 function unwrapped(text: string): string[] {
   const lines: string[] = [];
   let joins = false;
