@@ -5,7 +5,7 @@ import { settings } from './settings.ts';
 /** Settings of every process that reads an agent's configuration. */
 export const agentSettings = { MANIFEST: settings.MANIFEST, DOCUMENTS: settings.DOCUMENTS, PUBLIC_BASE_URL: settings.PUBLIC_BASE_URL };
 
-/** Paths of an agent's files; relative ones are resolved against the working directory. */
+/** Relative paths are resolved against the working directory. */
 export interface AgentConfig {
   manifestPath: string;
   /** Default: `documents` beside the manifest. */

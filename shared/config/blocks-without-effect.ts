@@ -7,7 +7,7 @@ export interface BlockWithoutEffect {
   missing: string;
 }
 
-/** Fields of the manifest that this release accepts and does not implement. The change that implements a field removes its entry. */
+/** Fields that this release accepts and does not implement. The change that implements one removes its entry. */
 export const manifestBlocks: readonly BlockWithoutEffect[] = [
   { path: 'endpoint', missing: 'no address is provisioned' },
   { path: 'secrets', missing: 'secrets come from the environment' },
@@ -35,7 +35,7 @@ export const autonomousBlocks: readonly BlockWithoutEffect[] = [
 ];
 
 /**
- * Lists the configured fields that have no effect yet, one line each.
+ * Configured fields without effect, one line each.
  *
  * @param manifest before parsing, so that defaults are not reported
  */

@@ -25,7 +25,6 @@ export interface BundleBody {
   documents: Documents;
 }
 
-/** Parses a body read from the database. */
 export const bundleBody = z.strictObject({
   manifest,
   documents: z.strictObject({

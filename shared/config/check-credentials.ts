@@ -5,8 +5,8 @@ import { formatPath } from './problems.ts';
 import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
 
 /**
- * Every credential of a manifest, as a path below `agent_config`; `*` is each entry of a list. A reference to an unset variable fails the
- * start, even in an optional field. Only webhook secrets are resolved at each delivery.
+ * Every credential, by its path below `agent_config`; `*` is each entry of a list. An unset variable fails the start, even in an optional
+ * field. Webhook secrets are resolved at each delivery.
  */
 const CREDENTIALS = {
   'runtime.api_key': 'at the start',
@@ -21,7 +21,6 @@ const CREDENTIALS = {
   'webhooks.*.secret_env': 'per delivery',
 } as const satisfies Record<string, 'at the start' | 'per delivery'>;
 
-/** A credential's path below `agent_config`. */
 export type Credential = keyof typeof CREDENTIALS;
 
 const ALL = Object.keys(CREDENTIALS).filter((name): name is Credential => name in CREDENTIALS);
@@ -29,8 +28,8 @@ const ALL = Object.keys(CREDENTIALS).filter((name): name is Credential => name i
 const REFUSED = 'deliveries are refused until it is';
 
 /**
- * Takes the unparsed manifest, so that credentials are checked despite errors elsewhere in it.
- * @param used the credentials that this process needs; variables of the others may be unset
+ * Takes the unparsed manifest, so that errors elsewhere in it hide nothing.
+ * @param used the credentials that this process needs
  * @returns one line for each unset variable, without the file's name
  */
 export function checkCredentials(manifest: unknown, environment: Environment, used: readonly Credential[] = ALL): { problems: string[]; warnings: string[] } {

@@ -3,12 +3,12 @@ import { findCycles } from './find-cycles.ts';
 import type { ManifestOutline } from './manifest-outline.ts';
 import type { NamedDocuments, Report } from './named-documents.ts';
 
-/** Tags and `over_all_routines` expand to many pairs; more than this is a mistake and would take long to check. */
+/** Tags and `over_all_routines` expand to many pairs; more than this is a mistake, and slow to check. */
 const MAX_PAIRS = 200_000;
 
 /**
- * Checks `context.relationships` and the policies' `depends_on` and `disambiguates`: every reference exists, priorities and dependencies
- * have no cycle, and no entailment applies what its condition displaces.
+ * Checks `context.relationships` and the policies' `depends_on` and `disambiguates`: references exist, priorities and dependencies have no
+ * cycle, and no entailment applies what its condition displaces.
  */
 export function checkRelationships(outline: ManifestOutline, documents: NamedDocuments, manifestFile: string, report: Report): void {
   const members = membersOf(outline, documents);
@@ -22,10 +22,7 @@ type Members = (reference: string) => readonly string[] | null;
 type ReportPath = (path: readonly PropertyKey[], message: string) => void;
 type Edges = Map<string, Set<string>>;
 
-/**
- * Expands a reference to one policy or routine, or to all with a tag. Null: it matches nothing. An unreadable list of the manifest accepts
- * every id.
- */
+/** Expands a reference to its policies and routines. Null: none matches. An unreadable list of the manifest accepts every id. */
 function membersOf({ context }: ManifestOutline, { policies, routines }: NamedDocuments): Members {
   const known = { policy: idsOf(context.policies), routine: idsOf(context.routines) };
   const tagged = new Map<string, string[]>();

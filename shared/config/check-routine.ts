@@ -5,7 +5,7 @@ import { type Checked, check, type Problem } from './problems.ts';
 import { tolerantObject, tolerantText } from './tolerant.ts';
 
 const tolerantSchema = z.record(z.string(), z.unknown()).nullable().catch(null);
-/** The fields checked even when others have errors, so that all errors are reported at once. */
+/** Checked even when other fields have errors, so that all are reported at once. */
 const withSchemas = tolerantObject({ kind: tolerantText, input_schema: tolerantSchema, output_schema: tolerantSchema });
 
 /** Parses a routine, and checks its JSON Schemas against the meta-schema. */

@@ -14,33 +14,30 @@ import { readDocumentFile } from './read-document-file.ts';
 import { readDocuments } from './read-documents.ts';
 import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
 
-/** An agent's resolved configuration; a turn or a run uses the same one from start to end. */
+/** An agent's resolved configuration; fixed for the whole of a turn or run. */
 export interface Bundle {
-  /** sha256 of the body's canonical JSON, in hex. */
   hash: string;
   body: BundleBody;
 }
 
 export interface LoadedBundle extends Bundle {
-  /** What is valid but probably not meant; one sentence each, naming the place. */
+  /** What is valid but probably not meant, with its place. */
   warnings: string[];
-  /** Configured fields that have no effect yet, one line each. */
   withoutEffect: string[];
 }
 
 interface LoadBundleOptions {
   manifestPath: string;
-  /** The folder that has one subfolder for each kind of document. */
   documentsPath: string;
   environment: Environment;
-  /** The credentials that this process needs; absent: all, including the secrets of routines' webhooks. */
+  /** The credentials that this process needs; absent: all, and the secrets of routines' webhooks. */
   credentials?: readonly Credential[];
-  /** Public address of this deployment; null or absent: not known. */
+  /** Null or absent: not known. */
   publicBaseUrl?: string | null;
 }
 
 /**
- * Reads the manifest and the documents that it names, and checks them against each other and the environment.
+ * Reads the manifest and its documents, and checks them against each other and the environment.
  * @throws `config.invalid` listing every error, one line each, in the manifest and in every file of the documents folder
  */
 export async function loadBundle({
@@ -58,7 +55,7 @@ export async function loadBundle({
   const elsewhere = manifest === null ? [] : platformElsewhere(manifest.agent_config.platform.base_url, publicBaseUrl);
   const problems = [...[...unreadable, ...wrong.map(sentenceOf), ...credentials.problems, ...elsewhere].map(inManifest), ...read.problems];
 
-  // References are checked even when the manifest has errors, so that one start reports all mistakes.
+  // Even when the manifest has errors, so that one start reports all mistakes.
   const outline = outlineOf(value);
   const report: Report = (file, path, message) => problems.push(`${file}: ${sentenceOf({ path, expected: message })}`);
   const named = outline === null ? null : namedDocuments(outline, read.found, manifestPath, report);
@@ -82,7 +79,7 @@ export function agentApiKey(bundle: Bundle, environment: Environment): string {
   return key;
 }
 
-/** Documents and model calls stay in this deployment, so another platform's address would have no effect. */
+/** Documents and model calls stay in this deployment: another platform's address would have no effect. */
 function platformElsewhere(baseUrl: string | null, publicBaseUrl: string | null): string[] {
   if (baseUrl === null || (publicBaseUrl !== null && withoutSlash(baseUrl) === withoutSlash(publicBaseUrl))) return [];
   const remedy = 'leave it out, or set PUBLIC_BASE_URL to the same address if it is that of this deployment';
@@ -104,13 +101,13 @@ function documentsOf(named: NamedDocuments): Documents {
   };
 }
 
-/** Sorted by id and version, so that the order of files and of the manifest's lists does not change the hash. */
+/** Sorted by id and version, so that the order of files and lists does not change the hash. */
 function inOrder<Document extends { id: string; version: number }>(named: readonly Named<Document>[]): Document[] {
   const documents = named.map(({ document }) => document);
   return documents.sort((left, right) => (left.id === right.id ? left.version - right.version : left.id < right.id ? -1 : 1));
 }
 
-/** Callbacks carry the agent's key: without an allow-list, each caller that may trigger the routine can have the key sent to any host. */
+/** Callbacks carry the agent's key: without an allow-list, a caller can have it sent to any host. */
 function openCallbacks({ routines }: NamedDocuments): string[] {
   return routines.flatMap(({ file, document }) => {
     if (document.kind !== 'autonomous' || (document.callback_url_allowlist?.length ?? 0) > 0) return [];

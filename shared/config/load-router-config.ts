@@ -8,7 +8,7 @@ import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
 import { tolerantList, tolerantObject, tolerantText } from './tolerant.ts';
 
 interface RouterConfigUse {
-  /** The credentials that must be set here: a gateway needs the callers' keys, a worker the providers'. */
+  /** Credentials that must be set: a gateway needs the callers' keys, a worker the providers'. */
   secrets: 'keys' | 'providers' | 'all';
 }
 
@@ -19,7 +19,7 @@ export async function loadRouterConfig(path: string, environment: Environment, u
   return checked(value, environment, path, use);
 }
 
-/** The same checks for a configuration made in code. @throws `config.invalid` listing every error */
+/** The same checks for a configuration made in code. @throws `config.invalid` */
 export function checkRouterConfig(value: unknown, environment: Environment): RouterConfig {
   return checked(value, environment, "the router's configuration", { secrets: 'all' });
 }
@@ -28,7 +28,7 @@ function checked(value: unknown, environment: Environment, subject: string, { se
   const { value: config, problems } = check(routerConfig, value);
   const lines = problems.map(sentenceOf);
   const report: Report = (path, message) => lines.push(`${formatPath(path)}: ${message}`);
-  // Checked even when the schema found errors, so that one start reports all mistakes.
+  // Even when the schema found errors, so that one start reports all mistakes.
   const outline = routerOutline.parse(value);
   if (outline !== null) {
     checkNames(outline, report);

@@ -4,10 +4,8 @@ import type { Documents } from './bundle-body.ts';
 import type { ManifestOutline, Reference } from './manifest-outline.ts';
 import { documentFolders, type Found, type FoundDocuments } from './read-documents.ts';
 
-/** Reports an error at a path of a file. */
 export type Report = (file: string, path: readonly PropertyKey[], message: string) => void;
 
-/** A document that is referred to, with its file. */
 export interface Named<Document> {
   file: string;
   document: Document;

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 
-/** A longer timeout would exceed the wait of a shutdown many times; a mistake in the unit is likelier. */
+/** A longer timeout far exceeds a shutdown's wait; more likely the unit is mistaken. */
 const MAX_MS = 600_000;
 /** Spans in the queue: about a kilobyte each, so 64 MiB at most. */
 const MAX_QUEUE_SPANS = 65_536;
 /** A limit above it has no effect. */
 const MAX_LIMIT = 1_000_000;
-/** Characters valid in a header; with any other, every batch would fail to be sent. */
+/** Characters valid in a header; any other fails every batch. */
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 const milliseconds = z.coerce.number().int().min(1).max(MAX_MS).optional();
@@ -75,8 +75,8 @@ const protocol = oneOf(['http/protobuf', 'http/json', 'grpc']);
 const compression = oneOf(['none', 'gzip']);
 
 /**
- * The standard OpenTelemetry variables for traces, besides those in tracing-settings.ts. docs/operations.md describes each; a variable not
- * listed here is logged at the start (unused-otel-settings.ts).
+ * The standard OpenTelemetry variables for traces, besides those in tracing-settings.ts; docs/operations.md describes them. Others are
+ * logged at the start (unused-otel-settings.ts).
  */
 export const otelSettings = {
   OTEL_SDK_DISABLED: oneOf(['true', 'false']),

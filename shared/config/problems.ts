@@ -13,10 +13,8 @@ export interface Problem {
   expected: string;
 }
 
-/** The parsed value, or all its errors. */
 export type Checked<Output> = { value: Output; problems: [] } | { value: null; problems: Problem[] };
 
-/** Parses a value; on failure lists what each invalid field must be. */
 export function check<Output>(schema: z.ZodType<Output>, value: unknown): Checked<Output> {
   const parsed = schema.safeParse(value, { error: issueSentence });
   return parsed.success ? { value: parsed.data, problems: [] } : { value: null, problems: parsed.error.issues.flatMap(problemsOf) };
@@ -36,9 +34,8 @@ export function formatPath(path: readonly PropertyKey[]): string {
   }, '');
 }
 
-/** One error that lists all distinct lines. */
 export function configInvalid(subject: string, lines: readonly string[]): SwitchyardError {
-  // File names in the lines are not escaped yet.
+  // Lines begin with file names, which are not escaped yet.
   const distinct = [...new Set(lines)].map(escapeUnprintable);
   const listed = distinct.slice(0, MAX_LISTED_PROBLEMS);
   if (listed.length < distinct.length) listed.push(`… and ${distinct.length - listed.length} more`);

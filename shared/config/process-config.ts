@@ -13,13 +13,11 @@ export const processSettings = {
   SWITCHYARD_READY_FILE: settings.SWITCHYARD_READY_FILE,
 };
 
-/** The part of a service's configuration that is common to all processes. */
 export interface ProcessConfig {
-  /** Null: the manifest's `runtime.log_level` if the process reads one, else info. */
+  /** Null: `runtime.log_level` of the manifest if the process reads one, else info. */
   logLevel: string | null;
-  /** Null: chosen by the output, text on a terminal. */
+  /** Null: text on a terminal. */
   logFormat: string | null;
-  /** How long a shutdown waits for what is in flight. */
   drainTimeoutMs: number;
   management: { host: string; port: number };
   /** Null: none is written. */

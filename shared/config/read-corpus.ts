@@ -2,14 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 
 /**
- * One example of a contract, from `tests/corpus/<folder>`. A file holds a whole `document`, or names a base file in `of` and what to set
- * and remove there, so that an invalid example shows only its errors. `errors` lists the paths of all errors, exactly; without it the
- * example is valid.
+ * One example of a contract, from `tests/corpus/<folder>`: a whole `document`, or a base file (`of`) and what to set and remove there.
+ * `errors`: the paths of exactly all errors; none: valid.
  */
 export interface CorpusCase {
   name: string;
   about: string;
-  /** The kind of document, where the folder has several. */
+  /** Null: the folder has one kind of document. */
   kind: string | null;
   document: unknown;
   errors: string[];

@@ -15,10 +15,7 @@ import {
   type SchemaOptions,
 } from 'yaml';
 
-/**
- * Far beyond any document written by hand. Parsing this much takes 1–3 s of CPU, some 10 s where nearly each character is an error; only
- * at the start, since files are the operator's and no request reads one.
- */
+/** Parsing this much takes 1–3 s of CPU, some 10 s where nearly each character is an error; only at the start, since no request reads a file. */
 const MAX_FILE_BYTES = 1_048_576;
 /** Shallow enough for recursive functions. */
 const MAX_DEPTH = 64;
@@ -26,17 +23,17 @@ const MAX_DEPTH = 64;
 const MAX_ALIASES = 100;
 /** Anchors and aliases in one file: each alias is searched among all of them. */
 const MAX_ANCHORS = 1_000;
-/** Values in one document after expanding aliases: twice what a file of the largest size can hold without aliases. */
+/** Values of a document, aliases expanded: twice what the largest file can hold without aliases. */
 const MAX_VALUES = 1_048_576;
 /** Later syntax errors mostly follow from the first: they are only counted. */
 const MAX_SYNTAX_ERRORS = 5;
 
-/** A plain JSON value, or its errors: at least one line, without the file's name. */
+/** Plain JSON, or at least one error line without the file's name. */
 export type FileRead = { value: unknown; problems: [] } | { value: null; problems: [string, ...string[]] };
 
 /**
- * Reads one YAML or JSON file: JSON is a subset of YAML 1.2, so one parser reads both, and a repeated key is refused in either. Errors
- * name the line and never quote the text, which may be a misplaced secret.
+ * Reads one YAML or JSON file with one parser, as JSON is a subset of YAML 1.2; repeated keys are refused in both. Errors name the line
+ * and never quote the text, which may be a misplaced secret.
  */
 export async function readDocumentFile(path: string): Promise<FileRead> {
   const text = await readText(path);
@@ -61,7 +58,7 @@ export async function readDocumentFile(path: string): Promise<FileRead> {
 /** Values without a JSON form; reading `omap` is quadratic. `%YAML 1.1` enables these tags too. */
 const TAGS_LEFT_OUT = /:(?:omap|pairs|set|binary|timestamp)$/;
 
-/** `uniqueKeys` is off because the parser compares each key with all before it; `addRepeats` finds repeated keys in linear time. */
+/** `uniqueKeys` is off because it is quadratic; `addRepeats` finds repeated keys in linear time. */
 const OPTIONS: ParseOptions & DocumentOptions & SchemaOptions = {
   prettyErrors: false,
   stringKeys: true,
@@ -81,7 +78,6 @@ function faultAt({ pos, code }: { pos: [number, number]; code: ErrorCode }): Syn
   return { at: pos[0], sentence: SENTENCES[code] };
 }
 
-/** The first faults in file order, and the count of the rest. */
 function listed(faults: readonly SyntaxFault[], lines: LineCounter): string[] {
   const sorted = [...faults].sort((left, right) => left.at - right.at);
   const shown = sorted.slice(0, MAX_SYNTAX_ERRORS).map(({ at, sentence }) => {

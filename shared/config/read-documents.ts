@@ -14,10 +14,7 @@ import { type Checked, check, sentenceOf } from './problems.ts';
 import { readDocumentFile } from './read-document-file.ts';
 import { tolerantNumber, tolerantObject, tolerantText } from './tolerant.ts';
 
-/**
- * Errors must be reported within 10 seconds of the start. These limits keep reading well below that on a slow machine: about 2 MiB of YAML
- * are parsed per second, and a folder is read entry by entry.
- */
+/** Errors must be reported within 10 s of the start, on a slow machine too: about 2 MiB of YAML are parsed per second. */
 const MAX_DOCUMENTS = 2_000;
 const MAX_TOTAL_BYTES = 4_194_304;
 const MAX_FOLDER_ENTRIES = 10_000;
@@ -32,10 +29,8 @@ export interface Found<Document> {
   document: Document | null;
 }
 
-/** All files of the documents folder, by kind. */
 export type FoundDocuments = { [Kind in keyof Documents]: Found<Documents[Kind][number]>[] };
 
-/** Subfolder of each kind. */
 export const documentFolders = {
   prompts: 'prompts',
   routines: 'routines',
@@ -47,7 +42,6 @@ export const documentFolders = {
 
 export interface DocumentsRead {
   found: FoundDocuments;
-  /** One line for each error. */
   problems: string[];
   warnings: string[];
 }
@@ -55,7 +49,6 @@ export interface DocumentsRead {
 /**
  * Reads `<folder>/{prompts,routines,policies,glossaries,macros,variable-sets}/*.{yaml,yml,json}`, one document per file. A missing
  * subfolder is empty.
- *
  * @throws `config.invalid` when a limit is exceeded; nothing is read then
  */
 export async function readDocuments(folder: string): Promise<DocumentsRead> {

@@ -3,8 +3,8 @@ import { httpUrl } from '../contracts/manifest/hosts.ts';
 import { secretRef } from '../contracts/manifest/secret-ref.ts';
 
 /**
- * The router's configuration: one YAML or JSON file. Prices are USD per million tokens, as decimal strings, which lose no precision. Times
- * are in milliseconds.
+ * The router's configuration: a YAML or JSON file. Prices are USD per million tokens, as decimal strings for precision. Times are in
+ * milliseconds.
  */
 const slug = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'must be lower-case letters, digits, ".", "_" or "-"');
 const price = z.string().regex(/^\d{1,9}(\.\d{1,9})?$/, 'must be a decimal like "0.15"');
@@ -17,7 +17,7 @@ const openAiCompatibleProvider = z.strictObject({
   base_url: httpUrl,
   /** Absent for upstreams without authentication, such as a local model server. */
   api_key: secretRef.optional(),
-  /** Whether it trains on requests, and stores them beyond the call. Absent: not known, and requests that deny data collection go elsewhere. */
+  /** Absent: not known, and requests that deny data collection go elsewhere. */
   data_policy: z.strictObject({ trains: z.boolean(), retains: z.boolean() }).optional(),
 });
 

@@ -24,8 +24,8 @@ const natsServers = z.string().superRefine((text, context) => {
 });
 
 /**
- * The environment variables of all service processes: each name has one meaning and one default, and a service reads those that it uses.
- * Times are in seconds only where the name says so. `npm start` has its own table with the same meanings (services/standalone/config.ts).
+ * The environment variables of all service processes, each with one meaning and one default. Times are in seconds only where the name says
+ * so. `npm start` has its own table with the same meanings (services/standalone/config.ts).
  */
 export const settings = {
   NATS_URL: natsServers,
@@ -53,7 +53,7 @@ export const settings = {
   DOCUMENTS: z.string().optional(),
   PUBLIC_BASE_URL: z.url({ protocol: /^https?$/ }).optional(),
 
-  /** Pace of the scripted model's streams: some three times reading speed, so that words visibly appear. 0: unpaced. */
+  /** Speed of the scripted model's streams: some three times reading speed, so that words visibly appear. 0: unlimited. */
   SCRIPTED_WORDS_PER_SECOND: z.coerce.number().int().min(0).max(100_000).default(60),
 
   STREAMING: z.stringbool().default(false),
@@ -79,7 +79,6 @@ export const settings = {
   OUTBOUND_ALLOW_HOSTS: z.string().optional(),
 } as const;
 
-/** A public port; each service has its own default. */
 export function publicPort(fallback: number) {
   return port.default(fallback);
 }

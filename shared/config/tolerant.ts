@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Schemas that never fail: an invalid value is null. They let a document with errors be checked further, so that all errors are listed at once. */
+/** Schemas that never fail: an invalid value is null. So a document with errors is checked further, and all errors are listed at once. */
 export const tolerantText = z.string().nullable().catch(null);
 export const tolerantNumber = z.number().nullable().catch(null);
 

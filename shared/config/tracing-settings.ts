@@ -16,7 +16,6 @@ export const tracingSettings = {
   ...otelSettings,
 };
 
-/** Where spans are exported, and what they contain. */
 export interface TracingConfig {
   /** Null: the manifest's backend, if any. */
   endpoint: string | null;

@@ -6,9 +6,9 @@ type RawIssue = z.core.$ZodRawIssue;
 const MAX_QUOTED_CHARACTERS = 200;
 
 /**
- * An error map of zod, for `safeParse(value, { error: issueSentence })`: the requirement as a predicate whose subject is the field, `must
- * be a string` or `is missing; it must be …`. A message in the schema itself takes precedence. Never quotes the value, which may be a
- * misplaced secret or a customer's text.
+ * An error map of zod, for `safeParse(value, { error: issueSentence })`: the requirement as a predicate of the field, `must be a string`
+ * or `is missing; it must be …`. A message in the schema itself takes precedence. Never quotes the value, which may be a misplaced secret
+ * or a customer's text.
  */
 export function issueSentence(issue: RawIssue): string {
   const expected = expectedBy(issue);

@@ -1,7 +1,7 @@
 /**
- * The only map from an error code to its public forms. A new error is a new row; a test compares docs/errors.md. `status`: HTTP status at
- * a gateway. `retryable`: whether the same request may succeed later. `routerType`: `error.type` of router bodies (the `error_type`
- * vocabulary of its clients). `agentCode`: `code` of agent-server bodies.
+ * The only map from an error code to its public forms; a test compares docs/errors.md. `status`: HTTP status at a gateway. `retryable`:
+ * whether the same request may succeed later. `routerType`: `error.type` of router bodies (the `error_type` vocabulary of its clients).
+ * `agentCode`: `code` of agent-server bodies.
  */
 export const errorCatalogue = {
   internal: { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },

@@ -1,6 +1,6 @@
 /** The part of a BodyBudget that one request's body uses. `release` and `close` are idempotent. */
 export interface BodyShare {
-  /** Counts bytes as they arrive. @throws the budget's refusal when they exceed it together with other bodies */
+  /** Counts arriving bytes. @throws the budget's refusal when they exceed it together with other bodies */
   grew(bytes: number): void;
   /** Gives the bytes back; bytes that still arrive are counted until `close`. */
   release(): void;
@@ -21,8 +21,8 @@ export class BodyBudget {
   }
 
   /**
-   * @param announcedBytes the size of the body as far as known. Only decides whether reading begins: if it were counted, a few connections
-   * could use up the budget by announcing bytes they never send
+   * @param announcedBytes decides whether reading begins, and is not counted: a few connections could use up the budget with bytes they
+   * never send
    * @throws the budget's refusal
    */
   open(announcedBytes: number): BodyShare {
@@ -48,7 +48,7 @@ export class BodyBudget {
     };
   }
 
-  /** A single body is always admitted: a limit below the largest body would refuse that one for ever. */
+  /** A single body is always admitted: a limit below the largest body would refuse it for ever. */
   #assertCapacity(bytes: number, own: number): void {
     if (this.#bufferedBytes > own && this.#bufferedBytes + bytes > this.#limitBytes) throw this.#refusal;
   }

@@ -10,7 +10,6 @@ export function readUntypedBodiesAsJson(app: FastifyInstance): void {
   });
 }
 
-/** Whether the request's headers announce a body. */
 export function bodyIsAnnounced(headers: IncomingHttpHeaders): boolean {
   const { 'content-length': length, 'transfer-encoding': transfer } = headers;
   return transfer !== undefined || (length !== undefined && length !== '0');

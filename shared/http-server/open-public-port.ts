@@ -6,10 +6,9 @@ import type { FastifyServerFactory } from 'fastify';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { urlOfServer } from './url-of-server.ts';
 
-/** Fastify's default, so that connections opened during the start live as long as later ones. */
+/** Fastify's default, also for connections opened during the start. */
 const KEEP_ALIVE_MS = 72_000;
 
-/** A constant JSON response. */
 interface Fixed {
   status: number;
   headers?: Readonly<Record<string, string>>;
@@ -35,20 +34,19 @@ export interface PublicPortOptions {
   setting?: string;
   /** Length of the system's accept queue. */
   backlog: number;
-  /** Time for a client to send a whole request. */
+  /** For a whole request to arrive. */
   requestTimeoutMs: number;
   whileBooting: WhileBooting;
-  /** All addresses of a host name; default: the system's resolver. */
+  /** Default: the system's resolver. */
   addressesOf?(host: string): Promise<string[]>;
 }
 
-/** A port that listens and responds before the app exists. */
 export interface PublicPort {
   /** With the actual port. */
   url: string;
   /**
-   * For Fastify's `serverFactory`, of one app. Its `listen` takes over the listening server with its connections: the next request on each
-   * goes to the app. Its `close` closes the server.
+   * For the `serverFactory` of one Fastify app. The app's `listen` takes over the listening server: the next request on each connection
+   * goes to the app. The app's `close` closes it.
    */
   serverFactory: FastifyServerFactory;
   /** Closes the port and its connections. Idempotent. */
@@ -56,7 +54,7 @@ export interface PublicPort {
 }
 
 /**
- * Listens before the app is ready, so that a taken port fails the start at once and liveness probes are answered throughout.
+ * Listens before the app is ready: a taken port fails the start at once, and liveness probes are answered throughout.
  * @throws `service.port_taken` with the port in its details
  */
 export async function openPublicPort(options: PublicPortOptions): Promise<PublicPort> {
@@ -119,8 +117,8 @@ function newServer({ requestTimeoutMs }: PublicPortOptions): Server {
 }
 
 /**
- * `localhost` has up to two addresses, and clients use either. Fastify listens on both, but not with a given server. Requests there are
- * passed to the first server. An unavailable address is skipped.
+ * `localhost` has up to two addresses, and clients use either. Fastify does not listen on both with a given server. Requests there go to
+ * the first server; an unavailable address is skipped.
  */
 async function listenOnOtherAddresses(first: Server, options: PublicPortOptions): Promise<Server[]> {
   const { host, backlog, addressesOf = allAddresses } = options;

@@ -16,8 +16,8 @@ type BodyRead = (error: Error | null, body: Buffer) => void;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Reads a request body, counting bytes as they arrive. Fails when `grew` throws or the body exceeds its limit; the rest is then read and
- * dropped, so that the client receives the error response.
+ * Reads a request body. Fails when `grew` throws or the body exceeds its limit; the rest is then read and dropped, so that the client
+ * receives the error response.
  */
 export function readBody({ headers, payload, limitBytes, grew }: BodyToRead, done: BodyRead): void {
   const given = headers['content-length'];

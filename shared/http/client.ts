@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { Exchange } from './exchange.ts';
 
-/** undici's pool retains a body up to this size until the response ends; a larger one is freed once it is sent. */
+/** undici's pool retains a body up to this size until the response ends; a larger one only until it is sent. */
 const MAX_RETAINED_BYTES = 16 * 1024;
 
 export interface HttpClientOptions {
@@ -19,7 +19,6 @@ interface HttpRequest {
   body: string;
 }
 
-/** A request in flight, and its response. */
 export type HttpExchange = Pick<Exchange, 'begun' | 'status' | 'header' | 'read' | 'release' | 'abort'>;
 
 /** An HTTP client for one server, over a connection pool. The only timeout is on connecting: callers abort. */
@@ -76,16 +75,16 @@ function connectionFor(origin: URL, options: object, connect: buildConnector.con
 }
 
 /**
- * Encodes the body and adds its headers. A large body is a stream, freed once it is sent: its response may be long, and the pool retains
- * what it was given.
+ * Encodes the body and adds its headers. A large body is a stream, freed once it is sent: the pool retains what it was given for the whole
+ * response.
  */
 function sentOnce(headers: Record<string, string>, text: string): { headers: Record<string, string>; body: Buffer | Readable } {
-  // Not from Node's shared pool: a short text would retain an 8 KiB slab until its response ends.
+  // Not from Node's buffer pool: a short text would retain 8 KiB of it until its response ends.
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   bytes.write(text);
   if (bytes.byteLength <= MAX_RETAINED_BYTES) return { headers, body: bytes };
   const body = new Readable({ read: () => {} });
-  // undici reports an aborted request to its handler; an unhandled 'error' event here would end the process.
+  // undici reports the abort to the handler; an unhandled 'error' event would end the process.
   body.on('error', () => {});
   body.push(bytes);
   body.push(null);

@@ -16,8 +16,7 @@ interface ConnectOptions {
 }
 
 /**
- * Connects to one of the given addresses and no other. The URL's host is only the server name that TLS sends and verifies; it is not
- * resolved again.
+ * Connects to one of the given addresses and no other. The URL's host is used for TLS only and not resolved again.
  *
  * @throws the socket's error, or the signal's reason
  */

@@ -17,8 +17,8 @@ interface Waiting<Value> {
 }
 
 /**
- * One request and its response, as a dispatch handler of undici's pool. Streams and signals would dominate the cost of a short response,
- * so it uses neither.
+ * One request and its response, as a dispatch handler of undici's pool. Without streams and signals, which would dominate the cost of a
+ * short response.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | null = null;
@@ -57,8 +57,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * Calls `onChunk` with each piece synchronously as it arrives: a promise per piece would cost as much as its handling. Call once. When
-   * no more is wanted, call `release` or `abort` next.
+   * Calls `onChunk` with each piece as it arrives: a promise per piece would cost as much as its handling. Call once, then `release` or
+   * `abort` if no more is wanted.
    *
    * @param onChunk an error it throws ends the reading and is thrown here
    * @returns true at the end of the body, false when no more was wanted
@@ -76,7 +76,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     });
   }
 
-  /** Drops the rest of a response that is nearly complete, within bounds, so that the connection can be reused. */
+  /** Drops the rest of a nearly complete response, within bounds, so that the connection can be reused. */
   release(): void {
     this.#unread = [];
     if (this.#hasEnded || this.#failure !== null) return;
@@ -183,7 +183,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#detach();
   }
 
-  /** The connection keeps a reference to its last exchange, which must not retain the request through the controller. */
+  /** The connection keeps its last exchange, which must not retain the request through the controller. */
   #detach(): void {
     this.#controller = null;
     clearTimeout(this.#release?.timer);

@@ -10,7 +10,7 @@ import { parseRetryAfter } from './retry-after.ts';
 const CONNECT_TIMEOUT_MS = 5_000;
 /** One attempt, from the DNS lookup to the response's status. */
 const POST_TIMEOUT_MS = 10_000;
-/** Response bodies are dropped. This much is read, so that a receiver is not cut off while it writes a short one. */
+/** Bodies are dropped; this much is read first, so that a receiver is not cut off while it writes a short one. */
 const RESPONSE_MAX_BYTES = 64 * 1024;
 const RESPONSE_MAX_MS = 1_000;
 
@@ -22,7 +22,6 @@ export interface GuardedPost {
   body: Uint8Array;
   /** For the whole attempt; default 10 seconds. */
   timeoutMs?: number;
-  /** Aborts the attempt at once, in any state. */
   signal?: AbortSignal;
 }
 
@@ -35,7 +34,7 @@ interface GuardedResponse {
 
 /**
  * Posts to URLs from callers, guarded against SSRF. Every attempt checks the URL, resolves its name once, and opens a new connection to
- * exactly the checked addresses. No connection is reused, so none outlives its check.
+ * exactly the checked addresses; none outlives its check.
  */
 export interface GuardedPoster {
   /**
@@ -121,7 +120,7 @@ const FAILURES = {
   closed: 'the sender is shutting down',
 } as const;
 
-/** Without the cause, whose text may be the receiver's, such as names in its certificate. */
+/** Without the cause: its text may come from the receiver, such as names in its certificate. */
 function failure(url: URL, reason: keyof typeof FAILURES, networkCode: string | null): SwitchyardError {
   return new SwitchyardError('outbound.failed', `${FAILURES[reason]} (${url.host})`, { details: { reason, networkCode } });
 }

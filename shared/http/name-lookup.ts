@@ -1,15 +1,14 @@
 import { lookup, Resolver } from 'node:dns/promises';
 
-/** Timeout of one try at one name server, and tries at each: an unanswered name must not use up the whole attempt. */
+/** Per try and name server: an unanswered name must not use up the whole attempt. */
 const DNS_TIMEOUT_MS = 2_000;
 const DNS_TRIES = 2;
 
 /**
  * Resolves a name to its addresses, in the order of trying.
  *
- * `dns` asks the name servers only: names from callers must not be resolved by this machine's hosts file or search domains. It also avoids
- * Node's thread pool, which one slow name server could exhaust. `system` resolves as other programs on this machine do, which names in a
- * private network need.
+ * `dns` asks the name servers only: names from callers must not reach this machine's hosts file or search domains. It also avoids Node's
+ * thread pool, which one slow name server could exhaust. `system` resolves as other programs here do, for names in a private network.
  *
  * @throws the resolver's error when there is no address
  */

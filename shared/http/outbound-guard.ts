@@ -83,9 +83,8 @@ export function checkOutboundUrl(url: string, rules: OutboundRules, hostAllowlis
 }
 
 /**
- * The only addresses that a connection for this URL may use; the name must not be resolved again (DNS rebinding). One address that is not
- * public refuses them all: an honest name has no such mixture, and with one, retries would reach the private address. Using only the
- * public ones would admit a name that is being rebound.
+ * The only addresses that a connection for this URL may use; resolving the name again would allow DNS rebinding. One non-public address
+ * refuses them all: an honest name has no such mixture, and with the public ones admitted, retries could reach the private one.
  *
  * @param url from `checkOutboundUrl`
  * @throws SwitchyardError `outbound.refused`, or the error of `lookup`

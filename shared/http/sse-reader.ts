@@ -17,17 +17,16 @@ export interface SseReader {
   readonly isBetweenEvents: boolean;
   /**
    * The events that a piece completes; none for a comment or part of a line, which still show that the server is alive.
-   * @throws SseOverflow when an event is too long; events complete before it in the same piece are returned first, and the next call
-   * throws
+   * @throws SseOverflow when an event is too long; complete events before it are returned first, and the next call throws
    */
   read(piece: Uint8Array): readonly SseEvent[];
-  /** To be called at the end of the body; returns an event that lacks its empty line, too. @throws SseOverflow */
+  /** At the end of the body; returns an event without its empty line, too. @throws SseOverflow */
   end(): readonly SseEvent[];
 }
 
 /**
- * Parses server-sent events from a response's bytes. Fast path: pieces of whole one-line events, the usual case, are sliced. A full parser
- * is made only for responses of another form.
+ * Parses server-sent events from a response's bytes. Fast path: pieces of whole one-line events, the usual case, are sliced. Other
+ * responses get a full parser.
  *
  * @param maxEventChars limit of one event, and so of the buffer between reads
  */

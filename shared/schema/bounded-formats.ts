@@ -37,8 +37,8 @@ export const FORMAT_NAMES = [
 const MAX_REGEX_CHARS = 4_096;
 
 /**
- * Adds the formats of `ajv-formats`, with `formatMinimum` and the like, in linear time: one step per character. `url` is replaced by our
- * own function, since its expression is quadratic.
+ * Adds the formats of `ajv-formats`, and `formatMinimum` and the like, at one step per character. All are linear; the quadratic `url` is
+ * replaced.
  */
 export function addBoundedFormats(ajv: Ajv, steps: StepBudget): void {
   addFormats.default(ajv, { formats: [], keywords: true });

@@ -2,8 +2,8 @@ import { SchemaError } from './schema-error.ts';
 
 /**
  * Keywords that Ajv may compile for one schema, with their subschemas, names and branches: `{anyOf: [a, b]}` counts three. Measured on two
- * cores of a busy server, in a process that has compiled little: 60–250 us of CPU each, most where V8 compiles the members too; 400 text
- * properties, or 200 with an `anyOf` of two, take some 100 ms.
+ * cores of a busy server, in a fresh process: 60–250 us of CPU each, most where V8 compiles the members too; 400 text properties, or 200
+ * with an `anyOf` of two, take some 100 ms.
  */
 const MAX_COMPILED_KEYWORDS = 800;
 /** Pattern instructions that take as long to make as one keyword. */

@@ -14,8 +14,8 @@ import { firstViolation, type Violation } from './violation.ts';
 type Check = (value: unknown) => Violation | null;
 
 /**
- * Ajv inlines referenced schemas up to this many keywords, if they have no references themselves. Unbounded, a thousand references to a
- * definition of a hundred keywords would compile to a hundred thousand.
+ * Ajv inlines referenced schemas without references of their own up to this many keywords. Unbounded, a thousand references to a hundred
+ * keywords would compile to a hundred thousand.
  */
 const MAX_INLINED_KEYWORDS = 16;
 

@@ -15,7 +15,7 @@ const steps = new StepBudget();
 
 /**
  * Further requirements for schemas in documents, by keyword. `expression` is the format `regex` under another name: the meta-schema's own
- * stays an annotation, since schemas of tools may have invalid patterns that are never used.
+ * stays an annotation, since schemas of tools may have unused invalid patterns.
  */
 const ASKED = {
   pattern: { format: 'expression' },
@@ -91,7 +91,7 @@ const draft2020 = new Dialect({
 const draft07 = new Dialect({
   id: 'http://json-schema.org/draft-07/schema',
   create: (options) => new Ajv(options),
-  // Without `$id` it is a schema of its own, whose `#` references lead to the extended form.
+  // Without `$id` it is a schema of its own, and its `#` references lead to the extended form.
   extend: ({ $id, ...metaSchema }) => ({ ...metaSchema, allOf: [{ properties: ASKED }] }),
 });
 

@@ -2,8 +2,8 @@ import { RE2JS, RE2JSException } from 're2js';
 import { translatePattern, UnsupportedPattern } from './translate-pattern.ts';
 
 /**
- * A program with at most this many positions has at most 1,024 DFA states. All are cached, so that each character costs one look-up.
- * States of larger programs may exceed re2's memory; then each character costs a walk through the program (NFA).
+ * A program with this many positions has at most 1,024 DFA states. All are cached, so that a character costs one look-up. States of larger
+ * programs may exceed re2's memory; a character then costs a walk through the program (NFA).
  */
 const MAX_SMALL_POSITIONS = 10;
 /** Class ranges that cost as much as one instruction: each DFA state has a table with an entry per range. */
@@ -32,8 +32,7 @@ const STEPS_PER_COUNTED_CHAR = 0.5;
 const COUNTED_CLASS = /^\^(\[(?:[^\]\\]|\\.)*\]|\.|\\[dDwWsS])\{(\d+)(,?)(\d*)\}\??\$$/su;
 
 /**
- * Compiles a JavaScript expression with re2, which follows all alternatives at once in a single pass. V8 backtracks, in exponential time
- * at worst.
+ * Compiles a JavaScript expression with re2, which matches in a single pass. V8 backtracks, in exponential time at worst.
  *
  * @returns `problem`: why the pattern is refused, as a predicate
  */

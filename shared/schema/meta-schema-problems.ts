@@ -1,6 +1,5 @@
 import type { ErrorObject } from 'ajv';
 
-/** One error of a JSON Schema. */
 export interface SchemaProblem {
   /** Property names, and indexes of list entries. */
   path: (string | number)[];

@@ -30,10 +30,10 @@ const STEPS_PER_WRITTEN_CHAR = 4;
 const COPIED_ERRORS_PER_STEP = 4;
 
 /**
- * Instruments Ajv: compiling counts keywords and records references between schemas; the generated code counts steps. Replaces the
- * quadratic keywords: `enum`, `const` and `uniqueItems` compare by canonical JSON.
+ * Instruments Ajv: compiling counts keywords and records references; the generated code counts steps. The quadratic `enum`, `const` and
+ * `uniqueItems` are replaced by comparisons of canonical JSON.
  *
- * Definitions are changed in place: `getKeyword` returns Ajv's own copy, one per instance, so other instances are unaffected.
+ * Definitions are changed in place: `getKeyword` returns Ajv's own copy, one per instance.
  */
 export function meterKeywords(ajv: Ajv, meters: Meters): void {
   compareByCanonicalJson(ajv, meters.steps);

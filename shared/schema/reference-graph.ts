@@ -2,9 +2,8 @@ import type { SchemaEnv } from 'ajv/dist/compile/index.js';
 import { SchemaError } from './schema-error.ts';
 
 /**
- * Limit of a schema's keywords with references expanded, which bounds how many a value is checked against. 24 definitions that each name
- * the next one twice expand to sixteen million; the largest published schemas to some tens of thousands. One value against 100,000
- * keywords takes some 5 ms.
+ * Keywords of a schema with references expanded, which bounds how many a value is checked against. 24 definitions that each name the next
+ * one twice expand to sixteen million; the largest published schemas to some tens of thousands. 100,000 keywords take some 5 ms per value.
  */
 const MAX_WRITTEN_OUT = 100_000;
 
@@ -39,7 +38,6 @@ export class ReferenceGraph {
     this.#node(schemaOf(compiled)).keywords += keywords;
   }
 
-  /** The compiled functions. */
   *functions(): Generator<(value: unknown) => unknown> {
     for (const { validate } of this.#compiled) if (validate !== undefined) yield (value) => validate(value);
   }

@@ -1,6 +1,6 @@
 import { SchemaError } from './schema-error.ts';
 
-/** Characters of a schema's JSON. CompileBudget bounds what is compiled; this also bounds descriptions and examples, which are traversed. */
+/** Characters of a schema's JSON. Unlike CompileBudget it bounds descriptions and examples too, which are traversed. */
 const MAX_SCHEMA_CHARS = 131_072;
 /**
  * Total length of the pointers to all objects of a schema. Ajv makes a string of each: a name of 60,000 characters around 6,000 objects

@@ -1,7 +1,7 @@
 /**
- * Steps that one check of a value may take. A step is at most 50 ns: an item, a name, part of a look-up, a branch or a character. So a
- * check takes at most 100 ms of CPU for any schema and value; of a hundred kinds of schemas at this limit the slowest took 82 ms, most
- * 10–60 ms. Counted, not timed, so that all processes reach the same verdict.
+ * Steps of one check of a value. A step is at most 50 ns: an item, a name, part of a look-up, a branch or a character. So a check takes at
+ * most 100 ms of CPU for any schema and value; of a hundred kinds of schemas at this limit the slowest took 82 ms, most 10–60 ms. Counted,
+ * not timed, so that all processes reach the same verdict.
  */
 export const MAX_STEPS = 2_000_000;
 

@@ -3,7 +3,7 @@ const MAX_PATTERN_CHARS = 4_096;
 /** Nesting of groups, and so depth of recursion. */
 const MAX_GROUP_DEPTH = 100;
 /**
- * Characters of a pattern with repetitions expanded. The program has one or two instructions for each; one of a thousand takes 10–25 ms to
+ * Characters of a pattern, repetitions expanded. The program has one or two instructions for each; one of a thousand takes 10–25 ms to
  * make. re2 itself expands at most 1,000 repetitions.
  */
 const MAX_POSITIONS = 1_000;
@@ -20,9 +20,9 @@ interface Translated {
 export class UnsupportedPattern extends Error {}
 
 /**
- * Translates a JavaScript expression (flag `u`) into re2's syntax with the same meaning. The two differ silently: in re2 `\s` is ASCII
- * only, `.` matches all but a newline, `[[:alpha:]]` is one class, and `\uXXXX` is no escape. So only letters and digits are copied.
- * Capturing and laziness are dropped: neither affects whether a text matches.
+ * Translates a JavaScript expression (flag `u`) into re2's syntax. The two differ silently: in re2 `\s` is ASCII only, `.` matches all but
+ * a newline, `[[:alpha:]]` is one class, and `\uXXXX` is no escape. So only letters and digits are copied. Capturing and laziness are
+ * dropped, since neither affects whether a text matches.
  *
  * @param pattern valid for `new RegExp(pattern, 'u')`
  * @throws UnsupportedPattern for look-around, back-references, and patterns that are too large
@@ -289,7 +289,6 @@ class Translator {
   }
 }
 
-/** re2's name of a Unicode property. */
 function propertyName(property: string): string {
   const [key = '', value] = property.split('=');
   const isScript = key === 'Script' || key === 'sc';

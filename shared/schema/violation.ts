@@ -14,8 +14,8 @@ export interface Violation {
 const MAX_PATH_CHARS = 1_024;
 
 /**
- * The error a person would name first: a choice's error, which Ajv lists after those of its branches, but not that of an `if`, which comes
- * after the errors of its `then` or `else`.
+ * The most useful error: the last, as Ajv lists a choice's error after those of its branches, but not an `if`'s, which follows the errors
+ * of its `then` or `else`.
  */
 export function firstViolation(errors: readonly ErrorObject[] | null | undefined): Violation | null {
   const last = errors?.findLast(({ keyword }) => keyword !== 'if') ?? errors?.[0];

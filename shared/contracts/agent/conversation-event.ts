@@ -1,12 +1,11 @@
 /**
- * The events of a session's log as long-poll, SSE and event webhooks return them (agent-server, "Conversation events"). Offsets are dense
- * from 0. A stored event never changes: tokens of a reply in progress are not in the log.
+ * A session's log as long-poll, SSE and event webhooks return it (agent-server, "Conversation events"). Offsets are dense from 0. Stored
+ * events never change: tokens of a reply in progress are not in the log.
  */
 export type EventSource = 'customer' | 'customer_ui' | 'ai_agent' | 'human_agent' | 'human_agent_on_behalf_of_ai_agent' | 'system';
 
 export type SessionStatus = 'acknowledged' | 'typing' | 'processing' | 'ready' | 'cancelled' | 'error';
 
-/** The fields of each kind. */
 export type EventContent =
   | { kind: 'user_message' | 'preamble' | 'assistant_message'; text: string }
   /** `stage`: a display label or progress text, null unless processing; labels: `matching`, `tools`, `retrieving`, `thinking`, `composing`. */

@@ -21,7 +21,7 @@ export const readEventsQuery = z.object({
     .string()
     .regex(/^[\x21-\x7e]{1,128}$/, 'must be a trace id')
     .optional(),
-  /** Seconds to wait for an event, 0 to 60; 504 when none came. Absent: the server's default, and an empty array instead of 504. */
+  /** Seconds to wait for an event, then 504. Absent: the server's default, then an empty array. */
   wait_for_data: z
     .string()
     .regex(/^\d{1,2}(\.\d{1,3})?$/, 'must be seconds from 0 to 60')

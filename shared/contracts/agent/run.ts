@@ -7,7 +7,6 @@ const jsonObject = z.record(z.string(), z.unknown());
 export const triggerRequest = z.object({
   /** The routine's `input_schema` constrains it further. */
   input: jsonObject.default({}),
-  /** The outcome is posted to it. */
   callback_url: z.string().min(1),
   /** The session to run in. Absent or null: an ephemeral one. */
   session_id: z.string().min(1).nullish(),
@@ -31,7 +30,7 @@ export interface RunEnvelope {
   created_at: string;
 }
 
-/** A run as the API returns it: what its callback contains, also for clients that the callback did not reach. */
+/** A run as the API returns it, with the fields of its callback. */
 export interface RunRecord extends RunEnvelope {
   /** Null unless it succeeded. */
   output: unknown;
@@ -48,9 +47,8 @@ export interface RunRecord extends RunEnvelope {
 }
 
 /**
- * How a call of a run ended, as stored and shown; never its content. Of a model call: the form of its response, or `failed`. Of a tool
- * call: its result, the tool's own error, or why there is neither. Of a tool list: whether all servers returned one. `abandoned`: the run
- * ended first.
+ * How a call of a run ended, without its content. Model call: the form of its response, or `failed`. Tool call: its result, the tool's
+ * error, or why there is neither. Tool list: whether all servers returned one. `abandoned`: the run ended first.
  */
 export const runCallOutcome = z.object({
   type: z.enum([
@@ -58,9 +56,9 @@ export const runCallOutcome = z.object({
     ...(['result', 'error', 'refused', 'timeout', 'unreachable', 'auth_failed', 'outcome_unknown'] as const),
     ...(['listed', 'unavailable', 'abandoned'] as const),
   ]),
-  /** Error code of a failure, why a response is unusable, or which servers returned no list and why; null where `type` suffices. */
+  /** Error code, why a response is unusable, or which servers returned no list and why; null where `type` suffices. */
   reason: z.string().nullable(),
-  /** Set for a model call that got a response, as the next two. */
+  /** Null unless a model call got a response, as the next two. */
   model: z.string().nullable(),
   provider: z.string().nullable(),
   usage: z.object({ prompt_tokens: z.number(), completion_tokens: z.number() }).nullable(),
@@ -73,7 +71,7 @@ export interface RunStep {
   kind: 'model_call' | 'tool_call' | 'tool_list';
   /** Null unless a tool call. */
   tool_id: string | null;
-  /** `RunCallOutcome.type`; null while in flight; `unknown` if a release without outcomes stored the end. */
+  /** Null while in flight; `unknown` if stored by a release without outcomes. */
   outcome: RunCallOutcome['type'] | 'unknown' | null;
   reason: string | null;
   model: string | null;

@@ -5,14 +5,13 @@ const title = z.string().max(500);
 const label = z.string().max(128);
 const mode = z.enum(['auto', 'manual']);
 
-/** Per session. */
 export const MAX_LABELS = 100;
 
 /** Body of POST /sessions. Unknown fields are ignored. */
 export const createSessionRequest = z.object({
   customer_id: z
     .string()
-    // Also a database key, and PostgreSQL texts hold no NUL; also a field of log lines.
+    // Also a PostgreSQL text, which can't hold NUL, and a field of log lines.
     .regex(/^[^\p{Cc}]{1,128}$/u, 'must have 1 to 128 characters, none of them a control character')
     .optional(),
   title: title.nullish(),
@@ -22,12 +21,12 @@ export const createSessionRequest = z.object({
   mode: mode.default('auto'),
 });
 
-/** Reports an unknown field under its own path, as other errors are; `z.never()` would report the path of the object. */
+/** Reports an unknown field under its own path; `z.never()` reports the object's. */
 const unknownField = z.custom<never>(() => false, 'is not a known field');
 
 /**
- * Body of PATCH /sessions/{id}; absent fields stay unchanged. Strict, since a misspelt field would be a change silently lost. Within
- * metadata and labels, removals are applied last.
+ * Body of PATCH /sessions/{id}; absent fields stay unchanged. Strict, since a misspelt field would be lost silently. Removals from
+ * metadata and labels are applied last.
  */
 export const patchSessionRequest = z
   .object({
@@ -51,7 +50,6 @@ export const patchSessionRequest = z
   })
   .catchall(unknownField);
 
-/** A session as the API returns it. */
 export interface SessionRecord {
   id: string;
   customer_id: string;
@@ -76,7 +74,6 @@ const common = {
   trigger_processing: z.boolean().optional(),
 };
 
-/** Sources accepted by the API. */
 const messageSource = z.enum(['customer', 'customer_ui', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system']);
 
 /** Sources of a `user_message`. Any other would be lost, and its text shown to the model as the customer's. */

@@ -23,7 +23,6 @@ export const documentHeader = {
   created_at: z.iso.datetime({ offset: true, error: 'must be a time like 2026-01-31T12:00:00Z' }).nullable().default(null),
 };
 
-/** Optional fields of a document's parts. */
 export const partHeader = { description: z.string().nullable().default(null), labels, metadata };
 
 /** `server:tool`: id of a tool server in the manifest, and the tool's name there. */

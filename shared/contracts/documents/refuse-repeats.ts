@@ -2,8 +2,8 @@ import type { z } from 'zod';
 import { quotedName } from '../printed-name.ts';
 
 /**
- * A list refinement that refuses repeated keys; `path` is the key's place within an entry, for the message. On lists of documents the key
- * is the id: with two versions, a reference by id would be ambiguous.
+ * A list refinement that refuses repeated keys; `path` is the key's place within an entry. Lists of documents use the id: with two
+ * versions, a reference by id would be ambiguous.
  */
 export function refuseRepeats<Item>(keyOf: (item: Item) => string, path: readonly string[] = []): (items: Item[], context: z.RefinementCtx) => void {
   return (items, context) => {

@@ -80,7 +80,7 @@ const autonomous = z.strictObject({
   autonomous: z
     .strictObject({
       webhook: z.strictObject(webhookSignature).nullable().default(null),
-      /** From a field path of a delivery's body to the required value, or a list of accepted ones. */
+      /** From a field path of a delivery's body to its accepted value or values. */
       match: z
         .record(z.string().min(1), z.union([literal, z.array(literal)], { error: 'must be a string, a number, true, false, null, or a list of these' }))
         .default({}),
@@ -88,7 +88,7 @@ const autonomous = z.strictObject({
     .prefault({}),
 });
 
-/** A procedure of several steps: with a customer (conversational), or run by itself when triggered (autonomous). */
+/** A procedure: with a customer in steps (conversational), or run by itself when triggered (autonomous). */
 export const routine = z.discriminatedUnion('kind', [conversational, autonomous]).superRefine((value, context) => {
   checkRoutineGraph(value, (path, message) => context.addIssue({ code: 'custom', path, message }));
 });

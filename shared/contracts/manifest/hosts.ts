@@ -33,8 +33,8 @@ export const port = z.number().int().min(1).max(65_535);
 export const urlPath = z.string().regex(/^\/\S*$/, 'must start with / and hold no spaces');
 
 /**
- * An entry of an allow-list: a host, or `.host` for the host and its subdomains. Normalised to lower case and `xn--` form without a
- * trailing dot, so that entries compare as texts.
+ * An allow-list entry: a host, or `.host` for it and its subdomains. Normalised to lower case and `xn--` form without trailing dot, so
+ * that entries compare as texts.
  */
 export const allowListEntry = host
   .overwrite(toWireForm)

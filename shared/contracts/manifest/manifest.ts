@@ -8,8 +8,8 @@ import { search, sslMode } from './search.ts';
 import { secretRef } from './secret-ref.ts';
 
 /**
- * The manifest, which describes one agent (schema version 6.1.5). Unknown fields are refused; credentials are always `${VAR_NAME}`
- * references. After parsing all fields exist: absent ones have their default, null means unused.
+ * The manifest, which describes one agent (schema version 6.1.5). Unknown fields are refused; credentials are `${VAR_NAME}` references.
+ * Parsed, absent fields have their default; null means unused.
  */
 const modelId = z.string().regex(/^[^\s/]+\/\S+$/, 'must be a model id like provider/model');
 

@@ -25,7 +25,6 @@ const pgvectorSearch = z.strictObject({
     .regex(new RegExp(`^${identifier}(?:\\.${identifier})?$`), 'must be a table name like docs or kb.docs: letters, digits and underscores'),
   /** Metadata key with the document's body. */
   content_key: z.string().min(1).default('content'),
-  /** Applied to every search. */
   metadata_filter: z.record(z.string(), z.unknown()).default({}),
   embedding_model: z.string().min(1),
   /** Must equal the vector column's dimension. */

@@ -79,7 +79,7 @@ export interface RouterErrorBody {
   error: { code: number; message: string; type: string; param: string; metadata?: Record<string, unknown> };
 }
 
-/** Last event of a stream that failed after the headers. `metadata`, if present, must have `error_type`: clients require it. */
+/** Last event of a stream that failed after the headers. Clients require `error_type` in a `metadata`. */
 export interface ErrorChunk {
   id: string;
   object: 'chat.completion.chunk';

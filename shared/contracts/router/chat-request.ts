@@ -129,16 +129,13 @@ const knownPlugin = z.discriminatedUnion('id', [
   z.looseObject({ id: z.literal('response-healing'), enabled: z.boolean().optional() }),
 ]);
 const KNOWN_PLUGINS: ReadonlySet<string> = new Set(knownPlugin.options.map((option) => option.shape.id.value));
-/**
- * Unknown plugins are accepted, like unknown fields. `abort`: otherwise an invalid known plugin would be parsed by this shape too, and the
- * error name its id.
- */
+/** Unknown plugins are accepted, like unknown fields. `abort`: otherwise the error of an invalid known plugin would name its id. */
 const otherPlugin = z.looseObject({ id: z.string().refine((id) => !KNOWN_PLUGINS.has(id), { abort: true }) });
 const plugin = z.union([knownPlugin, otherPlugin]);
 
 /**
  * Body of POST /api/v1/chat/completions (router-api, "Chat completion request"). Unknown fields are kept: clients may be newer. Absent
- * sampling parameters stay absent: the documented default of 1 is the upstream's.
+ * sampling parameters stay absent: the default of 1 is the upstream's.
  */
 export const chatRequest = z.looseObject({
   messages: z.array(message).min(1),

@@ -1,8 +1,8 @@
 import type { ChatRequest } from './chat-request.ts';
 
 /**
- * Fast path for the usual request: text messages of the usual roles, a model and a few parameters. Must accept only what the schema
- * accepts unchanged. The schema takes ten times as long; all other requests are left to it.
+ * Fast path for the usual request: text messages of the usual roles, a model, a few parameters. Accepts only what the schema accepts
+ * unchanged, which takes ten times as long and handles all else.
  */
 export function isPlainChatRequest(value: unknown): value is ChatRequest {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
