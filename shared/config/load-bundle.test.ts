@@ -476,7 +476,7 @@ describe('loadBundle', () => {
     return { hostname: 'db', port: 5432, password, collection: 'docs', embedding_model: 'openai/small', embedding_dimensions: 3 };
   }
 
-  /** Problems of relationships among policies a, b and c (only c has the label `third`) and routines r and s. */
+  /** Problems of relationships among policies a, b, c (c alone has the label `third`) and routines r, s. */
   function relationships(given: object): Promise<string[]> {
     return problemsOf({
       'manifest.yaml': manifestWith({ policies: v1('a', 'b', 'c'), routines: v1('r', 's'), relationships: given }),

@@ -16,7 +16,7 @@ export const processSettings = {
 export interface ProcessConfig {
   /** Null: `runtime.log_level` of the manifest if the process reads one, else info. */
   logLevel: string | null;
-  /** Null: text on a terminal. */
+  /** Null: text on a terminal, else JSON. */
   logFormat: string | null;
   drainTimeoutMs: number;
   management: { host: string; port: number };

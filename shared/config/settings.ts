@@ -40,7 +40,7 @@ export const settings = {
   MANAGEMENT_HOST: z.string().default('0.0.0.0'),
   /** Absent: `runtime.log_level` of the manifest if the process reads one, else info. */
   LOG_LEVEL: z.string().optional(),
-  /** `text` or `json`; absent: text on a terminal. */
+  /** `text` or `json`; absent: text on a terminal, else JSON. */
   LOG_FORMAT: z.string().optional(),
   SHUTDOWN_DRAIN_TIMEOUT_SECONDS: seconds.default(120),
   /** File written with the process's addresses once it is ready, for programs that start it. */

@@ -2,7 +2,6 @@ import type { z } from 'zod';
 
 type RawIssue = z.core.$ZodRawIssue;
 
-/** Longer quotes of a pattern or a list of values are cut. */
 const MAX_QUOTED_CHARACTERS = 200;
 
 /**

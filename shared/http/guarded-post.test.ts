@@ -163,7 +163,7 @@ describe('a guarded post to a receiver that misbehaves', () => {
     await vi.waitFor(() => expect(sockets.map((socket) => socket.destroyed)).toEqual([true, true]), WAIT);
   });
 
-  // 10 MB would fit into the system's socket buffers, so a test could not tell whether they were read.
+  // 10 MB would fit into the system's socket buffers, so nothing would show whether they were read.
   const SIZE = 64 * 1024 * 1024;
   it.each([
     ['with a length', `content-length: ${SIZE}\r\n\r\n`],

@@ -8,7 +8,6 @@ export interface SchemaProblem {
 }
 
 interface Finding {
-  /** A JSON Pointer. */
   pointer: string;
   keyword: string;
   expected: string;

@@ -31,7 +31,7 @@ const transition = z.strictObject({
   when: text.nullable().default(null),
 });
 
-/** A JSON Schema that accepts objects. shared/config/check-routine.ts validates it as a schema. */
+/** A JSON Schema that accepts objects. The meta-schema is checked where the file is read (shared/config/check-routine.ts). */
 const objectSchema = z.record(z.string(), z.unknown()).refine(acceptsObjects, { path: ['type'], error: 'must be or include "object"' });
 
 function acceptsObjects({ type }: Record<string, unknown>): boolean {

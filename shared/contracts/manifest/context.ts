@@ -19,7 +19,6 @@ export const priority = z
     message: 'must be given, or else over_all_routines: true: exactly one of the two',
   });
 
-/** When `when` applies, all of `also_apply` apply too. */
 export const entailment = z.strictObject({ when: entityReference, also_apply: z.array(entityReference).min(1) });
 
 /** The agent's documents, by id and version, and the relationships between them. */

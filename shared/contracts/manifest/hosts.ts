@@ -14,7 +14,6 @@ const host = z.string().max(MAX_HOST_LENGTH);
 
 export const bareHost = host.regex(BARE_HOST, 'must be a bare host name, without scheme, port, path or query');
 
-/** `http://` or `https://` and a host, nothing else. */
 export const schemeHost = host.regex(SCHEME_HOST, 'must be http:// or https:// and a host name, without port, path or query');
 
 /** Default scheme: `http://`. */

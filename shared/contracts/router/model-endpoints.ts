@@ -22,7 +22,6 @@ export interface EndpointEntry {
   uptime_last_5m: null;
   uptime_last_1d: null;
   supports_implicit_caching: boolean;
-  /** Accepted forms of `tool_choice`. */
   supports_tool_choice: Record<'none' | 'auto' | 'required' | 'function', boolean>;
   latency_last_30m: null;
   throughput_last_30m: null;
