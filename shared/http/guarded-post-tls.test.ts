@@ -130,7 +130,7 @@ describe('a guarded post over TLS', () => {
   it('asks for no name when the allow-list holds the address itself', async () => {
     const targets = redirectSockets();
     const lookup: NameLookup = () => Promise.reject(new Error('nobody should ask'));
-    // The certificate is not for this address, so the handshake fails; only the target matters.
+    // The certificate is not for this address, so the connection is refused after the handshake; only the target matters.
     await expect(post({ host: '[2606:4700::1111]', hostAllowlist: ['[2606:4700::1111]'], lookup })).rejects.toMatchObject({
       details: { networkCode: 'ERR_TLS_CERT_ALTNAME_INVALID' },
     });

@@ -79,7 +79,7 @@ export interface RouterErrorBody {
   error: { code: number; message: string; type: string; param: string; metadata?: Record<string, unknown> };
 }
 
-/** Last event of a stream that failed after the headers. A `metadata` without `error_type` breaks clients. */
+/** Last event of a stream that failed after the headers. If there is `metadata`, clients require `error_type` in it. */
 export interface ErrorChunk {
   id: string;
   object: 'chat.completion.chunk';
