@@ -2,15 +2,15 @@ import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { settings } from './settings.ts';
 
-/** What every process that reads an agent's configuration is told of it. */
+/** Settings of every process that reads an agent's configuration. */
 export const agentSettings = { MANIFEST: settings.MANIFEST, DOCUMENTS: settings.DOCUMENTS, PUBLIC_BASE_URL: settings.PUBLIC_BASE_URL };
 
-/** Where an agent's files are. Relative paths are taken from the folder that the process was started in. */
+/** Relative paths are resolved against the working directory. */
 export interface AgentConfig {
   manifestPath: string;
-  /** Beside the manifest unless it is given. */
+  /** Default: `documents` beside the manifest. */
   documentsPath: string;
-  /** Where this deployment is reached from outside; a manifest whose platform is elsewhere is refused. Null: not known. */
+  /** Public address of this deployment; a manifest with another platform address is refused. Null: not known. */
   publicBaseUrl: string | null;
 }
 

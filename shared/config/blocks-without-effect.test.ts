@@ -4,13 +4,13 @@ import { type Routine, routine } from '../contracts/documents/routine.ts';
 import { manifest } from '../contracts/manifest/manifest.ts';
 import { autonomousBlocks, blocksWithoutEffect, manifestBlocks } from './blocks-without-effect.ts';
 
-/** A terminal has 80 columns, and the start puts this before each line. */
+/** 80 columns of a terminal, less the prefix of each line at the start. */
 const LINE_CHARS = 80 - '  No effect yet: '.length;
 
 type JsonSchema = Record<string, unknown>;
 const isSchema = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null;
 
-/** Whether a field stands in a schema, through what may also be null and through its alternatives. */
+/** Whether a schema has a field, looking through nullables and alternatives. */
 function hasField(schema: unknown, [name, ...rest]: readonly string[]): boolean {
   if (name === undefined) return true;
   if (!isSchema(schema)) return false;

@@ -1,13 +1,13 @@
 import type { Routine } from '../contracts/documents/routine.ts';
 
-/** A place in a document, and what is not carried out there; short enough for one line of a terminal with 80 columns. */
+/** A field that is accepted without effect; short enough for one line of an 80-column terminal. */
 export interface BlockWithoutEffect {
-  /** Fields from the document's top, with dots between. */
+  /** Dotted path from the document's root. */
   path: string;
   missing: string;
 }
 
-/** What a manifest may hold and no part of this release carries out. An entry goes with the change that carries its block out. */
+/** Fields that this release accepts and does not implement. The change that implements one removes its entry. */
 export const manifestBlocks: readonly BlockWithoutEffect[] = [
   { path: 'endpoint', missing: 'no address is provisioned' },
   { path: 'secrets', missing: 'secrets come from the environment' },
@@ -25,7 +25,7 @@ export const manifestBlocks: readonly BlockWithoutEffect[] = [
   { path: 'agent_config.webhooks', missing: '/webhooks is not served' },
 ];
 
-/** The same of autonomous routines. Of conversational ones nothing is carried out. */
+/** The same for autonomous routines. Conversational routines have no effect at all. */
 export const autonomousBlocks: readonly BlockWithoutEffect[] = [
   { path: 'steps', missing: 'a run has no steps' },
   { path: 'policies', missing: 'no policy is matched' },
@@ -35,9 +35,9 @@ export const autonomousBlocks: readonly BlockWithoutEffect[] = [
 ];
 
 /**
- * What an agent's configuration gives and nothing carries out yet, one line each: the place, and what is missing.
+ * Configured fields without effect, one line each.
  *
- * @param manifest as it was written, since a default that was not given is no news
+ * @param manifest before parsing, so that defaults are not reported
  */
 export function blocksWithoutEffect(manifest: unknown, routines: readonly Routine[]): string[] {
   const lines = manifestBlocks.filter(({ path }) => isGiven(manifest, path)).map(({ path, missing }) => `${path} (${missing})`);
@@ -49,7 +49,7 @@ export function blocksWithoutEffect(manifest: unknown, routines: readonly Routin
   return lines;
 }
 
-/** Nothing is asked for by null, false, or what is empty. */
+/** Null, false and empty values ask for nothing. */
 function isGiven(document: unknown, path: string): boolean {
   let value = document;
   for (const key of path.split('.')) {

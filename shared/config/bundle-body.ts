@@ -9,7 +9,7 @@ import { type VariableSet, variableSet } from '../contracts/documents/variable-s
 import { type Manifest, manifest } from '../contracts/manifest/manifest.ts';
 import { canonicalJson } from './canonical-json.ts';
 
-/** The documents that a manifest refers to, directly or through others, each list in the order of ids and versions. */
+/** The documents that a manifest refers to, directly or through others; each list sorted by id and version. */
 export interface Documents {
   prompts: Prompt[];
   routines: Routine[];
@@ -19,13 +19,12 @@ export interface Documents {
   variable_sets: VariableSet[];
 }
 
-/** What an agent is made of. It holds no secret: credentials stay references. */
+/** The agent's configuration without secrets: credentials stay references. */
 export interface BundleBody {
   manifest: Manifest;
   documents: Documents;
 }
 
-/** A body as it is read back from the database. */
 export const bundleBody = z.strictObject({
   manifest,
   documents: z.strictObject({
@@ -38,7 +37,7 @@ export const bundleBody = z.strictObject({
   }),
 });
 
-/** The name of a body: the same content has the same hash on every machine, in whatever order its parts were read. */
+/** sha256 of the canonical JSON, in hex: independent of machine and of key order. */
 export function hashOf(body: BundleBody): string {
   return createHash('sha256').update(canonicalJson(body)).digest('hex');
 }

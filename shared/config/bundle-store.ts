@@ -4,14 +4,14 @@ import { canonicalJson } from './canonical-json.ts';
 import type { Bundle } from './load-bundle.ts';
 import { check, configInvalid, sentenceOf } from './problems.ts';
 
-/** Keeps a bundle for turns and runs that name it by its hash. Storing one again changes nothing: a hash always means the same body. */
+/** Stores a bundle for the turns and runs that refer to its hash. Idempotent. */
 export async function storeBundle(database: Queryable, { hash, body }: Bundle): Promise<void> {
   await database.query('insert into bundles (hash, body) values ($1, $2) on conflict (hash) do nothing', [hash, canonicalJson(body)]);
 }
 
 /**
- * @returns null when no bundle of this hash was stored
- * @throws `config.invalid` when it was stored by a version of the program whose documents this one can't read
+ * @returns null when no bundle of this hash is stored
+ * @throws `config.invalid` when another version of the program stored documents that this one can't read
  */
 export async function readBundle(database: Queryable, hash: string): Promise<Bundle | null> {
   const { rows } = await database.query<{ body: unknown }>('select body from bundles where hash = $1', [hash]);

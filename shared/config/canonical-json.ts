@@ -1,6 +1,6 @@
 /**
- * JSON with the keys of every object in the order of their code units and no spaces: equal values have equal texts, whatever order
- * their keys were written in. The value must be plain JSON; members that are undefined are left out, as JSON.stringify does.
+ * JSON without spaces, keys sorted by code units, so that equal values have equal texts. Takes plain JSON only; undefined members are left
+ * out, as by JSON.stringify.
  */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((inner) => canonicalJson(inner ?? null)).join(',')}]`;
@@ -13,11 +13,11 @@ export function canonicalJson(value: unknown): string {
   return `{${text}}`;
 }
 
-/** Most objects have their keys in order already, and sorting them takes longer than all else. */
+/** Skips the sort for keys in order, which is the usual case: sorting would dominate the cost. */
 function sortedKeys(value: object): string[] {
   const keys = Object.keys(value);
   for (let index = 1; index < keys.length; index += 1) {
-    // Without a comparator the order is that of code units.
+    // `>` and `sort()` both compare code units.
     if ((keys[index - 1] ?? '') > (keys[index] ?? '')) return keys.sort();
   }
   return keys;

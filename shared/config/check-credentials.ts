@@ -5,8 +5,8 @@ import { formatPath } from './problems.ts';
 import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
 
 /**
- * Every credential of a manifest, below `agent_config`; `*` is each entry of a list. One that is given and whose variable is not set stops the
- * start, whether the manifest had to give it or not. Secrets of webhooks alone are read at each delivery.
+ * Every credential, by its path below `agent_config`; `*` is each entry of a list. An unset variable fails the start, even in an optional
+ * field. Webhook secrets are resolved at each delivery.
  */
 const CREDENTIALS = {
   'runtime.api_key': 'at the start',
@@ -21,7 +21,6 @@ const CREDENTIALS = {
   'webhooks.*.secret_env': 'per delivery',
 } as const satisfies Record<string, 'at the start' | 'per delivery'>;
 
-/** A credential by its place below `agent_config`. */
 export type Credential = keyof typeof CREDENTIALS;
 
 const ALL = Object.keys(CREDENTIALS).filter((name): name is Credential => name in CREDENTIALS);
@@ -29,9 +28,9 @@ const ALL = Object.keys(CREDENTIALS).filter((name): name is Credential => name i
 const REFUSED = 'deliveries are refused until it is';
 
 /**
- * Looks at the manifest as it was read, so that errors in other places hide nothing.
- * @param used those that this process has a use for; the variables of the others need not be set here
- * @returns one line for each variable that is not set, without the file
+ * Takes the unparsed manifest, so that errors elsewhere in it hide nothing.
+ * @param used the credentials that this process needs
+ * @returns one line for each unset variable, without the file's name
  */
 export function checkCredentials(manifest: unknown, environment: Environment, used: readonly Credential[] = ALL): { problems: string[]; warnings: string[] } {
   const problems: string[] = [];
@@ -49,7 +48,7 @@ export function checkCredentials(manifest: unknown, environment: Environment, us
   return { problems, warnings };
 }
 
-/** The routines' own webhooks. @returns warnings, each naming its file */
+/** Secrets of the routines' own webhooks. @returns warnings, each naming its file */
 export function checkRoutineWebhooks({ routines }: NamedDocuments, environment: Environment): string[] {
   return routines.flatMap(({ file, document }) => {
     const webhook = document.kind === 'autonomous' ? document.autonomous.webhook : null;

@@ -5,8 +5,8 @@ import type { ManifestOutline } from './manifest-outline.ts';
 import type { Named, NamedDocuments, Report } from './named-documents.ts';
 
 /**
- * Checks that what the manifest and its documents name by id is there: macros, policies, routines, variables, tool servers. Documents
- * find each other through the manifest: an id means the version that the manifest names.
+ * Checks that every id in the manifest and its documents exists: macros, policies, routines, variables, tool servers. An id means the
+ * version that the manifest names.
  */
 export function checkReferences(outline: ManifestOutline, documents: NamedDocuments, manifestFile: string, report: Report): void {
   const known = knownNames(outline);
@@ -28,7 +28,7 @@ export function checkReferences(outline: ManifestOutline, documents: NamedDocume
 
 type ReportPath = (path: readonly PropertyKey[], message: string) => void;
 
-/** Ids that can be referred to; null where the manifest's list is no list, and nothing is known. */
+/** Null: the manifest's value is not a list, so no id is reported as unknown. */
 interface KnownNames {
   routines: ReadonlySet<string> | null;
   policies: ReadonlySet<string> | null;
@@ -90,7 +90,7 @@ function checkMacros({ macros, variable_sets: sets }: NamedDocuments, known: Kno
   }
 }
 
-/** Whether a server really has a tool is seen once it is reached; that there is such a server is known now. */
+/** Checks the server only: its tools are known once it is reached. */
 function checkTools(tools: readonly string[], path: readonly PropertyKey[], { toolServers }: KnownNames, report: ReportPath): void {
   tools.forEach((tool, index) => {
     const server = tool.slice(0, tool.indexOf(':'));

@@ -3,12 +3,12 @@ import { findCycles } from './find-cycles.ts';
 import type { ManifestOutline } from './manifest-outline.ts';
 import type { NamedDocuments, Report } from './named-documents.ts';
 
-/** Tags and `over_all_routines` stand for many; more pairs than this are a mistake, and would take long to look through. */
+/** Tags and `over_all_routines` expand to many pairs; more than this is a mistake, and slow to check. */
 const MAX_PAIRS = 200_000;
 
 /**
- * The rules of `context.relationships` and of the policies' `depends_on` and `disambiguates`: every reference leads to something that the
- * manifest names, nothing displaces itself over any way, and nothing displaces what it brings along.
+ * Checks `context.relationships` and the policies' `depends_on` and `disambiguates`: references exist, priorities and dependencies have no
+ * cycle, and no entailment applies what its condition displaces.
  */
 export function checkRelationships(outline: ManifestOutline, documents: NamedDocuments, manifestFile: string, report: Report): void {
   const members = membersOf(outline, documents);
@@ -22,7 +22,7 @@ type Members = (reference: string) => readonly string[] | null;
 type ReportPath = (path: readonly PropertyKey[], message: string) => void;
 type Edges = Map<string, Set<string>>;
 
-/** What a reference stands for: one policy or routine, or all that carry a tag. null: nothing. An unknown list hides nothing, so it takes every id. */
+/** Expands a reference to its policies and routines. Null: none matches. An unreadable list of the manifest accepts every id. */
 function membersOf({ context }: ManifestOutline, { policies, routines }: NamedDocuments): Members {
   const known = { policy: idsOf(context.policies), routine: idsOf(context.routines) };
   const tagged = new Map<string, string[]>();
@@ -31,7 +31,7 @@ function membersOf({ context }: ManifestOutline, { policies, routines }: NamedDo
   };
   for (const { document } of policies) tag(`policy:${document.id}`, document.labels);
   for (const { document } of routines) tag(`routine:${document.id}`, document.labels);
-  // A document that could not be read may carry any tag.
+  // An unreadable document may carry any tag.
   const allRead = policies.length === context.policies?.length && routines.length === context.routines?.length;
   return (reference) => {
     const kind = reference.slice(0, reference.indexOf(':'));
@@ -46,7 +46,7 @@ function idsOf(references: ManifestOutline['context']['policies']): ReadonlySet<
   return references === null ? null : new Set(references.map((reference) => reference?.id));
 }
 
-/** @returns who displaces whom */
+/** @returns edges from the higher to what it displaces */
 function checkPriorities({ context }: ManifestOutline, members: Members, report: ReportPath): Edges {
   const edges: Edges = new Map();
   const routines = (context.routines ?? []).flatMap((reference) => (typeof reference?.id === 'string' ? [`routine:${reference.id}`] : []));
@@ -61,7 +61,7 @@ function checkPriorities({ context }: ManifestOutline, members: Members, report:
       report(['priorities'], `stand for more than ${MAX_PAIRS} pairs`);
       return edges;
     }
-    // A group that holds the higher one too means the others of the group.
+    // A group that contains the higher one itself means the rest of the group.
     for (const higher of highers) for (const over of overs) if (higher !== over) addEdge(edges, higher, over);
   }
   for (const cycle of findCycles(edges)) report(['priorities'], `form a circle: ${cycle.map(printedName).join(' over ')}`);
@@ -97,7 +97,7 @@ function checkDependencies({ policies }: NamedDocuments, members: Members, repor
     for (const [index, reference] of document.depends_on.entries()) {
       const self = `policy:${document.id}`;
       for (const member of resolve(reference, members, ['depends_on', index], inFile)) {
-        // Again the others: a policy that carries the label itself does not wait for itself.
+        // A policy with the label itself does not depend on itself.
         if (member !== self || !reference.startsWith('tag:')) addEdge(edges, self, member);
       }
     }

@@ -79,7 +79,7 @@ describe('checkRoutine', () => {
   it('lists each of thousands of errors once', () => {
     const properties = Object.fromEntries(Array.from({ length: 600 }, (_, index) => [`p${index}`, { required: Array.from({ length: 30 }, () => 1) }]));
 
-    // Each of the entries, and that they repeat.
+    // One error per entry, and one per list for its repeats.
     expect(sentencesOf({ input_schema: { properties } })).toHaveLength(600 * 31);
   });
 });

@@ -5,10 +5,10 @@ import { type Checked, check, type Problem } from './problems.ts';
 import { tolerantObject, tolerantText } from './tolerant.ts';
 
 const tolerantSchema = z.record(z.string(), z.unknown()).nullable().catch(null);
-/** What is looked at even when other fields have errors, so that all of them are reported at once. */
+/** Checked even when other fields have errors, so that all are reported at once. */
 const withSchemas = tolerantObject({ kind: tolerantText, input_schema: tolerantSchema, output_schema: tolerantSchema });
 
-/** Reads a routine, and checks by the meta-schema that its JSON Schemas are some. */
+/** Parses a routine, and checks its JSON Schemas against the meta-schema. */
 export function checkRoutine(value: unknown): Checked<Routine> {
   const read = check(routine, value);
   const problems = [...read.problems, ...schemaProblems(value)];

@@ -10,7 +10,7 @@ import { sentenceOf } from './problems.ts';
 const autonomous = { id: 'triage', version: 1, kind: 'autonomous', instructions: 'Sum it up' };
 const conversational = { id: 'talk', version: 1, conditions: ['always'], steps: [{ id: 'talk', kind: 'chat', chat_state: 'Hello' }] };
 
-/** Of documents that have no errors of their own. */
+/** Problems of documents without errors of their own. */
 function problemsOf(...documents: object[]): string[] {
   const lines: string[] = [];
   const routines = documents.map((document, index) => ({ file: `${index}.yaml`, document: routine.parse(document) }));

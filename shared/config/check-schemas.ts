@@ -1,10 +1,7 @@
 import { problemOfSchema } from '../json-schema.ts';
 import type { NamedDocuments, Report } from './named-documents.ts';
 
-/**
- * Compiles the schemas of autonomous routines, so that the first input meets no schema that can't be used, and none that takes long to
- * compile.
- */
+/** Compiles the schemas of autonomous routines, so that an unusable or slow one fails the start, not the first input. */
 export function checkSchemas({ routines }: NamedDocuments, report: Report): void {
   for (const { file, document } of routines) {
     if (document.kind !== 'autonomous') continue;

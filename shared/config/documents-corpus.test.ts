@@ -26,7 +26,7 @@ function readerOf(kind: string | null): Read {
   return reader;
 }
 
-/** Words of the libraries that check documents and schemas, where ours are "a list", "true or false", "not". */
+/** Phrases of zod and Ajv, where ours are "a list", "true or false", "not". */
 const FOREIGN = /^[A-Z]|\bNOT\b|must be (?:array|boolean|integer|number|object|string)\b|schema in anyOf/;
 
 describe('documents', () => {

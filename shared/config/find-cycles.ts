@@ -1,15 +1,15 @@
-/** Where one cycle is, others often share its edges: a few show what is wrong. */
+/** Cycles often share edges: a few show the mistake. */
 const MAX_CYCLES = 20;
 
 /**
- * Finds ways that lead back to where they began. `edges` holds, for each node, the nodes that it leads to.
- * @returns each cycle from one of its nodes back to the same; of several that share edges perhaps only some
+ * Finds cycles in a directed graph; `edges` maps each node to its successors.
+ * @returns each cycle from one of its nodes back to it; of several that share edges perhaps only some
  */
 export function findCycles(edges: ReadonlyMap<string, ReadonlySet<string>>): string[][] {
   const cycles: string[][] = [];
   const finished = new Set<string>();
   for (const start of edges.keys()) {
-    // A walk in depth without recursion, since a chain may be as long as there are nodes.
+    // Depth-first without recursion, since a chain may be as long as there are nodes.
     const way = new Set<string>();
     const stack: { node: string; rest: Iterator<string> }[] = [];
     const enter = (node: string) => {

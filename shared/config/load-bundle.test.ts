@@ -29,7 +29,6 @@ const manifest = {
 
 const prompt = { id: 'acme', version: 1, text: 'You help.' };
 
-/** A manifest with more in its context and its configuration. */
 function manifestWith(context: object, agentConfig: object = {}) {
   const config = manifest.agent_config;
   return { ...manifest, agent_config: { ...config, ...agentConfig, context: { ...config.context, ...context } } };
@@ -64,7 +63,7 @@ describe('loadBundle', () => {
     await rm(root, { recursive: true, force: true });
   });
 
-  /** Lays the files into a new folder: values as JSON, texts as they are. */
+  /** Writes the files into a new folder: values as JSON, strings verbatim. */
   async function lay(files: Files): Promise<string> {
     const folder = await mkdtemp(join(root, 'agent-'));
     for (const [name, content] of Object.entries(files)) {
@@ -83,7 +82,7 @@ describe('loadBundle', () => {
     return loadFrom(await lay({ 'documents/prompts/acme.yaml': prompt, ...files }), given);
   }
 
-  /** The lines of the error, relative to the folder; empty when there is no error. */
+  /** Lines of the error, relative to the folder; empty without an error. */
   async function problemsOf(files: Files, given: Record<string, string> = environment): Promise<string[]> {
     const folder = await lay({ 'documents/prompts/acme.yaml': prompt, ...files });
     try {
@@ -288,7 +287,7 @@ describe('loadBundle', () => {
         'documents/policies/b.yaml': policy('b', { depends_on: ['policy:a'] }),
       });
 
-      // A label that the policy carries itself stands for the others.
+      // The policy has the label itself, so the label means the others.
       expect(lines).toEqual(['documents/policies/a.yaml: depends_on: forms a circle: policy:a depends on policy:b depends on policy:a']);
     });
 
@@ -477,7 +476,7 @@ describe('loadBundle', () => {
     return { hostname: 'db', port: 5432, password, collection: 'docs', embedding_model: 'openai/small', embedding_dimensions: 3 };
   }
 
-  /** What is wrong with relationships among the policies a, b and c, which alone carries the label `third`, and the routines r and s. */
+  /** Problems of relationships among policies a, b, c (c alone has the label `third`) and routines r, s. */
   function relationships(given: object): Promise<string[]> {
     return problemsOf({
       'manifest.yaml': manifestWith({ policies: v1('a', 'b', 'c'), routines: v1('r', 's'), relationships: given }),

@@ -14,34 +14,31 @@ import { readDocumentFile } from './read-document-file.ts';
 import { readDocuments } from './read-documents.ts';
 import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
 
-/** An agent's resolved configuration: what a turn or a run begins with, and ends with. */
+/** An agent's resolved configuration; fixed for the whole of a turn or run. */
 export interface Bundle {
-  /** sha256 of the body's canonical JSON, in hex. */
   hash: string;
   body: BundleBody;
 }
 
 export interface LoadedBundle extends Bundle {
-  /** What works but is probably not meant. One sentence each, naming the place. */
+  /** What is valid but probably not meant, with its place. */
   warnings: string[];
-  /** What is given and nothing carries out yet, one line each. */
   withoutEffect: string[];
 }
 
 interface LoadBundleOptions {
   manifestPath: string;
-  /** The folder with the documents, one folder in it for each kind. */
   documentsPath: string;
   environment: Environment;
-  /** Those that this process has a use for; absent: all, webhooks' secrets of routines included. */
+  /** The credentials that this process needs; absent: all, and the secrets of routines' webhooks. */
   credentials?: readonly Credential[];
-  /** Where this deployment is reached from outside; null or absent: not known. */
+  /** Null or absent: not known. */
   publicBaseUrl?: string | null;
 }
 
 /**
- * Reads the manifest and the documents that it names, and checks them against each other and against the environment.
- * @throws `config.invalid` listing everything that is wrong, one line each, in the manifest and in every file of the documents folder
+ * Reads the manifest and its documents, and checks them against each other and the environment.
+ * @throws `config.invalid` listing every error, one line each, in the manifest and in every file of the documents folder
  */
 export async function loadBundle({
   manifestPath,
@@ -58,7 +55,7 @@ export async function loadBundle({
   const elsewhere = manifest === null ? [] : platformElsewhere(manifest.agent_config.platform.base_url, publicBaseUrl);
   const problems = [...[...unreadable, ...wrong.map(sentenceOf), ...credentials.problems, ...elsewhere].map(inManifest), ...read.problems];
 
-  // What refers to what is looked through even when the manifest has errors, so that nobody has to start the agent once per mistake.
+  // Even when the manifest has errors, so that one start reports all mistakes.
   const outline = outlineOf(value);
   const report: Report = (file, path, message) => problems.push(`${file}: ${sentenceOf({ path, expected: message })}`);
   const named = outline === null ? null : namedDocuments(outline, read.found, manifestPath, report);
@@ -74,7 +71,7 @@ export async function loadBundle({
   return { hash: hashOf(body), body, warnings, withoutEffect: blocksWithoutEffect(value, body.documents.routines) };
 }
 
-/** The token that opens the agent's API. @throws `config.invalid` naming the variable when it is not set */
+/** The bearer token of the agent's API. @throws `config.invalid` naming the variable when it is not set */
 export function agentApiKey(bundle: Bundle, environment: Environment): string {
   const reference = bundle.body.manifest.agent_config.runtime.api_key;
   const key = resolveSecret(reference, environment);
@@ -82,7 +79,7 @@ export function agentApiKey(bundle: Bundle, environment: Environment): string {
   return key;
 }
 
-/** Documents and model calls of the agent stay in this deployment, so a platform elsewhere would be named and not used. */
+/** Documents and model calls stay in this deployment: another platform's address would have no effect. */
 function platformElsewhere(baseUrl: string | null, publicBaseUrl: string | null): string[] {
   if (baseUrl === null || (publicBaseUrl !== null && withoutSlash(baseUrl) === withoutSlash(publicBaseUrl))) return [];
   const remedy = 'leave it out, or set PUBLIC_BASE_URL to the same address if it is that of this deployment';
@@ -104,13 +101,13 @@ function documentsOf(named: NamedDocuments): Documents {
   };
 }
 
-/** By id and version, so that the order of files and of the manifest's lists leaves no trace. */
+/** Sorted by id and version, so that the order of files and lists does not change the hash. */
 function inOrder<Document extends { id: string; version: number }>(named: readonly Named<Document>[]): Document[] {
   const documents = named.map(({ document }) => document);
   return documents.sort((left, right) => (left.id === right.id ? left.version - right.version : left.id < right.id ? -1 : 1));
 }
 
-/** Callbacks carry the agent's key: who may trigger a routine without a list may have the key sent anywhere. */
+/** Callbacks carry the agent's key: without an allow-list, a caller can have it sent to any host. */
 function openCallbacks({ routines }: NamedDocuments): string[] {
   return routines.flatMap(({ file, document }) => {
     if (document.kind !== 'autonomous' || (document.callback_url_allowlist?.length ?? 0) > 0) return [];

@@ -10,7 +10,7 @@ import { readCorpus } from './read-corpus.ts';
 const environment = { ROUTER_API_KEY: 'secret-one', SECOND_KEY: 'secret-two', OPENAI_API_KEY: 'secret-three' };
 const corpus = readCorpus('router-config');
 
-/** The lines of the error, without the first, which counts them. */
+/** Lines of the error, without the first, which counts them. */
 function problemsOf(work: () => unknown): string[] {
   try {
     work();
@@ -148,7 +148,7 @@ describe('loadRouterConfig', () => {
 
     expect(config.providers.map(({ kind }) => kind)).toEqual(['openai-compatible', 'scripted']);
     expect(config.models.map(({ id }) => id)).toEqual(['openai/gpt-5-mini', 'scripted/assistant']);
-    // The sample agent asks for its model by this name.
+    // The sample agent's model.
     expect(config.models[0]?.aliases).toContain('switchyard/assistant');
     expect(config.timeouts).toEqual({ connect_ms: 5_000, first_token_ms: 60_000, idle_ms: 30_000, total_ms: 600_000 });
   });

@@ -8,18 +8,18 @@ import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
 import { tolerantList, tolerantObject, tolerantText } from './tolerant.ts';
 
 interface RouterConfigUse {
-  /** Whose variables must be set here: a gateway needs those of callers' keys, a worker those of providers. */
+  /** Credentials that must be set: a gateway needs the callers' keys, a worker the providers'. */
   secrets: 'keys' | 'providers' | 'all';
 }
 
-/** Reads the router's configuration from a YAML or JSON file. @throws `config.invalid` listing everything that is wrong with it */
+/** Reads the router's configuration from a YAML or JSON file. @throws `config.invalid` listing every error */
 export async function loadRouterConfig(path: string, environment: Environment, use: RouterConfigUse = { secrets: 'all' }): Promise<RouterConfig> {
   const { value, problems } = await readDocumentFile(path);
   if (problems.length > 0) throw configInvalid(path, problems);
   return checked(value, environment, path, use);
 }
 
-/** The same checks for a configuration that was made in code. @throws `config.invalid` listing everything that is wrong with it */
+/** The same checks for a configuration made in code. @throws `config.invalid` */
 export function checkRouterConfig(value: unknown, environment: Environment): RouterConfig {
   return checked(value, environment, "the router's configuration", { secrets: 'all' });
 }
@@ -28,7 +28,7 @@ function checked(value: unknown, environment: Environment, subject: string, { se
   const { value: config, problems } = check(routerConfig, value);
   const lines = problems.map(sentenceOf);
   const report: Report = (path, message) => lines.push(`${formatPath(path)}: ${message}`);
-  // Looked through even when the schema found errors, so that nobody has to start the router once per mistake.
+  // Even when the schema found errors, so that one start reports all mistakes.
   const outline = routerOutline.parse(value);
   if (outline !== null) {
     checkNames(outline, report);
@@ -55,7 +55,7 @@ type Outline = NonNullable<z.infer<typeof routerOutline>>;
 function checkNames({ providers, models, keys, default_model: defaultModel }: Outline, report: Report): void {
   refuseRepeats(providers?.map((provider, index) => [provider?.slug, ['providers', index, 'slug']]) ?? [], report);
   refuseRepeats(keys?.map((key, index) => [key?.id, ['keys', index, 'id']]) ?? [], report);
-  // Callers use ids and aliases alike, so they share one name space.
+  // Callers use ids and aliases alike, so they share one namespace.
   const names = (models ?? []).flatMap((model, index): Named[] => [
     [model?.id, ['models', index, 'id']],
     ...(model?.aliases ?? []).map((alias, position): Named => [alias, ['models', index, 'aliases', position]]),
@@ -100,17 +100,17 @@ function checkKeySecrets({ keys }: Outline, environment: Environment, report: Re
   const owners = new Map<string, PropertyKey[]>();
   keys?.forEach((key, index) => {
     const path = ['keys', index, 'key'];
-    // A disabled key lets nobody in, so whoever has taken its secret away already need not bring it back.
+    // A disabled key admits no caller, so its variable may be unset already.
     const secret = secretAt(key?.key, path, environment, key?.disabled === true ? () => {} : report);
     if (secret === null) return;
-    // A caller's key says who is calling, so one secret can't belong to two.
+    // The secret identifies the caller, so two keys can't share one.
     const owner = owners.get(secret);
     if (owner === undefined) owners.set(secret, path);
     else report(path, `has the same value as ${formatPath(owner)}`);
   });
 }
 
-/** @returns null when there is none; a missing variable is reported by its name */
+/** @returns null when there is none; an unset variable is reported by its name */
 function secretAt(reference: string | null | undefined, path: PropertyKey[], environment: Environment, report: Report): string | null {
   if (reference === null || reference === undefined || !SECRET_REF.test(reference)) return null;
   const secret = resolveSecret(reference, environment);

@@ -5,7 +5,7 @@ import { readCorpus } from './read-corpus.ts';
 
 const corpus = readCorpus('manifest');
 
-/** The plainest manifest, to be broken by a test. */
+/** The minimal valid manifest, for tests to break. */
 function minimal(): Record<string, unknown> {
   const found = readCorpus('manifest').find(({ name }) => name === 'valid-minimal');
   return Object(found?.document);

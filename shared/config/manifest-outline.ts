@@ -5,10 +5,7 @@ import { tolerantList, tolerantNumber, tolerantObject, tolerantText } from './to
 const reference = tolerantObject({ id: tolerantText, version: tolerantNumber });
 const references = tolerantList(reference);
 
-/**
- * What a manifest refers to, read so that errors elsewhere in it don't hide the references. Places that don't fit are null; a list is
- * null when it is no list, and then nothing is known about it.
- */
+/** The references of a manifest, parsed tolerantly so that errors elsewhere don't hide them. Null: invalid; of a list: not a list, so unknown. */
 const manifestOutline = z.object({
   agent_config: z.object({
     context: z.object({
@@ -31,7 +28,7 @@ const manifestOutline = z.object({
 export type ManifestOutline = z.infer<typeof manifestOutline>['agent_config'];
 export type Reference = z.infer<typeof reference>;
 
-/** null when the document has no context to speak of: nothing can then be said about what it refers to. */
+/** @returns null when there is no `context` object */
 export function outlineOf(manifest: unknown): ManifestOutline | null {
   return manifestOutline.safeParse(manifest).data?.agent_config ?? null;
 }

@@ -4,19 +4,17 @@ import type { Documents } from './bundle-body.ts';
 import type { ManifestOutline, Reference } from './manifest-outline.ts';
 import { documentFolders, type Found, type FoundDocuments } from './read-documents.ts';
 
-/** Says that something is wrong at a place of a file. */
 export type Report = (file: string, path: readonly PropertyKey[], message: string) => void;
 
-/** A document that was named, and the file it stands in. */
 export interface Named<Document> {
   file: string;
   document: Document;
 }
 
-/** The documents that the manifest names, itself or through another of them. Those with errors of their own are left out. */
+/** The documents that the manifest names, directly or through another. Documents with errors of their own are left out. */
 export type NamedDocuments = { [Kind in keyof Documents]: Named<Documents[Kind][number]>[] };
 
-/** Looks up every `{id, version}`. One that leads nowhere is reported where it stands. */
+/** Resolves every `{id, version}`; a dangling one is reported at its place. */
 export function namedDocuments(outline: ManifestOutline, found: FoundDocuments, manifestFile: string, report: Report): NamedDocuments {
   const { context, search } = outline;
   const all = <Document>(kind: keyof Documents, files: readonly Found<Document>[], references: readonly Reference[] | null, name: string) =>
@@ -35,7 +33,7 @@ export function namedDocuments(outline: ManifestOutline, found: FoundDocuments, 
     ),
   ];
   return {
-    // One prompt may be named from several places.
+    // One prompt may have several references.
     prompts: [...new Map(prompts.map((named) => [named.file, named])).values()],
     routines,
     policies: all('policies', found.policies, context.policies, 'policies'),
@@ -45,7 +43,7 @@ export function namedDocuments(outline: ManifestOutline, found: FoundDocuments, 
   };
 }
 
-/** @returns the document alone in a list; an empty one when it is not there, is broken, or when the reference itself is */
+/** @returns a list of one document; empty when it is missing or invalid, or when the reference is */
 function lookUp<Document>(
   reference: Reference,
   files: readonly Found<Document>[],

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 
-/** A longer time to send a batch would be longer than a stop waits for it many times over; a mistake in the unit is likelier. */
+/** A longer timeout far exceeds a shutdown's wait; more likely the unit is mistaken. */
 const MAX_MS = 600_000;
-/** Spans that may wait: about a kilobyte each, so 64 MiB at most. */
+/** Spans in the queue: about a kilobyte each, so 64 MiB at most. */
 const MAX_QUEUE_SPANS = 65_536;
-/** A limit above it limits nothing. */
+/** A limit above it has no effect. */
 const MAX_LIMIT = 1_000_000;
-/** What a header can carry; of anything else every batch would be lost, one after the other. */
+/** Characters valid in a header; any other fails every batch. */
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 const milliseconds = z.coerce.number().int().min(1).max(MAX_MS).optional();
@@ -14,7 +14,7 @@ const spans = z.coerce.number().int().min(1).max(MAX_QUEUE_SPANS).optional();
 const limit = z.coerce.number().int().min(0).max(MAX_LIMIT).optional();
 const path = z.string().optional();
 
-/** Names are compared without regard to case, as OpenTelemetry specifies. */
+/** Case-insensitive, as OpenTelemetry specifies. */
 function oneOf<const Names extends readonly [string, ...string[]]>(names: Names) {
   return z.string().trim().toLowerCase().pipe(z.enum(names)).optional();
 }
@@ -27,7 +27,7 @@ function listOf(expected: string, isAccepted: (names: readonly string[]) => bool
     .optional();
 }
 
-/** The names of a list between commas, in lower case. */
+/** Splits a comma-separated list into lower-case names. */
 export function namesIn(text: string): string[] {
   return text
     .split(',')
@@ -35,7 +35,7 @@ export function namesIn(text: string): string[] {
     .filter((name) => name !== '');
 }
 
-/** `name=value` pairs between commas, values percent-encoded. @param isSendable refuses values that HTTP has no form for */
+/** Comma-separated `name=value` pairs, values percent-encoded. @param isSendable refuses values that HTTP can't carry */
 function pairs(expected: string, isSendable: (value: string) => boolean, nameOf: (name: string) => string) {
   return z.string().transform((text, context) => {
     const read: Record<string, string> = {};
@@ -75,8 +75,8 @@ const protocol = oneOf(['http/protobuf', 'http/json', 'grpc']);
 const compression = oneOf(['none', 'gzip']);
 
 /**
- * The standard variables of OpenTelemetry that hold for traces, beside those of tracing-settings.ts. The table in docs/operations.md says
- * what each does; a variable that is not here is named in the log at the start (unused-otel-settings.ts).
+ * The standard OpenTelemetry variables for traces, besides those in tracing-settings.ts; docs/operations.md describes them. Others are
+ * logged at the start (unused-otel-settings.ts).
  */
 export const otelSettings = {
   OTEL_SDK_DISABLED: oneOf(['true', 'false']),
@@ -107,7 +107,7 @@ export const otelSettings = {
   OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: limit,
   OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT: limit,
   OTEL_SPAN_LINK_COUNT_LIMIT: limit,
-  // Spans have no events, and links no attributes: these hold whatever they say.
+  // No effect: spans have no events, and links have no attributes.
   OTEL_SPAN_EVENT_COUNT_LIMIT: limit,
   OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT: limit,
   OTEL_LINK_ATTRIBUTE_COUNT_LIMIT: limit,
@@ -117,11 +117,11 @@ function areExporters(names: readonly string[]): boolean {
   return names.length > 0 && (names.every((name) => name === 'otlp' || name === 'console') || (names.length === 1 && names[0] === 'none'));
 }
 
-/** What the standard variables ask for; null where one is not set. */
+/** The parsed standard variables; null where one is not set. */
 export interface OtelConfig {
-  /** Null: `otlp` where there is an endpoint. Empty: nothing is recorded. */
+  /** Null: `otlp` if there is an endpoint. Empty: nothing is recorded. */
   exporters: readonly string[] | null;
-  /** False: the caller's decision does not count. */
+  /** False: the caller's sampling decision is ignored. */
   followsParent: boolean;
   protocol: 'http/protobuf' | 'http/json' | 'grpc';
   timeoutMs: number | null;
@@ -131,7 +131,7 @@ export interface OtelConfig {
   batch: { delayMs: number | null; timeoutMs: number | null; queueSpans: number | null; batchSpans: number | null };
   limits: { attributes: number | null; valueChars: number | null; links: number | null };
   resource: Readonly<Record<string, string>>;
-  /** Of the library's own messages; null: none are written. */
+  /** Level of the OpenTelemetry library's own messages; null: none. */
   diagnostics: 'error' | 'warn' | 'info' | 'debug' | 'verbose' | 'all' | null;
 }
 
@@ -167,7 +167,7 @@ export function otelConfigOf(data: z.infer<typeof shape>): OtelConfig {
   };
 }
 
-/** The part of traces that a sampler records of those it decides about. @param ratio `OTEL_TRACES_SAMPLER_ARG` */
+/** The fraction of its traces that a sampler records. @param ratio `OTEL_TRACES_SAMPLER_ARG` */
 export function ratioOf(sampler: z.infer<typeof shape>['OTEL_TRACES_SAMPLER'], ratio: number): number {
   if (sampler === undefined || sampler.endsWith('traceidratio')) return ratio;
   return sampler.endsWith('always_on') ? 1 : 0;

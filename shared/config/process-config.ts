@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { settings } from './settings.ts';
 import { type TracingConfig, tracingConfigOf, tracingSettings } from './tracing-settings.ts';
 
-/** What every process of its own reads, whatever it does. */
+/** Settings of every service process. */
 export const processSettings = {
   ...tracingSettings,
   MANAGEMENT_PORT: settings.MANAGEMENT_PORT,
@@ -13,16 +13,14 @@ export const processSettings = {
   SWITCHYARD_READY_FILE: settings.SWITCHYARD_READY_FILE,
 };
 
-/** The part of a service's configuration that its process is run by. */
 export interface ProcessConfig {
-  /** Null: the manifest's `runtime.log_level` where the process reads one, info elsewhere. */
+  /** Null: `runtime.log_level` of the manifest if the process reads one, else info. */
   logLevel: string | null;
-  /** Null: as where the lines go wants it. */
+  /** Null: text on a terminal, else JSON. */
   logFormat: string | null;
-  /** How long a stop waits for what is in hand. */
   drainTimeoutMs: number;
   management: { host: string; port: number };
-  /** Null: nobody waits for one. */
+  /** Null: none is written. */
   readyFile: string | null;
   tracing: TracingConfig;
 }

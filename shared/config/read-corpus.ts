@@ -2,14 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 
 /**
- * One example of a contract, from `tests/corpus/<folder>`. A file holds a whole `document`, or names another file as `of` and says what
- * it sets and removes there, so that each invalid example shows nothing but what is wrong with it. An example without `errors` is valid;
- * otherwise they are the paths of everything that is wrong, no more and no less.
+ * One example of a contract, from `tests/corpus/<folder>`: a whole `document`, or a base file (`of`) and what to set and remove there.
+ * `errors`: the paths of exactly all errors; none: valid.
  */
 export interface CorpusCase {
   name: string;
   about: string;
-  /** Which kind of document it is, where the folder holds several. */
+  /** Null: the folder has one kind of document. */
   kind: string | null;
   document: unknown;
   errors: string[];
@@ -25,7 +24,7 @@ const caseFile = z.strictObject({
   errors: z.array(z.string()).default([]),
 });
 
-/** @throws when a file contradicts its own name: `valid-` has no errors, `invalid-` has some */
+/** Reads all examples of a folder. @throws when the prefix `valid-` or `invalid-` contradicts the presence of errors */
 export function readCorpus(folder: string): CorpusCase[] {
   const root = new URL(`../../tests/corpus/${folder}/`, import.meta.url);
   const names = readdirSync(root).filter((name) => name.endsWith('.json'));
@@ -46,7 +45,7 @@ function readCase(root: URL, name: string): CorpusCase {
   return { name, about, kind: kind ?? base?.kind ?? null, document: changed, errors: errors.sort() };
 }
 
-/** `a.b[0]`; undefined removes. */
+/** Sets the value at a path like `a.b[0]`; undefined removes it. */
 function change(document: unknown, path: string, value: unknown): void {
   const segments = path.match(/[^.[\]]+/g) ?? [];
   const last = segments.pop();

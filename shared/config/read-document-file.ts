@@ -15,28 +15,25 @@ import {
   type SchemaOptions,
 } from 'yaml';
 
-/**
- * Far beyond any document written by hand. Parsing this much takes one to three seconds of CPU, and up to some ten where nearly each
- * character is an error, at the start alone: files are the operator's, and nothing reads one on request.
- */
+/** Parsing this much takes 1–3 s of CPU, some 10 s where nearly each character is an error; only at the start, since no request reads a file. */
 const MAX_FILE_BYTES = 1_048_576;
-/** Deeper than anything sensible, and shallow enough for functions that call themselves. */
+/** Shallow enough for recursive functions. */
 const MAX_DEPTH = 64;
-/** How often YAML aliases may be resolved: a few lines of them can stand for gigabytes. */
+/** Resolved YAML aliases: a few lines of them can expand to gigabytes. */
 const MAX_ALIASES = 100;
-/** Anchors and aliases in one file: each alias is looked up among all of them. */
+/** Anchors and aliases in one file: each alias is searched among all of them. */
 const MAX_ANCHORS = 1_000;
-/** Values in one document, those that aliases stand for each time: twice what a file of the largest size can hold without an alias. */
+/** Values of a document, aliases expanded: twice what the largest file can hold without aliases. */
 const MAX_VALUES = 1_048_576;
-/** After the first ones, errors of syntax are consequences of each other: the others are counted. */
+/** Later syntax errors mostly follow from the first: they are only counted. */
 const MAX_SYNTAX_ERRORS = 5;
 
-/** Either a value, plain JSON, or what is wrong: at least one line that does not name the file. */
+/** Plain JSON, or at least one error line without the file's name. */
 export type FileRead = { value: unknown; problems: [] } | { value: null; problems: [string, ...string[]] };
 
 /**
- * Reads one YAML or JSON file: JSON is a part of YAML 1.2, so one parser reads both, and refuses a key that stands twice in either.
- * Problems name the line and never quote the text: a secret may stand where it should not.
+ * Reads one YAML or JSON file with one parser, as JSON is a subset of YAML 1.2; repeated keys are refused in both. Errors name the line
+ * and never quote the text, which may be a misplaced secret.
  */
 export async function readDocumentFile(path: string): Promise<FileRead> {
   const text = await readText(path);
@@ -44,7 +41,7 @@ export async function readDocumentFile(path: string): Promise<FileRead> {
   const lines = new LineCounter();
   const document = parseDocument(text, { ...OPTIONS, lineCounter: lines });
   const walk = walkNodes(document);
-  // A tag that is not known is only a warning to the parser, and its value would be taken for something else.
+  // The parser only warns of an unknown tag, and would misread its value.
   const [first, ...more] = listed([...document.errors.map(faultAt), ...document.warnings.map(faultAt), ...walk.repeatedKeys], lines);
   if (first !== undefined) return refused(first, ...more);
   if (walk.anchors > MAX_ANCHORS) return refused(`the document holds more than ${MAX_ANCHORS} anchors and aliases`);
@@ -58,10 +55,10 @@ export async function readDocumentFile(path: string): Promise<FileRead> {
   return fault === null ? { value, problems: [] } : refused(fault);
 }
 
-/** Their values have no form in JSON, and an ordered map is read with a search that is quadratic. `%YAML 1.1` brings them in too. */
+/** Values without a JSON form; reading `omap` is quadratic. `%YAML 1.1` enables these tags too. */
 const TAGS_LEFT_OUT = /:(?:omap|pairs|set|binary|timestamp)$/;
 
-/** The parser compares each key with all before it in its mapping, so keys that stand twice are found here. */
+/** `uniqueKeys` is off because it is quadratic; `addRepeats` finds repeated keys in linear time. */
 const OPTIONS: ParseOptions & DocumentOptions & SchemaOptions = {
   prettyErrors: false,
   stringKeys: true,
@@ -72,7 +69,7 @@ const OPTIONS: ParseOptions & DocumentOptions & SchemaOptions = {
 };
 
 interface SyntaxFault {
-  /** Characters before it. */
+  /** Character offset. */
   at: number;
   sentence: string;
 }
@@ -81,7 +78,6 @@ function faultAt({ pos, code }: { pos: [number, number]; code: ErrorCode }): Syn
   return { at: pos[0], sentence: SENTENCES[code] };
 }
 
-/** The first faults in the order of the file, with the count of the rest. */
 function listed(faults: readonly SyntaxFault[], lines: LineCounter): string[] {
   const sorted = [...faults].sort((left, right) => left.at - right.at);
   const shown = sorted.slice(0, MAX_SYNTAX_ERRORS).map(({ at, sentence }) => {
@@ -92,7 +88,7 @@ function listed(faults: readonly SyntaxFault[], lines: LineCounter): string[] {
   return rest === 0 ? shown : [...shown, `… and ${rest} more`];
 }
 
-/** Looks at each node once, without recursion and without following aliases. */
+/** Visits each node once, without recursion and without following aliases. */
 function walkNodes(document: Document): { repeatedKeys: SyntaxFault[]; anchors: number } {
   const repeatedKeys: SyntaxFault[] = [];
   let anchors = 0;
@@ -125,7 +121,7 @@ async function readText(path: string): Promise<string | { problem: string }> {
   let bytes: Buffer;
   try {
     const found = await stat(path);
-    // Opening a pipe would wait for somebody to write into it.
+    // Opening a pipe would block until another process writes to it.
     if (!found.isFile()) return { problem: 'this is not a file' };
     if (found.size > MAX_FILE_BYTES) return { problem: `the file is larger than ${MAX_FILE_BYTES / 1_048_576} MiB` };
     bytes = await readFile(path);
@@ -140,7 +136,7 @@ async function readText(path: string): Promise<string | { problem: string }> {
   }
 }
 
-/** YAML knows more than JSON: infinity, bytes, dates, sets, and values that contain themselves. */
+/** Refuses what JSON can't express: infinity, bytes, dates, sets, cyclic values. */
 function faultOf(value: unknown, walk: { valuesLeft: number }, depth = 0): string | null {
   walk.valuesLeft -= 1;
   if (walk.valuesLeft < 0) return `aliases stand for more than ${MAX_VALUES} values`;
@@ -157,7 +153,7 @@ function faultOf(value: unknown, walk: { valuesLeft: number }, depth = 0): strin
   return null;
 }
 
-/** The parser's own messages quote the text. */
+/** Replaces the parser's own messages, which quote the text. */
 const SENTENCES: Readonly<Record<ErrorCode, string>> = {
   ALIAS_PROPS: 'an alias can have no anchor or tag',
   BAD_ALIAS: 'an alias or anchor has no proper name',

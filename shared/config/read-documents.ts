@@ -14,17 +14,14 @@ import { type Checked, check, sentenceOf } from './problems.ts';
 import { readDocumentFile } from './read-document-file.ts';
 import { tolerantNumber, tolerantObject, tolerantText } from './tolerant.ts';
 
-/**
- * A start has 10 seconds to say what is wrong. These keep reading well below that on a slow machine: about 2 MiB of YAML are parsed in
- * a second, and a folder is looked at entry by entry.
- */
+/** Errors must be reported within 10 s of the start, on a slow machine too: about 2 MiB of YAML are parsed per second. */
 const MAX_DOCUMENTS = 2_000;
 const MAX_TOTAL_BYTES = 4_194_304;
 const MAX_FOLDER_ENTRIES = 10_000;
 
 const DOCUMENT_FILE = /^[^.].*\.(?:yaml|yml|json)$/i;
 
-/** A document's file. What could not be read of it is null. */
+/** A document's file; null for each part that could not be read. */
 export interface Found<Document> {
   file: string;
   id: string | null;
@@ -32,10 +29,8 @@ export interface Found<Document> {
   document: Document | null;
 }
 
-/** Everything that stands in the documents folder, kind by kind. */
 export type FoundDocuments = { [Kind in keyof Documents]: Found<Documents[Kind][number]>[] };
 
-/** Where each kind stands below the documents folder. */
 export const documentFolders = {
   prompts: 'prompts',
   routines: 'routines',
@@ -47,16 +42,14 @@ export const documentFolders = {
 
 export interface DocumentsRead {
   found: FoundDocuments;
-  /** One line for everything that is wrong. */
   problems: string[];
   warnings: string[];
 }
 
 /**
- * Reads `<folder>/{prompts,routines,policies,glossaries,macros,variable-sets}/*.{yaml,yml,json}`, one document in each file. A folder
- * that is not there holds nothing.
- *
- * @throws `config.invalid` when there is more than may be read: then nothing of it is
+ * Reads `<folder>/{prompts,routines,policies,glossaries,macros,variable-sets}/*.{yaml,yml,json}`, one document per file. A missing
+ * subfolder is empty.
+ * @throws `config.invalid` when a limit is exceeded; nothing is read then
  */
 export async function readDocuments(folder: string): Promise<DocumentsRead> {
   const top = await entriesOf(folder);
@@ -93,7 +86,7 @@ async function listFiles(folder: string): Promise<ListedFiles> {
   };
 }
 
-/** In the order of their names, so that messages come in the same order everywhere. */
+/** Sorted by name, so that messages have the same order everywhere. */
 async function filesIn(folder: string): Promise<ListedFile[]> {
   const entries = (await entriesOf(folder)) ?? [];
   const names = entries.filter(({ name, isFolder }) => !isFolder && DOCUMENT_FILE.test(name)).map(({ name }) => name);
@@ -111,7 +104,7 @@ interface Entry {
   isFolder: boolean;
 }
 
-/** @returns null when there is no such folder */
+/** @returns null when the folder does not exist */
 async function entriesOf(folder: string): Promise<Entry[] | null> {
   const entries: Entry[] = [];
   try {
@@ -127,7 +120,7 @@ async function entriesOf(folder: string): Promise<Entry[] | null> {
   return entries;
 }
 
-/** A file that can't be looked at is reported when it is read. */
+/** 0 on an error, which reading the file reports. */
 async function sizeOf(path: string): Promise<number> {
   try {
     return (await stat(path)).size;
@@ -171,7 +164,7 @@ async function readKind<Document>(
   return found;
 }
 
-/** A misspelt folder would otherwise be silence. */
+/** Warns of unknown subfolders, which are likely misspelt. */
 function foldersNotRead(folder: string, entries: readonly Entry[]): string[] {
   const known = new Set<string>(Object.values(documentFolders));
   const strangers = entries.filter(({ name, isFolder }) => isFolder && !known.has(name) && !name.startsWith('.'));

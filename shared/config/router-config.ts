@@ -3,8 +3,8 @@ import { httpUrl } from '../contracts/manifest/hosts.ts';
 import { secretRef } from '../contracts/manifest/secret-ref.ts';
 
 /**
- * The router's configuration: one YAML or JSON file. Prices are USD per million tokens, as decimal texts so that no cent is lost
- * in a float. Times are milliseconds.
+ * The router's configuration: a YAML or JSON file. Prices are USD per million tokens, as decimal strings for precision. Times are in
+ * milliseconds.
  */
 const slug = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'must be lower-case letters, digits, ".", "_" or "-"');
 const price = z.string().regex(/^\d{1,9}(\.\d{1,9})?$/, 'must be a decimal like "0.15"');
@@ -15,9 +15,9 @@ const openAiCompatibleProvider = z.strictObject({
   name: z.string().min(1).optional(),
   kind: z.literal('openai-compatible'),
   base_url: httpUrl,
-  /** Absent for upstreams that ask for none, such as a model server on the same machine. */
+  /** Absent for upstreams without authentication, such as a local model server. */
   api_key: secretRef.optional(),
-  /** Whether it may train on what it is sent, and keeps it beyond the call. Absent: not known, and callers who mind are served elsewhere. */
+  /** Absent: not known, and requests that deny data collection go elsewhere. */
   data_policy: z.strictObject({ trains: z.boolean(), retains: z.boolean() }).optional(),
 });
 
@@ -29,11 +29,11 @@ const endpoint = z.strictObject({
   prices: z.strictObject({ prompt: price, completion: price, cached_prompt: price.optional(), request: price.optional() }).optional(),
   context_length: z.number().int().min(1).optional(),
   max_completion_tokens: z.number().int().min(1).optional(),
-  /** Request parameters that the endpoint takes; absent: all. Others are dropped before the call. */
+  /** Request parameters that the endpoint supports; absent: all. Others are dropped before the call. */
   supported_parameters: z.array(z.string()).optional(),
-  /** How the weights are stored. Absent: not known. */
+  /** Format of the weights. Absent: not known. */
   quantization: z.enum(['int4', 'int8', 'fp4', 'fp6', 'fp8', 'fp16', 'bf16', 'fp32']).optional(),
-  /** Medians, for callers who sort by them or set limits. Absent: not known. */
+  /** Medians, for requests that sort by speed or set limits. Absent: not known. */
   speed: z.strictObject({ tokens_per_second: z.number().positive().optional(), first_token_seconds: z.number().positive().optional() }).optional(),
 });
 
@@ -41,9 +41,9 @@ const model = z.strictObject({
   id: z.string().regex(/^[A-Za-z0-9._-]+\/[A-Za-z0-9._:/-]+$/, 'must be provider/model'),
   name: z.string().min(1).optional(),
   description: z.string().default(''),
-  /** Other names that callers may use; the answer names the model by its id. */
+  /** Other names for requests; the response has the id. */
   aliases: z.array(z.string().min(1)).default([]),
-  /** Whether its author lets others train models on its answers. Absent: not known. */
+  /** Whether its author permits training other models on its output. Absent: not known. */
   distillable: z.boolean().optional(),
   /** Tried in this order. */
   endpoints: z.array(endpoint).min(1),
@@ -52,7 +52,7 @@ const model = z.strictObject({
 const key = z.strictObject({
   id: slug,
   name: z.string().min(1).optional(),
-  /** The secret that callers send as bearer. */
+  /** The callers' bearer token. */
   key: secretRef,
   disabled: z.boolean().default(false),
 });

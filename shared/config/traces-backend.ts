@@ -5,9 +5,8 @@ import { type Environment, resolveSecret } from './secret-ref.ts';
 type Platform = BundleBody['manifest']['agent_config']['platform'];
 
 /**
- * What the manifest says about traces, its key resolved; a key that is not set is not sent. A manifest that names no backend means its
- * platform's, with the platform's keys, which are sent nothing where they are not set. `backend` is null when neither is named: then the
- * platform is this deployment, whose collector the environment names.
+ * Reads the manifest's `traces` and resolves its key; an unset key is not sent. The default backend is the platform's, if its address and
+ * both keys are set. Otherwise `backend` is null: the platform is this deployment, with the environment's collector.
  */
 export function tracesOf({ manifest }: BundleBody, environment: Environment): { backend: TracesBackend | null; deploymentEnvironment: string | null } {
   const { traces } = manifest.agent_config;
@@ -24,7 +23,7 @@ function platformBackend({ base_url: baseUrl, public_key: publicRef, secret_key:
   return { url: `${baseUrl.replace(/\/+$/, '')}/api/v1/otel`, authorization: authorizationOf(`${publicKey}:${secretKey}`, 'basic') };
 }
 
-/** A pair of user and password is encoded, as HTTP wants it; anything else is taken for encoded already. */
+/** `user:password` is base64-encoded for HTTP Basic; a key without colon counts as encoded. */
 function authorizationOf(key: string, scheme: 'bearer' | 'basic'): string {
   if (scheme === 'bearer') return `Bearer ${key}`;
   return `Basic ${key.includes(':') ? Buffer.from(key, 'utf8').toString('base64') : key}`;

@@ -2,30 +2,29 @@ import { z } from 'zod';
 import type { ContentCapture } from '../telemetry/tracing.ts';
 import { headerPairs, type OtelConfig, otelConfigOf, otelSettings, ratioOf } from './otel-settings.ts';
 
-/** The environment variables of tracing, with the names and meanings that OpenTelemetry gives them. */
+/** The environment variables of tracing, named and defined by OpenTelemetry. */
 export const tracingSettings = {
-  /** Base address of a collector; `/v1/traces` follows it. */
+  /** Base address of a collector; `/v1/traces` is appended. */
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url({ protocol: /^https?$/ }).optional(),
-  /** The whole address, for traces alone. */
+  /** The full address, for traces only. */
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: z.url({ protocol: /^https?$/ }).optional(),
   OTEL_EXPORTER_OTLP_HEADERS: headerPairs.optional(),
   OTEL_SERVICE_NAME: z.string().optional(),
-  /** The part of traces beginning here that is recorded. */
+  /** Fraction of the traces begun here that is recorded. */
   OTEL_TRACES_SAMPLER_ARG: z.coerce.number().min(0).max(1).default(1),
   TRACE_CONTENT: z.enum(['off', 'redacted', 'full']).default('off'),
   ...otelSettings,
 };
 
-/** Where spans go and what is in them. */
 export interface TracingConfig {
-  /** Null: the manifest's backend, if it has one. */
+  /** Null: the manifest's backend, if any. */
   endpoint: string | null;
   tracesEndpoint: string | null;
-  /** Sent with every batch, in lower case. They may hold a credential. */
+  /** Sent with every batch; names in lower case. May hold a credential. */
   headers: Record<string, string>;
-  /** Null: the process' own. */
+  /** Null: the process's own. */
   serviceName: string | null;
-  /** Of the traces that the sampler decides about. */
+  /** Fraction of the traces that the sampler decides about. */
   sampleRatio: number;
   content: ContentCapture;
   otel: OtelConfig;

@@ -2,7 +2,7 @@ import { namesIn } from './otel-settings.ts';
 import type { Environment } from './secret-ref.ts';
 import { tracingSettings } from './tracing-settings.ts';
 
-/** A variable that is set and changes nothing, or not all that it says. Its value is not shown: it may hold a credential. */
+/** A variable that is set without full effect. Its value is left out: it may be a credential. */
 interface Unused {
   name: string;
   reason: string;
@@ -11,7 +11,7 @@ interface Unused {
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
 const OTHER_SIGNALS = /^OTEL_(?:METRICS?|LOGS|LOGRECORD|BLRP)_|^OTEL_EXPORTER_(?:PROMETHEUS|OTLP_METRICS|OTLP_LOGS)_/;
 
-/** The variables of OpenTelemetry in the environment that Switchyard accepts without carrying them out, each with the reason. */
+/** The OpenTelemetry variables that Switchyard ignores in whole or part. */
 export function unusedOtelSettings(environment: Environment): Unused[] {
   const given = new Map(
     Object.entries(environment).flatMap(([name, value]) => (name.startsWith('OTEL_') && value !== undefined && value !== '' ? [[name, value]] : [])),
@@ -22,7 +22,7 @@ export function unusedOtelSettings(environment: Environment): Unused[] {
   });
 }
 
-/** Null: it is carried out. */
+/** Null: it has its full effect. */
 function reasonOf(name: string, value: string, given: ReadonlyMap<string | undefined, string | undefined>): string | null {
   const hasEndpoint = ENDPOINTS.some((endpoint) => given.has(endpoint));
   if (name === 'OTEL_PROPAGATORS') {

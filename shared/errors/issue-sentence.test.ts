@@ -67,7 +67,7 @@ describe('the sentence of an issue', () => {
 
 const corpus = new URL('../../tests/corpus/', import.meta.url);
 
-/** Requests of the corpus that are refused, from every file of a folder or from one. */
+/** Invalid requests of a corpus folder, or of one file. */
 function refusedIn(folder: string, only?: string): { file: string; case: string; request: unknown }[] {
   const files = readdirSync(new URL(`${folder}/invalid/`, corpus)).filter((file) => only === undefined || file === `${only}.json`);
   const cases = z.array(z.object({ case: z.string(), request: z.unknown() })).min(1);
@@ -76,7 +76,7 @@ function refusedIn(folder: string, only?: string): { file: string; case: string;
   );
 }
 
-/** The rest of a sentence of ours; the schema library's own texts begin with a capital. */
+/** Our predicates; zod's own messages begin with a capital. */
 const SENTENCE = /^(must|has|is|can not) /;
 
 describe('a request that is refused', () => {

@@ -2,20 +2,19 @@ import type { z } from 'zod';
 
 type RawIssue = z.core.$ZodRawIssue;
 
-/** Characters of a pattern or a list of values that are quoted; a longer one explains nothing. */
 const MAX_QUOTED_CHARACTERS = 200;
 
 /**
- * Says what a schema wants, as the rest of a sentence whose subject is the field: `must be a string`, or `is missing; it must be …`.
- * It is an error map, for `safeParse(value, { error: issueSentence })`: what a schema says itself comes first. The value found is never
- * quoted, since it may be a secret in the wrong place, or text of a customer.
+ * An error map of zod, for `safeParse(value, { error: issueSentence })`: the requirement as a predicate of the field, `must be a string`
+ * or `is missing; it must be …`. A message in the schema itself takes precedence. Never quotes the value, which may be a misplaced secret
+ * or a customer's text.
  */
 export function issueSentence(issue: RawIssue): string {
   const expected = expectedBy(issue);
   return isMissing(issue) ? `is missing; it ${expected}` : expected;
 }
 
-/** A discriminator is reported with the object that lacks it as its input. */
+/** A missing discriminator is reported with the whole object as input. */
 function isMissing(issue: RawIssue): boolean {
   const { code, input } = issue;
   if (code !== 'invalid_union' || typeof issue.discriminator !== 'string') return input === undefined;
@@ -49,14 +48,14 @@ function expectedBy(issue: RawIssue): string {
   }
 }
 
-/** Numbers and booleans stand without quotes where a string is wanted, most often in YAML. */
+/** The hint is for unquoted numbers and booleans, mostly in YAML. */
 function expectedType(expected: string, input: unknown): string {
   if (expected === 'never') return 'must not be given';
   const hint = expected === 'string' && (typeof input === 'number' || typeof input === 'boolean') ? '; put it in quotes' : '';
   return `must be ${nameOfType(expected)}${hint}`;
 }
 
-/** The kinds of value that the alternatives of a union take, when that is all that was wrong. */
+/** Lists the accepted types of a union, if no alternative failed for another reason. */
 function expectedByUnion(issue: Extract<RawIssue, { code: 'invalid_union' }>): string {
   if ('options' in issue && Array.isArray(issue.options) && issue.options.length > 0) return `must be ${oneOf(issue.options)}`;
   const names: string[] = [];

@@ -1,7 +1,7 @@
 /**
- * The only map from a code to its public faces. A new error is a new row; docs/errors.md is held in step by a test.
- * `status`: HTTP status at a gateway. `retryable`: whether the same request may pass later. `routerType`: `error.type` of the
- * router's bodies (the `error_type` vocabulary of its clients). `agentCode`: `code` of the agent server's bodies.
+ * The only map from an error code to its public forms; a test compares docs/errors.md. `status`: HTTP status at a gateway. `retryable`:
+ * whether the same request may succeed later. `routerType`: `error.type` of router bodies (the `error_type` vocabulary of its clients).
+ * `agentCode`: `code` of agent-server bodies.
  */
 export const errorCatalogue = {
   internal: { status: 500, retryable: false, routerType: 'server', agentCode: 'internal' },
@@ -55,7 +55,7 @@ export const errorCatalogue = {
 
 export type ErrorCode = keyof typeof errorCatalogue;
 
-/** What survives a snapshot or the bus: an error without class, stack or cause. */
+/** An error as stored in snapshots and sent on the bus: no class, stack or cause. */
 export interface Failure {
   code: ErrorCode;
   message: string;
@@ -67,7 +67,7 @@ export class SwitchyardError extends Error {
   readonly code: ErrorCode;
   readonly details: Record<string, unknown>;
 
-  /** @param message what this layer was doing. The inner message stays in `cause`; the log prints the whole chain. */
+  /** @param message what this layer was doing. The inner message is in `cause`; the log prints the whole chain */
   constructor(code: ErrorCode, message: string, options: { cause?: unknown; details?: Record<string, unknown> } = {}) {
     super(message, { cause: options.cause });
     this.code = code;
@@ -75,7 +75,7 @@ export class SwitchyardError extends Error {
   }
 }
 
-/** The failure an error stands for: a SwitchyardError keeps its code and message, anything else is `internal` with its text masked. */
+/** A SwitchyardError keeps its code and message; any other error is `internal`, its text masked. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof SwitchyardError) return { code: error.code, message: error.message, details: error.details };
   return { code: 'internal', message: 'internal error', details: {} };

@@ -1,28 +1,28 @@
-/** The bytes of one request's body. Both ways to end it may be repeated. */
+/** The part of a BodyBudget that one request's body uses. `release` and `close` are idempotent. */
 export interface BodyShare {
-  /** So many more bytes have arrived. @throws the budget's refusal when there is no capacity for them beside those of other bodies */
+  /** Counts arriving bytes. @throws the budget's refusal when they exceed it together with other bodies */
   grew(bytes: number): void;
-  /** The process no longer holds the body. What still arrives is counted again until `close`. */
+  /** Gives the bytes back; bytes that still arrive are counted until `close`. */
   release(): void;
-  /** The request is over: what still arrives is not held. */
+  /** Releases, and stops counting. */
   close(): void;
 }
 
-/** Bounds the bytes of all request bodies that a process holds, unfinished ones included. */
+/** Byte budget for all request bodies that a process holds, unfinished ones included. */
 export class BodyBudget {
   readonly #limitBytes: number;
   readonly #refusal: Error;
   #bufferedBytes = 0;
 
-  /** @param refusal thrown when there is no capacity: made once, since the stack of a new error costs more than the refusal itself */
+  /** @param refusal thrown without capacity; one instance, since an error's stack costs more than the refusal */
   constructor(limitBytes: number, refusal: Error) {
     this.#limitBytes = limitBytes;
     this.#refusal = refusal;
   }
 
   /**
-   * @param announcedBytes the size of the body as far as it is known. It only decides whether reading begins; counted is what arrives, or a
-   *   few connections that announce much and send nothing would use up the budget.
+   * @param announcedBytes decides whether reading begins, and is not counted: a few connections could use up the budget with bytes they
+   * never send
    * @throws the budget's refusal
    */
   open(announcedBytes: number): BodyShare {
@@ -48,7 +48,7 @@ export class BodyBudget {
     };
   }
 
-  /** One body is always read: a limit below the largest body would refuse that one for ever. */
+  /** A single body is always admitted: a limit below the largest body would refuse it for ever. */
   #assertCapacity(bytes: number, own: number): void {
     if (this.#bufferedBytes > own && this.#bufferedBytes + bytes > this.#limitBytes) throw this.#refusal;
   }

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 
-/** Reads a body whose sender named no type as JSON: there is nothing else that it could be. A type that is named still has to be right. */
+/** Treats a body without Content-Type as JSON, the only type accepted. An explicit type still has to match. */
 export function readUntypedBodiesAsJson(app: FastifyInstance): void {
   app.addHook('onRequest', ({ headers }, _reply, done) => {
     if (headers['content-type'] === undefined && bodyIsAnnounced(headers)) headers['content-type'] = 'application/json';
@@ -10,15 +10,14 @@ export function readUntypedBodiesAsJson(app: FastifyInstance): void {
   });
 }
 
-/** Whether the head of a request says that a body follows. */
 export function bodyIsAnnounced(headers: IncomingHttpHeaders): boolean {
   const { 'content-length': length, 'transfer-encoding': transfer } = headers;
   return transfer !== undefined || (length !== undefined && length !== '0');
 }
 
 /**
- * Compressed bodies are not read: a few kilobytes of one may stand for gigabytes, and limits count what arrives.
- * @throws `request.unsupported_media` for any other encoding than `identity`
+ * Refuses compressed bodies: a few kilobytes may expand to gigabytes, and limits count bytes as received.
+ * @throws `request.unsupported_media` for any encoding but `identity`
  */
 export function refuseEncodedBody(headers: IncomingHttpHeaders): void {
   const encoding = headers['content-encoding'];

@@ -1,20 +1,20 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type WorkMarks, workMarks } from '../telemetry/work-marks.ts';
 
-/** Marks the work of every request with its route. */
+/** Attributes the work of every request to its route. */
 export function markRequests(app: FastifyInstance, marks: WorkMarks = workMarks): void {
   app.addHook('onRequest', (request, _reply, done) => {
     markRequest(request, marks);
     done();
   });
-  // Earlier hooks, and the reading of the body, end in later callbacks of the event loop.
+  // Again, since earlier hooks and reading the body end in later callbacks of the event loop.
   app.addHook('preValidation', (request, _reply, done) => {
     markRequest(request, marks);
     done();
   });
 }
 
-/** For where a request goes on behind I/O. */
+/** For code that continues a request after I/O. */
 export function markRequest({ method, routeOptions }: FastifyRequest, marks: WorkMarks = workMarks): void {
   marks.mark(routeOptions.url === undefined ? 'unknown route' : `${method} ${routeOptions.url}`);
 }

@@ -37,7 +37,7 @@ function appOn({ serverFactory }: PublicPort) {
 
 const anywhere = { host: '127.0.0.1', port: 0 };
 
-/** Asks on the connections of one agent. @returns the status, the headers, the body, and which local port was used */
+/** Sends a request over an agent's connections. @returns status, headers, body, and the local port used */
 async function ask(url: string, agent: Agent, options: { method?: string; body?: string } = {}) {
   const { method = 'GET', body } = options;
   const sent = request(url, { agent, method });
@@ -58,7 +58,7 @@ function oneConnection(): Agent {
   return agent;
 }
 
-/** A connection that collects what arrives. */
+/** A raw connection that collects received bytes. */
 async function dial(url: string) {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   const received: Buffer[] = [];

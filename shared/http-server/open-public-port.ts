@@ -6,59 +6,55 @@ import type { FastifyServerFactory } from 'fastify';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { urlOfServer } from './url-of-server.ts';
 
-/** How long an idle connection is kept: the framework's own value, so that a connection that was opened during the start is kept as long as any other. */
+/** Fastify's default, also for connections opened during the start. */
 const KEEP_ALIVE_MS = 72_000;
 
-/** A response without regard to the request. The body is sent as JSON. */
 interface Fixed {
   status: number;
   headers?: Readonly<Record<string, string>>;
   body: object;
 }
 
-/** What is answered until the app takes over. */
+/** Responses until the app takes over. */
 interface WhileBooting {
-  /** What GET and HEAD get, by path. */
+  /** Responses to GET and HEAD, by path. */
   probes: Readonly<Record<string, Fixed>>;
-  /** What everything else gets. */
+  /** Response to all other requests. */
   refusal: Fixed;
-  /** For `x-request-id`. */
   requestIdOf(request: IncomingMessage): string;
-  /** For what can't be read as HTTP. */
+  /** Called for bytes that are not valid HTTP. */
   respondToBrokenRequest(error: Error & { code?: string }, socket: Socket): void;
 }
 
 export interface PublicPortOptions {
   host: string;
-  /** 0: any that is free. */
+  /** 0: any free port. */
   port: number;
-  /** The setting that changes the port, for the message of a taken one; absent: the message names none. */
+  /** Name of the port's setting, for the error of a taken port; absent: not named. */
   setting?: string;
-  /** Connections that the system holds until they are accepted. */
+  /** Length of the system's accept queue. */
   backlog: number;
-  /** How long a client may take to send a request. */
+  /** For a whole request to arrive. */
   requestTimeoutMs: number;
   whileBooting: WhileBooting;
-  /** All addresses of a host name. Default: asks the system's resolver. */
+  /** Default: the system's resolver. */
   addressesOf?(host: string): Promise<string[]>;
 }
 
-/** A port that listens and is served before the app is there. */
 export interface PublicPort {
-  /** With the port that was really taken. */
+  /** With the actual port. */
   url: string;
   /**
-   * For the app's `serverFactory`. The app's `listen` then takes over the server that listens already: it stays open, its connections too,
-   * and the next request on each is the app's. The app's `close` closes it. For one app.
+   * For the `serverFactory` of one Fastify app. The app's `listen` takes over the listening server: the next request on each connection
+   * goes to the app. The app's `close` closes it.
    */
   serverFactory: FastifyServerFactory;
-  /** Closes the port and cuts its connections. Does nothing once it is closed. */
+  /** Closes the port and its connections. Idempotent. */
   close(): Promise<void>;
 }
 
 /**
- * Listens on a port before the app that serves it is ready, so that a taken port ends a start at once and a liveness probe is answered however
- * long the start takes.
+ * Listens before the app is ready: a taken port fails the start at once, and liveness probes are answered throughout.
  * @throws `service.port_taken` with the port in its details
  */
 export async function openPublicPort(options: PublicPortOptions): Promise<PublicPort> {
@@ -80,9 +76,9 @@ export async function openPublicPort(options: PublicPortOptions): Promise<Public
   return {
     url,
     serverFactory: (handler) => {
-      // The app listens for it from here on.
+      // The app has its own listener.
       server.off('clientError', respondToBrokenRequest);
-      // Node's own listener has run; a second run would begin a new list of connections.
+      // Node's own listener has run; a second run would start a new connection list.
       server.removeAllListeners('listening');
       server.listen = () => {
         serve = handler;
@@ -112,7 +108,7 @@ function listenerOf({ probes, refusal, requestIdOf }: WhileBooting): RequestList
   };
 }
 
-/** As the framework makes its own. */
+/** Configured as Fastify's own server. */
 function newServer({ requestTimeoutMs }: PublicPortOptions): Server {
   const server = createServer();
   server.keepAliveTimeout = KEEP_ALIVE_MS;
@@ -121,8 +117,8 @@ function newServer({ requestTimeoutMs }: PublicPortOptions): Server {
 }
 
 /**
- * `localhost` has up to two addresses, and clients take either: the framework listens on all of them, but not for a server that it is given.
- * What arrives there is handed to the first server. An address that can't be had is left out.
+ * `localhost` has up to two addresses, and clients use either. Fastify does not listen on both with a given server. Requests there go to
+ * the first server; an unavailable address is skipped.
  */
 async function listenOnOtherAddresses(first: Server, options: PublicPortOptions): Promise<Server[]> {
   const { host, backlog, addressesOf = allAddresses } = options;
@@ -153,7 +149,7 @@ async function allAddresses(host: string): Promise<string[]> {
 
 function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
-    // Also called when it does not listen any more.
+    // The callback also runs when the server does not listen any more.
     server.close(() => resolve());
     server.closeAllConnections();
   });

@@ -5,9 +5,8 @@ import { errorCodes } from 'fastify';
 export interface BodyToRead {
   headers: IncomingHttpHeaders;
   payload: Readable;
-  /** Of this one body. */
   limitBytes: number;
-  /** Counts bytes as they arrive. @throws when there is no capacity for them */
+  /** Counts arriving bytes. @throws when there is no capacity for them */
   grew(bytes: number): void;
 }
 
@@ -17,13 +16,13 @@ type BodyRead = (error: Error | null, body: Buffer) => void;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Reads a request body and counts its bytes as they arrive. It fails when `grew` refuses the next bytes or the body is
- * larger than its limit; the rest is then read and dropped, so that the client receives the error response.
+ * Reads a request body. Fails when `grew` throws or the body exceeds its limit; the rest is then read and dropped, so that the client
+ * receives the error response.
  */
 export function readBody({ headers, payload, limitBytes, grew }: BodyToRead, done: BodyRead): void {
   const given = headers['content-length'];
   const announced = given === undefined ? null : Number(given);
-  // Released at the end: the stream, and with it this closure, is reachable until the response is complete.
+  // Set to null at the end: the stream keeps this closure reachable until the response is complete.
   let pieces: Buffer[] | null = [];
   let sizeBytes = 0;
 
@@ -53,7 +52,7 @@ export function readBody({ headers, payload, limitBytes, grew }: BodyToRead, don
   });
 }
 
-/** Null: there is capacity for these bytes. */
+/** @returns null when there is capacity */
 function counted(grew: BodyToRead['grew'], bytes: number): Error | null {
   try {
     grew(bytes);
@@ -63,7 +62,7 @@ function counted(grew: BodyToRead['grew'], bytes: number): Error | null {
   }
 }
 
-/** Marked as the framework marks it: the client has disconnected. */
+/** Fastify's status for a client that disconnected. */
 function brokenOff(error: Error): Error {
   return Object.assign(error, { statusCode: 400 });
 }

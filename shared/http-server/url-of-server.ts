@@ -1,6 +1,6 @@
 import type { Server } from 'node:net';
 
-/** Where a server listens, such as `http://127.0.0.1:8080`; one on all addresses is reached on the loopback address. @throws TypeError when it does not listen on a port */
+/** A server's URL, such as `http://127.0.0.1:8080`; the loopback address if it listens on all. @throws TypeError when it does not listen on a port */
 export function urlOfServer(server: Server): string {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new TypeError('a server that listens on a port has its address');

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type HttpClient, type HttpExchange, openHttpClient } from './client.ts';
 
-/** For what the system does in its own time; a machine may be busy. */
+/** For asynchronous effects of the system; the machine may be busy. */
 const WAIT = { timeout: 30_000 };
 
 describe('openHttpClient', () => {
@@ -37,7 +37,7 @@ describe('openHttpClient', () => {
   });
 
   const post = () => client.post('/x', { headers: {}, body: '{}' });
-  /** What is heard of the body, and how the reading ends. */
+  /** Collects the body's pieces, and how the reading ends. */
   const reading = (exchange: HttpExchange, wantsMore: () => boolean) => {
     let heard = '';
     const ended = exchange.begun().then(() =>
@@ -84,7 +84,7 @@ describe('openHttpClient', () => {
   });
 
   it('closes a connection that is still being made when its request is aborted, and no other', async () => {
-    // Who expects TLS waits for a handshake that never comes.
+    // A TLS client waits here for a handshake that never comes.
     const sockets: Socket[] = [];
     const deaf = createTcpServer((socket) => sockets.push(socket.resume().on('error', () => {})));
     await new Promise<void>((resolve) => deaf.listen(0, '127.0.0.1', resolve));
@@ -163,12 +163,12 @@ describe('openHttpClient', () => {
     const before = held();
     const posted = Array.from({ length: 500 }, () => {
       const exchange = post();
-      // What comes between two requests: the next body is in another piece of what buffers share.
+      // Moves the next body into another slice of Node's buffer pool.
       Buffer.allocUnsafe(Buffer.poolSize / 2 - 1);
       Buffer.allocUnsafe(Buffer.poolSize / 2 - 1);
       return exchange;
     });
-    // V8 gives back what a collection found on a thread of its own: on a busy machine some of it a little later.
+    // V8 frees collected memory on a thread of its own, on a busy machine a little later.
     await vi.waitFor(() => expect((held() - before) / posted.length).toBeLessThan(1_024), WAIT);
     for (const exchange of posted) exchange.abort(left);
   });

@@ -3,14 +3,14 @@ import { Readable } from 'node:stream';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { Exchange } from './exchange.ts';
 
-/** A body up to this size is kept by the pool for as long as the answer takes; a larger one is let go of once it is sent. */
+/** undici's pool retains a body up to this size until the response ends; a larger one only until it is sent. */
 const MAX_RETAINED_BYTES = 16 * 1024;
 
 export interface HttpClientOptions {
-  /** The part of an address that stays the same: origin, and a path or query that every request gets. */
+  /** Origin, with a path and query common to all requests. */
   baseUrl: string;
   connectTimeoutMs: number;
-  /** Requests beyond it wait for a free connection. */
+  /** Further requests wait for a free connection. */
   maxConnections: number;
 }
 
@@ -19,12 +19,11 @@ interface HttpRequest {
   body: string;
 }
 
-/** A request that is on its way, and its response. */
 export type HttpExchange = Pick<Exchange, 'begun' | 'status' | 'header' | 'read' | 'release' | 'abort'>;
 
-/** One server, reached over a pool of connections. There is no time limit but the one on connecting: whoever asks aborts. */
+/** An HTTP client for one server, over a connection pool. The only timeout is on connecting: callers abort. */
 export interface HttpClient {
-  /** @param path begins with `/` and follows the base's own path */
+  /** @param path begins with `/`; appended to the base's path */
   post(path: string, request: HttpRequest): HttpExchange;
   /** Closes all connections, also those in use. */
   close(): Promise<void>;
@@ -49,11 +48,11 @@ export function openHttpClient({ baseUrl, connectTimeoutMs, maxConnections }: Ht
 }
 
 interface ExchangeOptions extends Dispatcher.DispatchOptions {
-  /** Handed on by the pool to the connection that it chooses. */
+  /** Passed through the pool to the connection it chooses. */
   exchange: Exchange;
 }
 
-/** One connection of the pool. While it is being made it belongs to one request, and ends with it: it would go on connecting for nobody. */
+/** One connection of the pool. Its connect belongs to one request and is cancelled with it: undici would go on connecting. */
 function connectionFor(origin: URL, options: object, connect: buildConnector.connector): Dispatcher {
   let exchange: Exchange | null = null;
   const client = new Client(origin, {
@@ -76,19 +75,19 @@ function connectionFor(origin: URL, options: object, connect: buildConnector.con
 }
 
 /**
- * The text as it is sent, with what has to be said of it. A large one is held until it is sent and no longer: it may have a long answer,
- * and the pool keeps what it was given.
+ * Encodes the body and adds its headers. A large body is a stream, freed once it is sent: the pool retains what it was given for the whole
+ * response.
  */
 function sentOnce(headers: Record<string, string>, text: string): { headers: Record<string, string>; body: Buffer | Readable } {
-  // In memory of its own: a short text would keep a piece of what all buffers share, 8 KiB of it, for as long as its answer takes.
+  // Not from Node's buffer pool: a short text would retain 8 KiB of it until its response ends.
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   bytes.write(text);
   if (bytes.byteLength <= MAX_RETAINED_BYTES) return { headers, body: bytes };
   const body = new Readable({ read: () => {} });
-  // Of a request that is given up the pool tells its caller; an error that nobody hears would end the process.
+  // undici reports the abort to the handler; an unhandled 'error' event would end the process.
   body.on('error', () => {});
   body.push(bytes);
   body.push(null);
-  // A stream has no length, so it is said here: without it the body would be sent in chunks, which not all servers take.
+  // Without it a stream is sent chunked, which not all servers accept.
   return { headers: { ...headers, 'content-length': String(bytes.byteLength) }, body };
 }

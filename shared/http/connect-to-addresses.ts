@@ -2,22 +2,21 @@ import net, { isIP, type LookupFunction, type Socket } from 'node:net';
 import tls from 'node:tls';
 import { bareAddress } from './outbound-guard.ts';
 
-/** A host with more addresses than this has others to spare. */
+/** Further addresses are ignored. */
 const MAX_ADDRESSES_TRIED = 4;
-/** How long an address may be silent before the next one is tried: longer than a packet needs around the world. */
+/** Delay before the next address is tried: longer than any round trip. */
 const NEXT_ADDRESS_AFTER_MS = 1_000;
 
 interface ConnectOptions {
   timeoutMs: number;
-  /** PEM of the authorities that are trusted instead of the usual ones; null: the usual ones. */
+  /** PEM of the only trusted authorities; null: the default ones. */
   trustedCertificates: string | null;
-  /** Closes the socket in whatever state it is. */
+  /** Destroys the socket in any state. */
   signal: AbortSignal;
 }
 
 /**
- * A connection to one of these addresses and to no other, for the host of the URL: its name is asked for and checked in TLS, but nobody
- * resolves it again.
+ * Connects to one of the given addresses and no other. The URL's host is used for TLS only and not resolved again.
  *
  * @throws the socket's error, or the signal's reason
  */
@@ -36,7 +35,7 @@ export function connectToAddresses(url: URL, addresses: readonly string[], optio
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const trust = trustedCertificates === null ? {} : { ca: trustedCertificates };
-    // A server name is a name: TLS has no place for an address there.
+    // TLS allows no IP address as server name.
     const socket = secure ? tls.connect({ ...target, ...trust, ALPNProtocols: ['http/1.1'], servername: isIP(host) ? '' : host }) : net.connect(target);
     const give = (error: unknown) => {
       clearTimeout(timer);
@@ -44,7 +43,7 @@ export function connectToAddresses(url: URL, addresses: readonly string[], optio
       reject(error);
     };
     const timer = setTimeout(() => give(Object.assign(new Error('the connection took too long'), { code: 'ETIMEDOUT' })), timeoutMs);
-    // Stays for as long as the socket does: an error that nobody hears would end the process.
+    // Stays for the socket's lifetime: an unhandled 'error' event would end the process.
     socket.on('error', give);
     const onAbort = () => give(signal.reason);
     signal.addEventListener('abort', onAbort, { once: true });
@@ -56,7 +55,7 @@ export function connectToAddresses(url: URL, addresses: readonly string[], optio
   });
 }
 
-/** A lookup that knows the answer already. A socket that tries several addresses always asks for all. */
+/** A lookup that returns the known addresses. With `autoSelectFamily` a socket always requests all of them. */
 function answering(addresses: readonly string[]): LookupFunction {
   const known = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_name, _options, callback) => callback(null, known);

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { Exchange } from './exchange.ts';
 
 const controller = () => ({ aborted: false, paused: false, reason: null, abort: vi.fn(), pause: vi.fn(), resume: vi.fn() });
-/** The lengths of the pieces that are heard, and how the reading ends. */
+/** Lengths of the pieces read, and how the reading ends. */
 const reading = (exchange: Exchange, wantsMore: (heard: number) => boolean = () => true) => {
   const heard: number[] = [];
   const ended = exchange.read(({ byteLength }) => wantsMore(heard.push(byteLength)));
@@ -55,7 +55,7 @@ describe('Exchange', () => {
     exchange.onResponseData(pool, piece(1));
     expect(pool.pause).toHaveBeenCalledTimes(1);
 
-    // As the pool does: what it has held back, be it all that is left, comes before it says that it goes on.
+    // As undici's pool: held-back pieces, even the whole rest, arrive before `resume` returns.
     pool.resume.mockImplementation(() => {
       exchange.onResponseData(pool, piece(300 * 1024));
       exchange.onResponseEnd();

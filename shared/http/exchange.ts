@@ -1,44 +1,43 @@
 import type { Dispatcher } from 'undici';
 
-/** Bytes that wait for a reader; past it the connection is read no further until there is one. */
+/** High-water mark of unread bytes; past it the connection is paused. */
 const MAX_UNREAD_BYTES = 256 * 1024;
-/** After this much, or this long, a response that nobody reads any more costs more than a new connection. */
+/** Beyond either, draining an unwanted response costs more than a new connection. */
 const RELEASE_MAX_BYTES = 64 * 1024;
 const RELEASE_MAX_MS = 1_000;
 
 type Headers = Record<string, string | string[] | undefined>;
 
-/** Takes a piece of a body. @returns false when no more is wanted */
+/** @returns false when no more is wanted */
 type ChunkHandler = (piece: Buffer) => boolean;
 
-/** Who waits for something, once. */
 interface Waiting<Value> {
   resolve(value: Value): void;
   reject(reason: unknown): void;
 }
 
 /**
- * One request and its response, as the pool tells of them piece by piece. It takes the place of a stream and of signals, which cost more
- * than all else about a short answer.
+ * One request and its response, as a dispatch handler of undici's pool. Without streams and signals, which would dominate the cost of a
+ * short response.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | null = null;
-  /** Stops the making of a connection; null once there is one, or while the request waits for its turn. */
+  /** Cancels the connect; null once connected, or while the request is queued. */
   #stopConnecting: (() => void) | null = null;
   #status = 0;
   #headers: Headers = {};
-  /** What has come of the body before somebody reads it. */
+  /** Pieces received before `read`. */
   #unread: Buffer[] = [];
   #unreadBytes = 0;
   #head: Waiting<void> | null = null;
-  /** Null before somebody reads the body, and once he wants no more. */
+  /** Null before `read`, and once no more is wanted. */
   #reader: (Waiting<boolean> & { onChunk: ChunkHandler }) | null = null;
   #isRead = false;
   #hasEnded = false;
   #failure: { reason: unknown } | null = null;
   #release: { timer: NodeJS.Timeout; restBytes: number } | null = null;
 
-  /** Resolves when the response has begun. Once. @throws the network's error, or the reason of `abort` */
+  /** Resolves when status and headers have arrived. Call once. @throws the network's error, or the reason of `abort` */
   begun(): Promise<void> {
     if (this.#status !== 0) return Promise.resolve();
     if (this.#failure !== null) return Promise.reject(this.#failure.reason);
@@ -51,19 +50,19 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return this.#status;
   }
 
-  /** A header's first value; null when there is none. The name is in lower case. */
+  /** A header's first value; null: absent. @param name in lower case */
   header(name: string): string | null {
     const value = this.#headers[name];
     return (Array.isArray(value) ? value[0] : value) ?? null;
   }
 
   /**
-   * Hands the body on, each piece in the call in which it comes: to wake somebody for each would cost as much as what he does with it.
-   * Once. Whoever wants no more goes on to `release` or `abort`.
+   * Calls `onChunk` with each piece as it arrives: a promise per piece would cost as much as its handling. Call once, then `release` or
+   * `abort` if no more is wanted.
    *
-   * @param onChunk what it throws ends the reading, and is thrown here
-   * @returns whether the body has ended; false when no more was wanted. @throws the network's error, once all before it was handed on, or
-   *   the reason of `abort`
+   * @param onChunk an error it throws ends the reading and is thrown here
+   * @returns true at the end of the body, false when no more was wanted
+   * @throws the network's error, after all earlier pieces, or the reason of `abort`
    */
   read(onChunk: ChunkHandler): Promise<boolean> {
     return new Promise((resolve, reject) => {
@@ -71,13 +70,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
       const unread = this.#unread;
       this.#unread = [];
       for (const piece of unread) this.#hand(piece);
-      // Only now: what the pool has held back comes in this very call.
+      // Last, since undici delivers what it held back within this call.
       if (this.#unreadBytes > MAX_UNREAD_BYTES && this.#reader !== null) this.#controller?.resume();
       this.#notifyEnd();
     });
   }
 
-  /** Nothing more is wanted, and the end is near: what is left is read and dropped, so that the connection can serve again. */
+  /** Drops the rest of a nearly complete response, within bounds, so that the connection can be reused. */
   release(): void {
     this.#unread = [];
     if (this.#hasEnded || this.#failure !== null) return;
@@ -86,7 +85,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#controller?.resume();
   }
 
-  /** Closes the connection at once, in whatever state the request is; one whose response is there to its end serves again. */
+  /** Closes the connection at once, in any state; after a complete response it is reused. */
   abort(reason: unknown): void {
     if (this.#failure !== null) return;
     const controller = this.#controller;
@@ -97,7 +96,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     controller?.abort(new Error('nobody waits for the response any more'));
   }
 
-  /** A connection is being made for this request alone. @param stop ends that @returns says that there is one, or none */
+  /** Registers a connect made for this request alone. @param stop cancels it @returns to be called once connecting is over */
   connecting(stop: () => void): () => void {
     if (this.#failure !== null) stop();
     this.#stopConnecting = stop;
@@ -107,15 +106,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // It learns only here of an abort that came while it waited for a connection.
+    // An abort while the request was queued takes effect here.
     if (this.#failure !== null) controller.abort(new Error('nobody waits for the response any more'));
     else this.#controller = controller;
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: Headers): void {
-    // Says only that the response is on its way.
+    // Informational (1xx): the response follows.
     if (status < 200) return;
-    // Nobody reads them as bytes, and they would keep all that was read with them for as long as the response takes.
+    // Unused, and they would retain the whole socket read until the response ends.
     controller.rawHeaders = null;
     this.#status = status;
     this.#headers = headers;
@@ -148,7 +147,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#fail(error);
   }
 
-  /** What comes when no more is wanted, before anybody could say so, is dropped. */
+  /** Pieces that arrive when no more is wanted are dropped. */
   #hand(piece: Buffer): void {
     const reader = this.#reader;
     if (reader === null) return;
@@ -184,7 +183,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#detach();
   }
 
-  /** The connection remembers its last exchange: that must not hold what was sent. */
+  /** The connection keeps its last exchange, which must not retain the request through the controller. */
   #detach(): void {
     this.#controller = null;
     clearTimeout(this.#release?.timer);

@@ -56,7 +56,7 @@ describe('a guarded post over TLS', () => {
     }
   }
 
-  /** Lets connections to public addresses end at our server instead, and keeps what each was about to do. */
+  /** Redirects connections to public addresses to our server, and records their targets. */
   function redirectSockets() {
     const realConnect = tls.connect;
     const targets: { servername: string | undefined; addresses: unknown }[] = [];
@@ -64,7 +64,7 @@ describe('a guarded post over TLS', () => {
       const options = Object(args[0]);
       const target: { servername: string | undefined; addresses: unknown } = { servername: options.servername, addresses: options.host };
       targets.push(target);
-      // What a socket does: an address is taken as it is, a name goes through the lookup.
+      // As a socket does: literals are used as they are, names are looked up.
       if (net.isIP(options.host) === 0) {
         options.lookup(options.host, { all: true }, (_error: unknown, addresses: { address: string }[]) => {
           target.addresses = addresses.map(({ address }) => address);
@@ -130,7 +130,7 @@ describe('a guarded post over TLS', () => {
   it('asks for no name when the allow-list holds the address itself', async () => {
     const targets = redirectSockets();
     const lookup: NameLookup = () => Promise.reject(new Error('nobody should ask'));
-    // The certificate does not hold for the address, so the way ends after the handshake; where it led is what counts.
+    // The certificate is not for this address, so the connection is refused after the handshake; only the target matters.
     await expect(post({ host: '[2606:4700::1111]', hostAllowlist: ['[2606:4700::1111]'], lookup })).rejects.toMatchObject({
       details: { networkCode: 'ERR_TLS_CERT_ALTNAME_INVALID' },
     });

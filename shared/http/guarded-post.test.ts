@@ -6,7 +6,7 @@ import { type GuardedPost, type GuardedPoster, openGuardedPoster } from './guard
 import type { NameLookup } from './name-lookup.ts';
 import { parseAllowHosts } from './outbound-guard.ts';
 
-/** For what the system does in its own time; a machine may be busy. */
+/** For asynchronous effects of the system; the machine may be busy. */
 const WAIT = { timeout: 30_000 };
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** A receiver on loopback that counts and keeps its connections; closing it ends them, since some tests leave them hanging. */
+/** A receiver on loopback that counts its connections; closing it destroys them, since some tests leave them open. */
 async function listen(server: Server) {
   const sockets: Socket[] = [];
   server.on('connection', (socket: Socket) => {
@@ -83,7 +83,7 @@ describe('a guarded post that must not arrive', () => {
   it.each([301, 302, 303, 307, 308])('is not carried on by a redirect with status %d', async (status) => {
     const inner = await listenHttp((response) => response.end());
     const outer = await listenHttp((response) => response.writeHead(status, { location: `http://127.0.0.1:${inner.port}/` }).end());
-    // Even an excepted address is not reached in this way.
+    // Even an address in OUTBOUND_ALLOW_HOSTS is not reached by a redirect.
     const poster = openPoster(`127.0.0.1:${outer.port},127.0.0.1:${inner.port}`);
     expect(await poster.post(requestTo(`http://127.0.0.1:${outer.port}/`))).toEqual({ status, retryAfterMs: null });
     expect(inner.sockets).toHaveLength(0);
@@ -163,7 +163,7 @@ describe('a guarded post to a receiver that misbehaves', () => {
     await vi.waitFor(() => expect(sockets.map((socket) => socket.destroyed)).toEqual([true, true]), WAIT);
   });
 
-  // 10 MB would fit into the buffers that the system has between two sockets, so that nobody could tell whether they were read.
+  // 10 MB would fit into the system's socket buffers, so nothing would show whether they were read.
   const SIZE = 64 * 1024 * 1024;
   it.each([
     ['with a length', `content-length: ${SIZE}\r\n\r\n`],
@@ -258,7 +258,7 @@ describe('a guarded post that arrives', () => {
   });
 });
 
-/** Writes a little for as long as the connection lives. */
+/** Writes a little at a time while the connection is open. */
 function drip(socket: Socket, first: string, next: () => string): void {
   socket.write(first);
   const timer = setInterval(() => socket.write(next()), 10);

@@ -8,44 +8,43 @@ import { checkOutboundUrl, type OutboundRules, reachableAddresses } from './outb
 import { parseRetryAfter } from './retry-after.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** One attempt, from the lookup of the name to the answer's status. */
+/** One attempt, from the DNS lookup to the response's status. */
 const POST_TIMEOUT_MS = 10_000;
-/** Nobody reads the body of an answer. So much of it is taken, so that a receiver with a short answer is not cut off while it writes. */
+/** Bodies are dropped; this much is read first, so that a receiver is not cut off while it writes a short one. */
 const RESPONSE_MAX_BYTES = 64 * 1024;
 const RESPONSE_MAX_MS = 1_000;
 
 export interface GuardedPost {
   url: string;
-  /** Hosts, or `.host` for a host and all below it; null and an empty list both mean any. */
+  /** Hosts, or `.host` for a host and its subdomains; null and empty: any. */
   hostAllowlist: readonly string[] | null;
   headers: Record<string, string>;
   body: Uint8Array;
-  /** For the whole attempt; 10 seconds when absent. */
+  /** For the whole attempt; default 10 seconds. */
   timeoutMs?: number;
-  /** Ends the attempt at once, in whatever state it is. */
   signal?: AbortSignal;
 }
 
 interface GuardedResponse {
-  /** As the receiver gave it. A redirect is an answer like any other and is never followed. */
+  /** Of the receiver. A redirect is never followed. */
   status: number;
-  /** What `Retry-After` asks for, from 0 to 60,000; null when it asks for nothing. */
+  /** `Retry-After`, 0 to 60,000; null: none. */
   retryAfterMs: number | null;
 }
 
 /**
- * Sends to URLs that callers give. Every attempt checks the URL, resolves its name once, and opens a connection of its own to exactly
- * the addresses that it has checked: no connection is kept, so none outlives the check it was opened under.
+ * Posts to URLs from callers, guarded against SSRF. Every attempt checks the URL, resolves its name once, and opens a new connection to
+ * exactly the checked addresses; none outlives its check.
  */
 export interface GuardedPoster {
   /**
-   * @throws SwitchyardError `outbound.refused` when the URL or an address of its host is not allowed; `outbound.failed` when there is no
-   *   answer, with `details.reason` (`name_not_resolved`, `not_connected`, `no_answer`, `timeout`, `closed`) and `details.networkCode`, the
-   *   code of the network's error or null. Neither holds anything of the URL but its host, nor anything the receiver said. Throws the
-   *   signal's reason after an abort.
+   * @throws SwitchyardError `outbound.refused` when the URL or an address of its host is not allowed; `outbound.failed` without a
+   * response, with `details.reason` (`name_not_resolved`, `not_connected`, `no_answer`, `timeout`, `closed`) and `details.networkCode`,
+   * the network error's code or null. Neither contains more of the URL than its host, nor any text of the receiver. After an abort, the
+   * signal's reason.
    */
   post(request: GuardedPost): Promise<GuardedResponse>;
-  /** Ends all attempts under way with `outbound.failed` and waits until they have ended. */
+  /** Ends all attempts in flight with `outbound.failed`, and waits for their end. */
   close(): Promise<void>;
 }
 
@@ -53,14 +52,14 @@ interface GuardedPosterOptions {
   rules: OutboundRules;
   connectTimeoutMs?: number;
   lookup?: NameLookup;
-  /** PEM of the authorities that are trusted instead of the usual ones; null or absent: the usual ones. */
+  /** PEM of the only trusted authorities; null or absent: the default ones. */
   trustedCertificates?: string | null;
   clock?: Clock;
 }
 
 export function openGuardedPoster(options: GuardedPosterOptions): GuardedPoster {
   const { rules, connectTimeoutMs = CONNECT_TIMEOUT_MS, lookup = nameLookup(), trustedCertificates = null, clock = systemClock } = options;
-  /** Those under way: how to end each, and its end. Callers bound how many there are. */
+  /** Attempts in flight: the function that ends each, and its promise. Callers bound their number. */
   const attempts = new Map<() => void, Promise<unknown>>();
   let closed = false;
 
@@ -121,12 +120,12 @@ const FAILURES = {
   closed: 'the sender is shutting down',
 } as const;
 
-/** Without the cause: its text may hold what the receiver said, such as the names in its certificate. */
+/** Without the cause: its text may come from the receiver, such as names in its certificate. */
 function failure(url: URL, reason: keyof typeof FAILURES, networkCode: string | null): SwitchyardError {
   return new SwitchyardError('outbound.failed', `${FAILURES[reason]} (${url.host})`, { details: { reason, networkCode } });
 }
 
-/** A handler that lets our own errors pass and makes a failure of all others. */
+/** A catch handler: rethrows a SwitchyardError, makes an `outbound.failed` of any other. */
 function rethrowAs(url: URL, reason: keyof typeof FAILURES): (error: unknown) => never {
   return (error) => {
     throw error instanceof SwitchyardError ? error : failure(url, reason, codeOf(error));
@@ -138,23 +137,23 @@ function codeOf(error: unknown): string | null {
   return typeof code === 'string' ? code : null;
 }
 
-/** Gives out this socket, and no second one: whoever lost a connection has to go through the check again. */
+/** A connector that returns this socket once: a second connection would bypass the address check. */
 function only(socket: Socket): buildConnector.connector {
   let given = false;
   return (_options, callback) => {
     if (given) return queueMicrotask(() => callback(new Error('an attempt has one connection'), null));
     given = true;
-    // Not at once: the client does not notice a connection that is there before it has begun to wait.
+    // Deferred: undici misses a connection that is passed before it waits for one.
     queueMicrotask(() => callback(null, socket));
   };
 }
 
-/** Reads what is left of an answer within bounds. How that ends does not matter: the receiver has said its status. */
+/** Reads the rest of a response within bounds. Errors do not matter: the status is known. */
 async function drop(body: Dispatcher.ResponseData['body']): Promise<void> {
   await body.dump({ limit: RESPONSE_MAX_BYTES, signal: AbortSignal.timeout(RESPONSE_MAX_MS) }).catch(() => {});
 }
 
-/** A lookup can't be called off: its caller does not wait for it. */
+/** A lookup can't be cancelled, so an abort stops only the wait for it. */
 function orAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);

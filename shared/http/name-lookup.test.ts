@@ -7,7 +7,7 @@ const IPV6 = 28;
 const SERVER_FAILED = 2;
 const NO_SUCH_NAME = 3;
 
-/** What the name server says to a question of one type: addresses as bytes, the code of an error, or nothing at all. */
+/** The name server's response to one query type: addresses as bytes, an error code, or none. */
 type Answer = number[][] | number | 'silence';
 
 describe('nameLookup', () => {
@@ -66,7 +66,7 @@ describe('nameLookup', () => {
   });
 });
 
-/** The question again, marked as answered, with one record for each address. */
+/** The query marked as a response, with one record per address. */
 function reply(question: Buffer, type: number, answer: number[][] | number): Buffer {
   const endOfQuestion = question.indexOf(0, 12) + 5;
   const head = Buffer.from(question.subarray(0, endOfQuestion));

@@ -6,7 +6,7 @@ const rules: OutboundRules = {
   allowHosts: parseAllowHosts('receiver.internal:8443, 10.0.0.5:9000, [fd00::5]:9000, localhost:3000, plain.internal:80, secure.internal:443'),
 };
 
-/** The host that is left, or the reason of the refusal. */
+/** The normalised host, or the reason of the refusal. */
 function outcomeOf(url: string, hostAllowlist: readonly string[] | null = null): string {
   try {
     return checkOutboundUrl(url, rules, hostAllowlist).href;
@@ -18,7 +18,7 @@ function outcomeOf(url: string, hostAllowlist: readonly string[] | null = null):
 
 describe('checkOutboundUrl', () => {
   it.each([
-    // No URL that has one meaning for everyone.
+    // Invalid or ambiguous URLs.
     ['', 'url_invalid'],
     ['example.com/path', 'url_invalid'],
     ['//example.com', 'url_invalid'],
@@ -47,13 +47,13 @@ describe('checkOutboundUrl', () => {
     ['file://example.com/etc/passwd', 'scheme_not_allowed'],
     ['ws://example.com', 'scheme_not_allowed'],
     ['gopher://example.com', 'scheme_not_allowed'],
-    // A user in front of the host.
+    // User information.
     ['https://user@example.com', 'userinfo'],
     ['https://user:password@example.com', 'userinfo'],
     ['https://@example.com', 'userinfo'],
     ['https://example.com@10.0.0.1', 'userinfo'],
     ['http://user@localhost:3000', 'userinfo'],
-    // Hosts that no name server knows.
+    // Invalid host names.
     ['https://example..com', 'host_invalid'],
     ['https://example.com..', 'host_invalid'],
     ['https://ex!ample.com', 'host_invalid'],
@@ -62,14 +62,14 @@ describe('checkOutboundUrl', () => {
     [`https://${'a'.repeat(64)}.com`, 'host_invalid'],
     [`https://${'a.'.repeat(127)}com`, 'host_invalid'],
     ['https://example.com:0', 'host_invalid'],
-    // This machine.
+    // Loopback names.
     ['https://localhost', 'localhost'],
     ['https://LOCALHOST:8443', 'localhost'],
     ['https://localhost.', 'localhost'],
     ['https://localhost%2e', 'localhost'],
     ['https://api.localhost', 'localhost'],
     ['https://ｌocalhost', 'localhost'],
-    // An address instead of a name, in all its disguises.
+    // IP literals in all spellings.
     ['https://8.8.8.8', 'ip_literal'],
     ['https://127.0.0.1', 'ip_literal'],
     ['https://127.0.0.1.', 'ip_literal'],
@@ -92,7 +92,7 @@ describe('checkOutboundUrl', () => {
     ['https://[2606:4700::1111]', 'ip_literal'],
     ['https://[fe80::1%25eth0]', 'url_invalid'],
     ['https://[fe80::1%eth0]', 'url_invalid'],
-    // The exceptions hold for one port of one host.
+    // An exception is for one port of one host.
     ['http://receiver.internal:8444', 'scheme_not_allowed'],
     ['http://receiver.internal', 'scheme_not_allowed'],
     ['http://sub.receiver.internal:8443', 'scheme_not_allowed'],

@@ -3,30 +3,30 @@ import { SwitchyardError } from '../errors/switchyard-error.ts';
 import type { NameLookup } from './name-lookup.ts';
 import { isPublicAddress } from './public-address.ts';
 
-/** Longer ones serve nobody, and every attempt of a delivery carries its URL. */
+/** Every attempt of a delivery carries its URL. */
 const MAX_URL_LENGTH = 2_048;
 const MAX_NAME_LENGTH = 253;
 
-/** Where a port may be left out, and what it then is. */
+/** Allowed schemes with their default ports. */
 const DEFAULT_PORTS = new Map([
   ['https:', '443'],
   ['http:', '80'],
 ]);
 
-/** The parser would drop or turn around these without a word, so that another program could read another host. */
+/** The URL parser silently drops or rewrites these, so that another program could read another host. */
 const AMBIGUOUS = /[\s\\\p{Cc}]/u;
 const ORIGIN_AND_REST = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]+)/i;
 const NAME = /^[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/;
-/** A host alone. The parser would take a port, a path or a user for a part of the URL and leave the host without it. */
+/** A host alone. The URL parser would take a port, path or user off silently. */
 const HOST = /^(?:\[[0-9a-f:.]+\]|[^\s:/?#@\\[\]%]+)$/i;
 const HOST_AND_PORT = /^(.+):(\d{1,5})$/;
 
 export interface OutboundRules {
-  /** Exact `host:port` pairs from OUTBOUND_ALLOW_HOSTS, as `parseAllowHosts` makes them. Only they may use http or have private addresses. */
+  /** Exact `host:port` pairs from OUTBOUND_ALLOW_HOSTS, by `parseAllowHosts`. Only they may use http or have private addresses. */
   allowHosts: ReadonlySet<string>;
 }
 
-/** `details.reason` of `outbound.refused`, and the sentence that goes with it. No sentence repeats anything of the URL but its host and port. */
+/** `details.reason` of `outbound.refused`, with its message. No message repeats more of the URL than its host and port. */
 const REFUSALS = {
   url_invalid: 'the URL is not an absolute URL with a host',
   url_too_long: `the URL has more than ${MAX_URL_LENGTH} characters`,
@@ -40,7 +40,7 @@ const REFUSALS = {
 } as const;
 
 /**
- * @param text `host:port` pairs between commas, IPv6 addresses in brackets; undefined or empty: no pair
+ * @param text comma-separated `host:port` pairs, IPv6 addresses in brackets; undefined or empty: none
  * @throws SwitchyardError `config.invalid`, naming the entry
  */
 export function parseAllowHosts(text: string | undefined): ReadonlySet<string> {
@@ -59,11 +59,11 @@ function parseAllowHost(entry: string): string {
 }
 
 /**
- * What can be said of a URL without asking a name server; `reachableAddresses` says the rest, at every attempt.
+ * The checks of a URL that need no DNS lookup; `reachableAddresses` does the rest at every attempt.
  *
- * @param hostAllowlist hosts, or `.host` for a host and all below it; null and an empty list both mean any. An IP address passes only
- *   as an entry of its own, here or in OUTBOUND_ALLOW_HOSTS
- * @returns the URL as it is to be used: host in lower case, in its form on the wire and without a trailing dot, no fragment
+ * @param hostAllowlist hosts, or `.host` for a host and its subdomains; null and empty: any. An IP address passes only as an entry, here
+ * or in OUTBOUND_ALLOW_HOSTS
+ * @returns the normalised URL: host in lower case and `xn--` form without a trailing dot, no fragment
  * @throws SwitchyardError `outbound.refused` with `details.reason`
  */
 export function checkOutboundUrl(url: string, rules: OutboundRules, hostAllowlist: readonly string[] | null): URL {
@@ -83,22 +83,21 @@ export function checkOutboundUrl(url: string, rules: OutboundRules, hostAllowlis
 }
 
 /**
- * The addresses that a connection for this URL may go to, and no others: whoever connects must not resolve the name a second time.
- * One address that is not public refuses them all. An honest name has no such mixture, and whoever makes one wants us to try until we
- * hit the private one; taking only the public ones would let a name through that is being turned around.
+ * The only addresses that a connection for this URL may use; resolving the name again would allow DNS rebinding. One non-public address
+ * refuses them all: an honest name has no such mixture, and with the public ones admitted, retries could reach the private one.
  *
  * @param url from `checkOutboundUrl`
  * @throws SwitchyardError `outbound.refused`, or the error of `lookup`
  */
 export async function reachableAddresses(url: URL, rules: OutboundRules, lookup: NameLookup): Promise<readonly string[]> {
   const exempt = isExempt(url, rules);
-  // Nothing on the way to a connection looks at literals again: the lookup of a socket is not called for them.
+  // The last check of literals: sockets call no lookup for them.
   const addresses = isLiteral(url.hostname) ? [bareAddress(url.hostname)] : await lookup(url.hostname, exempt ? 'system' : 'dns');
   if (!exempt && !addresses.every(isPublicAddress)) throw refusalOf(url, 'address_not_public');
   return addresses;
 }
 
-/** An address as a socket wants it: without the brackets of a URL. */
+/** An address without a URL's brackets, for sockets. */
 export function bareAddress(host: string): string {
   return host.replace(/^\[(.*)\]$/, '$1');
 }
@@ -114,12 +113,12 @@ function parseStrictly(url: string): URL {
   if (host === null || parsed.port === '0') throw refusal('host_invalid');
   parsed.hostname = host;
   parsed.hash = '';
-  // Escaping may have made it longer.
+  // Escaping may have lengthened it.
   if (parsed.href.length > MAX_URL_LENGTH) throw refusal('url_too_long');
   return parsed;
 }
 
-/** Lower case, on the wire's form, without a trailing dot; an address in its shortest spelling. null when it is no host. */
+/** Lower case, `xn--` form, without a trailing dot; an address in its shortest spelling. Null: not a host. */
 function canonicalHost(text: string): string | null {
   if (!HOST.test(text) || !URL.canParse(`https://${text}`)) return null;
   const host = new URL(`https://${text}`).hostname.replace(/\.$/, '');
@@ -149,7 +148,7 @@ function refusal(reason: keyof typeof REFUSALS, remedy = ''): SwitchyardError {
   return new SwitchyardError('outbound.refused', `${REFUSALS[reason]}${remedy}`, { details: { reason } });
 }
 
-/** Of what OUTBOUND_ALLOW_HOSTS excepts. @param url as it is parsed: its host and port hold no credential, and no character that needs quoting */
+/** A refusal that an entry in OUTBOUND_ALLOW_HOSTS lifts. @param url parsed: its host and port hold no credential and no character to quote */
 function refusalOf(url: URL, reason: 'scheme_not_allowed' | 'localhost' | 'ip_literal' | 'address_not_public'): SwitchyardError {
   return refusal(reason, `; the setting OUTBOUND_ALLOW_HOSTS=${hostAndPort(url)} (exact host:port pairs, separated by commas) makes an exception of it`);
 }

@@ -1,18 +1,18 @@
 import ipaddr from 'ipaddr.js';
 
-/** All of IPv6 that is given out for the open internet. Outside it are old ways to write an IPv4 address, such as `::127.0.0.1`. */
+/** The allocated global unicast range. Outside it are old forms of IPv4 addresses, such as `::127.0.0.1`. */
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3');
 
-/** A metadata server with an address that looks like any other: Azure's. Those of other clouds lie in ranges that are refused as a whole. */
+/** Azure's metadata server, an ordinary unicast address. Those of other clouds are in refused ranges. */
 const METADATA_ADDRESSES = new Set(['168.63.129.16']);
 
-/** The middle of an interface id that carries an IPv4 address (RFC 5214), in both of its forms. */
+/** The middle of an interface id that embeds an IPv4 address (RFC 5214), in both its forms. */
 const ISATAP_MARKS = new Set(['0:5efe', '200:5efe']);
 
 /**
- * Whether an address is one of the open internet: unicast, and not loopback, private, link-local, shared (100.64/10), reserved or a
- * metadata server. An IPv6 address that carries an IPv4 address (mapped, NAT64, 6to4, Teredo, ISATAP) is refused whatever it carries: where
- * such a packet comes out depends on the network that we stand in. What is no address at all is not public.
+ * Whether an address is on the public internet: unicast, and not loopback, private, link-local, shared (100.64/10), reserved or a metadata
+ * server. IPv6 addresses that embed an IPv4 address (mapped, NAT64, 6to4, Teredo, ISATAP) are not: their destination depends on the local
+ * network. Nor is invalid text.
  *
  * @param address without brackets, in any spelling
  */

@@ -1,20 +1,20 @@
-/** A receiver may ask us to wait, but not to keep a delivery for hours. */
+/** A receiver may delay a retry, but not for hours. */
 const MAX_WAIT_MS = 60_000;
 
 const SECONDS = /^-?\d{1,12}$/;
-/** All three ways to write a date in HTTP begin with a day of the week. `Date.parse` would also read `1.5` as one, in 2001. */
+/** All three date forms of HTTP begin with a weekday. Without this test `Date.parse` would read `1.5` as a date in 2001. */
 const DATE = /^(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? /i;
 
 /**
- * How long a `Retry-After` header asks us to wait, from 0 to 60,000 ms; what is negative or past is 0.
+ * The wait that a `Retry-After` header asks for, clamped to 0–60,000 ms; a past date is 0.
  *
- * @returns null when there is no such header, or nobody can read it
+ * @returns null when the header is absent or invalid
  */
 export function parseRetryAfter(value: string | null, nowMs: number): number | null {
   const text = value?.trim() ?? '';
   if (SECONDS.test(text)) return withinBounds(Number(text) * 1_000);
   if (!DATE.test(text)) return null;
-  // The oldest of the three names no zone and means the same one.
+  // The oldest form has no zone and means GMT.
   const atMs = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
   return Number.isNaN(atMs) ? null : withinBounds(atMs - nowMs);
 }

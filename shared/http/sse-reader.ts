@@ -1,34 +1,34 @@
 import { createParser } from 'eventsource-parser';
 
 export interface SseEvent {
-  /** The `event:` field; null when the event has none. */
+  /** The `event:` field; null: none. */
   event: string | null;
-  /** All `data:` lines of the event, joined by newlines. */
+  /** All `data:` lines, joined by newlines. */
   data: string;
 }
 
-/** What the server says of a line that is too long is of no use to anybody: the caller decides how to put it. */
+/** An event is longer than allowed. The caller words the public error. */
 export class SseOverflow extends Error {
   override readonly name = 'SseOverflow';
 }
 
 export interface SseReader {
-  /** Whether the next piece begins an event, whatever came before it. */
+  /** Whether the next piece starts a new event. */
   readonly isBetweenEvents: boolean;
   /**
-   * The events that a piece completes. None when it completes none (a comment, a part of a line): the caller learns that the server is alive.
-   * @throws SseOverflow when an event is longer than allowed. A piece that holds whole events before it gives those, and the next throws
+   * The events that a piece completes; none for a comment or part of a line, which still show that the server is alive.
+   * @throws SseOverflow when an event is too long; complete events before it are returned first, and the next call throws
    */
   read(piece: Uint8Array): readonly SseEvent[];
-  /** The body has ended: an event that it cuts off before its empty line is given too. @throws SseOverflow */
+  /** At the end of the body; returns an event without its empty line, too. @throws SseOverflow */
   end(): readonly SseEvent[];
 }
 
 /**
- * Reads server-sent events from the bytes of a response. Nearly all of them come as whole events of one line: those are cut out of their
- * text, and a parser is made, and kept, only for a response that comes in another way.
+ * Parses server-sent events from a response's bytes. Fast path: pieces of whole one-line events, the usual case, are sliced. Other
+ * responses get a full parser.
  *
- * @param maxEventChars ceiling on one event, and so on what is held back between two reads
+ * @param maxEventChars limit of one event, and so of the buffer between reads
  */
 export function sseReader({ maxEventChars }: { maxEventChars: number }): SseReader {
   return new PieceReader(maxEventChars);
@@ -37,7 +37,7 @@ export function sseReader({ maxEventChars }: { maxEventChars: number }): SseRead
 class PieceReader implements SseReader {
   readonly #maxEventChars: number;
   #parser: AnyEvents | null = null;
-  /** Whether the parser holds a part of an event. */
+  /** Whether the parser has part of an event. */
   #isWithin = false;
 
   constructor(maxEventChars: number) {
@@ -76,12 +76,12 @@ const FIELD = 'data: ';
 const NEWLINE = 10;
 const FIRST_OF_FIELD = 100;
 
-/** Between two events, and between two characters. */
+/** Ends an event, and no multi-byte character is cut. */
 function endsEvent(piece: Uint8Array): boolean {
   return piece.length > 2 && piece[piece.length - 1] === NEWLINE && piece[piece.length - 2] === NEWLINE;
 }
 
-/** Adds the events of a piece that holds nothing but whole ones, each of one line of data. @returns false when it is no such piece: nothing is added */
+/** Adds the events of a piece of whole events with one `data` line each. @returns false for any other piece, with nothing added */
 function readPlain(piece: Uint8Array, events: SseEvent[]): boolean {
   if (piece[0] !== FIRST_OF_FIELD || !endsEvent(piece)) return false;
   const text = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength).toString();
@@ -100,15 +100,15 @@ function readPlain(piece: Uint8Array, events: SseEvent[]): boolean {
   return true;
 }
 
-/** What bytes complete is added to `events`. */
+/** Completed events are added to `events`. */
 interface AnyEvents {
   feed(piece: Uint8Array, events: SseEvent[]): void;
   end(events: SseEvent[]): void;
-  /** Nothing is read any more. */
+  /** True: further bytes are ignored. */
   hasOverflowed(): boolean;
 }
 
-/** Every form that the standard allows, cut anywhere. */
+/** The full parser: every form of the standard, split anywhere. */
 function anyEvents(maxEventChars: number): AnyEvents {
   let complete: SseEvent[] = [];
   let hasOverflowed = false;
@@ -116,7 +116,7 @@ function anyEvents(maxEventChars: number): AnyEvents {
     maxBufferSize: maxEventChars,
     onEvent: ({ event, data }) => complete.push({ event: event ?? null, data }),
     onError: ({ type }) => {
-      // Fields that are not of the standard are passed over, as the standard wants it.
+      // Unknown fields are ignored, as the standard demands.
       if (type === 'max-buffer-size-exceeded') hasOverflowed = true;
     },
   });

@@ -8,7 +8,7 @@ import { StepBudget } from './step-budget.ts';
 
 const SMALL_CHARS = 8_192;
 const LARGE_CHARS = 65_536;
-/** Of a format that takes the square of a text's length, 64 KiB take 64 times as long as 8 KiB and several seconds; of a linear one, eight times and some milliseconds. */
+/** For a quadratic format 64 KiB take 64 times as long as 8 KiB, and several seconds; for a linear one eight times, and some milliseconds. */
 const MAX_GROWTH = 30;
 const MIN_CPU_MS = 250;
 
@@ -96,7 +96,7 @@ describe('addBoundedFormats', () => {
           const largeMs = cpuMsOf(() => check(text(LARGE_CHARS)));
           if (largeMs < MIN_CPU_MS) continue;
           const smallMs = cpuMsOf(() => check(text(SMALL_CHARS)));
-          // Both: a pause for the garbage collector makes a short time many times as long, and a long one no longer.
+          // Both conditions: a garbage collection multiplies a short time, but hardly a long one.
           const isQuadratic = largeMs > MAX_GROWTH * smallMs;
           expect(isQuadratic, `${JSON.stringify([beginning, repeated, end])}: ${smallMs} ms, ${largeMs} ms`).toBe(false);
         }

@@ -3,7 +3,7 @@ import addFormats from 'ajv-formats';
 import { isUrl } from './is-url.ts';
 import type { StepBudget } from './step-budget.ts';
 
-/** All that `ajv-formats` has. A format that is not in this list is an annotation. */
+/** All formats of `ajv-formats`. Any other is an annotation. */
 export const FORMAT_NAMES = [
   'date',
   'time',
@@ -33,12 +33,12 @@ export const FORMAT_NAMES = [
   'binary',
 ] as const;
 
-/** Texts of this format are compiled by V8, which keeps what it has compiled. No expression that people write is longer. */
+/** Limit of a `regex` text: V8 compiles it and caches the result. No hand-written expression is longer. */
 const MAX_REGEX_CHARS = 4_096;
 
 /**
- * Teaches `ajv` the formats of `ajv-formats`, and `formatMinimum` and its like. Each takes time in proportion to the text, which is
- * counted as a step for each character; `url`, whose expression takes the square of that, is a function of our own.
+ * Adds the formats of `ajv-formats`, and `formatMinimum` and the like, at one step per character. All are linear; the quadratic `url` is
+ * replaced.
  */
 export function addBoundedFormats(ajv: Ajv, steps: StepBudget): void {
   addFormats.default(ajv, { formats: [], keywords: true });
@@ -64,7 +64,7 @@ function bounded(name: string, format: Format, steps: StepBudget): Format {
 
 type Check = (text: string) => boolean;
 
-/** Null for a format that takes any text. */
+/** Null: any text is valid. */
 function checkOf(name: string, format: unknown): Check | null {
   if (name === 'url') return isUrl;
   if (format instanceof RegExp) return (text) => format.test(text);

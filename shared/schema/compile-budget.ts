@@ -1,17 +1,17 @@
 import { SchemaError } from './schema-error.ts';
 
 /**
- * Keywords that Ajv may compile for one schema, with the subschemas, names and branches that they have: `{anyOf: [a, b]}` counts three.
- * Measured on two cores of a server, busy with other work, in a process that has compiled little yet: 60 to 250 us of CPU for each, the
- * more for those whose members V8 has to compile as well; 400 properties that are texts, or 200 with an `anyOf` of two, take some 100 ms.
+ * Keywords that Ajv may compile for one schema, with their subschemas, names and branches: `{anyOf: [a, b]}` counts three. Measured on two
+ * cores of a busy server, in a fresh process: 60–250 us of CPU each, most where V8 compiles the members too; 400 text properties, or 200
+ * with an `anyOf` of two, take some 100 ms.
  */
 const MAX_COMPILED_KEYWORDS = 800;
-/** Instructions of a pattern's program that take as long to make as one keyword. */
+/** Pattern instructions that take as long to make as one keyword. */
 const INSTRUCTIONS_PER_KEYWORD = 4;
-/** Identifiers that are parsed or resolved, some 10 us each, in the time of one keyword. */
+/** Identifiers parsed or resolved (some 10 us each) in the time of one keyword. */
 const RESOLUTIONS_PER_KEYWORD = 16;
 
-/** What is left of what compiling one schema may take. Counted while Ajv compiles, so whatever a schema makes Ajv do twice counts twice. */
+/** The remaining budget for compiling one schema. Counted while Ajv compiles, so that work done twice counts twice. */
 export class CompileBudget {
   #left = MAX_COMPILED_KEYWORDS;
 

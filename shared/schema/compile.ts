@@ -14,23 +14,23 @@ import { firstViolation, type Violation } from './violation.ts';
 type Check = (value: unknown) => Violation | null;
 
 /**
- * Keywords of a schema without references up to which Ajv writes it in the place of a reference. Without such a bound it does so with any,
- * and a thousand references to a definition of a hundred keywords compile to a hundred thousand.
+ * Ajv inlines referenced schemas without references of their own up to this many keywords. Unbounded, a thousand references to a hundred
+ * keywords would compile to a hundred thousand.
  */
 const MAX_INLINED_KEYWORDS = 16;
 
-/** One value of each kind: V8 compiles a function when it is first called. */
+/** One value of each type: V8 compiles a function at its first call. */
 const SAMPLES: readonly unknown[] = [null, true, 0, '', [], {}];
 
 /**
- * Compiles a schema that is not nested too deep.
+ * Compiles a JSON Schema of bounded depth into a check of values, within limits of time at compiling and at checking.
  *
  * @param sizeChars of its JSON
  * @throws SchemaError
  */
 export function compile(schema: Record<string, unknown>, sizeChars: number): Check {
   refuseLargeText(schema, sizeChars);
-  // Ajv would make a check that answers by a promise.
+  // Ajv would return an asynchronous check.
   if (Object.hasOwn(schema, '$async')) throw new SchemaError(['$async'], 'must not be there: a value is checked at once');
   const dialect = dialectOf(schema);
   const problem = dialect.problemOf(schema);
@@ -44,14 +44,14 @@ export function compile(schema: Record<string, unknown>, sizeChars: number): Che
 
 function compileMetered(schema: Record<string, unknown>, dialect: Dialect, meters: Meters): ValidateFunction {
   try {
-    // One instance for each schema: an instance keeps what it has compiled for ever, and two schemas may claim the same $id.
+    // One instance per schema: an instance caches all that it compiled, and two schemas may have the same $id.
     const ajv = dialect.create({
       ...commonOptions,
       meta: false,
       validateSchema: false,
       inlineRefs: MAX_INLINED_KEYWORDS,
       uriResolver: countedResolver(meters.compile),
-      // Ajv's optimizer takes time with the square of the number of properties, 12 s for 2,000.
+      // Ajv's optimizer is quadratic in the number of properties: 12 s for 2,000.
       code: { optimize: false, regExp: patternEngine(schema, meters) },
     });
     addBoundedFormats(ajv, meters.steps);
@@ -72,7 +72,7 @@ function tooInvolved(cause: unknown): SchemaError {
   return new SchemaError([], 'must not have so much within each other, or references that lead to themselves alone, that the stack can not hold it', cause);
 }
 
-/** A reference to a reference is followed anew from each that leads there: 400 references into a chain of 400 take a second. */
+/** Ajv resolves chains of references anew from each start: 400 references into a chain of 400 take a second. */
 function countedResolver(budget: CompileBudget): NonNullable<Options['uriResolver']> {
   return {
     parse(text) {
@@ -87,7 +87,7 @@ function countedResolver(budget: CompileBudget): NonNullable<Options['uriResolve
   };
 }
 
-/** Finds what shows at the first check: V8 may have no room on the stack to compile what Ajv has written. */
+/** Provokes errors of the first call: V8 may overflow the stack when it compiles Ajv's code. */
 function runOnce(functions: Iterable<(value: unknown) => unknown>, steps: StepBudget): void {
   try {
     for (const validate of functions) {
@@ -102,7 +102,7 @@ function runOnce(functions: Iterable<(value: unknown) => unknown>, steps: StepBu
   }
 }
 
-/** A check that neither throws nor goes on beyond its steps. */
+/** A check that never throws and ends within its step budget. */
 function guarded(validate: ValidateFunction, steps: StepBudget): Check {
   return (value) => {
     steps.reset();
@@ -115,7 +115,7 @@ function guarded(validate: ValidateFunction, steps: StepBudget): Check {
       if (error instanceof TypeError) return wholeValue('unsupported', 'can not be checked: the schema combines keywords in a way that is not supported');
       throw error;
     } finally {
-      // The errors hold the value.
+      // Errors retain the value.
       validate.errors = null;
     }
   };
@@ -125,7 +125,7 @@ function wholeValue(keyword: string, message: string): Violation {
   return { path: '', schemaPath: '#', keyword, message };
 }
 
-/** Called with each pattern of a schema while it is compiled, and by some keywords more than once. */
+/** Ajv calls it with each pattern while compiling, for some keywords more than once. */
 function patternEngine(schema: Record<string, unknown>, { compile: budget, steps }: Meters) {
   const known = new Map<string, LinearPattern>();
   const engine = (pattern: string, flags: string) => {
@@ -137,14 +137,14 @@ function patternEngine(schema: Record<string, unknown>, { compile: budget, steps
       steps.take(linear.stepsFor(text.length));
       return linear.test(text);
     };
-    // Ajv keeps engines by their text: with that of all objects each pattern of a schema would be the first one.
+    // Ajv caches engines by their text: with the default text all patterns would share the first one.
     return { test, toString: () => pattern };
   };
-  // Ajv asks for the code of the engine, for validators that are written to files. Ours are not.
+  // Ajv requires it for standalone code, which is not generated here.
   return Object.assign(engine, { code: 'new RegExp' });
 }
 
-/** Where in the schema the pattern stands first. */
+/** Path of the pattern's first occurrence. */
 function pathToPattern(schema: unknown, pattern: string): string[] | null {
   if (typeof schema !== 'object' || schema === null) return null;
   for (const [key, value] of Object.entries(schema)) {

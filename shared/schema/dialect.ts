@@ -7,15 +7,15 @@ import { refersInside } from './refers-inside.ts';
 import { SchemaError } from './schema-error.ts';
 import { StepBudget } from './step-budget.ts';
 
-/** Unknown keywords and formats are annotations, as the standard has it. */
+/** Unknown keywords and formats are annotations, as the standard demands. */
 export const commonOptions = { strict: false, logger: false } as const satisfies Options;
 
-/** Of the checks of schemas themselves. */
+/** For checks of schemas against meta-schemas. */
 const steps = new StepBudget();
 
 /**
- * What schemas in documents are asked besides, by keyword. The meta-schema's `format: regex` is left an annotation, since schemas of tools
- * may have what they never use; this one has another name.
+ * Further requirements for schemas in documents, by keyword. `expression` is the format `regex` under another name: the meta-schema's own
+ * stays an annotation, since schemas of tools may have unused invalid patterns.
  */
 const ASKED = {
   pattern: { format: 'expression' },
@@ -25,18 +25,18 @@ const ASKED = {
 };
 
 interface Draft {
-  /** Of its meta-schema in Ajv. */
+  /** Id of its meta-schema in Ajv. */
   id: string;
   create(options: Options): Ajv;
-  /** The meta-schema with what is asked besides, at each place that holds a schema. */
+  /** Adds ASKED to the meta-schema at each place of a schema. */
   extend(metaSchema: AnySchemaObject): AnySchemaObject;
 }
 
-/** A draft of JSON Schema: compiles its schemas, and checks them by Ajv's meta-schema for it. */
+/** A draft of JSON Schema: creates Ajv instances for it, and checks schemas by its meta-schema. */
 export class Dialect {
   readonly create: Draft['create'];
   readonly #draft: Draft;
-  /** Compiled when they are first needed: each takes some 60 ms of CPU. The second one goes on after an error. */
+  /** Created lazily: each takes some 60 ms of CPU. `#all` goes on after an error. */
   #first: Ajv | null = null;
   #all: Ajv | null = null;
   #extended: AnySchemaObject | null = null;
@@ -46,12 +46,12 @@ export class Dialect {
     this.#draft = draft;
   }
 
-  /** Why this is no schema of the draft, null when it is one. */
+  /** The first violation of the meta-schema; null: valid. */
   problemOf(schema: object): SchemaProblem | null {
     return problemsBy(this.#metaSchema(), schema)[0] ?? null;
   }
 
-  /** Everything that is wrong with a schema in a document. */
+  /** All errors of a schema in a document. */
   problemsOf(schema: object): SchemaProblem[] {
     const metaSchema = this.#metaSchema();
     this.#extended ??= this.#draft.extend(Object(metaSchema.schema));
@@ -84,14 +84,14 @@ export class Dialect {
 const draft2020 = new Dialect({
   id: 'https://json-schema.org/draft/2020-12/schema',
   create: (options) => new Ajv2020(options),
-  // The meta-schema refers to itself by this anchor, which the outermost schema decides. Unlike draft-07 it takes an empty `enum`, which
-  // Ajv does not compile.
+  // The meta-schema refers to itself by this anchor, which the outermost schema defines. Unlike draft-07 it accepts an empty `enum`, which
+  // Ajv refuses to compile.
   extend: ({ $id }) => ({ $dynamicAnchor: 'meta', allOf: [{ $ref: $id }, { properties: { ...ASKED, enum: { minItems: 1 } } }] }),
 });
 const draft07 = new Dialect({
   id: 'http://json-schema.org/draft-07/schema',
   create: (options) => new Ajv(options),
-  // Without an identifier it is a schema of its own, and `#` in it leads to this one.
+  // Without `$id` it is a schema of its own, and its `#` references lead to the extended form.
   extend: ({ $id, ...metaSchema }) => ({ ...metaSchema, allOf: [{ properties: ASKED }] }),
 });
 
@@ -106,7 +106,7 @@ export function dialectOf({ $schema: uri }: Record<string, unknown>): Dialect {
 function problemsBy(validate: ValidateFunction, schema: object): SchemaProblem[] {
   steps.reset();
   const problems = validate(schema) === true ? [] : metaSchemaProblems(schema, validate.errors ?? []);
-  // The errors hold the schema.
+  // Errors retain the schema.
   validate.errors = null;
   return problems;
 }

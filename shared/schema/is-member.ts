@@ -1,15 +1,12 @@
 import { canonicalJson } from '../config/canonical-json.ts';
 import type { StepBudget } from './step-budget.ts';
 
-/** Of one comparison, besides the characters that are written. */
+/** Per comparison, besides the characters written. */
 const STEPS_PER_COMPARISON = 8;
-/** Of those the most are found in small objects whose names are out of order. */
+/** The worst case is small objects with unsorted names. */
 const STEPS_PER_WRITTEN_CHAR = 2;
 
-/**
- * Makes the test whether a value equals one of several. They are looked up by their canonical JSON: comparing a value with each of them
- * takes the product of both numbers.
- */
+/** Returns the test for `enum` and `const`: a look-up by canonical JSON. Comparing with each member would take the product of both sizes. */
 export function isMember(members: readonly unknown[], steps: StepBudget): (value: unknown) => boolean {
   const texts = new Set(members.map((member) => canonicalJson(member)));
   let longest = 0;
@@ -21,7 +18,7 @@ export function isMember(members: readonly unknown[], steps: StepBudget): (value
   };
 }
 
-/** The least number of characters that a value's JSON has. Stops beyond `enough`: what is longer than all members equals none. */
+/** A lower bound of the length of a value's JSON. Stops beyond `enough`: a longer value equals no member. */
 function charsOf(value: unknown, enough: number, steps: StepBudget): number {
   if (typeof value === 'string') return value.length + 2;
   if (typeof value !== 'object' || value === null) return 1;

@@ -13,7 +13,7 @@ function problemOf(pattern: string): string | null {
   return 'problem' in linear ? linear.problem : null;
 }
 
-/** Characters at which the two syntaxes differ, or that stand at the edge of a class. */
+/** Characters on which the two syntaxes differ, or at the edge of a class. */
 const CHARACTERS = [
   ...'abcxyzABC019_-.,:;/[]^$ @',
   '\n',

@@ -2,44 +2,43 @@ import { RE2JS, RE2JSException } from 're2js';
 import { translatePattern, UnsupportedPattern } from './translate-pattern.ts';
 
 /**
- * A program with at most so many characters has at most 1,024 sets of places to be in. They are all kept, so that each character of a
- * text costs one look-up. Those of larger programs may not fit into re2's memory; then each character costs a walk through the program.
+ * A program with this many positions has at most 1,024 DFA states. All are cached, so that a character costs one look-up. States of larger
+ * programs may exceed re2's memory; a character then costs a walk through the program (NFA).
  */
 const MAX_SMALL_POSITIONS = 10;
-/** Ranges of a class that cost as much as one more instruction: a set of places has a table with an entry for each. */
+/** Class ranges that cost as much as one instruction: each DFA state has a table with an entry per range. */
 const RANGES_PER_INSTRUCTION = 64;
 
-/** A character that is looked up in a table takes 50 ns, and 100 ns where the pattern's classes have more ranges than this: `\p{L}` has hundreds. */
+/** A table look-up takes 50 ns per character, and 100 ns if the pattern's classes have more ranges than this: `\p{L}` has hundreds. */
 const MAX_QUICK_RANGES = 64;
 const STEPS_PER_LOOKED_UP_CHAR = { quick: 1.5, slow: 3 };
-/** Where a program has many places in hand, an instruction costs some 100 ns for each character. */
+/** NFA: with many active positions an instruction costs some 100 ns per character. */
 const STEPS_PER_INSTRUCTION = 2;
 
-/** A regular expression that is matched in time proportional to the text's length, whatever the text is. */
+/** A regular expression that is matched in time linear in the text's length. */
 export interface LinearPattern {
   /** As `RegExp.test`: whether some part of the text matches. */
   test(text: string): boolean;
-  /** What it costs to match a text of so many characters, in steps of a `StepBudget`. */
+  /** Cost of matching a text of this length, in steps of a `StepBudget`. */
   stepsFor(chars: number): number;
-  /** Instructions of its program, what it costs to make it. */
+  /** Instructions of its program: the cost of making it. */
   size: number;
 }
 
-/** Besides being looked up. */
+/** In addition to the look-up. */
 const STEPS_PER_COUNTED_CHAR = 0.5;
 
-/** `^[a-z]{1,4000}$`: so many characters of one class, from the beginning to the end. */
+/** Matches patterns like `^[a-z]{1,4000}$`: one repeated class, anchored at both ends. */
 const COUNTED_CLASS = /^\^(\[(?:[^\]\\]|\\.)*\]|\.|\\[dDwWsS])\{(\d+)(,?)(\d*)\}\??\$$/su;
 
 /**
- * Compiles an expression of JavaScript with re2, which tries all ways at once and goes through the text but one time. V8 tries one way
- * after the other, and their number may double with each character.
+ * Compiles a JavaScript expression with re2, which matches in a single pass. V8 backtracks, in exponential time at worst.
  *
- * @returns the rest of a sentence whose subject is the pattern when it can not be used
+ * @returns `problem`: why the pattern is refused, as a predicate
  */
 export function linearPattern(pattern: string, flags: string): LinearPattern | { problem: string } {
   try {
-    // JavaScript's syntax holds: what V8 does not take is no pattern, even if re2 would.
+    // The syntax is JavaScript's: refuses what only re2 would accept.
     new RegExp(pattern, flags);
     return countedClass(pattern) ?? programOf(pattern);
   } catch (error) {
@@ -54,7 +53,7 @@ function programOf(pattern: string): LinearPattern {
   const { re2, positions, ranges } = translatePattern(pattern);
   const program = RE2JS.compile(RE2JS.translateRegExp(re2));
   const size = program.programSize() + Math.ceil(ranges / RANGES_PER_INSTRUCTION);
-  // re2 goes through the text with one place in hand where each character leaves but one way to go on.
+  // One-pass: at each character only one alternative is possible.
   const isOnePass = program.re2().onepass !== null;
   const isSmall = positions <= MAX_SMALL_POSITIONS;
   const stepsPerLookUp = STEPS_PER_LOOKED_UP_CHAR[ranges > MAX_QUICK_RANGES ? 'slow' : 'quick'];
@@ -67,7 +66,7 @@ function programOf(pattern: string): LinearPattern {
   };
 }
 
-/** Repetitions of a class alone are counted, not written out; null for all other patterns. */
+/** Counts the repetitions of a single class instead of expanding them; null for other patterns. */
 function countedClass(pattern: string): LinearPattern | null {
   const [, member, min, comma, max] = COUNTED_CLASS.exec(pattern) ?? [];
   if (member === undefined) return null;

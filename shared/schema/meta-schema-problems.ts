@@ -1,43 +1,41 @@
 import type { ErrorObject } from 'ajv';
 
-/** One thing that keeps a value from being a JSON Schema. */
 export interface SchemaProblem {
-  /** Names, and numbers for the entries of lists. */
+  /** Property names, and indexes of list entries. */
   path: (string | number)[];
-  /** What is expected there, as the rest of a sentence whose subject is the path: "must be a string". */
+  /** Predicate of a sentence with the path as subject: "must be a string". */
   expected: string;
 }
 
 interface Finding {
-  /** JSON Pointer. */
   pointer: string;
   keyword: string;
   expected: string;
 }
 
 /**
- * What a meta-schema's errors say, in our words: the whole of what is expected at a place, each once. The value found is not quoted.
+ * Words a meta-schema's errors: the full requirement at each place, without repeats. Never quotes the value.
  *
- * @param errors in the order in which Ajv lists them, with `verbose`
+ * @param errors in Ajv's order, with `verbose`
  */
 export function metaSchemaProblems(schema: unknown, errors: readonly ErrorObject[]): SchemaProblem[] {
   const found: Finding[] = [];
   for (const error of errors) {
     if (error.keyword === 'anyOf') found.push(...ofChoice(error.instancePath, branchesOf(error.instancePath, found)));
-    // It follows the error of the name.
+    // Redundant: the error of the name precedes it.
     else if (error.keyword !== 'propertyNames') found.push(findingOf(error));
   }
   const distinct = new Map(found.map((finding) => [JSON.stringify([finding.pointer, finding.expected]), finding]));
   return [...distinct.values()].map(({ pointer, expected }) => ({ path: pathIn(schema, pointer), expected }));
 }
 
-/** Takes what the branches of a choice have found, which stands behind all else. */
+/** Removes from the end of `found` the findings of a choice's branches. */
 function branchesOf(pointer: string, found: Finding[]): Finding[] {
   const start = found.findLastIndex((finding) => finding.pointer !== pointer && !finding.pointer.startsWith(`${pointer}/`)) + 1;
   return found.splice(start);
 }
 
-/** The branch that the value is of the kind for says what is wrong with it; where there is none, all of them say what they take. */
+/** Reports the branch that the value's type fits; if none does, lists what all branches accept. */
 function ofChoice(pointer: string, branches: readonly Finding[]): Finding[] {
   const inside = branches.filter((finding) => finding.pointer !== pointer);
   if (inside.length > 0) return inside;
@@ -55,7 +53,7 @@ function findingOf({ keyword, instancePath, propertyName, parentSchema, message 
 
 type MetaSchema = Readonly<Record<string, unknown>>;
 
-/** The values that a part of a meta-schema takes, null where it does not say. */
+/** The values that a part of a meta-schema accepts; null: not specified there. */
 function kindOf(part: MetaSchema): string | null {
   const { type, format, pattern, enum: values, minItems } = part;
   if (Array.isArray(values)) return `one of ${values.map((value) => JSON.stringify(value)).join(', ')}`;
@@ -102,7 +100,7 @@ const REFERRED: Readonly<Record<string, Nouns>> = {
   stringArray: ['list of strings', 'lists of strings'],
 };
 
-/** What the entries of a list or an object are called. Definitions are known by the end of the reference to them. */
+/** Nouns for the entries of a list or object. Definitions are recognised by the end of their reference. */
 function nounsOf(part: unknown): Nouns | null {
   const { type, $ref, $dynamicRef }: MetaSchema = Object(part);
   const reference = $ref ?? $dynamicRef;

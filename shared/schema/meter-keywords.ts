@@ -7,33 +7,33 @@ import { type ReferenceGraph, schemaOf } from './reference-graph.ts';
 import type { StepBudget } from './step-budget.ts';
 
 export interface Meters {
-  /** What compiling may take. */
+  /** Of one schema's compilation. */
   compile: CompileBudget;
-  /** What one check may take. */
+  /** Of one check. */
   steps: StepBudget;
   references: ReferenceGraph;
 }
 
-/** A name in a list of names that another one asks for is compiled into a check and an error of its own: 0.4 ms. */
+/** Each name listed under another one compiles to a check and an error of its own: 0.4 ms. */
 const UNITS_PER_LISTED_NAME = 4;
-/** Writing a value as canonical JSON takes a microsecond. */
+/** Canonical JSON takes 1 us per value. */
 const VALUES_PER_UNIT = 100;
-/** A branch that fails makes an error object with the path of the value, which takes 0.5 us. */
+/** A failing branch makes an error object with the value's path: 0.5 us. */
 const STEPS_PER_BRANCH = 12;
-/** Looking for a property by name takes 20 ns in objects of one shape, and 200 ns where each object of a list has a shape of its own. */
+/** A property look-up takes 20 ns in objects of one shape, 200 ns where each object of a list has its own shape. */
 const STEPS_PER_LOOK_UP = 8;
-/** Counting the characters of a text takes 6 ns for each. */
+/** Counting code points takes 6 ns each. */
 const COUNTED_CHARS_PER_STEP = 6;
-/** Writing an item as canonical JSON and keeping that takes up to 120 ns for each character. */
+/** Canonical JSON of an item, and storing it, takes up to 120 ns per character. */
 const STEPS_PER_WRITTEN_CHAR = 4;
-/** Errors of a reference are copied behind those that there are already. */
+/** A reference's errors are appended by copying. */
 const COPIED_ERRORS_PER_STEP = 4;
 
 /**
- * Makes Ajv count: while it compiles, keywords and the references among schemas; while the code that it makes checks a value, steps. And
- * replaces the keywords that compare each with each: `enum`, `const` and `uniqueItems` compare by canonical JSON.
+ * Instruments Ajv: compiling counts keywords and records references; the generated code counts steps. The quadratic `enum`, `const` and
+ * `uniqueItems` are replaced by comparisons of canonical JSON.
  *
- * Ajv has a copy of each keyword's definition per instance, which `getKeyword` returns, so nothing is changed for other instances.
+ * Definitions are changed in place: `getKeyword` returns Ajv's own copy, one per instance.
  */
 export function meterKeywords(ajv: Ajv, meters: Meters): void {
   compareByCanonicalJson(ajv, meters.steps);
@@ -54,7 +54,7 @@ export function meterKeywords(ajv: Ajv, meters: Meters): void {
   }
 }
 
-/** Replaces the code of `enum`, `const` and `uniqueItems`, which keep their places among the keywords. */
+/** Replaces the code of `enum`, `const` and `uniqueItems`; their order among the keywords stays. */
 export function compareByCanonicalJson(ajv: Ajv, steps: StepBudget): void {
   const replace = (keyword: string, testOf: (schema: unknown) => (value: unknown) => boolean) => {
     const definition = ajv.getKeyword(keyword);
@@ -78,7 +78,7 @@ function areUnique(items: readonly unknown[], steps: StepBudget): boolean {
   return true;
 }
 
-/** What a keyword costs to compile. Values to compare with are only written into a set. */
+/** Cost of compiling a keyword. Values of `enum` and `const` are only written into a set. */
 function unitsOf(keyword: string, schema: unknown): number {
   const members = membersOf(schema);
   if (keyword === 'enum' || keyword === 'const') return 1 + Math.ceil(members / VALUES_PER_UNIT);
@@ -86,18 +86,18 @@ function unitsOf(keyword: string, schema: unknown): number {
   return 1 + members + listed;
 }
 
-/** Names in the lists that a keyword has for each of its names. */
+/** Total length of the lists in a keyword's object. */
 function namesIn(schema: unknown): number {
   if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return 0;
   return Object.values(schema).reduce<number>((sum, inner) => sum + (Array.isArray(inner) ? inner.length : 0), 0);
 }
 
-/** Subschemas, names or values that a keyword has. */
+/** Number of subschemas, names or values of a keyword. */
 function membersOf(schema: unknown): number {
   return typeof schema === 'object' && schema !== null ? Object.keys(schema).length : 0;
 }
 
-/** The code that takes a keyword's steps; null for one that takes next to nothing. */
+/** Code that takes a keyword's steps; null: negligible. */
 function stepsOf({ data, schema, it }: KeywordCxt, keyword: string, steps: Name): Code | null {
   const members = membersOf(schema);
   switch (keyword) {
@@ -143,12 +143,12 @@ function stepsOf({ data, schema, it }: KeywordCxt, keyword: string, steps: Name)
   }
 }
 
-/** Names that Ajv compares each name of a value with, one after the other. */
+/** Number of names that Ajv compares one by one with each name of the value. */
 function evaluatedNames(props: unknown): number {
   return props instanceof Name ? 0 : membersOf(props);
 }
 
-/** Objects and arrays in a schema: each may copy the name of the property that it is applied to. */
+/** Number of objects and arrays in a schema: each may copy the name of the property it applies to. */
 function subschemasIn(schema: unknown): number {
   if (typeof schema !== 'object' || schema === null) return 0;
   return Object.values(schema).reduce<number>((sum, inner) => sum + subschemasIn(inner), 1);
@@ -157,7 +157,7 @@ function subschemasIn(schema: unknown): number {
 function noteReference(cxt: KeywordCxt, keyword: string, references: ReferenceGraph): void {
   const { schema, parentSchema, it } = cxt;
   const from = schemaOf(it.schemaEnv);
-  // Data level 0 is the value that a compiled schema was called with.
+  // Data level 0 is the value that the compiled function was called with.
   const reference = { isSameValue: it.dataLevel === 0, at: parentSchema, keyword };
   if (keyword === '$dynamicAnchor') references.addAnchor(`${schema}`, it.schema);
   if (keyword === '$recursiveAnchor') references.addAnchor('', it.schema);
@@ -166,13 +166,13 @@ function noteReference(cxt: KeywordCxt, keyword: string, references: ReferenceGr
     if (target !== null) references.addReference(from, { ...reference, to: target });
   }
   if (keyword === '$dynamicRef' || keyword === '$recursiveRef') {
-    // Ajv calls what is anchored so, and where nothing is the schema that the reference stands in.
+    // Ajv calls the schemas with this anchor, or without one the schema that contains the reference.
     references.addReference(from, { ...reference, to: `${schema}`.slice(1) });
     references.addReference(from, { ...reference, to: from });
   }
 }
 
-/** What a `$ref` leads to; null for a boolean or a small schema, which Ajv writes in its place. */
+/** Target of a `$ref`; null for a boolean or a small schema, which Ajv inlines. */
 function targetOf({ schema, it }: KeywordCxt): object | null {
   const { root } = it.schemaEnv;
   if ((schema === '#' || schema === '#/') && it.baseId === root.baseId) return schemaOf(root);

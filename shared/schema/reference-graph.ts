@@ -2,9 +2,8 @@ import type { SchemaEnv } from 'ajv/dist/compile/index.js';
 import { SchemaError } from './schema-error.ts';
 
 /**
- * Keywords of a schema with its references written out, as often as a value may be tried against them. Twenty-four definitions that each
- * name the next one twice write out to sixteen million; the largest published schemas, with their definitions used in many places, to some
- * tens of thousands. One value against 100,000 keywords takes some 5 ms.
+ * Keywords of a schema with references expanded, which bounds how many a value is checked against. 24 definitions that each name the next
+ * one twice expand to sixteen million; the largest published schemas to some tens of thousands. 100,000 keywords take some 5 ms per value.
  */
 const MAX_WRITTEN_OUT = 100_000;
 
@@ -14,16 +13,16 @@ interface Node {
 }
 
 interface Reference {
-  /** The schema that is referred to; a text for each that is anchored so. */
+  /** The target schema, or the name of an anchor, which stands for all schemas that have it. */
   to: object | string;
-  /** Whether the reference is applied to the value itself, not to a property or an item of it. */
+  /** Whether it applies to the value itself, not to a property or item. */
   isSameValue: boolean;
-  /** The schema with the reference. */
+  /** The schema that contains it. */
   at: object;
   keyword: string;
 }
 
-/** Which compiled schemas refer to which, as Ajv resolves their references. A node is a schema that is compiled on its own. */
+/** The references between compiled schemas, as Ajv resolves them. A node is a schema that is compiled on its own. */
 export class ReferenceGraph {
   readonly #root: object;
   readonly #nodes = new Map<object, Node>();
@@ -39,7 +38,6 @@ export class ReferenceGraph {
     this.#node(schemaOf(compiled)).keywords += keywords;
   }
 
-  /** The functions that the schema was compiled to. */
   *functions(): Generator<(value: unknown) => unknown> {
     for (const { validate } of this.#compiled) if (validate !== undefined) yield (value) => validate(value);
   }
@@ -53,7 +51,7 @@ export class ReferenceGraph {
     this.#anchors.set(name, anchored.add(node));
   }
 
-  /** @throws SchemaError for a circle that comes back to the same value, which no value ends, and for a schema that writes out too long */
+  /** @throws SchemaError for a cycle of references on the same value, which never ends, and for a schema that expands too far */
   check(): void {
     const done = new Set<object>();
     for (const node of this.#nodes.keys()) this.#refuseCircles(node, new Set(), done);
@@ -71,7 +69,7 @@ export class ReferenceGraph {
     return typeof to === 'string' ? (this.#anchors.get(to) ?? []) : [to];
   }
 
-  /** Recursion is as deep as references follow one another, which the number of keywords bounds. */
+  /** Recursion is bounded by the number of keywords. */
   #refuseCircles(node: object, open: Set<object>, done: Set<object>): void {
     if (done.has(node)) return;
     open.add(node);
@@ -88,7 +86,7 @@ export class ReferenceGraph {
     done.add(node);
   }
 
-  /** Saturates at infinity. A reference to a schema that is being written out counts one: how often it is followed the value decides. */
+  /** Saturates at infinity. A recursive reference counts one: the value decides how often it is followed. */
   #writtenOut(node: object, sizes: Map<object, number>): number {
     const known = sizes.get(node);
     if (known !== undefined) return known;
@@ -104,12 +102,12 @@ export class ReferenceGraph {
   }
 }
 
-/** Ajv compiles no boolean on its own. */
+/** Ajv never compiles a boolean schema on its own. */
 export function schemaOf({ schema }: SchemaEnv): object {
   return typeof schema === 'boolean' ? {} : schema;
 }
 
-/** Where in `value` the very object stands, null when it does not. */
+/** Path of this very object in `value`; null: not in it. */
 function pathTo(value: unknown, object: object): string[] | null {
   if (typeof value !== 'object' || value === null) return null;
   if (value === object) return [];

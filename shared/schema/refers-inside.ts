@@ -1,14 +1,14 @@
 import type { ErrorObject, FuncKeywordDefinition, SchemaValidateFunction } from 'ajv';
 
 /**
- * A keyword for meta-schemas: whether a reference leads somewhere in the schema that it stands in. Only there: nothing is ever fetched.
- * Where `#name` leads only compiling can tell.
+ * A meta-schema keyword: a reference must lead to a place in its own schema, since nothing is fetched. Anchors (`#name`) are resolved only
+ * by compiling.
  */
 export const refersInside: FuncKeywordDefinition = { keyword: 'refersInside', type: 'string', schemaType: 'boolean', validate };
 
 function validate(...[, reference, , context]: Parameters<SchemaValidateFunction>): boolean {
   const message = problemOf(`${reference}`, context?.rootData);
-  // Where Ajv looks for them.
+  // Ajv reads the errors from here.
   validate.errors = message === null ? [] : [{ keyword: 'refersInside', message }];
   return message === null;
 }

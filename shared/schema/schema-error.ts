@@ -1,11 +1,11 @@
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 
-/** Why a JSON Schema is refused: the place in the schema, and what is expected there. */
+/** Refuses a JSON Schema: the place in it, and what is expected there. */
 export class SchemaError extends SwitchyardError {
   readonly path: readonly string[];
   readonly expected: string;
 
-  /** @param path empty when the place is not known */
+  /** @param path empty when not known */
   constructor(path: readonly string[], expected: string, cause?: unknown) {
     super('config.invalid', `the JSON Schema can not be used: ${path.length === 0 ? 'it' : path.join('.')} ${expected}`, {
       cause,

@@ -1,19 +1,22 @@
 import { SchemaError } from './schema-error.ts';
 
-/** A schema's JSON. What is compiled has a limit of its own; this one is for descriptions and examples, which are walked through. */
+/** Characters of a schema's JSON. Unlike CompileBudget it bounds descriptions and examples too, which are traversed. */
 const MAX_SCHEMA_CHARS = 131_072;
-/** Names on the way to each object of a schema, together. Ajv makes a text of each way: of one name of 60,000 characters around 6,000 objects, half a gigabyte. */
+/**
+ * Total length of the pointers to all objects of a schema. Ajv makes a string of each: a name of 60,000 characters around 6,000 objects
+ * takes half a gigabyte.
+ */
 const MAX_POINTER_CHARS = 1_048_576;
-/** Objects of a schema, without values to compare with. Checking that it is a schema takes some 10 us for each, before anything is compiled. */
+/** Objects of a schema, without `enum` and `examples`. The meta-schema check takes some 10 us each, before anything is compiled. */
 const MAX_OBJECTS = 2_000;
-/** Identifiers and references are resolved against one another: each against one of 60,000 characters takes a second for a thousand. */
+/** Identifiers and references are resolved against one another: a thousand against one of 60,000 characters take a second. */
 const MAX_REFERENCE_CHARS = 1_024;
 const REFERENCES = new Set(['$id', '$ref', '$anchor', '$dynamicRef', '$dynamicAnchor', '$recursiveRef', 'id']);
-/** Lists of values, through which nothing that compiles goes. */
+/** Lists of values, which compiling does not traverse. */
 const VALUES = new Set(['enum', 'examples']);
 
 /**
- * Refuses a schema that takes long to walk through, before anything does.
+ * Refuses a schema that is too large to traverse, before any other check.
  *
  * @param sizeChars of its JSON
  * @throws SchemaError
@@ -28,7 +31,7 @@ class Walk {
   #objects = 0;
   #pointerChars = 0;
 
-  /** Recursion is as deep as the schema is nested, which is bounded before. */
+  /** The caller has bounded the schema's depth, and so the recursion. */
   visit(value: object, wayChars: number, path: readonly string[]): void {
     this.#objects += 1;
     this.#pointerChars += wayChars;
@@ -37,7 +40,7 @@ class Walk {
     for (const [key, inner] of Object.entries(value)) {
       const isLong = typeof inner === 'string' && inner.length > MAX_REFERENCE_CHARS;
       if (isLong && REFERENCES.has(key)) throw new SchemaError([...path, key], `must not be longer than ${MAX_REFERENCE_CHARS} characters`);
-      // Where a schema is wanted no array may stand, so none is hidden here.
+      // No schema is skipped: a schema is never an array.
       const isValues = VALUES.has(key) && Array.isArray(inner);
       if (typeof inner === 'object' && inner !== null && !isValues) this.visit(inner, wayChars + key.length + 1, [...path, key]);
     }

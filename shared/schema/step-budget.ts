@@ -1,22 +1,21 @@
 /**
- * Steps that one check of a value may take. A step is at most 50 ns: an item, a name, a part of a look-up, of a branch or of a character.
- * So a check ends after at most 100 ms of CPU whatever schema and value are; of a hundred kinds of schemas at this limit the dearest took
- * 82 ms, most of them 10 to 60 ms. Counted, not timed, so that the same value gets the same verdict in each process.
+ * Steps of one check of a value. A step is at most 50 ns: an item, a name, part of a look-up, a branch or a character. So a check takes at
+ * most 100 ms of CPU for any schema and value; of a hundred kinds of schemas at this limit the slowest took 82 ms, most 10–60 ms. Counted,
+ * not timed, so that all processes reach the same verdict.
  */
 export const MAX_STEPS = 2_000_000;
 
-/** Of listing an object's names, for each name. */
+/** Cost of listing an object's names, per name. */
 const STEPS_PER_NAME = 4;
-/** V8 keeps an object with more names in a hash table and sorts them each time that they are listed, which takes 2 us for each. */
+/** V8 stores an object with more names as a hash table and sorts them at each listing: 2 us per name. */
 const MAX_UNSORTED_NAMES = 1_000;
 const STEPS_PER_SORTED_NAME = 32;
-/** Characters of a name that cost as much as one step where the name is copied into paths. */
+/** Characters of a name per step where it is copied into paths. */
 const NAME_CHARS_PER_STEP = 64;
 
-/** Thrown where a check has used its steps up. */
 export class StepsExceeded extends Error {}
 
-/** What is left of one check's steps. Checks are synchronous, so one budget serves all checks of a schema. */
+/** The remaining steps of one check. Checks are synchronous, so one budget serves all checks of a schema. */
 export class StepBudget {
   #left = MAX_STEPS;
 
@@ -31,10 +30,10 @@ export class StepBudget {
   }
 
   /**
-   * For a loop over an object's names.
+   * Takes the steps of a loop over an object's names.
    *
-   * @param perName steps for each name, besides those of listing it
-   * @param copies how often a name may be copied into the path of an error
+   * @param perName steps per name, besides listing it
+   * @param copies how often a name may be copied into an error's path
    * @throws StepsExceeded
    */
   spendNames(value: object, perName: number, copies: number): void {

@@ -1,48 +1,47 @@
-/** Characters of a pattern. Reading it takes time in proportion. */
+/** Limit of a pattern's length: translating is linear in it. */
 const MAX_PATTERN_CHARS = 4_096;
-/** Groups within each other. Reading recurses as deep. */
+/** Nesting of groups, and so depth of recursion. */
 const MAX_GROUP_DEPTH = 100;
 /**
- * Characters that a pattern stands for, repetitions written out. The program that matches has one or two instructions for each; a program
- * of a thousand takes 10 to 25 ms to make, and re2 itself writes nothing out more than 1,000 times.
+ * Characters of a pattern, repetitions expanded. The program has one or two instructions for each; one of a thousand takes 10–25 ms to
+ * make. re2 itself expands at most 1,000 repetitions.
  */
 const MAX_POSITIONS = 1_000;
 
-/** A pattern in re2's syntax. */
 interface Translated {
   re2: string;
-  /** Characters that it stands for, repetitions written out. */
+  /** Characters, with repetitions expanded. */
   positions: number;
-  /** Ranges of characters in its classes. */
+  /** Character ranges in its classes. */
   ranges: number;
 }
 
-/** The rest of a sentence whose subject is the pattern: why it can not be matched in linear time. */
+/** Its message is a predicate with the pattern as subject: why it can't be matched in linear time. */
 export class UnsupportedPattern extends Error {}
 
 /**
- * Writes an expression of JavaScript under the flag `u` in re2's syntax, which means the same to re2. The two differ in silence: in re2
- * `\s` knows ASCII alone, `.` takes all but a newline, `[[:alpha:]]` is one class, and `\uXXXX` is no escape at all. So nothing is copied
- * but letters and digits. Groups capture nothing, and laziness is dropped: whether a text matches depends on neither.
+ * Translates a JavaScript expression (flag `u`) into re2's syntax. The two differ silently: in re2 `\s` is ASCII only, `.` matches all but
+ * a newline, `[[:alpha:]]` is one class, and `\uXXXX` is no escape. So only letters and digits are copied. Capturing and laziness are
+ * dropped, since neither affects whether a text matches.
  *
- * @param pattern what `new RegExp(pattern, 'u')` takes
- * @throws UnsupportedPattern for look-around, back-references, and what is too large
+ * @param pattern valid for `new RegExp(pattern, 'u')`
+ * @throws UnsupportedPattern for look-around, back-references, and patterns that are too large
  */
 export function translatePattern(pattern: string): Translated {
   if (pattern.length > MAX_PATTERN_CHARS) throw new UnsupportedPattern(`must not be longer than ${MAX_PATTERN_CHARS} characters`);
   return new Translator(pattern).translate();
 }
 
-/** Whitespace of JavaScript, and all else. */
+/** JavaScript's `\s`, and its complement. */
 const SPACES = '\\t-\\r\\x{20}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}\\x{feff}';
 const NO_SPACES =
   '\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{fefe}\\x{ff00}-\\x{10ffff}';
 const CONTROLS: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13, 0: 0 };
-/** Ranges in the largest tables of Unicode, those of letters. */
+/** Ranges in the largest Unicode tables, those of letters. */
 const UNICODE_TABLE_RANGES = 700;
 const CLASS_RANGES = 12;
 
-/** General categories by their long names. re2 knows the short ones. */
+/** General categories by long name; re2 knows the short ones. */
 const CATEGORIES: Readonly<Record<string, string>> = {
   Any: 'Any',
   ASCII: 'Ascii',
@@ -120,7 +119,7 @@ class Translator {
     return { re2, positions };
   }
 
-  /** @param atom what a quantifier behind it applies to: a group, a class or one character */
+  /** @param atom what a quantifier after it applies to: a group, a class or one character */
   #repeated({ re2, positions }: { re2: string; positions: number }): { re2: string; positions: number } {
     const quantifier = this.#quantifier();
     if (quantifier === null) return { re2, positions };
@@ -202,7 +201,7 @@ class Translator {
     return { re2: `[${isNegated ? '^' : ''}${members}]`, positions: 1 };
   }
 
-  /** One character, an escaped set, or a range, for the inside of a class. */
+  /** A class member: one character, an escaped set, or a range. */
   #member(): string {
     const from = this.#classCharacter();
     if (typeof from === 'string') return from;
@@ -210,12 +209,12 @@ class Translator {
     if (!isRange) return hex(from);
     this.#place += 1;
     const to = this.#classCharacter();
-    // Under the flag `u` no set stands at the end of a range.
+    // Under flag `u` a set can't end a range.
     if (typeof to === 'string') throw new UnsupportedPattern('must be a regular expression');
     return `${hex(from)}-${hex(to)}`;
   }
 
-  /** A code point, or an escaped set. */
+  /** @returns a code point, or an escaped set */
   #classCharacter(): number | string {
     const character = this.#read();
     if (character !== '\\') return codeOf(character);
@@ -227,7 +226,7 @@ class Translator {
     return this.#escapedSet() ?? hex(this.#escapedCode());
   }
 
-  /** `\d`, `\w`, `\s`, `\p{…}` and their opposites for the inside of a class; null for all else, of which nothing is read. */
+  /** `\d`, `\w`, `\s`, `\p{…}` and their complements, for the inside of a class; null for all else, without reading it. */
   #escapedSet(): string | null {
     const character = this.#next();
     if (!'dDwWsSpP'.includes(character)) return null;
@@ -249,7 +248,7 @@ class Translator {
     return CONTROLS[character] ?? codeOf(character);
   }
 
-  /** Two escaped surrogates are one character under the flag `u`. */
+  /** Under flag `u` an escaped surrogate pair is one character. */
   #unicodeEscape(): number {
     if (this.#take('{')) return Number.parseInt(this.#upTo('}'), 16);
     const unit = Number.parseInt(this.#digits(4), 16);
@@ -281,7 +280,7 @@ class Translator {
     return true;
   }
 
-  /** What stands before the next such character, which is passed over. */
+  /** Reads up to the next such character, and skips that. */
   #upTo(end: string): string {
     let text = '';
     while (this.#place < this.#characters.length && this.#next() !== end) text += this.#read();
@@ -290,11 +289,10 @@ class Translator {
   }
 }
 
-/** The name that re2 has for a property of Unicode. */
 function propertyName(property: string): string {
   const [key = '', value] = property.split('=');
   const isScript = key === 'Script' || key === 'sc';
-  // re2 knows scripts by their long names.
+  // re2 has scripts by long name only.
   if (isScript && value !== undefined && value.length > 4) return value;
   const category = value === undefined ? key : value;
   const isCategory = value === undefined || key === 'General_Category' || key === 'gc';

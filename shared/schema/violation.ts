@@ -1,21 +1,21 @@
 import type { ErrorObject } from 'ajv';
 
-/** Where and how a value breaks a JSON Schema. */
+/** How a value violates a JSON Schema. */
 export interface Violation {
-  /** JSON Pointer of the value; of the missing property when one is missing. */
+  /** JSON Pointer of the value, or of the missing property. */
   path: string;
   schemaPath: string;
   keyword: string;
-  /** What is wanted there: "must be string". It quotes nothing of the value but names of properties. */
+  /** The requirement: "must be string". Of the value it quotes property names only. */
   message: string;
 }
 
-/** A violation's path names properties of the value, which may be of any length. */
+/** Property names of the value may be of any length. */
 const MAX_PATH_CHARS = 1_024;
 
 /**
- * Of the errors of a value the one that a person means by "the first": that of a choice comes after those of its options, which say
- * little by themselves, while that of a condition comes after what it asked for.
+ * The most useful error: the last, as Ajv lists a choice's error after those of its branches, but not an `if`'s, which follows the errors
+ * of its `then` or `else`.
  */
 export function firstViolation(errors: readonly ErrorObject[] | null | undefined): Violation | null {
   const last = errors?.findLast(({ keyword }) => keyword !== 'if') ?? errors?.[0];
@@ -24,7 +24,7 @@ export function firstViolation(errors: readonly ErrorObject[] | null | undefined
   return { path: cut(`${instancePath}${extraSegmentOf(last)}`), schemaPath, keyword, message: message ?? `must satisfy ${keyword}` };
 }
 
-/** The property that is missing or one too many, which Ajv names beside the path of its object. */
+/** The missing or surplus property, which Ajv does not include in the object's path. */
 function extraSegmentOf({ params }: ErrorObject): string {
   for (const name of ['missingProperty', 'additionalProperty', 'unevaluatedProperty', 'propertyName']) {
     const property: unknown = params[name];
@@ -37,7 +37,7 @@ function cut(path: string): string {
   return path.length > MAX_PATH_CHARS ? `${path.slice(0, MAX_PATH_CHARS)}…` : path;
 }
 
-/** The JSON Pointer of a path, cut. */
+/** The JSON Pointer of a path, cut at MAX_PATH_CHARS. */
 export function pointerTo(segments: readonly string[]): string {
   return cut(segments.map((segment) => `/${segment.replaceAll('~', '~0').replaceAll('/', '~1')}`).join(''));
 }

@@ -6,9 +6,9 @@ const kinds = ['user_message', 'preamble', 'assistant_message', 'status', 'tool'
 
 const sources = ['customer', 'customer_ui', 'ai_agent', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system'] as const satisfies readonly EventSource[];
 
-/** Query of GET /sessions/{id}/events. What is absent does not filter. Unknown fields are ignored. */
+/** Query of GET /sessions/{id}/events. An absent field does not filter; unknown fields are ignored. */
 export const readEventsQuery = z.object({
-  /** Where to begin: the last offset that was read, plus 1. */
+  /** The last offset read, plus 1. */
   min_offset: wholeNumber.default(0),
   /** Comma-separated. */
   kinds: z
@@ -21,7 +21,7 @@ export const readEventsQuery = z.object({
     .string()
     .regex(/^[\x21-\x7e]{1,128}$/, 'must be a trace id')
     .optional(),
-  /** Seconds to wait for an event, 0 to 60. Absent: the server's own time, and an empty array instead of 504 when nothing came. */
+  /** Seconds to wait for an event, then 504. Absent: the server's default, then an empty array. */
   wait_for_data: z
     .string()
     .regex(/^\d{1,2}(\.\d{1,3})?$/, 'must be seconds from 0 to 60')

@@ -5,15 +5,14 @@ const jsonObject = z.record(z.string(), z.unknown());
 
 /** Body of POST /routines/{routine_id}/trigger. Unknown fields are ignored. */
 export const triggerRequest = z.object({
-  /** What the run works on; the routine's own schema says more about it. */
+  /** The routine's `input_schema` constrains it further. */
   input: jsonObject.default({}),
-  /** Where the outcome is posted. */
   callback_url: z.string().min(1),
-  /** A session to run in. Absent or null: one that is made for the run, and goes after it. */
+  /** The session to run in. Absent or null: an ephemeral one. */
   session_id: z.string().min(1).nullish(),
-  /** A second trigger of the routine with the same key is answered with the first one's run. */
+  /** A repeated trigger of the routine with the same key returns the first run. */
   idempotency_key: z.string().min(1).max(256).nullish(),
-  /** Echoed in the callback. Absent or null: none. */
+  /** Echoed in the callback; absent or null: none. */
   metadata: jsonObject.nullish(),
 });
 
@@ -21,17 +20,17 @@ export type TriggerRequest = z.infer<typeof triggerRequest>;
 
 export const runStatus = z.enum(['accepted', 'running', 'succeeded', 'failed']);
 
-/** What a trigger is answered with. */
+/** Response to a trigger. */
 export interface RunEnvelope {
   run_id: string;
   routine_id: string;
   status: z.infer<typeof runStatus>;
   session_id: string;
-  /** RFC 3339 with `Z`, to the millisecond, as all times here. */
+  /** RFC 3339 in UTC (`Z`), with milliseconds, as all times here. */
   created_at: string;
 }
 
-/** A run as those see it who ask for it: what its callback says, for those whom it did not reach. */
+/** A run as the API returns it, with the fields of its callback. */
 export interface RunRecord extends RunEnvelope {
   /** Null unless it succeeded. */
   output: unknown;
@@ -41,16 +40,15 @@ export interface RunRecord extends RunEnvelope {
   started_at: string | null;
   /** Null before it is settled. */
   completed_at: string | null;
-  /** 32 hex. */
+  /** 32 hex digits. */
   trace_id: string;
-  /** The caller's, null when there was none. */
+  /** The caller's; null: none. */
   metadata: unknown;
 }
 
 /**
- * What came of a call of a run, as it is stored and shown: nothing that was said, only how it ended. Of a model call what the model
- * answered with, or `failed`; of a tool call its result, the tool's own error, or why there is neither; of a tool list whether all servers
- * had one. `abandoned`: the run ended first.
+ * How a call of a run ended, without its content. Model call: the form of its response, or `failed`. Tool call: its result, the tool's
+ * error, or why there is neither. Tool list: whether all servers returned one. `abandoned`: the run ended first.
  */
 export const runCallOutcome = z.object({
   type: z.enum([
@@ -58,32 +56,31 @@ export const runCallOutcome = z.object({
     ...(['result', 'error', 'refused', 'timeout', 'unreachable', 'auth_failed', 'outcome_unknown'] as const),
     ...(['listed', 'unavailable', 'abandoned'] as const),
   ]),
-  /** The code of a failure, the reason for which an answer is unusable, the servers without a list and why; null where `type` says it all. */
+  /** Error code, why a response is unusable, or which servers returned no list and why; null where `type` suffices. */
   reason: z.string().nullable(),
-  /** Of a model call that was answered. */
+  /** Null unless a model call got a response, as the next two. */
   model: z.string().nullable(),
   provider: z.string().nullable(),
   usage: z.object({ prompt_tokens: z.number(), completion_tokens: z.number() }).nullable(),
 });
 export type RunCallOutcome = z.infer<typeof runCallOutcome>;
 
-/** A step of a run: one model call, tool call or tool list. */
 export interface RunStep {
-  /** Counts from 1, in the order in which they were asked for. */
+  /** From 1, in the order of the requests. */
   step: number;
   kind: 'model_call' | 'tool_call' | 'tool_list';
-  /** Of a tool call. */
+  /** Null unless a tool call. */
   tool_id: string | null;
-  /** `RunCallOutcome.type`; null while it goes on, `unknown` where its end was stored by a release that kept no outcomes. */
+  /** Null while in flight; `unknown` if stored by a release without outcomes. */
   outcome: RunCallOutcome['type'] | 'unknown' | null;
   reason: string | null;
   model: string | null;
   provider: string | null;
   usage: { prompt_tokens: number; completion_tokens: number } | null;
   started_at: string;
-  /** Null while it goes on, as `ms`. */
+  /** Null while in flight, as `ms`. */
   ended_at: string | null;
-  /** From being asked for until its result was applied, queues included. */
+  /** From the request until its result was applied, queueing included. */
   ms: number | null;
 }
 
@@ -97,7 +94,7 @@ export const listStepsQuery = z.object({
     .optional(),
 });
 
-/** Query of GET /runs. What is absent does not filter. Unknown fields are ignored. */
+/** Query of GET /runs. An absent field does not filter; unknown fields are ignored. */
 export const listRunsQuery = z.object({
   routine_id: z
     .string()

@@ -5,14 +5,13 @@ const title = z.string().max(500);
 const label = z.string().max(128);
 const mode = z.enum(['auto', 'manual']);
 
-/** Labels that a session may have. */
 export const MAX_LABELS = 100;
 
 /** Body of POST /sessions. Unknown fields are ignored. */
 export const createSessionRequest = z.object({
   customer_id: z
     .string()
-    // It becomes a key in the database, whose texts have no NUL, and a word in logs.
+    // Also a PostgreSQL text, which can't hold NUL, and a field of log lines.
     .regex(/^[^\p{Cc}]{1,128}$/u, 'must have 1 to 128 characters, none of them a control character')
     .optional(),
   title: title.nullish(),
@@ -22,12 +21,12 @@ export const createSessionRequest = z.object({
   mode: mode.default('auto'),
 });
 
-/** A field that a strict body does not know is named by its path, as every other fault is: of `z.never()` zod tells the path of the object only. */
+/** Reports an unknown field under its own path; `z.never()` reports the object's. */
 const unknownField = z.custom<never>(() => false, 'is not a known field');
 
 /**
- * Body of PATCH /sessions/{id}: what it does not name stays. Strict, since a misspelt field would be a change that never happens.
- * Within metadata and labels what is taken away goes last.
+ * Body of PATCH /sessions/{id}; absent fields stay unchanged. Strict, since a misspelt field would be lost silently. Removals from
+ * metadata and labels are applied last.
  */
 export const patchSessionRequest = z
   .object({
@@ -43,7 +42,7 @@ export const patchSessionRequest = z
       .object({ upsert: z.array(label).max(MAX_LABELS).default([]), remove: z.array(label).max(MAX_LABELS).default([]) })
       .catchall(unknownField)
       .optional(),
-    /** The offset of the newest event that a client has shown; -1: none. */
+    /** Offset of the newest event that a client has displayed; -1: none. */
     consumption_offsets: z
       .object({ client: z.int().min(-1).optional() })
       .catchall(unknownField)
@@ -51,14 +50,13 @@ export const patchSessionRequest = z
   })
   .catchall(unknownField);
 
-/** A session as the API shows it. */
 export interface SessionRecord {
   id: string;
   customer_id: string;
   agent_id: string;
   title: string | null;
   mode: 'auto' | 'manual';
-  /** The latest status event's status; `ready` before the first. */
+  /** Status of the latest status event; `ready` before the first. */
   status: string;
   created_at: string;
   updated_at: string;
@@ -76,10 +74,9 @@ const common = {
   trigger_processing: z.boolean().optional(),
 };
 
-/** Whose messages the API takes. */
 const messageSource = z.enum(['customer', 'customer_ui', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system']);
 
-/** Of a `user_message`, which is the customer's: another source would be lost, and its text shown to the model as the customer's words. */
+/** Sources of a `user_message`. Any other would be lost, and its text shown to the model as the customer's. */
 const customerSource = messageSource.extract(['customer', 'customer_ui'], {
   error: ({ input }) => {
     const source = messageSource.safeParse(input).data ?? 'human_agent';
@@ -87,7 +84,7 @@ const customerSource = messageSource.extract(['customer', 'customer_ui'], {
   },
 });
 
-/** Body of POST /sessions/{id}/events: the native form, or the form of engine-style clients. */
+/** Body of POST /sessions/{id}/events: the native form, or that of engine-style clients. */
 export const postEventRequest = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('user_message'), source: customerSource.nullish(), text: z.string().min(1), ...common }),
   z.object({
@@ -98,7 +95,7 @@ export const postEventRequest = z.discriminatedUnion('kind', [
   }),
 ]);
 
-/** The session that a run was given for itself, before anything has changed it. @param at when it began, RFC 3339 */
+/** The initial record of a run's ephemeral session. @param at start of the run, RFC 3339 */
 export function sessionOfRun({ id, customerId, agentId, at }: { id: string; customerId: string; agentId: string; at: string }): SessionRecord {
   return {
     id,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A number in a query. Digits and nothing else: `Number()` alone would also take an empty text, spaces and hexadecimals. */
+/** An integer in a query: digits only. `Number()` alone would accept an empty text, spaces and hexadecimals. */
 export const wholeNumber = z
   .string()
   .regex(/^\d{1,15}$/, 'must be a whole number')

@@ -4,7 +4,6 @@ export const documentId = z.string().regex(/^[A-Za-z0-9_-]{1,128}$/, 'must be 1 
 
 const version = z.number().int().min(1);
 
-/** Names one version of a document. */
 export const documentReference = z.strictObject({ id: documentId, version });
 export type DocumentReference = z.infer<typeof documentReference>;
 
@@ -12,7 +11,7 @@ const label = z.string().min(1).max(128);
 const labels = z.array(label).default([]);
 const metadata = z.record(z.string(), z.unknown()).default({});
 
-/** What every document has. A version never changes once it is published: a new text is a new version. */
+/** Fields of every document. A published version never changes: a new text is a new version. */
 export const documentHeader = {
   id: documentId,
   version,
@@ -24,10 +23,9 @@ export const documentHeader = {
   created_at: z.iso.datetime({ offset: true, error: 'must be a time like 2026-01-31T12:00:00Z' }).nullable().default(null),
 };
 
-/** What parts of a document may carry besides their own fields. */
 export const partHeader = { description: z.string().nullable().default(null), labels, metadata };
 
-/** `server:tool`: the id of a tool server in the manifest, and the tool's own name. */
+/** `server:tool`: id of a tool server in the manifest, and the tool's name there. */
 export const toolId = z.string().regex(/^[A-Za-z0-9_-]{1,128}:(?!\*$)[^\s:]{1,200}$/, 'must be a tool id like server:tool');
 
 /** A tool id, or `server:*` for every tool of a server. */

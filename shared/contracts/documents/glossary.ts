@@ -8,7 +8,7 @@ const term = z.strictObject({
   synonyms: z.array(z.string().min(1)).default([]),
 });
 
-/** Words that mean something particular to this agent. Names are told apart without regard to case. */
+/** Terms with a meaning specific to the agent. Names are compared case-insensitively. */
 export const glossary = z.strictObject({
   ...documentHeader,
   terms: z

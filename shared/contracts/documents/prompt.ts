@@ -1,10 +1,7 @@
 import { z } from 'zod';
 import { documentHeader } from './document.ts';
 
-/**
- * A text for the model. `{{agent.name}}`, `{{agent.id}}`, `{{customer.name}}` and `{{now}}` are filled in; any other placeholder stays
- * as it is.
- */
+/** A text for the model. `{{agent.name}}`, `{{agent.id}}`, `{{customer.name}}` and `{{now}}` are replaced; other placeholders stay. */
 export const prompt = z.strictObject({
   ...documentHeader,
   type: z.literal('text').default('text'),

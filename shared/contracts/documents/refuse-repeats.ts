@@ -2,8 +2,8 @@ import type { z } from 'zod';
 import { quotedName } from '../printed-name.ts';
 
 /**
- * A refinement of a list: no two entries may have the same key. `path` is where in the entry the key stands, for the message.
- * Lists of documents use it on ids: two versions of one document at once would leave open which of them a reference by id means.
+ * A list refinement that refuses repeated keys; `path` is the key's place within an entry. Lists of documents use the id: with two
+ * versions, a reference by id would be ambiguous.
  */
 export function refuseRepeats<Item>(keyOf: (item: Item) => string, path: readonly string[] = []): (items: Item[], context: z.RefinementCtx) => void {
   return (items, context) => {

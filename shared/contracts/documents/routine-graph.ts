@@ -17,8 +17,8 @@ interface Graph {
 type Report = (path: (string | number)[], message: string) => void;
 
 /**
- * The rules that a routine's steps and transitions obey as a graph. There is one root, which does nothing, and one `end`; a step without
- * a way out ends the routine too. Ways may lead back to earlier steps.
+ * Validates a routine's steps and transitions as a graph. It has one root, which does nothing, and one `end`; a step without transitions
+ * ends the routine too. Cycles are allowed.
  */
 export function checkRoutineGraph(graph: Graph, report: Report): void {
   const ids = new Set(graph.steps.map((step) => step.id));
@@ -28,7 +28,7 @@ export function checkRoutineGraph(graph: Graph, report: Report): void {
   if (namesAreSound && graph.steps.length > 0) checkWays(graph, edges, report);
 }
 
-/** @returns whether every name leads to a step, so that the ways between them can be judged */
+/** @returns whether every name refers to a step: only then is reachability checked */
 function checkNames({ steps, transitions, initial_step: initialStep }: Graph, ids: ReadonlySet<string>, report: Report): boolean {
   let sound = true;
   const refuse: Report = (path, message) => {
@@ -52,7 +52,7 @@ function checkNames({ steps, transitions, initial_step: initialStep }: Graph, id
   return sound;
 }
 
-/** The ways out of each step and of the root. Where no transition leads from the root without a condition, the initial step does. */
+/** Outgoing edges of each step and the root. If no unconditional transition leaves the root, an edge to the initial step is added. */
 function edgesOf({ steps, transitions, initial_step: initialStep }: Graph): Map<string, Pick<Transition, 'to' | 'when'>[]> {
   const edges = new Map<string, Pick<Transition, 'to' | 'when'>[]>([[ROOT, []], ...steps.map(({ id }): [string, []] => [id, []])]);
   for (const { from, to, when } of transitions) edges.get(from)?.push({ to, when });
@@ -92,7 +92,7 @@ function checkWays({ steps }: Graph, edges: ReturnType<typeof edgesOf>, report: 
   });
 }
 
-/** Every node that can be reached from the given ones. */
+/** All nodes reachable from the given ones, themselves included. */
 function follow(start: readonly string[], next: (node: string) => readonly string[]): Set<string> {
   const reached = new Set(start);
   for (const node of reached) for (const following of next(node)) reached.add(following);

@@ -7,18 +7,17 @@ import { webhookSignature } from './webhook-signature.ts';
 const text = z.string().min(1);
 
 const step = z.discriminatedUnion('kind', [
-  /** The agent talks. `${macro-id}` in the text is expanded. */
+  /** The agent writes a message. `${macro-id}` in the text is expanded. */
   z.strictObject({ kind: z.literal('chat'), id: documentId, ...partHeader, chat_state: text }),
-  /** The agent calls a tool. */
   z.strictObject({
     kind: z.literal('tool'),
     id: documentId,
     ...partHeader,
     tool_state: z.array(toolId).min(1),
-    /** What the call is for; null when the tools say enough. */
+    /** The purpose of the call; null when the tools make it clear. */
     tool_instruction: text.nullable().default(null),
   }),
-  /** Only a parting of ways. */
+  /** Only a branch. */
   z.strictObject({ kind: z.literal('fork'), id: documentId, ...partHeader }),
 ]);
 
@@ -28,11 +27,11 @@ const transition = z.strictObject({
   from: documentId,
   /** A step, or `end`. */
   to: documentId,
-  /** null: the way that is taken when none of the others is, or when there is no other. */
+  /** null: the default transition, taken when no other applies. */
   when: text.nullable().default(null),
 });
 
-/** A JSON Schema that takes objects. That it is one is checked with the file. */
+/** A JSON Schema that accepts objects. The meta-schema is checked where the file is read (shared/config/check-routine.ts). */
 const objectSchema = z.record(z.string(), z.unknown()).refine(acceptsObjects, { path: ['type'], error: 'must be or include "object"' });
 
 function acceptsObjects({ type }: Record<string, unknown>): boolean {
@@ -47,7 +46,7 @@ const common = {
   /** Policies that are active only while the routine is. */
   policies: z.array(documentId).default([]),
   transitions: z.array(transition).default([]),
-  /** null: the first step, unless transitions from `root` say otherwise. */
+  /** null: the first step, unless there are transitions from `root`. */
   initial_step: documentId.nullable().default(null),
   composition_mode: z.literal('fluid').default('fluid'),
 };
@@ -64,15 +63,15 @@ const literal = z.union([z.string(), z.number(), z.boolean(), z.null()], { error
 const autonomous = z.strictObject({
   kind: z.literal('autonomous'),
   ...common,
-  /** Which deliveries of a shared webhook the routine is for, in words. */
+  /** The deliveries of a shared webhook that the routine is for, in words. */
   conditions: z.array(text).default([]),
   steps: z.array(step).default([]),
-  /** The goal of a run: a text, or a prompt document. */
+  /** The goal of a run: text, or a prompt document. */
   instructions: z.union([text, documentReference], { error: 'must be a text, or {id, version} of a prompt' }),
   input_schema: objectSchema.default({ type: 'object' }),
-  /** Becomes the parameters of `emit_output`, which ends a run. */
+  /** The parameters of `emit_output`, the tool that ends a run. */
   output_schema: objectSchema.default({ type: 'object' }),
-  /** Hosts that results may be sent to. null and an empty list both mean any. */
+  /** Hosts that results may be posted to; null and empty: any. */
   callback_url_allowlist: z.array(allowListEntry).nullable().default(null),
   /** null: AUTONOMOUS_DEFAULT_TIMEOUT_SECONDS. */
   timeout_seconds: z.number().positive().nullable().default(null),
@@ -81,7 +80,7 @@ const autonomous = z.strictObject({
   autonomous: z
     .strictObject({
       webhook: z.strictObject(webhookSignature).nullable().default(null),
-      /** Field path of a delivery's body to the value it must have, or one of several. */
+      /** From a field path of a delivery's body to its accepted value or values. */
       match: z
         .record(z.string().min(1), z.union([literal, z.array(literal)], { error: 'must be a string, a number, true, false, null, or a list of these' }))
         .default({}),
@@ -89,7 +88,7 @@ const autonomous = z.strictObject({
     .prefault({}),
 });
 
-/** What an agent does over several steps with a customer, or by itself when it is triggered. */
+/** A procedure: with a customer in steps (conversational), or run by itself when triggered (autonomous). */
 export const routine = z.discriminatedUnion('kind', [conversational, autonomous]).superRefine((value, context) => {
   checkRoutineGraph(value, (path, message) => context.addIssue({ code: 'custom', path, message }));
 });

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { documentHeader, toolId } from './document.ts';
 import { refuseRepeats } from './refuse-repeats.ts';
 
-/** A variable's name is a segment of a path, so it holds no slash. */
+/** A segment of a URL path, so without slash. */
 export const variableName = z.string().regex(/^[A-Za-z0-9_.-]{1,128}$/, 'must be 1 to 128 letters, digits, dots, hyphens or underscores');
 
 const CRON = /^(?:[0-9A-Za-z*,/-]+\s+){4}[0-9A-Za-z*,/-]+$/;
@@ -12,11 +12,11 @@ const variable = z
     name: variableName,
     description: z.string().default(''),
     type: z.enum(['string', 'number', 'boolean', 'object', 'array']).default('string'),
-    /** null: the variable has no value until one is set. */
+    /** null: no value until one is set. */
     default: z.unknown().default(null),
-    /** The tool that brings the value; null: values are only set over the API. */
+    /** The tool that fetches the value; null: set only over the API. */
     tool_id: toolId.nullable().default(null),
-    /** When a value that a tool brought becomes stale, as a cron rule; null: never. */
+    /** Cron rule by which a fetched value becomes stale; null: never. */
     freshness: z.string().regex(CRON, 'must be a cron rule of five fields, like 0 * * * *').nullable().default(null),
     /** Whether the model sees it. */
     expose: z.boolean().default(true),
@@ -26,7 +26,7 @@ const variable = z
     if (given !== null && typeOf(given) !== type) context.addIssue({ code: 'custom', path: ['default'], message: `must be null or fit the type ${type}` });
   });
 
-/** Facts about customers, their tags or everybody, that are kept between sessions. */
+/** Facts stored between sessions, about one customer, the customers with a tag, or all. */
 export const variableSet = z.strictObject({
   ...documentHeader,
   variables: z

@@ -19,17 +19,16 @@ export const priority = z
     message: 'must be given, or else over_all_routines: true: exactly one of the two',
   });
 
-/** When `when` applies, the others apply too. */
 export const entailment = z.strictObject({ when: entityReference, also_apply: z.array(entityReference).min(1) });
 
-/** What the agent is told: its documents, by id and version, and how they stand to each other. */
+/** The agent's documents, by id and version, and the relationships between them. */
 export const context = z.strictObject({
   system_prompt: documentReference,
-  /** `match_user`, or the name of a language or an instruction, passed to the model word for word. */
+  /** `match_user`, or a language or instruction that is passed to the model verbatim. */
   language: z.string().min(1),
-  /** The first message of a session; null: the customer speaks first. `${macro-id}` is expanded. */
+  /** First message of a session; null: the customer writes first. `${macro-id}` is expanded. */
   greeting: z.string().min(1).nullable().default(null),
-  /** Short messages while the customer waits for the answer; null: none. */
+  /** Short messages while the reply is in progress; null: none. */
   preamble: z
     .strictObject({
       examples: z.array(z.string().min(1)).min(1),
@@ -44,7 +43,7 @@ export const context = z.strictObject({
   macros: references,
   /** Variable sets. */
   variables: references,
-  /** Tools after which, whether they succeed or fail, policies are matched again. */
+  /** Tools after which policies are matched again, on success and on failure. */
   reevaluation_tools: z
     .array(z.strictObject({ id: toolId }))
     .superRefine(refuseRepeats(({ id }) => id, ['id']))

@@ -1,24 +1,22 @@
 import { z } from 'zod';
 
-/** A DNS name, an IPv4 address, or an IPv6 address in brackets. Names in other scripts are written in their `xn--` form. */
+/** A DNS name (other scripts in `xn--` form), an IPv4 address, or an IPv6 address in brackets. */
 const HOST = String.raw`(?:[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?|\[[0-9A-Fa-f:.]+\])`;
 const MAX_HOST_LENGTH = 260;
 
 const BARE_HOST = new RegExp(`^(?!.*\\.\\.)${HOST}$`);
 const SCHEME_HOST = new RegExp(`^https?://(?!.*\\.\\.)${HOST}$`);
 const ANY_HOST = new RegExp(`^(?:https?://)?(?!.*\\.\\.)${HOST}$`);
-/** The authority has no `@`: a user name or password there would be a literal credential. */
+/** No `@` in the authority: a user name or password would be a literal credential. */
 const HTTP_URL = /^https?:\/\/[^\s/?#@\\]+(?:[/?#]\S*)?$/;
 
 const host = z.string().max(MAX_HOST_LENGTH);
 
-/** A host alone: no scheme, port, path or query. */
 export const bareHost = host.regex(BARE_HOST, 'must be a bare host name, without scheme, port, path or query');
 
-/** A host with `http://` or `https://` before it, and nothing behind it. */
 export const schemeHost = host.regex(SCHEME_HOST, 'must be http:// or https:// and a host name, without port, path or query');
 
-/** A host whose scheme may be left out; `http://` is then put before it. */
+/** Default scheme: `http://`. */
 export const hostWithOptionalScheme = host
   .regex(ANY_HOST, 'must be a host name, with or without http:// or https:// before it, and without port, path or query')
   .overwrite((text) => (text.includes('://') ? text : `http://${text}`));
@@ -31,12 +29,11 @@ export const httpUrl = z
 
 export const port = z.number().int().min(1).max(65_535);
 
-/** The path of a URL. */
 export const urlPath = z.string().regex(/^\/\S*$/, 'must start with / and hold no spaces');
 
 /**
- * An entry of an allow-list: a host, or `.host` for the host and everything below it. Kept in lower case, without a trailing dot, and
- * in the form that the name has on the wire, so that comparing it is comparing texts.
+ * An allow-list entry: a host, or `.host` for it and its subdomains. Normalised to lower case and `xn--` form without trailing dot, so
+ * that entries compare as texts.
  */
 export const allowListEntry = host
   .overwrite(toWireForm)
@@ -48,7 +45,7 @@ function toWireForm(entry: string): string {
   return `${below ? '.' : ''}${toAscii(name)}`;
 }
 
-/** A name in another script becomes its `xn--` form. What can't be one stays as it is, and the pattern refuses it. */
+/** Converts other scripts to `xn--`. An inconvertible name is returned unchanged, for the pattern to refuse. */
 function toAscii(name: string): string {
   if (!/[^ -~]/.test(name) || /[\s/:?#@\\[\]%]/.test(name)) return name;
   const url = `http://${name}`;

@@ -8,23 +8,23 @@ import { search, sslMode } from './search.ts';
 import { secretRef } from './secret-ref.ts';
 
 /**
- * The manifest: the document that describes one agent (schema version 6.1.5). Unknown fields are refused, credentials are only ever
- * named as `${VAR_NAME}`. Parsed, every field is there: what was not given has its default, and null means that it is not used.
+ * The manifest, which describes one agent (schema version 6.1.5). Unknown fields are refused; credentials are `${VAR_NAME}` references.
+ * Parsed, absent fields have their default; null means unused.
  */
 const modelId = z.string().regex(/^[^\s/]+\/\S+$/, 'must be a model id like provider/model');
 
 const runtime = z.strictObject({
-  /** The one token that opens the agent's API, and that callbacks carry. */
+  /** Bearer token of the agent's API, also sent with callbacks. */
   api_key: secretRef,
   log_level: z.enum(['TRACE', 'DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL']).default('INFO'),
-  /** Rounds of tools and thinking in one turn. */
+  /** Per turn. */
   max_engine_iterations: z.number().int().min(1).default(5),
-  /** Policies that one call of the matcher judges. */
+  /** Policies per call of the matcher. */
   policy_batch_size: z.number().int().min(1).default(5),
 });
 
 const platform = z.strictObject({
-  /** The router's and the traces' addresses derive from it; null: this deployment. */
+  /** The addresses of router and traces derive from it; null: this deployment. */
   base_url: httpUrl.nullable().default(null),
   public_key: secretRef,
   secret_key: secretRef,
@@ -32,17 +32,17 @@ const platform = z.strictObject({
 
 const llms = z.strictObject({
   default: modelId,
-  /** The key that the agent's model calls are made with. */
+  /** The key of the agent's model calls. */
   api_key: secretRef,
-  /** Tried in this order after `default`. */
+  /** In order of trying, after `default`. */
   fallback: z.array(modelId).default([]),
-  /** Judges policies and steps; null: `default` does. */
+  /** Model that evaluates policies and steps; null: `default`. */
   evaluation: modelId.nullable().default(null),
   evaluation_fallback: modelId.nullable().default(null),
 });
 
 const toolServer = z.strictObject({
-  /** Comes before the names of its tools: `id:tool`. */
+  /** Prefix of its tools' names: `id:tool`. */
   id: documentId,
   hostname: schemeHost,
   port,
@@ -62,9 +62,9 @@ const database = z.strictObject({
 
 const traces = z.strictObject({
   deployment_environment: z.string().min(1).default('production'),
-  /** The input field of autonomous runs whose value names their traces; null: none does. */
+  /** Input field of autonomous runs with the trace id; null: none. */
   trace_id_field: z.string().min(1).nullable().default(null),
-  /** null: the platform's own. */
+  /** null: the platform's. */
   backend: z
     .strictObject({
       url: httpUrl.nullable().default(null),
@@ -77,7 +77,7 @@ const traces = z.strictObject({
 });
 
 const webhook = z.strictObject({
-  /** The segment after `/webhooks/`. */
+  /** Path segment after `/webhooks/`. */
   name: documentId,
   ...webhookSignature,
   /** The autonomous routines that a delivery may start. */
@@ -106,7 +106,7 @@ const agentConfig = z.strictObject({
 });
 
 export const manifest = z.strictObject({
-  /** The manifest's shape differs between versions of its schema; null: the one read here. */
+  /** Version of the manifest's schema; null: the one read here. */
   schema_version: z
     .string()
     .regex(/^6\.\d+\.\d+$/, 'must be 6.x.y, the version of the schema that is read here')
@@ -116,9 +116,9 @@ export const manifest = z.strictObject({
   name: z.string().min(1),
   /** A label of the revision. */
   version: z.string().min(1),
-  /** Whether the platform gives the agent a public address. */
+  /** Whether the platform provisions a public address. */
   endpoint: z.boolean().default(false),
-  /** Bundles of secrets that the platform puts into the environment before the agent starts. */
+  /** Secret bundles that the platform puts into the environment before the agent starts. */
   secrets: z.array(z.strictObject({ secret_name: z.string().min(1) })).default([]),
   agent_config: agentConfig,
 });

@@ -5,7 +5,7 @@ import { secretRef } from './secret-ref.ts';
 
 export const sslMode = z.enum(['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full']);
 
-/** PostgreSQL cuts longer names, and two that differ only at their end would become one. */
+/** PostgreSQL truncates longer names, so that two could collide. */
 const MAX_IDENTIFIER_LENGTH = 63;
 const identifier = `[A-Za-z_][A-Za-z0-9_]{0,${MAX_IDENTIFIER_LENGTH - 1}}`;
 
@@ -23,30 +23,29 @@ const pgvectorSearch = z.strictObject({
   collection: z
     .string()
     .regex(new RegExp(`^${identifier}(?:\\.${identifier})?$`), 'must be a table name like docs or kb.docs: letters, digits and underscores'),
-  /** The metadata key that holds a document's body. */
+  /** Metadata key with the document's body. */
   content_key: z.string().min(1).default('content'),
-  /** Part of every search. */
   metadata_filter: z.record(z.string(), z.unknown()).default({}),
   embedding_model: z.string().min(1),
-  /** Equals the dimension of the vector column. */
+  /** Must equal the vector column's dimension. */
   embedding_dimensions: z.number().int().min(1),
   top_k: topK,
-  /** More instructions for the call that makes a query of the conversation; null: none. */
+  /** Further instructions for the model call that makes a query from the conversation; null: none. */
   prompt: documentReference.nullable().default(null),
 });
 
-/** A search service of one's own, asked with a POST. */
+/** A custom search service, called with POST. */
 const externalSearch = z.strictObject({
   type: z.literal('external'),
-  /** With its scheme: `http://` where none was given. */
+  /** With scheme; default `http://`. */
   hostname: hostWithOptionalScheme,
   port,
   path: urlPath,
   api_key: secretRef.nullable().default(null),
   top_k: topK,
-  /** How many of the newest messages are sent along. */
+  /** Number of newest messages in the request. */
   max_messages: z.number().int().min(1).default(20),
-  /** After it the agent answers without what the search would have brought. */
+  /** After it the agent replies without search results. */
   timeout_seconds: z.number().positive().default(5),
 });
 

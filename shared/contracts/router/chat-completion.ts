@@ -1,8 +1,8 @@
-/** Shapes that the router sends (router-api, "Chat completion response" and "Events"). Written by the worker, relayed unread by the gateway. */
+/** Responses of the router (router-api, "Chat completion response" and "Events"). The worker writes them; the gateway relays them unparsed. */
 
 export type FinishReason = 'tool_calls' | 'stop' | 'length' | 'content_filter' | 'error';
 
-/** All counts are integers, and never null: clients take a missing one, not an empty one. `prompt_tokens` includes cached ones. */
+/** Counts are integers; clients accept a missing field, not null. `prompt_tokens` includes cached ones. */
 export interface Usage {
   prompt_tokens: number;
   completion_tokens: number;
@@ -14,7 +14,7 @@ export interface Usage {
     accepted_prediction_tokens?: number;
     rejected_prediction_tokens?: number;
   };
-  /** USD. Absent when the price is not known, never null. */
+  /** USD; absent (never null) when the price is not known. */
   cost?: number;
 }
 
@@ -29,13 +29,13 @@ export interface AssistantMessage {
   content: string | null;
   refusal: string | null;
   reasoning?: string;
-  /** The same as on the choice: the contract has it there, clients read it here. */
+  /** Duplicate of the choice's: the contract has it there, clients read it here. */
   reasoning_details?: ReasoningDetail[];
-  /** Absent when there are none: null here throws in real clients. */
+  /** Absent when empty: real clients throw on null. */
   tool_calls?: ToolCall[];
 }
 
-/** A piece of a model's reasoning. `format` names the dialect it came in; `index` tells pieces of different blocks apart. */
+/** A piece of a model's reasoning. `format`: its dialect; `index`: its block. */
 export type ReasoningDetail = { id?: string | null; index?: number; format?: string | null } & (
   | { type: 'reasoning.summary'; summary: string }
   | { type: 'reasoning.encrypted'; data: string }
@@ -45,7 +45,7 @@ export type ReasoningDetail = { id?: string | null; index?: number; format?: str
 interface TokenLogprob {
   token: string;
   logprob: number;
-  /** UTF-8 bytes of the token; null when it is no text of its own. */
+  /** UTF-8 bytes; null when the token has no text representation. */
   bytes: number[] | null;
 }
 
@@ -60,7 +60,7 @@ export interface ChatCompletion {
   created: number;
   model: string;
   provider: string;
-  /** Always there in the whole answer, never in a chunk. */
+  /** Always in the whole response, never in a chunk. */
   system_fingerprint: string | null;
   choices: {
     index: number;
@@ -74,12 +74,12 @@ export interface ChatCompletion {
   usage?: Usage;
 }
 
-/** `code` is an integer and equals the HTTP status; `param` is the dotted path of the offending field, `""` when there is none. */
+/** `code` is an integer and equals the HTTP status; `param` is the dotted path of the invalid field, `""`: none. */
 export interface RouterErrorBody {
   error: { code: number; message: string; type: string; param: string; metadata?: Record<string, unknown> };
 }
 
-/** The last event of a stream that broke after its headers were sent. `metadata`, when there, names the `error_type`: clients insist. */
+/** Last event of a stream that failed after the headers. If there is `metadata`, clients require `error_type` in it. */
 export interface ErrorChunk {
   id: string;
   object: 'chat.completion.chunk';

@@ -6,7 +6,7 @@ import { offendingField } from './offending-field.ts';
 
 const corpus = new URL('../../../tests/corpus/router/', import.meta.url);
 
-/** All cases of a folder of the corpus, with the file they stand in. */
+/** All cases of a corpus folder, with their files. */
 function casesOf<Case extends z.ZodObject>(folder: 'valid' | 'invalid', schema: Case) {
   const files = readdirSync(new URL(`${folder}/`, corpus)).sort();
   return files.flatMap((file) => {

@@ -78,11 +78,11 @@ const responseFormat = z.discriminatedUnion('type', [
 ]);
 
 const sortBy = z.enum(['price', 'throughput', 'latency']);
-/** USD: per million tokens for prompt and completion, else per unit. Texts keep what a float would lose. */
+/** USD, per million tokens for prompt and completion, else per unit. Strings avoid a float's rounding. */
 const priceCeiling = z.union([z.number().min(0), z.string().regex(/^\d+(\.\d+)?(e-?\d+)?$/i, 'must be a number of at least 0')]).optional();
-/** A number is the median; newer clients name percentiles instead. */
+/** A number is the median; newer clients send percentiles instead. */
 const cutoff = z.union([z.number(), z.partialRecord(z.enum(['p50', 'p75', 'p90', 'p99']), z.number())]).nullish();
-/** A set of slugs is known, and any other text is accepted too. */
+/** Unknown slugs are accepted too. */
 const slugs = z.array(z.string()).nullish();
 
 /** Routing preferences (router-api, "provider"). */
@@ -111,7 +111,7 @@ const knownPlugin = z.discriminatedUnion('id', [
     enabled: z.boolean().optional(),
     max_results: z.number().int().min(1).optional(),
     search_prompt: z.string().optional(),
-    /** `native`, or the name of an external search engine. */
+    /** `native`, or an external search engine. */
     engine: z.string().min(1).optional(),
   }),
   z.looseObject({
@@ -129,16 +129,13 @@ const knownPlugin = z.discriminatedUnion('id', [
   z.looseObject({ id: z.literal('response-healing'), enabled: z.boolean().optional() }),
 ]);
 const KNOWN_PLUGINS: ReadonlySet<string> = new Set(knownPlugin.options.map((option) => option.shape.id.value));
-/**
- * Plugins that we do not know are passed over, like every unknown field. `abort`: else a known plugin with a fault would be judged by
- * this shape, and its id be named as the fault.
- */
+/** Unknown plugins are accepted, like unknown fields. `abort`: otherwise the error of an invalid known plugin would name its id. */
 const otherPlugin = z.looseObject({ id: z.string().refine((id) => !KNOWN_PLUGINS.has(id), { abort: true }) });
 const plugin = z.union([knownPlugin, otherPlugin]);
 
 /**
- * The body of POST /api/v1/chat/completions (router-api, "Chat completion request"). Unknown fields are kept, never refused:
- * clients are newer than we are. Absent sampling parameters stay absent: the documented default of 1 is the upstream's own.
+ * Body of POST /api/v1/chat/completions (router-api, "Chat completion request"). Unknown fields are kept: clients may be newer. Absent
+ * sampling parameters stay absent: the default of 1 is the upstream's.
  */
 export const chatRequest = z.looseObject({
   messages: z.array(message).min(1),
@@ -161,11 +158,11 @@ export const chatRequest = z.looseObject({
   response_format: responseFormat.optional(),
   seed: z.number().int().nullish(),
   stop: z.union([z.string(), z.array(z.string())]).nullish(),
-  /** Null is what some clients send for the default. */
+  /** Some clients send null for the default. */
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
   temperature: z.number().min(0).max(2).nullish(),
-  /** 0 is what some clients send for the most likely token alone. */
+  /** Some clients send 0 for greedy decoding. */
   top_p: z.number().min(0).max(1).nullish(),
   tool_choice: toolChoice.optional(),
   tools: z.array(tool).optional(),

@@ -1,6 +1,6 @@
-/** Shapes of GET /api/v1/models: one model per entry, in the superset that the known clients read. */
+/** Responses of GET /api/v1/models, one entry per model, in the superset that known clients read. */
 
-/** USD per token, as decimal texts so that no digit is lost. `-1` says that the price is not known. */
+/** USD per token, as decimal strings, which lose no precision. `-1`: not known. */
 export interface ModelPricing {
   prompt: string;
   completion: string;
@@ -15,10 +15,10 @@ export interface ModelEntry {
   owned_by: string;
   canonical_slug: string;
   name: string;
-  /** Epoch seconds. Required by clients. */
+  /** Epoch seconds; required by clients. */
   created: number;
   description: string;
-  /** Tokens; null when it is not known. */
+  /** Tokens; null: not known. */
   context_length: number | null;
   architecture: { modality: string | null; input_modalities: string[]; output_modalities: string[]; tokenizer: string; instruct_type: null };
   pricing: ModelPricing;
@@ -26,18 +26,18 @@ export interface ModelEntry {
   per_request_limits: null;
   supported_parameters: string[];
   default_parameters: null;
-  /** No model of ours speaks. */
+  /** No model has speech output. */
   supported_voices: null;
   links: { details: string };
 }
 
-/** The answer of GET /api/v1/models/<id>: at the top as clients of OpenAI's API read it, and in `data` as others do. */
+/** Response of GET /api/v1/models/<id>: at the top level for OpenAI clients, in `data` for others. */
 export type ModelAnswer = ModelEntry & { data: ModelEntry };
 
 export interface ModelList {
   object: 'list';
   data: ModelEntry[];
-  /** All models stand on one page. */
+  /** There is only one page. */
   links: { next: null };
   total_count: number;
 }

@@ -3,10 +3,7 @@ import type { z } from 'zod';
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-/**
- * Names the first field that a request was refused for: `param` is its dotted path, such as `messages[0].content`, and `""` when it is
- * the body as a whole.
- */
+/** The first invalid field of a request: `param` is its dotted path, such as `messages[0].content`; `""` is the whole body. */
 export function offendingField(error: z.ZodError): { param: string; message: string } {
   const [issue] = error.issues;
   if (issue === undefined) return { param: '', message: 'is not accepted' };
@@ -14,7 +11,7 @@ export function offendingField(error: z.ZodError): { param: string; message: str
   return { param: dotted(found.path), message: found.issue.message };
 }
 
-/** Where a value has the right kind for one of several shapes, the fault inside it says more than "fits none of them". */
+/** If one shape of a union fits up to an inner field, that field's error is more precise than "none of the forms". */
 function innermost(issue: Issue, path: Path): { issue: Issue; path: Path } {
   if (issue.code !== 'invalid_union') return { issue, path };
   for (const [inner] of issue.errors) {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { chatRequest } from './chat-request.ts';
 import { isPlainChatRequest } from './plain-chat-request.ts';
 
-/** Mostly what fits, and now and then anything at all. */
+/** Mostly valid, now and then anything. */
 const or = <Value>(fitting: fc.Arbitrary<Value>) =>
   fc.oneof({ weight: 15, arbitrary: fitting }, fc.constantFrom(null, '', 0, -1, 0.5, 1e300, true, [], {}), fc.jsonValue({ maxDepth: 1 }));
 const text = or(fc.string({ maxLength: 5 }));
@@ -33,7 +33,7 @@ const request = or(
     { requiredKeys: ['messages'] },
   ),
 );
-/** As it comes from the network. */
+/** As received from the network. */
 const sent = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
 describe('a plain request', () => {

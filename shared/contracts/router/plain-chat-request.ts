@@ -1,8 +1,8 @@
 import type { ChatRequest } from './chat-request.ts';
 
 /**
- * Whether a request is as most are: texts said by the usual roles, a model, a few numbers, and nothing that the schema would change or refuse.
- * The schema says the same of such a request, and takes ten times as long; whatever else comes is left to it.
+ * Fast path for the usual request: text messages of the usual roles, a model, a few parameters. Accepts only what the schema accepts
+ * unchanged, which takes ten times as long and handles all else.
  */
 export function isPlainChatRequest(value: unknown): value is ChatRequest {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
@@ -37,7 +37,7 @@ export function isPlainChatRequest(value: unknown): value is ChatRequest {
   return hasMessages;
 }
 
-/** A role that says a text, and nothing else. */
+/** Only a role and a text. */
 function isPlainMessage(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   let fields = 0;

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 
-/** A certificate for these names and its key, as PEM, made here so that no key lies in the repository and none expires. RFC 5280, 4.1. */
+/** A self-signed certificate for these names and its key, as PEM (RFC 5280, 4.1); generated, so that no key is in the repository and none expires. */
 export function selfMadeCertificate(names: readonly string[]): { certificate: string; key: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const ecdsaWithSha256 = der(0x30, Buffer.from('06082a8648ce3d040302', 'hex'));
@@ -21,7 +21,7 @@ export function selfMadeCertificate(names: readonly string[]): { certificate: st
   };
 }
 
-/** One value of ASN.1: its tag, its length, and what is in it. */
+/** One ASN.1 value in DER: tag, length, content. */
 function der(tag: number, ...parts: Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   const size = content.length;
