@@ -10,7 +10,6 @@ import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 
 const KINDS = ['tool', 'delivery'] as const;
 
-/** What an effect worker can be for. */
 type EffectKind = (typeof KINDS)[number];
 
 const shape = {

@@ -22,44 +22,44 @@ import { reasonOf } from './reason-of.ts';
 import { type Report, reportResult } from './report-result.ts';
 import type { RunningItem, RunningItems } from './running-items.ts';
 
-/** Failures after which an item is given up: what has ended five workers would end the sixth. */
+/** Deliveries of an item before it is given up: an item that ended five workers would end the sixth. */
 const MAX_DELIVERIES = 5;
-/** Until a worker that knows the version may have come. */
+/** Time for a worker that knows the version to start. */
 const UNKNOWN_VERSION_RETRY_MS = 5_000;
-/** After the first failure of an item, doubled after each. */
+/** After the first failure; doubled after each. */
 const FAULT_RETRY_MS = 1_000;
 
-/** What all items of this worker have in common. */
+/** The fields that all items of this worker share. */
 export interface EffectWork {
   effectId: string;
   sessionId: string;
   deadlineAtMs: number;
   republished: boolean;
   traceparent: string | null;
-  /** Of what a turn or a run waits for. */
+  /** The turn or run that waits for the effect. */
   turnId?: string;
 }
 
 /** One delivery of an item. */
 export interface ItemExecution extends RunningItem {
-  /** Whether another worker may have begun the item before. */
+  /** Whether another worker may have started the item before. */
   mayBeStarted: boolean;
 }
 
-/** How items of one kind are done. Null in place of a report: nobody has to learn anything. */
+/** How items of one kind are handled. Null in place of a report: there is nothing to report. */
 export interface ItemKind<Work extends EffectWork> {
   name: 'tool' | 'delivery';
   schema: z.ZodType<Work>;
-  /** Whether an item whose effect has no row is nobody's. Not so for deliveries: what an operator replays never had one. */
+  /** Whether an item without an effect row is dropped. False for deliveries: a replayed dead letter never had a row. */
   needsEffectRow: boolean;
-  /** Where it is said that nobody waits for an item any more. Null: what has begun is carried through. */
+  /** Aborts from owners. Null: an item that has begun is not aborted. */
   aborts: ReceivedAborts | null;
-  /** What its items are to a trace; absent where the kind tells of itself. */
+  /** Span attributes of its items; absent where the kind makes its own spans. */
   trace?: { of(work: Work): ItemTrace; end(span: Span, report: Report | null): void };
   perform(work: Work, execution: ItemExecution): Promise<Report | null>;
-  /** The item came when its time was over, and is not begun. */
+  /** The item arrived past its deadline and is not begun. */
   skip(work: Work, execution: ItemExecution): Promise<Report | null>;
-  /** The item has failed too often. */
+  /** The item has failed `MAX_DELIVERIES` times. */
   giveUp(work: Work, reason: string, body: string, execution: ItemExecution): Promise<Report | null>;
 }
 
@@ -75,7 +75,7 @@ export interface ConsumeDeps {
   lease: LeaseTimes;
 }
 
-/** Takes items of one kind from the queue and does them. */
+/** Consumes the items of one kind: validates each, extends its lease, handles it, reports the result and acks. */
 export function consumeItems<Work extends EffectWork>(kind: ItemKind<Work>, concurrency: number, deps: ConsumeDeps): Subscription {
   return deps.bus.work.consume(kind.name, { concurrency, ackWaitMs: deps.lease.ackWaitMs }, (item) => handle(item, kind, deps));
 }
@@ -106,20 +106,20 @@ async function handle<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Wo
 }
 
 /**
- * Does the work and settles its item: the command first, then the ack, so that nothing is lost between the two. Of an item that nobody
- * waits for any more nothing is reported: its owner has superseded it before it said so.
+ * Reports the result first and acks after it: a crash between the two leads to a redelivery, not to a lost result. A cancelled item is
+ * not reported: its owner superseded the effect before it sent the abort.
  */
 async function settle<Work extends EffectWork>(item: WorkItem, work: Work, execution: ItemExecution, kind: ItemKind<Work>, deps: ConsumeDeps): Promise<void> {
   if (execution.isCancelled()) return item.ack();
   if (execution.mayBeStarted) {
-    // A second delivery is harmless: the row says whether its result came already, or is not wanted any more.
+    // On a redelivery the row tells whether the result arrived already or the effect was superseded.
     const isOpen = await retryWhileTransient(() => isEffectOpen(deps.database, work.effectId), execution.leaseLost); // no fail point: reads
     if (isOpen === false || (isOpen === null && kind.needsEffectRow)) return item.ack();
   }
   const report = await traced(item, work, execution, kind, deps);
   failPoint('item.done');
   deps.log.info({ ...idsOf(work), kind: kind.name, delivery: item.deliveryCount, result: report?.type ?? null }, 'a work item has ended');
-  // What is done is reported even if the lease was lost meanwhile: of two results of an item the log takes the first.
+  // A finished item is reported even if the lease was lost: of two results with one id the log takes the first.
   if (report !== null && !execution.isCancelled()) {
     await reportResult(work, report, execution.leaseLost, { commands: deps.bus.commands, clock: deps.clock, log: deps.log }); // no fail point: inside
   }
@@ -127,7 +127,7 @@ async function settle<Work extends EffectWork>(item: WorkItem, work: Work, execu
   failPoint('item.acked');
 }
 
-/** What is done of the item stands below its span. What it throws ends the span too. */
+/** Runs the item inside its span; an error ends the span too. */
 async function traced<Work extends EffectWork>(
   item: WorkItem,
   work: Work,
@@ -160,7 +160,7 @@ function outcomeOf<Work extends EffectWork>(
   return kind.perform(work, execution);
 }
 
-/** Sends a failed item back for another try, or gives it up after the last. Whatever fails here leaves the item to its lease. */
+/** Naks a failed item with a back-off, or gives it up after the last delivery. An error in here leaves the item to the end of its lease. */
 async function fail<Work extends EffectWork>(
   item: WorkItem,
   work: Work,
@@ -178,7 +178,7 @@ async function fail<Work extends EffectWork>(
   await item.ack(); // no fail point, because item.acked above leaves the same state
 }
 
-/** What the lines about an item name it by. */
+/** The ids of an item in log lines. */
 export function idsOf({ effectId, sessionId, traceparent, turnId }: EffectWork) {
   const ids = { effect_id: effectId, session_id: sessionId, trace_id: traceIdIn(traceparent) };
   return turnId === undefined ? ids : { ...ids, ...actorIds(turnId) };

@@ -19,7 +19,7 @@ await runProcess({
   name: 'effect-worker',
   parseConfig,
   async start({ config, environment, log, useManifestLevel, metrics, step, releasers }) {
-    // Callbacks carry the agent's key, tool servers are asked with theirs, and traces are sent with one of their own.
+    // Credentials of callbacks, of tool servers and of the trace backend.
     const credentials = ['runtime.api_key', 'mcps.*.api_key', 'traces.backend.api_key'] as const;
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,

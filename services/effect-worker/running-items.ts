@@ -2,21 +2,20 @@ import { setMaxListeners } from 'node:events';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
-/** Timers take no longer delay. */
+/** The longest delay of a Node timer. */
 const MAX_TIMER_MS = 2_147_483_647;
 
 export interface RunningItem {
-  /** Aborted when the item's time is over, when it is given up, and when it is cancelled. */
+  /** Aborted when the deadline passes, the lease is lost, or the item is cancelled. */
   signal: AbortSignal;
-  /** Aborted only when the item is given up: another worker does it, or may by now. */
+  /** Aborted only when the lease is lost: another worker has the item, or may have it by now. */
   leaseLost: AbortSignal;
   loseLease(): void;
-  /** Nobody waits for the item any more. Changes nothing once it is held. */
+  /** The effect was superseded. No effect after `protect`. */
   cancel(): void;
   isCancelled(): boolean;
-  /** From now on it is carried through, whoever waits for it. Changes nothing once it is cancelled. */
+  /** From now on the item can't be cancelled. No effect after `cancel`. */
   protect(): void;
-  /** The item is settled. */
   release(): void;
 }
 

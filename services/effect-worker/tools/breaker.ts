@@ -1,12 +1,12 @@
 import type { Clock } from '#shared/clock.ts';
 import { ToolFailure } from './tool-failure.ts';
 
-/** Transport failures in a row after which a server is left alone. */
+/** Consecutive transport failures that open the breaker. */
 const MAX_FAILURES = 5;
-/** For this long. Then one more failure closes the door again, and one answer opens it for good. */
+/** Open time. After it one more failure opens the breaker again, and one response resets it. */
 const OPEN_MS = 10_000;
 
-/** Keeps calls away from a server that is not there, or does not take our key: they fail at once, instead of each after its own tries. */
+/** Circuit breaker of one tool server that is unreachable or refuses our key: calls fail at once, without tries of their own. */
 export class Breaker {
   readonly #clock: Clock;
   #failures = 0;
@@ -17,7 +17,7 @@ export class Breaker {
     this.#clock = clock;
   }
 
-  /** @throws ToolFailure while the server is left alone */
+  /** @throws ToolFailure while the breaker is open */
   check(): void {
     if (this.#because !== null && this.#clock.nowMs() < this.#openUntilMs) {
       const { kind, message, status } = this.#because;
@@ -25,7 +25,7 @@ export class Breaker {
     }
   }
 
-  /** @param failure null: the server has answered */
+  /** @param failure null: the server has responded */
   note(failure: ToolFailure | null): void {
     switch (failure?.kind) {
       case 'unreachable':

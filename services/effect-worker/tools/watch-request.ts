@@ -2,39 +2,39 @@ import { ByteBudget } from './byte-budget.ts';
 import { ToolFailure } from './tool-failure.ts';
 import { MAX_RESPONSE_BYTES, type RequestWatch } from './watched-fetch.ts';
 
-/** How long the last events of a stream may be on their way through the client after the stream has ended. */
+/** How long the client may take to deliver the last events after the stream has ended. */
 const LOST_AFTER_MS = 500;
-/** How long a stream that can be resumed may take for it. */
+/** The same for a stream that can be resumed. */
 const RESUMED_WITHIN_MS = 10_000;
 
 export interface RequestLimits {
-  /** Whoever waits for the request has no use for it any more. */
+  /** Ends the request as `stopped`. */
   signal: AbortSignal;
-  /** Begins anew with each sign of progress. */
+  /** Idle timeout: restarts at each sign of progress. */
   timeoutMs: number;
-  /** However much progress there is. */
+  /** Total timeout, regardless of progress. */
   longestMs: number;
-  /** Of what is read for the request; absent, an answer may have its usual size. */
+  /** Default: `MAX_RESPONSE_BYTES`. */
   budget?: ByteBudget;
 }
 
-/** What was seen of a request when it failed. */
+/** What had happened to a request when it failed. */
 export interface RequestProgress {
   sent: boolean;
   retryAfterMs: number | null;
 }
 
-/** One request under watch. Whatever ends it first is its failure; the client is then told to stop waiting. */
+/** Watches one request. The first event that ends it is its failure, and aborts the client's wait. */
 export interface WatchedRequest {
   watch: RequestWatch;
   progress: RequestProgress;
-  /** Null while nothing has ended it from outside. */
+  /** Null unless the watch has ended the request. */
   failure(): ToolFailure | null;
   fail(failure: ToolFailure): void;
   onProgress(): void;
-  /** The answer's stream names its events: a client that loses it can ask for the rest. */
+  /** The response stream has event ids, so the client can resume it. */
   onResumable(): void;
-  /** It has ended by itself. */
+  /** The request has ended; stops the timers. */
   stop(): void;
 }
 
