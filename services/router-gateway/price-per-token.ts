@@ -1,7 +1,7 @@
-/** A price per million is six decimal places away from a price per one. */
+/** Decimal places between a price per million and per one. */
 const PLACES = 6;
 
-/** USD per token from USD per million tokens, both as decimal texts: digits are moved, never calculated with, so that none is lost. */
+/** USD per token from USD per million tokens, both decimal strings. Shifts digits without arithmetic, so that no precision is lost. */
 export function pricePerToken(perMillion: string): string {
   const [whole = '', fraction = ''] = perMillion.split('.');
   const digits = whole.padStart(PLACES + 1, '0');

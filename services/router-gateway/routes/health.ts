@@ -7,10 +7,10 @@ export interface HealthDeps {
   admission: Admission;
 }
 
-/** The body of a liveness probe, and of the readiness of a gateway that is ready. */
+/** Body of a successful probe. */
 export const HEALTHY = { status: 'ok' } as const;
 
-/** GET /health/live: the process runs. GET /health/ready: 200 when it should get requests, else 503. No key is asked for. */
+/** GET /health/live: the process runs. GET /health/ready: 200 when it should get requests, else 503. Without a key. */
 export function health({ bus, admission }: HealthDeps): FastifyPluginAsync {
   return async (app) => {
     app.get('/health/live', async () => HEALTHY);
