@@ -2,13 +2,12 @@ import { DELIVERY_DUE } from '#actors/runtime/timers.ts';
 import type { Database, NamedStatement } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** Bounds of what one log line reads and names. */
 const MAX_ADDRESSES_READ = 1_000;
 const MAX_RECEIVERS_NAMED = 20;
-/** With the database unreachable the line has no receivers, and most of the stop's time is left for releasing partitions. */
+/** Short, so that most of the stop's time is left for releasing partitions. Past it the line has no receivers. */
 const RECEIVERS_WITHIN_MS = 1_000;
 
-/** Selected through open effects and timers: the table of deliveries holds weeks of them. */
+/** Through open effects and timers: the table of deliveries holds weeks of them. */
 const ADDRESSES: NamedStatement = {
   name: 'callbacks-left',
   text: `select distinct url from deliveries where id in (
@@ -17,13 +16,13 @@ const ADDRESSES: NamedStatement = {
 };
 
 interface CallbacksLeft {
-  /** Deliveries that wait for their retry. */
+  /** For their retry. */
   waiting: number;
-  /** At a worker when the drain ended; their outcome is unknown. */
+  /** At a worker; their outcome is unknown. */
   inFlight: number;
 }
 
-/** Logs how many callbacks a stopping host leaves without another host to take them over, and their receivers. Nothing when there are none. */
+/** Logs the number and the receivers of callbacks that no other host takes over. */
 export async function logCallbacksLeft({ waiting, inFlight }: CallbacksLeft, { database, log }: { database: Database; log: Log }): Promise<void> {
   if (waiting + inFlight === 0) return;
   let limit: NodeJS.Timeout | undefined;

@@ -11,7 +11,7 @@ interface RecordDeps {
   log: Log;
 }
 
-/** Outcomes that are not errors. */
+/** Not errors. */
 const WELL = ['completed', 'succeeded', 'cancelled'];
 
 /**

@@ -31,14 +31,13 @@ import { logCallbacksLeft } from './log-callbacks-left.ts';
 import { recordEnded } from './record-ended.ts';
 import { watchHost } from './watch-host.ts';
 
-/** Poll interval of a drain. */
 const DRAIN_LOOK_MS = 50;
 /**
  * After the drain: for the last commit and the release of the partitions, milliseconds while database and bus respond. With one of them
  * unreachable the stop does not wait longer; other hosts take over once this host's heartbeat has expired.
  */
 const STOP_WITHIN_MS = 5_000;
-/** For announcing the stop to the other hosts. With database or bus unreachable the stop goes on with what was last known. */
+/** With database or bus unreachable the stop goes on with what was last known of the other hosts. */
 const ANNOUNCE_WITHIN_MS = 1_000;
 
 export interface ActorHostDeps {
@@ -53,17 +52,15 @@ export interface ActorHostDeps {
      * its next start need not wait for the last heartbeat to expire.
      */
     hostId?: string;
-    /** Set in tests. */
     times?: Partial<HostTimes>;
     machineVersion?: number;
-    /** Interval of purging applied commands from the log. */
+    /** Of applied commands, from the log. */
     purgeEveryMs?: number;
-    /** Limit of a stop beyond the drain. */
+    /** Beyond the drain. */
     stopWithinMs?: number;
   } & RenderSettings;
   bus: Bus;
   database: Database;
-  /** Verifies the sender of each command. */
   check: CommandCheck;
   clock: Clock;
   log: Log;
@@ -135,7 +132,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
       const stopWithinMs = config.stopWithinMs ?? STOP_WITHIN_MS;
       const announced = host.announceStop().catch((error: unknown) => log.warn({ err: error }, 'the other hosts could not be told of the stop'));
       await isOverWithin(announced, Math.min(stopWithinMs, ANNOUNCE_WITHIN_MS));
-      // Callbacks whose retry is due within the drain are awaited, unless other hosts take them over.
+      // Callbacks with a retry due within the drain are awaited, unless other hosts take them over.
       const retries = timers.waitingDeliveries(limitAtMs);
       if (!host.hasPeers && retries.due > 0) log.info({ callbacks: retries.due }, 'the stop waits for callbacks whose retry is due within its time');
       const isAwaited = () => outbox.openEffects > 0 || timers.waitingDeliveries(limitAtMs).due > 0;
@@ -174,7 +171,7 @@ async function isOverWithin(work: Promise<unknown>, limitMs: number): Promise<bo
   }
 }
 
-/** Reports a model call that can't be published as failed, so that its turn ends. Other effects have timers for it. */
+/** Fails a model call that can't be published, so that its turn ends. Other effects have timers. */
 async function reportFailure(bus: Bus, effect: EffectRow, error: unknown, clock: Clock): Promise<void> {
   if (effect.kind !== 'router-call' && effect.kind !== 'run-call') return;
   const command: CommandOf<'call.failed'> = {

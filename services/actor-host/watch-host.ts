@@ -13,8 +13,8 @@ interface Watched {
 }
 
 /**
- * Registers the host's gauges. They are computed when read: sums over memory; for `logBehind` one bus request and 64 rows.
- * @returns unregisters them
+ * Registers the host's gauges, computed when read: sums over memory; for `logBehind` one bus request and 64 rows.
+ * @returns unregister
  */
 export function watchHost({ metrics, loop, outbox, bus, database }: Watched): () => void {
   const one = (value: number) => [{ labels: {}, value }];

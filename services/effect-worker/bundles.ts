@@ -3,10 +3,10 @@ import type { Bundle } from '#shared/config/load-bundle.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Database } from '#shared/storage/database.ts';
 
-/** The running agent configuration, and those that older runs end on. */
+/** The current bundle, and those of older runs. */
 const MAX_CACHED = 16;
 
-/** LRU cache of the stored bundles that items name. Entries are never invalidated: the key is a content hash. */
+/** LRU cache of stored bundles. Never invalidated: the key is a content hash. */
 export class Bundles {
   readonly #database: Database;
   /** Least recently used first. */
@@ -27,7 +27,7 @@ export class Bundles {
     return bundle;
   }
 
-  /** The bundle stored last; null when there is none yet. */
+  /** Null when none is stored yet. */
   async newest(): Promise<Bundle | null> {
     const { rows } = await this.#database.query<{ hash: string }>('select hash from bundles order by created_at desc, hash limit 1');
     return rows[0] === undefined ? null : this.read(rows[0].hash);

@@ -22,7 +22,7 @@ const shape = {
   EFFECT_KINDS: z.string().default(KINDS.join(',')),
 };
 
-/** Reads the environment and the command line once; `--kinds` wins over EFFECT_KINDS. @throws `config.invalid` listing every bad variable */
+/** `--kinds` wins over EFFECT_KINDS. @throws `config.invalid` listing every bad variable */
 export function parseConfig(environment: Environment, args: readonly string[]) {
   const data = readSettings(shape, environment);
   return {

@@ -22,14 +22,13 @@ import { reasonOf } from './reason-of.ts';
 import { type Report, reportResult } from './report-result.ts';
 import type { RunningItem, RunningItems } from './running-items.ts';
 
-/** Deliveries of an item before it is given up: an item that ended five workers would end the sixth. */
+/** An item that ended five workers would end the sixth. */
 const MAX_DELIVERIES = 5;
 /** Time for a worker that knows the version to start. */
 const UNKNOWN_VERSION_RETRY_MS = 5_000;
 /** After the first failure; doubled after each. */
 const FAULT_RETRY_MS = 1_000;
 
-/** The fields that all items of this worker share. */
 export interface EffectWork {
   effectId: string;
   sessionId: string;
@@ -40,26 +39,24 @@ export interface EffectWork {
   turnId?: string;
 }
 
-/** One delivery of an item. */
 export interface ItemExecution extends RunningItem {
-  /** Whether another worker may have started the item before. */
   mayBeStarted: boolean;
 }
 
-/** How items of one kind are handled. Null in place of a report: there is nothing to report. */
+/** Handler of one kind of items. A null report: nothing is reported. */
 export interface ItemKind<Work extends EffectWork> {
   name: 'tool' | 'delivery';
   schema: z.ZodType<Work>;
-  /** Whether an item without an effect row is dropped. False for deliveries: a replayed dead letter never had a row. */
+  /** Whether items without an effect row are dropped. Not deliveries: a replayed dead letter has no row. */
   needsEffectRow: boolean;
-  /** Aborts from owners. Null: an item that has begun is not aborted. */
+  /** Null: its items are never aborted. */
   aborts: ReceivedAborts | null;
-  /** Span attributes of its items; absent where the kind makes its own spans. */
+  /** Absent where the kind makes its own spans. */
   trace?: { of(work: Work): ItemTrace; end(span: Span, report: Report | null): void };
   perform(work: Work, execution: ItemExecution): Promise<Report | null>;
-  /** The item arrived past its deadline and is not begun. */
+  /** For an item that arrives past its deadline. */
   skip(work: Work, execution: ItemExecution): Promise<Report | null>;
-  /** The item has failed `MAX_DELIVERIES` times. */
+  /** After `MAX_DELIVERIES` failures. */
   giveUp(work: Work, reason: string, body: string, execution: ItemExecution): Promise<Report | null>;
 }
 
@@ -75,7 +72,7 @@ export interface ConsumeDeps {
   lease: LeaseTimes;
 }
 
-/** Consumes the items of one kind: validates each, extends its lease, handles it, reports the result and acks. */
+/** Consumes items of one kind: validate, extend the lease, handle, report, ack. */
 export function consumeItems<Work extends EffectWork>(kind: ItemKind<Work>, concurrency: number, deps: ConsumeDeps): Subscription {
   return deps.bus.work.consume(kind.name, { concurrency, ackWaitMs: deps.lease.ackWaitMs }, (item) => handle(item, kind, deps));
 }
@@ -112,14 +109,14 @@ async function handle<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Wo
 async function settle<Work extends EffectWork>(item: WorkItem, work: Work, execution: ItemExecution, kind: ItemKind<Work>, deps: ConsumeDeps): Promise<void> {
   if (execution.isCancelled()) return item.ack();
   if (execution.mayBeStarted) {
-    // On a redelivery the row tells whether the result arrived already or the effect was superseded.
+    // The row is closed when the result has arrived or the effect was superseded.
     const isOpen = await retryWhileTransient(() => isEffectOpen(deps.database, work.effectId), execution.leaseLost); // no fail point: reads
     if (isOpen === false || (isOpen === null && kind.needsEffectRow)) return item.ack();
   }
   const report = await traced(item, work, execution, kind, deps);
   failPoint('item.done');
   deps.log.info({ ...idsOf(work), kind: kind.name, delivery: item.deliveryCount, result: report?.type ?? null }, 'a work item has ended');
-  // A finished item is reported even if the lease was lost: of two results with one id the log takes the first.
+  // Reported even if the lease was lost: of two results with one id the log takes the first.
   if (report !== null && !execution.isCancelled()) {
     await reportResult(work, report, execution.leaseLost, { commands: deps.bus.commands, clock: deps.clock, log: deps.log }); // no fail point: inside
   }
@@ -127,7 +124,6 @@ async function settle<Work extends EffectWork>(item: WorkItem, work: Work, execu
   failPoint('item.acked');
 }
 
-/** Runs the item inside its span; an error ends the span too. */
 async function traced<Work extends EffectWork>(
   item: WorkItem,
   work: Work,
@@ -160,7 +156,7 @@ function outcomeOf<Work extends EffectWork>(
   return kind.perform(work, execution);
 }
 
-/** Naks a failed item with a back-off, or gives it up after the last delivery. An error in here leaves the item to the end of its lease. */
+/** Naks with a back-off, or gives the item up after the last delivery. An error in here leaves the item to the end of its lease. */
 async function fail<Work extends EffectWork>(
   item: WorkItem,
   work: Work,
@@ -178,7 +174,7 @@ async function fail<Work extends EffectWork>(
   await item.ack(); // no fail point, because item.acked above leaves the same state
 }
 
-/** The ids of an item in log lines. */
+/** For log lines. */
 export function idsOf({ effectId, sessionId, traceparent, turnId }: EffectWork) {
   const ids = { effect_id: effectId, session_id: sessionId, trace_id: traceIdIn(traceparent) };
   return turnId === undefined ? ids : { ...ids, ...actorIds(turnId) };

@@ -5,7 +5,6 @@ import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
 import { type Attributes, type ContentCapture, noTracing, type Span, type SpanKind, type SpanScope, type Tracing } from '#shared/telemetry/tracing.ts';
 import type { Report } from './report-result.ts';
 
-/** Span attributes of an item. */
 export interface ItemTrace {
   name: string;
   kind: SpanKind;
@@ -22,7 +21,7 @@ interface TracedItem {
   parent: string | null;
 }
 
-/** The span of one attempt at an item. Its id is derived, so that a later attempt in any process can link to it. Null: nothing is recorded. */
+/** Span of one attempt at an item. Its id is derived, so that a later attempt in any process can link to it. Null: not recorded. */
 export function itemSpan(tracing: Tracing, trace: ItemTrace | null, { id, number, mayBeSecond, parent }: TracedItem): Span | null {
   if (tracing === noTracing || trace === null || parent === null) return null;
   const isUnsure = number === 1 && mayBeSecond;

@@ -19,7 +19,6 @@ await runProcess({
   name: 'effect-worker',
   parseConfig,
   async start({ config, environment, log, useManifestLevel, metrics, step, releasers }) {
-    // Credentials of callbacks, of tool servers and of the trace backend.
     const credentials = ['runtime.api_key', 'mcps.*.api_key', 'traces.backend.api_key'] as const;
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,

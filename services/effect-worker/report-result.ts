@@ -6,15 +6,14 @@ import type { Clock } from '#shared/clock.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** Between two tries. Retried for long, as the result may stand for a call that must not happen twice. */
+/** Long retries: the result may be of a call that must not happen twice. */
 const RETRY_MS = 500;
-/** After this the item is redelivered. */
 const MAX_TRIES = 60;
 
 type Result = 'tool.completed' | 'tools.listed' | 'delivery.reported';
 type Header = 'v' | 'sessionId' | 'commandId' | 'sentAtMs' | 'answerTo' | 'traceparent' | 'callId';
 
-/** The result of an effect: the command without its header. */
+/** A result command without its header. */
 export type Report = { [Type in Result]: Omit<CommandOf<Type>, Header> }[Result];
 
 interface Reported {

@@ -8,7 +8,7 @@ const MAX_TIMER_MS = 2_147_483_647;
 export interface RunningItem {
   /** Aborted when the deadline passes, the lease is lost, or the item is cancelled. */
   signal: AbortSignal;
-  /** Aborted only when the lease is lost: another worker has the item, or may have it by now. */
+  /** Another worker may have the item by now. */
   leaseLost: AbortSignal;
   loseLease(): void;
   /** The effect was superseded. No effect after `protect`. */
@@ -19,7 +19,7 @@ export interface RunningItem {
   release(): void;
 }
 
-/** The items in hand, so that a drain that takes too long can hand them back. */
+/** Items in flight. A drain that takes too long gives up their leases. */
 export class RunningItems {
   readonly #clock: Clock;
   readonly #running = new Set<RunningItem>();
@@ -31,7 +31,7 @@ export class RunningItems {
   begin(deadlineAtMs: number): RunningItem {
     const ended = new AbortController();
     const leaseLost = new AbortController();
-    // An item may ask many servers at once, each of which listens.
+    // An item may request many servers at once, each with a listener.
     setMaxListeners(0, ended.signal, leaseLost.signal);
     const restMs = Math.min(Math.max(deadlineAtMs - this.#clock.nowMs(), 0), MAX_TIMER_MS);
     const timer = setTimeout(() => ended.abort(new SwitchyardError('service.no_answer', 'the item is past its deadline')), restMs);

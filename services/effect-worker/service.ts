@@ -20,30 +20,28 @@ import { toolItems } from './tools/tool-items.ts';
 import { ToolLists } from './tools/tool-lists.ts';
 import { ToolServers } from './tools/tool-servers.ts';
 
-/** Items in flight per kind. Each kind has its own limit, so that slow tools never delay callbacks. */
+/** Items in flight. One limit per kind: slow tools never delay callbacks. */
 const DEFAULT_CONCURRENCY = { tool: 128, delivery: 256 };
 const DEFAULT_TIMEOUTS = { toolCallMs: 60_000, longestToolCallMs: 300_000, deliveryMs: 10_000 };
 
 export interface EffectWorkerConfig {
-  /** The kinds of work that this process consumes. */
   kinds: readonly ('tool' | 'delivery')[];
-  /** Attempts per delivery. */
   maxDeliveryAttempts: number;
-  /** How long a stop waits for items in flight; the rest is redelivered. */
+  /** The rest is redelivered. */
   drainTimeoutMs: number;
   concurrency?: { tool: number; delivery: number };
   lease?: LeaseTimes;
-  /** Of a tool call since its last progress, of a tool call in all, and of one delivery attempt. */
+  /** Tool call since its last progress, tool call in all, one delivery attempt. */
   timeouts?: Partial<typeof DEFAULT_TIMEOUTS>;
 }
 
 export interface EffectWorkerDeps {
   config: EffectWorkerConfig;
-  /** Source of the secrets that configurations reference. */
+  /** Secrets that configurations reference. */
   environment: Environment;
   bus: Bus;
   database: Database;
-  /** Owned by the caller, which closes it after the worker has stopped. */
+  /** Closed by the caller, after the worker. */
   poster: Pick<GuardedPoster, 'post'>;
   clock: Clock;
   log: Log;
@@ -67,7 +65,7 @@ export async function startEffectWorker(deps: EffectWorkerDeps): Promise<Drained
 
   if (kinds.includes('delivery')) {
     const newest = await bundles.newest();
-    // Fails at the start rather than at the first callback. Without a stored configuration there are no callbacks yet.
+    // Fails at the start rather than at the first callback.
     if (newest !== null) agentApiKey(newest, environment);
     const items = deliveryItems({ database, bundles, environment, poster, maxAttempts, timeoutMs: timeouts.deliveryMs, clock, log, metrics, tracing });
     consumers.push(consumeItems(items, concurrency.delivery, consume));

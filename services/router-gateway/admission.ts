@@ -12,15 +12,13 @@ declare module 'fastify' {
 
 /** An admitted call. `bodyDone` and `leave` are idempotent. */
 export interface AdmittedCall {
-  /** Counts body bytes that have arrived. @throws `service.overloaded` when they exceed the byte budget of all bodies */
+  /** @throws `service.overloaded` when all bodies together exceed the byte budget */
   bodyGrew(bytes: number): void;
-  /** The process holds the body no longer. */
   bodyDone(): void;
-  /** The connection is closed, or ready for another request. */
   leave(): void;
 }
 
-/** Bounds the open calls and body bytes of this process, and signals when a closing gateway is empty. */
+/** Bounds the open calls and body bytes of this process. */
 export class Admission {
   readonly #limits: GatewayLimits;
   /** Made once: under overload nearly every request throws one, and a new Error costs a stack trace. */
@@ -82,7 +80,7 @@ export class Admission {
     this.#closing = true;
   }
 
-  /** Resolves to true when no call is open, to false after `timeoutMs`. */
+  /** False after `timeoutMs` with calls still open. */
   async empty(timeoutMs: number): Promise<boolean> {
     if (this.#openCalls === 0) return true;
     let timer: NodeJS.Timeout | undefined;

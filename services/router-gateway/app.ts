@@ -38,10 +38,9 @@ import type { TraceForwarder } from './trace-forwarder.ts';
 
 export interface AppDeps {
   routerConfig: RouterConfig;
-  /** Source of the secrets of the configured keys. */
   environment: Environment;
   houseSecret: string;
-  /** Null: no agents of a platform send traces here. */
+  /** Null: no platform. */
   platformKeys?: PlatformKeys | null;
   bus: Bus;
   readers: CallReaders;
@@ -53,9 +52,9 @@ export interface AppDeps {
   limits: GatewayLimits;
   metrics: Metrics;
   tracing?: Tracing;
-  /** Forwards the traces of clients; absent: there is no collector. */
+  /** Absent: there is no collector. */
   traceForwarder?: TraceForwarder | null;
-  /** Of a port that is open already; absent: `listen` opens one. */
+  /** Of an open port; absent: `listen` opens one. */
   serverFactory?: FastifyServerFactory;
 }
 
@@ -74,7 +73,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     frameworkErrors: (error, request, reply) => void sendError(log, error, request, reply),
     clientErrorHandler: respondToBrokenRequest,
   });
-  // Without it a text body gets 415 rather than a schema error.
+  // So that text bodies get 415.
   app.removeContentTypeParser('text/plain');
   app.setValidatorCompiler(validateWithZod);
   installErrorReplies(app, log);
@@ -121,7 +120,6 @@ function whileOpen(admission: Admission): onRequestHookHandler {
   };
 }
 
-/** One log line per request, when its response is closed; probes at debug level. */
 function logRequest(log: Log, request: FastifyRequest, reply: FastifyReply, durationMs: number): void {
   const level = isProbe(request) ? 'debug' : 'info';
   if (log.writes?.(level) === false) return;
@@ -135,7 +133,7 @@ function isProbe({ routeOptions }: FastifyRequest): boolean {
   return routeOptions.url?.startsWith('/health/') === true;
 }
 
-/** Labelled by route pattern, never by path: unknown paths must not create series. */
+/** By route pattern: unknown paths must not create series. */
 function countRequest(metrics: Metrics, { method, routeOptions }: FastifyRequest, reply: FastifyReply, durationMs: number): void {
   const route = routeOptions.url ?? 'none';
   metrics.add('httpRequests', { server: 'router', method, route, status: String(reply.raw.statusCode) });

@@ -23,7 +23,7 @@ export interface CallSending {
   release(): void;
 }
 
-/** The stream WORK dedupes for 120 s; a later publish could duplicate an item that is still there. */
+/** The stream WORK dedupes for 120 s; a later publish could duplicate an item. */
 const SENT_AGAIN_WITHIN_MS = 100_000;
 
 /** A dispatched call. `body` is null once released: references to the call must not retain its text. */
@@ -80,7 +80,7 @@ export class CallSender {
         dispatched.onLost = onLost;
         this.#dispatched.set(callId, dispatched);
         bus.work.dispatch('router.call', callId, dispatched.body ?? '');
-        // A stream's client waits for the first token. A lone call has nothing to be batched with.
+        // A stream's client waits for its first token; a lone call has nothing to be batched with.
         if (want === 'frames' || this.#dispatched.size === 1) bus.flush();
       },
       sendAgain: () => {

@@ -1,10 +1,10 @@
 import { mintGenerationId } from '#shared/generation-id.ts';
 
-/** Maximum age of an id's timestamp when it is used. */
+/** Of an id's timestamp. */
 const FRESH_MS = 100;
-/** Bound of one key's batch. */
+/** Per key. */
 const MOST_AHEAD = 32;
-/** Beyond it all batches are dropped; they would expire within `FRESH_MS` anyway. */
+/** Beyond it all batches are dropped; they expire within `FRESH_MS` anyway. */
 const MOST_KEYS = 1_000;
 
 /** Ids made together for one key. `size` is their initial number. */

@@ -2,17 +2,15 @@ import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
-/** Of the header's value: proxies refuse responses with more than 4 to 8 KiB of headers. */
+/** Proxies refuse responses with more than 4 to 8 KiB of headers. */
 const MAX_HEADER_CHARS = 1_024;
-/** Marks a truncated value. */
 const MORE = ', ...';
-/** Of a name that the caller chose. */
 const MAX_NAME_CHARS = 64;
 const PLAIN_NAME = /^[\w$-]{1,64}$/;
 
 const MODERATION = 'moderation';
 
-/** The response header that names the parts of a request that had no effect. */
+/** Response header with the parts of a request that had no effect. */
 export const IGNORED_HEADER = 'x-switchyard-ignored';
 
 /**
@@ -21,7 +19,7 @@ export const IGNORED_HEADER = 'x-switchyard-ignored';
  */
 type Rule = boolean | ((value: unknown) => boolean) | { [name: string]: Rule };
 
-/** The contract's fields: a new one does not compile without a rule. */
+/** A new field of the contract does not compile without a rule. */
 const contractRules: Record<Exclude<keyof typeof chatRequest.shape, 'messages' | 'plugins' | 'tools'>, Rule> = {
   model: true,
   models: true,
@@ -67,7 +65,7 @@ const contractRules: Record<Exclude<keyof typeof chatRequest.shape, 'messages' |
   debug: { echo_upstream_body: true },
 };
 
-/** Fields outside the contract that clients send. */
+/** Outside the contract. */
 const otherRules: Record<string, Rule> = {
   // Passed to upstreams unchanged.
   top_k: true,
@@ -175,13 +173,12 @@ function hasCacheControl(item: object): boolean {
   return 'cache_control' in item && item.cache_control !== undefined && item.cache_control !== null;
 }
 
-/** A name in a form that a header may hold. The round trip through the buffer replaces lone surrogates, on which encoding would throw. */
+/** A name as a header may hold it. The buffer replaces lone surrogates, on which encoding would throw. */
 function shown(name: string): string {
   if (PLAIN_NAME.test(name)) return name;
   return encodeURIComponent(Buffer.from(name.slice(0, MAX_NAME_CHARS)).toString()).slice(0, MAX_NAME_CHARS);
 }
 
-/** The header's value, truncated at `MAX_HEADER_CHARS`. */
 class HeaderPaths {
   #value = '';
   #isFull = false;

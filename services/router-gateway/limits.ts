@@ -22,13 +22,12 @@ export const gatewayLimits = {
   openCalls: 4_096,
   /** The listen backlog. Beyond it connections are reset or hang, so a burst that is to be refused must fit. */
   connectionsToAccept: 4_096,
-  /** `Retry-After` of refusals. */
   retryAfterMs: 1_000,
   /** From a request's first byte to its last: 32 MiB over a slow line. */
   requestMs: 300_000,
-  /** Of a publish. A healthy bus needs milliseconds; beyond it the client should retry. */
+  /** A healthy bus needs milliseconds. */
   publishMs: 10_000,
-  /** Headers are held back so long, so that an error has its proper status. Later, proxies take the call for dead. */
+  /** Headers wait for content up to this long, so that an error has its proper status. Later, proxies take the call for dead. */
   headerDelayMs: 15_000,
   /** Longer calls are queued, not dispatched: a dispatched text stays in memory until content arrives, over all open calls at most 256 MiB. */
   dispatchedCharacters: 32 * KIB,
@@ -44,7 +43,6 @@ export const gatewayLimits = {
    */
   silenceMs: 6_000,
   silenceMaxMs: 60_000,
-  /** Of one replay. */
   replayMs: 5_000,
   /** After this time a published frame is part of a replay. */
   resumableMs: RETAINED_WITHIN_MS,

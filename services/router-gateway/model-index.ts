@@ -2,9 +2,8 @@ import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
-/** Resolves the model names of a request. */
 export interface ModelIndex {
-  /** Id of the first known model that the request names; the default's when it names none. @throws `router.model_unknown` */
+  /** Id of the first known model among those named; the default's when none is. @throws `router.model_unknown` */
   firstKnown(request: Pick<ChatRequest, 'model' | 'models'>): string;
 }
 

@@ -27,11 +27,10 @@ interface RouterGatewayDeps {
     host: string;
     /** 0: any free port. */
     port: number;
-    /** How long a stop waits for open calls. */
     drainTimeoutMs: number;
-    /** Where clients' traces are forwarded; absent or without an endpoint: nowhere. */
+    /** Of clients' traces; absent or without an endpoint: not forwarded. */
     tracing?: TracingConfig;
-    /** Null: no agents of a platform send traces here. */
+    /** Null: no platform. */
     platformKeys?: PlatformKeys | null;
   };
   routerConfig: RouterConfig;
@@ -46,9 +45,9 @@ interface RouterGatewayDeps {
 }
 
 interface RouterGateway {
-  /** Without a path, with the actual port. */
+  /** With the actual port. */
   url: string;
-  /** Refuses new calls, drains the open ones, ends the rest with an error, and closes. The bus stays open. */
+  /** Drains, then ends open calls with an error. The bus stays open. */
   stop(): Promise<void>;
 }
 
@@ -106,7 +105,7 @@ function forwarderTo(tracing: TracingConfig | undefined, log: Log, metrics: Metr
   const url = tracing === undefined ? null : tracesUrlOf(tracing);
   if (url === null || tracing === undefined) return null;
   if (tracing.otel.protocol === 'grpc') {
-    // Clients' traces are forwarded unchanged, so the collector must speak HTTP.
+    // Forwarded unchanged, so the collector must speak HTTP.
     log.warn({}, 'traces of clients are not kept: OTEL_EXPORTER_OTLP_PROTOCOL is grpc, and they come by HTTP');
     return null;
   }

@@ -3,25 +3,22 @@ import { Pool } from 'undici';
 import type { CollectorTls } from '#shared/telemetry/collector-tls.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** Bytes that wait for the collector: some seconds of a busy deployment. */
+/** Some seconds of a busy deployment. */
 const MAX_WAITING_BYTES = 32 * 1_024 * 1_024;
-/** Bound for small batches, which have a fixed cost each. */
+/** For small batches, which have a fixed cost each. */
 const MAX_WAITING_BATCHES = 1_024;
-/** Batches in flight. */
 const CONNECTIONS = 4;
 const CONNECT_MS = 2_000;
 const POST_MS = 10_000;
 /** Tries per batch. A longer outage of the collector loses traces rather than memory. */
 const MAX_TRIES = 3;
 const RETRY_MS = 500;
-/** Retryable statuses of the collector. */
 const TRANSIENT = new Set([429, 502, 503, 504]);
-/** Between two warnings about lost traces. */
 const WARN_EVERY_MS = 60_000;
-/** For the waiting batches at a stop. */
+/** For batches that wait at a stop. */
 const STOP_MS = 2_000;
 
-/** Request header with the number of forwards so far; it reveals a gateway that is its own collector. */
+/** Number of forwards so far; reveals a gateway that is its own collector. */
 export const FORWARDED = 'x-switchyard-forwarded';
 
 interface TraceBatch {
@@ -35,21 +32,19 @@ interface TraceBatch {
 
 /** Forwards clients' traces to a collector unread, in the background. */
 export interface TraceForwarder {
-  /** @returns false when the queue is full */
+  /** False when the queue is full. */
   accept(batch: TraceBatch): boolean;
-  /** Sends what waits within `STOP_MS`, and closes. */
   stop(): Promise<void>;
 }
 
 interface ForwarderOptions {
-  /** With path and query. */
   url: string;
-  /** Sent with each batch; may hold a credential. */
+  /** May hold a credential. */
   headers: Readonly<Record<string, string>>;
   /** Absent: Node's certificates. */
   tls?: CollectorTls;
   log: Log;
-  /** Called for each accepted batch that is lost. */
+  /** Per lost batch. */
   onDrop?(): void;
   maxWaitingBytes?: number;
 }

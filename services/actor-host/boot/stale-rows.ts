@@ -4,7 +4,6 @@ import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 
-/** Rows per batch. */
 const BATCH_ROWS = 500;
 /** A session has as many rows in `seen` as commands, so those of one batch are deleted in pieces. */
 const PROCESSED_ROWS = 5_000;
@@ -17,7 +16,7 @@ export interface StaleRowsDeps {
   bus: Pick<Bus, 'commands' | 'hasCapacity'>;
   database: Database;
   clock: Clock;
-  /** Part of command ids, so that commands of this sweep are no repeats of an earlier one's. */
+  /** Part of command ids: commands of two sweeps are no repeats. */
   sweepId: string;
   retentionMs: number;
   signal: AbortSignal;
@@ -29,13 +28,13 @@ interface Batch {
   isLast: boolean;
 }
 
-/** One kind of stale rows; each call handles the next batch. */
+/** Each call handles the next batch. */
 export interface StaleKind {
   name: 'overdue_runs' | 'orphaned_sessions' | 'old_runs' | 'old_tombstones' | 'old_effects' | 'old_dead_letters';
   next(): Promise<Batch>;
 }
 
-/** The order matters: rows that lead to the results of the first two must stay until the next sweep. */
+/** The first two send commands, which take effect by the next sweep; until then the others keep the rows that lead there. */
 export function staleKinds(deps: StaleRowsDeps): StaleKind[] {
   return [
     { name: 'overdue_runs', next: overdueRuns(deps) },
@@ -180,7 +179,7 @@ async function oldDeadLetters({ database, retentionMs }: StaleRowsDeps): Promise
   return { count: rowCount, isLast: rowCount < BATCH_ROWS };
 }
 
-/** By the database's clock: hosts' clocks may differ. */
+/** In the database's clock: hosts' clocks may differ. */
 function retention(parameter: string): string {
   return `make_interval(secs => ${parameter}::float8 / 1000)`;
 }

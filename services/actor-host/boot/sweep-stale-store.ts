@@ -7,7 +7,7 @@ import { isTransientError } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type StaleKind, staleKinds } from './stale-rows.ts';
 
-/** Between two batches: customers' commands have priority. */
+/** Customers' commands have priority. */
 const PAUSE_MS = 100;
 /** Batches per kind, ten million rows; the next sweep goes on. */
 const MAX_BATCHES = 20_000;
@@ -16,17 +16,15 @@ const MAX_TRIES = 5;
 const TRY_AGAIN_MS = 30_000;
 /** A stop does not wait longer for the running statement; the database finishes it. */
 const STOP_WITHIN_MS = 1_000;
-/** Renewed before each batch; after it another host may sweep. */
+/** Renewed before each batch. */
 const LEASE_MS = 60_000;
 const LEASE_KEY = 'stale-store-sweep';
 
 export interface StaleStoreDeps {
   config: {
-    /** After the start of the host. */
     delayMs: number;
     /** Of settled runs, tombstones, closed effects and dead letters. */
     retentionMs: number;
-    /** Set in tests. */
     pauseMs?: number;
     tryAgainMs?: number;
   };
@@ -62,7 +60,7 @@ export function startStaleStoreSweep(deps: StaleStoreDeps): { swept: Promise<Swe
   };
 }
 
-/** All of it can be done twice, so a sweep that broke off begins anew. */
+/** Idempotent: a sweep that broke off starts anew. */
 async function sweepWithRetries(deps: StaleStoreDeps, signal: AbortSignal): Promise<Swept | null> {
   const sweepId = ulid();
   for (let tries = 1; ; tries += 1) {

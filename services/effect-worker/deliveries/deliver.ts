@@ -23,9 +23,7 @@ export interface DeliverDeps {
   bundles: Bundles;
   environment: Environment;
   poster: Pick<GuardedPoster, 'post'>;
-  /** Attempts per delivery. */
   maxAttempts: number;
-  /** Of one attempt. */
   timeoutMs: number;
   clock: Clock;
   log: Log;
@@ -37,14 +35,13 @@ interface Deps extends DeliverDeps {
   receivers: Receivers;
 }
 
-/** Age from which a delivery is posted although its receiver is full or its breaker is open, so that it ends as delivered or as a dead letter. */
+/** Older deliveries are posted although their receiver is full or its breaker open, so that they end as delivered or as a dead letter. */
 const MAX_POSTPONED_MS = 600_000;
-/** Pause of a delivery whose receiver has no free slot. */
 const BUSY_MS = 1_000;
-/** Upper bound of the jitter added to each pause, so that postponed deliveries do not return together. */
+/** Jitter of pauses, so that postponed deliveries do not return together. */
 const SPREAD_MS = 4_000;
 
-/** Handles callback deliveries: one item is at most one attempt. The session's owner schedules the next round and writes the delivery's state. */
+/** Callback deliveries: one item is at most one attempt. The session's owner schedules the next round and writes the delivery's state. */
 export function deliveryItems(given: DeliverDeps): ItemKind<DeliveryWork> {
   const deps = { ...given, receivers: new Receivers(given.clock) };
   return {
@@ -69,7 +66,7 @@ async function deliver(work: DeliveryWork, execution: ItemExecution, deps: Deps)
   return receiver.slots.holding(execution.signal, () => deliverTo(receiver, work, found, execution, deps));
 }
 
-/** Makes one attempt if the receiver's breaker allows it. The caller holds one of the receiver's slots. */
+/** The caller holds one of the receiver's slots. */
 async function deliverTo(receiver: Receiver, work: DeliveryWork, found: StoredDelivery, execution: ItemExecution, deps: Deps): Promise<Report> {
   const pass = isOverdue(found, deps) ? UNCHECKED : receiver.breaker.enter();
   if (typeof pass === 'number') return postponed(work.deliveryId, found, 'silent', pass, deps);
@@ -108,7 +105,7 @@ async function attemptOnce(
   const { deliveryId } = work;
   const bundle = await retryWhileTransient(() => deps.bundles.read(found.bundleHash), execution.signal); // no fail point: reads
   const apiKey = agentApiKey(bundle, deps.environment);
-  // Counted right before the request: a worker that dies after this line has used up the attempt, whatever its outcome.
+  // Counted right before the request: a worker that dies from here on has used up the attempt.
   const attempt = await retryWhileTransient(() => countAttempt(database, deliveryId, maxAttempts), execution.signal);
   if (attempt === null) return usedUp(deliveryId, execution, deps);
   failPoint('delivery.counted');
@@ -119,7 +116,7 @@ async function attemptOnce(
   return { report, outcome };
 }
 
-/** One attempt in one span, whose context the receiver gets as `traceparent`. */
+/** One attempt as one span. The receiver gets its context as `traceparent`. */
 async function posted(
   work: DeliveryWork,
   found: StoredDelivery,
@@ -164,7 +161,7 @@ function reportOf(deliveryId: string, attempts: number, maxAttempts: number, out
   return { type: 'delivery.reported', deliveryId, attempts, outcome: attempts >= maxAttempts ? 'exhausted' : 'failed', reason, retryAfterMs };
 }
 
-/** No attempt is left, or the delivery settled meanwhile. In the first case a worker died during the last attempt and reported nothing. */
+/** No attempt is left, as a worker died during the last one, or the delivery settled meanwhile. */
 async function usedUp(deliveryId: string, execution: ItemExecution, { database }: DeliverDeps): Promise<{ report: Report; outcome: null }> {
   const found = await retryWhileTransient(() => readDelivery(database, deliveryId), execution.signal); // no fail point: reads
   return { report: endOf(deliveryId, found, 'all attempts are used up, and what came of the last one is not known'), outcome: null };

@@ -4,7 +4,7 @@ import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { StoredDelivery } from './delivery-rows.ts';
 
 export interface PostOptions {
-  /** The agent's key; the receiver verifies it. */
+  /** The agent's key. */
   apiKey: string;
   attempt: number;
   traceparent: string | null;
@@ -12,14 +12,14 @@ export interface PostOptions {
   signal: AbortSignal;
 }
 
-/** Outcome of one attempt. `reason` is for people and contains nothing of the response body. */
+/** `reason` contains nothing of the response body. */
 export type Attempt = { /** Null: no response. */ status: number | null } & (
   | { delivered: true }
   | {
       delivered: false;
       reason: string;
       retryAfterMs: number | null;
-      /** Whether the request was sent and got no response. */
+      /** Requested without a response. */
       isSilent: boolean;
     }
 );

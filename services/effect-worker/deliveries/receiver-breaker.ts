@@ -2,19 +2,19 @@ import type { Clock } from '#shared/clock.ts';
 
 /** Consecutive posts without a response that open the breaker. */
 const MAX_SILENT = 5;
-/** First open time; doubled after each probe without a response. */
+/** Doubled after each probe without a response. */
 const OPEN_FIRST_MS = 5_000;
 const OPEN_LONGEST_MS = 30_000;
 
 /** Outcome of a post: any response, none in time, or an error that says nothing about the receiver. */
 export type PostResult = 'answered' | 'silent' | 'unknown';
 
-/** Permission for one post; `leave` takes it back with the result. */
+/** Permission for one post. */
 export interface Pass {
   isProbe: boolean;
 }
 
-/** For a post that bypasses the breaker. */
+/** Bypasses the breaker. */
 export const UNCHECKED: Pass = { isProbe: false };
 
 /**
@@ -32,7 +32,7 @@ export class ReceiverBreaker {
     this.#clock = clock;
   }
 
-  /** @returns a pass, to be returned through `leave`; or the milliseconds until the next try makes sense */
+  /** @returns a pass, to be returned through `leave`; or the milliseconds to wait */
   enter(): Pass | number {
     if (this.#openUntilMs === null) return { isProbe: false };
     const restMs = this.#openUntilMs - this.#clock.nowMs();
@@ -42,7 +42,6 @@ export class ReceiverBreaker {
     return { isProbe: true };
   }
 
-  /** @returns whether this result opened or closed the breaker */
   leave(result: PostResult, { isProbe }: Pass): 'opened' | 'closed' | null {
     const wasOpen = this.#openUntilMs !== null;
     if (isProbe) this.#isProbing = false;
@@ -54,7 +53,7 @@ export class ReceiverBreaker {
       return wasOpen ? 'closed' : null;
     }
     this.#silent += 1;
-    // Posts in flight when the breaker opened end without a response too, and are no further evidence.
+    // Posts that were in flight when the breaker opened are no further evidence.
     if (this.#silent < MAX_SILENT || (wasOpen && !isProbe)) return null;
     this.#openUntilMs = this.#clock.nowMs() + this.#openMs;
     this.#openMs = Math.min(this.#openMs * 2, OPEN_LONGEST_MS);

@@ -4,9 +4,9 @@ import { ReceiverBreaker } from './receiver-breaker.ts';
 
 /** Posts in flight per host. */
 const MAX_POSTS = 16;
-/** Deliveries that wait for a slot of one host. With the posts they use at most a third of the worker's items (`service.ts`). */
+/** Per host. With the posts they use at most a third of the worker's items (`service.ts`). */
 const MAX_WAITING = 64;
-/** Bound of the LRU of hosts. */
+/** LRU. */
 const MAX_RECEIVERS = 1_024;
 
 export interface Receiver {
@@ -14,11 +14,10 @@ export interface Receiver {
   name: string;
   slots: Slots;
   breaker: ReceiverBreaker;
-  /** Whether `MAX_WAITING` deliveries wait already. */
   isFull(): boolean;
 }
 
-/** The receivers that this worker posts to, each with its own slots and circuit breaker. */
+/** Receivers with their slots and circuit breakers. */
 export class Receivers {
   readonly #clock: Clock;
   readonly #receivers = new Map<string, Receiver>();

@@ -2,19 +2,16 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '#shared/clock.ts';
 import { ToolFailure } from './tool-failure.ts';
 
-/** Tries per request, whatever their failures. */
 const MAX_TRIES = 4;
-/** Back-off while unreachable: covers a restart behind a load balancer, not an outage. */
+/** Covers a restart behind a load balancer, not an outage. */
 const UNREACHABLE_PAUSES_MS = [250, 1_000];
-/** Back-off while busy, when the server sends no Retry-After. */
+/** Without a Retry-After. */
 const BUSY_PAUSES_MS = [1_000, 2_000];
-/** Before a repeat of a request that may have been carried out. */
 const AGAIN_PAUSE_MS = 250;
 /** JSON-RPC: internal error of the server. */
 const INTERNAL_ERROR = -32_603;
 
 export interface AttemptOptions {
-  /** Whether the request may be carried out twice. */
   repeatable: boolean;
   /** Ends the tries. */
   signal: AbortSignal;
@@ -48,7 +45,7 @@ export async function withAttempts<Result>({ repeatable, signal, deadlineAtMs, c
 /** Aborts this waiter without cancelling the shared work. @throws ToolFailure `stopped` when the signal is aborted first */
 export function orStopped<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Result> {
   return new Promise((resolve, reject) => {
-    // A request in flight ends by the same signal and knows whether it was sent, so its failure goes first.
+    // A request in flight ends by the same signal and knows whether it was sent: its failure goes first.
     const onAbort = () => setImmediate(() => reject(new ToolFailure('stopped', 'the call was given up')));
     if (signal.aborted) onAbort();
     signal.addEventListener('abort', onAbort, { once: true });
@@ -56,7 +53,7 @@ export function orStopped<Result>(signal: AbortSignal, work: Promise<Result>): P
   });
 }
 
-/** Pause before the next try; null when there is none. */
+/** Null: no further try. */
 function pauseAfter(failure: ToolFailure, earlier: readonly ToolFailure[], repeatable: boolean): number | null {
   if (!failure.retryable || earlier.length + 1 >= MAX_TRIES) return null;
   const before = earlier.filter(({ kind }) => kind === failure.kind).length;

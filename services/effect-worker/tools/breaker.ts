@@ -1,12 +1,11 @@
 import type { Clock } from '#shared/clock.ts';
 import { ToolFailure } from './tool-failure.ts';
 
-/** Consecutive transport failures that open the breaker. */
 const MAX_FAILURES = 5;
-/** Open time. After it one more failure opens the breaker again, and one response resets it. */
+/** After it one more failure opens the breaker again; one response resets it. */
 const OPEN_MS = 10_000;
 
-/** Circuit breaker of one tool server that is unreachable or refuses our key: calls fail at once, without tries of their own. */
+/** Circuit breaker of one tool server: while it is unreachable or refuses our key, calls fail without tries. */
 export class Breaker {
   readonly #clock: Clock;
   #failures = 0;
@@ -17,7 +16,7 @@ export class Breaker {
     this.#clock = clock;
   }
 
-  /** @throws ToolFailure while the breaker is open */
+  /** @throws ToolFailure while open */
   check(): void {
     if (this.#because !== null && this.#clock.nowMs() < this.#openUntilMs) {
       const { kind, message, status } = this.#because;

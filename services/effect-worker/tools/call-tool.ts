@@ -15,7 +15,7 @@ import type { ToolLists } from './tool-lists.ts';
 import type { ToolServer } from './tool-server.ts';
 import type { ToolServers } from './tool-servers.ts';
 
-/** JSON-RPC: there is no such tool, or it does not accept these arguments. */
+/** JSON-RPC codes. */
 const METHOD_NOT_FOUND = -32_601;
 const INVALID_PARAMS = -32_602;
 
@@ -26,16 +26,16 @@ export interface CallToolDeps {
   bundles: Bundles;
   servers: ToolServers;
   lists: ToolLists;
-  /** Of one call, since its last progress. */
+  /** Since the last progress. */
   timeoutMs: number;
-  /** Of one call in all. */
+  /** In all. */
   longestMs: number;
   clock: Clock;
   log: Log;
   metrics: Metrics;
 }
 
-/** Thrown when another worker has claimed the call. */
+/** Another worker has claimed the call. */
 class Claimed extends Error {}
 
 /** Calls a tool, at most once unless it is repeatable. Every result is an outcome; it throws only for a lost lease or a cancelled item. */
@@ -46,12 +46,12 @@ export async function callTool(work: ToolCall, execution: ItemExecution, deps: C
   const server = servers.of(bundle, serverId);
   if (server === null) return failed('refused', `there is no tool server "${serverId}"`);
   const repeatable = await retryWhileTransient(() => lists.isRepeatable(work.listHash, toolName), execution.signal);
-  // A claim of this delivery: its own tries pass.
+  // Claimed by this delivery: its further tries pass.
   let isClaimed = repeatable;
   const claim = async () => {
     if (isClaimed) return;
     if (execution.isCancelled()) throw new ToolFailure('stopped', 'the call was given up');
-    // A call that is not repeatable must settle once it is claimed: later aborts are ignored.
+    // A claimed call must settle: later aborts are ignored.
     execution.protect();
     if (!(await retryWhileTransient(() => claimCall(database, work.effectId), execution.signal))) throw new Claimed();
     isClaimed = true;

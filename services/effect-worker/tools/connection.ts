@@ -8,34 +8,32 @@ import { type RequestLimits, watchRequest } from './watch-request.ts';
 import type { WatchedFetch } from './watched-fetch.ts';
 
 const CLIENT = { name: 'switchyard', version: '0.1.0' };
-/** Of the handshake, connecting included. */
+/** Handshake with connect. */
 const OPEN_TIMEOUT_MS = 10_000;
-/** Of the session's termination; a server that is gone does not answer. */
+/** Session termination; an unreachable server does not answer. */
 const CLOSE_TIMEOUT_MS = 1_000;
 /** Disables the client's own timeout: those of `watchRequest` know why they end a request. */
 const NEVER_MS = 2_147_483_647;
 
 const NEVER = new AbortController().signal;
-/** The status by which the client learns that a server offers no standing stream. */
+/** The client's code for a server without a standing stream. */
 const NO_STREAM = 405;
 
 /** Responses are validated where they are used: the client's schemas refuse a whole list because of one tool. */
 const anyResult = z.looseObject({});
 
-/** An open MCP session with one tool server; requests may run concurrently. */
+/** An MCP session with one tool server; requests may run concurrently. */
 export interface Connection {
   /** @throws ToolFailure, and nothing else */
   request<Answer>(method: string, params: Record<string, unknown>, response: z.ZodType<Answer>, limits: RequestLimits): Promise<Answer>;
-  /** Fails requests in flight as `stopped`, terminates the session and closes. Never rejects. */
+  /** Fails requests in flight as `stopped`. Never rejects. */
   close(): Promise<void>;
 }
 
 interface OpenOptions {
   url: URL;
-  /** Null: requests carry no key. */
   bearer: string | null;
   fetcher: WatchedFetch;
-  /** The server has announced that its tool list changed. */
   onListChanged(): void;
 }
 
@@ -52,7 +50,7 @@ export async function openConnection({ url, bearer, fetcher, onListChanged }: Op
   const transport = new StreamableHTTPClientTransport(url, { fetch, requestInit: { headers } });
   const client = new Client(CLIENT, { capabilities: {} });
   client.setNotificationHandler(ToolListChangedNotificationSchema, onListChanged);
-  // Errors of requests reach their callers; a broken standing stream needs no handling.
+  // Requests report their own errors; a broken standing stream needs no handling.
   client.onerror = () => {};
   const inFlight = new Set<(failure: ToolFailure) => void>();
   const handshake = watchRequest({ signal: NEVER, timeoutMs: OPEN_TIMEOUT_MS, longestMs: OPEN_TIMEOUT_MS });

@@ -3,10 +3,10 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Bundles } from '../bundles.ts';
 import type { ToolLists } from './tool-lists.ts';
 
-/** Back-off between tries at servers that have not listed their tools, doubled after each. */
+/** Doubled after each. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
-/** Poll interval for a newer configuration, once all servers have listed their tools. */
+/** Poll for a newer configuration, once all servers are listed. */
 const LOOK_AGAIN_MS = 30_000;
 
 export interface DiscoverDeps {

@@ -31,7 +31,7 @@ const MINUTE_MS = 60_000;
 /** Bounds of the reconnection delay that the server asks for. */
 const RETRY_MS = { least: 1_000, most: 60_000 };
 
-/** A filter on a response body before the MCP client reads it. */
+/** Filters a response body before the MCP client reads it. */
 export interface BodyGate {
   /** The bytes to pass on, in slices, one per tick. @throws ToolFailure `unreadable` when the body must end here */
   pass(chunk: Uint8Array): AsyncIterable<Uint8Array>;
@@ -67,7 +67,7 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
 
   function goOn(event: EventSourceMessage): string {
     if (event.data === '') return event.id === undefined ? '' : `id: ${event.id}\ndata:\n\n`;
-    // The client ignores other types of events.
+    // The client ignores other types.
     if ((event.event ?? 'message') !== 'message') return '';
     // No text has more values than characters.
     if (event.data.length > MAX_VALUES) new ValueCount().add(Buffer.from(event.data));
@@ -99,7 +99,6 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
   };
 }
 
-/** Selects the messages beside the answer that are passed to the client. */
 class BesideAnswer {
   readonly #nowMs: () => number;
   #progressAtMs = Number.NEGATIVE_INFINITY;
@@ -110,7 +109,7 @@ class BesideAnswer {
     this.#nowMs = nowMs;
   }
 
-  /** @throws ToolFailure `unreadable` above `MAX_MESSAGES_PER_MINUTE` */
+  /** @throws ToolFailure `unreadable` */
   goesOn(message: object): boolean {
     const atMs = this.#nowMs();
     if ('method' in message && !('id' in message)) {
@@ -129,13 +128,12 @@ class BesideAnswer {
 }
 
 interface StreamBounds {
-  /** A JSON-RPC message. @returns whether it is the answer */
+  /** @returns whether it is the answer */
   note(message: object, data: string): boolean;
-  /** Bytes that were read. @throws ToolFailure `unreadable` above the bound */
+  /** @throws ToolFailure `unreadable` above the bound */
   read(bytes: number, text: string, isEventComplete: boolean): void;
 }
 
-/** Bounds the rate of a standing stream. */
 class StandingWatch implements StreamBounds {
   readonly #budget: RefillingBudget;
 
@@ -208,7 +206,7 @@ function unreadable(message: string): ToolFailure {
   return new ToolFailure('unreadable', message, { sent: true });
 }
 
-/** Checks the outline of a message; the client validates the rest. */
+/** The client validates the rest. */
 function isRpcMessage(value: unknown): value is object {
   if (typeof value !== 'object' || value === null || !('jsonrpc' in value) || value.jsonrpc !== '2.0') return false;
   return ('method' in value && typeof value.method === 'string') || ('id' in value && ('result' in value || 'error' in value));

@@ -9,15 +9,15 @@ import { faultOfForm, MAX_SCHEMA_DEPTH } from './schema-form.ts';
 import { ToolFailure } from './tool-failure.ts';
 import type { RequestLimits } from './watch-request.ts';
 
-/** A list of more pages is taken for a fault of the server. */
+/** More are taken for a fault of the server. */
 const MAX_PAGES = 100;
-/** Tools of one server, usable or not. No model can choose among more. */
+/** Usable or not. No model can choose among more. */
 const MAX_TOOLS = 2_000;
 /** JSON of one server's stored tools: one row, read by each run that uses the server. */
 const MAX_LIST_BYTES = 512 * 1024;
 /** Bytes of all pages, including what is not stored (output schemas, icons). A page is parsed in one go, at about 20 ms per MiB. */
 const MAX_RESPONSES_BYTES = 4 * MAX_LIST_BYTES;
-/** Each is a log line; further ones are only counted. */
+/** Further ones are only counted. */
 const MAX_WARNINGS = 20;
 const MAX_NAME_CHARACTERS = 256;
 
@@ -35,7 +35,7 @@ const advertisedTool = z.looseObject({
   execution: z.looseObject({ taskSupport: z.unknown().optional() }).nullish().catch(null),
 });
 
-/** A server's usable tools in its own order, with a warning for each one left out, up to `MAX_WARNINGS`. */
+/** The usable tools in the server's order, and a warning for each one left out, up to `MAX_WARNINGS`. */
 export interface ToolList {
   tools: ListedTool[];
   warnings: string[];

@@ -2,16 +2,15 @@ import { z } from 'zod';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
 
-/** Bound of one result as the model gets it. */
 const MAX_DATA_BYTES = 64 * 1024;
 /** Longest text that is parsed as JSON: indented, it may still fit `MAX_DATA_BYTES`. Longer ones are truncated as text. */
 const MAX_PARSED_CHARS = 4 * MAX_DATA_BYTES;
-/** Bound of the result's `_meta`, which programs read. */
+/** Of `_meta`, which programs read. */
 const MAX_METADATA_BYTES = 16 * 1024;
 const MAX_URI_CHARACTERS = 500;
-/** Parts of one response that are validated; the model gets 64 KiB of them at most. */
+/** Validated parts; the model gets 64 KiB of them at most. */
 const MAX_PARTS = 1_000;
-/** The depth limit of all values: code that validates or logs one recurses as deep. */
+/** As for all values: validation and logging recurse. */
 const MAX_DATA_DEPTH = 64;
 const TOO_DEEP = `the answer of the tool can not be used: it must not be nested deeper than ${MAX_DATA_DEPTH} levels`;
 
@@ -30,7 +29,6 @@ const part = z.looseObject({
     .catch(undefined),
 });
 
-/** The response to `tools/call`. */
 export const callResponse = z.looseObject({
   content: z.array(z.unknown()).default([]).transform(firstParts).pipe(z.array(part)),
   structuredContent: z.unknown().optional(),
@@ -71,7 +69,7 @@ function bytesOf(data: unknown): Buffer | null {
   }
 }
 
-/** An error result that the model handles, with our own text. */
+/** An error result for the model, with our own text. */
 export function errorResult(message: string): ToolOutcome {
   return { type: 'result', data: { error: message }, metadata: {}, isError: true };
 }

@@ -1,12 +1,12 @@
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 
-/** Of one schema's JSON. The check takes up to 0.6 ms per KiB in one go; compiling, where the schema is used, takes far longer. */
+/** The check takes up to 0.6 ms per KiB in one go; compiling, where the schema is used, takes far longer. */
 const MAX_SCHEMA_CHARS = 65_536;
-/** The depth limit of the compiler in `shared/json-schema.ts`. */
+/** As in `shared/json-schema.ts`. */
 export const MAX_SCHEMA_DEPTH = 128;
 const MAX_MESSAGE_CHARS = 256;
-/** Keywords whose members are values, not schemas. */
+/** Their members are values, not schemas. */
 const VALUE_KEYWORDS = new Set(['const', 'enum', 'default', 'examples', 'example']);
 
 const options = { strict: false, validateFormats: false, logger: false } as const;
@@ -46,7 +46,7 @@ function faultByMetaSchema(schema: Record<string, unknown>): string | null {
   }
 }
 
-/** The first unusable reference or pattern. The recursion is bounded by the depth that the caller has checked. */
+/** Recursion is bounded by the depth that the caller has checked. */
 function faultWithin(value: unknown, root: Record<string, unknown>): string | null {
   if (typeof value !== 'object' || value === null) return null;
   for (const [key, inner] of Object.entries(value)) {

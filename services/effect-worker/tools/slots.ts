@@ -13,7 +13,7 @@ export class Slots {
     return this.#waiting.size;
   }
 
-  /** Runs `work` while holding a slot. @throws ToolFailure `stopped` when the signal is aborted before a slot is free */
+  /** @throws ToolFailure `stopped` when the signal is aborted before a slot is free */
   async holding<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     await this.#acquire(signal); // no fail point: waits
     try {

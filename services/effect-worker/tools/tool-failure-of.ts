@@ -5,10 +5,10 @@ import { ToolFailure } from './tool-failure.ts';
 import type { RequestProgress } from './watch-request.ts';
 
 const MAX_MESSAGE_CHARACTERS = 500;
-/** The MCP client's prefix to a server's own text. */
+/** Added by the MCP client. */
 const PREFIX = /^(?:MCP error -?\d+: )+/;
 
-/** Classifies an error of the MCP client, or of the network below it, for a request of an open session. */
+/** Classifies an error of the MCP client or the network, for a request of an open session. */
 export function toolFailureOf(error: unknown, { sent, retryAfterMs }: RequestProgress): ToolFailure {
   if (error instanceof ToolFailure) return error;
   if (error instanceof StreamableHTTPError) return ofStatus(error.code ?? -1, retryAfterMs);

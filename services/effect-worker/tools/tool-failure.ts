@@ -14,20 +14,18 @@
 export type FailureKind = 'unreachable' | 'auth_failed' | 'session_lost' | 'busy' | 'lost' | 'timeout' | 'error' | 'unreadable' | 'stopped';
 
 interface Facts {
-  /** Whether anything of the request may have reached the server. */
+  /** Whether the server may have got any of it. */
   sent?: boolean;
-  /** Whether the same request may succeed later, where the kind alone does not tell. */
+  /** Where the kind alone does not decide. */
   retryable?: boolean;
-  /** From the Retry-After header; null when there is none. */
   retryAfterMs?: number | null;
-  /** HTTP status; null when there was none. */
+  /** HTTP. */
   status?: number | null;
-  /** JSON-RPC code; null when there was none. */
   rpcCode?: number | null;
   cause?: unknown;
 }
 
-/** A failed request to a tool server. The message goes to the model: it holds nothing of the request, and of the response only a JSON-RPC error's text. */
+/** The message goes to the model: it holds nothing of the request, and of the response only a JSON-RPC error's text. */
 export class ToolFailure extends Error {
   override readonly name = 'ToolFailure';
   readonly kind: FailureKind;

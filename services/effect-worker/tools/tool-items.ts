@@ -42,7 +42,7 @@ export function toolItems(deps: CallToolDeps & { aborts: ReceivedAborts; content
   };
 }
 
-/** An item whose lease was lost, or that was cancelled, has no outcome and is not counted. */
+/** Throws for a lost lease or a cancelled item, which are not counted. */
 async function measured(metrics: Metrics, call: () => Promise<ToolOutcome>): Promise<ToolOutcome> {
   const beganAtMs = performance.now();
   const outcome = await call(); // no fail point: inside
@@ -89,7 +89,7 @@ function noneListed({ servers, turnId }: ListWork): Report {
   return { type: 'tools.listed', turnId, lists: {}, unavailable: Object.fromEntries(servers.map((id) => [id, 'unreachable' as const])) };
 }
 
-/** A server without a list at the item's deadline has no tools for this run; other callers may still wait for its response. */
+/** A server without a list at the deadline has no tools for this run; other callers may still wait for it. */
 function untilOver(listing: Promise<Listing>, signal: AbortSignal): Promise<Listing> {
   return new Promise((resolve, reject) => {
     const onAbort = () => resolve({ unavailable: 'unreachable' });

@@ -16,12 +16,10 @@ import type { ToolServers } from './tool-servers.ts';
 
 /** A younger list is taken from its row, unless the server announced a change: runs begin more often than tools change. */
 const FRESH_SECONDS = 30;
-/** Of one list, with all its pages and tries. */
+/** With all pages and tries. */
 const LIST_TIMEOUT_MS = 60_000;
-/** Lists kept in memory for `isRepeatable`. */
 const MAX_CACHED = 100;
 
-/** The hash of a server's current list, or why it has none. */
 export type Listing = { listHash: string } | { unavailable: 'unreachable' | 'auth_failed' };
 
 export interface ToolListsDeps {
@@ -37,7 +35,7 @@ const storedTools = z.array(listedTool);
 export class ToolLists {
   readonly #deps: ToolListsDeps;
   readonly #cached = new Map<string, readonly ListedTool[]>();
-  /** Requests in flight by bundle and server; concurrent callers share one. */
+  /** By bundle and server; concurrent callers share one request. */
   readonly #underWay = new Map<string, { asking: Promise<Listing>; isProbe: boolean }>();
   readonly #stopped = new AbortController();
 
@@ -68,7 +66,7 @@ export class ToolLists {
     return asking;
   }
 
-  /** Whether the list marks the tool as repeatable; false when it is not listed. */
+  /** False when the tool is not listed. */
   async isRepeatable(listHash: string, toolName: string): Promise<boolean> {
     const tools = this.#cached.get(listHash) ?? (await this.#read(listHash)); // no fail point: reads
     return tools.find(({ name }) => name === toolName)?.repeatable ?? false;

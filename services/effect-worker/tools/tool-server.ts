@@ -5,7 +5,6 @@ import { Slots } from './slots.ts';
 import { ToolFailure } from './tool-failure.ts';
 import type { WatchedFetch } from './watched-fetch.ts';
 
-/** Requests in flight per server. */
 const MAX_REQUESTS = 16;
 
 interface OpenServer {
@@ -27,10 +26,9 @@ export class ToolServer {
   readonly #deps: ToolServerDeps;
   readonly #breaker: Breaker;
   #opening: Promise<OpenServer> | null = null;
-  /** The value of `#opening`; null until it resolves. */
+  /** Value of `#opening`, once resolved. */
   #opened: OpenServer | null = null;
   #isClosed = false;
-  /** Whether the server has announced a changed tool list. */
   isListStale = false;
 
   constructor(deps: ToolServerDeps) {
@@ -55,7 +53,7 @@ export class ToolServer {
     }
   }
 
-  /** Closes the open connection; one that is being opened closes itself. */
+  /** A connection that is being opened closes itself. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#opened?.connection.close(); // no fail point: stops

@@ -4,7 +4,7 @@ import { type Environment, resolveSecret } from '#shared/config/secret-ref.ts';
 import { ToolServer } from './tool-server.ts';
 import { openWatchedFetch, type WatchedFetch } from './watched-fetch.ts';
 
-/** Bound of the LRU, over all configurations in use. */
+/** LRU, over all configurations. */
 const MAX_SERVERS = 256;
 
 /** The tool servers of all configurations; equal entries share one server and connection. */
@@ -21,7 +21,6 @@ export class ToolServers {
     this.#fetcher = openWatchedFetch({ environment, nowMs: () => clock.nowMs() });
   }
 
-  /** Null when the configuration has no server of this id. */
   of({ body }: Bundle, serverId: string): ToolServer | null {
     const configured = body.manifest.agent_config.mcps.find(({ id }) => id === serverId);
     if (configured === undefined) return null;

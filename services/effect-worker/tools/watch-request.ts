@@ -2,29 +2,28 @@ import { ByteBudget } from './byte-budget.ts';
 import { ToolFailure } from './tool-failure.ts';
 import { MAX_RESPONSE_BYTES, type RequestWatch } from './watched-fetch.ts';
 
-/** How long the client may take to deliver the last events after the stream has ended. */
+/** For the client to deliver the last events after the stream's end. */
 const LOST_AFTER_MS = 500;
-/** The same for a stream that can be resumed. */
+/** If the stream can be resumed. */
 const RESUMED_WITHIN_MS = 10_000;
 
 export interface RequestLimits {
   /** Ends the request as `stopped`. */
   signal: AbortSignal;
-  /** Idle timeout: restarts at each sign of progress. */
+  /** Restarts with each progress. */
   timeoutMs: number;
-  /** Total timeout, regardless of progress. */
+  /** In all. */
   longestMs: number;
   /** Default: `MAX_RESPONSE_BYTES`. */
   budget?: ByteBudget;
 }
 
-/** What had happened to a request when it failed. */
 export interface RequestProgress {
   sent: boolean;
   retryAfterMs: number | null;
 }
 
-/** Watches one request. The first event that ends it is its failure, and aborts the client's wait. */
+/** Watches one request. The first failure counts, and aborts the client's wait. */
 export interface WatchedRequest {
   watch: RequestWatch;
   progress: RequestProgress;
@@ -34,7 +33,6 @@ export interface WatchedRequest {
   onProgress(): void;
   /** The response stream has event ids, so the client can resume it. */
   onResumable(): void;
-  /** The request has ended; stops the timers. */
   stop(): void;
 }
 

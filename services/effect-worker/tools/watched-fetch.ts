@@ -8,20 +8,18 @@ import { type BodyGate, jsonGate, messageGate } from './message-gate.ts';
 import { ToolFailure } from './tool-failure.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Per server: concurrent calls, and beside them cancellations and the standing stream. */
+/** Per server: calls, cancellations and the standing stream. */
 const MAX_CONNECTIONS = 32;
-/** Of one response or stream of responses; the model gets far less. */
+/** Of one response or stream of responses. */
 export const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
-/** Statuses without a body, whatever the server sends. */
 const BODILESS = new Set([101, 204, 205, 304]);
 
-/** Observes one JSON-RPC request while the MCP client sends it. */
+/** Observes one JSON-RPC request of the MCP client. */
 export interface RequestWatch {
-  /** Closes the connection. */
   signal: AbortSignal;
   /** Of all its responses together. */
   budget: ByteBudget;
-  /** Called right before the request is written: from now on the server may have seen it. */
+  /** The request is about to be written: from now on the server may have seen it. */
   onSent(): void;
   onRetryAfter(waitMs: number | null): void;
   onStreamOpened(): void;
@@ -45,7 +43,7 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
     noProxy: environment['NO_PROXY'] ?? environment['no_proxy'] ?? '',
     connect: { timeout: CONNECT_TIMEOUT_MS },
     connections: MAX_CONNECTIONS,
-    // Each request has its caller's time limit; standing streams have none.
+    // Callers have their own time limits; standing streams have none.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
@@ -115,7 +113,6 @@ function requestIdIn(body: unknown): unknown {
   return typeof message === 'object' && message !== null && 'id' in message && 'method' in message ? message.id : undefined;
 }
 
-/** Whether the request awaits a response, or resumes the stream of one. */
 function isOfRequest(method: string, requestId: unknown, headers: readonly [string, string][]): boolean {
   return method === 'GET' ? headers.some(([name]) => name === 'last-event-id') : method === 'POST' && requestId !== undefined;
 }

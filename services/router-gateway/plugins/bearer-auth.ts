@@ -7,7 +7,7 @@ import { preparedRefusal } from './error-reply.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Id of the authenticated key; `""` before that. */
+    /** `""` before authentication. */
     keyId: string;
   }
 }
@@ -17,11 +17,11 @@ interface KnownKey {
   disabled: boolean;
 }
 
-/** Configured keys by SHA-256 of their secrets. */
+/** By SHA-256 of the secret. */
 type KeyTable = ReadonlyMap<string, KnownKey>;
 
 const BEARER = /^Bearer +([\x21-\x7e]+) *$/i;
-/** One token of a header. */
+/** Possible in a header. */
 const SECRET = /^[\x21-\x7e]+$/;
 
 const refuse = {
@@ -52,7 +52,7 @@ export function readKeys({ keys }: Pick<RouterConfig, 'keys'>, environment: Envi
   return table;
 }
 
-/** Hook that requires a configured key and sets `request.keyId`. */
+/** Requires a configured key and sets `request.keyId`. */
 export function bearerAuth(keys: KeyTable): onRequestHookHandler {
   const digestOf = cachedDigest();
   return (request, reply, done) => {
@@ -69,12 +69,12 @@ export function bearerAuth(keys: KeyTable): onRequestHookHandler {
   };
 }
 
-/** Caches the hash of the last secret per connection: hashing is most of this check's cost, and clients repeat their secret. */
+/** Caches the hash of a connection's last secret: hashing is most of this check's cost. */
 function cachedDigest(): (connection: object, secret: string) => string {
   const shown = new WeakMap<object, { secret: string; digest: string }>();
   return (connection, secret) => {
     const last = shown.get(connection);
-    // A proxy may send many clients' requests on one connection: compared in constant time, so that none learns another's secret.
+    // In constant time: a proxy may send many clients' requests on one connection, and none may learn another's secret.
     if (last !== undefined && areEqual(last.secret, secret)) return last.digest;
     const digest = hash('sha256', secret);
     shown.set(connection, { secret, digest });
@@ -82,7 +82,7 @@ function cachedDigest(): (connection: object, secret: string) => string {
   };
 }
 
-/** In constant time for equal lengths. Secrets are ASCII: one byte per character. */
+/** Secrets are ASCII: one byte per character. */
 function areEqual(one: string, other: string): boolean {
   return one.length === other.length && timingSafeEqual(Buffer.from(one, 'latin1'), Buffer.from(other, 'latin1'));
 }

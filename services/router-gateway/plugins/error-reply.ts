@@ -9,7 +9,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 const JSON_CONTENT = 'application/json; charset=utf-8';
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies HTTPMethods[];
 
-/** Fastify's error codes that are the caller's fault; all others answer 500. */
+/** The caller's fault; all other codes answer 500. */
 const FRAMEWORK_CODES: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'request.too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'request.unsupported_media',
@@ -66,12 +66,11 @@ export function retryHeaders({ error }: RetryFacts): Record<string, string> {
   return headers;
 }
 
-/** The parts of an error body that decide about these headers. */
 interface RetryFacts {
   error: { code: number; type: string; metadata?: Record<string, unknown> | undefined };
 }
 
-/** Answers every error, unknown route and wrong method of the app with the router's error body. */
+/** Errors, unknown routes and wrong methods get the router's error body. */
 export function installErrorReplies(app: FastifyInstance, log: Log): void {
   app.setErrorHandler((error, request, reply) => void sendError(log, error, request, reply));
   app.setNotFoundHandler((request, reply) => {
@@ -92,7 +91,7 @@ export function sendError(log: Log, error: unknown, request: FastifyRequest, rep
   return reply.code(status).headers(headers).send(body);
 }
 
-/** Answers unparsable HTTP on the bare socket. */
+/** For unparsable HTTP; writes to the bare socket. */
 export function respondToBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return;
   // After earlier responses one may still be in flight, and a second would be written into it.

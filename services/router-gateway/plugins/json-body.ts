@@ -6,7 +6,7 @@ import { readBody } from '#shared/http-server/read-body.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The JSON text of the body; empty before parsing and once released. */
+    /** Empty before parsing and once released. */
     bodyText: string;
   }
 }

@@ -3,7 +3,7 @@ import type { onRequestHookHandler } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
 const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i;
-/** The key id of requests with the platform's keys; ids of configured keys contain no colon. */
+/** Key id of a platform's requests; ids of configured keys contain no colon. */
 const PLATFORM = 'platform:';
 
 export interface PlatformKeys {
@@ -11,7 +11,7 @@ export interface PlatformKeys {
   secretKey: string;
 }
 
-/** Hook that accepts the platform's public and secret key as Basic user and password, as agents send them; `otherwise` handles the rest. */
+/** Accepts the platform's keys as Basic user and password, as agents send them; `otherwise` handles other requests. */
 export function platformAuth(keys: PlatformKeys | null, otherwise: onRequestHookHandler): onRequestHookHandler {
   const pair = keys === null ? null : hashOf(`${keys.publicKey}:${keys.secretKey}`);
   return function asPlatform(request, reply, done) {

@@ -8,21 +8,21 @@ import type { FastifyInstance } from 'fastify';
  * certainly open.
  */
 export function closeWaitingResponses(app: FastifyInstance): void {
-  /** Waiting responses by connection, with one listener per connection. */
+  /** One listener per connection. */
   const waiting = new WeakMap<Socket, Set<ServerResponse>>();
 
   const follow = (socket: Socket): Set<ServerResponse> => {
     const responses = new Set<ServerResponse>();
     waiting.set(socket, responses);
     socket.once('close', () => {
-      // Without a socket: it never became the current response.
+      // Never became the current response.
       for (const response of responses) if (response.socket === null) response.emit('close');
     });
     return responses;
   };
 
   app.addHook('onRequest', ({ raw: { socket } }, { raw: response }, done) => {
-    // With a socket it is the current response, as nearly always.
+    // With a socket it is the current response.
     if (response.socket === null) {
       const responses = waiting.get(socket) ?? follow(socket);
       responses.add(response);

@@ -3,7 +3,7 @@ import { FrameFeed } from './frame-feed.ts';
 import type { OpenRelay } from './relay.ts';
 import { type WholeResponse, wholeResponse } from './whole-response.ts';
 
-/** Waits for the one frame that is the whole response. Nothing is sent before it, so every outcome has its proper status. */
+/** Waits for the one frame that is the whole response, so every outcome has its proper status. */
 export const relayBody: OpenRelay = (deps, call) => {
   let feed: FrameFeed | null = null;
   let isResponded = false;

@@ -9,11 +9,10 @@ import type { GatewayLimits } from '../limits.ts';
 /** Subscriber to the frames of one call. No function throws. */
 export interface CallReader {
   onFrame(frame: Uint8Array): void;
-  /** A heartbeat of the worker that makes the call. */
+  /** A heartbeat of the call's worker. */
   onBeat(): void;
   /** The bus reconnected: frames and heartbeats may have been lost. */
   onLoss(): void;
-  /** The gateway ends the call. */
   onEnd(error: SwitchyardError): void;
 }
 
@@ -27,7 +26,7 @@ export interface CallReader {
 export type Departure = 'over' | 'left' | 'dropped';
 
 export interface CallSubscription {
-  /** Resolves once the subscription is active: what is published from then on arrives. */
+  /** Resolves once the subscription is active. */
   ready(): Promise<void>;
   release(how: Departure): void;
 }

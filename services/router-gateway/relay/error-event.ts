@@ -2,7 +2,6 @@ import type { ErrorChunk } from '#shared/contracts/router/chat-completion.ts';
 import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { errorReply } from '../plugins/error-reply.ts';
 
-/** `provider` of errors of the gateway itself. */
 const PROVIDER = 'switchyard';
 
 /** The SSE event that ends a stream after its headers; nothing may follow, not even `[DONE]`. */

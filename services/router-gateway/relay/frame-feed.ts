@@ -28,7 +28,7 @@ export interface FrameSink {
   onFrame(frame: ReadyFrame): void;
   /** Another attempt begins; no content of the former one was passed on. */
   restart(): void;
-  /** A resumed reader has the whole response already. */
+  /** Nothing is left for a resumed reader. */
   hasAll(): void;
   fail(error: SwitchyardError): void;
 }
@@ -52,11 +52,10 @@ export interface FedCall {
   deadlineAtMs: number;
   /** Whether the call goes on without a reader. */
   isDetached: boolean;
-  /** Absent for a reader that did not start the call. */
+  /** Absent when this reader did not start the call. */
   sending?: CallSending;
-  /** Set for a resumed reader. */
   resumed?: {
-    /** The gateway that admitted the call. */
+    /** The admitting gateway. */
     origin: string;
     /** Null: from the start. */
     after: SeenPosition | null;
@@ -81,12 +80,12 @@ export class FrameFeed {
   readonly #callId: string;
   readonly #isDetached: boolean;
   readonly #sending: CallSending | undefined;
-  /** The gateway that admitted the call. */
+  /** The admitting gateway. */
   readonly #origin: string;
   readonly #sink: FrameSink;
   readonly #subscription: CallSubscription;
   readonly #frames: FrameReader;
-  /** Nothing was delivered yet to a resumed reader: 404 is still possible. */
+  /** A resumed reader got nothing yet: 404 is still possible. */
   #isToBeFound: boolean;
   readonly #deadline: Deadline;
   readonly #silence: SilenceWatch;
@@ -94,14 +93,12 @@ export class FrameFeed {
   #isDoubted = false;
   #attempt = 0;
   #nextSeq = 1;
-  /** Position of a resumed reader. */
   #seen: SeenPosition | null = null;
   #shown = false;
   /** Frames that arrive during a replay; null when none is running. */
   #pending: Uint8Array[] | null = null;
   #pendingBytes = 0;
   #later: NodeJS.Timeout | undefined;
-  /** The last gap and its number of replays. */
   #gap = { position: '', reads: 0 };
   #over = false;
 
@@ -134,7 +131,7 @@ export class FrameFeed {
     this.#fail(error, 'left');
   }
 
-  /** The client has left: the sink is not called any more. */
+  /** The sink is not called any more. */
   leave(how: 'left' | 'dropped'): void {
     if (!this.#over) this.#close(this.#unread(how));
   }
@@ -186,7 +183,6 @@ export class FrameFeed {
     else if (frame.attempt >= this.#attempt) this.#order(frame, bytes);
   }
 
-  /** A frame of the newest attempt, or the first frame of a newer one. */
   #order(frame: NumberedFrame, bytes: Uint8Array): void {
     if (frame.attempt > this.#attempt) {
       this.#attempt = frame.attempt;
@@ -310,7 +306,6 @@ export class FrameFeed {
     this.#lookLater();
   }
 
-  /** A frame or heartbeat has arrived. */
   #noteReceived(): void {
     if (this.#over) return;
     this.#isDoubted = false;

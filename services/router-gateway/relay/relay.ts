@@ -3,7 +3,6 @@ import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { FedCall, FeedDeps } from './frame-feed.ts';
 import type { WholeResponse } from './whole-response.ts';
 
-/** Relays one call's response from a worker to a client. */
 interface Relay {
   /**
    * The response to send; null when the relay has taken over the socket or the client has left.
@@ -15,7 +14,7 @@ interface Relay {
 }
 
 export interface RelayedCall extends FedCall {
-  /** Id of the first known model of the request, for errors of the gateway. */
+  /** For errors of the gateway. */
   model: string;
   requestId: string;
   reply: FastifyReply;

@@ -1,7 +1,7 @@
 import type { Deadline, Deadlines } from '#shared/deadlines.ts';
 import type { GatewayLimits } from '../limits.ts';
 
-/** Calls `onSilence` after `silenceMs` without a frame or heartbeat, then after twice as long, and so on up to `silenceMaxMs`. */
+/** Calls `onSilence` after `silenceMs` without a frame or heartbeat; doubled each time, up to `silenceMaxMs`. */
 export class SilenceWatch {
   readonly #limits: Pick<GatewayLimits, 'silenceMs' | 'silenceMaxMs'>;
   readonly #onSilence: () => void;
@@ -16,12 +16,11 @@ export class SilenceWatch {
     this.#deadline = deadlines.begin(this.#limitMs(), () => this.#met());
   }
 
-  /** Silences since the last receipt. */
   get inARow(): number {
     return this.#inARow;
   }
 
-  /** Called per frame: must be cheap. */
+  /** Called per frame. */
   noteReceived(): void {
     this.#inARow = 0;
     this.#deadlines.restart(this.#deadline, this.#limitMs());

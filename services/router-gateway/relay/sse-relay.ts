@@ -31,7 +31,6 @@ export const relayStream: OpenRelay = (deps, call) => {
  * While waiting, frames without content are buffered: any byte would commit status 200. The client may leave in any state.
  */
 class SseSink implements FrameSink {
-  /** As `Relay.response`. */
   readonly response: Promise<WholeResponse | null>;
   readonly #deps: FeedDeps;
   readonly #call: RelayedCall;
@@ -41,10 +40,10 @@ class SseSink implements FrameSink {
   #state: 'waiting' | 'streaming' | 'ended' = 'waiting';
   #buffered: Uint8Array[] = [];
   #bufferedBytes = 0;
-  /** Null once content has come, and for a resumed reader. */
+  /** Null after the first content, and when resumed. */
   #beganAtMs: number | null;
 
-  /** @param onCut called when the client was disconnected for not reading */
+  /** @param onCut the client was disconnected for not reading */
   constructor(deps: FeedDeps, call: RelayedCall, onCut: () => void) {
     this.#deps = deps;
     this.#call = call;
@@ -147,7 +146,7 @@ class SseSink implements FrameSink {
     this.#socket.open({
       'content-type': 'text/event-stream',
       'cache-control': 'no-cache',
-      // Disables response buffering in proxies.
+      // Against buffering proxies.
       'x-accel-buffering': 'no',
       'x-generation-id': callId,
       'x-request-id': requestId,

@@ -15,7 +15,6 @@ export class SseSocket {
   /** Bytes of the largest tick since the unread bytes were last within the limit. */
   #largestTurnBytes = 0;
 
-  /** @param onSlow called after a slow client was disconnected */
   constructor(raw: ServerResponse, limits: GatewayLimits, onSlow: () => void) {
     this.#raw = raw;
     this.#limits = limits;
@@ -29,7 +28,7 @@ export class SseSocket {
     this.#cork();
     // Sent separately: prepended to the first bytes, the head would be retained in dozens of string pieces for the response's lifetime.
     this.#raw.flushHeaders();
-    // The first bytes are not delayed to the end of the tick.
+    // The first bytes leave before the end of the tick.
     queueMicrotask(() => this.#flush());
   }
 
@@ -48,7 +47,6 @@ export class SseSocket {
     raw.write(bytes);
   }
 
-  /** Flushes and ends the response; a client that does not read it is disconnected. */
   end(): void {
     this.#flush();
     this.#raw.end();

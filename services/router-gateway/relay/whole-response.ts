@@ -11,10 +11,9 @@ export interface WholeResponse {
   body: Uint8Array;
 }
 
-/** The part of a worker's error body that decides about headers. */
 const errorFacts = z.object({ error: z.object({ code: z.number(), type: z.string(), metadata: z.record(z.string(), z.unknown()).optional() }) });
 
-/** Adds the headers of a response; only 429 and 503 bodies are parsed for it. A status outside 200 to 599 becomes 500. */
+/** Parses only bodies of 429 and 503, for their headers. A status outside 200 to 599 becomes 500. */
 export function wholeResponse(givenStatus: number, body: Uint8Array): WholeResponse {
   const status = givenStatus >= 200 && givenStatus <= 599 ? givenStatus : 500;
   const headers = { 'content-type': 'application/json' };
@@ -23,7 +22,7 @@ export function wholeResponse(givenStatus: number, body: Uint8Array): WholeRespo
   return { status, headers: facts.success ? { ...headers, ...retryHeaders(facts.data) } : headers, body };
 }
 
-/** Sends a response; null: the relay has taken over the socket. */
+/** Null: the relay has taken over the socket. */
 export function sendWhole(reply: FastifyReply, response: WholeResponse | null, limits: GatewayLimits): FastifyReply | undefined {
   if (response === null) {
     reply.hijack();

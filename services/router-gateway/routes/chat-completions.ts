@@ -30,14 +30,13 @@ import { lastEventIdOf, positionOf, resumeCall } from './resume-generation.ts';
 
 export interface ChatCompletionsDeps {
   models: ModelIndex;
-  /** Value of the header that names the request's ignored parts; null when there are none. */
+  /** Header value; null when nothing is ignored. */
   ignoredIn(request: ChatRequest): string | null;
   admission: Admission;
   readers: CallReaders;
   sender: CallSender;
   bus: Bus;
   houseSecret: string;
-  /** Time limit of a call. */
   totalMs: number;
   clock: Clock;
   deadlines: Deadlines;
@@ -47,7 +46,7 @@ export interface ChatCompletionsDeps {
   metrics: Metrics;
 }
 
-/** POST /chat/completions: sends the call to a worker and relays its response, whole or as server-sent events. */
+/** POST /chat/completions: sends the call to a worker and relays the response. */
 export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZod {
   const { admission, bus, clock, ignoredIn, readers, houseSecret, limits, models, sender } = deps;
   return async (app) => {
@@ -104,7 +103,6 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
         traceparent: publishing.traceparent,
       };
       const sending = sender.begin(call, chat === request.body ? request.bodyText : JSON.stringify(chat), () => request.admitted?.bodyDone());
-      // The call's text is all that is needed from here on.
       releaseBody(request);
       // The reader first: a worker's frames may arrive before the bus confirms the publish.
       const openRelay = call.want === 'frames' ? relayStream : relayBody;
@@ -128,7 +126,7 @@ function hasCapacity(bus: Bus): boolean {
   return !bus.isReady() || bus.hasCapacity('router.call');
 }
 
-/** Otherwise the request would retain its body until the response ends. */
+/** The request would retain it until the response ends. */
 function releaseBody(request: Pick<FastifyRequest, 'body' | 'bodyText'>): void {
   request.body = undefined;
   request.bodyText = '';

@@ -7,7 +7,6 @@ export interface HealthDeps {
   admission: Admission;
 }
 
-/** Body of a successful probe. */
 export const HEALTHY = { status: 'ok' } as const;
 
 /** GET /health/live: the process runs. GET /health/ready: 200 when it should get requests, else 503. Without a key. */

@@ -7,14 +7,13 @@ import { pricePerToken } from '../price-per-token.ts';
 
 /** The configuration has no creation time, and clients want a constant number. */
 const CREATED_UNKNOWN = 0;
-/** Price of an unpriced endpoint: `0` would mean free. */
+/** `0` would mean free. */
 const PRICE_UNKNOWN = '-1';
-/** The tokenizer group for unknown ones. */
 const TOKENIZER_UNKNOWN = 'Other';
-/** Clients require a number for an endpoint's context length. */
+/** Clients require a number. */
 const CONTEXT_UNKNOWN = 0;
 
-/** Of an endpoint that does not list its parameters: every one of a request. */
+/** Of an endpoint that does not list its own. */
 const ALL_PARAMETERS = [
   'frequency_penalty',
   'logit_bias',
@@ -34,7 +33,7 @@ const ALL_PARAMETERS = [
   'top_p',
 ];
 
-/** Path of a model's endpoints; ids may contain slashes. */
+/** Ids may contain slashes. */
 const ENDPOINTS = /^(.+)\/endpoints$/;
 
 /** GET /models, /models/count, /models/<id> and /models/<id>/endpoints: the configured models. Aliases are not listed. */

@@ -10,13 +10,12 @@ import { sendWhole } from '../relay/whole-response.ts';
 export interface ResumeDeps extends FeedDeps {
   admission: Admission;
   houseSecret: string;
-  /** Time limit of a call. */
   totalMs: number;
 }
 
 /** Event id: `<generation>.<attempt>.<seq>`, followed by `.<n>` for the n-th event of a frame after the first. */
 const EVENT_ID = /^([^.]{1,128})\.(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?$/;
-/** The model of a resumed call is unknown; only errors of the gateway name it. */
+/** Only errors of the gateway name it. */
 const MODEL_UNKNOWN = 'unknown';
 
 /**
@@ -31,19 +30,18 @@ export function resumeGeneration(deps: ResumeDeps): FastifyPluginAsync {
       const { generation_id: generationId } = request.params;
       const given = lastEventIdOf(request.headers);
       const position = given === null ? { generationId, after: null } : positionOf(given);
-      // An event id of another stream is no position in this one.
       if (position?.generationId !== generationId) throw nothingToResume();
       return resumeCall(deps, position, request, reply);
     });
   };
 }
 
-/** The last event that a client has; with it the client resumes instead of starting a new call. */
+/** Set on a resume, which starts no new call. */
 export function lastEventIdOf({ 'last-event-id': given }: IncomingHttpHeaders): string | null {
   return typeof given === 'string' && given !== '' ? given : null;
 }
 
-/** Parses an event id; null when it is not one of ours. */
+/** Null for an id that is not ours. */
 export function positionOf(eventId: string): ResumePosition | null {
   const [, generationId, attempt, seq, events = '1'] = EVENT_ID.exec(eventId) ?? [];
   return generationId === undefined ? null : { generationId, after: { attempt: Number(attempt), seq: Number(seq), events: Number(events) } };
