@@ -5,7 +5,7 @@ const TURN = 'trn_01M7YT5QG0S1M9W62PCM4HQGVX';
 const TRACE = '00000000000000000000000000000001';
 const AT_MS = 1_795_256_671_744;
 const AT = '2026-11-21T10:24:31.744Z';
-/** Far ahead, so that the turn is in time whenever the test runs. */
+/** In 2100, so that the turn is never past it. */
 const DEADLINE_AT_MS = 4_102_444_800_000;
 
 const snapshot = {

@@ -57,14 +57,14 @@ export function useGateway(openBus: () => Promise<{ bus: Bus; close(): Promise<v
     get worker(): ScriptedWorker {
       return worker;
     },
-    /** Opens the app anew with other limits or another configuration. */
+    /** Reopens the app with other options. */
     async reopen(options: Parameters<typeof openTestApp>[1]): Promise<void> {
       await opened.close();
       opened = openTestApp(testBus.bus, options);
     },
     post: (payload: InjectOptions['payload'], headers: Record<string, string> = {}) =>
       opened.app.inject({ method: 'POST', url: CHAT, headers: { authorization, ...headers }, ...(payload !== undefined && { payload }) }),
-    /** Answers the next call, so that the request that made it ends. */
+    /** Answers the next call, so that its request ends. */
     async answerNext(status = 200, body: unknown = { id: 'x' }) {
       const held = await worker.next();
       held.body(status, body);
