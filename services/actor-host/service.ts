@@ -33,8 +33,8 @@ import { watchHost } from './watch-host.ts';
 
 const DRAIN_LOOK_MS = 50;
 /**
- * After the drain: for the last commit and the release of the partitions, milliseconds while database and bus respond. With one of them
- * unreachable the stop does not wait longer; other hosts take over once this host's heartbeat has expired.
+ * After the drain, for the last commit and the release: milliseconds, unless database or bus are unreachable. Then other hosts take over
+ * once this host's heartbeat has expired.
  */
 const STOP_WITHIN_MS = 5_000;
 /** With database or bus unreachable the stop goes on with what was last known of the other hosts. */
@@ -48,8 +48,8 @@ export interface ActorHostDeps {
     /** How long the last host waits for turns in progress. With other hosts it hands over at once: turns are bound to no host. */
     drainTimeoutMs: number;
     /**
-     * Name among the hosts; a new one by default. A process that is alone by construction, as with the embedded database, reuses its name:
-     * its next start need not wait for the last heartbeat to expire.
+     * Default: a new one. A process that is alone by construction, as with the embedded database, reuses its name, so that its next start does not
+     * wait for the old heartbeat to expire.
      */
     hostId?: string;
     times?: Partial<HostTimes>;

@@ -103,8 +103,8 @@ async function handle<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Wo
 }
 
 /**
- * Reports the result first and acks after it: a crash between the two leads to a redelivery, not to a lost result. A cancelled item is
- * not reported: its owner superseded the effect before it sent the abort.
+ * Reports first and acks after it: a crash between the two leads to a redelivery, not to a lost result. A cancelled item is
+ * not reported: its effect was superseded.
  */
 async function settle<Work extends EffectWork>(item: WorkItem, work: Work, execution: ItemExecution, kind: ItemKind<Work>, deps: ConsumeDeps): Promise<void> {
   if (execution.isCancelled()) return item.ack();

@@ -29,8 +29,8 @@ export interface ReportDeps {
 }
 
 /**
- * Appends the result of an effect to the command log. The command id is the effect's id, so a redelivered item appends the same id.
- * The log's dedupe window and the session's processed commands refuse the repeat: each effect has one result.
+ * Appends a result to the command log. Its command id is the effect's: the log's dedupe window and the session's processed commands
+ * refuse the result of a redelivered item.
  *
  * @param leaseLost ends the retries: another worker may have the item by now
  * @throws the log's last error

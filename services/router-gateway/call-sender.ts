@@ -15,7 +15,7 @@ export interface CallSending {
    */
   send(onLost: (error: unknown) => void): Promise<void>;
   /**
-   * Queues a dispatched call whose worker has been silent for too long; a no-op if it is queued already.
+   * Queues a dispatched call after a long silence of its worker; idempotent.
    * @returns false when it is too late: the call is lost
    */
   sendAgain(): boolean;
@@ -41,9 +41,8 @@ interface Deps {
 }
 
 /**
- * Sends calls to workers. A small call is dispatched to a worker with a free slot: at most once, at the broker's cost of passing it on. Its
- * text stays in memory until content arrives, as the worker may die. A large call is not worth the memory, and a detached one must survive
- * this process: both are queued at once.
+ * Sends calls to workers. A small call is dispatched to a free slot, at most once; its text stays in memory until content arrives, as the
+ * worker may die. A large call is not worth the memory, and a detached one must survive this process: both are queued.
  *
  *   dispatched ──refused: no free worker──▶ queued, as first delivery
  *        └──silence, no heartbeat of its worker──▶ queued, as second delivery

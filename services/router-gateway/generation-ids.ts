@@ -14,10 +14,7 @@ interface Stock {
   size: number;
 }
 
-/**
- * Call ids, made in batches for keys that make many calls. Most of an id's cost in a busy process is loading the hash's code and tables into
- * the CPU cache; a batch pays it once.
- */
+/** Call ids, in batches for busy keys: an id's cost is mostly loading the hash's code and tables into the CPU cache, once per batch. */
 export class GenerationIds {
   readonly #houseSecret: string;
   readonly #origin: string;

@@ -14,8 +14,8 @@ const MODERATION = 'moderation';
 export const IGNORED_HEADER = 'x-switchyard-ignored';
 
 /**
- * How the router treats a field. `true`: applied, by the router or an upstream. `false`: accepted and ignored. A function decides by the
- * value. A table has a rule per member; members without one are unknown.
+ * `true`: applied, by the router or an upstream. `false`: accepted and ignored. A function decides by the value. A table has a rule per
+ * member; others are unknown.
  */
 type Rule = boolean | ((value: unknown) => boolean) | { [name: string]: Rule };
 
@@ -99,11 +99,8 @@ const otherRules: Record<string, Rule> = {
 const topLevel = new Map<string, Rule>(Object.entries({ ...contractRules, ...otherRules }));
 
 /**
- * Builds the header's value for a request: the paths of ignored plugins and fields, each once, comma-separated; null when there are none.
- * This table is the only list of what is ignored.
- *
- * A parameter that the router does not know is listed even though an upstream gets it, unless an endpoint declares it as supported:
- * otherwise a misspelt one would go unnoticed.
+ * Builds the header's value for a request: paths of ignored plugins and fields, comma-separated; null when there are none.
+ * Unknown parameters are listed although upstreams get them, unless an endpoint declares them as supported: a misspelt one must show.
  */
 export function ignoredFields({ models }: Pick<RouterConfig, 'models'>): (request: ChatRequest) => string | null {
   const declared = new Set(models.flatMap(({ endpoints }) => endpoints.flatMap(({ supported_parameters: names = [] }) => names)));

@@ -100,8 +100,8 @@ async function sweep({ config, bus, database, clock, log }: StaleStoreDeps, swee
 }
 
 /**
- * Takes or renews the lease, so that one host sweeps. A row with an end, not an advisory lock: that needs a connection or transaction open
- * for the whole sweep, and idle transactions are ended. Two sweeps at once, as when a batch outlasts the lease, are harmless.
+ * Takes or renews the lease, so that one host sweeps. No advisory lock: it needs an open connection or transaction for the whole sweep,
+ * and idle transactions are ended. Two sweeps at once are harmless.
  */
 async function acquireLease(database: Database, sweepId: string): Promise<boolean> {
   const { rowCount } = await database.query(

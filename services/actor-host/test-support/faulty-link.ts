@@ -2,8 +2,8 @@ import { isCommit } from '#actors/runtime/commit-statement.ts';
 import type { Database } from '#shared/storage/database.ts';
 
 /**
- * What happens to the next commits: the connection breaks before or after the statement was carried out, or long before it is (`late`),
- * the host dies there, or it falls asleep there until it is woken.
+ * Faults of the next commits: the connection breaks before or after the statement was executed, or long before it is (`late`); the host dies
+ * there, or is paused there until it is woken.
  */
 export type CommitFault = 'before' | 'after' | 'late' | 'die-before' | 'die-after' | 'sleep';
 

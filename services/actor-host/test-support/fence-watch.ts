@@ -8,9 +8,8 @@ interface Place {
 }
 
 /**
- * Looks over the hosts' shoulders at what the database accepts: only the last who took a partition may commit to it, and each of its
- * commits once. Logs that come out right by luck do not show that. It judges by the order in which results return, which is that of the
- * statements where the database works on one at a time.
+ * Checks every commit that the database accepts: only the last owner of a partition may commit to it, and each commit once. A correct log
+ * alone does not prove that. The order of results is taken for that of the statements, which holds where the database runs one at a time.
  */
 export class FenceWatch {
   readonly #places = new Map<number, Place>();

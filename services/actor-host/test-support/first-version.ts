@@ -44,8 +44,8 @@ const events = [
 ].map((event, offset) => ({ ...event, offset, created_at: AT, trace_id: TRACE, metadata: {} }));
 
 /**
- * What a host of the first version (session 1, turn 1) had stored when it died between the commit of a message and the publish of its
- * call. Taken from its database as it was, but for the deadline and the configuration's hash.
+ * Rows of a host of the first version (session 1, turn 1) that died between the commit of a message and the publish of its call. Copied from
+ * its database, except for the deadline and the configuration's hash.
  */
 export async function storeFirstVersion(cluster: TestCluster): Promise<void> {
   const p = 18;

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import type { CommitFault } from './faulty-link.ts';
 
 /**
- * One thing that happens. Hosts, sessions, items and timers are named by numbers, counted over what there is when it happens, so that
- * every sequence of steps makes sense. `copies`: how often the same command is sent, each time under another message id.
+ * One step. Hosts, sessions, items and timers are numbered over those that exist at the step, so that every sequence is valid. `copies`: how
+ * often the same command is sent, each time under another message id.
  */
 export type Step =
   | { do: 'create'; session: number; mode: 'auto' | 'manual'; copies: number }

@@ -179,8 +179,8 @@ export class Scenario {
   }
 
   /**
-   * The host of a session stands still with a commit on its way, until another takes what it has. Then the commit arrives before any of
-   * the new owner's: nothing but the epoch says that it is not wanted.
+   * Pauses a session's host with a commit in flight until another host acquires the partition. Then the commit arrives before any of
+   * the new owner's: only its epoch makes it fail.
    */
   async #oversleep(sessionId: string): Promise<void> {
     const partition = partitionOf(sessionId);

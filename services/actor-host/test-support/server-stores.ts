@@ -10,6 +10,7 @@ interface Broker {
 
 interface ServerStores<OfTest extends Broker> extends Stores {
   server(): OfTest;
+  /** Address of the next bus, instead of the server's own. */
   nextBusAt(url: string): void;
 }
 

@@ -172,8 +172,8 @@ async function giveUp({ deliveryId }: DeliveryWork, reason: string, execution: I
 }
 
 /**
- * Report of a delivery that is not posted any more. Settled ones are reported too: the effect of the round is still open and would be
- * republished for ever. The dead letter is written by the owner, in the commit that ends the delivery.
+ * Report of a delivery that is not posted any more. Settled ones are reported too: the effect of their round is open and would be
+ * republished for ever. The owner writes the dead letter, in the commit that ends the delivery.
  */
 function endOf(deliveryId: string, found: StoredDelivery | null, reason: string): Report {
   const end = { type: 'delivery.reported' as const, deliveryId, attempts: found?.attempts ?? 0, retryAfterMs: null };

@@ -25,8 +25,8 @@ export type Attempt = { /** Null: no response. */ status: number | null } & (
 );
 
 /**
- * Posts a callback once. Only 2xx is a success: redirects are not followed. A refused address counts as a failed attempt,
- * since the name may resolve to another address at the next one.
+ * Posts a callback once. Only 2xx is a success; redirects are not followed. A refused address is a failed attempt, not the end:
+ * the name may resolve to another address later.
  * @throws the signal's reason after an abort
  */
 export async function postCallback(poster: Pick<GuardedPoster, 'post'>, delivery: StoredDelivery, options: PostOptions): Promise<Attempt> {

@@ -18,8 +18,8 @@ export interface Pass {
 export const UNCHECKED: Pass = { isProbe: false };
 
 /**
- * Circuit breaker of one receiver: a post to a silent receiver would hold a slot until its timeout. After a pause one post is let
- * through as a probe. A response closes the breaker, silence opens it for longer.
+ * Circuit breaker of one receiver: each post to a silent one holds a slot until its timeout. After a pause one post is the probe. A
+ * response closes the breaker, silence opens it for longer.
  */
 export class ReceiverBreaker {
   readonly #clock: Clock;

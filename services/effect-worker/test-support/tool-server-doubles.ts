@@ -64,8 +64,8 @@ export async function openSdkToolServer(register: (server: McpServer) => void): 
 export type Misbehave = (message: RpcMessage, response: ServerResponse, received: ReceivedRequest) => unknown;
 
 /**
- * A tool server made by hand, without sessions. What `misbehave` gives back is the result of a request; undefined means that it has
- * answered, or will not.
+ * A tool server without the SDK and without sessions. `misbehave` returns the result of a request; undefined means that it has
+ * responded itself, or will not.
  */
 export async function openHandMadeServer(misbehave: Misbehave): Promise<ToolServerDouble> {
   const double = await openHttpDouble((received, response) => {

@@ -20,8 +20,7 @@ export interface AttemptOptions {
 }
 
 /**
- * Makes a request until it has a response, or a failure that another try would not change. A request that was certainly not carried out
- * is retried; one that may have been only if it is `repeatable`.
+ * Retries a request that was certainly not carried out; one that may have been only if it is `repeatable`.
  * @throws ToolFailure of the last try; `stopped` when the signal is aborted between two tries
  */
 export async function withAttempts<Result>({ repeatable, signal, deadlineAtMs, clock }: AttemptOptions, attempt: () => Promise<Result>): Promise<Result> {

@@ -16,8 +16,8 @@ export interface DiscoverDeps {
 }
 
 /**
- * Lists the tools of every server of the newest configuration in the background until each has responded once. So the first run finds
- * its lists stored, and a missing server is logged before any run needs it.
+ * Lists the tools of every server of the newest configuration in the background, until each has responded. So the first run finds stored
+ * lists, and a missing server is logged before any run.
  */
 export function discoverTools(deps: DiscoverDeps): { stop(): Promise<void> } {
   const stopped = new AbortController();

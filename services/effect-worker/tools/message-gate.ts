@@ -11,10 +11,7 @@ const MAX_FOREIGN_MESSAGES = 10;
 const MAX_BYTES_BESIDE_RESPONSE = 1_048_576;
 /** Bytes handled per tick: some hundred messages, which take the client about 10 ms. */
 const SLICE_BYTES = 16_384;
-/**
- * A standing stream has no answer and so no time limit: its budgets refill, so that it may stay open while it brings little. One slice
- * a second takes the client about a hundredth of the event loop.
- */
+/** A standing stream has no time limit, so its budgets refill. One slice a second takes the client about a hundredth of the event loop. */
 const STANDING_BYTES_PER_SECOND = SLICE_BYTES;
 /** Refill of its budget of foreign messages: one a minute. */
 const STANDING_FOREIGN_PER_SECOND = 1 / 60;
@@ -38,9 +35,8 @@ export interface BodyGate {
 }
 
 /**
- * Passes only the JSON-RPC messages of an event stream, each as its own event. The client parses every event and checks it against each
- * form of a message, in one go for all that has arrived, and turns each foreign one into an error, without a bound. Notifications that
- * it does not handle are dropped too.
+ * Passes the JSON-RPC messages of an event stream, each as its own event, and drops notifications that the client does not handle. The
+ * client would validate all that has arrived in one go and make an error of each foreign message, without a bound.
  *
  * @param requestId of the request that the stream is to answer; undefined for a standing stream
  * @param nowMs monotonic

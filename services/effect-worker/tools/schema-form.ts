@@ -15,9 +15,8 @@ let newer: Ajv | null = null;
 let older: Ajv | null = null;
 
 /**
- * Why a tool's schema can't be passed on to a model: it is not valid JSON Schema, has an unresolvable reference, or a pattern that is no
- * regular expression. Null when it can. The schema is not compiled, so the time is linear in its length: the first check of arguments
- * compiles it, as most listed tools are never called.
+ * Why a tool's schema can't be passed to a model: no valid JSON Schema, an unresolvable reference, or an invalid pattern. Null when it
+ * can. Not compiled, so the time is linear: the first check of arguments compiles it, as most listed tools are never called.
  *
  * @param schema nested no deeper than `MAX_SCHEMA_DEPTH`
  */

@@ -1,8 +1,8 @@
 import { ToolFailure } from './tool-failure.ts';
 
 /**
- * Values per response. A text of 16 MiB is mostly images and documents, each one value. Parsing and checking a value takes about 0.5 us:
- * 16 MiB of empty objects would block the event loop for 3 s.
+ * Per response. 16 MiB are mostly images and documents, each one value. Parsing and checking a value takes about 0.5 us: 16 MiB of
+ * empty objects would block the event loop for 3 s.
  */
 export const MAX_VALUES = 200_000;
 

@@ -3,9 +3,8 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
 /**
- * Emits `close` on pipelined responses whose connection closes while they wait for an earlier one. Node emits it only on the current
- * response, so the calls of the others would run upstream without a reader. Install it before any other hook, while the connection is
- * certainly open.
+ * Emits `close` on pipelined responses when their connection closes before their turn. Node does so only on the current response, and
+ * the other calls would run without a reader. Install it before any other hook, while the connection is certainly open.
  */
 export function closeWaitingResponses(app: FastifyInstance): void {
   /** One listener per connection. */

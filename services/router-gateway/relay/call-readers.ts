@@ -42,9 +42,9 @@ interface Deps {
 }
 
 /**
- * Readers of all calls of a gateway. One standing subscription gets the frames of all calls that it admitted and maps them to readers in
- * memory: an interest change per call would reach every broker. A call that began at another gateway and is resumed here has its own
- * subscription. Also answers workers' heartbeats with the calls that still have interest.
+ * Readers of all calls of a gateway. One standing subscription gets the frames of its own calls: an interest change per call would reach
+ * every broker. A call of another gateway that is resumed here has its own subscription. Also answers workers' heartbeats with the calls
+ * that have interest.
  */
 export class CallReaders {
   readonly origin: string;

@@ -38,8 +38,8 @@ const MARK = /(?:^.id: [\w-]+\.|^t)(\d+\.\d+)\n/;
 const markOf = (frame: Uint8Array) => MARK.exec(Buffer.from(frame).toString())?.[1] ?? '';
 
 /**
- * What happens to one frame of the worker that has the call: it may be whole or a text, its live copy may be lost, it may be sent again,
- * and another worker may still be talking.
+ * The fate of one frame of the call's worker: it may be whole or a text, its live copy may be lost, it may be repeated, and another worker
+ * may still publish.
  */
 const fate = fc.record({
   text: fc.option(fc.string({ unit: 'binary', maxLength: 8 }), { nil: null }),

@@ -2,9 +2,8 @@ import type { ServerResponse } from 'node:http';
 import type { GatewayLimits } from '../limits.ts';
 
 /**
- * Writes SSE bytes to one client. Writes of one tick are corked into one send; the first bytes are sent at once. A client with too many
- * unread bytes is disconnected, since there is no backpressure to the worker. This is checked before each tick's first write, and the
- * largest tick is allowed on top, so that a single large event does not count against the client.
+ * Writes SSE bytes to one client, corked per tick; the first bytes leave at once. A client with too many unread bytes is disconnected, since
+ * there is no backpressure to the worker. Checked before each tick's first write, with the largest tick on top: one large event is no offence.
  */
 export class SseSocket {
   readonly #raw: ServerResponse;
@@ -76,8 +75,8 @@ export class SseSocket {
 }
 
 /**
- * Destroys the connection when an ended response is not read within `finishMs`; it would hold its bytes without a bound. Call it after
- * the last write: nearly always the kernel has taken the bytes by then.
+ * Destroys the connection when an ended response is not read within `finishMs`: it would hold its bytes. Call it after the last write,
+ * when the kernel mostly has them.
  */
 export function finishWithin(raw: ServerResponse, finishMs: number): void {
   if (raw.closed || (raw.writableEnded && raw.writableLength === 0)) return;

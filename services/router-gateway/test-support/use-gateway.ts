@@ -9,8 +9,8 @@ export const hello = { messages: [{ role: 'user', content: 'Hello' }] };
 export const authorization = `Bearer ${KEY}`;
 
 /**
- * A gateway on a bus of its own, with a worker that does as it is told: one bus for the file, one gateway for each test.
- * @param openBus drivers are opened by the test: here they may not be imported
+ * A gateway on its own bus with a scripted worker: one bus per file, one gateway per test.
+ * @param openBus opened by the test: drivers may not be imported here
  */
 export function useGateway(openBus: () => Promise<{ bus: Bus; close(): Promise<void> }>) {
   let served: { bus: Bus; close(): Promise<void> };
