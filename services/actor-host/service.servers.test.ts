@@ -302,6 +302,7 @@ describe('two brokers on one database', () => {
     const onAsked = () => {
       asked += 1;
     };
+    // Neither has looked for other hosts yet.
     const first = cluster.host({}, { stalled: { until: both, onAsked } });
     await eventually(() => asked === 1);
     await stores.loseBus();

@@ -14,7 +14,7 @@ export interface ItemTrace {
 
 interface TracedItem {
   id: string;
-  /** Delivery of the item, from 1. */
+  /** Number of the attempt, from 1. */
   number: number;
   /** Whether an earlier attempt may exist although the number is 1. */
   mayBeSecond: boolean;

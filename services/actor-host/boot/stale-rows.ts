@@ -125,7 +125,7 @@ async function oldRuns({ database, retentionMs }: StaleRowsDeps): Promise<Batch>
 
 /**
  * Tombstones of deleted sessions; their processed commands are deleted first. Deleted directly: an owner writes them only for a new command of
- * the session, and none has come for the retention. A later command finds no session, which gives the same reply as the tombstone.
+ * the session, and none is in flight for that long. A later command finds no session, which gives the same reply as the tombstone.
  * An owner with the tombstone in memory may store it again; a later sweep deletes it.
  */
 async function oldTombstones({ database, retentionMs, signal }: StaleRowsDeps): Promise<Batch> {

@@ -33,7 +33,7 @@ export const testBundle: Bundle = (() => {
   return { hash: hashOf(body), body };
 })();
 
-/** The same agent with a greeting that names a macro whose text looks like another macro. */
+/** The same agent with a greeting that uses a macro with a text like another macro. */
 export const greetingBundle: Bundle = (() => {
   const { manifest, documents } = testBundle.body;
   const { agent_config: config } = manifest;

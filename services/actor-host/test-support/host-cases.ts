@@ -23,7 +23,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
     expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
     return log;
   };
-  /** A session whose partition one of the hosts owns. */
+  /** A session in a partition of the given host. */
   const sessionOf = async (cluster: TestCluster, host: { id: string }) => {
     for (let n = 0; ; n += 1) if ((await ownerOf(cluster, `ses_${n}`)) === host.id) return `ses_${n}`;
   };
@@ -150,7 +150,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       await cluster.send({ ...post('ses_a', 'while it slept'), triggersTurn: false });
       host.wake();
       await eventually(() => cluster.replies.length === 2);
-      // It acquired its partitions again: under the old epoch it would have gone on.
+      // It acquired its partitions again, instead of continuing under the old epoch.
       const [row] = await cluster.rows<{ epoch: number }>('select epoch from parts where p = $1', [partitionOf('ses_a')]);
       expect(row?.epoch).toBeGreaterThan(1);
     });

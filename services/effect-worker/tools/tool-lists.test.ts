@@ -40,7 +40,7 @@ afterEach(async () => {
   await Promise.all(doubles.splice(0).map((double) => double.close()));
   await bus.close();
   await database.query('delete from bundles');
-  // A later test's server may reuse the port of an earlier one, whose list would be found.
+  // A later test's server may reuse an earlier one's port, and would get its list.
   await database.query('delete from tool_servers');
 });
 

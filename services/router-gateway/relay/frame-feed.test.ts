@@ -131,7 +131,7 @@ describe('FrameFeed', () => {
 describe('a gap', () => {
   const [first, second] = [sseFrame('content', 'call', 1, 1, 'data: 1\n\n'), sseFrame('content', 'call', 1, 2, 'data: 2\n\n')];
 
-  /** Replays of a call whose second frame is lost live, and is found only by a later replay. */
+  /** Replays of a call that lost its second live frame, which only a later replay has. */
   async function readingsOf(rest: readonly Uint8Array[], keptFrom: number): Promise<{ asked: unknown[]; end: string }> {
     const asked: unknown[] = [];
     const late: Bus = {

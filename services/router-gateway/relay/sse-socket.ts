@@ -3,7 +3,7 @@ import type { GatewayLimits } from '../limits.ts';
 
 /**
  * Writes SSE bytes to one client, corked per tick; the first bytes leave at once. A client with too many unread bytes is disconnected, since
- * there is no backpressure to the worker. Checked before each tick's first write, with the largest tick on top: one large event is no offence.
+ * there is no backpressure to the worker. Checked before each tick's first write, with the largest tick on top, so that one large event passes.
  */
 export class SseSocket {
   readonly #raw: ServerResponse;

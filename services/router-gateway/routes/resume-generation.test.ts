@@ -325,7 +325,7 @@ describe('a call lives while a reader holds it', () => {
     await gateways.pop()?.stop();
 
     const [detached, other] = calls.map(({ held }) => held.call.callId);
-    // A gateway aborts its calls in order of arrival.
+    // A gateway aborts the oldest first.
     await eventually(() => worker.aborted).toContain(other);
     expect(worker.aborted).not.toContain(detached);
     for (const { client } of calls) expect((await client.answer).status).toBe(503);
