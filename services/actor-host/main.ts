@@ -20,7 +20,7 @@ await runProcess({
   name: 'actor-host',
   parseConfig,
   async start({ config, environment, log, useManifestLevel, metrics, step, releasers }) {
-    // Turns use the bundle that their commands name; this one is stored for the first of them. The only credential used here is the trace backend's.
+    // Stored for the turns to come. The only credential used here is the trace backend's.
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
       documentsPath: config.documentsPath,

@@ -11,7 +11,7 @@ interface RecordDeps {
   log: Log;
 }
 
-/** Not errors. */
+/** Outcomes that are not errors. */
 const WELL = ['completed', 'succeeded', 'cancelled'];
 
 /**

@@ -37,7 +37,7 @@ const DRAIN_LOOK_MS = 50;
  * once this host's heartbeat has expired.
  */
 const STOP_WITHIN_MS = 5_000;
-/** With database or bus unreachable the stop goes on with what was last known of the other hosts. */
+/** Past it the stop goes on with what was last known of the other hosts. */
 const ANNOUNCE_WITHIN_MS = 1_000;
 
 export interface ActorHostDeps {
@@ -45,7 +45,7 @@ export interface ActorHostDeps {
     /** A message within this time of the previous one joins its turn. */
     coalesceMs: number;
     turnTimeoutMs: number;
-    /** How long the last host waits for turns in progress. With other hosts it hands over at once: turns are bound to no host. */
+    /** How long the last host waits for turns in progress. With other hosts it releases its partitions at once. */
     drainTimeoutMs: number;
     /**
      * Default: a new one. A process that is alone by construction, as with the embedded database, reuses its name, so that its next start does not
@@ -127,7 +127,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
   return {
     async stop(withinMs = config.drainTimeoutMs) {
       unwatch();
-      // Turns end by themselves while commands still flow; what is left at the limit goes on after the next start.
+      // Commands are still applied, so turns end by themselves; the rest goes on after the next start.
       const limitAtMs = clock.nowMs() + withinMs;
       const stopWithinMs = config.stopWithinMs ?? STOP_WITHIN_MS;
       const announced = host.announceStop().catch((error: unknown) => log.warn({ err: error }, 'the other hosts could not be told of the stop'));

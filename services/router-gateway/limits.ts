@@ -18,7 +18,7 @@ export const gatewayLimits = {
   bodyValues: 100_000,
   /** Byte budget of all bodies that are read or sent; beyond it requests are refused. */
   bodyBytesInHand: 512 * MIB,
-  /** Open calls. Each may hold `unsentBytes` and its socket; beyond it another replica should serve. */
+  /** Each may hold `unsentBytes` and its socket; beyond it another replica should serve. */
   openCalls: 4_096,
   /** The listen backlog. Beyond it connections are reset or hang, so a burst that is to be refused must fit. */
   connectionsToAccept: 4_096,
@@ -29,9 +29,9 @@ export const gatewayLimits = {
   publishMs: 10_000,
   /** Headers wait for content up to this long, so that an error has its proper status. Later, proxies take the call for dead. */
   headerDelayMs: 15_000,
-  /** Longer calls are queued, not dispatched: a dispatched text stays in memory until content arrives, over all open calls at most 256 MiB. */
+  /** Longer calls are queued. Dispatched texts stay in memory until content arrives: at most 256 MiB for all open calls. */
   dispatchedCharacters: 32 * KIB,
-  /** Frames before the first content are buffered up to this size (a long debug chunk exceeds it), then sent. */
+  /** Of frames before the first content; more (a long debug chunk) are sent at once. */
   bufferedBytes: 256 * KIB,
   /** A client with more unread bytes is disconnected: the bus is never paused for one reader. */
   unsentBytes: 256 * KIB,

@@ -5,7 +5,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 
 const BATCH_ROWS = 500;
-/** A session has as many rows in `seen` as commands, so those of one batch are deleted in pieces. */
+/** `seen` has a row per command, so those of one batch are deleted in pieces. */
 const PROCESSED_ROWS = 5_000;
 /** Pages per batch of a table without an index by age; a page holds about twenty rows. */
 const BATCH_PAGES = 64;
@@ -170,7 +170,7 @@ const DELETE_OLD_EFFECTS = `
     and not exists (select 1 from runs where runs.id = effects.turn_id and runs.state in ('accepted', 'running'))
     and not exists (select 1 from deliveries where deliveries.id = effects.turn_id and deliveries.state = 'open')`;
 
-/** Dead letters never change; a replay deletes its own. They are few, so there is no index by age. */
+/** Dead letters never change. They are few, so there is no index by age. */
 async function oldDeadLetters({ database, retentionMs }: StaleRowsDeps): Promise<Batch> {
   const { rowCount } = await database.query(
     `delete from dead_letters where ctid = any(array(select ctid from dead_letters where created_at < now() - ${retention('$1')} limit $2))`,
@@ -188,7 +188,7 @@ function headerOf({ clock }: StaleRowsDeps, sessionId: string, commandId: string
   return { v: 1 as const, sessionId, commandId, sentAtMs: clock.nowMs(), answerTo: null, traceparent: null };
 }
 
-/** Sequential: nothing waits for these commands, and customers' commands come in between. */
+/** Sequential, so that customers' commands come in between. */
 async function send({ bus, signal }: StaleRowsDeps, command: CommandOf<'run.deadline' | 'session.delete'>): Promise<void> {
   signal.throwIfAborted();
   await bus.commands.append(partitionOf(command.sessionId), command.commandId, JSON.stringify(command));

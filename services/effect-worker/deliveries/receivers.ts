@@ -6,7 +6,7 @@ import { ReceiverBreaker } from './receiver-breaker.ts';
 const MAX_POSTS = 16;
 /** Per host. With the posts they use at most a third of the worker's items (`service.ts`). */
 const MAX_WAITING = 64;
-/** LRU. */
+/** LRU bound. */
 const MAX_RECEIVERS = 1_024;
 
 export interface Receiver {

@@ -5,7 +5,7 @@ const MAX_FAILURES = 5;
 /** After it one more failure opens the breaker again; one response resets it. */
 const OPEN_MS = 10_000;
 
-/** Circuit breaker of one tool server: while it is unreachable or refuses our key, calls fail without tries. */
+/** Circuit breaker of one tool server: open, calls fail without tries. */
 export class Breaker {
   readonly #clock: Clock;
   #failures = 0;

@@ -51,7 +51,7 @@ export async function callTool(work: ToolCall, execution: ItemExecution, deps: C
   const claim = async () => {
     if (isClaimed) return;
     if (execution.isCancelled()) throw new ToolFailure('stopped', 'the call was given up');
-    // A claimed call must settle: later aborts are ignored.
+    // A claimed call must settle: aborts are ignored from here on.
     execution.protect();
     if (!(await retryWhileTransient(() => claimCall(database, work.effectId), execution.signal))) throw new Claimed();
     isClaimed = true;

@@ -8,7 +8,7 @@ import { type RequestLimits, watchRequest } from './watch-request.ts';
 import type { WatchedFetch } from './watched-fetch.ts';
 
 const CLIENT = { name: 'switchyard', version: '0.1.0' };
-/** Handshake with connect. */
+/** Covers connecting and the handshake. */
 const OPEN_TIMEOUT_MS = 10_000;
 /** Session termination; an unreachable server does not answer. */
 const CLOSE_TIMEOUT_MS = 1_000;

@@ -5,7 +5,7 @@ import { RefillingBudget } from './refilling-budget.ts';
 import { ToolFailure } from './tool-failure.ts';
 import { MAX_VALUES, ValueCount } from './value-count.ts';
 
-/** The foreign (not JSON-RPC) message that ends a stream. Fewer are tolerated: proxies and libraries send events of their own. */
+/** The foreign (not JSON-RPC) message that ends a stream. Fewer are tolerated: proxies send events of their own. */
 const MAX_FOREIGN_MESSAGES = 10;
 /** Bytes of a stream beside the answer: progress, log messages, keep-alive comments. */
 const MAX_BYTES_BESIDE_RESPONSE = 1_048_576;
@@ -15,14 +15,14 @@ const SLICE_BYTES = 16_384;
 const STANDING_BYTES_PER_SECOND = SLICE_BYTES;
 /** Refill of its budget of foreign messages: one a minute. */
 const STANDING_FOREIGN_PER_SECOND = 1 / 60;
-/** Bound of a JSON body that is a batch. Only one answer is awaited at a time, and each entry is checked in the same tick. */
+/** Of a JSON-RPC batch. Only one answer is awaited at a time, and all entries are checked in one tick. */
 const MAX_BATCH_BYTES = 65_536;
-/** The only notifications that the client handles. It would check all others against every form of a message. */
+/** The only notifications that the client handles; it would validate all others too. */
 const PROGRESS = 'notifications/progress';
 const LIST_CHANGED = 'notifications/tools/list_changed';
-/** Throttles progress: it only shows that a call is still running. The first message always passes. */
+/** Throttles progress, which only shows that a call is running. The first message passes. */
 const PROGRESS_EVERY_MS = 100;
-/** Server requests and other messages beside the answer that are passed to the client per minute; each takes it about 0.1 ms. */
+/** Messages beside the answer that the client gets per minute; each takes it about 0.1 ms. */
 const MAX_MESSAGES_PER_MINUTE = 1_000;
 const MINUTE_MS = 60_000;
 /** Bounds of the reconnection delay that the server asks for. */
@@ -54,7 +54,7 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
     onError: ({ type }) => {
       if (type === 'max-buffer-size-exceeded') throw unreadable(`the tool server sends an event of more than ${MAX_BYTES_BESIDE_RESPONSE} characters`);
     },
-    // A response is bounded in all; a standing stream may take any time over one event, which is buffered until it is complete.
+    // A response is bounded in all. An incomplete event of a standing stream may stay in the buffer for any time.
     ...(isStanding ? { maxBufferSize: MAX_BYTES_BESIDE_RESPONSE } : {}),
     onRetry: (requestedMs) => {
       retryMs = Math.min(Math.max(requestedMs, RETRY_MS.least), RETRY_MS.most);
@@ -147,7 +147,7 @@ class StandingWatch implements StreamBounds {
   }
 }
 
-/** Bounds the bytes beside the answer. A pending event that may become the answer has the bound of every response. */
+/** Bounds the bytes beside the answer. Pending data may become the answer: only the response's own budget bounds it. */
 class ResponseWatch implements StreamBounds {
   readonly #requestId: unknown;
   #totalBytes = 0;
@@ -182,7 +182,7 @@ class ResponseWatch implements StreamBounds {
   }
 }
 
-/** Bounds the number of values of a JSON body, and the size of a batch; a single message has the bound of every response. */
+/** Bounds the values of a JSON body, and the size of a batch. */
 export function jsonGate(): BodyGate {
   const values = new ValueCount();
   let first: string | null = null;

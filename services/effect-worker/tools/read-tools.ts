@@ -15,7 +15,7 @@ const MAX_PAGES = 100;
 const MAX_TOOLS = 2_000;
 /** JSON of one server's stored tools: one row, read by each run that uses the server. */
 const MAX_LIST_BYTES = 512 * 1024;
-/** Bytes of all pages, including what is not stored (output schemas, icons). A page is parsed in one go, at about 20 ms per MiB. */
+/** All pages, with what is not stored (output schemas, icons). A page is parsed in one go, at about 20 ms per MiB. */
 const MAX_RESPONSES_BYTES = 4 * MAX_LIST_BYTES;
 /** Further ones are only counted. */
 const MAX_WARNINGS = 20;

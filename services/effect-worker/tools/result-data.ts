@@ -3,7 +3,7 @@ import type { CommandOf } from '#bus/messages/session.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
 
 const MAX_DATA_BYTES = 64 * 1024;
-/** Longest text that is parsed as JSON: indented, it may still fit `MAX_DATA_BYTES`. Longer ones are truncated as text. */
+/** Longest text parsed as JSON: indented, it may fit `MAX_DATA_BYTES` once parsed. Longer ones are truncated as text. */
 const MAX_PARSED_CHARS = 4 * MAX_DATA_BYTES;
 /** Of `_meta`, which programs read. */
 const MAX_METADATA_BYTES = 16 * 1024;
@@ -43,7 +43,7 @@ function firstParts(parts: unknown[]): unknown[] {
 
 export type ToolOutcome = CommandOf<'tool.completed'>['outcome'];
 
-/** Maps a tool's response to an outcome. Images and files are described, not carried; data nested too deep is an error of the tool. */
+/** Images and files are described, not carried; data nested too deep is an error of the tool. */
 export function resultOf({ content, structuredContent, isError, _meta: meta }: z.output<typeof callResponse>): ToolOutcome {
   const data = structuredContent ?? dataOf(content);
   const bytes = bytesOf(data);

@@ -4,7 +4,7 @@ import { type Environment, resolveSecret } from '#shared/config/secret-ref.ts';
 import { ToolServer } from './tool-server.ts';
 import { openWatchedFetch, type WatchedFetch } from './watched-fetch.ts';
 
-/** LRU, over all configurations. */
+/** LRU bound, over all configurations. */
 const MAX_SERVERS = 256;
 
 /** The tool servers of all configurations; equal entries share one server and connection. */

@@ -30,7 +30,7 @@ export interface RequestWatch {
 /** The `fetch` of all tool servers; it follows no redirect. `onCut`: a stream was ended by our limits. */
 export interface WatchedFetch {
   fetch(url: string | URL, init?: RequestInit, onCut?: () => void): Promise<Response>;
-  /** Runs `work` with its requests observed. The MCP client does not report a stream that ends before its response; the watch does. */
+  /** Runs `work` with its requests observed: the MCP client does not report a stream that ends before its response. */
   watching<Result>(watch: RequestWatch, work: () => Promise<Result>): Promise<Result>;
   close(): Promise<void>;
 }
@@ -107,7 +107,7 @@ class TellingWhenSent extends DecoratorHandler implements Dispatcher.DispatchHan
   }
 }
 
-/** Id of a request that awaits a response; undefined for notifications, cancellations and requests without a body. */
+/** Undefined for messages that await no response. */
 function requestIdIn(body: unknown): unknown {
   const message = typeof body === 'string' ? jsonIn(body) : null;
   return typeof message === 'object' && message !== null && 'id' in message && 'method' in message ? message.id : undefined;

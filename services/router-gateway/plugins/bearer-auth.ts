@@ -60,7 +60,7 @@ export function bearerAuth(keys: KeyTable): onRequestHookHandler {
     if (authorization === undefined) return refuse.noKey(reply);
     const secret = BEARER.exec(authorization)?.[1];
     if (secret === undefined) return refuse.noBearer(reply);
-    // Looked up by hash, so that the time does not depend on how much of a guessed secret is right.
+    // By hash: the time does not depend on how much of a guessed secret is right.
     const key = keys.get(digestOf(request.raw.socket, secret));
     if (key === undefined) return refuse.unknown(reply);
     if (key.disabled) return refuse.disabled(reply);

@@ -11,7 +11,7 @@ export interface PlatformKeys {
   secretKey: string;
 }
 
-/** Accepts the platform's keys as Basic user and password, as agents send them; `otherwise` handles other requests. */
+/** Accepts the platform's keys as Basic user and password; `otherwise` handles other requests. */
 export function platformAuth(keys: PlatformKeys | null, otherwise: onRequestHookHandler): onRequestHookHandler {
   const pair = keys === null ? null : hashOf(`${keys.publicKey}:${keys.secretKey}`);
   return function asPlatform(request, reply, done) {

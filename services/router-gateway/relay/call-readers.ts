@@ -35,7 +35,7 @@ const NO_READERS: readonly CallReader[] = [];
 
 interface Deps {
   bus: Bus;
-  /** This gateway's id, never a number: workers publish the frames of its calls on `tok.<origin>.<call>`. */
+  /** Never a number: workers publish frames on `tok.<origin>.<call>`. */
   origin: string;
   log: Log;
   limits: GatewayLimits;
@@ -49,7 +49,7 @@ interface Deps {
 export class CallReaders {
   readonly origin: string;
   readonly #deps: Deps;
-  /** Mostly one reader per call. Lists are replaced, never mutated, so that a reader may release while all are notified. */
+  /** Lists are replaced, never mutated, so that a reader may release while all are notified. */
   readonly #readers = new ObjectMap<readonly CallReader[]>();
   /** Timers of calls without a reader that may be resumed, oldest first. */
   readonly #resumable = new Map<string, NodeJS.Timeout>();

@@ -23,7 +23,7 @@ export interface FeedDeps {
   metrics: Metrics;
 }
 
-/** Consumer of the frames. The last call is exactly one terminal frame (done, error, body), `hasAll` or `fail`, unless the client leaves. */
+/** The last call is one terminal frame (done, error, body), `hasAll` or `fail`, unless the client leaves. */
 export interface FrameSink {
   onFrame(frame: ReadyFrame): void;
   /** Another attempt begins; no content of the former one was passed on. */

@@ -25,7 +25,7 @@ export class SseSocket {
   open(headers: Record<string, string>): void {
     this.#raw.writeHead(200, headers);
     this.#cork();
-    // Sent separately: prepended to the first bytes, the head would be retained in dozens of string pieces for the response's lifetime.
+    // Separately: prepended to the first bytes, the head would be retained in dozens of string pieces.
     this.#raw.flushHeaders();
     // The first bytes leave before the end of the tick.
     queueMicrotask(() => this.#flush());

@@ -121,7 +121,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
   };
 }
 
-/** The remaining capacity is for results of calls in flight. An unreachable bus is reported with its own error. */
+/** The rest of the capacity is for results of admitted calls. An unreachable bus is reported with its own error. */
 function hasCapacity(bus: Bus): boolean {
   return !bus.isReady() || bus.hasCapacity('router.call');
 }

@@ -9,7 +9,7 @@ export interface HealthDeps {
 
 export const HEALTHY = { status: 'ok' } as const;
 
-/** GET /health/live: the process runs. GET /health/ready: 200 when it should get requests, else 503. Without a key. */
+/** GET /health/live and /health/ready (503 when it should get no requests), without a key. */
 export function health({ bus, admission }: HealthDeps): FastifyPluginAsync {
   return async (app) => {
     app.get('/health/live', async () => HEALTHY);

@@ -53,7 +53,7 @@ export interface ResumePosition {
   after: SeenPosition | null;
 }
 
-/** Relays the rest of a call. @param position null when the given id is invalid @throws `request.not_found` with the same message in all cases */
+/** @param position null when the given id is invalid @throws `request.not_found`, always with the same message */
 export async function resumeCall(
   deps: ResumeDeps,
   position: ResumePosition | null,
