@@ -31,7 +31,7 @@ export function parseConfig(environment: Environment) {
     nats: natsConfigOf('actor-host', data),
     databaseUrl: data.DATABASE_URL,
     houseSecret: data.HOUSE_SECRET,
-    /** Undefined: as the database says. */
+    /** Undefined: the value stored in the database applies. */
     tagsRequiredFromMs: data.COMMAND_TAGS_REQUIRED_FROM?.getTime(),
     streaming: data.STREAMING,
     coalesceMs: data.COALESCE_MS,

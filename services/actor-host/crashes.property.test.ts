@@ -11,7 +11,7 @@ import { checkRules } from './test-support/scenario-rules.ts';
 import { steps } from './test-support/scenario-steps.ts';
 import { openTestCluster } from './test-support/test-cluster.ts';
 
-/** More in a night than in a suite: CRASH_TEST_SECONDS. A failure names its seed; CRASH_TEST_SEED begins there again. */
+/** CRASH_TEST_SECONDS sets it for long runs. A failure names its seed; CRASH_TEST_SEED starts with it. */
 const SECONDS = Number(process.env['CRASH_TEST_SECONDS'] ?? 20);
 const FIRST_SEED = Number(process.env['CRASH_TEST_SEED'] ?? Date.now() % 1_000_000_000);
 
@@ -19,7 +19,7 @@ const stores = embeddedStores({
   openDatabase: () => openTestDatabase(),
   openBus: (database) => openMemoryBus({ database, clock: systemClock, log: silentLog }),
 });
-/** Several times what the longest life takes. One that hangs fails under its seed, not with the whole file. */
+/** Several times the longest scenario. A hang fails with its seed, not with the whole file. */
 const SCENARIO_WITHIN_MS = 45_000;
 const stoppingHosts: Promise<void>[] = [];
 
@@ -54,8 +54,8 @@ describe('sessions and runs, whatever happens to their hosts', () => {
         counts.runs += one.trace.runs.length;
       });
       const untilMs = performance.now() + SECONDS * 1_000;
-      // Each under a seed of its own, so that no more begin when the time is over. A shorter sequence would come out at other moments, so
-      // a life that fails is not shrunk: its seed lives it again.
+      // One seed per scenario, so that none begins after the time limit. A shorter sequence has other timing, so
+      // a failing scenario is not shrunk: its seed repeats it.
       for (let seed = FIRST_SEED; performance.now() < untilMs; seed += 1) {
         await fc.assert(scenario, { seed, numRuns: 1, endOnFailure: true, timeout: SCENARIO_WITHIN_MS });
       }

@@ -2,13 +2,12 @@ import { DELIVERY_DUE } from '#actors/runtime/timers.ts';
 import type { Database, NamedStatement } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** Addresses that are read, and hosts that the line names: enough to see where the trouble is, in one line. */
 const MAX_ADDRESSES_READ = 1_000;
 const MAX_RECEIVERS_NAMED = 20;
-/** With the database away the line comes without the receivers, and the stop has most of its time left for handing over. */
+/** Short, so that most of the stop's time is left for releasing partitions. Past it the line has no receivers. */
 const RECEIVERS_WITHIN_MS = 1_000;
 
-/** By way of what is open: the table of deliveries holds those of weeks. */
+/** Through open effects and timers: the table of deliveries holds weeks of them. */
 const ADDRESSES: NamedStatement = {
   name: 'callbacks-left',
   text: `select distinct url from deliveries where id in (
@@ -19,11 +18,11 @@ const ADDRESSES: NamedStatement = {
 interface CallbacksLeft {
   /** For their retry. */
   waiting: number;
-  /** With a worker when the time was over: whether they arrive is not known. */
+  /** At a worker; their outcome is unknown. */
   inFlight: number;
 }
 
-/** Says in one line how many callbacks a host leaves behind that no other host goes on with, and for which receivers. Nothing when there are none. */
+/** Logs the number and the receivers of callbacks that no other host takes over. */
 export async function logCallbacksLeft({ waiting, inFlight }: CallbacksLeft, { database, log }: { database: Database; log: Log }): Promise<void> {
   if (waiting + inFlight === 0) return;
   let limit: NodeJS.Timeout | undefined;
@@ -35,7 +34,7 @@ export async function logCallbacksLeft({ waiting, inFlight }: CallbacksLeft, { d
   log.warn({ callbacks: waiting + inFlight, in_flight: inFlight, receivers }, 'callbacks are left: they are posted after the next start with this database');
 }
 
-/** Hosts alone: a path or a query may hold a secret of the receiver's. */
+/** Hosts only: a path or query may hold a secret. */
 async function receiversOf(database: Database): Promise<string[]> {
   const { rows } = await database.query<{ url: string }>(ADDRESSES, [MAX_ADDRESSES_READ]);
   const hosts = new Set(rows.flatMap(({ url }) => (URL.canParse(url) ? [new URL(url).host] : [])));

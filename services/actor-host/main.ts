@@ -20,7 +20,7 @@ await runProcess({
   name: 'actor-host',
   parseConfig,
   async start({ config, environment, log, useManifestLevel, metrics, step, releasers }) {
-    // Turns run on the bundle that their commands name; this one is stored for those that come first. Of its credentials it uses the one that traces are sent with.
+    // Stored for the turns to come. The only credential used here is the trace backend's.
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,
       documentsPath: config.documentsPath,
@@ -53,7 +53,7 @@ await runProcess({
 
     const host = await step('taking partitions', () => startActorHost({ config, bus, database, check, clock: databaseClock, log, metrics, tracing }));
     releasers.add('actor host', () => host.stop());
-    // Here and not in the host itself: the embedded store is not swept.
+    // Not in `startActorHost`: the embedded store is not swept.
     const sweep = startStaleStoreSweep({ config: config.sweep, bus, database, clock: databaseClock, log });
     releasers.add('sweep of the store', () => sweep.stop());
     return { url: null, checks: [busCheck(bus), databaseCheck(database)] };

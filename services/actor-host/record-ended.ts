@@ -11,12 +11,12 @@ interface RecordDeps {
   log: Log;
 }
 
-/** Outcomes of turns and runs that are no errors. */
+/** Outcomes that are not errors. */
 const WELL = ['completed', 'succeeded', 'cancelled'];
 
 /**
- * Records a turn or a run as one span, once its end is stored. Turns and runs outlive processes, so the span is made from what the commit
- * says, by whoever made that commit: its id is derived from theirs, and what they asked for stands below it already.
+ * Records an ended turn or run as one span after its last commit. Turns outlive processes, so the host that commits the end makes the span
+ * from the commit. Its id is derived from the turn's, and the spans of its effects name it as parent already.
  */
 export function recordEnded({ tracing, bundleOf, log }: RecordDeps): (ended: EndedWork) => void {
   if (tracing === noTracing) return () => {};

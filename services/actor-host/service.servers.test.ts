@@ -30,7 +30,7 @@ import { orphanSession, storeOldRuns, sweepCases, sweepOf } from './test-support
 import { eventually, openTestCluster, type Stores, type TestCluster } from './test-support/test-cluster.ts';
 import { trustCases } from './test-support/trust-cases.ts';
 
-/** The same cases as on the embedded drivers, each host on connections of its own. */
+/** The same cases as on the embedded drivers, each host with its own connections. */
 let fresh: FreshDatabase;
 let own: Database;
 const clusters: TestCluster[] = [];
@@ -48,7 +48,6 @@ afterAll(async () => {
   await fresh?.drop();
 });
 
-/** Each host has connections of its own. */
 const drivers = () => ({
   own,
   startBroker: () => startNatsServer(),
@@ -92,7 +91,7 @@ describe('an owner whose broker goes away', () => {
     cpSync(copy, server.folder, { recursive: true });
     await server.start();
     await eventually(() => cluster.bus.isReady());
-    // Under sequences that the owner has long passed.
+    // With sequences far behind the owner's cursor.
     for (let n = 0; n < 3; n += 1) await cluster.send({ ...post('ses_a', `anew ${n}`), triggersTurn: false });
     await eventually(async () => (await cluster.log('ses_a')).length === 13);
     rmSync(copy, { recursive: true });
@@ -125,10 +124,10 @@ describe('an owner whose broker goes away', () => {
 });
 
 describe('callbacks that wait in a stream that is lost', () => {
-  /** Longer than any wait of this file: what comes has not waited for its timer. */
+  /** Longer than any wait of this file: a result within it did not need its timer. */
   const FAR_SECONDS = 60;
 
-  /** A house with a callback in the queue, which no worker takes. */
+  /** A cluster with a callback in the queue, which no worker takes. */
   async function clusterWithCallback() {
     const stores = await openStores();
     const cluster = await openTestCluster(stores);
@@ -141,7 +140,7 @@ describe('callbacks that wait in a stream that is lost', () => {
     return { stores, cluster, host };
   }
 
-  /** Deletes the stream behind everybody's back. */
+  /** Deletes the stream under the running bus. */
   async function loseWork(server: NatsServer): Promise<void> {
     const connection = await connect({ servers: server.url });
     await (await jetstreamManager(connection)).streams.delete('WORK');
@@ -149,7 +148,7 @@ describe('callbacks that wait in a stream that is lost', () => {
   }
 
   async function expectCallback(cluster: TestCluster): Promise<void> {
-    // By looking at the queue: a worker that pulls would itself declare the stream anew. For as long as the stream is missing it can't be counted.
+    // Polls the queue: a pulling worker would itself recreate the stream. While the stream is missing, the depth can't be read.
     await eventually(async () => (await cluster.bus.work.depths().catch(() => null))?.delivery === 1);
     expect(await nextDelivery(cluster)).toMatchObject({ deliveryId: 'run_1-callback', republished: true });
     const [timer] = await cluster.rows<{ key: string; far: boolean }>(`select key, due_at > now() + make_interval(secs => ${FAR_SECONDS}) as far from timers`);
@@ -187,7 +186,7 @@ describe('a router worker that was taken over', () => {
   const passwordOf = (user: BusUser) => `password-of-${user}`;
   const tags = new CommandTags('the secret of a deployment under test');
 
-  /** A broker with the users of a deployment. The test itself is a gateway there, all others are hosts. */
+  /** A broker with the users of a deployment. The test is a gateway there, all others are hosts. */
   async function openStoresWithUsers(): Promise<Stores & { url: string; openAs(user: BusUser): Promise<Bus> }> {
     const stores = await openStores();
     const config = busUsers.reduce((text, user) => text.replaceAll(`$${passwordVariableOf(user)}`, JSON.stringify(passwordOf(user))), natsServerConfig());
@@ -288,7 +287,7 @@ describe('two brokers on one database', () => {
     expect(await owned()).toEqual(before);
     expect(await cluster.rows('select id from hosts')).toEqual([{ id: host.id }]);
     host.crash();
-    // A broker whose store is new, and of the dead host not even the row has to be gone.
+    // A broker with a new store, although the dead host's row may still exist.
     const successor = await cluster.host();
     await eventually(async () => (await cluster.count('parts', `owner = '${successor.id}'`)) === PARTITION_COUNT);
   });
@@ -322,7 +321,7 @@ describe('two brokers on one database', () => {
     const stores = await openStores();
     const cluster = await openTestCluster(stores);
     clusters.push(cluster);
-    // A heartbeat that waits in the trigger has read by then which hosts there are.
+    // A heartbeat that waits in the trigger has read the list of hosts already.
     await cluster.database.query(`
       create function hold_heartbeat() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(${HELD}); return new; end $$;
       create trigger hold_heartbeat before insert on hosts for each row execute function hold_heartbeat()`);
@@ -372,10 +371,10 @@ describe('two brokers on one database', () => {
   });
 });
 
-/** Key of the lock that heartbeats wait for. */
+/** Advisory lock that heartbeats wait for. */
 const HELD = 77;
 
-/** Until two heartbeats wait for the lock that this transaction has. Ends in any case before the server ends their wait, after two seconds. */
+/** Until two heartbeats wait for this transaction's lock. Ends before the server ends their wait, after two seconds. */
 async function untilTwoWait(handle: Queryable): Promise<void> {
   for (let look = 0; look < 30; look += 1) {
     const { rows } = await handle.query<{ count: number }>(
@@ -395,7 +394,7 @@ describe('a database that is restored to an earlier time', () => {
     await restored?.drop();
   });
 
-  /** A deployment on a database of its own, which can be put back as it was. */
+  /** A deployment on its own database, which can be restored. */
   async function openRestorable() {
     restored = await freshDatabase(inject('postgresUrl'));
     const openDatabase = () => openPostgres({ url: restored.url, applicationName: 'actor-host', maxConnections: 3, log: silentLog });
@@ -406,7 +405,7 @@ describe('a database that is restored to an earlier time', () => {
     await first.close();
     const name = new URL(restored.url).pathname.slice(1);
     backup = `${name}_backup`;
-    /** Copies a database that nothing may be connected to meanwhile. */
+    /** Copies a database; it must have no connections meanwhile. */
     const copy = async (from: string, to: string) => {
       await restored.administer(`alter database ${from} with allow_connections false`);
       await restored.administer(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${from}'`);
@@ -424,7 +423,7 @@ describe('a database that is restored to an earlier time', () => {
     };
   }
 
-  /** What is said in the session. Reads wait until the database is there again. */
+  /** Texts of the session. Reads wait until the database is reachable again. */
   const textsOf = async (cluster: TestCluster) => (await cluster.log('ses_a').catch(() => [])).map((event) => ('text' in event ? event.text : ''));
   const say = (cluster: TestCluster, text: string) => cluster.send({ ...post('ses_a', text), triggersTurn: false });
 
@@ -466,7 +465,7 @@ describe('a database that is restored to an earlier time', () => {
     await backUp();
     for (const text of ['lost', 'last']) await say(cluster, text);
     await eventually(async () => (await textsOf(cluster)).length === 3);
-    // Purged up to the last command, which stays as the place of the cursors.
+    // Purged up to the last command, which stays as the cursors' log position.
     await eventually(async () => {
       const { firstSequence, lastSequence } = await cluster.bus.commands.state();
       return firstSequence === lastSequence;

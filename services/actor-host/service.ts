@@ -31,39 +31,36 @@ import { logCallbacksLeft } from './log-callbacks-left.ts';
 import { recordEnded } from './record-ended.ts';
 import { watchHost } from './watch-host.ts';
 
-/** How often a drain looks whether the turns in progress have ended. */
 const DRAIN_LOOK_MS = 50;
 /**
- * After the drain: for storing what is in hand and giving the partitions back, which takes milliseconds as long as the database and the
- * bus answer. With one of them away it would take until they are back; the others take over all the same once this host looks dead.
+ * After the drain, for the last commit and the release: milliseconds, unless database or bus are unreachable. Then other hosts take over
+ * once this host's heartbeat has expired.
  */
 const STOP_WITHIN_MS = 5_000;
-/** To tell the other hosts of the stop. With the database or the bus away the stop goes on with what was last known of them. */
+/** Past it the stop goes on with what was last known of the other hosts. */
 const ANNOUNCE_WITHIN_MS = 1_000;
 
 export interface ActorHostDeps {
   config: {
-    /** A message within this time of the one before joins its turn. */
+    /** A message within this time of the previous one joins its turn. */
     coalesceMs: number;
     turnTimeoutMs: number;
-    /** How long the last host waits for turns in progress when it stops; beside others it hands over at once, since turns are bound to no host. */
+    /** How long the last host waits for turns in progress. With other hosts it releases its partitions at once. */
     drainTimeoutMs: number;
     /**
-     * The name among the hosts. By default a new one; a process that nobody else can run beside, as the embedded database ensures, has
-     * always the same, so that its next start need not wait for the last one to look dead.
+     * Default: a new one. A process that is alone by construction, as with the embedded database, reuses its name, so that its next start does not
+     * wait for the old heartbeat to expire.
      */
     hostId?: string;
-    /** Other than usual in tests. */
     times?: Partial<HostTimes>;
     machineVersion?: number;
-    /** How often the command log is freed of what is applied; tests do not wait that long. */
+    /** Of applied commands, from the log. */
     purgeEveryMs?: number;
-    /** How long a stop may take beyond the drain, whatever is away; shorter in tests. */
+    /** Beyond the drain. */
     stopWithinMs?: number;
   } & RenderSettings;
   bus: Bus;
   database: Database;
-  /** Which commands are applied, by who can have sent them. */
   check: CommandCheck;
   clock: Clock;
   log: Log;
@@ -72,9 +69,9 @@ export interface ActorHostDeps {
 }
 
 /**
- * One of the hosts that run the sessions' actors. It owns its share of the partitions; with each that it takes it goes on with what is
- * there: commands behind the cursor, timers, effects that were stored and not published, runs that were accepted and not started.
- * @throws `service.other_log` when hosts run on the same database that have another broker
+ * Starts a host: it owns its share of the partitions and runs their actors. An acquired partition goes on with the commands behind its
+ * cursor, its timers, its effects that were stored and not published, and its accepted runs.
+ * @throws `service.other_log` when other hosts on the same database use another broker
  */
 export async function startActorHost({ config, bus, database, check, clock, log, metrics = noMetrics, tracing = noTracing }: ActorHostDeps): Promise<Drained> {
   const hostId = config.hostId ?? `host-${ulid()}`;
@@ -130,12 +127,12 @@ export async function startActorHost({ config, bus, database, check, clock, log,
   return {
     async stop(withinMs = config.drainTimeoutMs) {
       unwatch();
-      // Turns end by themselves while commands still flow; only what is left at the limit waits for the next start.
+      // Commands are still applied, so turns end by themselves; the rest goes on after the next start.
       const limitAtMs = clock.nowMs() + withinMs;
       const stopWithinMs = config.stopWithinMs ?? STOP_WITHIN_MS;
       const announced = host.announceStop().catch((error: unknown) => log.warn({ err: error }, 'the other hosts could not be told of the stop'));
       await isOverWithin(announced, Math.min(stopWithinMs, ANNOUNCE_WITHIN_MS));
-      // Callbacks that wait for a retry are posted again as long as that is due within the drain. Beside other hosts they are theirs from here on.
+      // Callbacks with a retry due within the drain are awaited, unless other hosts take them over.
       const retries = timers.waitingDeliveries(limitAtMs);
       if (!host.hasPeers && retries.due > 0) log.info({ callbacks: retries.due }, 'the stop waits for callbacks whose retry is due within its time');
       const isAwaited = () => outbox.openEffects > 0 || timers.waitingDeliveries(limitAtMs).due > 0;
@@ -144,7 +141,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
       const leaving = (async () => {
         await watching.stop();
         const left = { waiting: timers.waitingDeliveries(limitAtMs).all, inFlight: outbox.openDeliveries };
-        // Other hosts go on with them at once, so nothing is left then.
+        // With other hosts nothing is left: they take over at once.
         if (!host.hasPeers) await logCallbacksLeft(left, { database, log });
         await purging.stop();
         await answering.stop();
@@ -161,7 +158,7 @@ export async function startActorHost({ config, bus, database, check, clock, log,
   };
 }
 
-/** @returns false when the time was over first; what becomes of the work then is nobody's concern any more */
+/** @returns false when `limitMs` passed first; the work goes on unobserved */
 async function isOverWithin(work: Promise<unknown>, limitMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<false>((resolve) => {
@@ -174,7 +171,7 @@ async function isOverWithin(work: Promise<unknown>, limitMs: number): Promise<bo
   }
 }
 
-/** A model call that can never be published comes back as a failed one, so that its turn ends. Of other effects their timers take care. */
+/** Fails a model call that can't be published, so that its turn ends. Other effects have timers. */
 async function reportFailure(bus: Bus, effect: EffectRow, error: unknown, clock: Clock): Promise<void> {
   if (effect.kind !== 'router-call' && effect.kind !== 'run-call') return;
   const command: CommandOf<'call.failed'> = {

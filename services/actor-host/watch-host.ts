@@ -13,8 +13,8 @@ interface Watched {
 }
 
 /**
- * What is asked for when somebody looks: sums over what is in memory, and for the log one question to the bus and one look at 64 rows.
- * @returns stops it
+ * Registers the host's gauges, computed when read: sums over memory; for `logBehind` one bus request and 64 rows.
+ * @returns unregister
  */
 export function watchHost({ metrics, loop, outbox, bus, database }: Watched): () => void {
   const one = (value: number) => [{ labels: {}, value }];
@@ -25,7 +25,7 @@ export function watchHost({ metrics, loop, outbox, bus, database }: Watched): ()
     metrics.watch('oldestCommandSeconds', () => one(Math.max(0, ...loop.mailboxes.map(({ oldestAgeMs }) => oldestAgeMs)) / 1_000)),
     metrics.watch('logBehind', async () => {
       const { rows } = await database.query<{ cursor: number | null }>('select min(cursor) as cursor from parts');
-      // Read last, so that a cursor that moves meanwhile makes the distance too long rather than negative.
+      // Read last: a cursor that moves meanwhile makes the lag too long rather than negative.
       const { lastSequence } = await bus.commands.state();
       return one(Math.max(0, lastSequence - (rows[0]?.cursor ?? 0)));
     }),

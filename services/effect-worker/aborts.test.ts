@@ -10,7 +10,7 @@ import { openHandMadeServer, type ToolServerDouble } from './test-support/tool-s
 import { callItem, listItem, WAIT, WorkerDeployment } from './test-support/worker-deployment.ts';
 import { isClaimed } from './tools/claims.ts';
 
-/** Calls of one server at once. */
+/** Concurrent calls per server. */
 const SLOTS = 16;
 const DONE = { content: [{ type: 'text', text: 'done' }] };
 
@@ -19,7 +19,7 @@ let bus: Bus;
 let deployment: WorkerDeployment;
 let server: ToolServerDouble;
 let bundleHash: string;
-/** What answers the calls of the slow tool, in order. */
+/** Responders of the slow tool's calls, in order. */
 let answers: (() => void)[];
 let listsTools: boolean;
 
@@ -58,7 +58,7 @@ async function call(tool: 'slow' | 'quick', { repeatable }: { repeatable: boolea
   return callItem(bundleHash, await deployment.toolList([{ name: tool, repeatable }]), `shop:${tool}`);
 }
 
-/** What is reported later is there, and of this one there is nothing: it never comes. */
+/** A later effect is reported and this one is not: it never will be. */
 async function neverReported(effectId: string): Promise<void> {
   await deployment.gone(effectId);
   const later = await call('quick', { repeatable: true });
@@ -85,7 +85,7 @@ it('DESIGN 5: an aborted call that has begun and changes something settles first
   await deployment.publish('tool', item);
   await vi.waitFor(() => expect(callsMade()).toBe(1), WAIT);
   abort(item.effectId);
-  // What is heard is heard in order: this one's end shows that the abort was heard, too.
+  // Notices arrive in order: this call's end shows that the abort has arrived, too.
   const other = await call('slow', { repeatable: true });
   await deployment.publish('tool', other);
   await vi.waitFor(() => expect(callsMade()).toBe(2), WAIT);
@@ -113,7 +113,7 @@ it('does not begin, nor claim, a call that was still waiting for its turn', asyn
   await vi.waitFor(() => expect(callsMade()).toBe(SLOTS), WAIT);
   const waiting = await call('slow', { repeatable: false });
   await deployment.publish('tool', waiting);
-  // Its list is read right before it takes its place in the queue.
+  // Its list is read right before it waits for a slot.
   await vi.waitFor(() => expect(deployment.queries.filter((name) => /list/.test(name)).length).toBeGreaterThan(SLOTS), WAIT);
   abort(waiting.effectId);
   await deployment.gone(waiting.effectId);

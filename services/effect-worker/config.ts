@@ -10,7 +10,6 @@ import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
 
 const KINDS = ['tool', 'delivery'] as const;
 
-/** What an effect worker can be for. */
 type EffectKind = (typeof KINDS)[number];
 
 const shape = {
@@ -23,7 +22,7 @@ const shape = {
   EFFECT_KINDS: z.string().default(KINDS.join(',')),
 };
 
-/** Reads the environment and the command line once; `--kinds` wins over EFFECT_KINDS. @throws `config.invalid` listing every bad variable */
+/** `--kinds` wins over EFFECT_KINDS. @throws `config.invalid` listing every bad variable */
 export function parseConfig(environment: Environment, args: readonly string[]) {
   const data = readSettings(shape, environment);
   return {

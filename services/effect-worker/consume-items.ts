@@ -22,44 +22,41 @@ import { reasonOf } from './reason-of.ts';
 import { type Report, reportResult } from './report-result.ts';
 import type { RunningItem, RunningItems } from './running-items.ts';
 
-/** Failures after which an item is given up: what has ended five workers would end the sixth. */
+/** An item that ended five workers would end the sixth. */
 const MAX_DELIVERIES = 5;
-/** Until a worker that knows the version may have come. */
+/** Time for a worker that knows the version to start. */
 const UNKNOWN_VERSION_RETRY_MS = 5_000;
-/** After the first failure of an item, doubled after each. */
+/** After the first failure; doubled after each. */
 const FAULT_RETRY_MS = 1_000;
 
-/** What all items of this worker have in common. */
 export interface EffectWork {
   effectId: string;
   sessionId: string;
   deadlineAtMs: number;
   republished: boolean;
   traceparent: string | null;
-  /** Of what a turn or a run waits for. */
+  /** The turn or run that waits for the effect. */
   turnId?: string;
 }
 
-/** One delivery of an item. */
 export interface ItemExecution extends RunningItem {
-  /** Whether another worker may have begun the item before. */
   mayBeStarted: boolean;
 }
 
-/** How items of one kind are done. Null in place of a report: nobody has to learn anything. */
+/** Handler of one kind of items. A null report: nothing is reported. */
 export interface ItemKind<Work extends EffectWork> {
   name: 'tool' | 'delivery';
   schema: z.ZodType<Work>;
-  /** Whether an item whose effect has no row is nobody's. Not so for deliveries: what an operator replays never had one. */
+  /** Whether items without an effect row are dropped. Not deliveries: a replayed dead letter has no row. */
   needsEffectRow: boolean;
-  /** Where it is said that nobody waits for an item any more. Null: what has begun is carried through. */
+  /** Null: its items are never aborted. */
   aborts: ReceivedAborts | null;
-  /** What its items are to a trace; absent where the kind tells of itself. */
+  /** Absent where the kind makes its own spans. */
   trace?: { of(work: Work): ItemTrace; end(span: Span, report: Report | null): void };
   perform(work: Work, execution: ItemExecution): Promise<Report | null>;
-  /** The item came when its time was over, and is not begun. */
+  /** For an item that arrives past its deadline. */
   skip(work: Work, execution: ItemExecution): Promise<Report | null>;
-  /** The item has failed too often. */
+  /** After `MAX_DELIVERIES` failures. */
   giveUp(work: Work, reason: string, body: string, execution: ItemExecution): Promise<Report | null>;
 }
 
@@ -75,7 +72,7 @@ export interface ConsumeDeps {
   lease: LeaseTimes;
 }
 
-/** Takes items of one kind from the queue and does them. */
+/** Consumes items of one kind: validate, extend the lease, handle, report, ack. */
 export function consumeItems<Work extends EffectWork>(kind: ItemKind<Work>, concurrency: number, deps: ConsumeDeps): Subscription {
   return deps.bus.work.consume(kind.name, { concurrency, ackWaitMs: deps.lease.ackWaitMs }, (item) => handle(item, kind, deps));
 }
@@ -106,20 +103,20 @@ async function handle<Work extends EffectWork>(item: WorkItem, kind: ItemKind<Wo
 }
 
 /**
- * Does the work and settles its item: the command first, then the ack, so that nothing is lost between the two. Of an item that nobody
- * waits for any more nothing is reported: its owner has superseded it before it said so.
+ * Reports first and acks after it: a crash between the two leads to a redelivery, not to a lost result. A cancelled item is
+ * not reported: its effect was superseded.
  */
 async function settle<Work extends EffectWork>(item: WorkItem, work: Work, execution: ItemExecution, kind: ItemKind<Work>, deps: ConsumeDeps): Promise<void> {
   if (execution.isCancelled()) return item.ack();
   if (execution.mayBeStarted) {
-    // A second delivery is harmless: the row says whether its result came already, or is not wanted any more.
+    // The row is closed when the result has arrived or the effect was superseded.
     const isOpen = await retryWhileTransient(() => isEffectOpen(deps.database, work.effectId), execution.leaseLost); // no fail point: reads
     if (isOpen === false || (isOpen === null && kind.needsEffectRow)) return item.ack();
   }
   const report = await traced(item, work, execution, kind, deps);
   failPoint('item.done');
   deps.log.info({ ...idsOf(work), kind: kind.name, delivery: item.deliveryCount, result: report?.type ?? null }, 'a work item has ended');
-  // What is done is reported even if the lease was lost meanwhile: of two results of an item the log takes the first.
+  // Reported even if the lease was lost: of two results with one id the log takes the first.
   if (report !== null && !execution.isCancelled()) {
     await reportResult(work, report, execution.leaseLost, { commands: deps.bus.commands, clock: deps.clock, log: deps.log }); // no fail point: inside
   }
@@ -127,7 +124,6 @@ async function settle<Work extends EffectWork>(item: WorkItem, work: Work, execu
   failPoint('item.acked');
 }
 
-/** What is done of the item stands below its span. What it throws ends the span too. */
 async function traced<Work extends EffectWork>(
   item: WorkItem,
   work: Work,
@@ -160,7 +156,7 @@ function outcomeOf<Work extends EffectWork>(
   return kind.perform(work, execution);
 }
 
-/** Sends a failed item back for another try, or gives it up after the last. Whatever fails here leaves the item to its lease. */
+/** Naks with a back-off, or gives the item up after the last delivery. An error in here leaves the item to the end of its lease. */
 async function fail<Work extends EffectWork>(
   item: WorkItem,
   work: Work,
@@ -178,7 +174,7 @@ async function fail<Work extends EffectWork>(
   await item.ack(); // no fail point, because item.acked above leaves the same state
 }
 
-/** What the lines about an item name it by. */
+/** For log lines. */
 export function idsOf({ effectId, sessionId, traceparent, turnId }: EffectWork) {
   const ids = { effect_id: effectId, session_id: sessionId, trace_id: traceIdIn(traceparent) };
   return turnId === undefined ? ids : { ...ids, ...actorIds(turnId) };

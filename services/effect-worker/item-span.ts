@@ -5,7 +5,6 @@ import { contextBelow, spanIdOf } from '#shared/telemetry/trace-context.ts';
 import { type Attributes, type ContentCapture, noTracing, type Span, type SpanKind, type SpanScope, type Tracing } from '#shared/telemetry/tracing.ts';
 import type { Report } from './report-result.ts';
 
-/** What an item is to a trace. */
 export interface ItemTrace {
   name: string;
   kind: SpanKind;
@@ -15,14 +14,14 @@ export interface ItemTrace {
 
 interface TracedItem {
   id: string;
-  /** Number of the try, from 1. */
+  /** Number of the attempt, from 1. */
   number: number;
-  /** Whether the id may have been worked on before without its number telling so. */
+  /** Whether an earlier attempt may exist although the number is 1. */
   mayBeSecond: boolean;
   parent: string | null;
 }
 
-/** One try at an item. Its id is derived, so that a later try, be it in another process, can name it in a link. Null: nothing is recorded. */
+/** Span of one attempt at an item. Its id is derived, so that a later attempt in any process can link to it. Null: not recorded. */
 export function itemSpan(tracing: Tracing, trace: ItemTrace | null, { id, number, mayBeSecond, parent }: TracedItem): Span | null {
   if (tracing === noTracing || trace === null || parent === null) return null;
   const isUnsure = number === 1 && mayBeSecond;
@@ -37,7 +36,7 @@ export function itemSpan(tracing: Tracing, trace: ItemTrace | null, { id, number
   });
 }
 
-/** `execute_tool {tool}`, or the question which tools there are. The client's half of MCP stands on the same span. */
+/** `execute_tool {tool}` or `tools/list`. The same span carries the attributes of an MCP client span. */
 export function toolTrace(work: ToolWork, content: ContentCapture): ItemTrace {
   const ids = { [genAi.conversation]: work.sessionId, 'switchyard.run.id': work.turnId, 'switchyard.effect.id': work.effectId };
   if (work.type === 'list') {
@@ -64,7 +63,6 @@ export function toolTrace(work: ToolWork, content: ContentCapture): ItemTrace {
   };
 }
 
-/** Ends a tool's span by what is reported of it. */
 export function endToolSpan(span: Span, report: Report | null, content: ContentCapture): void {
   const { attributes, errorType } = endOf(report, content);
   span.set(attributes);

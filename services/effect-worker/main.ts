@@ -19,7 +19,6 @@ await runProcess({
   name: 'effect-worker',
   parseConfig,
   async start({ config, environment, log, useManifestLevel, metrics, step, releasers }) {
-    // Callbacks carry the agent's key, tool servers are asked with theirs, and traces are sent with one of their own.
     const credentials = ['runtime.api_key', 'mcps.*.api_key', 'traces.backend.api_key'] as const;
     const bundle = await loadBundle({
       manifestPath: config.manifestPath,

@@ -6,15 +6,14 @@ import type { Clock } from '#shared/clock.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** Between two tries. A result may stand for something that must not happen twice: it is worth waiting until the log takes it. */
+/** Long retries: the result may be of a call that must not happen twice. */
 const RETRY_MS = 500;
-/** After this the item goes back to the queue. */
 const MAX_TRIES = 60;
 
 type Result = 'tool.completed' | 'tools.listed' | 'delivery.reported';
 type Header = 'v' | 'sessionId' | 'commandId' | 'sentAtMs' | 'answerTo' | 'traceparent' | 'callId';
 
-/** What an owner learns of an effect: the command without its header. */
+/** A result command without its header. */
 export type Report = { [Type in Result]: Omit<CommandOf<Type>, Header> }[Result];
 
 interface Reported {
@@ -30,10 +29,10 @@ export interface ReportDeps {
 }
 
 /**
- * Tells the owner of a session how an effect ended. The command's id is the effect's: a second delivery of the item brings the same id,
- * which the log's window and the session's seen row refuse, so that every effect has one result.
+ * Appends a result to the command log. Its command id is the effect's: the log's dedupe window and the session's processed commands
+ * refuse the result of a redelivered item.
  *
- * @param leaseLost ends the waiting for a log that takes nothing: another worker may have the item by now
+ * @param leaseLost ends the retries: another worker may have the item by now
  * @throws the log's last error
  */
 export async function reportResult(work: Reported, report: Report, leaseLost: AbortSignal, { commands, clock, log }: ReportDeps): Promise<void> {

@@ -2,25 +2,24 @@ import { setMaxListeners } from 'node:events';
 import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
-/** Timers take no longer delay. */
+/** The longest delay of a Node timer. */
 const MAX_TIMER_MS = 2_147_483_647;
 
 export interface RunningItem {
-  /** Aborted when the item's time is over, when it is given up, and when it is cancelled. */
+  /** Aborted when the deadline passes, the lease is lost, or the item is cancelled. */
   signal: AbortSignal;
-  /** Aborted only when the item is given up: another worker does it, or may by now. */
+  /** Another worker may have the item by now. */
   leaseLost: AbortSignal;
   loseLease(): void;
-  /** Nobody waits for the item any more. Changes nothing once it is held. */
+  /** The effect was superseded. No effect after `protect`. */
   cancel(): void;
   isCancelled(): boolean;
-  /** From now on it is carried through, whoever waits for it. Changes nothing once it is cancelled. */
+  /** From now on the item can't be cancelled. No effect after `cancel`. */
   protect(): void;
-  /** The item is settled. */
   release(): void;
 }
 
-/** The items in hand, so that a drain that takes too long can hand them back. */
+/** Items in flight. A drain that takes too long gives up their leases. */
 export class RunningItems {
   readonly #clock: Clock;
   readonly #running = new Set<RunningItem>();
@@ -32,7 +31,7 @@ export class RunningItems {
   begin(deadlineAtMs: number): RunningItem {
     const ended = new AbortController();
     const leaseLost = new AbortController();
-    // An item may ask many servers at once, each of which listens.
+    // An item may request many servers at once, each with a listener.
     setMaxListeners(0, ended.signal, leaseLost.signal);
     const restMs = Math.min(Math.max(deadlineAtMs - this.#clock.nowMs(), 0), MAX_TIMER_MS);
     const timer = setTimeout(() => ended.abort(new SwitchyardError('service.no_answer', 'the item is past its deadline')), restMs);

@@ -13,16 +13,16 @@ import { openHandMadeServer, type ToolServerDouble } from './test-support/tool-s
 import { callItem, deliveryItem, listItem, SESSION, WAIT, WorkerDeployment } from './test-support/worker-deployment.ts';
 
 let database: Database;
-/** How far the clock of the bus and of the workers is ahead. */
+/** Offset of the bus's and the workers' clock. */
 let aheadMs = 0;
 const clock = { nowMs: () => systemClock.nowMs() + aheadMs };
 let bus: Bus;
 let deployment: WorkerDeployment;
 let server: ToolServerDouble;
 let bundleHash: string;
-/** The answer to a call; undefined leaves it open. */
+/** Response to a call; undefined leaves it open. */
 let onCall: (response: ServerResponse) => unknown;
-/** What was posted, by attempt. */
+/** By attempt. */
 let posts: string[];
 const poster = {
   post: async ({ headers }: { headers: Record<string, string> }) => {
@@ -67,7 +67,7 @@ async function call(fields: Parameters<typeof callItem>[3] = {}, { repeatable = 
 const delivery = async (fields: Parameters<typeof deliveryItem>[1] = {}) =>
   deliveryItem(await deployment.delivery({ url: 'https://receiver.example/', bundleHash }), fields);
 
-/** The same bus, but for what the workers take from it. */
+/** The bus with changed work items. */
 function busThat(change: (item: WorkItem) => Partial<WorkItem>, commands: Bus['commands'] = bus.commands): Bus {
   return {
     ...bus,
@@ -100,7 +100,7 @@ describe('the rules of work', () => {
     await database.query(`update effects set state = 'done' where id = $1`, [item.effectId]);
     await deployment.close();
     await bus.close();
-    // As after the restart of a broker: it does not know any more that it had this item.
+    // As after a broker's restart: its dedupe window no longer has this item.
     bus = await openMemoryBus({ database, clock });
     deployment = await WorkerDeployment.open({ database, bus });
     await start();
@@ -208,7 +208,7 @@ describe('the rules of work', () => {
 
     expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
     await vi.waitFor(() => expect(isClosed).toBe(true), WAIT);
-    // On a busy machine there are fewer, never more: so many fit before the end of the lease, at which another worker may have it.
+    // On a busy machine there are fewer, never more than fit before the lease ends.
     expect(extensions).toBeGreaterThan(0);
     expect(extensions).toBeLessThan(1 + (lease.ackWaitMs - lease.extendEveryMs) / retryEveryMs);
     expect(callsMade()).toBe(1);

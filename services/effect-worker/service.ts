@@ -20,30 +20,28 @@ import { toolItems } from './tools/tool-items.ts';
 import { ToolLists } from './tools/tool-lists.ts';
 import { ToolServers } from './tools/tool-servers.ts';
 
-/** Items at once. They mostly wait for servers; each kind has its own share, so that slow tools never hold callbacks up. */
+/** Items in flight. One limit per kind: slow tools never delay callbacks. */
 const DEFAULT_CONCURRENCY = { tool: 128, delivery: 256 };
 const DEFAULT_TIMEOUTS = { toolCallMs: 60_000, longestToolCallMs: 300_000, deliveryMs: 10_000 };
 
 export interface EffectWorkerConfig {
-  /** What this process does. */
   kinds: readonly ('tool' | 'delivery')[];
-  /** Attempts of one delivery in all. */
   maxDeliveryAttempts: number;
-  /** How long a stop waits for items in hand; what is left then goes back to the queue. */
+  /** The rest is redelivered. */
   drainTimeoutMs: number;
   concurrency?: { tool: number; delivery: number };
   lease?: LeaseTimes;
-  /** Of a tool call without a sign of progress, of one with, and of one attempt of a delivery. */
+  /** Tool call since its last progress, tool call in all, one delivery attempt. */
   timeouts?: Partial<typeof DEFAULT_TIMEOUTS>;
 }
 
 export interface EffectWorkerDeps {
   config: EffectWorkerConfig;
-  /** Where the keys are read from that configurations name. */
+  /** Secrets that configurations reference. */
   environment: Environment;
   bus: Bus;
   database: Database;
-  /** Belongs to the caller, who closes it after the worker has stopped. */
+  /** Closed by the caller, after the worker. */
   poster: Pick<GuardedPoster, 'post'>;
   clock: Clock;
   log: Log;
@@ -52,7 +50,7 @@ export interface EffectWorkerDeps {
 }
 
 /**
- * Does what actors wait for outside the house, model calls excepted: calls of tools, and deliveries of callbacks.
+ * Starts the worker for all external effects but model calls: tool calls and callback deliveries.
  * @throws `config.invalid` naming the variable when the agent's key, which callbacks carry, is not set
  */
 export async function startEffectWorker(deps: EffectWorkerDeps): Promise<Drained> {
@@ -67,7 +65,7 @@ export async function startEffectWorker(deps: EffectWorkerDeps): Promise<Drained
 
   if (kinds.includes('delivery')) {
     const newest = await bundles.newest();
-    // Better now than at the first callback. Without a configuration there is nobody to call back yet.
+    // Fails at the start rather than at the first callback.
     if (newest !== null) agentApiKey(newest, environment);
     const items = deliveryItems({ database, bundles, environment, poster, maxAttempts, timeoutMs: timeouts.deliveryMs, clock, log, metrics, tracing });
     consumers.push(consumeItems(items, concurrency.delivery, consume));

@@ -5,25 +5,23 @@ import type { GatewayLimits } from './limits.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Null for what nobody has to be let in for. */
+    /** Null on routes without admission. */
     admitted: AdmittedCall | null;
   }
 }
 
-/** A call that was let in. The last two are harmless when repeated. */
+/** An admitted call. `bodyDone` and `leave` are idempotent. */
 export interface AdmittedCall {
-  /** So many bytes of its body have arrived. @throws `service.overloaded` when there is no room for them beside those of others */
+  /** @throws `service.overloaded` when all bodies together exceed the byte budget */
   bodyGrew(bytes: number): void;
-  /** Its body is no longer held by this process. */
   bodyDone(): void;
-  /** Its connection is closed, or ready for another request. */
   leave(): void;
 }
 
-/** Counts what this process holds, says when it is too much, and, once closing, when nothing is left. */
+/** Bounds the open calls and body bytes of this process. */
 export class Admission {
   readonly #limits: GatewayLimits;
-  /** Made once: while there is too much they are thrown with nearly every request, and an error of one's own costs a stack. */
+  /** Made once: under overload nearly every request throws one, and a new Error costs a stack trace. */
   readonly #errors: { closing: SwitchyardError; tooManyCalls: SwitchyardError };
   readonly #bodies: BodyBudget;
   readonly #emptied: (() => void)[] = [];
@@ -51,8 +49,8 @@ export class Admission {
   }
 
   /**
-   * @param announcedBytes the size of the body as far as it is known. It only tells whether to begin: what counts is what arrives, or a
-   *   few connections that announce much and send nothing would keep everybody else out.
+   * @param announcedBytes the announced size of the body, used only to refuse early. The budget counts bytes that arrived: otherwise a
+   *   few connections that announce much and send nothing would keep all others out.
    * @throws `service.not_ready`, `service.overloaded`
    */
   enter(announcedBytes: number): AdmittedCall {
@@ -71,19 +69,18 @@ export class Admission {
     return { bodyGrew: body.grew, bodyDone: body.release, leave };
   }
 
-  /** Lets a request in, until its answer is over. @param limitBytes of its body @throws as `enter` does */
+  /** Admits a request until its response is closed. @throws as `enter` does */
   enterRequest(request: FastifyRequest, reply: FastifyReply, limitBytes: number): void {
     const call = this.enter(Math.min(Number(request.headers['content-length'] ?? 0), limitBytes));
     request.admitted = call;
     reply.raw.on('close', call.leave);
   }
 
-  /** Lets nobody in any more. */
   close(): void {
     this.#closing = true;
   }
 
-  /** Resolves to true when no call is open, to false when some still are after the time. */
+  /** False after `timeoutMs` with calls still open. */
   async empty(timeoutMs: number): Promise<boolean> {
     if (this.#openCalls === 0) return true;
     let timer: NodeJS.Timeout | undefined;

@@ -6,7 +6,7 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { environment, KEY, openTestApp, testConfig } from './test-support/harness.ts';
 import { authorization, CHAT, hello, useGateway } from './test-support/use-gateway.ts';
 
-// Bounds for a machine that is busy with other tests; none of these waits for time to pass.
+// Bounds for a busy machine; none of these waits for time to pass.
 const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
 
 const gateway = useGateway(async () => {

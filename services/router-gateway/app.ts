@@ -38,10 +38,9 @@ import type { TraceForwarder } from './trace-forwarder.ts';
 
 export interface AppDeps {
   routerConfig: RouterConfig;
-  /** Where the secrets of the configured keys stand. */
   environment: Environment;
   houseSecret: string;
-  /** Null: no platform's agents send their traces here. */
+  /** Null: no platform. */
   platformKeys?: PlatformKeys | null;
   bus: Bus;
   readers: CallReaders;
@@ -49,15 +48,13 @@ export interface AppDeps {
   admission: Admission;
   log: Log;
   clock: Clock;
-  /** Of the requests in hand. */
   deadlines: Deadlines;
   limits: GatewayLimits;
   metrics: Metrics;
-  /** Absent: nothing is recorded. */
   tracing?: Tracing;
-  /** Where traces are handed on that others send; absent: there is no collector. */
+  /** Absent: there is no collector. */
   traceForwarder?: TraceForwarder | null;
-  /** Of a port that listens already; absent: `listen` opens one. */
+  /** Of an open port; absent: `listen` opens one. */
   serverFactory?: FastifyServerFactory;
 }
 
@@ -71,12 +68,12 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     genReqId: requestIdOf,
     requestIdHeader: false,
     requestTimeout: limits.requestMs,
-    // Draining is ours, with the router's error body; the framework's own would come first.
+    // A draining gateway answers with the router's error body; the framework's own 503 would come first.
     return503OnClosing: false,
     frameworkErrors: (error, request, reply) => void sendError(log, error, request, reply),
     clientErrorHandler: respondToBrokenRequest,
   });
-  // A text is no request: it would be refused for not being an object.
+  // So that text bodies get 415.
   app.removeContentTypeParser('text/plain');
   app.setValidatorCompiler(validateWithZod);
   installErrorReplies(app, log);
@@ -115,7 +112,6 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   return app;
 }
 
-/** A hook that refuses what comes while the gateway closes. */
 function whileOpen(admission: Admission): onRequestHookHandler {
   return (_, reply, done) => {
     if (admission.closing) reply.header('connection', 'close');
@@ -124,7 +120,6 @@ function whileOpen(admission: Admission): onRequestHookHandler {
   };
 }
 
-/** One line for each request, once its connection is free or gone. Probes are too many to be news. */
 function logRequest(log: Log, request: FastifyRequest, reply: FastifyReply, durationMs: number): void {
   const level = isProbe(request) ? 'debug' : 'info';
   if (log.writes?.(level) === false) return;
@@ -138,7 +133,7 @@ function isProbe({ routeOptions }: FastifyRequest): boolean {
   return routeOptions.url?.startsWith('/health/') === true;
 }
 
-/** By the pattern of the route, never by the path: whoever asks for what is not there must not make a series of it. */
+/** By route pattern: unknown paths must not create series. */
 function countRequest(metrics: Metrics, { method, routeOptions }: FastifyRequest, reply: FastifyReply, durationMs: number): void {
   const route = routeOptions.url ?? 'none';
   metrics.add('httpRequests', { server: 'router', method, route, status: String(reply.raw.statusCode) });

@@ -4,10 +4,10 @@ import { systemClock } from '#shared/clock.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { hello, useGateway } from './test-support/use-gateway.ts';
 
-// Bounds for a machine that is busy with other tests; none of these waits for time to pass.
+// Bounds for a busy machine; none of these waits for time to pass.
 const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
 
-/** Of silence, after which another worker gets the call. */
+/** Silence after which another worker gets the call. */
 const SOON_MS = 40;
 
 const gateway = useGateway(async () => {
@@ -16,7 +16,7 @@ const gateway = useGateway(async () => {
   return { bus, close: () => bus.close().then(() => database.close()) };
 });
 
-/** Counts what is put on the queue from now on. */
+/** Counts queued calls from now on. */
 function countPublishes(): { count: number } {
   const published = { count: 0 };
   gateway.faults.beforePublish = async () => {
@@ -25,7 +25,7 @@ function countPublishes(): { count: number } {
   return published;
 }
 
-/** Until its reader has looked for the call in silence again and again. */
+/** Until silence has led to several replays. */
 async function severalLooks(): Promise<void> {
   const replaysThen = gateway.faults.replays;
   await eventually(() => gateway.faults.replays).toBeGreaterThan(replaysThen + 3);
@@ -168,7 +168,7 @@ describe('a call on its way to a worker', () => {
       held.beat();
       beats += 1;
     }, 20);
-    // More than fill the silence that would be too long.
+    // More than the silence limit covers.
     await eventually(() => beats).toBeGreaterThan(70);
     clearInterval(beating);
     held.body(200, {});

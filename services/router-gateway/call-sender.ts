@@ -6,27 +6,27 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { GatewayLimits } from './limits.ts';
 import { within } from './within.ts';
 
-/** A call on its way to a worker. */
+/** Sends one call to a worker. */
 export interface CallSending {
   /**
-   * Called once. Resolves when a worker has it or will get it, as far as can be told.
-   * @param onLost called when it turns out later that no worker can get it
-   * @throws when it could not be put on the bus
+   * Called once. Resolves when the call is dispatched or queued.
+   * @param onLost called when it later turns out that no worker can get the call
+   * @throws when the bus does not take the call
    */
   send(onLost: (error: unknown) => void): Promise<void>;
   /**
-   * Nothing was heard of the call for long: another worker gets it, unless it waits for one already. Does so once.
-   * @returns false when it is too late for that: the call is lost
+   * Queues a dispatched call after a long silence of its worker; idempotent.
+   * @returns false when it is too late: the call is lost
    */
   sendAgain(): boolean;
-  /** It need not be sent again: an answer has begun, or nobody waits for it. */
+  /** Drops the body: content has arrived or the call has ended, so it is not sent again. */
   release(): void;
 }
 
-/** The bus knows an item again for 120 s; put on the queue after that, it could meet itself there. */
+/** The stream WORK dedupes for 120 s; a later publish could duplicate an item. */
 const SENT_AGAIN_WITHIN_MS = 100_000;
 
-/** An offered call. Without its text once that is not needed: what holds on to the call must not hold on to the text. */
+/** A dispatched call. `body` is null once released: references to the call must not retain its text. */
 interface Dispatched {
   body: string | null;
   readonly dispatchedAt: number;
@@ -41,12 +41,11 @@ interface Deps {
 }
 
 /**
- * Brings calls to workers. A small one is offered: handed to a worker that is free, which costs the broker no more than passing it on, and
- * kept here until its answer begins, since whoever has it may die. Hearing nothing of it, the gateway puts it on the queue. A large one is
- * not worth the memory, and a detached one outlives this process: those go to the queue at once.
+ * Sends calls to workers. A small call is dispatched to a free slot, at most once; its text stays in memory until content arrives, as the
+ * worker may die. A large call is not worth the memory, and a detached one must survive this process: both are queued.
  *
- *   offered ──refused: no worker is there──▶ queued, and delivered as for the first time
- *      └──silence, though workers speak of each call that they make──▶ queued, and delivered as for the second time
+ *   dispatched ──refused: no free worker──▶ queued, as first delivery
+ *        └──silence, no heartbeat of its worker──▶ queued, as second delivery
  */
 export class CallSender {
   readonly #deps: Deps;
@@ -59,8 +58,8 @@ export class CallSender {
   }
 
   /**
-   * @param requestText JSON of the request: mostly the client's own, which was read and found good, and need not be written anew
-   * @param onRelease called once, when its text is not held any more
+   * @param requestText JSON of the request, mostly as the client sent it
+   * @param onRelease called once, when the text is held no longer
    */
   begin(call: ClientCall, requestText: string, onRelease: () => void): CallSending {
     const body = clientCallText(call, requestText);
@@ -80,7 +79,7 @@ export class CallSender {
         dispatched.onLost = onLost;
         this.#dispatched.set(callId, dispatched);
         bus.work.dispatch('router.call', callId, dispatched.body ?? '');
-        // Of a stream its client waits for the first word. One that is alone has nothing to wait for.
+        // A stream's client waits for its first token; a lone call has nothing to be batched with.
         if (want === 'frames' || this.#dispatched.size === 1) bus.flush();
       },
       sendAgain: () => {
@@ -99,7 +98,7 @@ export class CallSender {
     };
   }
 
-  /** At most once: from then on the queue sees to it that it comes to a worker. */
+  /** At most once: from then on redelivery is up to the queue. */
   #queueDispatched(callId: string, dispatched: Dispatched | undefined, earlierDeliveries: number): void {
     if (dispatched === undefined || dispatched.isQueued || dispatched.body === null) return;
     dispatched.isQueued = true;
@@ -111,7 +110,7 @@ export class CallSender {
     return {
       send: () => {
         const sent = this.#queue(callId, body ?? '', 0).finally(onRelease);
-        // The bus has it from here on: what still held it would do so for as long as the answer takes.
+        // The bus has the text now; this closure would retain it until the response ends.
         body = null;
         return sent;
       },
@@ -120,7 +119,7 @@ export class CallSender {
     };
   }
 
-  /** Durable once it resolves. A second publish of the same call would change nothing: the call id is the message id. */
+  /** Stored once it resolves. Idempotent: the call id is the message id. */
   async #queue(callId: string, body: string, earlierDeliveries: number): Promise<void> {
     const { bus, limits } = this.#deps;
     const late = () => new SwitchyardError('service.not_ready', 'the bus did not take the call in time', { details: { retryAfterMs: limits.retryAfterMs } });

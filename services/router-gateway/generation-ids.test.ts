@@ -19,7 +19,7 @@ describe('the ids of calls', () => {
 
   it('say when they were given out, to a tenth of a second', () => {
     const ids = new GenerationIds(parts);
-    // Fast for a while, then after a pause, and at last with a clock that was set back.
+    // Fast, then after a pause, then with a clock that was set back.
     const times = [...Array.from({ length: 500 }, (_, index) => at + index), at + 10_000, at + 10_100, at - 5_000];
 
     for (const nowMs of times) {
@@ -34,7 +34,7 @@ describe('the ids of calls', () => {
     const slow = new GenerationIds(parts);
     const timesIn = (made: string[]) => new Set(made.map((id) => readGenerationId(id, { ...parts, keyId: 'a key' })?.atMs)).size;
 
-    // A tenth of a second has four times in it when 32 are made at once.
+    // With batches of 32 a tenth of a second has four timestamps.
     expect(timesIn(Array.from({ length: 1_000 }, (_, index) => hurried.next('a key', at + index)))).toBeLessThan(50);
     expect(timesIn(Array.from({ length: 20 }, (_, index) => slow.next('a key', at + index * 200)))).toBe(20);
   });
@@ -45,7 +45,7 @@ describe('the ids of calls', () => {
     ids.next('first', at);
     for (let index = 0; index < 1_000; index += 1) ids.next(`key ${index}`, at);
 
-    // What was made ahead for it was given up: it begins anew, with one that says the time.
+    // Its batch was dropped: the next id has the current time.
     expect(readGenerationId(ids.next('first', at + 1), { ...parts, keyId: 'first' })?.atMs).toBe(at + 1);
   });
 });

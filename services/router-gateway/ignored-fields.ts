@@ -2,26 +2,24 @@ import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
-/** Of the header's value: proxies refuse responses whose headers exceed 4 to 8 KiB in all. */
+/** Proxies refuse responses with more than 4 to 8 KiB of headers. */
 const MAX_HEADER_CHARS = 1_024;
-/** Ends a value that is cut. */
 const MORE = ', ...';
-/** Of one name that the caller made up. */
 const MAX_NAME_CHARS = 64;
 const PLAIN_NAME = /^[\w$-]{1,64}$/;
 
 const MODERATION = 'moderation';
 
-/** The response header that names what of a request is not carried out. */
+/** Response header with the parts of a request that had no effect. */
 export const IGNORED_HEADER = 'x-switchyard-ignored';
 
 /**
- * What the router does with a field. `true`: carries it out, itself or by handing it to upstreams. `false`: takes it and does nothing with
- * it. A function says so of a value. A table: the fields of an object, of which those that it lacks are not known.
+ * `true`: applied, by the router or an upstream. `false`: accepted and ignored. A function decides by the value. A table has a rule per
+ * member; others are unknown.
  */
 type Rule = boolean | ((value: unknown) => boolean) | { [name: string]: Rule };
 
-/** The contract's fields: a new one does not compile until it is decided here what becomes of it. */
+/** A new field of the contract does not compile without a rule. */
 const contractRules: Record<Exclude<keyof typeof chatRequest.shape, 'messages' | 'plugins' | 'tools'>, Rule> = {
   model: true,
   models: true,
@@ -44,7 +42,7 @@ const contractRules: Record<Exclude<keyof typeof chatRequest.shape, 'messages' |
   },
   route: true,
   user: true,
-  // Nothing is grouped by it, and it goes nowhere.
+  // Nothing is grouped by it, and no upstream gets it.
   session_id: false,
   frequency_penalty: true,
   presence_penalty: true,
@@ -67,9 +65,9 @@ const contractRules: Record<Exclude<keyof typeof chatRequest.shape, 'messages' |
   debug: { echo_upstream_body: true },
 };
 
-/** Fields beside the contract that clients send. */
+/** Outside the contract. */
 const otherRules: Record<string, Rule> = {
-  // Handed to upstreams as they are.
+  // Passed to upstreams unchanged.
   top_k: true,
   min_p: true,
   top_a: true,
@@ -83,10 +81,10 @@ const otherRules: Record<string, Rule> = {
   web_search_options: true,
   functions: true,
   function_call: true,
-  // Usage always comes.
+  // Usage is always included.
   usage: true,
   include_reasoning: true,
-  // Answers of ours are texts, and one for each request.
+  // Responses are text, and one per request.
   modalities: (value) => Array.isArray(value) && value.every((modality) => modality === 'text'),
   n: (value) => value === 1,
   audio: false,
@@ -97,15 +95,12 @@ const otherRules: Record<string, Rule> = {
   provider_options: false,
 };
 
-/** By name; a Map, since names are the caller's. */
+/** A Map, since names are the caller's. */
 const topLevel = new Map<string, Rule>(Object.entries({ ...contractRules, ...otherRules }));
 
 /**
- * Makes the value of the header for a request: the paths of plugins and fields that nothing is done with, each once, between commas; null
- * when there is none. The one place that knows what is not carried out: what comes to be loses its row here.
- *
- * A parameter that the router does not know is named also where an upstream gets it as it is, unless an endpoint of the configuration
- * lists it as supported: a misspelt one would pass without a word.
+ * Builds the header's value for a request: paths of ignored plugins and fields, comma-separated; null when there are none.
+ * Unknown parameters are listed although upstreams get them, unless an endpoint declares them as supported: a misspelt one must show.
  */
 export function ignoredFields({ models }: Pick<RouterConfig, 'models'>): (request: ChatRequest) => string | null {
   const declared = new Set(models.flatMap(({ endpoints }) => endpoints.flatMap(({ supported_parameters: names = [] }) => names)));
@@ -127,7 +122,7 @@ export function ignoredFields({ models }: Pick<RouterConfig, 'models'>): (reques
   };
 }
 
-/** @throws `request.invalid` for a plugin that must not be passed over: who asks for moderation relies on it */
+/** @throws `request.invalid` for a moderation plugin: it must not be ignored, as the caller relies on it */
 export function refuseModeration({ plugins }: ChatRequest): void {
   const at = plugins?.findIndex((plugin) => plugin.id === MODERATION && isAskedFor(plugin)) ?? -1;
   if (at < 0) return;
@@ -143,15 +138,14 @@ function isAskedFor(plugin: Plugin): boolean {
   return plugin.enabled !== false;
 }
 
-/** A plugin that is refused is not passed over. */
 function isIgnored(plugin: Plugin): boolean {
   return isAskedFor(plugin) && plugin.id !== MODERATION;
 }
 
-/** The paths below a field that its rule ignores. `name` says whether there is room for more. */
+/** Adds the ignored paths below a field. `name` returns false when the header is full; so does this function. */
 function nameIgnored(path: string, value: unknown, rule: Rule, name: (path: string) => boolean): boolean {
   if (typeof rule === 'object') {
-    // Another kind of value than the table's is the short form of the same.
+    // A value of another type is the short form of the object.
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return true;
     for (const [field, inner] of Object.entries(value)) {
       if (inner === null || inner === undefined) continue;
@@ -163,7 +157,7 @@ function nameIgnored(path: string, value: unknown, rule: Rule, name: (path: stri
   return isApplied || name(path);
 }
 
-/** Marks for caches of upstreams are taken off: none of ours knows them. */
+/** `cache_control` is removed: no configured upstream supports it. */
 function nameCacheControlsOfMessages(messages: ChatRequest['messages'], name: (path: string) => boolean): void {
   for (let at = 0; at < messages.length; at += 1) {
     const content = messages[at]?.content;
@@ -176,18 +170,17 @@ function hasCacheControl(item: object): boolean {
   return 'cache_control' in item && item.cache_control !== undefined && item.cache_control !== null;
 }
 
-/** A name as a header may hold it. Halves of characters become signs of their own on the way through the buffer: encoding would throw. */
+/** A name as a header may hold it. The buffer replaces lone surrogates, on which encoding would throw. */
 function shown(name: string): string {
   if (PLAIN_NAME.test(name)) return name;
   return encodeURIComponent(Buffer.from(name.slice(0, MAX_NAME_CHARS)).toString()).slice(0, MAX_NAME_CHARS);
 }
 
-/** A list of paths as the header's value, cut where it is full. */
 class HeaderPaths {
   #value = '';
   #isFull = false;
 
-  /** @returns whether there may be room for another */
+  /** @returns false when the header is full */
   add(path: string): boolean {
     if (this.#isFull) return false;
     const next = this.#value === '' ? path : `${this.#value}, ${path}`;

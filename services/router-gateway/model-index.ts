@@ -2,17 +2,16 @@ import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
-/** Tells which model a request begins with. */
 export interface ModelIndex {
-  /** The id of the first model that is known among those the request names; the default's when it names none. @throws `router.model_unknown` */
+  /** Id of the first known model among those named; the default's when none is. @throws `router.model_unknown` */
   firstKnown(request: Pick<ChatRequest, 'model' | 'models'>): string;
 }
 
-/** Knows models by their ids and aliases. @throws `config.invalid` when the default is neither */
+/** Indexes models by id and alias. @throws `config.invalid` when the default is neither */
 export function indexModels({ models, default_model }: Pick<RouterConfig, 'models' | 'default_model'>): ModelIndex {
   const idOf = new Map<string, string>();
   for (const model of models) for (const alias of model.aliases) idOf.set(alias, model.id);
-  // Ids last: a model's own name is never another one's alias.
+  // Ids last: they win over other models' aliases.
   for (const model of models) idOf.set(model.id, model.id);
   const fallback = default_model === undefined ? models[0]?.id : idOf.get(default_model);
   if (fallback === undefined) throw new SwitchyardError('config.invalid', `default_model: '${default_model}' is not among the models`);

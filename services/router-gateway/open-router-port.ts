@@ -14,13 +14,13 @@ const whileBooting = {
 
 interface PortConfig {
   host: string;
-  /** 0: any that is free. */
+  /** 0: any free port. */
   port: number;
 }
 
 /**
- * Listens on the router's public port before its bus is connected: alive, not ready. Everything but the probes is refused with 503.
- * @param setting that changes the port, for the message of a taken one
+ * Listens on the router's public port before its bus is connected: alive, not ready. All but probes is refused with 503.
+ * @param setting name of the port's setting, for the message when it is taken
  * @throws `service.port_taken`
  */
 export function openRouterPort({ host, port }: PortConfig, setting?: string, limits: GatewayLimits = gatewayLimits): Promise<PublicPort> {

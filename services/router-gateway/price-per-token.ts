@@ -1,7 +1,6 @@
-/** A price per million is six decimal places away from a price per one. */
 const PLACES = 6;
 
-/** USD per token from USD per million tokens, both as decimal texts: digits are moved, never calculated with, so that none is lost. */
+/** USD per token from USD per million, both decimal strings. Shifts digits, so that no precision is lost. */
 export function pricePerToken(perMillion: string): string {
   const [whole = '', fraction = ''] = perMillion.split('.');
   const digits = whole.padStart(PLACES + 1, '0');

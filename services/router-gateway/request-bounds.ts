@@ -1,8 +1,8 @@
 import type { GatewayLimits } from './limits.ts';
 
 /**
- * What there is too much of in a parsed body; null when it is within bounds. To be asked before anything else looks into the body: the
- * validation collects a fault for every value that is wrong, and every later reader and writer recurses.
+ * The bound that a parsed body exceeds, as a message; null when it is within bounds. Call it before anything else reads the body: the
+ * validation collects an issue per invalid value, and later readers and writers recurse.
  */
 export function excessOf(body: unknown, { bodyDepth, bodyValues }: Pick<GatewayLimits, 'bodyDepth' | 'bodyValues'>): string | null {
   let values = 0;

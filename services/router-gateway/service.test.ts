@@ -14,7 +14,7 @@ import { environment, HOUSE_SECRET, KEY, testConfig } from './test-support/harne
 import { post } from './test-support/http-client.ts';
 import { type ScriptedWorker, startScriptedWorker } from './test-support/scripted-worker.ts';
 
-// Bounds for a machine that is busy with other tests; none of these waits for time to pass.
+// Bounds for a busy machine; none of these waits for time to pass.
 const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
 
 const headers = { authorization: `Bearer ${KEY}` };
@@ -61,7 +61,7 @@ const readiness = async () => {
   return [response.status, await response.json()];
 };
 
-/** A request whose head the gateway has read, and whose body never ends. */
+/** A request with a body that never ends, after the gateway has read its head. */
 async function beginToPost(url: string): Promise<ClientRequest> {
   const head = { ...headers, 'content-type': 'application/json', 'content-length': 1_000, expect: '100-continue' };
   const sent = request(url, { method: 'POST', headers: head });
@@ -161,12 +161,12 @@ describe('one gateway', () => {
   });
 
   it('aborts it also when its worker had begun a stream that nobody asked for', async () => {
-    // Its worker's silence would end the call too, later.
+    // Silence of its worker would end the call too, but later.
     const url = await start(10_000, { silenceMs: 60_000, silenceMaxMs: 60_000 });
     const client = post(url, whole, headers);
     const { call, frame } = await worker.next();
     frame('content', 1, 'Hi');
-    // Frames come in order: when this one is answered, the gateway has the other's.
+    // Frames arrive in order: when this call is answered, the gateway has the other's frame.
     const next = post(url, whole, headers);
     (await worker.next()).body(200, {});
     await (await next.answer).ended;
@@ -191,7 +191,7 @@ describe('one gateway', () => {
 
     const ids = held.map(({ call }) => call.callId);
     await eventually(() => ids.filter((id) => worker.aborted.includes(id))).toEqual(ids);
-    // And there is room for others again.
+    // And there is capacity again.
     const next = post(url.href, whole, headers);
     (await worker.next()).body(200, {});
     expect((await next.answer).status).toBe(200);

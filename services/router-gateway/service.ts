@@ -25,13 +25,12 @@ import { openTraceForwarder, type TraceForwarder } from './trace-forwarder.ts';
 interface RouterGatewayDeps {
   config: {
     host: string;
-    /** 0: any that is free. */
+    /** 0: any free port. */
     port: number;
-    /** How long a stop waits for the calls in hand. */
     drainTimeoutMs: number;
-    /** Where traces are handed on that clients send; absent, and without an endpoint, nowhere. */
+    /** Of clients' traces; absent or without an endpoint: not forwarded. */
     tracing?: TracingConfig;
-    /** Of the platform whose agents send their traces here; null when there is none. */
+    /** Null: no platform. */
     platformKeys?: PlatformKeys | null;
   };
   routerConfig: RouterConfig;
@@ -46,15 +45,15 @@ interface RouterGatewayDeps {
 }
 
 interface RouterGateway {
-  /** Without a path, and with the port that was really taken. */
+  /** With the actual port. */
   url: string;
-  /** Refuses new calls, lets those in hand end, ends the rest with an error, and closes. The bus stays open. */
+  /** Drains, then ends open calls with an error. The bus stays open. */
   stop(): Promise<void>;
 }
 
 /**
- * The HTTP front of the model router.
- * @param opened the port that it takes over, and that is closed when the start fails; absent: it opens its own
+ * Starts the HTTP front of the model router.
+ * @param opened the port to use, closed if the start fails; absent: a port is opened
  * @throws `service.port_taken`, `config.invalid`
  */
 export async function startRouterGateway(deps: RouterGatewayDeps, opened?: PublicPort): Promise<RouterGateway> {
@@ -62,7 +61,7 @@ export async function startRouterGateway(deps: RouterGatewayDeps, opened?: Publi
   const { host, port } = config;
   const publicPort = opened ?? (await openRouterPort({ host, port }, undefined, limits));
   const admission = new Admission(limits);
-  // Starts with a letter: a token that is a number means a partition elsewhere. Letters and digits only, so that ids can be taken apart.
+  // Starts with a letter: elsewhere a numeric token means a partition. Letters and digits only, so that ids can be parsed.
   const readers = new CallReaders({ bus, log, limits, origin: `g${randomBytes(6).toString('hex')}` });
   const sender = new CallSender({ bus, log, limits });
   let app: FastifyInstance | null = null;
@@ -106,7 +105,7 @@ function forwarderTo(tracing: TracingConfig | undefined, log: Log, metrics: Metr
   const url = tracing === undefined ? null : tracesUrlOf(tracing);
   if (url === null || tracing === undefined) return null;
   if (tracing.otel.protocol === 'grpc') {
-    // What clients send is handed on as it came, which takes a collector that speaks HTTP.
+    // Forwarded unchanged, so the collector must speak HTTP.
     log.warn({}, 'traces of clients are not kept: OTEL_EXPORTER_OTLP_PROTOCOL is grpc, and they come by HTTP');
     return null;
   }
@@ -126,7 +125,7 @@ interface Running {
 
 async function stopGateway({ app, admission, readers, sender, limits, log, drainTimeoutMs }: Running): Promise<void> {
   admission.close();
-  // The port stays open meanwhile: a balancer learns from the readiness that it should go elsewhere.
+  // The port stays open meanwhile: load balancers see the readiness probe fail.
   if (!(await admission.empty(drainTimeoutMs))) {
     log.warn({ drain_timeout_ms: drainTimeoutMs }, 'calls are still open: they are ended');
     readers.endAll(new SwitchyardError('service.not_ready', 'this gateway is shutting down', { details: { retryAfterMs: limits.retryAfterMs } }));

@@ -3,55 +3,49 @@ import { Pool } from 'undici';
 import type { CollectorTls } from '#shared/telemetry/collector-tls.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** Bytes of traces that wait for the collector: some seconds of a busy deployment, and what a gateway can spare. */
+/** Some seconds of a busy deployment. */
 const MAX_WAITING_BYTES = 32 * 1_024 * 1_024;
-/** Small batches too have a cost each. */
+/** For small batches, which have a fixed cost each. */
 const MAX_WAITING_BATCHES = 1_024;
-/** Batches under way at once. */
 const CONNECTIONS = 4;
 const CONNECT_MS = 2_000;
 const POST_MS = 10_000;
-/** Tries of one batch in all, with pauses between. A collector that is away for longer costs traces, never memory. */
+/** Tries per batch. A longer outage of the collector loses traces rather than memory. */
 const MAX_TRIES = 3;
 const RETRY_MS = 500;
-/** What a collector says that means: later. */
 const TRANSIENT = new Set([429, 502, 503, 504]);
-/** Between two lines that say that traces are lost. */
 const WARN_EVERY_MS = 60_000;
-/** For what still waits when the gateway stops. */
+/** For batches that wait at a stop. */
 const STOP_MS = 2_000;
 
-/** How often a batch was handed on from one gateway to another: a gateway that is its own collector is found out by it. */
+/** Number of forwards so far; reveals a gateway that is its own collector. */
 export const FORWARDED = 'x-switchyard-forwarded';
 
 interface TraceBatch {
   body: Buffer;
   contentType: string;
-  /** Null: as it is. */
+  /** Null: identity. */
   contentEncoding: string | null;
-  /** How often it was handed on before; absent: never. */
+  /** Earlier forwards; absent: none. */
   hops?: number;
 }
 
-/** Hands traces on to a collector, unread, behind the back of whoever sent them. */
+/** Forwards clients' traces to a collector unread, in the background. */
 export interface TraceForwarder {
-  /** @returns false when there is no room for it */
+  /** False when the queue is full. */
   accept(batch: TraceBatch): boolean;
-  /** Sends what waits, for a moment, and closes. */
   stop(): Promise<void>;
 }
 
 interface ForwarderOptions {
-  /** Whole address. */
   url: string;
-  /** Sent with each batch; they may hold a credential. */
+  /** May hold a credential. */
   headers: Readonly<Record<string, string>>;
-  /** Certificates for the collector; absent: those of Node. */
+  /** Absent: Node's certificates. */
   tls?: CollectorTls;
   log: Log;
-  /** Hears of each batch that was taken and is lost. */
+  /** Per lost batch. */
   onDrop?(): void;
-  /** Smaller in tests. */
   maxWaitingBytes?: number;
 }
 

@@ -1,4 +1,4 @@
-/** The promise's own outcome, or a rejection with `late()` when that takes longer. The work behind the promise goes on either way. */
+/** The promise's outcome, or a rejection with `late()` after `timeoutMs`. The work behind the promise is not cancelled. */
 export function within<Value>(timeoutMs: number, promise: Promise<Value>, late: () => Error): Promise<Value> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(late()), timeoutMs);

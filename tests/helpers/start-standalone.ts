@@ -36,7 +36,7 @@ export interface StandaloneOptions extends ProgramOptions {
 }
 
 /** A first start creates its database, on a machine that other test files keep busy. */
-const READY_TIMEOUT_MS = 45_000;
+const READY_TIMEOUT_MS = 90_000;
 
 const readyFile = z.object({ pid: z.number(), routerUrl: z.url(), agentUrl: z.url(), managementUrl: z.url().optional() });
 /** A key that the environment gives is not in it. */

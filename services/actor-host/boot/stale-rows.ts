@@ -4,38 +4,37 @@ import { partitionOf } from '#bus/partition.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 
-/** Rows that one batch looks at or takes away. */
 const BATCH_ROWS = 500;
-/** A session's answers are as many as its commands, so those of a batch of sessions are taken away in pieces. */
+/** `seen` has a row per command, so those of one batch are deleted in pieces. */
 const PROCESSED_ROWS = 5_000;
-/** Of a table that has no index by age: pages that one batch looks at, each of which holds some twenty rows. */
+/** Pages per batch of a table without an index by age; a page holds about twenty rows. */
 const BATCH_PAGES = 64;
-/** What is younger is about to be seen to by its owner, who has timers for it. */
+/** Younger rows are left to their owner, which has timers for them. */
 const GRACE = `interval '1 minute'`;
 
 export interface StaleRowsDeps {
   bus: Pick<Bus, 'commands' | 'hasCapacity'>;
   database: Database;
   clock: Clock;
-  /** Of this sweep: what it asks for is not taken for a repeat of what an earlier one asked for. */
+  /** Part of command ids: commands of two sweeps are no repeats. */
   sweepId: string;
   retentionMs: number;
   signal: AbortSignal;
 }
 
 interface Batch {
-  /** Rows taken away, or commands sent. */
+  /** Rows deleted, or commands sent. */
   count: number;
   isLast: boolean;
 }
 
-/** One kind of what is stale; each call does the next batch. */
+/** Each call handles the next batch. */
 export interface StaleKind {
   name: 'overdue_runs' | 'orphaned_sessions' | 'old_runs' | 'old_tombstones' | 'old_effects' | 'old_dead_letters';
   next(): Promise<Batch>;
 }
 
-/** In this order: what the first two ask for is gone by the next sweep, and keeps until then the rows that lead to it. */
+/** The first two send commands, which take effect by the next sweep; until then the others keep the rows that lead there. */
 export function staleKinds(deps: StaleRowsDeps): StaleKind[] {
   return [
     { name: 'overdue_runs', next: overdueRuns(deps) },
@@ -48,8 +47,8 @@ export function staleKinds(deps: StaleRowsDeps): StaleKind[] {
 }
 
 /**
- * Runs past their hard deadline that are not settled. Each has a timer, so there are none unless something was lost. Their rows are the
- * owner's, as the callback that follows is: it is told that their time is over, and a run that has settled meanwhile stays as it is.
+ * Unsettled runs past their hard deadline; each had a timer, so something was lost. Only the owner writes their rows, as the callback
+ * follows: it gets a `run.deadline` command, which a settled run ignores.
  */
 function overdueRuns(deps: StaleRowsDeps): StaleKind['next'] {
   let after = '';
@@ -70,11 +69,10 @@ function overdueRuns(deps: StaleRowsDeps): StaleKind['next'] {
 }
 
 /**
- * Sessions of ephemeral runs that are settled, with all that was to be delivered, and still live: they go with the report of the last
- * delivery, unless that was lost. Only an owner deletes a session. One in which something is in progress, be it the run of another
- * caller, is left alone, also when it begins before the owner hears of the deletion.
+ * Sessions of settled ephemeral runs without an open delivery: normally the last delivery's report deletes them. Only an owner deletes a
+ * session, and refuses while anything is in progress there, also a run of another caller that began meanwhile.
  *
- * There is no index of such sessions, since each commit would pay for it: all runs are looked at, some at a time.
+ * Not indexed, since each commit would pay for it: all runs are scanned in batches.
  */
 function orphanedSessions(deps: StaleRowsDeps): StaleKind['next'] {
   let after = '';
@@ -100,9 +98,8 @@ const SELECT_ORPHANED = `
   from page order by page.id`;
 
 /**
- * Runs that settled longer ago than they are kept, with what they said and heard and their callbacks. Plain rows: a run that is settled
- * is written by nobody any more, since an owner's commit changes only those that are not, and only deliveries that are open.
- * The run of an ephemeral session that still lives stays, since it is what that session is found by.
+ * Runs that settled before the retention, with their steps, calls and callbacks. Deleted directly: owners write only unsettled runs and open
+ * deliveries. The run of an ephemeral session that is not deleted stays: `orphanedSessions` finds the session by it.
  */
 async function oldRuns({ database, retentionMs }: StaleRowsDeps): Promise<Batch> {
   return database.transaction(async (handle) => {
@@ -127,10 +124,9 @@ async function oldRuns({ database, retentionMs }: StaleRowsDeps): Promise<Batch>
 }
 
 /**
- * What deleted sessions have left: their row, and the answers to their commands, which go first. Plain rows: an owner writes them only
- * when yet another command comes for such a session, and none is on its way for so long. If one is sent anew, it finds no session,
- * which is what the tombstone would have told it; an owner that still has the tombstone in memory puts it back as it was, and a later
- * sweep takes it.
+ * Tombstones of deleted sessions; their processed commands are deleted first. Deleted directly: an owner writes them only for a new command of
+ * the session, and none is in flight for that long. A later command finds no session, which gives the same reply as the tombstone.
+ * An owner with the tombstone in memory may store it again; a later sweep deletes it.
  */
 async function oldTombstones({ database, retentionMs, signal }: StaleRowsDeps): Promise<Batch> {
   const { rows } = await database.query<{ id: string }>(
@@ -153,10 +149,10 @@ const DELETE_PROCESSED = `
   delete from seen where (session_id, command_id) in (select session_id, command_id from seen where session_id = any($1::text[]) limit $2)`;
 
 /**
- * What actors have waited for and wait for no more. Plain rows: an owner changes only those that are open. Whoever still asks about one learns
- * that there is none, which is as much as that nobody waits for it; so those of a run or a delivery that goes on stay.
+ * Closed effects. Deleted directly: owners change only open ones. A missing row means the same to a reader as a closed one, except while
+ * the run or delivery goes on, so those rows stay.
  *
- * There is no index by age, since each commit would pay for it: the table is looked through once, some of its pages at a time.
+ * Not indexed by age, since each commit would pay for it: the table is scanned once, in batches of pages.
  */
 function oldEffects({ database, retentionMs }: StaleRowsDeps): StaleKind['next'] {
   let page = 0;
@@ -174,7 +170,7 @@ const DELETE_OLD_EFFECTS = `
     and not exists (select 1 from runs where runs.id = effects.turn_id and runs.state in ('accepted', 'running'))
     and not exists (select 1 from deliveries where deliveries.id = effects.turn_id and deliveries.state = 'open')`;
 
-/** Nobody changes a dead letter; who replays one removes it. There are few, so they have no index by age. */
+/** Dead letters never change. They are few, so there is no index by age. */
 async function oldDeadLetters({ database, retentionMs }: StaleRowsDeps): Promise<Batch> {
   const { rowCount } = await database.query(
     `delete from dead_letters where ctid = any(array(select ctid from dead_letters where created_at < now() - ${retention('$1')} limit $2))`,
@@ -183,7 +179,7 @@ async function oldDeadLetters({ database, retentionMs }: StaleRowsDeps): Promise
   return { count: rowCount, isLast: rowCount < BATCH_ROWS };
 }
 
-/** By the database's clock: hosts' clocks may differ. */
+/** In the database's clock: hosts' clocks may differ. */
 function retention(parameter: string): string {
   return `make_interval(secs => ${parameter}::float8 / 1000)`;
 }
@@ -192,7 +188,7 @@ function headerOf({ clock }: StaleRowsDeps, sessionId: string, commandId: string
   return { v: 1 as const, sessionId, commandId, sentAtMs: clock.nowMs(), answerTo: null, traceparent: null };
 }
 
-/** One after the other: nothing waits for them, and what customers send comes in between. */
+/** Sequential, so that customers' commands come in between. */
 async function send({ bus, signal }: StaleRowsDeps, command: CommandOf<'run.deadline' | 'session.delete'>): Promise<void> {
   signal.throwIfAborted();
   await bus.commands.append(partitionOf(command.sessionId), command.commandId, JSON.stringify(command));

@@ -158,7 +158,7 @@ describe('a sweep', () => {
     expect(await cluster.count('runs')).toBe(600);
 
     const begun = sweepOf(cluster, { config: { ...config, delayMs: 1 } });
-    // The first kinds look at all runs, a page at a time, and the pause after the first page is long.
+    // The first kinds scan all runs in batches, and the pause after the first batch is long.
     await eventually(async () => (await cluster.count('meta', `key = 'stale-store-sweep'`)) === 1);
     await begun.stop();
 

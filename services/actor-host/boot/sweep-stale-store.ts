@@ -7,26 +7,24 @@ import { isTransientError } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type StaleKind, staleKinds } from './stale-rows.ts';
 
-/** Between two batches: customers' work goes first. */
+/** Customers' commands have priority. */
 const PAUSE_MS = 100;
-/** Batches of one kind; ten million rows are more than a sweep should have to look at, and the next goes on. */
+/** Batches per kind, ten million rows; the next sweep goes on. */
 const MAX_BATCHES = 20_000;
-/** A store that is away is waited for, a few times; the next start sweeps again. */
+/** Tries while the store is unreachable; the next start sweeps again. */
 const MAX_TRIES = 5;
 const TRY_AGAIN_MS = 30_000;
-/** A stop waits no longer for the statement in hand: its database finishes it before it closes. */
+/** A stop does not wait longer for the running statement; the database finishes it. */
 const STOP_WITHIN_MS = 1_000;
-/** Who sweeps renews it before each batch; another host may sweep once it is over. */
+/** Renewed before each batch. */
 const LEASE_MS = 60_000;
 const LEASE_KEY = 'stale-store-sweep';
 
 export interface StaleStoreDeps {
   config: {
-    /** From the start of the host, which is then ready. */
     delayMs: number;
-    /** How long settled runs, deleted sessions' tombstones, closed effects and dead letters are kept. */
+    /** Of settled runs, tombstones, closed effects and dead letters. */
     retentionMs: number;
-    /** Other than usual in tests. */
     pauseMs?: number;
     tryAgainMs?: number;
   };
@@ -36,12 +34,12 @@ export interface StaleStoreDeps {
   log: Log;
 }
 
-/** How many of each kind were taken away, or given to their owners. */
+/** Rows deleted, or commands sent to owners, by kind. */
 export type Swept = Record<StaleKind['name'], number>;
 
 /**
- * Sweeps the store once, some time after the start: what a lost report or timer has left behind, and what is older than it is kept.
- * `swept` is what came of it: null when another host sweeps, when it was stopped, and when it failed, which the log tells.
+ * Sweeps the store once after the start: rows left behind by a lost report or timer, and rows past their retention. `swept` is null when
+ * another host sweeps, on a stop, and on a failure, which is logged.
  */
 export function startStaleStoreSweep(deps: StaleStoreDeps): { swept: Promise<Swept | null>; stop(): Promise<void> } {
   const stopping = new AbortController();
@@ -62,7 +60,7 @@ export function startStaleStoreSweep(deps: StaleStoreDeps): { swept: Promise<Swe
   };
 }
 
-/** All of it can be done twice, so a sweep that broke off begins anew. */
+/** Idempotent: a sweep that broke off starts anew. */
 async function sweepWithRetries(deps: StaleStoreDeps, signal: AbortSignal): Promise<Swept | null> {
   const sweepId = ulid();
   for (let tries = 1; ; tries += 1) {
@@ -86,7 +84,7 @@ async function sweep({ config, bus, database, clock, log }: StaleStoreDeps, swee
     for (const kind of staleKinds({ bus, database, clock, sweepId, retentionMs: config.retentionMs, signal })) {
       for (let batches = 0; batches < MAX_BATCHES; batches += 1) {
         signal.throwIfAborted();
-        // A host that was away for long finds that another has taken over.
+        // After a long pause another host may have the lease.
         if (!(await acquireLease(database, sweepId))) return null;
         const { count, isLast } = await kind.next();
         swept[kind.name] += count;
@@ -102,9 +100,8 @@ async function sweep({ config, bus, database, clock, log }: StaleStoreDeps, swee
 }
 
 /**
- * One replica sweeps. A row with an end, and not an advisory lock: that would be held by a connection or a transaction, which would have
- * to stay open for as long as a sweep takes, and idle transactions are ended. If two ever sweep at once, as when a batch outlasts the
- * lease, they do the same twice, and that is harmless.
+ * Takes or renews the lease, so that one host sweeps. No advisory lock: it needs an open connection or transaction for the whole sweep,
+ * and idle transactions are ended. Two sweeps at once are harmless.
  */
 async function acquireLease(database: Database, sweepId: string): Promise<boolean> {
   const { rowCount } = await database.query(

@@ -8,7 +8,7 @@ import { calledTools, create, start } from './commands.ts';
 import { isSettled, nextDelivery, report, runOf, VERDICT } from './run-helpers.ts';
 import { eventually, type HostUnderTest, type TestCluster } from './test-cluster.ts';
 
-/** What becomes of callbacks: one row each, rounds that are made again, and an end that is told once. */
+/** Cases of callbacks: one row each, repeated rounds, and one notification of the end. */
 export function callbackCases(open: () => Promise<TestCluster>): void {
   describe('callbacks of runs', () => {
     it('DESIGN 5: the command that reports its callback settled deletes the ephemeral session, and the run stays', async () => {
@@ -62,7 +62,7 @@ export function callbackCases(open: () => Promise<TestCluster>): void {
       const [timer] = await cluster.rows<{ p: number; command: CommandOf<'effect.overdue'> }>('select p, command from timers');
       expect(timer?.command).toMatchObject({ type: 'effect.overdue', callId: lost.effectId, kind: 'delivery' });
       const second = nextDelivery(cluster);
-      // As the timer would bring it two and a half minutes later.
+      // As the timer would send it two and a half minutes later.
       await cluster.send(timer?.command as CommandOf<'effect.overdue'>);
       const again = await second;
       expect(again).toMatchObject({ deliveryId: lost.deliveryId });
@@ -116,7 +116,7 @@ export function callbackCases(open: () => Promise<TestCluster>): void {
       await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
       await cluster.send(report((await delivery).effectId, 'exhausted', 5));
       await eventually(async () => (await cluster.count('sessions', 'deleted_at is not null')) === 1);
-      // The worker says so once more, of a round that was published twice.
+      // A second report, of a round that was published twice.
       await cluster.send(report('run_1-callback-again', 'exhausted', 5));
       await eventually(async () => (await cluster.count('seen', `command_id = 'run_1-callback-again'`)) === 1);
       expect(await cluster.count('dead_letters')).toBe(1);
@@ -199,7 +199,7 @@ export function callbackCases(open: () => Promise<TestCluster>): void {
       await eventually(() => cluster.errors.some(({ message }) => message === 'partitions are given up'));
       const second = nextDelivery(cluster);
       const stopped = stopOf(host);
-      // As the other leaves, which did not know that this one stops.
+      // The other host leaves and did not know that this one stops.
       await eventually(async () => (await cluster.count('hosts', `id <> 'earlier' and stopping_since is null`)) === 0);
       await cluster.rows(`delete from hosts where id = 'earlier'`);
       const again = await Promise.race([second, stopped]);
@@ -214,14 +214,14 @@ export function callbackCases(open: () => Promise<TestCluster>): void {
       const cluster = await open();
       const { owner, other } = await waitingBesideAnother(cluster, { drainTimeoutMs: 10_000 }, 600_000);
       await Promise.all([owner, other].map(stopOf));
-      // Of both, where the one has taken over from the other before its own time was over.
+      // Of both hosts, if one took over from the other before its own limit.
       expect(leftBy(cluster).length).toBeGreaterThan(0);
       for (const fields of leftBy(cluster)) expect(fields).toEqual({ callbacks: 1, in_flight: 0, receivers: ['example.com'] });
     });
   });
 }
 
-/** Two hosts, of which one has the partition of a callback that waits for its retry. */
+/** Two hosts; one owns the partition of a callback that waits for its retry. */
 async function waitingBesideAnother(cluster: TestCluster, config: Parameters<TestCluster['host']>[0], retryAfterMs: number) {
   const hosts = [await cluster.host(config), await cluster.host(config)];
   for (const { id } of hosts) await eventually(async () => (await cluster.count('parts', `owner = '${id}'`)) > 0);
@@ -233,7 +233,7 @@ async function waitingBesideAnother(cluster: TestCluster, config: Parameters<Tes
   return { owner, other, first };
 }
 
-/** A run whose callback was posted once, in vain, and waits for its retry, which comes after a second unless told otherwise. */
+/** A run with a callback that failed once and waits for its retry, by default for a second. */
 async function failedOnce(
   cluster: TestCluster,
   { callbackUrl, retryAfterMs = 0 }: { callbackUrl?: string; retryAfterMs?: number } = {},
@@ -252,7 +252,7 @@ async function stopOf(host: HostUnderTest): Promise<'stopped'> {
   return 'stopped';
 }
 
-/** What stops have logged about callbacks that nothing goes on with. */
+/** Warnings of stops about callbacks that are left. */
 function leftBy(cluster: TestCluster): Record<string, unknown>[] {
   return cluster.warnings.filter(({ message }) => message.startsWith('callbacks are left')).map(({ fields }) => fields);
 }

@@ -5,7 +5,7 @@ import { completed, create, greetingBundle, post } from './commands.ts';
 import { storeFirstVersion } from './first-version.ts';
 import { eventually, type TestCluster } from './test-cluster.ts';
 
-/** What one host does with the commands of its sessions, whatever it stands on. */
+/** Cases of one host and its sessions' commands, for any driver. */
 export function commandCases(open: () => Promise<TestCluster>): void {
   describe('the actor host', () => {
     it('DESIGN 4: what follows from a command is stored in one commit; then it is answered, readers are told and the call is published', async () => {
@@ -76,11 +76,11 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       await cluster.rows('update parts set epoch = epoch + 1 where p = $1', [partitionOf('ses_a')]);
       await cluster.send({ ...post('ses_a', 'for the new owner'), triggersTurn: false });
       await cluster.send({ ...post('ses_b', 'hello'), triggersTurn: false });
-      // The other may be answered by then, too.
+      // The other may have its reply by then, too.
       await eventually(() => cluster.replies.length >= 3);
 
       await eventually(async () => (await cluster.log('ses_b')).length === 1);
-      // Whoever takes the partition next, here the same host in its next round, finds the command behind the cursor.
+      // The next owner, here the same host, finds the command behind the cursor.
       await eventually(async () => (await cluster.log('ses_a')).length === 1);
       expect(await cluster.rows('select epoch from parts where p = $1', [partitionOf('ses_a')])).toEqual([{ epoch: 3 }]);
     });
@@ -252,7 +252,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       await eventually(async () => (await cluster.bus.commands.state()).firstSequence >= lastSequence);
       await host.stop();
 
-      // Nobody applies these, and another host's rounds may pass over them as often as they like.
+      // These are never applied, however often another host passes over them.
       await cluster.send({ ...post('ses_a', 'one'), triggersTurn: false });
       await cluster.send({ ...post('ses_b', 'two'), triggersTurn: false });
       await cluster.host({ purgeEveryMs: 20 });

@@ -6,7 +6,7 @@ const HEADER = { v: 1 as const, sentAtMs: 0, answerTo: 'gw1', traceparent: null 
 
 const PROMPT = { id: 'support', version: 1, type: 'text', text: 'You are {{agent.name}}.', created_at: '2026-01-01T00:00:00Z' };
 
-/** An agent with two routines: one that needs only the model, and one that uses the tools of a server. */
+/** An agent with two routines: one with the model alone, one with the tools of a server. */
 export const testBundle: Bundle = (() => {
   const body = bundleBody.parse({
     manifest: {
@@ -33,7 +33,7 @@ export const testBundle: Bundle = (() => {
   return { hash: hashOf(body), body };
 })();
 
-/** The same agent with a greeting that names a macro whose text looks like another macro. */
+/** The same agent with a greeting that uses a macro with a text like another macro. */
 export const greetingBundle: Bundle = (() => {
   const { manifest, documents } = testBundle.body;
   const { agent_config: config } = manifest;
@@ -120,7 +120,7 @@ export function completed(sessionId: string, callId: string, text: string): Comm
   };
 }
 
-/** A model's answer that calls functions. */
+/** A model's response with function calls. */
 export function calledTools(sessionId: string, callId: string, calls: { id: string; name: string; arguments: object }[]): CommandOf<'call.completed'> {
   const toolCalls = calls.map((call) => ({ ...call, arguments: JSON.stringify(call.arguments) }));
   return { ...completed(sessionId, callId, ''), toolCalls, finishReason: 'tool_calls' };

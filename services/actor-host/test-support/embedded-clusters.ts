@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll } from 'vitest';
 import { type Drivers, embeddedStores } from './embedded-stores.ts';
 import { openTestCluster, type TestCluster } from './test-cluster.ts';
 
-/** For a whole file: opens houses on the embedded drivers, each on an empty store, and closes them behind each test. */
+/** For a whole file: opens clusters on the embedded drivers, each with an empty store, and closes them after each test. */
 export function useEmbeddedClusters(drivers: Drivers): () => Promise<TestCluster> {
   const stores = embeddedStores(drivers);
   const clusters: TestCluster[] = [];

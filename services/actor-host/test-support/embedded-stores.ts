@@ -9,7 +9,7 @@ export interface Drivers {
   openBus(database: Database): Promise<Bus>;
 }
 
-/** The embedded drivers: one database for a whole file, emptied for each house, since to open one takes longer than most tests. */
+/** The embedded drivers: one database per file, emptied for each cluster, since opening one takes longer than most tests. */
 export function embeddedStores(drivers: Drivers): { open(): Promise<Stores>; close(): Promise<void> } {
   let opened: Promise<Database> | null = null;
   const databaseOf = async () => {
@@ -25,7 +25,7 @@ export function embeddedStores(drivers: Drivers): { open(): Promise<Stores>; clo
       const openBus = () => drivers.openBus(database);
       let bus: Bus = await openBus();
       return {
-        // All share what stands behind: nobody closes it for the others.
+        // Hosts share the database, so closing a handle must not close it.
         openDatabase: async () => ({
           query: (statement, parameters) => database.query(statement, parameters),
           transaction: (work) => database.transaction(work),

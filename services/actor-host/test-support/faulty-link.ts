@@ -2,15 +2,15 @@ import { isCommit } from '#actors/runtime/commit-statement.ts';
 import type { Database } from '#shared/storage/database.ts';
 
 /**
- * What happens to the next commits: the connection breaks before or after the statement was carried out, or long before it is (`late`),
- * the host dies there, or it falls asleep there until it is woken.
+ * Faults of the next commits: the connection breaks before or after the statement was executed, or long before it is (`late`); the host dies
+ * there, or is paused there until it is woken.
  */
 export type CommitFault = 'before' | 'after' | 'late' | 'die-before' | 'die-after' | 'sleep';
 
-/** After the host's first look at what became of a commit, and about when it tries again. */
+/** After the host's first check of the commit's outcome, about when it retries. */
 const LATE_MS = 55;
 
-/** The way to the database of one host, which can be cut, held up, and lose single commits. */
+/** Fault injection in one host's database connection: cut it, delay it, lose single commits. */
 export class FaultyLink {
   readonly #faults: CommitFault[];
   readonly #gate = new Gate();
@@ -40,12 +40,12 @@ export class FaultyLink {
     this.#isCut = false;
   }
 
-  /** Nothing passes, and there is no use in trying again. */
+  /** All statements fail, with an error that is not transient. */
   refuse(): void {
     this.#isRefused = true;
   }
 
-  /** Every statement that was held back has been carried out. */
+  /** Resolves when every delayed statement was executed. */
   async settled(): Promise<void> {
     await Promise.all(this.#late);
   }
@@ -84,7 +84,7 @@ export class FaultyLink {
     };
   }
 
-  /** As a server does that has the statement in hand when the connection breaks: the host looks, finds nothing, and tries again meanwhile. */
+  /** Like a server that executes a statement after its connection broke: meanwhile the host checks, finds nothing, and retries. */
   #executeLate(statement: () => Promise<unknown>): void {
     const late: Promise<unknown> = new Promise((resolve) => setTimeout(resolve, LATE_MS))
       .then(statement)
@@ -104,12 +104,12 @@ function lost(): Error {
   return Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
 }
 
-/** Whoever comes while it is shut waits until it is opened. */
+/** Callers wait while it is shut. */
 export class Gate {
   #held: { released: Promise<void>; release(): void } | null = null;
 
   shut(): void {
-    // Who waits already waits for the one that is held: a second must not take its place.
+    // Earlier callers wait on the held promise: a second must not replace it.
     if (this.#held !== null) return;
     let release = () => {};
     const released = new Promise<void>((resolve) => {

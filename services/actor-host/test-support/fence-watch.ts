@@ -8,21 +8,20 @@ interface Place {
 }
 
 /**
- * Looks over the hosts' shoulders at what the database accepts: only the last who took a partition may commit to it, and each of its
- * commits once. Logs that come out right by luck do not show that. It judges by the order in which results return, which is that of the
- * statements where the database works on one at a time.
+ * Checks every commit that the database accepts: only the last owner of a partition may commit to it, and each commit once. A correct log
+ * alone does not prove that. The order of results is taken for that of the statements, which holds where the database runs one at a time.
  */
 export class FenceWatch {
   readonly #places = new Map<number, Place>();
-  /** Parameters of accepted commits. A host tries a commit again with the very same. */
+  /** Parameters of accepted commits. A retry passes the same array. */
   readonly #accepted = new WeakSet<readonly unknown[]>();
   readonly #acquireWaiters = new Map<number, () => void>();
   readonly breaches: string[] = [];
-  /** Commits, counted once for each partition that they advanced, and partitions taken. */
+  /** Commits, once per partition advanced, and acquired partitions. */
   commits = 0;
   acquisitions = 0;
 
-  /** The moment at which the partition has just been taken, before its new owner does anything. */
+  /** Resolves when the partition was acquired, before its new owner does anything. */
   nextAcquire(partition: number): Promise<void> {
     return new Promise((resolve) => this.#acquireWaiters.set(partition, resolve));
   }
@@ -62,7 +61,7 @@ export class FenceWatch {
     }
   }
 
-  /** One that was accepted before has to find its commit number gone; to be stopped by a key of its rows is to come too far. */
+  /** A commit that was accepted before must fail on its commit number; failing on a key of its rows is too late. */
   #lookAtFailure(parameters: readonly unknown[], error: unknown): void {
     if (!this.#accepted.has(parameters) || sqlStateOf(error) !== '23505') return;
     this.breaches.push('a commit that had been accepted came again, and got as far as its rows');

@@ -5,7 +5,7 @@ const TURN = 'trn_01M7YT5QG0S1M9W62PCM4HQGVX';
 const TRACE = '00000000000000000000000000000001';
 const AT_MS = 1_795_256_671_744;
 const AT = '2026-11-21T10:24:31.744Z';
-/** Far ahead, so that the turn is in time whenever the test runs. */
+/** In 2100, so that the turn is never past it. */
 const DEADLINE_AT_MS = 4_102_444_800_000;
 
 const snapshot = {
@@ -44,8 +44,8 @@ const events = [
 ].map((event, offset) => ({ ...event, offset, created_at: AT, trace_id: TRACE, metadata: {} }));
 
 /**
- * What a host of the first version (session 1, turn 1) had stored when it died between the commit of a message and the publish of its
- * call. Taken from its database as it was, but for the deadline and the configuration's hash.
+ * Rows of a host of the first version (session 1, turn 1) that died between the commit of a message and the publish of its call. Copied from
+ * its database, except for the deadline and the configuration's hash.
  */
 export async function storeFirstVersion(cluster: TestCluster): Promise<void> {
   const p = 18;

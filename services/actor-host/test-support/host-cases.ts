@@ -5,7 +5,7 @@ import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { completed, create, post, remove } from './commands.ts';
 import { eventually, type HostUnderTest, quickTimes, type TestCluster } from './test-cluster.ts';
 
-/** What several hosts do together: who owns what, and what becomes of it when one of them comes, goes, dies or stands still. */
+/** Cases of several hosts: ownership when one of them starts, stops, dies or is paused. */
 export function hostCases(open: () => Promise<TestCluster>): void {
   const ownersIn = async (cluster: TestCluster) => {
     const rows = await cluster.rows<{ owner: string | null; n: number }>('select owner, count(*) as n from parts group by owner');
@@ -13,7 +13,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
   };
   const ownerOf = async (cluster: TestCluster, sessionId: string) =>
     (await cluster.rows<{ owner: string | null }>('select owner from parts where p = $1', [partitionOf(sessionId)]))[0]?.owner ?? null;
-  /** Whether the partitions are spread over exactly these hosts. */
+  /** Whether exactly these hosts share the partitions. */
   const areSharedBy = async (cluster: TestCluster, ...hosts: { id: string }[]) => {
     const owners = await ownersIn(cluster);
     return owners.size === hosts.length && hosts.every(({ id }) => owners.has(id));
@@ -23,7 +23,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
     expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
     return log;
   };
-  /** A session whose partition one of the hosts owns. */
+  /** A session in a partition of the given host. */
   const sessionOf = async (cluster: TestCluster, host: { id: string }) => {
     for (let n = 0; ; n += 1) if ((await ownerOf(cluster, `ses_${n}`)) === host.id) return `ses_${n}`;
   };
@@ -43,7 +43,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       const cluster = await open();
       const host = await cluster.host();
       const [before] = await cluster.rows<{ epoch: number }>('select epoch from parts where p = 5');
-      // As another leaves it that took it and gave it back while this one stood still.
+      // As after another host acquired and released it while this one was paused.
       await cluster.rows('update parts set owner = null, epoch = epoch + 1 where p = 5');
 
       await eventually(async () => (await ownersIn(cluster)).get(host.id) === PARTITION_COUNT);
@@ -58,7 +58,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       const sessionId = await sessionOf(cluster, second);
       await cluster.send(create(sessionId));
       await eventually(() => cluster.replies.length === 1);
-      // With a minute between two rounds only the notice of who left can bring the others to look.
+      // With a minute between two rounds only the notice of the leaving host makes the others look.
       await second.stop();
       await cluster.send({ ...post(sessionId, 'still there?'), triggersTurn: false });
       await eventually(() => cluster.replies.length === 2);
@@ -77,12 +77,12 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       lose(host);
       await cluster.send(create('ses_1'));
       await eventually(() => host.hasCommand());
-      // Nothing but the limit of the stop ends it: the database answers once this has returned.
+      // Only the stop's limit ends it: the database answers once this has returned.
       await host.stopAsItIs();
       expect(cluster.warnings.filter(({ message }) => message.startsWith('what is in hand could not be stored in time'))).toHaveLength(1);
       await cluster.host();
       await eventually(() => cluster.replies.length === 1);
-      // What was on its way when it stopped arrives now, and is fenced.
+      // The statement in flight at the stop arrives now, and is fenced.
       host.wake();
       await cluster.send(post('ses_1', 'hello'));
       await eventually(() => cluster.replies.length === 2);
@@ -151,7 +151,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       await cluster.send({ ...post('ses_a', 'while it slept'), triggersTurn: false });
       host.wake();
       await eventually(() => cluster.replies.length === 2);
-      // It took its partitions anew: under the old epoch it would have gone on without asking.
+      // It acquired its partitions again, instead of continuing under the old epoch.
       const [row] = await cluster.rows<{ epoch: number }>('select epoch from parts where p = $1', [partitionOf('ses_a')]);
       expect(row?.epoch).toBeGreaterThan(1);
     });
@@ -163,7 +163,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       await eventually(() => areSharedBy(cluster, newer));
       expect(await cluster.rows('select distinct machine_v from parts')).toEqual([{ machine_v: MACHINE_VERSION + 1 }]);
       await newer.stop();
-      // The old one is alone now, and may not touch what the newer one has written.
+      // The old host is alone now, and must not acquire what the newer one has written.
       await cluster.send(create('ses_a'));
       const another = await cluster.host({ machineVersion: MACHINE_VERSION + 1 });
       await eventually(() => cluster.replies.length === 1);
@@ -179,7 +179,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       await cluster.bus.commands.append(partitionOf('ses_a'), 'from-the-future', JSON.stringify({ v: 2, type: 'session.sing', sessionId: 'ses_a' }));
       const epochOf = async () => (await cluster.rows<{ epoch: number }>('select epoch from parts where p = $1', [partitionOf('ses_a')]))[0]?.epoch ?? 0;
       const before = await epochOf();
-      // It is given up and tried again, round after round, and the other partitions are served meanwhile.
+      // It is released and acquired again, round after round; the other partitions are served meanwhile.
       await eventually(async () => (await epochOf()) >= before + 2);
       const neighbour = partitionOf('ses_b') === partitionOf('ses_a') ? 'ses_c' : 'ses_b';
       await cluster.send(create(neighbour));
@@ -226,7 +226,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       await cluster.send({ ...post('ses_a', 'still there?'), triggersTurn: false });
       await eventually(() => cluster.replies.length === 2);
       expect(await owned()).toEqual(before);
-      // Nor does anything move to the one that comes back a moment earlier.
+      // Nothing moves to the one that reconnects first either.
       for (const answer of goOn) {
         answer();
         await eventually(async () => (await cluster.rows(`select id from hosts where clock_timestamp() - bus_seen_at < interval '200 ms'`)).length > 0);
@@ -245,7 +245,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       await eventually(() => areSharedBy(cluster, first));
       await cluster.send(create(sessionId));
       await eventually(() => cluster.replies.length === 1);
-      // It is among the hosts all the time: it says that it lives, and what it lacks.
+      // Its heartbeats go on, and name what it lacks.
       expect(await cluster.count('hosts', `seen_at > clock_timestamp() - interval '1 second'`)).toBe(2);
       goOn();
       await eventually(() => areSharedBy(cluster, first, second));
@@ -299,7 +299,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       for (let n = 0; n < 10; n += 1) await cluster.send(create(`ses_${n}`));
       await eventually(() => cluster.replies.length === 10);
       const { lastSequence } = await cluster.bus.commands.state();
-      // Idle partitions of both hosts move along, or the log could not be freed up to its end.
+      // The cursors of idle partitions advance too, or the log could not be purged to its end.
       await eventually(async () => (await cluster.bus.commands.state()).firstSequence === lastSequence);
       expect(await cluster.bus.commands.at(lastSequence)).not.toBeNull();
       expect(await cluster.count('parts', `cursor_msg is null`)).toBe(0);
@@ -317,7 +317,7 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       }
       await cluster.rows(`insert into tool_servers (bundle_hash, server_id, list_hash, state, checked_at) values
         ('b1', 'shop', 'returned', 'ready', now()), ('b2', 'shop', 'young', 'ready', now()), ('b0', 'shop', 'gone', 'ready', now() - interval '8 days')`);
-      // Accepted while 'used' was in use still, and after 'dropped' had gone out of it.
+      // Accepted while 'used' was still in use, and after 'dropped' was not.
       await cluster.rows(`update tool_lists set unused_since = now() - interval '3 hours' where hash = 'dropped'`);
       await cluster.acceptRun({ id: 'run_1', sessionId: 'ses_run' });
       await cluster.rows(`update runs set state = 'running', created_at = now() - interval '150 minutes'`);

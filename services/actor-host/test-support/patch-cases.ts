@@ -3,7 +3,7 @@ import type { SessionRecord } from '#shared/contracts/agent/session.ts';
 import { completed, create, patch, post, remove } from './commands.ts';
 import { eventually, type TestCluster } from './test-cluster.ts';
 
-/** What becomes of a session that is changed, whatever its host stands on. */
+/** Cases of session changes, for any driver. */
 export function patchCases(open: () => Promise<TestCluster>): void {
   const recordOf = async (cluster: TestCluster, id: string) =>
     (await cluster.rows<{ record: SessionRecord }>('select record from sessions where id = $1', [id]))[0]?.record ?? null;

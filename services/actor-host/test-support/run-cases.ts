@@ -4,7 +4,7 @@ import { calledTools, completed, create, post, remove, start } from './commands.
 import { HEADER, isSettled, nextDelivery, nextItem, report, runOf, VERDICT } from './run-helpers.ts';
 import { eventually, type TestCluster } from './test-cluster.ts';
 
-/** What a host does with runs, from their acceptance to their end, whatever it stands on. */
+/** Cases of runs from acceptance to end, for any driver. */
 export function runCases(open: () => Promise<TestCluster>): void {
   const callbackOf = async (cluster: TestCluster, id = 'run_1') => {
     const [row] = await cluster.rows<{ body: string }>('select body from deliveries where run_id = $1', [id]);
@@ -76,7 +76,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
       await eventually(() => items.length === 2);
       await worker.stop();
       const second = cluster.nextCall();
-      // In the other order than they were asked for.
+      // In reverse order.
       for (const item of [...items].reverse()) {
         if (item.type !== 'call') throw new Error('not a call');
         const outcome = { type: 'result' as const, data: { found: item.arguments['order'] }, metadata: {}, isError: false };
@@ -355,10 +355,10 @@ export function runCases(open: () => Promise<TestCluster>): void {
         kind: 'delivery' as const,
       };
       if (!waits) {
-        // What comes while a commit is held up is applied together, by the next.
+        // Commands that arrive during a held commit are applied by the next one together.
         host.faults.push('sleep');
         await cluster.send(create('ses_other'));
-        // Asleep by then: who was woken before would never wake.
+        // Paused by then: a wake-up before the pause would be lost.
         await eventually(async () => host.faults.length === 0);
       }
       await cluster.send({ ...overdue, commandId: `${effectId}-overdue` });

@@ -3,9 +3,9 @@ import { type DeliveryWork, deliveryWork } from '#bus/messages/delivery.ts';
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { TestCluster } from './test-cluster.ts';
 
-/** What commands carry that no case is about. */
+/** Fields that are the same in every case. */
 export const HEADER = { v: 1 as const, sentAtMs: 0, answerTo: null, traceparent: null };
-/** What a model says to end a run well. */
+/** Tool call by which a model ends a run successfully. */
 export const VERDICT = [{ id: 'call_1', name: 'emit_output', arguments: { verdict: 'refund' } }];
 
 export async function runOf(cluster: TestCluster, id = 'run_1'): Promise<Record<string, unknown>> {
@@ -16,7 +16,7 @@ export async function isSettled(cluster: TestCluster, id = 'run_1'): Promise<boo
   return ['succeeded', 'failed'].includes(String((await runOf(cluster, id)).state));
 }
 
-/** The next item of a kind, taken off its queue. */
+/** Takes the next item of a kind off its queue. */
 export function nextItem(cluster: TestCluster, kind: WorkKind): Promise<unknown> {
   return new Promise((resolve) => {
     const reader = cluster.bus.work.consume(kind, { concurrency: 1, ackWaitMs: 30_000 }, async (item) => {
@@ -31,7 +31,7 @@ export async function nextDelivery(cluster: TestCluster): Promise<DeliveryWork> 
   return deliveryWork.parse(await nextItem(cluster, 'delivery'));
 }
 
-/** How a round of the callback of `run_1` ended. */
+/** Result of a round of the callback of `run_1`. */
 export function report(effectId: string, outcome: 'delivered' | 'failed' | 'exhausted', attempts: number): CommandOf<'delivery.reported'> {
   return {
     ...HEADER,

@@ -4,7 +4,7 @@ import type { ConversationEvent } from '#shared/contracts/agent/conversation-eve
 import type { Trace } from './scenario.ts';
 import type { TestCluster } from './test-cluster.ts';
 
-/** Of a turn, and of a run: the words of its trace, without the messages. Every way ends in one `ready`, and nothing comes after it. */
+/** Status traces of turns and runs, without messages. Each ends in one `ready`, and nothing follows it. */
 const TURN = /^acknowledged typing (assistant_message|error|cancelled) ready$/;
 const RUN = /^acknowledged( processing\/thinking( processing\/tools tool)*( processing\/tools)?)?( error)? ready$/;
 
@@ -15,7 +15,7 @@ interface SessionRow {
   mode: string;
 }
 
-/** Holds what is stored against what was done, once nothing is outstanding any more. */
+/** Checks the invariants of the stored state against the trace, once nothing is outstanding. */
 export async function checkRules(cluster: TestCluster, { commands, runs }: Trace): Promise<void> {
   const sessions = await cluster.rows<SessionRow>(
     `select id, head, deleted_at is not null as "isDeleted", snapshot->'session'->'context'->>'mode' as mode from sessions`,
@@ -30,7 +30,7 @@ export async function checkRules(cluster: TestCluster, { commands, runs }: Trace
   checkReplies(cluster);
 }
 
-/** Outcomes a, b, c: the grammar of every trace, dense offsets, one at a time. */
+/** Invariants a, b, c: the grammar of every trace, dense offsets, one turn at a time. */
 function checkLog({ id, head, isDeleted, mode }: SessionRow, log: readonly ConversationEvent[]): void {
   if (isDeleted) {
     expect(log, `${id} is deleted and keeps nothing`).toEqual([]);
@@ -58,7 +58,7 @@ function checkLog({ id, head, isDeleted, mode }: SessionRow, log: readonly Conve
     ).toEqual([]);
 }
 
-/** Outcome d for messages: each that was accepted stands in the log once, in order, and its turn has come to its end. */
+/** Invariant d for messages: each accepted one is in the log once, in order, and its turn has ended. */
 async function checkCommands(
   cluster: TestCluster,
   commands: Trace['commands'],
@@ -87,7 +87,7 @@ async function checkCommands(
   }
 }
 
-/** Outcome d for runs: each is settled, with exactly one callback that says the same as its row and its log. */
+/** Invariant d for runs: each is settled, with one callback that agrees with its row and its log. */
 async function checkRuns(cluster: TestCluster, runs: Trace['runs'], logs: ReadonlyMap<string, ConversationEvent[]>): Promise<void> {
   const rows = await cluster.rows<{ id: string; state: string; trace_id: string; callbacks: string[] }>(
     `select id, state, trace_id, array(select body from deliveries where run_id = runs.id) as callbacks from runs`,
@@ -120,7 +120,7 @@ async function checkNothingLeft(cluster: TestCluster): Promise<void> {
   expect(await cluster.rows('select id from dead_letters group by id having count(*) > 1'), 'dead letters that stand twice').toEqual([]);
 }
 
-/** Whoever asks twice is told the same. */
+/** A repeated command gets the same reply. */
 function checkReplies({ replies: answers }: TestCluster): void {
   const first = new Map<string, CommandReply>();
   for (const { commandId, answer } of answers) {

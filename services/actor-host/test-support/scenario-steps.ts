@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import type { CommitFault } from './faulty-link.ts';
 
 /**
- * One thing that happens. Hosts, sessions, items and timers are named by numbers, counted over what there is when it happens, so that
- * every sequence of steps makes sense. `copies`: how often the same command is sent, each time under another message id.
+ * One step. Hosts, sessions, items and timers are numbered over those that exist at the step, so that every sequence is valid. `copies`: how
+ * often the same command is sent, each time under another message id.
  */
 export type Step =
   | { do: 'create'; session: number; mode: 'auto' | 'manual'; copies: number }
@@ -20,22 +20,22 @@ export type Step =
       copies: number;
     }
   | { do: 'delete'; session: number }
-  /** A worker reports what came of an item: the one that waits longest is 0. */
+  /** A worker reports the result of an item; 0 is the oldest. */
   | { do: 'answer'; item: number; how: number; copies: number }
-  /** A worker reports a second time, long after. */
+  /** A worker repeats a report, long after. */
   | { do: 'repeat'; report: number }
-  /** Time is over for something, earlier than anybody thought. */
+  /** A timer fires early. */
   | { do: 'ring'; timer: number; copies: number }
-  /** Time is over, and nobody looks before the next take-over. */
+  /** A timer becomes due, and fires only after the next take-over. */
   | { do: 'overdue'; timer: number }
   | { do: 'fault'; host: number; fault: CommitFault }
   | { do: 'kill' | 'pause' | 'wake' | 'stop'; host: number }
-  /** The host of a session is paused until another has taken the session's partition, and then goes on. */
+  /** The host of a session is paused until another has acquired the session's partition. */
   | { do: 'oversleep'; session: number }
   | { do: 'start'; sameId: boolean }
   | { do: 'wait'; ms: number };
 
-/** Sessions of one sequence. Few, so that much happens to each. */
+/** Few, so that much happens to each. */
 export const SESSIONS = 3;
 
 const nat = fc.nat(30);
@@ -85,5 +85,5 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 8, arbitrary: fc.record({ do: does('wait'), ms: fc.constantFrom(2, 10, 30, 80) }) },
 );
 
-/** A life of some sessions and their hosts, step by step. */
+/** A scenario: steps of some sessions and their hosts. */
 export const steps: fc.Arbitrary<Step[]> = fc.array(step, { minLength: 40, maxLength: 120, size: 'max' });

@@ -8,20 +8,20 @@ import { calledTools, completed, create, post, remove, start } from './commands.
 import { SESSIONS, type Step } from './scenario-steps.ts';
 import { eventually, type HostUnderTest, type TestCluster } from './test-cluster.ts';
 
-/** More do not make more happen: the partitions of a few sessions are what they fight for. */
+/** More hosts do not help: few sessions have few partitions to contend for. */
 const MAX_HOSTS = 3;
-/** Quick, so that a sequence has room for several take-overs; too quick for a busy machine now and then, which makes hosts drop what they have. */
+/** Short, so that a scenario has several take-overs; on a busy machine hosts sometimes drop their partitions. */
 const TIMES = { beatMs: 40, expiresAfterMs: 320, dropAfterMs: 260 };
 const COALESCE_MS = 30;
-/** A host that is silent for `expiresAfterMs` has lost everything about a heartbeat later, unless all the others are gone, too. */
+/** A host that is silent for `expiresAfterMs` has lost its partitions about a heartbeat later, unless no other host is left. */
 const OVERSLEPT_WITHIN_MS = 600;
-/** All that is outstanding is answered at once at the end; what takes longer than this hangs. */
+/** At the end everything outstanding is answered at once; more time means a hang. */
 const END_WITHIN_MS = 20_000;
-/** Of timers: the back-off of a delivery. */
+/** Timers of delivery back-offs. */
 const DUE = `command->>'type' = 'delivery.due'`;
 const HEADER = { v: 1 as const, sentAtMs: 0, answerTo: null, traceparent: null };
 
-/** An item that a worker has taken, and whose result it owes. */
+/** An item in flight at a worker. */
 interface Item {
   effectId: string;
   sessionId: string;
@@ -36,14 +36,14 @@ interface ScenarioRun {
   hasCallback: boolean;
 }
 
-/** What was done, for the rules to be held against. */
+/** The steps taken, for `checkRules`. */
 export interface Trace {
   /** In the order of the log. */
   commands: SessionCommand[];
   runs: ScenarioRun[];
 }
 
-/** Carries out steps on a house: gateways, workers and the killer of hosts in one. */
+/** Runs steps on a test cluster: acts as gateways, workers and fault injector. */
 export class Scenario {
   readonly #cluster: TestCluster;
   readonly #hosts: HostUnderTest[] = [];
@@ -55,7 +55,7 @@ export class Scenario {
   readonly trace: Trace = { commands: [], runs: [] };
   #messages = 0;
 
-  /** @param stoppingHosts what is left of dead hosts, still ending */
+  /** @param stoppingHosts dead hosts that are still closing */
   constructor(cluster: TestCluster, stoppingHosts: Promise<void>[]) {
     this.#cluster = cluster;
     this.#stoppingHosts = stoppingHosts;
@@ -77,7 +77,7 @@ export class Scenario {
       const { effectId, sessionId, deliveryId } = deliveryWork.parse(body);
       return { effectId, sessionId, owner: deliveryId, kind: 'delivery' };
     });
-    // One comes into being in the course of events, or never; without the others most messages would be refused.
+    // Session 0 may be created by a step; without the others most messages would be refused.
     for (let session = 1; session < SESSIONS; session += 1) await this.#send({ ...create(nameOf(session)), commandId: `create-${this.#next()}` }, 1);
     await this.#start();
   }
@@ -120,7 +120,7 @@ export class Scenario {
     }
   }
 
-  /** Everything that is outstanding is answered, by a host that nobody disturbs, until nothing moves any more. */
+  /** Answers everything outstanding with an undisturbed host, until nothing changes. */
   async end(): Promise<void> {
     for (const host of this.#hosts) {
       host.faults.length = 0;
@@ -132,7 +132,7 @@ export class Scenario {
     let outstanding: string[] = [];
     const isOver = async () => {
       while (this.#items.length > 0) await this.#answer(0, 0, 1);
-      // Back-offs are over as soon as they begin: nobody waits for them here.
+      // Ends back-offs at once.
       for (const { command } of await this.#timers(DUE)) await this.#send(command, 1);
       outstanding = await this.#outstanding();
       return outstanding.length === 0;
@@ -179,8 +179,8 @@ export class Scenario {
   }
 
   /**
-   * The host of a session stands still with a commit on its way, until another takes what it has. Then the commit arrives before any of
-   * the new owner's: nothing but the epoch says that it is not wanted.
+   * Pauses a session's host with a commit in flight until another host acquires the partition. Then the commit arrives before any of
+   * the new owner's: only its epoch makes it fail.
    */
   async #oversleep(sessionId: string): Promise<void> {
     const partition = partitionOf(sessionId);
@@ -197,7 +197,7 @@ export class Scenario {
   }
 
   async #start(hostId?: string): Promise<void> {
-    // Those that died at a commit are dead, too, though nobody was told.
+    // Hosts that died at a commit count as dead too.
     for (const host of this.#hosts.filter((candidate) => candidate.isCrashed())) {
       this.#hosts.splice(this.#hosts.indexOf(host), 1);
       this.#crashed.push(host);
@@ -264,7 +264,7 @@ export class Scenario {
   }
 }
 
-/** 0 is always the good end. */
+/** 0 is always success. */
 function reportOf({ effectId, sessionId, owner, kind }: Item, how: number): SessionCommand {
   const base = { ...HEADER, sessionId, commandId: effectId, callId: effectId };
   const turn = { ...base, turnId: owner };

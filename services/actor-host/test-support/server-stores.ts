@@ -10,19 +10,19 @@ interface Broker {
 
 interface ServerStores<OfTest extends Broker> extends Stores {
   server(): OfTest;
-  /** The bus that is opened next connects to this address instead of the server's own. */
+  /** Address of the next bus, instead of the server's own. */
   nextBusAt(url: string): void;
 }
 
 interface ServerDrivers<OfTest extends Broker> {
   startBroker(): Promise<OfTest>;
-  /** A connection of the test's own to the database. */
+  /** The test's own connection. */
   own: Database;
   openDatabase(): Promise<Database>;
   openBus(url: string): Promise<Bus>;
 }
 
-/** A broker of a test's own and a database that it shares with others, emptied; each host gets connections of its own. */
+/** A broker per test and a shared database, emptied; each host has its own connections. */
 export async function openServerStores<OfTest extends Broker>({
   own,
   startBroker,

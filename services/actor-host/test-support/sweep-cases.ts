@@ -7,14 +7,14 @@ import { eventually, type TestCluster } from './test-cluster.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
-/** A sweep that begins at once and hurries. */
+/** A sweep without delays. */
 export function sweepOf(cluster: Pick<TestCluster, 'bus' | 'database'>, changes: Partial<StaleStoreDeps> & { pauseMs?: number } = {}) {
   const { pauseMs = 0, ...deps } = changes;
   const config = { delayMs: 1, retentionMs: 30 * DAY_MS, pauseMs, tryAgainMs: 1 };
   return startStaleStoreSweep({ config, bus: cluster.bus, database: cluster.database, clock: systemClock, log: silentLog, ...deps });
 }
 
-/** Runs that settled so many days ago, each in a session of its own that is gone. */
+/** Runs that settled so many days ago, each in its own deleted session. */
 export async function storeOldRuns(cluster: TestCluster, prefix: string, count: number, days: number): Promise<void> {
   await cluster.rows(
     `insert into runs (id, p, session_id, customer_id, ephemeral, routine_id, idempotency_key, bundle_hash, state, input, trace_id, timeout_ms, expires_at,
@@ -25,7 +25,7 @@ export async function storeOldRuns(cluster: TestCluster, prefix: string, count: 
   );
 }
 
-/** A run whose callback was delivered, and whose session does not know it: the report was lost with a log. */
+/** A run with a delivered callback, of which the report was lost with a log. */
 export async function orphanSession(cluster: TestCluster, runId: string, sessionId: string): Promise<void> {
   const next = cluster.nextCall();
   await cluster.startRun({ id: runId, sessionId });
@@ -47,7 +47,7 @@ export async function storeDelivery(cluster: TestCluster, runId: string, state: 
 export const idsIn = async (cluster: TestCluster, table: string) =>
   (await cluster.rows<{ id: string }>(`select id from ${table} order by id`)).map(({ id }) => id);
 
-/** What a sweep asks the owners for, and what it takes away by the places of rows, whatever they stand on. */
+/** Cases of sweeps: commands to owners, and rows deleted by `ctid`, for any driver. */
 export function sweepCases(open: () => Promise<TestCluster>): void {
   it('DESIGN 4: a sweep has sessions deleted by their owners: those of ephemeral runs that are over, with nothing left to deliver', async () => {
     const cluster = await open();
@@ -68,7 +68,7 @@ export function sweepCases(open: () => Promise<TestCluster>): void {
 
     expect(await cluster.rows('select id from sessions where deleted_at is not null')).toEqual([{ id: 'ses_stale' }]);
     expect(await cluster.count('events', `session_id = 'ses_stale'`)).toBe(0);
-    // Its seen row shows that it was a command. The run's row is kept for its time.
+    // The processed command shows that the owner deleted it. The run's row stays for its retention.
     expect(await cluster.count('seen', `session_id = 'ses_stale' and command_id like 'ses_stale-delete-%'`)).toBe(1);
     expect(await cluster.count('runs', `state = 'succeeded'`)).toBe(5);
     expect(await sweepOf(cluster).swept).toMatchObject({ orphaned_sessions: 0 });
@@ -76,7 +76,7 @@ export function sweepCases(open: () => Promise<TestCluster>): void {
 
   it('DESIGN 4: a sweep has runs settled by their owners that are past their hard deadline, once, and their callers told', async () => {
     const cluster = await open();
-    // Their start was applied, and then all was lost but their rows: their owner does not start them again, and has no timer.
+    // Their start was applied, then everything but the rows was lost: the owner does not start them again, and has no timer.
     for (const [id, expiresInMs] of [
       ['run_stale', -120_000],
       ['run_young', -1_000],

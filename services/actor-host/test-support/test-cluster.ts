@@ -14,11 +14,11 @@ import { completed, start, testBundle } from './commands.ts';
 import { type CommitFault, FaultyLink, Gate } from './faulty-link.ts';
 import { FenceWatch } from './fence-watch.ts';
 
-/** What hosts stand on: embedded drivers, or real servers. Each host gets handles of its own where the driver has such. */
+/** Drivers of a cluster: embedded, or real servers. Each host gets its own handles where the driver has them. */
 export interface Stores {
   openDatabase(): Promise<Database>;
   openBus(): Promise<Bus>;
-  /** The command log and the work queue as if they had never been. */
+  /** Empties the command log and the work queue. */
   loseBus(): Promise<void>;
   close(): Promise<void>;
 }
@@ -27,16 +27,16 @@ export interface HostUnderTest {
   id: string;
   faults: CommitFault[];
   stop(): Promise<void>;
-  /** Stops with its database as it is: it may be away. */
+  /** Stops although its database may be unreachable. */
   stopAsItIs(): Promise<void>;
-  /** As kill -9 looks to the others: it says nothing any more, and whatever it still wants to write does not arrive. */
+  /** Like kill -9: no further message, and no further write arrives. */
   crash(): void;
-  /** As SIGSTOP looks to the others: its statements wait until it is woken, and then arrive. */
+  /** Like SIGSTOP: its statements arrive once it is woken. */
   pause(): void;
   wake(): void;
-  /** The broker does not answer this host any more how its log stands, until the returned function is called. */
+  /** Holds back replies about the log's state until the returned function is called. */
   stallLog(): () => void;
-  /** Ends what is left of a host that has died, without waiting: nothing of it reaches the database any more. */
+  /** Closes a dead host without waiting: nothing of it reaches the database any more. */
   discard(): Promise<void>;
   isDiscarded(): boolean;
   /** Whether it has died, by `crash` or at a commit. */
@@ -47,7 +47,7 @@ export interface HostUnderTest {
 
 interface Stalled {
   until: Promise<void>;
-  /** The host has asked, and waits. */
+  /** The host has sent its request, and waits. */
   onAsked(): void;
 }
 
@@ -56,30 +56,28 @@ export interface TestCluster {
   database: Database;
   replies: ReplyMessage[];
   notices: NoticeMessage[];
-  /** Looks at every commit of every host. */
+  /** Checks every commit of every host. */
   fence: FenceWatch;
-  /** What hosts have logged as errors. */
+  /** Logged by hosts. */
   errors: { message: string; fields: Record<string, unknown> }[];
-  /** And as warnings. */
   warnings: { message: string; fields: Record<string, unknown> }[];
   host(config?: Partial<ActorHostDeps['config']>, options?: HostOptions): Promise<HostUnderTest>;
   send(command: SessionCommand, messageId?: string): Promise<{ sequence: number }>;
-  /** The next model call of a turn or a run that is published, taken off the queue. */
+  /** Takes the next model call of a turn or a run off the queue. */
   nextCall(): Promise<RouterCall & { item: WorkItem }>;
   answerAllCalls(): void;
-  /** Writes the row of a run as a gateway does. */
   acceptRun(run: Partial<RunRow> & { id: string }): Promise<void>;
   startRun(run: Partial<RunRow> & { id: string }): Promise<void>;
   log(sessionId: string): Promise<ConversationEvent[]>;
   rows<Row extends object>(sql: string, parameters?: unknown[]): Promise<Row[]>;
   count(table: string, where?: string): Promise<number>;
-  /** The broker's store is lost; whoever starts from here on is on the new one, the house itself too. */
+  /** The broker's store is lost; hosts that start from here on, and the cluster itself, use a new one. */
   loseBus(): Promise<void>;
   close(): Promise<void>;
 }
 
 interface HostOptions {
-  /** Until then the broker does not say how its log stands, and so nothing can be taken. */
+  /** Until then requests for the log's state are held, and so no partition can be acquired. */
   stalled?: Stalled;
   /** Absent: commands need no tag. */
   check?: ActorHostDeps['check'];
@@ -98,7 +96,7 @@ interface RunRow {
   traceId: string;
 }
 
-/** Quick enough for tests, slow enough for a busy machine. */
+/** Short enough for tests, long enough for a busy machine. */
 export const quickTimes = { beatMs: 100, expiresAfterMs: 1_000, dropAfterMs: 800, cutOffMs: 2_000 };
 
 export async function openTestCluster(stores: Stores): Promise<TestCluster> {
@@ -218,7 +216,7 @@ async function startHost(
     id,
     faults,
     stop: () => {
-      // Who stops in good order is not killed at a commit: that is `crash`, and nothing would be left that could stop.
+      // A graceful stop must not die at a commit: that is `crash`, after which nothing can stop.
       faults.splice(0, faults.length, ...faults.filter((fault) => !fault.startsWith('die')));
       link.mend();
       link.wake();

@@ -7,7 +7,7 @@ import { completed, create, post } from './commands.ts';
 import { eventually, type TestCluster } from './test-cluster.ts';
 
 const tags = new CommandTags('the secret of a deployment under test');
-/** Of commands that any log takes during a test. */
+/** After any command of a test. */
 const LATER_MS = Date.UTC(2100, 0);
 
 /** As a gateway sends it. */
@@ -15,17 +15,17 @@ function sendTagged(cluster: TestCluster, command: SessionCommand): Promise<{ se
   return withTaggedCommands(cluster.bus, tags).commands.append(partitionOf(command.sessionId), command.commandId, JSON.stringify(command));
 }
 
-/** What an owner takes from whom. */
+/** Cases of command tags: which senders an owner trusts. */
 export function trustCases(open: () => Promise<TestCluster>): void {
   describe('an owner that requires tags', () => {
     it('DESIGN 11: passes over requests without a valid tag and keeps nothing of them, and applies what workers report without one', async () => {
       const cluster = await open();
-      // Slow to look dead: on a busy machine a host that comes back would look as if it had given its partitions up.
+      // A long expiry: on a busy machine a slow host would otherwise lose its partitions.
       await cluster.host({ times: { beatMs: 100, expiresAfterMs: 60_000, dropAfterMs: 50_000 } }, { check: commandCheck(tags, 0) });
       await sendTagged(cluster, create('ses_a'));
       await eventually(() => cluster.replies.length === 1);
 
-      // As a worker that was taken over could: it may publish commands, and holds no secret.
+      // As a compromised worker could: it may publish commands, and has no secret.
       const forged = { ...post('ses_a', 'forged'), commandId: 'forged' };
       const partition = partitionOf('ses_a');
       await cluster.send(forged);

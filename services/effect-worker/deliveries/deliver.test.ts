@@ -15,7 +15,7 @@ let bus: Bus;
 let deployment: WorkerDeployment;
 let bundleHash: string;
 let receiver: HttpDouble;
-/** How the receiver answers: status and headers. */
+/** The receiver's response. */
 let answer: { status: number; headers?: Record<string, string> } | 'silence';
 const posters: GuardedPoster[] = [];
 

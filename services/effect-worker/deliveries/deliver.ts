@@ -23,9 +23,7 @@ export interface DeliverDeps {
   bundles: Bundles;
   environment: Environment;
   poster: Pick<GuardedPoster, 'post'>;
-  /** Attempts of one delivery in all. */
   maxAttempts: number;
-  /** For one attempt. */
   timeoutMs: number;
   clock: Clock;
   log: Log;
@@ -37,24 +35,23 @@ interface Deps extends DeliverDeps {
   receivers: Receivers;
 }
 
-/** After this a delivery is posted however busy or silent its receiver is, so that it ends as its attempts do: delivered, or a dead letter. */
+/** Older deliveries are posted although their receiver is full or its breaker open, so that they end as delivered or as a dead letter. */
 const MAX_POSTPONED_MS = 600_000;
-/** Until a delivery is asked for again whose receiver has as many in hand as it may. */
 const BUSY_MS = 1_000;
-/** Added to each pause in part, so that what was postponed together does not come back together. */
+/** Jitter of pauses, so that postponed deliveries do not return together. */
 const SPREAD_MS = 4_000;
 
-/** Callbacks: one item is one attempt. The owner of the session decides about the next one and writes the delivery's state. */
+/** Callback deliveries: one item is at most one attempt. The session's owner schedules the next round and writes the delivery's state. */
 export function deliveryItems(given: DeliverDeps): ItemKind<DeliveryWork> {
   const deps = { ...given, receivers: new Receivers(given.clock) };
   return {
     name: 'delivery',
     schema: deliveryWork,
     needsEffectRow: false,
-    // An attempt that is counted is made.
+    // A counted attempt is always made.
     aborts: null,
     perform: (work, execution) => deliver(work, execution, deps),
-    // A timer of the round's own commit makes another round.
+    // The timer that the round's commit stored starts another round.
     skip: async () => null,
     giveUp: (work, reason, _body, execution) => giveUp(work, reason, execution, deps),
   };
@@ -69,7 +66,7 @@ async function deliver(work: DeliveryWork, execution: ItemExecution, deps: Deps)
   return receiver.slots.holding(execution.signal, () => deliverTo(receiver, work, found, execution, deps));
 }
 
-/** With one of the receiver's slots: one attempt, if its breaker lets it through. */
+/** The caller holds one of the receiver's slots. */
 async function deliverTo(receiver: Receiver, work: DeliveryWork, found: StoredDelivery, execution: ItemExecution, deps: Deps): Promise<Report> {
   const pass = isOverdue(found, deps) ? UNCHECKED : receiver.breaker.enter();
   if (typeof pass === 'number') return postponed(work.deliveryId, found, 'silent', pass, deps);
@@ -89,7 +86,7 @@ function isOverdue({ createdAtMs }: StoredDelivery, { clock }: Deps): boolean {
   return clock.nowMs() - createdAtMs > MAX_POSTPONED_MS;
 }
 
-/** Costs the delivery no attempt: its owner makes another round after the pause. */
+/** Uses up no attempt: the owner makes another round after the pause. */
 function postponed(deliveryId: string, { attempts }: StoredDelivery, why: 'silent' | 'busy', waitMs: number, { metrics }: Deps): Report {
   metrics.add('callbacksPostponed', { reason: why });
   const reason = why === 'silent' ? 'its receiver does not answer, and was not asked' : 'its receiver has many callbacks in hand, and was not asked';
@@ -97,7 +94,7 @@ function postponed(deliveryId: string, { attempts }: StoredDelivery, why: 'silen
   return { type: 'delivery.reported', deliveryId, attempts, outcome: 'failed', reason, retryAfterMs };
 }
 
-/** @returns a null outcome when nothing was posted */
+/** @returns `outcome` null when nothing was posted */
 async function attemptOnce(
   work: DeliveryWork,
   found: StoredDelivery,
@@ -108,7 +105,7 @@ async function attemptOnce(
   const { deliveryId } = work;
   const bundle = await retryWhileTransient(() => deps.bundles.read(found.bundleHash), execution.signal); // no fail point: reads
   const apiKey = agentApiKey(bundle, deps.environment);
-  // Nothing stands between the count and the request: a worker that dies behind this line has used up an attempt, whatever came of it.
+  // Counted right before the request: a worker that dies from here on has used up the attempt.
   const attempt = await retryWhileTransient(() => countAttempt(database, deliveryId, maxAttempts), execution.signal);
   if (attempt === null) return usedUp(deliveryId, execution, deps);
   failPoint('delivery.counted');
@@ -119,7 +116,7 @@ async function attemptOnce(
   return { report, outcome };
 }
 
-/** One attempt, as one span: it is what the receiver is told to go on from. */
+/** One attempt as one span. The receiver gets its context as `traceparent`. */
 async function posted(
   work: DeliveryWork,
   found: StoredDelivery,
@@ -151,7 +148,7 @@ async function posted(
   }
 }
 
-/** The host alone: a path or a query may hold a secret of the receiver's. Nothing for what is no address, which the post then says. */
+/** Host and port only: a path or query may hold a secret. Empty for an invalid URL, which the post reports. */
 function receiverOf(url: string): Attributes {
   if (!URL.canParse(url)) return {};
   const { hostname, port, protocol } = new URL(url);
@@ -164,7 +161,7 @@ function reportOf(deliveryId: string, attempts: number, maxAttempts: number, out
   return { type: 'delivery.reported', deliveryId, attempts, outcome: attempts >= maxAttempts ? 'exhausted' : 'failed', reason, retryAfterMs };
 }
 
-/** No attempt is left, or the delivery was settled meanwhile. In the first case a worker died with the last one, and nobody was told. */
+/** No attempt is left, as a worker died during the last one, or the delivery settled meanwhile. */
 async function usedUp(deliveryId: string, execution: ItemExecution, { database }: DeliverDeps): Promise<{ report: Report; outcome: null }> {
   const found = await retryWhileTransient(() => readDelivery(database, deliveryId), execution.signal); // no fail point: reads
   return { report: endOf(deliveryId, found, 'all attempts are used up, and what came of the last one is not known'), outcome: null };
@@ -175,8 +172,8 @@ async function giveUp({ deliveryId }: DeliveryWork, reason: string, execution: I
 }
 
 /**
- * Of a delivery that is not posted any more. Also one that is settled is reported, as what it is: the round's effect is still open, and
- * would be made anew for ever. A dead letter is made by the owner, in the commit that ends the delivery.
+ * Report of a delivery that is not posted any more. Settled ones are reported too: the effect of their round is open and would be
+ * republished for ever. The owner writes the dead letter, in the commit that ends the delivery.
  */
 function endOf(deliveryId: string, found: StoredDelivery | null, reason: string): Report {
   const end = { type: 'delivery.reported' as const, deliveryId, attempts: found?.attempts ?? 0, retryAfterMs: null };

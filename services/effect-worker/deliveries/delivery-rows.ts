@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
 
-/** What is posted, fixed since the run was settled. */
+/** What is posted is fixed when the run settles. */
 export interface StoredDelivery {
   runId: string;
   url: string;
@@ -18,7 +18,7 @@ const READ: NamedStatement = {
   name: 'effect_worker_delivery',
   text: 'select run_id, url, host_allowlist, bundle_hash, body, traceparent, attempts, created_at, state from deliveries where id = $1 limit 1',
 };
-/** The condition makes the limit hold however many workers have an item of the delivery. */
+/** The condition holds across all workers that have an item of the delivery. */
 const COUNT: NamedStatement = {
   name: 'effect_worker_attempt',
   text: `update deliveries set attempts = attempts + 1 where id = $1 and state = 'open' and attempts < $2 returning attempts`,
@@ -36,7 +36,6 @@ const row = z.object({
   state: z.enum(['open', 'delivered', 'dead']),
 });
 
-/** Null when there is no such delivery any more. */
 export async function readDelivery(database: Queryable, deliveryId: string): Promise<StoredDelivery | null> {
   const { rows } = await database.query(READ, [deliveryId]); // no fail point: reads
   if (rows[0] === undefined) return null;
@@ -44,7 +43,7 @@ export async function readDelivery(database: Queryable, deliveryId: string): Pro
   return { runId, hostAllowlist, bundleHash, createdAtMs: createdAt.getTime(), ...rest };
 }
 
-/** Counts an attempt that is about to be made. @returns its number; null when the delivery is settled or its attempts are used up */
+/** @returns the attempt's number; null when the delivery is settled or has no attempt left */
 export async function countAttempt(database: Queryable, deliveryId: string, maxAttempts: number): Promise<number | null> {
   const { rows } = await database.query<{ attempts: number }>(COUNT, [deliveryId, maxAttempts]); // no fail point: caller
   return rows[0]?.attempts ?? null;

@@ -4,7 +4,7 @@ import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import type { StoredDelivery } from './delivery-rows.ts';
 
 export interface PostOptions {
-  /** The agent's key, which the receiver verifies. */
+  /** The agent's key. */
   apiKey: string;
   attempt: number;
   traceparent: string | null;
@@ -12,21 +12,21 @@ export interface PostOptions {
   signal: AbortSignal;
 }
 
-/** What came of one attempt. `reason` is for people and holds nothing that the receiver said. */
-export type Attempt = { /** Null: nothing was answered. */ status: number | null } & (
+/** `reason` contains nothing of the response body. */
+export type Attempt = { /** Null: no response. */ status: number | null } & (
   | { delivered: true }
   | {
       delivered: false;
       reason: string;
       retryAfterMs: number | null;
-      /** Whether the receiver was asked and gave no answer. */
+      /** Requested without a response. */
       isSilent: boolean;
     }
 );
 
 /**
- * Posts a callback once. Only 2xx is a success: a redirect is not followed, and an address that is refused counts like a receiver that
- * does not answer, since it may be another one at the next attempt.
+ * Posts a callback once. Only 2xx is a success; redirects are not followed. A refused address is a failed attempt, not the end:
+ * the name may resolve to another address later.
  * @throws the signal's reason after an abort
  */
 export async function postCallback(poster: Pick<GuardedPoster, 'post'>, delivery: StoredDelivery, options: PostOptions): Promise<Attempt> {

@@ -1,25 +1,25 @@
 import type { Clock } from '#shared/clock.ts';
 
-/** Posts in a row that brought no answer, after which a receiver is left alone. */
+/** Consecutive posts without a response that open the breaker. */
 const MAX_SILENT = 5;
-/** For how long at first; doubled after each probe that brings no answer either. */
+/** Doubled after each probe without a response. */
 const OPEN_FIRST_MS = 5_000;
 const OPEN_LONGEST_MS = 30_000;
 
-/** What came of a post: an answer of any kind, none in time, or nothing that says anything about the receiver. */
+/** Outcome of a post: any response, none in time, or an error that says nothing about the receiver. */
 export type PostResult = 'answered' | 'silent' | 'unknown';
 
-/** Leave to post; it is given back with what came of the post. */
+/** Permission for one post. */
 export interface Pass {
   isProbe: boolean;
 }
 
-/** For a post that is made whatever the breaker says. */
+/** Bypasses the breaker. */
 export const UNCHECKED: Pass = { isProbe: false };
 
 /**
- * Keeps posts away from a receiver that does not answer, each of which would hold a slot for its whole time. After a pause one post goes
- * through as a probe: an answer closes the breaker, silence opens it for longer.
+ * Circuit breaker of one receiver: each post to a silent one holds a slot until its timeout. After a pause one post is the probe. A
+ * response closes the breaker, silence opens it for longer.
  */
 export class ReceiverBreaker {
   readonly #clock: Clock;
@@ -32,7 +32,7 @@ export class ReceiverBreaker {
     this.#clock = clock;
   }
 
-  /** @returns leave to post, for which `leave` is called with what came of it; else the milliseconds until it is worth asking again */
+  /** @returns a pass, to be returned through `leave`; or the milliseconds to wait */
   enter(): Pass | number {
     if (this.#openUntilMs === null) return { isProbe: false };
     const restMs = this.#openUntilMs - this.#clock.nowMs();
@@ -42,7 +42,6 @@ export class ReceiverBreaker {
     return { isProbe: true };
   }
 
-  /** @returns whether the breaker has opened, or closed, by this */
   leave(result: PostResult, { isProbe }: Pass): 'opened' | 'closed' | null {
     const wasOpen = this.#openUntilMs !== null;
     if (isProbe) this.#isProbing = false;
@@ -54,7 +53,7 @@ export class ReceiverBreaker {
       return wasOpen ? 'closed' : null;
     }
     this.#silent += 1;
-    // Posts that were under way when it opened end in silence too, and say nothing new.
+    // Posts that were in flight when the breaker opened are no further evidence.
     if (this.#silent < MAX_SILENT || (wasOpen && !isProbe)) return null;
     this.#openUntilMs = this.#clock.nowMs() + this.#openMs;
     this.#openMs = Math.min(this.#openMs * 2, OPEN_LONGEST_MS);

@@ -16,7 +16,7 @@ let database: Database;
 let bus: Bus;
 let deployment: WorkerDeployment;
 let bundleHash: string;
-/** Posts to the dead receiver: how many there were, and how to end those that hang. */
+/** Posts to the dead receiver, and how to end those that hang. */
 let posted: string[];
 let hanging: (() => void)[];
 let dead: 'hangs' | 'is silent' | 'answers';
@@ -66,7 +66,7 @@ async function outcomeOf(url: string) {
   return { ...report, attemptsInRow: await deployment.attemptsOf(item.deliveryId) };
 }
 
-/** Five posts without an answer, one after the other. */
+/** Five consecutive posts without a response. */
 async function silenceReceiver(): Promise<void> {
   dead = 'is silent';
   await start();
@@ -82,7 +82,7 @@ describe('a receiver that hangs', () => {
     for (let count = 0; count < 20; count += 1) expect(await outcomeOf(GOOD)).toMatchObject({ outcome: 'delivered', attempts: 1 });
 
     expect(toDead()).toBe(16);
-    // What could not wait here was handed back without an attempt.
+    // Deliveries beyond the waiting limit were postponed without an attempt.
     await vi.waitFor(
       () => expect(deployment.commands.filter((command) => stuck.some(({ effectId }) => effectId === command.commandId)).length).toBe(120),
       WAIT,
@@ -95,7 +95,7 @@ describe('a receiver that hangs', () => {
     await start();
     const young: Awaited<ReturnType<typeof publish>>[] = [];
     for (let count = 0; count < 81; count += 1) young.push(await publish(DEAD));
-    // Sixteen are being posted and sixty-four wait: the next one was handed back.
+    // Sixteen are in flight and sixty-four wait: the next one was postponed.
     await vi.waitFor(() => expect(deployment.commands.filter((command) => young.some(({ effectId }) => effectId === command.commandId)).length).toBe(1), WAIT);
     const old = deliveryItem(await deployment.delivery({ url: DEAD, bundleHash }), { deadlineAtMs: nowMs + 60_000 });
     await database.query(`update deliveries set created_at = now() - interval '11 minutes' where id = $1`, [old.deliveryId]);

@@ -2,24 +2,22 @@ import type { Clock } from '#shared/clock.ts';
 import { Slots } from '../tools/slots.ts';
 import { ReceiverBreaker } from './receiver-breaker.ts';
 
-/** Posts to one host at once. */
+/** Posts in flight per host. */
 const MAX_POSTS = 16;
-/** Deliveries that wait for one of them in this worker. Together they hold a third of its items at most (`service.ts`). */
+/** Per host. With the posts they use at most a third of the worker's items (`service.ts`). */
 const MAX_WAITING = 64;
-/** Hosts whose state is kept; the one used longest ago goes first. */
+/** LRU bound. */
 const MAX_RECEIVERS = 1_024;
 
-/** One host that callbacks are posted to. */
 export interface Receiver {
-  /** `host:port`; it names the receiver in logs, as a path may hold a secret. */
+  /** `host:port`, for logs: a path may hold a secret. */
   name: string;
   slots: Slots;
   breaker: ReceiverBreaker;
-  /** Whether as many deliveries wait here as may. */
   isFull(): boolean;
 }
 
-/** The receivers that this worker posts to, each with its share of the slots and a circuit breaker. */
+/** Receivers with their slots and circuit breakers. */
 export class Receivers {
   readonly #clock: Clock;
   readonly #receivers = new Map<string, Receiver>();
@@ -45,7 +43,7 @@ export class Receivers {
   }
 }
 
-/** What is no address is refused before anything is sent, so one entry stands for all of them. */
+/** Invalid URLs share one entry: they are refused before anything is sent. */
 function hostOf(url: string): string {
   return URL.canParse(url) ? new URL(url).host : '';
 }

@@ -10,12 +10,12 @@ export interface ReceivedRequest {
 
 export interface HttpDouble {
   port: number;
-  /** What was asked, in order. */
+  /** In order. */
   received: ReceivedRequest[];
   close(): Promise<void>;
 }
 
-/** An HTTP server on this machine whose answers are the test's. */
+/** A local HTTP server with responses of the test. */
 export async function openHttpDouble(
   answer: (received: ReceivedRequest, response: ServerResponse, request: IncomingMessage) => void | Promise<void>,
 ): Promise<HttpDouble> {
@@ -39,7 +39,7 @@ export async function openHttpDouble(
   };
 }
 
-/** A port of this machine on which nobody listens. */
+/** A local port without a listener. */
 export async function freePort(): Promise<number> {
   const server = await openHttpDouble(() => {});
   await server.close();

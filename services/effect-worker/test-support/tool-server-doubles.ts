@@ -17,13 +17,13 @@ export interface ToolServerDouble {
 }
 
 export interface SdkToolServer extends ToolServerDouble {
-  /** As after a restart: sessions that were open are not known any more. */
+  /** Forgets its open sessions, as after a restart. */
   dropSessions(): Promise<void>;
-  /** Tells all sessions that the list of tools has changed. */
+  /** Notifies all sessions of a changed tool list. */
   announceChange(): void;
 }
 
-/** A tool server made with the protocol's own library, with sessions. */
+/** A tool server made with the MCP SDK, with sessions. */
 export async function openSdkToolServer(register: (server: McpServer) => void): Promise<SdkToolServer> {
   const sessions = new Map<string, { server: McpServer; transport: StreamableHTTPServerTransport }>();
   const double = await openHttpDouble(async ({ headers, body }, response, request) => {
@@ -64,8 +64,8 @@ export async function openSdkToolServer(register: (server: McpServer) => void): 
 export type Misbehave = (message: RpcMessage, response: ServerResponse, received: ReceivedRequest) => unknown;
 
 /**
- * A tool server made by hand, without sessions. What `misbehave` gives back is the result of a request; undefined means that it has
- * answered, or will not.
+ * A tool server without the SDK and without sessions. `misbehave` returns the result of a request; undefined means that it has
+ * responded itself, or will not.
  */
 export async function openHandMadeServer(misbehave: Misbehave): Promise<ToolServerDouble> {
   const double = await openHttpDouble((received, response) => {
@@ -80,7 +80,7 @@ export async function openHandMadeServer(misbehave: Misbehave): Promise<ToolServ
   return { port: double.port, received: double.received, messages: (method) => messagesOf(double.received, method), close: double.close };
 }
 
-/** Answers with an error of the protocol. */
+/** Responds with a JSON-RPC error. */
 export function answerError(response: ServerResponse, { id }: RpcMessage, code: number, message: string): undefined {
   answerWith(response, { jsonrpc: '2.0', id, error: { code, message } });
 }

@@ -21,7 +21,7 @@ export const AGENT_KEY = 'sk-agent-0123456789';
 export const TOOL_KEY = 'sk-tools-0123456789';
 const ENVIRONMENT = { AGENT_API_KEY: AGENT_KEY, TOOL_API_KEY: TOOL_KEY };
 
-/** An item, or something that only looks like one. */
+/** An item, valid or not. */
 type Work = { effectId: string } & Record<string, unknown>;
 
 interface ServerEntry {
@@ -50,11 +50,11 @@ function bundleWith(servers: readonly ServerEntry[]): Bundle {
   return { hash: hashOf(body), body };
 }
 
-/** A worker's surroundings: real embedded drivers, its owner's rows, and what it says to the owner. */
+/** A worker's deployment: real embedded drivers, the owner's rows, and the commands to the owner. */
 export class WorkerDeployment {
   readonly database: Database;
   readonly bus: Bus;
-  /** Every line that the workers have logged. */
+  /** Log of the workers. */
   readonly lines: string[] = [];
   /** Statements of the workers, by name. */
   readonly queries: string[] = [];
@@ -62,7 +62,7 @@ export class WorkerDeployment {
   readonly #reading: Subscription;
   readonly #workers: { stop(): Promise<void> }[] = [];
 
-  /** @param drivers fresh ones, opened and closed by the test; of the database's log only what comes from now on is heard */
+  /** @param drivers fresh ones, opened and closed by the test; earlier commands in the log are ignored */
   static async open({ database, bus }: { database: Database; bus: Bus }): Promise<WorkerDeployment> {
     return new WorkerDeployment({ database, bus }, (await bus.commands.state()).lastSequence);
   }
@@ -75,7 +75,7 @@ export class WorkerDeployment {
     });
   }
 
-  /** A worker on these drivers; without a poster of its own it can't post. */
+  /** Without a poster in `deps` the worker can't post. */
   async start(config: Partial<EffectWorkerConfig> = {}, deps: Partial<EffectWorkerDeps> = {}): Promise<{ stop(): Promise<void> }> {
     const watched: Database = {
       query: (statement, parameters) => {
@@ -105,7 +105,7 @@ export class WorkerDeployment {
     return bundle.hash;
   }
 
-  /** The row of an effect, as its owner has it. */
+  /** Stores the effect's row as its owner would. */
   async effect(id: string, state: 'open' | 'done' | 'superseded'): Promise<void> {
     await this.database.query(
       `insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at) values ($1, $2, $3, 'run_1', 'tool-call', $4, '{}', now())`,
@@ -142,7 +142,7 @@ export class WorkerDeployment {
     await this.bus.work.publish(kind, work.effectId, JSON.stringify(work));
   }
 
-  /** What the owner was told of an effect, once it was. */
+  /** Waits for the report of an effect. */
   async reportOf<Type extends 'tool.completed' | 'tools.listed' | 'delivery.reported'>(type: Type, effectId: string, wait = WAIT): Promise<CommandOf<Type>> {
     return vi.waitFor(() => {
       const found = this.commands.find((command) => command.commandId === effectId);
@@ -151,7 +151,7 @@ export class WorkerDeployment {
     }, wait);
   }
 
-  /** Waits until the item is settled for good. */
+  /** Waits until the item is acked or terminated. */
   async gone(effectId: string): Promise<void> {
     await vi.waitFor(async () => {
       const { rows } = await this.database.query('select 1 as one from bus_work where message_id = $1', [effectId]);
@@ -159,7 +159,7 @@ export class WorkerDeployment {
     }, WAIT);
   }
 
-  /** Takes an item and dies, so many times: it comes back when its lease lapses. */
+  /** Takes an item and dies, `deaths` times: it is redelivered when its lease ends. */
   async crashWith(kind: 'tool' | 'delivery', work: Work, deaths = 1): Promise<void> {
     let taken = 0;
     const subscription = this.bus.work.consume(kind, { concurrency: 1, ackWaitMs: 20 }, async (item) => {
@@ -172,7 +172,6 @@ export class WorkerDeployment {
     await subscription.stop();
   }
 
-  /** Stops all workers. */
   async stopWorkers(): Promise<void> {
     await Promise.all(this.#workers.splice(0).map((worker) => worker.stop()));
   }

@@ -2,19 +2,16 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '#shared/clock.ts';
 import { ToolFailure } from './tool-failure.ts';
 
-/** Tries of one request in all, whatever they end with. */
 const MAX_TRIES = 4;
-/** After a server that was not there, one after the other: a restart behind a load balancer, not an outage. */
+/** Covers a restart behind a load balancer, not an outage. */
 const UNREACHABLE_PAUSES_MS = [250, 1_000];
-/** After a server that asked for it without saying how long. */
+/** Without a Retry-After. */
 const BUSY_PAUSES_MS = [1_000, 2_000];
-/** Before something is asked for a second time that may have been done already. */
 const AGAIN_PAUSE_MS = 250;
-/** JSON-RPC: the server met an error of its own. */
+/** JSON-RPC: internal error of the server. */
 const INTERNAL_ERROR = -32_603;
 
 export interface AttemptOptions {
-  /** Whether the request may be carried out twice. */
   repeatable: boolean;
   /** Ends the tries. */
   signal: AbortSignal;
@@ -23,9 +20,8 @@ export interface AttemptOptions {
 }
 
 /**
- * Makes a request until it has an answer, or a failure that another try would not change. What was certainly not carried out is tried
- * again; of what may have been, only requests that bear it.
- * @throws ToolFailure of the last try; `stopped` when the signal came between two
+ * Retries a request that was certainly not carried out; one that may have been only if it is `repeatable`.
+ * @throws ToolFailure of the last try; `stopped` when the signal is aborted between two tries
  */
 export async function withAttempts<Result>({ repeatable, signal, deadlineAtMs, clock }: AttemptOptions, attempt: () => Promise<Result>): Promise<Result> {
   const earlier: ToolFailure[] = [];
@@ -45,10 +41,10 @@ export async function withAttempts<Result>({ repeatable, signal, deadlineAtMs, c
   }
 }
 
-/** Whoever waits for a connection that others wait for, too, need not wait for its end. @throws ToolFailure `stopped` when the signal comes first */
+/** Aborts this waiter without cancelling the shared work. @throws ToolFailure `stopped` when the signal is aborted first */
 export function orStopped<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Result> {
   return new Promise((resolve, reject) => {
-    // A request under way ends by the same signal, and knows whether it was sent: it comes first when there is one.
+    // A request in flight ends by the same signal and knows whether it was sent: its failure goes first.
     const onAbort = () => setImmediate(() => reject(new ToolFailure('stopped', 'the call was given up')));
     if (signal.aborted) onAbort();
     signal.addEventListener('abort', onAbort, { once: true });
@@ -56,7 +52,7 @@ export function orStopped<Result>(signal: AbortSignal, work: Promise<Result>): P
   });
 }
 
-/** How long to wait before the next try; null when there is none. */
+/** Null: no further try. */
 function pauseAfter(failure: ToolFailure, earlier: readonly ToolFailure[], repeatable: boolean): number | null {
   if (!failure.retryable || earlier.length + 1 >= MAX_TRIES) return null;
   const before = earlier.filter(({ kind }) => kind === failure.kind).length;

@@ -1,12 +1,11 @@
 import type { Clock } from '#shared/clock.ts';
 import { ToolFailure } from './tool-failure.ts';
 
-/** Transport failures in a row after which a server is left alone. */
 const MAX_FAILURES = 5;
-/** For this long. Then one more failure closes the door again, and one answer opens it for good. */
+/** After it one more failure opens the breaker again; one response resets it. */
 const OPEN_MS = 10_000;
 
-/** Keeps calls away from a server that is not there, or does not take our key: they fail at once, instead of each after its own tries. */
+/** Circuit breaker of one tool server: open, calls fail without tries. */
 export class Breaker {
   readonly #clock: Clock;
   #failures = 0;
@@ -17,7 +16,7 @@ export class Breaker {
     this.#clock = clock;
   }
 
-  /** @throws ToolFailure while the server is left alone */
+  /** @throws ToolFailure while open */
   check(): void {
     if (this.#because !== null && this.#clock.nowMs() < this.#openUntilMs) {
       const { kind, message, status } = this.#because;
@@ -25,7 +24,7 @@ export class Breaker {
     }
   }
 
-  /** @param failure null: the server has answered */
+  /** @param failure null: the server has responded */
   note(failure: ToolFailure | null): void {
     switch (failure?.kind) {
       case 'unreachable':

@@ -1,6 +1,6 @@
 import { ToolFailure } from './tool-failure.ts';
 
-/** What may be read for one purpose: an answer, or all pages of one. */
+/** Of one response, or of all pages of a list. */
 export class ByteBudget {
   readonly #limitBytes: number;
   #usedBytes = 0;
@@ -9,7 +9,7 @@ export class ByteBudget {
     this.#limitBytes = limitBytes;
   }
 
-  /** @throws ToolFailure `unreadable` when it is used up */
+  /** @throws ToolFailure `unreadable` */
   use(bytes: number): void {
     this.#usedBytes += bytes;
     if (this.#usedBytes > this.#limitBytes) throw new ToolFailure('unreadable', `the answer is larger than ${this.#limitBytes} bytes`, { sent: true });

@@ -53,7 +53,7 @@ async function handMade(misbehave: Misbehave): Promise<ToolServerDouble> {
   return server;
 }
 
-/** Calls one tool of one server and gives what its owner is told. */
+/** Calls one tool of one server. @returns the report to the owner */
 async function call(
   port: number,
   options: { repeatable?: boolean; arguments?: Record<string, unknown>; config?: Partial<EffectWorkerConfig>; hasKey?: boolean; deadlineInMs?: number } = {},
@@ -84,7 +84,7 @@ describe('a call that certainly was not carried out', () => {
     doubles.push(server);
     const { outcome } = await call(server.port, { hasKey: true });
     expect(outcome).toMatchObject({ type: 'failed', reason: 'auth_failed' });
-    // One by the call; the discovery at the start may have been another.
+    // One by the call, and maybe one by the discovery at the start.
     expect(server.received.length).toBeLessThanOrEqual(2);
     expect(deployment.lines.join()).not.toContain(TOOL_KEY);
     expect(JSON.stringify(deployment.commands)).not.toContain('who are you');
@@ -269,7 +269,7 @@ describe('an answer', () => {
     doubles.push(double);
     expect((await call(double.port)).outcome).toMatchObject({ type: 'result', data: 'fine' });
     await vi.waitFor(() => expect(standing).toBe(1), WAIT);
-    // Time enough for a stream that may be resumed at once to come again.
+    // Time enough for a stream with an immediate retry to be resumed.
     const bundleHash = await deployment.bundle([{ id: 'shop', port: double.port }]);
     for (let calls = 0; calls < 5; calls += 1) {
       const item = callItem(bundleHash, await deployment.toolList([{ name: 'a' }]), 'shop:a');

@@ -15,7 +15,7 @@ import type { ToolLists } from './tool-lists.ts';
 import type { ToolServer } from './tool-server.ts';
 import type { ToolServers } from './tool-servers.ts';
 
-/** JSON-RPC: there is no such tool, or it does not take these arguments. */
+/** JSON-RPC codes. */
 const METHOD_NOT_FOUND = -32_601;
 const INVALID_PARAMS = -32_602;
 
@@ -26,19 +26,19 @@ export interface CallToolDeps {
   bundles: Bundles;
   servers: ToolServers;
   lists: ToolLists;
-  /** For one call without a sign of progress. */
+  /** Since the last progress. */
   timeoutMs: number;
-  /** However much progress there is. */
+  /** In all. */
   longestMs: number;
   clock: Clock;
   log: Log;
   metrics: Metrics;
 }
 
-/** Thrown inside the tries of a call that another worker has claimed. */
+/** Another worker has claimed the call. */
 class Claimed extends Error {}
 
-/** Calls a tool, once if it does not bear more. Everything that can come of it is an outcome; only an item that was given up or cancelled throws. */
+/** Calls a tool, at most once unless it is repeatable. Every result is an outcome; it throws only for a lost lease or a cancelled item. */
 export async function callTool(work: ToolCall, execution: ItemExecution, deps: CallToolDeps): Promise<ToolOutcome> {
   const { database, bundles, servers, lists, log } = deps;
   const { serverId, toolName } = partsOf(work.toolId);
@@ -46,12 +46,12 @@ export async function callTool(work: ToolCall, execution: ItemExecution, deps: C
   const server = servers.of(bundle, serverId);
   if (server === null) return failed('refused', `there is no tool server "${serverId}"`);
   const repeatable = await retryWhileTransient(() => lists.isRepeatable(work.listHash, toolName), execution.signal);
-  // Held by this delivery: its own tries go through.
+  // Claimed by this delivery: its further tries pass.
   let isClaimed = repeatable;
   const claim = async () => {
     if (isClaimed) return;
     if (execution.isCancelled()) throw new ToolFailure('stopped', 'the call was given up');
-    // What changes the world, once begun, settles before anything else happens: an abort comes too late from here on.
+    // A claimed call must settle: aborts are ignored from here on.
     execution.protect();
     if (!(await retryWhileTransient(() => claimCall(database, work.effectId), execution.signal))) throw new Claimed();
     isClaimed = true;
@@ -64,7 +64,7 @@ export async function callTool(work: ToolCall, execution: ItemExecution, deps: C
     if (execution.isCancelled()) throw error;
     if (error instanceof Claimed) return outcomeUnknown();
     if (!(error instanceof ToolFailure)) throw error;
-    // The text of an error that the tool itself answered with may repeat what it was asked, so it is for the model alone.
+    // The tool's own error text may repeat the arguments, so it goes to the model and not to the log.
     const why = error.kind === 'error' ? { rpc_code: error.rpcCode } : { err: error };
     log.warn({ ...idsOf(work), tool: work.toolId, failure: error.kind, status: error.status, ...why }, 'a tool call has failed');
     if (error.rpcCode === METHOD_NOT_FOUND || error.rpcCode === INVALID_PARAMS) server.isListStale = true;
@@ -95,7 +95,7 @@ async function request(
   return withAttempts(attempts, () => orStopped(signal, server.slots.holding(signal, attempt)));
 }
 
-/** What a failure means to whoever waits for the call. */
+/** Maps a failure to the outcome that the waiting run gets. */
 function outcomeOf(failure: ToolFailure, repeatable: boolean): ToolOutcome {
   const mayHaveHappened = failure.sent && !repeatable;
   switch (failure.kind) {
@@ -128,7 +128,7 @@ export function failed(reason: Extract<ToolOutcome, { type: 'failed' }>['reason'
   return { type: 'failed', reason, message };
 }
 
-/** `server:tool`; a tool's own name may hold further colons. */
+/** Splits `server:tool`; the tool's name may contain colons. */
 function partsOf(toolId: string): { serverId: string; toolName: string } {
   const colon = toolId.indexOf(':');
   return colon < 0 ? { serverId: '', toolName: toolId } : { serverId: toolId.slice(0, colon), toolName: toolId.slice(colon + 1) };

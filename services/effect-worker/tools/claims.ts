@@ -3,7 +3,7 @@ import type { NamedStatement, Queryable } from '#shared/storage/database.ts';
 const CLAIM: NamedStatement = { name: 'effect_worker_claim', text: 'insert into claims (effect_id) values ($1) on conflict (effect_id) do nothing' };
 const LOOK: NamedStatement = { name: 'effect_worker_claimed', text: 'select 1 as one from claims where effect_id = $1' };
 
-/** Takes the right to make a call that must not be made twice. @returns whether it is ours; if not, somebody has made it, or tried to */
+/** Claims a call that must not be made twice. @returns false when another delivery has claimed it */
 export async function claimCall(database: Queryable, effectId: string): Promise<boolean> {
   const { rowCount } = await database.query(CLAIM, [effectId]); // no fail point: caller
   return rowCount === 1;

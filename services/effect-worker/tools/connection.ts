@@ -8,42 +8,39 @@ import { type RequestLimits, watchRequest } from './watch-request.ts';
 import type { WatchedFetch } from './watched-fetch.ts';
 
 const CLIENT = { name: 'switchyard', version: '0.1.0' };
-/** The handshake, from the connection to the answer. */
+/** Covers connecting and the handshake. */
 const OPEN_TIMEOUT_MS = 10_000;
-/** To say goodbye; a server that is gone does not hear it. */
+/** Session termination; an unreachable server does not answer. */
 const CLOSE_TIMEOUT_MS = 1_000;
-/** The client's own limit is never reached: ours come first, and know what for. */
+/** Disables the client's own timeout: those of `watchRequest` know why they end a request. */
 const NEVER_MS = 2_147_483_647;
 
-/** Aborts nothing. */
 const NEVER = new AbortController().signal;
-/** What the client takes for a server that offers no standing stream. */
+/** The client's code for a server without a standing stream. */
 const NO_STREAM = 405;
 
-/** Answers are checked where they are used: the client's own schemas refuse a whole list because of one tool. */
+/** Responses are validated where they are used: the client's schemas refuse a whole list because of one tool. */
 const anyResult = z.looseObject({});
 
-/** An open session with one tool server, for any number of requests at once. */
+/** An MCP session with one tool server; requests may run concurrently. */
 export interface Connection {
   /** @throws ToolFailure, and nothing else */
   request<Answer>(method: string, params: Record<string, unknown>, response: z.ZodType<Answer>, limits: RequestLimits): Promise<Answer>;
-  /** Ends requests under way as `stopped`, says goodbye to the server and closes. Never rejects. */
+  /** Fails requests in flight as `stopped`. Never rejects. */
   close(): Promise<void>;
 }
 
 interface OpenOptions {
   url: URL;
-  /** Null: requests go out without a key. */
   bearer: string | null;
   fetcher: WatchedFetch;
-  /** The server says that its tools are not what they were. */
   onListChanged(): void;
 }
 
-/** @throws ToolFailure: nothing but the handshake can have happened */
+/** @throws ToolFailure; nothing but the handshake can have been sent */
 export async function openConnection({ url, bearer, fetcher, onListChanged }: OpenOptions): Promise<Connection> {
   const headers: Record<string, string> = bearer === null ? {} : { authorization: `Bearer ${bearer}` };
-  // A server whose stream was ended for what it brought is not asked for another: the client would do so each second.
+  // After we cut the standing stream no other is opened: the client would reconnect every second.
   let isCut = false;
   const onCut = () => {
     isCut = true;
@@ -53,7 +50,7 @@ export async function openConnection({ url, bearer, fetcher, onListChanged }: Op
   const transport = new StreamableHTTPClientTransport(url, { fetch, requestInit: { headers } });
   const client = new Client(CLIENT, { capabilities: {} });
   client.setNotificationHandler(ToolListChangedNotificationSchema, onListChanged);
-  // Errors of requests reach their callers; a standing stream that breaks off is only listened to.
+  // Requests report their own errors; a broken standing stream needs no handling.
   client.onerror = () => {};
   const inFlight = new Set<(failure: ToolFailure) => void>();
   const handshake = watchRequest({ signal: NEVER, timeoutMs: OPEN_TIMEOUT_MS, longestMs: OPEN_TIMEOUT_MS });

@@ -3,10 +3,10 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Bundles } from '../bundles.ts';
 import type { ToolLists } from './tool-lists.ts';
 
-/** Between two tries at servers that have not listed their tools, doubled after each. */
+/** Doubled after each. */
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
-/** Between two looks for another configuration, once all servers of this one have listed theirs. */
+/** Poll for a newer configuration, once all servers are listed. */
 const LOOK_AGAIN_MS = 30_000;
 
 export interface DiscoverDeps {
@@ -16,8 +16,8 @@ export interface DiscoverDeps {
 }
 
 /**
- * Asks the tool servers of the configuration that was stored last for their tools, until each has answered once, so that the first run
- * finds its lists ready and an operator learns of a missing server before any run does. Nothing waits for it.
+ * Lists the tools of every server of the newest configuration in the background, until each has responded. So the first run finds stored
+ * lists, and a missing server is logged before any run.
  */
 export function discoverTools(deps: DiscoverDeps): { stop(): Promise<void> } {
   const stopped = new AbortController();

@@ -7,7 +7,7 @@ const event = (message: unknown) => `data: ${JSON.stringify(message)}\n\n`;
 const progress = { jsonrpc: '2.0', method: 'notifications/progress', params: {} };
 const ping = { jsonrpc: '2.0', id: 'p', method: 'ping' };
 
-/** What passes of a body that comes in these pieces, and the failure that ends it. */
+/** What passes of a body in these pieces, and the failure that ends it. */
 async function passed(gate: BodyGate, ...pieces: (string | Uint8Array)[]): Promise<{ text: string; slices: number; failure: unknown }> {
   let text = '';
   let slices = 0;
@@ -24,7 +24,7 @@ async function passed(gate: BodyGate, ...pieces: (string | Uint8Array)[]): Promi
   return { text, slices, failure: null };
 }
 
-/** Bytes without any meaning, the same in each run. */
+/** Deterministic random bytes. */
 function noise(sizeBytes: number, isAllowed: (byte: number) => boolean = () => true): Uint8Array {
   let state = 1;
   return Uint8Array.from({ length: sizeBytes }, () => {

@@ -5,45 +5,41 @@ import { RefillingBudget } from './refilling-budget.ts';
 import { ToolFailure } from './tool-failure.ts';
 import { MAX_VALUES, ValueCount } from './value-count.ts';
 
-/** The message of a stream that ends it when so many are no JSON-RPC. A few are forgiven: proxies and libraries have events of their own. */
+/** The foreign (not JSON-RPC) message that ends a stream. Fewer are tolerated: proxies send events of their own. */
 const MAX_FOREIGN_MESSAGES = 10;
-/** What a stream may bring beside the answer: progress, log messages, comments that keep it open. */
+/** Bytes of a stream beside the answer: progress, log messages, keep-alive comments. */
 const MAX_BYTES_BESIDE_RESPONSE = 1_048_576;
-/** What is read in one turn of the event loop: some hundred messages, which take the client some 10 ms. */
+/** Bytes handled per tick: some hundred messages, which take the client about 10 ms. */
 const SLICE_BYTES = 16_384;
-/**
- * A standing stream has no answer whose time limit ends it: its bounds refill, so that it stands for as long as it brings little. One slice
- * a second takes the client some hundredth of the event loop.
- */
+/** A standing stream has no time limit, so its budgets refill. One slice a second takes the client about a hundredth of the event loop. */
 const STANDING_BYTES_PER_SECOND = SLICE_BYTES;
-/** What it may bring that is no JSON-RPC, beyond the first few: one message a minute. */
+/** Refill of its budget of foreign messages: one a minute. */
 const STANDING_FOREIGN_PER_SECOND = 1 / 60;
-/** A JSON body that is a list. Only one answer is asked for at a time, and each entry of a list is checked in the same turn. */
+/** Of a JSON-RPC batch. Only one answer is awaited at a time, and all entries are checked in one tick. */
 const MAX_BATCH_BYTES = 65_536;
-/** The only notifications that the client does anything with. It would check each of the others against all forms that a message may have. */
+/** The only notifications that the client handles; it would validate all others too. */
 const PROGRESS = 'notifications/progress';
 const LIST_CHANGED = 'notifications/tools/list_changed';
-/** Progress only says that a call is still going on, with its first message and with one now and then. */
+/** Throttles progress, which only shows that a call is running. The first message passes. */
 const PROGRESS_EVERY_MS = 100;
-/** Requests of the server and other messages beside its answer that go on to the client within a minute; it takes some 0.1 ms for each. */
+/** Messages beside the answer that the client gets per minute; each takes it about 0.1 ms. */
 const MAX_MESSAGES_PER_MINUTE = 1_000;
 const MINUTE_MS = 60_000;
-/** Between the end of a stream and its resumption, whatever the server asks for. */
+/** Bounds of the reconnection delay that the server asks for. */
 const RETRY_MS = { least: 1_000, most: 60_000 };
 
-/** What a body passes through before the MCP client reads it. */
+/** Filters a response body before the MCP client reads it. */
 export interface BodyGate {
-  /** The bytes that may go on, in slices; the event loop turns between them. @throws ToolFailure `unreadable` when the body is to end here */
+  /** The bytes to pass on, in slices, one per tick. @throws ToolFailure `unreadable` when the body must end here */
   pass(chunk: Uint8Array): AsyncIterable<Uint8Array>;
 }
 
 /**
- * Lets only JSON-RPC messages of an event stream through, each as an event of its own. The client parses every event and checks it against
- * each form that a message may have, in one go for all that has arrived: of what is none it only makes an error, however many there are.
- * Notifications that it has no use for stay behind as well.
+ * Passes the JSON-RPC messages of an event stream, each as its own event, and drops notifications that the client does not handle. The
+ * client would validate all that has arrived in one go and make an error of each foreign message, without a bound.
  *
- * @param requestId of the request that the stream is to answer; undefined for a standing stream, which answers none
- * @param nowMs a clock that never goes back
+ * @param requestId of the request that the stream is to answer; undefined for a standing stream
+ * @param nowMs monotonic
  */
 export function messageGate(requestId: unknown, nowMs: () => number = () => performance.now()): BodyGate {
   const isStanding = requestId === undefined;
@@ -58,7 +54,7 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
     onError: ({ type }) => {
       if (type === 'max-buffer-size-exceeded') throw unreadable(`the tool server sends an event of more than ${MAX_BYTES_BESIDE_RESPONSE} characters`);
     },
-    // Of an answer the bound is that of every answer; a standing stream may take any time over an event, which is kept until it is complete.
+    // A response is bounded in all. An incomplete event of a standing stream may stay in the buffer for any time.
     ...(isStanding ? { maxBufferSize: MAX_BYTES_BESIDE_RESPONSE } : {}),
     onRetry: (requestedMs) => {
       retryMs = Math.min(Math.max(requestedMs, RETRY_MS.least), RETRY_MS.most);
@@ -67,7 +63,7 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
 
   function goOn(event: EventSourceMessage): string {
     if (event.data === '') return event.id === undefined ? '' : `id: ${event.id}\ndata:\n\n`;
-    // Other kinds of events are nothing that the client looks at.
+    // The client ignores other types.
     if ((event.event ?? 'message') !== 'message') return '';
     // No text has more values than characters.
     if (event.data.length > MAX_VALUES) new ValueCount().add(Buffer.from(event.data));
@@ -99,7 +95,6 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
   };
 }
 
-/** Chooses what goes on to the client of the messages beside an answer. */
 class BesideAnswer {
   readonly #nowMs: () => number;
   #progressAtMs = Number.NEGATIVE_INFINITY;
@@ -110,7 +105,7 @@ class BesideAnswer {
     this.#nowMs = nowMs;
   }
 
-  /** @throws ToolFailure `unreadable` when there are too many */
+  /** @throws ToolFailure `unreadable` */
   goesOn(message: object): boolean {
     const atMs = this.#nowMs();
     if ('method' in message && !('id' in message)) {
@@ -129,13 +124,12 @@ class BesideAnswer {
 }
 
 interface StreamBounds {
-  /** A message that is JSON-RPC. @returns whether it is the answer */
+  /** @returns whether it is the answer */
   note(message: object, data: string): boolean;
-  /** What was read. @throws ToolFailure `unreadable` when it is too much */
+  /** @throws ToolFailure `unreadable` above the bound */
   read(bytes: number, text: string, isEventComplete: boolean): void;
 }
 
-/** Bounds how fast a stream brings what it was not asked for. */
 class StandingWatch implements StreamBounds {
   readonly #budget: RefillingBudget;
 
@@ -153,16 +147,16 @@ class StandingWatch implements StreamBounds {
   }
 }
 
-/** Bounds what a stream brings beside its answer. What may become the answer yet has the bound of every answer. */
+/** Bounds the bytes beside the answer. Pending data may become the answer: only the response's own budget bounds it. */
 class ResponseWatch implements StreamBounds {
   readonly #requestId: unknown;
   #totalBytes = 0;
   #responseBytes = 0;
-  /** Since the last event that was complete. */
+  /** Since the last complete event. */
   #pendingBytes = 0;
-  /** Whether a line of data stands in them. */
+  /** Whether they contain a `data:` line. */
   #isPendingData = false;
-  /** As much of the line that is not complete as shows what it is. */
+  /** Start of the incomplete line, enough to recognise its field. */
   #lineHead = '';
 
   constructor(requestId: unknown) {
@@ -188,7 +182,7 @@ class ResponseWatch implements StreamBounds {
   }
 }
 
-/** Bounds the values of a JSON body, and the size of one that is a list of messages; that of one message has the bound of every answer. */
+/** Bounds the values of a JSON body, and the size of a batch. */
 export function jsonGate(): BodyGate {
   const values = new ValueCount();
   let first: string | null = null;
@@ -208,7 +202,7 @@ function unreadable(message: string): ToolFailure {
   return new ToolFailure('unreadable', message, { sent: true });
 }
 
-/** Whether it has the outline of a message. Whether it is a right one the client sees. */
+/** The client validates the rest. */
 function isRpcMessage(value: unknown): value is object {
   if (typeof value !== 'object' || value === null || !('jsonrpc' in value) || value.jsonrpc !== '2.0') return false;
   return ('method' in value && typeof value.method === 'string') || ('id' in value && ('result' in value || 'error' in value));

@@ -9,15 +9,15 @@ import { faultOfForm, MAX_SCHEMA_DEPTH } from './schema-form.ts';
 import { ToolFailure } from './tool-failure.ts';
 import type { RequestLimits } from './watch-request.ts';
 
-/** Pages of one list. A server with more tools than they hold has something else wrong. */
+/** More are taken for a fault of the server. */
 const MAX_PAGES = 100;
-/** Tools of one server, usable or not. No model can choose among more. */
+/** Usable or not. No model can choose among more. */
 const MAX_TOOLS = 2_000;
-/** JSON of what is kept of one server's tools: it is stored in one row, and read by each run that uses the server. */
+/** JSON of one server's stored tools: one row, read by each run that uses the server. */
 const MAX_LIST_BYTES = 512 * 1024;
-/** All pages as the server sends them, with what is not kept of them (output schemas, icons). A page is parsed in one go, at some 20 ms per MiB. */
+/** All pages, with what is not stored (output schemas, icons). A page is parsed in one go, at about 20 ms per MiB. */
 const MAX_RESPONSES_BYTES = 4 * MAX_LIST_BYTES;
-/** Each is a line in the log; of further ones the count is given. */
+/** Further ones are only counted. */
 const MAX_WARNINGS = 20;
 const MAX_NAME_CHARACTERS = 256;
 
@@ -35,13 +35,13 @@ const advertisedTool = z.looseObject({
   execution: z.looseObject({ taskSupport: z.unknown().optional() }).nullish().catch(null),
 });
 
-/** What a server offers, in its own order, without what can't be used; a warning for each thing that is left out, up to a bound. */
+/** The usable tools in the server's order, and a warning for each one left out, up to `MAX_WARNINGS`. */
 export interface ToolList {
   tools: ListedTool[];
   warnings: string[];
 }
 
-/** Asks for all pages of a server's list. @throws ToolFailure */
+/** Reads all pages of a server's tool list. @throws ToolFailure */
 export async function readTools(connection: Connection, limits: Omit<RequestLimits, 'budget'>): Promise<ToolList> {
   const list = new ToolListBuilder();
   const budget = new ByteBudget(MAX_RESPONSES_BYTES);
@@ -58,7 +58,7 @@ export async function readTools(connection: Connection, limits: Omit<RequestLimi
   }
 }
 
-/** Why the next page is not asked for; null when it is, or when there is none. */
+/** Why the next page is not read; null when it is, or when there is none. */
 function troubleOf(cursor: string | null, earlier: ReadonlySet<string>, pages: number): string | null {
   if (cursor === null) return null;
   if (earlier.has(cursor)) return 'it goes in a circle';
@@ -74,7 +74,7 @@ class ToolListBuilder {
   #sizeBytes = 0;
 
   /**
-   * Adds a page's tools. Between two tools the event loop turns: a server decides how many there are, and how long each takes.
+   * Adds a page's tools, one per tick: the server decides how many there are and how long each takes.
    * @returns why nothing more fits; null when more may come
    * @throws ToolFailure `stopped` when the signal is aborted
    */
@@ -96,7 +96,7 @@ class ToolListBuilder {
     return { tools: this.#tools, warnings: [...this.#warnings, ...count, ...(ending === null ? [] : [ending])] };
   }
 
-  /** @returns whether the list has capacity for it; true also for what is left out */
+  /** @returns false when the list is full; true also for a tool that is left out */
   #take(advertised: unknown): boolean {
     const { success, data: tool } = advertisedTool.safeParse(advertised);
     if (!success) return this.#leaveOut(advertised, 'it has no name, or no schema of its arguments');
@@ -113,7 +113,7 @@ class ToolListBuilder {
       inputSchema,
       repeatable: annotations?.readOnlyHint === true || annotations?.idempotentHint === true,
     };
-    // Counted whether it is kept or not, for checking takes time in proportion.
+    // Counted even if the tool is left out: the time of the check is proportional to the size.
     this.#sizeBytes += Buffer.byteLength(JSON.stringify(listed));
     if (this.#sizeBytes > MAX_LIST_BYTES) return false;
     const fault = faultOfForm(inputSchema);

@@ -1,4 +1,4 @@
-/** A token bucket: `capacity` at once, and `perSecond` from then on. */
+/** A token bucket: `capacity` at once, then `perSecond`. */
 export class RefillingBudget {
   readonly #capacity: number;
   readonly #perSecond: number;
@@ -6,7 +6,7 @@ export class RefillingBudget {
   #left: number;
   #refilledAtMs: number;
 
-  /** @param nowMs may go back; nothing is refilled for such a step */
+  /** @param nowMs may go back; such a step refills nothing */
   constructor({ capacity, perSecond, nowMs }: { capacity: number; perSecond: number; nowMs: () => number }) {
     this.#capacity = capacity;
     this.#perSecond = perSecond;
@@ -15,7 +15,7 @@ export class RefillingBudget {
     this.#refilledAtMs = nowMs();
   }
 
-  /** @returns whether so much was left */
+  /** @returns whether so much was left; it is deducted in any case */
   use(amount: number): boolean {
     const nowMs = this.#nowMs();
     const refill = (Math.max(0, nowMs - this.#refilledAtMs) / 1_000) * this.#perSecond;

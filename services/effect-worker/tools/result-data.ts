@@ -2,16 +2,15 @@ import { z } from 'zod';
 import type { CommandOf } from '#bus/messages/session.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
 
-/** What a model is shown of one result. */
 const MAX_DATA_BYTES = 64 * 1024;
-/** A text that is read as JSON: one that fits into what a model is shown, indented as people do. Of a longer one the beginning is shown as it is. */
+/** Longest text parsed as JSON: indented, it may fit `MAX_DATA_BYTES` once parsed. Longer ones are truncated as text. */
 const MAX_PARSED_CHARS = 4 * MAX_DATA_BYTES;
-/** What is kept beside it for programs. */
+/** Of `_meta`, which programs read. */
 const MAX_METADATA_BYTES = 16 * 1024;
 const MAX_URI_CHARACTERS = 500;
-/** Parts of one answer that are looked at. Each is checked, and the model is shown 64 KiB of them all. */
+/** Validated parts; the model gets 64 KiB of them at most. */
 const MAX_PARTS = 1_000;
-/** As deep as values may be everywhere: whatever checks or logs one recurses as deep. */
+/** As for all values: validation and logging recurse. */
 const MAX_DATA_DEPTH = 64;
 const TOO_DEEP = `the answer of the tool can not be used: it must not be nested deeper than ${MAX_DATA_DEPTH} levels`;
 
@@ -21,7 +20,7 @@ const part = z.looseObject({
   /** Base64 of images and audio. */
   data: z.string().optional().catch(undefined),
   mimeType: z.string().optional().catch(undefined),
-  /** Of a link. */
+  /** Of a resource link. */
   uri: z.string().optional().catch(undefined),
   name: z.string().optional().catch(undefined),
   resource: z
@@ -30,7 +29,6 @@ const part = z.looseObject({
     .catch(undefined),
 });
 
-/** The answer to `tools/call`. */
 export const callResponse = z.looseObject({
   content: z.array(z.unknown()).default([]).transform(firstParts).pipe(z.array(part)),
   structuredContent: z.unknown().optional(),
@@ -45,13 +43,13 @@ function firstParts(parts: unknown[]): unknown[] {
 
 export type ToolOutcome = CommandOf<'tool.completed'>['outcome'];
 
-/** What a tool's answer means to the run that waits for it. Pictures and files are named, never carried; data that is nested too deep is an error of the tool. */
+/** Images and files are described, not carried; data nested too deep is an error of the tool. */
 export function resultOf({ content, structuredContent, isError, _meta: meta }: z.output<typeof callResponse>): ToolOutcome {
   const data = structuredContent ?? dataOf(content);
   const bytes = bytesOf(data);
   if (bytes === null) return errorResult(TOO_DEEP);
   if (bytes.byteLength > MAX_DATA_BYTES) return { type: 'result', data: beginningOf(bytes), metadata: metadataOf(meta), isError };
-  // Only what is short is carried as a value, so only that is walked.
+  // Truncated data is a string, so only short data needs the depth check.
   if (nestingViolation(data, MAX_DATA_DEPTH) !== null) return errorResult(TOO_DEEP);
   return { type: 'result', data, metadata: metadataOf(meta), isError };
 }
@@ -61,7 +59,7 @@ function metadataOf(meta: Record<string, unknown>): Record<string, unknown> {
   return bytes === null || bytes.byteLength > MAX_METADATA_BYTES || nestingViolation(meta, MAX_DATA_DEPTH) !== null ? {} : meta;
 }
 
-/** A text as it is, anything else as JSON. Null when it is nested so deep that writing it overflows the stack. */
+/** UTF-8 of a text, or of the JSON of anything else. Null when its nesting overflows the stack. */
 function bytesOf(data: unknown): Buffer | null {
   try {
     return Buffer.from(typeof data === 'string' ? data : JSON.stringify(data), 'utf8');
@@ -71,7 +69,7 @@ function bytesOf(data: unknown): Buffer | null {
   }
 }
 
-/** A result that the model is to deal with, in words of ours. */
+/** An error result for the model, with our own text. */
 export function errorResult(message: string): ToolOutcome {
   return { type: 'result', data: { error: message }, metadata: {}, isError: true };
 }
@@ -82,7 +80,7 @@ function dataOf(content: readonly z.output<typeof part>[]): unknown {
   return content.map(textOf).join('\n');
 }
 
-/** Objects and lists only: a bare `007` or `12345678901234567890` is a text that would lose digits as a number. */
+/** Objects and lists only: a bare `007` or `12345678901234567890` would lose digits as a number. */
 function parsedIfJson(text: string): unknown {
   if (text.length > MAX_PARSED_CHARS || !/^\s*[[{]/.test(text)) return text;
   try {
@@ -100,9 +98,8 @@ function textOf({ type, text, data, mimeType, uri, name, resource }: z.output<ty
   return `[${[type, ...known].join(', ')}]`;
 }
 
-/** What is shown of data that is too much. */
 function beginningOf(bytes: Buffer): string {
-  // What is cut through at the end is dropped: half a character is none.
+  // `stream: true` drops a character that is cut at the end.
   const beginning = new TextDecoder().decode(bytes.subarray(0, MAX_DATA_BYTES), { stream: true });
   return `${beginning}… (the first ${MAX_DATA_BYTES} of ${bytes.byteLength} bytes)`;
 }

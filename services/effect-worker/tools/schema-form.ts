@@ -1,23 +1,22 @@
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 
-/** One schema's JSON. Checking its form takes up to 0.6 ms per KiB in one go; compiling it, where it is used, takes far more. */
+/** The check takes up to 0.6 ms per KiB in one go; compiling, where the schema is used, takes far longer. */
 const MAX_SCHEMA_CHARS = 65_536;
-/** As deep as the compiler of `shared/json-schema.ts` goes. */
+/** As in `shared/json-schema.ts`. */
 export const MAX_SCHEMA_DEPTH = 128;
 const MAX_MESSAGE_CHARS = 256;
-/** Their members are values and not schemas. */
+/** Their members are values, not schemas. */
 const VALUE_KEYWORDS = new Set(['const', 'enum', 'default', 'examples', 'example']);
 
 const options = { strict: false, validateFormats: false, logger: false } as const;
-/** The meta-schemas alone are compiled here, each when it is first needed. */
+/** They compile only meta-schemas, each on first use. */
 let newer: Ajv | null = null;
 let older: Ajv | null = null;
 
 /**
- * Says what keeps a tool's schema from being passed on to a model: it is no JSON Schema, refers to what is not inside it, or holds a
- * pattern that is no regular expression. Null when nothing does. The schema itself is not compiled, so the time is linear in its length:
- * that is left to the first check of arguments, as most tools of a list are never called.
+ * Why a tool's schema can't be passed to a model: no valid JSON Schema, an unresolvable reference, or an invalid pattern. Null when it
+ * can. Not compiled, so the time is linear: the first check of arguments compiles it, as most listed tools are never called.
  *
  * @param schema nested no deeper than `MAX_SCHEMA_DEPTH`
  */
@@ -41,12 +40,12 @@ function faultByMetaSchema(schema: Record<string, unknown>): string | null {
     if (ajv.validateSchema(schema) === true) return null;
     return ajv.errorsText(ajv.errors?.slice(0, 1), { dataVar: 'schema' }).slice(0, MAX_MESSAGE_CHARS);
   } catch (error) {
-    // A `$schema` that is not known.
+    // An unknown `$schema`.
     return error instanceof Error ? error.message.slice(0, MAX_MESSAGE_CHARS) : 'unknown';
   }
 }
 
-/** The first reference or pattern that can't be used. Its recursion is bounded by the depth that was checked. */
+/** Recursion is bounded by the depth that the caller has checked. */
 function faultWithin(value: unknown, root: Record<string, unknown>): string | null {
   if (typeof value !== 'object' || value === null) return null;
   for (const [key, inner] of Object.entries(value)) {
@@ -64,7 +63,7 @@ function faultOfKeyword(key: string, value: unknown, root: Record<string, unknow
   return broken === undefined ? null : `${JSON.stringify(broken)} is no regular expression`;
 }
 
-/** Anchors, and references by an `$id` that the schema gives itself, are left to the compiler. */
+/** Anchors, and references by the schema's own `$id`, are left to the compiler. */
 function isInside(reference: string, root: Record<string, unknown>): boolean {
   if (!reference.startsWith('#')) return typeof root['$id'] === 'string' && !URL.canParse(reference);
   if (!reference.startsWith('#/')) return true;

@@ -1,6 +1,6 @@
 import { ToolFailure } from './tool-failure.ts';
 
-/** A counting semaphore, first come first served. Its queue is as long as the items in hand, which are bounded. */
+/** A counting semaphore, FIFO. Its queue is bounded by the items in flight. */
 export class Slots {
   #free: number;
   readonly #waiting = new Set<() => void>();
@@ -9,12 +9,11 @@ export class Slots {
     this.#free = count;
   }
 
-  /** How many wait for a slot. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** Does something while it holds a slot. @throws ToolFailure `stopped` when the signal is aborted before there is one */
+  /** @throws ToolFailure `stopped` when the signal is aborted before a slot is free */
   async holding<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     await this.#acquire(signal); // no fail point: waits
     try {

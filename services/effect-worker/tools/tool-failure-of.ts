@@ -5,10 +5,10 @@ import { ToolFailure } from './tool-failure.ts';
 import type { RequestProgress } from './watch-request.ts';
 
 const MAX_MESSAGE_CHARACTERS = 500;
-/** What the client puts before a server's own text. */
+/** Added by the MCP client. */
 const PREFIX = /^(?:MCP error -?\d+: )+/;
 
-/** What an error of the MCP client, or of the network below it, means for a request of an open session. */
+/** Classifies an error of the MCP client or the network, for a request of an open session. */
 export function toolFailureOf(error: unknown, { sent, retryAfterMs }: RequestProgress): ToolFailure {
   if (error instanceof ToolFailure) return error;
   if (error instanceof StreamableHTTPError) return ofStatus(error.code ?? -1, retryAfterMs);
@@ -20,24 +20,24 @@ export function toolFailureOf(error: unknown, { sent, retryAfterMs }: RequestPro
   return new ToolFailure('lost', 'the connection to the tool server was lost before its answer', { sent: true, cause: error });
 }
 
-/** The same for the handshake: whatever failed, no request was made. */
+/** The same for the handshake: no request was sent in any case. */
 export function handshakeFailureOf(error: unknown): ToolFailure {
   const { kind, message, status, retryable, cause } = toolFailureOf(error, { sent: false, retryAfterMs: null });
   if (kind === 'auth_failed' || kind === 'busy') return new ToolFailure(kind, message, { status });
   const isTurnedAway = status !== null && status >= 300 && status < 500;
-  // A server that answers with something else will do so again.
+  // A server that sends another 3xx or 4xx, or breaks the protocol, will do so again.
   return new ToolFailure('unreachable', message, { status, retryable: retryable && !isTurnedAway && kind !== 'unreadable', cause });
 }
 
 function ofStatus(status: number, retryAfterMs: number | null): ToolFailure {
   const answered = `the tool server answered ${status}`;
   if (status === 401 || status === 403) return new ToolFailure('auth_failed', 'the tool server refused our key', { status });
-  // 400: what servers say that have lost their sessions in a restart and do not look for a reason.
+  // 400: sent by servers that lost their sessions in a restart and give no reason.
   if (status === 404 || status === 400) return new ToolFailure('session_lost', answered, { status });
   if (status === 429 || status === 503) return new ToolFailure('busy', answered, { status, retryAfterMs });
-  // A redirect to another host, which is never followed, or a request that is not wanted as a whole.
+  // A redirect, which is never followed, or a request that is refused as a whole.
   if (status >= 300 && status < 500) return new ToolFailure('unreachable', answered, { status, retryable: false });
-  // An error in the middle, or an answer of another kind: nobody knows how far the request got.
+  // A 5xx, or a response of another type: how far the request got is unknown.
   return new ToolFailure('lost', status < 0 ? 'the tool server gave an answer that breaks the protocol' : answered, { sent: true, status });
 }
 

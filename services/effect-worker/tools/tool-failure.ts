@@ -1,33 +1,31 @@
 /**
- * Why a request to a tool server brought no result. The first four say that it was certainly not carried out.
+ * Why a request to a tool server brought no result. The first four were certainly not carried out.
  *
- * - `unreachable`: no connection, or the server turned the request away as a whole
- * - `auth_failed`: it did not take our key
+ * - `unreachable`: no connection, or the server refused the request as a whole
+ * - `auth_failed`: it refused our key
  * - `session_lost`: it does not know our session any more
- * - `busy`: it asks us to come back later
- * - `lost`: sent, and no answer came
- * - `timeout`: none came in time. `sent` says whether the request had left
- * - `error`: it answered with an error of its own (JSON-RPC)
- * - `unreadable`: it answered with something that can't be read
- * - `stopped`: the caller has no use for it any more. `sent` as above
+ * - `busy`: it asks for a later retry
+ * - `lost`: sent, then the connection ended without a response
+ * - `timeout`: no response in time; `sent` says whether the request had left
+ * - `error`: a JSON-RPC error
+ * - `unreadable`: a response that can't be read
+ * - `stopped`: ended by the caller; `sent` as above
  */
 export type FailureKind = 'unreachable' | 'auth_failed' | 'session_lost' | 'busy' | 'lost' | 'timeout' | 'error' | 'unreadable' | 'stopped';
 
 interface Facts {
-  /** Whether anything of the request may have reached the server. */
+  /** Whether the server may have got any of it. */
   sent?: boolean;
-  /** Whether the same may pass in a moment, where the kind alone does not say so. */
+  /** Where the kind alone does not decide. */
   retryable?: boolean;
-  /** How long the server asks us to wait; null when it says nothing. */
   retryAfterMs?: number | null;
-  /** HTTP status; null when there was none. */
+  /** HTTP. */
   status?: number | null;
-  /** JSON-RPC code; null when there was none. */
   rpcCode?: number | null;
   cause?: unknown;
 }
 
-/** The message is for the model and for people: it holds nothing of the request, and of the answer only a JSON-RPC error's text. */
+/** The message goes to the model: it holds nothing of the request, and of the response only a JSON-RPC error's text. */
 export class ToolFailure extends Error {
   override readonly name = 'ToolFailure';
   readonly kind: FailureKind;

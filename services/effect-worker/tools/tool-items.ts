@@ -15,7 +15,7 @@ import type { Listing } from './tool-lists.ts';
 
 type ListWork = Extract<ToolWork, { type: 'list' }>;
 
-/** Calls of tools, and the question which tools there are. */
+/** Handles the items of kind `tool`: tool calls and reads of tool lists. */
 export function toolItems(deps: CallToolDeps & { aborts: ReceivedAborts; content: ContentCapture }): ItemKind<ToolWork> {
   return {
     name: 'tool',
@@ -29,7 +29,7 @@ export function toolItems(deps: CallToolDeps & { aborts: ReceivedAborts; content
     },
     async skip(work, execution) {
       if (work.type === 'list') return { ...noneListed(work), timedOut: true };
-      // Not begun by us; somebody may have begun it before its time was over.
+      // Another delivery may have begun it before the deadline.
       const isStarted = execution.mayBeStarted && (await retryWhileTransient(() => isClaimed(deps.database, work.effectId), execution.leaseLost)); // no fail point: reads
       return completed(work, isStarted ? outcomeUnknown() : failed('timeout', 'the call came too late to be begun'));
     },
@@ -42,7 +42,7 @@ export function toolItems(deps: CallToolDeps & { aborts: ReceivedAborts; content
   };
 }
 
-/** An item that was given up or cancelled has no outcome, and is not counted. */
+/** Throws for a lost lease or a cancelled item, which are not counted. */
 async function measured(metrics: Metrics, call: () => Promise<ToolOutcome>): Promise<ToolOutcome> {
   const beganAtMs = performance.now();
   const outcome = await call(); // no fail point: inside
@@ -89,7 +89,7 @@ function noneListed({ servers, turnId }: ListWork): Report {
   return { type: 'tools.listed', turnId, lists: {}, unavailable: Object.fromEntries(servers.map((id) => [id, 'unreachable' as const])) };
 }
 
-/** A server that has not listed its tools when the item's time is over has none for this run; others may still wait for its answer. */
+/** A server without a list at the deadline has no tools for this run; other callers may still wait for it. */
 function untilOver(listing: Promise<Listing>, signal: AbortSignal): Promise<Listing> {
   return new Promise((resolve, reject) => {
     const onAbort = () => resolve({ unavailable: 'unreachable' });

@@ -40,7 +40,7 @@ afterEach(async () => {
   await Promise.all(doubles.splice(0).map((double) => double.close()));
   await bus.close();
   await database.query('delete from bundles');
-  // A later test's server may get the port of an earlier one's, and would count as known.
+  // A later test's server may reuse an earlier one's port, and would get its list.
   await database.query('delete from tool_servers');
 });
 
@@ -63,7 +63,7 @@ const lists =
     message.method === 'tools/list' ? page(message.params['cursor']) : undefined;
 const tool = (name: string, fields: object = {}) => ({ name, inputSchema: { type: 'object' }, ...fields });
 
-/** Asks for the lists of servers and gives what the owner is told. */
+/** Requests the lists of servers. @returns the report to the owner */
 async function ask(bundleHash: string, servers: string[], about: { deadlineAtMs?: number } = {}, wait = WAIT) {
   const item = listItem(bundleHash, servers, about);
   await deployment.publish('tool', item);
@@ -83,10 +83,10 @@ async function stateOf(bundleHash: string, serverId: string) {
   return rows[0];
 }
 
-/** The time limit of a list is 60 s, and a hundred pages are a hundred requests one after the other: on a busy machine they take a good part of it. */
+/** A list has 60 s, and a hundred pages are a hundred consecutive requests: on a busy machine they take much of it. */
 const LIST_WAIT = { ...WAIT, timeout: 70_000 };
 
-/** One server's tools, as they are stored. */
+/** One server's stored tools. */
 async function listedBy(server: ToolServerDouble): Promise<unknown> {
   const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
   await deployment.start({ kinds: ['tool'] });
@@ -210,10 +210,10 @@ describe('a list', () => {
   });
 });
 
-/** A list that a server built with the protocol's own library gives, whatever stands in it. */
+/** An SDK server with this list, valid or not. */
 const sdkServerListing = (tools: object[]) => sdkServer((mcp) => mcp.server.setRequestHandler(ListToolsRequestSchema, () => ({ tools })));
 
-/** Counts turns of the event loop, as what else runs in the process gets them. */
+/** Counts ticks that other work of the process gets. */
 function countTurns() {
   let turns = 0;
   let next = setImmediate(function turn() {
@@ -324,7 +324,7 @@ describe('a list that is known', () => {
     const bundleHash = await deployment.bundle([{ id: 'shop', port: server.port }]);
     await deployment.start({ kinds: ['tool'] });
     await ask(bundleHash, ['shop']);
-    // Only a standing stream carries what a server says by itself.
+    // Only a standing stream carries a server's own notifications.
     await vi.waitFor(() => expect(server.received.some(({ method }) => method === 'GET')).toBe(true), WAIT);
     server.announceChange();
 
@@ -386,7 +386,7 @@ describe('the discovery at the start', () => {
     await vi.waitFor(() => expect(server.received).not.toHaveLength(0), WAIT);
     await worker.stop();
 
-    // A question that is ended by its own limit says something of the server, one that is given up says nothing.
+    // A request that times out says something about the server, one that is stopped does not.
     expect(await stateOf(bundleHash, 'shop')).toBeUndefined();
   });
 });

@@ -14,14 +14,12 @@ import { ToolFailure } from './tool-failure.ts';
 import type { ToolServer } from './tool-server.ts';
 import type { ToolServers } from './tool-servers.ts';
 
-/** A list this young is taken from its row, unless the server has said that it changed: runs begin more often than tools change. */
+/** A younger list is taken from its row, unless the server announced a change: runs begin more often than tools change. */
 const FRESH_SECONDS = 30;
-/** One list, with all its pages and tries. */
+/** With all pages and tries. */
 const LIST_TIMEOUT_MS = 60_000;
-/** Lists kept in memory for their tools' hints. */
 const MAX_CACHED = 100;
 
-/** Which list a server has now, or why it has none. */
 export type Listing = { listHash: string } | { unavailable: 'unreachable' | 'auth_failed' };
 
 export interface ToolListsDeps {
@@ -33,11 +31,11 @@ export interface ToolListsDeps {
 
 const storedTools = z.array(listedTool);
 
-/** The lists of the tool servers: asked for, stored by content, and remembered by server. */
+/** Tool lists: fetched from the servers, stored by content hash, indexed by server. */
 export class ToolLists {
   readonly #deps: ToolListsDeps;
   readonly #cached = new Map<string, readonly ListedTool[]>();
-  /** Whoever asks for a list that is being asked for gets the same one. */
+  /** By bundle and server; concurrent callers share one request. */
   readonly #underWay = new Map<string, { asking: Promise<Listing>; isProbe: boolean }>();
   readonly #stopped = new AbortController();
 
@@ -47,8 +45,8 @@ export class ToolLists {
   }
 
   /**
-   * The list of a server as it is now, or was half a minute ago.
-   * @param isProbe nobody waits for it: one try, that counts for nothing
+   * A server's list, at most `FRESH_SECONDS` old.
+   * @param isProbe a background request: one try, which the breaker does not count
    */
   async current(bundle: Bundle, serverId: string, { isProbe = false } = {}): Promise<Listing> {
     const server = this.#deps.servers.of(bundle, serverId);
@@ -60,7 +58,7 @@ export class ToolLists {
     const underWay = this.#underWay.get(key);
     if (underWay !== undefined) {
       const listing = await underWay.asking; // no fail point: waits
-      // A probe's one try is not enough for who waits.
+      // Other callers need more than the probe's one try.
       return 'listHash' in listing || isProbe || !underWay.isProbe ? listing : this.current(bundle, serverId);
     }
     const asking = this.#ask(bundle, serverId, server, isProbe).finally(() => this.#underWay.delete(key));
@@ -68,13 +66,12 @@ export class ToolLists {
     return asking;
   }
 
-  /** Whether a tool may be called twice, as its list says. What no list says is not. */
+  /** False when the tool is not listed. */
   async isRepeatable(listHash: string, toolName: string): Promise<boolean> {
     const tools = this.#cached.get(listHash) ?? (await this.#read(listHash)); // no fail point: reads
     return tools.find(({ name }) => name === toolName)?.repeatable ?? false;
   }
 
-  /** Ends what is under way. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await Promise.allSettled([...this.#underWay.values()].map(({ asking }) => asking)); // no fail point: stops
@@ -84,7 +81,7 @@ export class ToolLists {
     const fresh = server.isListStale ? null : await this.#freshHash(bundle.hash, serverId); // no fail point: reads
     if (fresh !== null) return { listHash: fresh };
     try {
-      // Before the question: what the server says of changes from now on may be about what comes after the answer.
+      // Reset before the request: a change announced from now on may come after the response.
       server.isListStale = false;
       const { tools, warnings } = await this.#fetch(server, isProbe); // no fail point: requests
       for (const warning of warnings) this.#deps.log.warn({ server: serverId, warning }, 'a tool server lists something that can not be used');
@@ -126,7 +123,7 @@ export class ToolLists {
     const body = canonicalJson(tools);
     const hash = createHash('sha256').update(body).digest('hex');
     const { database } = this.#deps;
-    // The list first: whoever reads the server's row must find it, so a sweep that is about to take it for unused must see that it is not.
+    // The list first: a reader of the server's row must find it. Clearing `unused_since` keeps the sweep from deleting it.
     await database.query('insert into tool_lists (hash, tools) values ($1, $2::json) on conflict (hash) do update set unused_since = null', [hash, body]);
     failPoint('tool-list.stored');
     // no fail point: refreshes
@@ -139,7 +136,7 @@ export class ToolLists {
     return hash;
   }
 
-  /** What the server listed last stays known: its tools are away, not gone. */
+  /** Keeps the last known list: the server is unavailable, its tools are not removed. */
   async #noteUnavailable(bundleHash: string, serverId: string, state: 'unreachable' | 'auth_failed'): Promise<void> {
     // no fail point: refreshes
     await this.#deps.database.query(

@@ -5,7 +5,6 @@ import { Slots } from './slots.ts';
 import { ToolFailure } from './tool-failure.ts';
 import type { WatchedFetch } from './watched-fetch.ts';
 
-/** Requests to one server at once. */
 const MAX_REQUESTS = 16;
 
 interface OpenServer {
@@ -21,16 +20,15 @@ export interface ToolServerDeps {
   clock: Clock;
 }
 
-/** One tool server: its connection, opened when it is needed and shared by all, and what protects the server and us from each other. */
+/** One tool server: a shared connection, opened on first use, with a request limit and a circuit breaker. */
 export class ToolServer {
   readonly slots = new Slots(MAX_REQUESTS);
   readonly #deps: ToolServerDeps;
   readonly #breaker: Breaker;
   #opening: Promise<OpenServer> | null = null;
-  /** What `#opening` has become; null while it is not open. */
+  /** Value of `#opening`, once resolved. */
   #opened: OpenServer | null = null;
   #isClosed = false;
-  /** Whether the server has said that its tools are not what they were. */
   isListStale = false;
 
   constructor(deps: ToolServerDeps) {
@@ -39,8 +37,8 @@ export class ToolServer {
   }
 
   /**
-   * Does something with the connection, which is opened first when there is none.
-   * @param isProbe goes to a server that is left alone, too, and its failures do not count
+   * Runs `work` with the shared connection, which is opened on demand.
+   * @param isProbe bypasses the breaker, which does not count its failures
    * @throws ToolFailure
    */
   async connected<Result>(work: (connection: Connection) => Promise<Result>, { isProbe = false } = {}): Promise<Result> {
@@ -55,7 +53,7 @@ export class ToolServer {
     }
   }
 
-  /** Closes what is open; a connection in the making closes itself. */
+  /** A connection that is being opened closes itself. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#opened?.connection.close(); // no fail point: stops
@@ -76,7 +74,7 @@ export class ToolServer {
       throw error;
     } finally {
       opened.users -= 1;
-      // What others still have under way on a lost session may get its answer yet.
+      // Other requests in flight on the lost session may still get their responses.
       if (opened.isRetired && opened.users === 0) opened.connection.close().catch(() => {});
     }
   }

@@ -4,15 +4,15 @@ import { type Environment, resolveSecret } from '#shared/config/secret-ref.ts';
 import { ToolServer } from './tool-server.ts';
 import { openWatchedFetch, type WatchedFetch } from './watched-fetch.ts';
 
-/** Servers known at once, over all configurations that are in use. */
+/** LRU bound, over all configurations. */
 const MAX_SERVERS = 256;
 
-/** The tool servers of all configurations. Those that are the same in several are one, with one connection. */
+/** The tool servers of all configurations; equal entries share one server and connection. */
 export class ToolServers {
   readonly #environment: Environment;
   readonly #clock: Clock;
   readonly #fetcher: WatchedFetch;
-  /** The one used longest ago comes first. */
+  /** Least recently used first. */
   readonly #servers = new Map<string, ToolServer>();
 
   constructor({ environment, clock }: { environment: Environment; clock: Clock }) {
@@ -21,7 +21,6 @@ export class ToolServers {
     this.#fetcher = openWatchedFetch({ environment, nowMs: () => clock.nowMs() });
   }
 
-  /** Null when the configuration names no server of this id. */
   of({ body }: Bundle, serverId: string): ToolServer | null {
     const configured = body.manifest.agent_config.mcps.find(({ id }) => id === serverId);
     if (configured === undefined) return null;

@@ -1,8 +1,8 @@
 import { ToolFailure } from './tool-failure.ts';
 
 /**
- * Values of one answer: its text may have 16 MiB, most of which are images and documents, each of them one value. Reading a value and
- * checking it takes some 0.5 us: 16 MiB of empty objects would hold the event loop for 3 s.
+ * Per response. 16 MiB are mostly images and documents, each one value. Parsing and checking a value takes about 0.5 us: 16 MiB of
+ * empty objects would block the event loop for 3 s.
  */
 export const MAX_VALUES = 200_000;
 
@@ -12,15 +12,15 @@ const COMMA = 0x2c;
 const LIST = 0x5b;
 const OBJECT = 0x7b;
 
-/** Counts the values of a JSON text by its bytes, before it is parsed: one for each comma and each opening bracket outside of its strings. */
+/** Counts the values of a JSON text before it is parsed: one per comma and opening bracket outside of strings. */
 export class ValueCount {
   #values = 0;
   #isInString = false;
   #isEscaped = false;
 
-  /** @throws ToolFailure `unreadable` when there are too many */
+  /** @throws ToolFailure `unreadable` above `MAX_VALUES` */
   add(bytes: Uint8Array): void {
-    // An index: an iterator takes ten times as long, and an event is counted in one go.
+    // An index loop: an iterator takes ten times as long, and a whole event is counted in one tick.
     for (let at = 0; at < bytes.byteLength; at += 1) {
       const byte = bytes[at];
       if (!this.#isInString) {

@@ -2,39 +2,37 @@ import { ByteBudget } from './byte-budget.ts';
 import { ToolFailure } from './tool-failure.ts';
 import { MAX_RESPONSE_BYTES, type RequestWatch } from './watched-fetch.ts';
 
-/** How long the last events of a stream may be on their way through the client after the stream has ended. */
+/** For the client to deliver the last events after the stream's end. */
 const LOST_AFTER_MS = 500;
-/** How long a stream that can be resumed may take for it. */
+/** If the stream can be resumed. */
 const RESUMED_WITHIN_MS = 10_000;
 
 export interface RequestLimits {
-  /** Whoever waits for the request has no use for it any more. */
+  /** Ends the request as `stopped`. */
   signal: AbortSignal;
-  /** Begins anew with each sign of progress. */
+  /** Restarts with each progress. */
   timeoutMs: number;
-  /** However much progress there is. */
+  /** In all. */
   longestMs: number;
-  /** Of what is read for the request; absent, an answer may have its usual size. */
+  /** Default: `MAX_RESPONSE_BYTES`. */
   budget?: ByteBudget;
 }
 
-/** What was seen of a request when it failed. */
 export interface RequestProgress {
   sent: boolean;
   retryAfterMs: number | null;
 }
 
-/** One request under watch. Whatever ends it first is its failure; the client is then told to stop waiting. */
+/** Watches one request. The first failure counts, and aborts the client's wait. */
 export interface WatchedRequest {
   watch: RequestWatch;
   progress: RequestProgress;
-  /** Null while nothing has ended it from outside. */
+  /** Null unless the watch has ended the request. */
   failure(): ToolFailure | null;
   fail(failure: ToolFailure): void;
   onProgress(): void;
-  /** The answer's stream names its events: a client that loses it can ask for the rest. */
+  /** The response stream has event ids, so the client can resume it. */
   onResumable(): void;
-  /** It has ended by itself. */
   stop(): void;
 }
 

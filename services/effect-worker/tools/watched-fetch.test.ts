@@ -21,7 +21,7 @@ it('DESIGN 13: a standing stream is not ended for what it brings in all', async 
   });
   closers.push(() => double.close());
   let nowMs = 0;
-  // By this clock each slice comes ten seconds after the one before.
+  // By this clock slices are ten seconds apart.
   const fetcher = openWatchedFetch({ environment: {}, nowMs: () => (nowMs += 10_000) });
   closers.unshift(() => fetcher.close());
   let cuts = 0;

@@ -8,31 +8,29 @@ import { type BodyGate, jsonGate, messageGate } from './message-gate.ts';
 import { ToolFailure } from './tool-failure.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** To one server: its calls at once, and beside them cancellations and the standing stream. */
+/** Per server: calls, cancellations and the standing stream. */
 const MAX_CONNECTIONS = 32;
-/** One answer, or one stream of answers. What a model sees of it is far less. */
+/** Of one response or stream of responses. */
 export const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
-/** Responses that have no body, whatever the server sends. */
 const BODILESS = new Set([101, 204, 205, 304]);
 
-/** What is to be learned of one JSON-RPC request while the MCP client sends it. */
+/** Observes one JSON-RPC request of the MCP client. */
 export interface RequestWatch {
-  /** Closes its connection. */
   signal: AbortSignal;
-  /** Of what its answers may bring in all. */
+  /** Of all its responses together. */
   budget: ByteBudget;
   /** The request is about to be written: from now on the server may have seen it. */
   onSent(): void;
   onRetryAfter(waitMs: number | null): void;
   onStreamOpened(): void;
-  /** The stream that was to bring the answer has ended; with an error when it was cut by us. */
+  /** The response stream has ended; with a failure when our limits cut it. */
   onStreamEnded(failure: ToolFailure | null): void;
 }
 
-/** The `fetch` that all tool servers are reached through. It follows no redirect by itself. `onCut`: a stream was ended for what it brought. */
+/** The `fetch` of all tool servers; it follows no redirect. `onCut`: a stream was ended by our limits. */
 export interface WatchedFetch {
   fetch(url: string | URL, init?: RequestInit, onCut?: () => void): Promise<Response>;
-  /** Does something whose requests are watched. The MCP client does not tell when a stream ends before its answer: this does. */
+  /** Runs `work` with its requests observed: the MCP client does not report a stream that ends before its response. */
   watching<Result>(watch: RequestWatch, work: () => Promise<Result>): Promise<Result>;
   close(): Promise<void>;
 }
@@ -45,7 +43,7 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
     noProxy: environment['NO_PROXY'] ?? environment['no_proxy'] ?? '',
     connect: { timeout: CONNECT_TIMEOUT_MS },
     connections: MAX_CONNECTIONS,
-    // Every request has a time limit of its caller's; streams stand as long as they like.
+    // Callers have their own time limits; standing streams have none.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
@@ -77,7 +75,7 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
     const isStream = /^text\/event-stream\b/i.test(type);
     const gate = isStream ? messageGate(requestId, nowMs) : /^application\/json\b/i.test(type) ? jsonGate() : null;
     if (isStream && response.ok) watch?.onStreamOpened();
-    // A stream that answers nothing is bounded by its gate, in what it brings each second and not in all.
+    // A standing stream has no total budget: its gate bounds its rate.
     const budget = watch?.budget ?? (isStream && requestId === undefined ? null : new ByteBudget(MAX_RESPONSE_BYTES));
     const body = limited(response.body, budget, gate, (failure) => {
       if (failure !== null) onCut();
@@ -109,23 +107,22 @@ class TellingWhenSent extends DecoratorHandler implements Dispatcher.DispatchHan
   }
 }
 
-/** Of a request that awaits an answer; undefined for a notification, a cancellation, and what has no body. */
+/** Undefined for messages that await no response. */
 function requestIdIn(body: unknown): unknown {
   const message = typeof body === 'string' ? jsonIn(body) : null;
   return typeof message === 'object' && message !== null && 'id' in message && 'method' in message ? message.id : undefined;
 }
 
-/** Whether it awaits an answer, or resumes the stream of one. */
 function isOfRequest(method: string, requestId: unknown, headers: readonly [string, string][]): boolean {
   return method === 'GET' ? headers.some(([name]) => name === 'last-event-id') : method === 'POST' && requestId !== undefined;
 }
 
 type OnEnd = (failure: ToolFailure | null) => void;
 
-/** The body up to a limit, if it has one, through its gate. Tells how it ended, once. */
+/** The body through its gate, up to its budget. Calls `onEnd` once. */
 function limited(body: ReadableStream<Uint8Array>, budget: ByteBudget | null, gate: BodyGate | null, onEnd: OnEnd): ReadableStream<Uint8Array> {
   const reader = body.getReader();
-  /** @returns whether something has gone on, or the body has ended; without either nothing would be asked for again */
+  /** @returns whether something was enqueued, or the body has ended; `pull` is not called again without either */
   async function next(controller: ReadableStreamDefaultController<Uint8Array>): Promise<boolean> {
     const { value, done } = await reader.read(); // no fail point: caller
     if (done) {

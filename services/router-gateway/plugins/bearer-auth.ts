@@ -7,7 +7,7 @@ import { preparedRefusal } from './error-reply.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Id of the key that calls, once it is known; `""` before that. */
+    /** `""` before authentication. */
     keyId: string;
   }
 }
@@ -17,11 +17,11 @@ interface KnownKey {
   disabled: boolean;
 }
 
-/** Configured keys by the SHA-256 of their secrets. */
+/** By SHA-256 of the secret. */
 type KeyTable = ReadonlyMap<string, KnownKey>;
 
 const BEARER = /^Bearer +([\x21-\x7e]+) *$/i;
-/** What a header can carry as one word. */
+/** Possible in a header. */
 const SECRET = /^[\x21-\x7e]+$/;
 
 const refuse = {
@@ -32,8 +32,8 @@ const refuse = {
 };
 
 /**
- * Resolves the secrets of the configured keys. A disabled key may do without one; blanks around a secret, as a file leaves them behind,
- * are no part of it. @throws `config.invalid` naming one that is missing, repeated, or that no caller could send
+ * Resolves the secrets of the configured keys. A disabled key needs none; surrounding white space, as in files, is trimmed.
+ * @throws `config.invalid` naming a secret that is missing, repeated, or not possible in a header
  */
 export function readKeys({ keys }: Pick<RouterConfig, 'keys'>, environment: Environment): KeyTable {
   const table = new Map<string, KnownKey>();
@@ -52,7 +52,7 @@ export function readKeys({ keys }: Pick<RouterConfig, 'keys'>, environment: Envi
   return table;
 }
 
-/** A hook that lets only callers with a key pass, and names the key in `request.keyId`. */
+/** Requires a configured key and sets `request.keyId`. */
 export function bearerAuth(keys: KeyTable): onRequestHookHandler {
   const digestOf = cachedDigest();
   return (request, reply, done) => {
@@ -60,7 +60,7 @@ export function bearerAuth(keys: KeyTable): onRequestHookHandler {
     if (authorization === undefined) return refuse.noKey(reply);
     const secret = BEARER.exec(authorization)?.[1];
     if (secret === undefined) return refuse.noBearer(reply);
-    // Looked up by its hash: how long that takes says nothing about a secret, whatever part of it was guessed.
+    // By hash: the time does not depend on how much of a guessed secret is right.
     const key = keys.get(digestOf(request.raw.socket, secret));
     if (key === undefined) return refuse.unknown(reply);
     if (key.disabled) return refuse.disabled(reply);
@@ -69,12 +69,12 @@ export function bearerAuth(keys: KeyTable): onRequestHookHandler {
   };
 }
 
-/** Hashing is the dearest part of this check, and a client shows the same secret with each request of a connection: it is hashed with the first. */
+/** Caches the hash of a connection's last secret: hashing is most of this check's cost. */
 function cachedDigest(): (connection: object, secret: string) => string {
   const shown = new WeakMap<object, { secret: string; digest: string }>();
   return (connection, secret) => {
     const last = shown.get(connection);
-    // A proxy may send many clients' requests on one connection, so none may learn from the time what another has shown.
+    // In constant time: a proxy may send many clients' requests on one connection, and none may learn another's secret.
     if (last !== undefined && areEqual(last.secret, secret)) return last.digest;
     const digest = hash('sha256', secret);
     shown.set(connection, { secret, digest });
@@ -82,7 +82,7 @@ function cachedDigest(): (connection: object, secret: string) => string {
   };
 }
 
-/** Takes as long whatever part of them is the same. Secrets are of ASCII, so that a character is a byte. */
+/** Secrets are ASCII: one byte per character. */
 function areEqual(one: string, other: string): boolean {
   return one.length === other.length && timingSafeEqual(Buffer.from(one, 'latin1'), Buffer.from(other, 'latin1'));
 }

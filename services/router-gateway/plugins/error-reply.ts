@@ -9,7 +9,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 const JSON_CONTENT = 'application/json; charset=utf-8';
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies HTTPMethods[];
 
-/** Codes of the HTTP framework that are the caller's doing. Whatever is not here is ours, and answers 500. */
+/** The caller's fault; all other codes answer 500. */
 const FRAMEWORK_CODES: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'request.too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'request.unsupported_media',
@@ -20,7 +20,6 @@ const FRAMEWORK_CODES: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_MAX_PARAM_LENGTH: 'request.invalid',
 };
 
-/** What a client is told of an error: its body, and whether and when to try again. */
 interface ErrorReply {
   status: number;
   headers: Record<string, string>;
@@ -28,8 +27,8 @@ interface ErrorReply {
 }
 
 /**
- * The only way from an error to a body of the router. `details.param` becomes `param`, `details.retryAfterMs` becomes `Retry-After` and
- * `metadata.retry_after`; no other detail leaves. Errors of our own making keep their text to themselves.
+ * Converts an error to the router's error body. `details.param` becomes `param`, `details.retryAfterMs` becomes `Retry-After` and
+ * `metadata.retry_after`; no other detail is sent. Internal errors (500) do not reveal their message.
  */
 export function errorReply(error: unknown): ErrorReply {
   const { code, message, details } = knownError(error);
@@ -47,9 +46,7 @@ export function errorReply(error: unknown): ErrorReply {
   return { status, headers: retryHeaders(body), body };
 }
 
-/**
- * Answers what is refused again and again, with what was made once: to refuse has to cost next to nothing when more comes than can be done.
- */
+/** A refusal that is serialised once: it must stay cheap under overload. */
 export function preparedRefusal(error: SwitchyardError): (reply: FastifyReply) => void {
   const { status, headers, body } = errorReply(error);
   const all = { ...headers, 'content-type': JSON_CONTENT };
@@ -59,7 +56,7 @@ export function preparedRefusal(error: SwitchyardError): (reply: FastifyReply) =
   };
 }
 
-/** Headers that tell clients when to try again, or not to: `Retry-After`, and `x-should-retry` where no provider will ever fit. */
+/** `Retry-After` and `www-authenticate`; `x-should-retry: false` where no provider will ever fit. */
 export function retryHeaders({ error }: RetryFacts): Record<string, string> {
   const headers: Record<string, string> = {};
   const retryAfter = error.metadata?.retry_after;
@@ -69,12 +66,11 @@ export function retryHeaders({ error }: RetryFacts): Record<string, string> {
   return headers;
 }
 
-/** The part of an error body that says something about trying again. */
 interface RetryFacts {
   error: { code: number; type: string; metadata?: Record<string, unknown> | undefined };
 }
 
-/** Answers every error, unknown route and wrong method of the app in the router's shape. */
+/** Errors, unknown routes and wrong methods get the router's error body. */
 export function installErrorReplies(app: FastifyInstance, log: Log): void {
   app.setErrorHandler((error, request, reply) => void sendError(log, error, request, reply));
   app.setNotFoundHandler((request, reply) => {
@@ -86,7 +82,7 @@ export function installErrorReplies(app: FastifyInstance, log: Log): void {
   });
 }
 
-/** Also for what fails before a route is found. */
+/** Also used for errors before routing. */
 export function sendError(log: Log, error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const { status, headers, body } = errorReply(error);
   const facts = { err: error, request_id: request.id, trace_id: traceIdOfRequest(request), method: request.method };
@@ -95,10 +91,10 @@ export function sendError(log: Log, error: unknown, request: FastifyRequest, rep
   return reply.code(status).headers(headers).send(body);
 }
 
-/** Answers what can't be read as HTTP, on the bare socket. */
+/** For unparsable HTTP; writes to the bare socket. */
 export function respondToBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return;
-  // Where something was answered before, an answer may be under way, and a second one would end up inside it.
+  // After earlier responses one may still be in flight, and a second would be written into it.
   if (socket.writable && socket.bytesWritten === 0) {
     const code = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'router.timeout' : 'request.invalid';
     const { status, body } = errorReply(new SwitchyardError(code, 'The request could not be read as HTTP'));
@@ -114,7 +110,7 @@ function knownError(error: unknown): { code: ErrorCode; message: string; details
   if (!(error instanceof Error)) return { code: 'internal', message: '', details: {} };
   const code = 'code' in error && typeof error.code === 'string' ? FRAMEWORK_CODES[error.code] : undefined;
   if (code !== undefined) return { code, message: error.message, details: {} };
-  // So the framework marks a body that broke off; the client is gone, and nothing is wrong with us.
+  // Fastify's mark of a body that broke off: the client has disconnected.
   if ('statusCode' in error && error.statusCode === 400) return { code: 'request.invalid', message: 'The request could not be read', details: {} };
   return { code: 'internal', message: '', details: {} };
 }

@@ -6,14 +6,14 @@ import { readBody } from '#shared/http-server/read-body.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The JSON that the body was read from; empty before that, and once it is let go. */
+    /** Empty before parsing and once released. */
     bodyText: string;
   }
 }
 
 const BYTE_ORDER_MARK = '\uFEFF';
 
-/** Reads bodies as JSON, counted as they arrive. A body that would set a prototype is refused, as one that is no JSON. */
+/** Parses bodies as JSON, counting bytes as they arrive. A body that would set a prototype is refused as invalid JSON. */
 export function parseJsonBodies(app: FastifyInstance, limitBytes: number): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.decorateRequest('bodyText', '');
@@ -25,7 +25,7 @@ export function parseJsonBodies(app: FastifyInstance, limitBytes: number): void 
       markRequest(request);
       if (error !== null) return done(error);
       const text = body.toString();
-      // It is allowed before JSON, and would be none within the one that this becomes a part of.
+      // Allowed before JSON, but not inside the call's JSON, which this text becomes a part of.
       request.bodyText = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
       void parse(request, request.bodyText, done);
     });

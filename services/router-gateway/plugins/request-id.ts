@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { ulid } from '#shared/ids.ts';
 
-/** What we take over from a caller: it ends up in logs and in a header, so nothing that could break either. */
+/** Safe in logs and in a header. */
 const WELL_FORMED = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** The caller's `x-request-id` when it is well formed, else a new one. */
 export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers['x-request-id'];
   return typeof given === 'string' && WELL_FORMED.test(given) ? given : `req_${ulid()}`;

@@ -4,15 +4,15 @@ import { offendingField } from '#shared/contracts/router/offending-field.ts';
 import { issueSentence } from '#shared/errors/issue-sentence.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
-/** Checks a part of a request; what does not pass is `request.invalid` with the dotted path of the field in `details.param`. */
+/** Validates a part of a request. @returns a value, or `request.invalid` with the field's dotted path in `details.param` */
 export const validateWithZod: FastifySchemaCompiler<z.ZodType> = ({ schema }) => {
   return (data: unknown) => validate(schema, data);
 };
 
 /**
- * The same where most of what comes is plain: that passes as it is, and the schema is asked about the rest.
- * @param isPlain true of nothing that the schema would change or refuse
- * @param checked gets each value that the schema was asked about, as it is then
+ * The same with a fast path: plain data passes without the schema.
+ * @param isPlain must be false for anything that the schema would change or refuse
+ * @param checked gets each value that went through the schema, as parsed
  */
 export function validateUnlessPlain(isPlain: (data: unknown) => boolean, checked: WeakSet<object>): FastifySchemaCompiler<z.ZodType> {
   return ({ schema }) => {

@@ -3,14 +3,14 @@ import { FrameFeed } from './frame-feed.ts';
 import type { OpenRelay } from './relay.ts';
 import { type WholeResponse, wholeResponse } from './whole-response.ts';
 
-/** Waits for the one frame that is the whole answer. Nothing is sent before it, so every outcome has its proper status. */
+/** Waits for the one frame that is the whole response, so every outcome has its proper status. */
 export const relayBody: OpenRelay = (deps, call) => {
   let feed: FrameFeed | null = null;
   let isResponded = false;
   const response = new Promise<WholeResponse | null>((resolve, reject) => {
     feed = new FrameFeed(deps, call, {
       onFrame: (frame) => {
-        // Frames of a stream say nothing here, but the end of one is an end.
+        // Content frames are ignored here, but a terminal frame of a stream ends the call.
         isResponded ||= frame.kind !== 'open' && frame.kind !== 'content';
         if (frame.kind === 'body' || frame.kind === 'error') resolve(wholeResponse(frame.status, frame.body));
         else if (frame.kind === 'done') reject(new SwitchyardError('internal', 'a call that wanted its answer whole was answered with a stream'));
@@ -20,7 +20,7 @@ export const relayBody: OpenRelay = (deps, call) => {
       fail: reject,
     });
     call.reply.raw.on('close', () => {
-      // The answer was sent. Nothing would come of what follows, but the runtime makes much of a promise that is resolved twice.
+      // Settling the promise again has no effect, but Node does extra work for it.
       if (isResponded) return;
       feed?.leave('left');
       resolve(null);

@@ -6,28 +6,27 @@ import { ObjectMap } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { GatewayLimits } from '../limits.ts';
 
-/** Who waits for the frames of one call. No function throws. */
+/** Subscriber to the frames of one call. No function throws. */
 export interface CallReader {
   onFrame(frame: Uint8Array): void;
-  /** The worker that makes the call has said that it lives. */
+  /** A heartbeat of the call's worker. */
   onBeat(): void;
-  /** The bus was away: frames and signs of life may have been lost. */
+  /** The bus reconnected: frames and heartbeats may have been lost. */
   onLoss(): void;
-  /** The gateway gives the call up. */
   onEnd(error: SwitchyardError): void;
 }
 
 /**
- * How a reader lets go of a call.
+ * How a reader releases a call.
  *
- *   over       it has come to its end, or nobody is to stop it
- *   left       nobody wants it any more: unless another reader has it, it is aborted
- *   dropped    we cut the connection: the call lives on for a while, since its client may come back
+ *   over       the call has ended, or must not be aborted
+ *   left       the client has left: the call is aborted unless it has another reader
+ *   dropped    we cut the connection: the call stays resumable for a while
  */
 export type Departure = 'over' | 'left' | 'dropped';
 
 export interface CallSubscription {
-  /** Once the call is subscribed to: what is published from then on arrives. */
+  /** Resolves once the subscription is active. */
   ready(): Promise<void>;
   release(how: Departure): void;
 }
@@ -36,25 +35,25 @@ const NO_READERS: readonly CallReader[] = [];
 
 interface Deps {
   bus: Bus;
-  /** This gateway's own short name, never a number: workers send the frames of its calls to `tok.<origin>.<call>`. */
+  /** Never a number: workers publish frames on `tok.<origin>.<call>`. */
   origin: string;
   log: Log;
   limits: GatewayLimits;
 }
 
 /**
- * The readers of all calls of a gateway. One standing subscription brings the frames of the calls that it let in, and they find their
- * reader in memory, since an interest change per call would reach every broker; a call that a client resumes here and began elsewhere has
- * a subscription of its own. Workers ask who still holds their calls, and are answered from here.
+ * Readers of all calls of a gateway. One standing subscription gets the frames of its own calls: an interest change per call would reach
+ * every broker. A call of another gateway that is resumed here has its own subscription. Also answers workers' heartbeats with the calls
+ * that have interest.
  */
 export class CallReaders {
   readonly origin: string;
   readonly #deps: Deps;
-  /** Nearly always one of a call. A list is never changed, only replaced, so that a reader may let go while all are told something. */
+  /** Lists are replaced, never mutated, so that a reader may release while all are notified. */
   readonly #readers = new ObjectMap<readonly CallReader[]>();
-  /** Calls whose clients may come back, the oldest first. */
+  /** Timers of calls without a reader that may be resumed, oldest first. */
   readonly #resumable = new Map<string, NodeJS.Timeout>();
-  /** How many calls of another gateway's are held, and its workers' questions. */
+  /** Per other origin: the number of its calls read here, and the subscription to its workers' heartbeats. */
   readonly #others = new Map<string, { calls: number; beats: Subscription }>();
   readonly #standing: readonly Subscription[];
   readonly #callIdAt: number;
@@ -71,7 +70,7 @@ export class CallReaders {
     ];
   }
 
-  /** From now on the reader gets every frame of the call, until it lets go. @param origin the gateway that let the call in */
+  /** Delivers every frame of the call until released. @param origin the gateway that admitted the call */
   subscribe(callId: string, reader: CallReader, origin = this.origin): CallSubscription {
     const others = this.#readers.get(callId);
     this.#readers.set(callId, others === undefined ? [reader] : [...others, reader]);
@@ -96,12 +95,11 @@ export class CallReaders {
     };
   }
 
-  /** Ends every reader. */
   endAll(error: SwitchyardError): void {
     for (const readers of this.#readers.values()) for (const reader of readers) reader.onEnd(error);
   }
 
-  /** The calls whose clients may come back are left to their workers, who wait as long as this gateway would have. */
+  /** Resumable calls are not aborted: without interest their workers give them the same grace period. */
   async stop(): Promise<void> {
     for (const timer of this.#resumable.values()) clearTimeout(timer);
     this.#resumable.clear();
@@ -109,7 +107,7 @@ export class CallReaders {
   }
 
   #bring(callId: string, frame: Uint8Array): void {
-    // No reader: the client has left, and the worker has not heard yet.
+    // No reader: the client has left, and the abort has not reached the worker yet.
     for (const reader of this.#readers.get(callId) ?? NO_READERS) this.#deliver(callId, reader, frame);
   }
 
@@ -128,7 +126,7 @@ export class CallReaders {
 
   #follow(callId: string, reader: CallReader, origin: string): { ready(): Promise<void>; stop(): void } {
     const { notices, tokens } = this.#deps.bus;
-    // Each reader has one of its own: what one brings to all would come as often as there are readers.
+    // One subscription per reader: a shared one would deliver each frame once per reader.
     const frames = tokens.subscribe(subjectOf(addresses.tokens, origin, callId), (_subject, frame) => this.#deliver(callId, reader, frame));
     const other = this.#others.get(origin) ?? {
       calls: 0,
@@ -148,7 +146,7 @@ export class CallReaders {
     };
   }
 
-  /** A worker lives, and asks. Of calls of another gateway's only that one says that nobody holds them. */
+  /** Replies to a heartbeat with the calls that have interest. Only a call's own gateway replies when there are none. */
   #reply(origin: string, body: string): void {
     const asked = heartbeatIn(body);
     if (asked === null) return;
@@ -187,7 +185,7 @@ export class CallReaders {
     try {
       this.#deps.bus.notices.publish(subjectOf(addresses.control, callId), '{"abort":true}');
     } catch (error) {
-      // Lost, as control may be: the worker asks by itself who holds the call.
+      // Aborts may be lost: the worker's heartbeats ask for interest anyway.
       this.#deps.log.warn({ err: error, call_id: callId }, 'a call could not be aborted');
     }
   }

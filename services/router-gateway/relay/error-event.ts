@@ -2,10 +2,9 @@ import type { ErrorChunk } from '#shared/contracts/router/chat-completion.ts';
 import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { errorReply } from '../plugins/error-reply.ts';
 
-/** What the gateway itself ends a stream with. It knows no provider: it is the one that failed. */
 const PROVIDER = 'switchyard';
 
-/** The SSE event that ends a stream whose headers are sent; nothing may follow it, no `[DONE]` either. */
+/** The SSE event that ends a stream after its headers; nothing may follow, not even `[DONE]`. */
 export function errorEvent(callId: string, model: string, nowMs: number, error: SwitchyardError): string {
   const { code, message, type, metadata } = errorReply(error).body.error;
   const chunk: ErrorChunk = {

@@ -34,7 +34,7 @@ afterAll(async () => {
   await database.close();
 });
 
-/** A feed of one call whose worker says no more than is kept of it. */
+/** A feed of one call without live frames beyond those kept. */
 function feed(replayed: readonly Uint8Array[], { takesMs = 0, ...about }: Partial<FedCall> & { takesMs?: number } = {}) {
   const looks: string[] = [];
   const taken: string[] = [];

@@ -29,17 +29,17 @@ afterAll(async () => {
   await database.close();
 });
 
-/** Silence is how the last frame is missed, and how a dead worker is told: a machine that is busy must not look like one. */
+/** Silence reveals a lost last frame and a dead worker; a busy machine must not cause it. */
 const limits = { ...gatewayLimits, silenceMs: 150, silenceMaxMs: 150 };
 const bytesOf = (frame: ReadyFrame) => (frame.kind === 'body' ? 'body' : Buffer.from(frame.sse).toString());
 const chunk = (text: string) => `data: {"id":"a"${DELTA_START}{"content":${JSON.stringify(text)}}${DELTA_END}`;
-/** The number of a frame that is ready, or of a text. */
+/** The number of a ready frame, or of a text. */
 const MARK = /(?:^.id: [\w-]+\.|^t)(\d+\.\d+)\n/;
 const markOf = (frame: Uint8Array) => MARK.exec(Buffer.from(frame).toString())?.[1] ?? '';
 
 /**
- * What happens to one frame of the worker that has the call: it may be whole or a text, its live copy may be lost, it may be sent again,
- * and another worker may still be talking.
+ * The fate of one frame of the call's worker: it may be whole or a text, its live copy may be lost, it may be repeated, and another worker
+ * may still publish.
  */
 const fate = fc.record({
   text: fc.option(fc.string({ unit: 'binary', maxLength: 8 }), { nil: null }),
@@ -75,7 +75,7 @@ describe('FrameFeed', () => {
             },
           );
         });
-        // The first frame of the second delivery is never lost: what a zombie says before it would be the call's.
+        // The first frame of the second delivery is never lost: a zombie's frames before it would count as the call's.
         bus.tokens.publish(subject, sseFrame('open', callId, 2, 1, 'data: 1\n\n'));
         const lost = new Set(fates.flatMap((one, position) => (one.lost ? [`2.${position + 2}`] : [])));
         faulty.faults.loses = (about, frame) => about === subject && lost.has(markOf(frame));
@@ -84,7 +84,7 @@ describe('FrameFeed', () => {
           const seq = position + 2;
           const events = chunk(text ?? 'whole');
           const isLast = seq === fates.length + 1;
-          // The first of content is whole, and so is the last of all.
+          // The first content frame and the last frame are whole.
           const isText = text !== null && position > 0 && !isLast;
           const frame = isText ? textFrame(2, seq, JSON.stringify(text)) : sseFrame(isLast ? 'done' : 'content', callId, 2, seq, events);
           whole.push(events);
@@ -131,7 +131,7 @@ describe('FrameFeed', () => {
 describe('a gap', () => {
   const [first, second] = [sseFrame('content', 'call', 1, 1, 'data: 1\n\n'), sseFrame('content', 'call', 1, 2, 'data: 2\n\n')];
 
-  /** How a call is read again whose second frame is lost on its way, and is kept only by a later reading. */
+  /** Replays of a call that lost its second live frame, which only a later replay has. */
   async function readingsOf(rest: readonly Uint8Array[], keptFrom: number): Promise<{ asked: unknown[]; end: string }> {
     const asked: unknown[] = [];
     const late: Bus = {

@@ -23,86 +23,82 @@ export interface FeedDeps {
   metrics: Metrics;
 }
 
-/** What becomes of the frames. Exactly one terminal frame (done, error, body), `hasAll` or failure comes last, unless the feed is abandoned. */
+/** The last call is one terminal frame (done, error, body), `hasAll` or `fail`, unless the client leaves. */
 export interface FrameSink {
   onFrame(frame: ReadyFrame): void;
-  /** Another delivery of the call begins. No content of the former one was taken. */
+  /** Another attempt begins; no content of the former one was passed on. */
   restart(): void;
-  /** A reader that has come back had all of it already. */
+  /** Nothing is left for a resumed reader. */
   hasAll(): void;
   fail(error: SwitchyardError): void;
 }
 
 const NOTHING_TO_RESUME = 'There is no generation with this id, or nothing is kept of it any more';
 
-/** A gap that is still there after so many readings stays. But for the first they wait until what was said before is kept. */
+/** Replays for one gap before the call fails. All but the first wait until recent frames are part of a replay. */
 const GAP_READS = 3;
 
 type NumberedFrame = Exclude<ReturnType<FrameReader['read']>, { kind: 'body' } | null>;
 
-/** How far a reader came: so many events of this frame are the last that it has. */
+/** Last event of a resumed reader: it has the first `events` events of this frame. */
 export interface SeenPosition {
   attempt: number;
   seq: number;
   events: number;
 }
 
-/** The call whose frames are wanted. */
 export interface FedCall {
   callId: string;
   deadlineAtMs: number;
-  /** Whether the call goes on when nobody reads it any more. */
+  /** Whether the call goes on without a reader. */
   isDetached: boolean;
-  /** How it gets to a worker; absent when that is not this reader's affair. */
+  /** Absent when this reader did not start the call. */
   sending?: CallSending;
-  /** For a reader that comes back. */
   resumed?: {
-    /** The gateway that let the call in. */
+    /** The admitting gateway. */
     origin: string;
-    /** Null when the client wants all of them. */
+    /** Null: from the start. */
     after: SeenPosition | null;
   };
 }
 
 /**
- * Brings the frames of one call in order, each once. Live frames may be lost, repeated or come from a worker that lost the call, so:
+ * Delivers the frames of one call in order, each once. Live frames may be lost, repeated or come from a worker that lost the call:
  *
- *   lower attempt, or seen seq    dropped
- *   a gap, a reconnect, silence   what the bus keeps is read again; a gap that stays fails the call
- *   silence after content         neither a frame nor a sign of life of the worker: fails the call, unless what the bus keeps goes on
- *   silence before                the same: it is sent to another worker
- *   higher attempt                starts anew, or fails the call once content was shown: it can't be taken back
- *   past the deadline             fails the call: its worker would have said so itself
+ *   lower attempt, or repeated seq   dropped
+ *   gap, reconnect, silence          replay; a gap that remains fails the call
+ *   silence after content            neither frames nor heartbeats: fails the call, unless the replay continues it
+ *   silence before content           the same, but the call is sent to another worker
+ *   higher attempt                   restarts, or fails the call once content was sent
+ *   past the deadline                fails the call: a live worker would have reported it
  *
- * A reader that comes back begins with what the bus keeps; when that does not reach back to where the reader was, the call is not found.
- * Whenever the call ends here before its worker has ended it, the worker is told to stop, unless the reader was cut off by us.
+ * A resumed reader begins with a replay; if that does not reach back to its position, the call is not found. If the feed ends before the
+ * worker has ended the call, the call is aborted, unless we cut the reader off.
  */
 export class FrameFeed {
   readonly #deps: FeedDeps;
   readonly #callId: string;
   readonly #isDetached: boolean;
   readonly #sending: CallSending | undefined;
-  /** Of the gateway that let the call in. */
+  /** The admitting gateway. */
   readonly #origin: string;
   readonly #sink: FrameSink;
   readonly #subscription: CallSubscription;
   readonly #frames: FrameReader;
-  /** Nothing was brought yet to a reader that has come back, so that it can still be told that there is nothing. */
+  /** A resumed reader got nothing yet: 404 is still possible. */
   #isToBeFound: boolean;
   readonly #deadline: Deadline;
   readonly #silence: SilenceWatch;
-  /** The worker was silent for long: unless what the bus keeps brings something, it is taken for dead. */
+  /** The worker was silent for too long: it is taken for dead unless the replay brings frames. */
   #isDoubted = false;
   #attempt = 0;
   #nextSeq = 1;
-  /** Of a reader that has come back. */
   #seen: SeenPosition | null = null;
   #shown = false;
-  /** Frames that came while kept ones are read; null when none are read. */
+  /** Frames that arrive during a replay; null when none is running. */
   #pending: Uint8Array[] | null = null;
   #pendingBytes = 0;
   #later: NodeJS.Timeout | undefined;
-  /** The place of the last gap, and how often it was read again. */
   #gap = { position: '', reads: 0 };
   #over = false;
 
@@ -121,7 +117,7 @@ export class FrameFeed {
       onFrame: (bytes: Uint8Array) => this.#receive(bytes),
       onBeat: () => this.#noteReceived(),
       onLoss: () => this.#lookAnew(),
-      // Who was shown a part may come back for the rest; anybody else will ask anew.
+      // A client with content may resume; any other will repeat its request.
       onEnd: (error: SwitchyardError) => this.#fail(error, this.#unread(this.#shown ? 'dropped' : 'left')),
     };
     this.#subscription = readers.subscribe(call.callId, reader, this.#origin);
@@ -131,17 +127,16 @@ export class FrameFeed {
     if (resumed !== undefined) void this.#resume(resumed.after);
   }
 
-  /** Ends the call as failed, unless it has ended. */
   fail(error: SwitchyardError): void {
     this.#fail(error, 'left');
   }
 
-  /** The client is gone: the sink hears nothing more of the call. */
+  /** The sink is not called any more. */
   leave(how: 'left' | 'dropped'): void {
     if (!this.#over) this.#close(this.#unread(how));
   }
 
-  /** A detached call goes on, whoever leaves it. */
+  /** A detached call goes on without its reader. */
   #unread(how: 'left' | 'dropped'): Departure {
     return this.#isDetached ? 'over' : how;
   }
@@ -152,10 +147,10 @@ export class FrameFeed {
     this.#sink.fail(error);
   }
 
-  /** Nothing may fall between what is read and what is heard, so the reading waits until the call is listened to. */
+  /** Nothing may be missed between replay and live frames: the replay waits for the subscription. */
   async #resume(after: SeenPosition | null): Promise<void> {
     if (after !== null) {
-      // What it has, it was shown: from there nobody else may take over. Of the frame where it was cut off there may be more.
+      // The client has content of this attempt, so no other may follow. The last frame may have further events.
       this.#attempt = after.attempt;
       this.#nextSeq = Math.max(after.seq, 1);
       this.#seen = after;
@@ -165,7 +160,7 @@ export class FrameFeed {
     await this.#subscription.ready();
     if (this.#over) return;
     this.#reread(this.#pending ?? [], 'kept');
-    // What was said just before is kept by then; no later frame need tell that it is missing.
+    // Recent frames are kept by then; no later frame might reveal that one is missing.
     this.#lookLater();
   }
 
@@ -188,7 +183,6 @@ export class FrameFeed {
     else if (frame.attempt >= this.#attempt) this.#order(frame, bytes);
   }
 
-  /** A frame of the newest attempt, which may be its first. */
   #order(frame: NumberedFrame, bytes: Uint8Array): void {
     if (frame.attempt > this.#attempt) {
       this.#attempt = frame.attempt;
@@ -215,7 +209,7 @@ export class FrameFeed {
     this.#sending?.release();
   }
 
-  /** Another worker has the call after content of the first was shown. It may say by itself that the call is lost. */
+  /** A newer attempt after content was sent. Its error frame may report the loss itself. */
   #overtaken(frame: NumberedFrame): void {
     if (frame.kind === 'error') this.#onFrame(frame);
     else this.#lost('The worker of this call was lost after a part of the answer was sent');
@@ -236,7 +230,7 @@ export class FrameFeed {
       this.#deps.log.debug({ callId: this.#callId, missing: position }, 'a frame is missing: those that the bus keeps are read again');
       this.#reread([bytes], reads === 0 ? 'kept' : 'now');
     } else if (frame.kind === 'error') {
-      // It says of itself that what came before is not the whole.
+      // An error frame itself says that the response is incomplete.
       this.#onFrame(frame);
     } else {
       this.#lost('A part of the answer was lost on its way');
@@ -244,12 +238,12 @@ export class FrameFeed {
   }
 
   #lost(message: string): void {
-    // Who has come back and was brought nothing learns no more than that there is nothing: it may not even be its call.
+    // A resumed reader without any frame gets 404: the call may not even be its own.
     if (this.#isToBeFound) this.#fail(new SwitchyardError('request.not_found', NOTHING_TO_RESUME), 'over');
     else this.fail(new SwitchyardError('router.provider_unavailable', message));
   }
 
-  /** Reads what the bus keeps, then goes on with what came meanwhile. Bounded, since a reader that waits for ever shows nothing for ever. */
+  /** Replays kept frames, then goes on with those that arrived meanwhile. Time-limited, as nothing is delivered during a replay. */
   #reread(first: Uint8Array[], upTo: 'kept' | 'now'): void {
     const { bus, limits, log } = this.#deps;
     this.#pending = first;
@@ -263,7 +257,7 @@ export class FrameFeed {
       (replayed) => this.#goOn(replayed),
       (error) => {
         log.warn({ err: error, call_id: this.#callId }, 'kept frames could not be read');
-        // It says nothing of the worker. Who was shown a part can't be left to wait for another look.
+        // A failed replay is no evidence about the worker. But a client with content can't wait for another one.
         this.#isDoubted &&= this.#shown || this.#isToBeFound;
         this.#goOn([]);
       },
@@ -274,46 +268,44 @@ export class FrameFeed {
     if (this.#over) return;
     const frames = [...replayed, ...(this.#pending ?? [])];
     this.#pending = null;
-    // Of a long answer the first frames are gone by now; that they are is no gap before the place where this reader goes on.
+    // Early frames of a long response are past retention; before the reader's position that is no gap.
     if (this.#seen !== null) this.#frames.seekHead(this.#seen.attempt, frames);
     for (const bytes of frames) {
       this.#judge(bytes);
-      // Ended, or the next gap was found: then the rest is among what is read again for it.
+      // The call has ended, or another replay began, which includes the rest.
       if (this.#over || this.#pending !== null) return;
     }
     if (this.#isDoubted) this.#expireWorker();
   }
 
-  /** Content that was shown can't wait for another worker. What a reader who has come back waits for, is sent again by somebody else, or by nobody. */
+  /** Fails the call after content or while resuming, or if it can't be sent again; otherwise queues it for another worker. */
   #expireWorker(): void {
     const isLost = this.#shown || this.#isToBeFound || (this.#sending === undefined ? this.#silence.inARow > 1 : this.#isBusUp() && !this.#sending.sendAgain());
     if (isLost) this.#lost('Nothing is heard of the worker of this call any more');
   }
 
-  /** While it is away nothing can be heard of anybody. */
+  /** While disconnected, silence says nothing about the worker. */
   #isBusUp(): boolean {
     return this.#deps.bus.isReady();
   }
 
-  /** Looks at what the bus keeps, unless that is being done. */
   #look(): void {
     if (this.#pending === null) this.#reread([], 'kept');
   }
 
-  /** Looks once what was said until now is kept. Frames go on meanwhile: perhaps none is missing. */
+  /** Replays once the frames up to now are kept. Live frames go on meanwhile. */
   #lookLater(): void {
     clearTimeout(this.#later);
-    // What is being read just then may have been asked for too early.
+    // A running replay may have been requested too early.
     this.#later = setTimeout(() => (this.#pending === null ? this.#look() : this.#lookLater()), this.#deps.limits.resumableMs);
   }
 
-  /** The bus was away: the silence was its own, and begins now. */
+  /** After a reconnect the silence was the bus's: the watch restarts. */
   #lookAnew(): void {
     this.#noteReceived();
     this.#lookLater();
   }
 
-  /** A frame, or a sign of life. */
   #noteReceived(): void {
     if (this.#over) return;
     this.#isDoubted = false;

@@ -9,7 +9,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** When silence was met, in milliseconds from now, and how often in a row. */
+/** Silences: milliseconds from now, and the number in a row. */
 function watching() {
   const startMs = Date.now();
   const met: [atMs: number, inARow: number][] = [];

@@ -1,7 +1,7 @@
 import type { Deadline, Deadlines } from '#shared/deadlines.ts';
 import type { GatewayLimits } from '../limits.ts';
 
-/** Tells when nothing was heard of a worker for a while; if nothing is heard then either, again after twice as long, and so on. */
+/** Calls `onSilence` after `silenceMs` without a frame or heartbeat; doubled each time, up to `silenceMaxMs`. */
 export class SilenceWatch {
   readonly #limits: Pick<GatewayLimits, 'silenceMs' | 'silenceMaxMs'>;
   readonly #onSilence: () => void;
@@ -16,12 +16,11 @@ export class SilenceWatch {
     this.#deadline = deadlines.begin(this.#limitMs(), () => this.#met());
   }
 
-  /** How often silence was met since something was heard. */
   get inARow(): number {
     return this.#inARow;
   }
 
-  /** It is called for each token, so the usual case costs next to nothing. */
+  /** Called per frame. */
   noteReceived(): void {
     this.#inARow = 0;
     this.#deadlines.restart(this.#deadline, this.#limitMs());

@@ -11,7 +11,7 @@ import { environment, type FaultyBus, faultyBus, HOUSE_SECRET, KEY, recordingLog
 import { post } from '../test-support/http-client.ts';
 import { type PendingCall, type ScriptedWorker, startScriptedWorker } from '../test-support/scripted-worker.ts';
 
-// Bounds for a machine that is busy with other tests; none of these waits for time to pass.
+// Bounds for a busy machine; none of these waits for time to pass.
 const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
 
 const streamed = { model: 'large', messages: [{ role: 'user', content: 'Hello' }], stream: true };
@@ -42,7 +42,7 @@ afterAll(async () => {
   await database.close();
 });
 
-/** A gateway, a client that streams, and the call that it made. */
+/** A gateway, a streaming client, and its call. */
 async function begin(limits: Partial<GatewayLimits> = {}, totalMs = 600_000) {
   gateway = await startRouterGateway({
     config: { host: '127.0.0.1', port: 0, drainTimeoutMs: 0 },
@@ -58,10 +58,10 @@ async function begin(limits: Partial<GatewayLimits> = {}, totalMs = 600_000) {
   return { client, held: await worker.next() };
 }
 
-/** What the client sees of a frame. */
+/** A frame as the client gets it. */
 const seen = ({ call }: PendingCall, seq: number, text: string, attempt = 1) => `id: ${call.callId}.${attempt}.${seq}\ndata: ${text}\n\n`;
 
-/** The error chunk of the gateway itself, which ends a stream. */
+/** The gateway's own error chunk at the end of a stream. */
 function errorChunkAtTheEndOf(text: string): { id: string; error: { code: number; message: string } } {
   const last = text.trimEnd().split('\n').at(-1) ?? '';
   return JSON.parse(last.replace(/^data: /, ''));
@@ -198,7 +198,7 @@ describe('once content was shown', () => {
 
   it('DESIGN 7: a lost frame is read again, and the stream shows no sign of it', async () => {
     const { client, held } = await begin();
-    // Two of them at places apart, so that the second gap is found while the first is being closed.
+    // Two gaps apart, so that the second is found during the replay for the first.
     testBus.faults.loses = (_, frame) => /^cid: \S+\.1\.[24]\n/.test(Buffer.from(frame).toString());
     for (let seq = 1; seq <= 5; seq += 1) held.frame('content', seq, `part ${seq}`);
     held.frame('done', 6, '[DONE]');
@@ -335,7 +335,7 @@ describe('a client', () => {
     response.stopReading();
     const part = 'x'.repeat(64 * 1_024);
     let seq = 1;
-    // The machine's own buffers take some megabytes first.
+    // The kernel's buffers take some megabytes first.
     await expect
       .poll(
         () => {
@@ -355,11 +355,11 @@ describe('a client', () => {
     held.frame('content', 1, 'Hi');
     const response = await client.answer;
     response.stopReading();
-    // More than the machine's own buffers take.
+    // More than the kernel's buffers take.
     const large = 'x'.repeat(16 * 1_024 * 1_024);
     held.frame('content', 2, large);
     for (const seq of [3, 4, 5]) {
-      // Each in a turn of its own, like tokens.
+      // Each in its own tick, like tokens.
       await nextTurn();
       held.frame('content', seq, 'y');
     }
@@ -379,7 +379,7 @@ describe('a client', () => {
     held.frame('content', 2, 'x'.repeat(32 * 1_024 * 1_024));
     held.frame('done', 3, '[DONE]');
 
-    // The line comes when the connection is gone. This client would hold it open for ever.
+    // The line is logged when the connection closes. This client would hold it open for ever.
     await eventually(() => log.lines.some(({ message, fields }) => message === 'request' && fields.call_id === held.call.callId)).toBe(true);
     response.leave();
     expect(await response.ended).toBe(false);

@@ -10,7 +10,7 @@ import { type WholeResponse, wholeResponse } from './whole-response.ts';
 
 const COMMENT = ': SWITCHYARD PROCESSING\n\n';
 
-/** Streams the frames of a call to the client as they come. A client that leaves stops the call; one that we cut off may come back to it. */
+/** Streams a call's frames to the client. A client that leaves aborts the call; one that we cut off may resume it. */
 export const relayStream: OpenRelay = (deps, call) => {
   const sink = new SseSink(deps, call, () => feed.leave('dropped'));
   const feed: FrameFeed = new FrameFeed(deps, call, sink);
@@ -24,14 +24,13 @@ export const relayStream: OpenRelay = (deps, call) => {
 /**
  * Frames of one call → SSE bytes for one client.
  *
- *   waiting ──content | done | 15 s──▶ streaming ──done──▶ ended with what the worker sent last, `[DONE]`
+ *   waiting ──content | done | 15 s──▶ streaming ──done──▶ ended with the worker's last bytes, `[DONE]`
  *      │                                   └──error | failure──▶ ended with an error chunk, and nothing after it
- *      └──error | failure──▶ ended with a whole answer, which has the proper status
+ *      └──error | failure──▶ ended with a whole response, which has the proper status
  *
- * While waiting, frames without content are held back: any byte would commit the status 200. The client may leave at any moment.
+ * While waiting, frames without content are buffered: any byte would commit status 200. The client may leave in any state.
  */
 class SseSink implements FrameSink {
-  /** As a relay's. */
   readonly response: Promise<WholeResponse | null>;
   readonly #deps: FeedDeps;
   readonly #call: RelayedCall;
@@ -41,10 +40,10 @@ class SseSink implements FrameSink {
   #state: 'waiting' | 'streaming' | 'ended' = 'waiting';
   #buffered: Uint8Array[] = [];
   #bufferedBytes = 0;
-  /** Null once content has come, and for a reader that came back: it had the first before. */
+  /** Null after the first content, and when resumed. */
   #beganAtMs: number | null;
 
-  /** @param onCut the client did not take what was sent, and its connection is cut */
+  /** @param onCut the client was disconnected for not reading */
   constructor(deps: FeedDeps, call: RelayedCall, onCut: () => void) {
     this.#deps = deps;
     this.#call = call;
@@ -86,7 +85,7 @@ class SseSink implements FrameSink {
     }
   }
 
-  /** Who comes back to a call that wanted its answer whole gets it so, or as the one event of a stream that has begun. */
+  /** A resumed non-streaming call is answered whole, or as the only event of a stream that has begun. */
   #onWhole(status: number, body: Uint8Array): void {
     if (this.#call.resumed === undefined) this.fail(new SwitchyardError('internal', 'a call that wanted frames was answered with a body'));
     else if (this.#state === 'waiting') this.#endWhole(wholeResponse(status, body));
@@ -97,7 +96,7 @@ class SseSink implements FrameSink {
   }
 
   hasAll(): void {
-    // Who was told to wait has its status; the end of the stream says the rest.
+    // Status 200 may be committed by a keep-alive comment.
     if (this.#state === 'streaming') this.#endStream();
     else this.#endWhole({ status: 204, headers: {}, body: new Uint8Array() });
   }
@@ -114,7 +113,7 @@ class SseSink implements FrameSink {
       this.#settle.reject(error);
       return;
     }
-    // Failures before the headers are logged with the request that they fail.
+    // Before the headers the route logs the failure.
     this.#deps.log.warn({ err: error, call_id: callId, request_id: requestId }, 'a stream was ended with an error');
     this.#write(errorEvent(callId, model, this.#deps.clock.nowMs(), error));
     this.#endStream();
@@ -125,7 +124,6 @@ class SseSink implements FrameSink {
     this.#deps.metrics.observe('firstTokenSeconds', {}, (performance.now() - beganAtMs) / 1_000);
   }
 
-  /** The connection is gone. */
   left(): void {
     const { callId, requestId } = this.#call;
     if (this.#state !== 'ended') this.#deps.log.info({ call_id: callId, request_id: requestId }, 'a client left before its answer had ended');
@@ -139,7 +137,7 @@ class SseSink implements FrameSink {
     if (this.#bufferedBytes > this.#deps.limits.bufferedBytes) this.#open();
   }
 
-  /** Commits the status 200. What was held back goes first: a debug chunk is to be the first of all. */
+  /** Commits status 200. Buffered frames go first: a debug chunk must be the first event. */
   #open(): void {
     const { callId, requestId, reply } = this.#call;
     this.#state = 'streaming';
@@ -148,7 +146,7 @@ class SseSink implements FrameSink {
     this.#socket.open({
       'content-type': 'text/event-stream',
       'cache-control': 'no-cache',
-      // Proxies that buffer would turn the stream into a whole.
+      // Against buffering proxies.
       'x-accel-buffering': 'no',
       'x-generation-id': callId,
       'x-request-id': requestId,

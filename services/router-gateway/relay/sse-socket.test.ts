@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { gatewayLimits } from '../limits.ts';
 import { SseSocket } from './sse-socket.ts';
 
-/** A response that writes down what it is told to do. */
+/** A response that records its calls. */
 function recordingResponse() {
   const done: string[] = [];
   const response = Object.assign(new EventEmitter(), {
@@ -39,7 +39,7 @@ it('sends the head of the answer by itself, together with the first bytes', asyn
   socket.write('a');
   await Promise.resolve();
 
-  // The first words wait for nothing, not for the end of the turn either.
+  // The first bytes do not wait for the end of the tick.
   expect(done).toEqual(['head', 'hold', 'flush head', 'a', 'send']);
   socket.write('b');
   await nextTurn();

@@ -2,9 +2,8 @@ import type { ServerResponse } from 'node:http';
 import type { GatewayLimits } from '../limits.ts';
 
 /**
- * Writes SSE bytes to one client. What is written in one turn of the event loop leaves together, but the beginning leaves at once. A client that leaves too much unread
- * is cut off, since nobody upstream waits for it; it is judged before each turn's first write, and an event that alone is too much is
- * not held against it while it leaves.
+ * Writes SSE bytes to one client, corked per tick; the first bytes leave at once. A client with too many unread bytes is disconnected, since
+ * there is no backpressure to the worker. Checked before each tick's first write, with the largest tick on top, so that one large event passes.
  */
 export class SseSocket {
   readonly #raw: ServerResponse;
@@ -12,24 +11,23 @@ export class SseSocket {
   readonly #onSlow: () => void;
   #corked = false;
   #turnBytes = 0;
-  /** The largest turn since the client had last taken enough. */
+  /** Bytes of the largest tick since the unread bytes were last within the limit. */
   #largestTurnBytes = 0;
 
-  /** @param onSlow the client did not take what was sent, and its connection has been cut */
   constructor(raw: ServerResponse, limits: GatewayLimits, onSlow: () => void) {
     this.#raw = raw;
     this.#limits = limits;
     this.#onSlow = onSlow;
-    // A reset connection is no news: 'close' follows, and is what the relay listens to.
+    // A reset connection emits 'close' next, which the relay handles.
     raw.on('error', () => {});
   }
 
   open(headers: Record<string, string>): void {
     this.#raw.writeHead(200, headers);
     this.#cork();
-    // By itself: put before the first bytes, the response would keep it for as long as it lasts in the dozens of pieces that it is made of.
+    // Separately: prepended to the first bytes, the head would be retained in dozens of string pieces.
     this.#raw.flushHeaders();
-    // The first words of an answer wait for nothing.
+    // The first bytes leave before the end of the tick.
     queueMicrotask(() => this.#flush());
   }
 
@@ -48,7 +46,6 @@ export class SseSocket {
     raw.write(bytes);
   }
 
-  /** Sends what is left and ends the answer; a client that never takes it is cut off. */
   end(): void {
     this.#flush();
     this.#raw.end();
@@ -78,8 +75,8 @@ export class SseSocket {
 }
 
 /**
- * Cuts the connection when an answer that has ended is not taken in time: it would hold its bytes for as long as the client likes. To be
- * asked once the last of them are written: nearly always the system has taken them by then.
+ * Destroys the connection when an ended response is not read within `finishMs`: it would hold its bytes. Call it after the last write,
+ * when the kernel mostly has them.
  */
 export function finishWithin(raw: ServerResponse, finishMs: number): void {
   if (raw.closed || (raw.writableEnded && raw.writableLength === 0)) return;

@@ -4,17 +4,16 @@ import type { GatewayLimits } from '../limits.ts';
 import { retryHeaders } from '../plugins/error-reply.ts';
 import { finishWithin } from './sse-socket.ts';
 
-/** A whole answer, written by a worker: the bytes are the client's JSON. */
+/** A non-streamed response of a worker; `body` is the client's JSON. */
 export interface WholeResponse {
   status: number;
   headers: Record<string, string>;
   body: Uint8Array;
 }
 
-/** The part of a worker's error body that decides about headers. */
 const errorFacts = z.object({ error: z.object({ code: z.number(), type: z.string(), metadata: z.record(z.string(), z.unknown()).optional() }) });
 
-/** Adds the headers that belong to the answer: only refusals that may have some are looked into. A status that HTTP does not have becomes 500. */
+/** Parses only bodies of 429 and 503, for their headers. A status outside 200 to 599 becomes 500. */
 export function wholeResponse(givenStatus: number, body: Uint8Array): WholeResponse {
   const status = givenStatus >= 200 && givenStatus <= 599 ? givenStatus : 500;
   const headers = { 'content-type': 'application/json' };
@@ -23,7 +22,7 @@ export function wholeResponse(givenStatus: number, body: Uint8Array): WholeRespo
   return { status, headers: facts.success ? { ...headers, ...retryHeaders(facts.data) } : headers, body };
 }
 
-/** Sends it, unless the relay needs nothing more from its route. */
+/** Null: the relay has taken over the socket. */
 export function sendWhole(reply: FastifyReply, response: WholeResponse | null, limits: GatewayLimits): FastifyReply | undefined {
   if (response === null) {
     reply.hijack();

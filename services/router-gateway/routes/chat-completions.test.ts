@@ -8,7 +8,7 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { testConfig } from '../test-support/harness.ts';
 import { hello, useGateway } from '../test-support/use-gateway.ts';
 
-// Bounds for a machine that is busy with other tests; none of these waits for time to pass.
+// Bounds for a busy machine; none of these waits for time to pass.
 const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
 
 const gateway = useGateway(async () => {
@@ -119,7 +119,7 @@ describe('trouble of our own', () => {
     expect((await gateway.post(hello)).statusCode).toBe(503);
 
     publishing.goOn();
-    // The first is on the bus and still open, but its body is gone.
+    // The first call is on the bus and still open, but its body is released.
     const held = await gateway.worker.next();
     const third = gateway.post(hello);
     await gateway.answerNext();
@@ -149,7 +149,7 @@ describe('trouble of our own', () => {
   });
 });
 
-/** Keeps calls off the bus until it is told to let them, and all later ones, go on. */
+/** Holds publishes back until `goOn`. */
 function holdPublishes(): { reached: boolean; goOn(): void } {
   const publishing = { reached: false, goOn: () => {} };
   gateway.faults.beforePublish = () =>

@@ -30,14 +30,13 @@ import { lastEventIdOf, positionOf, resumeCall } from './resume-generation.ts';
 
 export interface ChatCompletionsDeps {
   models: ModelIndex;
-  /** The value of the header that names what of a request is not carried out; null when there is nothing. */
+  /** Header value; null when nothing is ignored. */
   ignoredIn(request: ChatRequest): string | null;
   admission: Admission;
   readers: CallReaders;
   sender: CallSender;
   bus: Bus;
   houseSecret: string;
-  /** How long a call may take in all. */
   totalMs: number;
   clock: Clock;
   deadlines: Deadlines;
@@ -47,16 +46,16 @@ export interface ChatCompletionsDeps {
   metrics: Metrics;
 }
 
-/** POST /chat/completions: puts the call on the bus and relays what a worker answers, whole or as server-sent events. */
+/** POST /chat/completions: sends the call to a worker and relays the response. */
 export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZod {
   const { admission, bus, clock, ignoredIn, readers, houseSecret, limits, models, sender } = deps;
   return async (app) => {
     const refuseWork = preparedRefusal(overloaded(limits));
     const loop = new LoopBudget();
     const ids = new GenerationIds({ houseSecret, origin: readers.origin });
-    // Before the body is read: what is known to be too much is not even taken in.
+    // Before the body is read, so that refused requests cost no parsing.
     app.addHook('onRequest', (request, reply, done) => {
-      // Who comes back for the rest of an answer brings no work.
+      // Resumes are exempt: they start no new call.
       if (lastEventIdOf(request.headers) === null && !(loop.admits() && hasCapacity(bus))) return refuseWork(reply);
       admission.enterRequest(request, reply, limits.bodyBytes);
       done();
@@ -67,7 +66,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       done(excess === null ? undefined : invalid('', excess));
     });
 
-    // All of a plain request is carried out, so nothing more is looked at.
+    // Plain requests have no ignored parts, so only those that went through the schema are looked at.
     const checked = new WeakSet<object>();
     app.setValidatorCompiler(validateUnlessPlain(isPlainChatRequest, checked));
     app.post('/chat/completions', { schema: { body: chatRequest } }, async (request, reply) => {
@@ -75,7 +74,7 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
       if (lastEventId !== null) {
         releaseBody(request);
         request.admitted?.bodyDone();
-        // Clients that reconnect post the same request again: a second call would be made, and billed, beside the first.
+        // Clients that reconnect post the same request again: a new call would run, and be billed, beside the first.
         return resumeCall(deps, positionOf(lastEventId), request, reply);
       }
       const chat = withSession(request.body, request.headers['x-session-id'], limits);
@@ -104,9 +103,8 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
         traceparent: publishing.traceparent,
       };
       const sending = sender.begin(call, chat === request.body ? request.bodyText : JSON.stringify(chat), () => request.admitted?.bodyDone());
-      // What is sent is all that is needed of it.
       releaseBody(request);
-      // The reader first: a worker may be faster than the answer of the bus.
+      // The reader first: a worker's frames may arrive before the bus confirms the publish.
       const openRelay = call.want === 'frames' ? relayStream : relayBody;
       const relay = openRelay(deps, { callId, model, deadlineAtMs, isDetached, sending, requestId: request.id, reply });
       const fail = (error: unknown) =>
@@ -123,18 +121,18 @@ export function chatCompletions(deps: ChatCompletionsDeps): FastifyPluginAsyncZo
   };
 }
 
-/** The rest of the room is for the results of what was let in before. A bus that is away is another matter, and told as such. */
+/** The rest of the capacity is for results of admitted calls. An unreachable bus is reported with its own error. */
 function hasCapacity(bus: Bus): boolean {
   return !bus.isReady() || bus.hasCapacity('router.call');
 }
 
-/** What still held it here would do so for as long as the answer takes. */
+/** The request would retain it until the response ends. */
 function releaseBody(request: Pick<FastifyRequest, 'body' | 'bodyText'>): void {
   request.body = undefined;
   request.bodyText = '';
 }
 
-/** What the worker does is below it: the answer comes back long after it has ended. */
+/** Parent of the worker's spans; ends when the call is sent, long before the response. */
 function publishSpan({ tracing = noTracing }: ChatCompletionsDeps, callId: string, parent: string): Span {
   const attributes = {
     'messaging.system': 'nats',
@@ -145,7 +143,7 @@ function publishSpan({ tracing = noTracing }: ChatCompletionsDeps, callId: strin
   return tracing.begin('publish router.call', { kind: 'producer', scope: 'switchyard.messaging', parent, attributes });
 }
 
-/** The session of the body wins over that of the header. @throws `request.invalid` when the header's is used and too long */
+/** The body's session id wins over the header's. @throws `request.invalid` when the header's is used and too long */
 function withSession(chat: ChatRequest, header: string | string[] | undefined, { sessionIdLength }: GatewayLimits): ChatRequest {
   if (chat.session_id !== undefined || typeof header !== 'string') return chat;
   if (header.length > sessionIdLength) throw invalid('x-session-id', `x-session-id must have at most ${sessionIdLength} characters`);

@@ -7,10 +7,9 @@ export interface HealthDeps {
   admission: Admission;
 }
 
-/** The body of a liveness probe, and of the readiness of a gateway that is ready. */
 export const HEALTHY = { status: 'ok' } as const;
 
-/** GET /health/live: the process runs. GET /health/ready: 200 when it should get requests, else 503. No key is asked for. */
+/** GET /health/live and /health/ready (503 when it should get no requests), without a key. */
 export function health({ bus, admission }: HealthDeps): FastifyPluginAsync {
   return async (app) => {
     app.get('/health/live', async () => HEALTHY);

@@ -5,16 +5,15 @@ import type { ModelAnswer, ModelEntry, ModelList, ModelPricing } from '#shared/c
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { pricePerToken } from '../price-per-token.ts';
 
-/** The configuration does not say when a model appeared, and clients want a number that stays the same. */
+/** The configuration has no creation time, and clients want a constant number. */
 const CREATED_UNKNOWN = 0;
-/** What an unpriced endpoint shows: `0` would say that it is free. */
+/** `0` would mean free. */
 const PRICE_UNKNOWN = '-1';
-/** The group of tokenizers that says nothing of which it is. */
 const TOKENIZER_UNKNOWN = 'Other';
-/** Clients insist on a number of tokens of an endpoint. */
+/** Clients require a number. */
 const CONTEXT_UNKNOWN = 0;
 
-/** What an endpoint takes that does not list its parameters: every one that a request may hold. */
+/** Of an endpoint that does not list its own. */
 const ALL_PARAMETERS = [
   'frequency_penalty',
   'logit_bias',
@@ -34,13 +33,10 @@ const ALL_PARAMETERS = [
   'top_p',
 ];
 
-/** What stands behind a model's id, which may hold slashes itself, in the path of its endpoints. */
+/** Ids may contain slashes. */
 const ENDPOINTS = /^(.+)\/endpoints$/;
 
-/**
- * GET /models, GET /models/count, GET /models/<id> and GET /models/<id>/endpoints: what the router's configuration offers. Aliases are
- * names, not models.
- */
+/** GET /models, /models/count, /models/<id> and /models/<id>/endpoints: the configured models. Aliases are not listed. */
 export function listModels({ models, providers }: Pick<RouterConfig, 'models' | 'providers'>): FastifyPluginAsync {
   const data = models.map(modelEntry);
   const list: ModelList = { object: 'list', data, links: { next: null }, total_count: data.length };
@@ -52,7 +48,7 @@ export function listModels({ models, providers }: Pick<RouterConfig, 'models' | 
     app.get('/models/count', async () => ({ data: { count: data.length } }));
     app.get<{ Params: { '*': string } }>('/models/*', async ({ params }) => {
       const path = params['*'];
-      // First as a whole: an id may end like the address of its endpoints.
+      // The whole path first: an id may end in `/endpoints`.
       const answer = answerOf.get(path) ?? endpointsOf.get(ENDPOINTS.exec(path)?.[1] ?? '');
       if (answer === undefined) throw new SwitchyardError('request.not_found', 'There is no model of this id');
       return answer;
@@ -89,7 +85,7 @@ function modelEndpoints(model: ModelConfig, nameOf: ReadonlyMap<string, string>)
   return { data: { id, name, created, description, architecture, endpoints } };
 }
 
-/** Prices and limits are those of the endpoint that is tried first; parameters are those that any endpoint takes. */
+/** Prices and limits of the first endpoint; parameters that any endpoint supports. */
 function modelEntry({ id, name, description, endpoints }: ModelConfig): ModelEntry {
   const [first] = endpoints;
   const lengths = endpoints.flatMap(({ context_length }) => context_length ?? []);
@@ -113,7 +109,7 @@ function modelEntry({ id, name, description, endpoints }: ModelConfig): ModelEnt
   };
 }
 
-/** Without tools there is nothing to choose. */
+/** Tool choice needs tools. */
 function toolChoiceOf({ supported_parameters: supported }: EndpointConfig): EndpointEntry['supports_tool_choice'] {
   const does = supported === undefined || (supported.includes('tools') && supported.includes('tool_choice'));
   return { none: does, auto: does, required: does, function: does };
@@ -124,7 +120,7 @@ function pricingOf(prices: EndpointConfig['prices']): ModelPricing {
   return {
     prompt: pricePerToken(prices.prompt),
     completion: pricePerToken(prices.completion),
-    // The only price that is not per token: USD per call, in the configuration as here.
+    // The only price that is not per token: USD per call, in the configuration too.
     ...(prices.request !== undefined && { request: prices.request }),
     ...(prices.cached_prompt !== undefined && { input_cache_read: pricePerToken(prices.cached_prompt) }),
   };

@@ -56,7 +56,7 @@ async function gateway(limits: Partial<GatewayLimits> = {}): Promise<string> {
   return `${started.url}/api/v1`;
 }
 
-/** A client that streams from a gateway and was shown `Hel`. */
+/** A streaming client that has got `Hel`. */
 async function begin(url: string, headers: Record<string, string> = {}) {
   const client = post(`${url}/chat/completions`, streamed, { authorization, ...headers });
   const held = await worker.next();
@@ -66,14 +66,14 @@ async function begin(url: string, headers: Record<string, string> = {}) {
   return { answer, held, callId: held.call.callId };
 }
 
-/** The id of a call that a gateway has let in that is not there any more. */
+/** A call id of a gateway that does not exist any more. */
 const oldCall = () => mintGenerationId({ houseSecret: HOUSE_SECRET, origin: 'gold', keyId: 'one', nowMs: Date.now() });
 
 function resume(url: string, callId: string, headers: Record<string, string> = {}) {
   return get(`${url}/generations/${callId}/stream`, { authorization, ...headers });
 }
 
-/** A worker's sign of life. @returns what is answered to it: who holds the call */
+/** Sends a worker's heartbeat. @returns the interest replies */
 function beat({ call }: PendingCall): Promise<string[]> {
   return new Promise((resolve) => {
     const answers: string[] = [];
@@ -82,7 +82,7 @@ function beat({ call }: PendingCall): Promise<string[]> {
       answers.push(`${from === call.origin ? 'origin' : 'other'} ${calls.join()}`);
     });
     bus.notices.publish(`hb.${call.origin}`, JSON.stringify({ v: 1, workerId: 'w1', question: 1, calls: [call.callId] }));
-    // Notices are handed on in turns of the event loop, so an answer is there after a few of them.
+    // Notices take a few ticks.
     setTimeout(() => {
       void subscription.stop().then(() => resolve(answers.sort()));
     }, 50);
@@ -325,7 +325,7 @@ describe('a call lives while a reader holds it', () => {
     await gateways.pop()?.stop();
 
     const [detached, other] = calls.map(({ held }) => held.call.callId);
-    // Those of a gateway are aborted in the order in which they came.
+    // A gateway aborts the oldest first.
     await eventually(() => worker.aborted).toContain(other);
     expect(worker.aborted).not.toContain(detached);
     for (const { client } of calls) expect((await client.answer).status).toBe(503);
@@ -343,7 +343,7 @@ describe('a call lives while a reader holds it', () => {
       return isCut();
     }).toBe(true);
 
-    // Not kept for its client: what is kept is aborted in the end.
+    // Not kept as resumable: a kept call is aborted in the end.
     expect(await beat(held)).toEqual(['origin ']);
     answer.leave();
   });
@@ -354,7 +354,7 @@ describe('a call lives while a reader holds it', () => {
     answer.stopReading();
     const part = 'x'.repeat(256 * 1_024);
     let seq = 1;
-    // The machine's own buffers take some megabytes first.
+    // The kernel's buffers take some megabytes first.
     await eventually(() => {
       seq += 1;
       held.frame('content', seq, part);

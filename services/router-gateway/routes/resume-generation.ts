@@ -10,18 +10,17 @@ import { sendWhole } from '../relay/whole-response.ts';
 export interface ResumeDeps extends FeedDeps {
   admission: Admission;
   houseSecret: string;
-  /** How long a call may take in all. */
   totalMs: number;
 }
 
-/** Of events: `<generation>.<attempt>.<seq>`, and behind it the place in its frame of each that is not the first there. */
+/** Event id: `<generation>.<attempt>.<seq>`, followed by `.<n>` for the n-th event of a frame after the first. */
 const EVENT_ID = /^([^.]{1,128})\.(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?$/;
-/** Whom a resumed call began with is not known any more; only errors of our own need it. */
+/** Only errors of the gateway name it. */
 const MODEL_UNKNOWN = 'unknown';
 
 /**
- * GET /generations/:generation_id/stream: the rest of a stream whose connection broke, at whichever gateway, from the event behind
- * `Last-Event-ID` on; all of it without that header. 404 for an id that is unknown, another key's, or too old, 204 when nothing is left.
+ * GET /generations/:generation_id/stream resumes a stream at any gateway: events behind `Last-Event-ID`, or all without that header.
+ * 404 for an id that is unknown, another key's, or past retention; 204 when nothing is left.
  */
 export function resumeGeneration(deps: ResumeDeps): FastifyPluginAsync {
   return async (app) => {
@@ -31,19 +30,18 @@ export function resumeGeneration(deps: ResumeDeps): FastifyPluginAsync {
       const { generation_id: generationId } = request.params;
       const given = lastEventIdOf(request.headers);
       const position = given === null ? { generationId, after: null } : positionOf(given);
-      // The id of another stream's event says nothing about this one.
       if (position?.generationId !== generationId) throw nothingToResume();
       return resumeCall(deps, position, request, reply);
     });
   };
 }
 
-/** The event that a client had last, when it says so: then it wants the rest, and nothing made anew. */
+/** Set on a resume, which starts no new call. */
 export function lastEventIdOf({ 'last-event-id': given }: IncomingHttpHeaders): string | null {
   return typeof given === 'string' && given !== '' ? given : null;
 }
 
-/** The place in a stream that an event's id names; null when it is none of ours. */
+/** Null for an id that is not ours. */
 export function positionOf(eventId: string): ResumePosition | null {
   const [, generationId, attempt, seq, events = '1'] = EVENT_ID.exec(eventId) ?? [];
   return generationId === undefined ? null : { generationId, after: { attempt: Number(attempt), seq: Number(seq), events: Number(events) } };
@@ -55,7 +53,7 @@ export interface ResumePosition {
   after: SeenPosition | null;
 }
 
-/** Relays what follows. @param position null when the client named none. @throws `request.not_found`, always in the same words */
+/** @param position null when the given id is invalid @throws `request.not_found`, always with the same message */
 export async function resumeCall(
   deps: ResumeDeps,
   position: ResumePosition | null,

@@ -45,7 +45,7 @@ afterAll(async () => {
   await database.close();
 });
 
-/** A collector that keeps what it gets, and holds its answers back for as long as it is told to. */
+/** A collector that records requests and can hold its responses back. */
 async function openCollector() {
   const heard: { url: string; headers: IncomingHttpHeaders; body: Buffer }[] = [];
   const held: (() => void)[] = [];
@@ -115,7 +115,7 @@ describe('what is sent to the intake of traces', () => {
 
     expect((await send(url, 'x', basic('pk-test:sk-test'))).status).toBe(200);
     for (const pair of ['pk-test:sk-other', 'pk-test:', ':', 'pk-test:sk-test:']) expect((await send(url, 'x', basic(pair))).status).toBe(401);
-    // They open nothing else.
+    // The platform's keys give access to nothing else.
     expect((await fetch(url.replace('/otel/v1/traces', '/models'), { headers: basic('pk-test:sk-test') })).status).toBe(401);
   });
 
@@ -223,7 +223,7 @@ describe('what is sent to the intake of traces', () => {
     collector.answer('hold');
     forwarder.accept({ body: Buffer.from('x'), contentType: 'application/x-protobuf', contentEncoding: null });
     await eventually(() => collector.heard.length).toBe(1);
-    // The collector's own limits are longer than what is awaited here, and are met by no timer.
+    // The collector's own limits are longer than this test's wait, and use no timers.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => {
       vi.useRealTimers();

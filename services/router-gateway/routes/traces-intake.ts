@@ -9,9 +9,9 @@ import { FORWARDED, type TraceForwarder } from '../trace-forwarder.ts';
 const PROTOBUF = 'application/x-protobuf';
 const JSON_TYPE = 'application/json';
 const ENCODINGS = ['gzip', 'identity'];
-/** Gateways between a client and the collector, such as one's own and that of a platform. More of them are one and the same. */
+/** Gateways between a client and the collector, such as its own and a platform's. More indicate a loop. */
 const MAX_HOPS = 3;
-/** Shorter than 120 bytes: the encoding below has one byte for its length. */
+/** Shorter than 120 bytes: `partialSuccess` encodes its length in one byte. */
 const NOT_STORED = 'no collector is configured here: traces are taken and not kept';
 
 export interface TracesIntakeDeps {
@@ -22,9 +22,9 @@ export interface TracesIntakeDeps {
 }
 
 /**
- * POST /otel/v1/traces: OTLP over HTTP, protobuf or JSON, gzip allowed, handed on unread. 200 means that it is on its way, 503 that there is
- * no room and the client should come back. Without a collector it is 200 too, with a warning in the answer: to exporters a 5xx means "keep it
- * and try again", and every one of them would do so for ever, while a partial success is logged at their side and repeated by nobody.
+ * POST /otel/v1/traces: OTLP over HTTP, protobuf or JSON, gzip allowed, forwarded unread. 200: accepted; 503: the queue is full, retry.
+ * Without a collector it answers 200 with a warning: exporters retry a 5xx, every one of them for ever, while they log a partial success
+ * and do not repeat it.
  */
 export function tracesIntake({ admission, limits, forwarder }: TracesIntakeDeps): FastifyPluginAsync {
   return async (app) => {
@@ -35,7 +35,7 @@ export function tracesIntake({ admission, limits, forwarder }: TracesIntakeDeps)
     app.removeAllContentTypeParsers();
     app.addContentTypeParser([PROTOBUF, JSON_TYPE], (request, payload: Readable, done) => {
       const grew = (bytes: number) => request.admitted?.bodyGrew(bytes);
-      // A copy: what was read may be a small part of a large block of memory, and waits here for the collector.
+      // A copy: the slice may retain a larger block while it waits for the collector.
       readBody({ headers: request.headers, payload, limitBytes: limits.tracesBytes, grew }, (error, body) =>
         error === null ? done(null, Buffer.from(body)) : done(error),
       );
@@ -60,14 +60,14 @@ export function tracesIntake({ admission, limits, forwarder }: TracesIntakeDeps)
   };
 }
 
-/** ExportTraceServiceResponse, in the form that was sent. Empty when all is well. */
+/** ExportTraceServiceResponse in the request's format; empty on success. */
 function answer(reply: FastifyReply, contentType: string, warning: string | null): FastifyReply {
   reply.code(200).type(contentType);
   if (contentType === JSON_TYPE) return reply.serializer(JSON.stringify).send(warning === null ? {} : { partialSuccess: { errorMessage: warning } });
   return reply.send(warning === null ? Buffer.alloc(0) : partialSuccess(warning));
 }
 
-/** Field 1, the partial success, which has the message as its field 2. */
+/** Field 1, the partial success, with the message as its field 2. */
 function partialSuccess(message: string): Buffer {
   const text = Buffer.from(message, 'utf8');
   return Buffer.concat([Buffer.from([0x0a, text.byteLength + 2, 0x12, text.byteLength]), text]);

@@ -16,7 +16,7 @@ export const HOUSE_SECRET = 'the secret of a house under test';
 export const KEY = 'sk-test-1';
 export const environment = { KEY_ONE: KEY, KEY_TWO: 'sk-test-2', KEY_OFF: 'sk-test-off' };
 
-/** A configuration with something of everything that the gateway reads. */
+/** A configuration with an example of everything that the gateway reads. */
 export const testConfig = routerConfig.parse({
   providers: [{ slug: 'scripted', kind: 'scripted' }],
   models: [
@@ -46,25 +46,25 @@ export const testConfig = routerConfig.parse({
   ],
 });
 
-/** A real bus that can be made to fail as a network would. What it keeps is never lost. */
+/** A real bus with fault injection. Stored messages are never lost. */
 export interface FaultyBus {
   bus: Bus;
   faults: {
-    /** Whether a live frame is lost. */
+    /** Whether to lose a live frame. */
     loses(subject: string, frame: Uint8Array): boolean;
-    /** Stands for a broker that can't be reached. */
+    /** False: the broker is unreachable. */
     ready: boolean;
-    /** Stands for a log or a queue that is four fifths full. */
+    /** The log or queue is four fifths full. */
     crowded: boolean;
-    /** Runs before an item is stored; what it throws, `publish` rejects with. */
+    /** Runs before an item is stored; its error rejects `publish`. */
     beforePublish(): Promise<void>;
-    /** Runs before kept frames are read; what it throws, `replay` rejects with. */
+    /** Runs before a replay; its error rejects `replay`. */
     beforeReplay(): Promise<void>;
-    /** Nobody is there for what is offered. */
+    /** Dispatches find no free worker. */
     refusesDispatches: boolean;
-    /** What is offered comes to nobody, and nobody knows. */
+    /** Dispatches are lost silently. */
     losesDispatches: boolean;
-    /** How often kept frames were read. */
+    /** Number of replays. */
     replays: number;
   };
 }
@@ -125,7 +125,7 @@ export function faultyBus(real: Bus): FaultyBus {
   return { bus, faults };
 }
 
-/** Keeps what was logged, for tests that must not see a secret in it. */
+/** Records log lines, so that tests can check that no secret is in them. */
 export function recordingLog(): Log & { lines: { level: string; fields: Record<string, unknown>; message: string }[] } {
   const lines: { level: string; fields: Record<string, unknown>; message: string }[] = [];
   const at = (level: string) => (fields: Record<string, unknown>, message: string) => void lines.push({ level, fields, message });
@@ -175,7 +175,6 @@ interface TestAppOptions {
   limits?: Partial<GatewayLimits>;
   config?: RouterConfig;
   variables?: Environment;
-  /** Of the calls that it lets in. */
   origin?: string;
   metrics?: Metrics;
 }

@@ -1,27 +1,26 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 
-/** An answer as it arrives. */
+/** A response as it arrives. */
 interface ArrivingAnswer {
   status: number;
   headers: IncomingMessage['headers'];
-  /** All that has arrived so far. */
+  /** What has arrived so far. */
   readonly text: string;
-  /** Resolves when the answer has ended or was cut, to true in the first case. */
+  /** Resolves to true when the response has ended, to false when it was cut. */
   ended: Promise<boolean>;
-  /** Leaves: closes the connection. */
+  /** Closes the connection. */
   leave(): void;
-  /** Takes nothing more off the socket. */
   stopReading(): void;
   readOn(): void;
 }
 
 export interface PostedRequest {
-  /** Rejects when the connection closes without an answer. */
+  /** Rejects when the connection closes without a response. */
   answer: Promise<ArrivingAnswer>;
   leave(): void;
 }
 
-/** Posts on a connection of its own, and shows the answer byte by byte. */
+/** Posts on its own connection, and exposes the response as it arrives. */
 export function post(url: string, body: unknown, headers: Record<string, string>): PostedRequest {
   const text = JSON.stringify(body);
   const sent: ClientRequest = request(url, {
@@ -37,7 +36,7 @@ export function post(url: string, body: unknown, headers: Record<string, string>
   return { answer, leave: () => sent.destroy() };
 }
 
-/** Reads on a connection of its own. */
+/** Gets on its own connection. */
 export function get(url: string, headers: Record<string, string>): Promise<ArrivingAnswer> {
   return new Promise((resolve, reject) => {
     const sent: ClientRequest = request(url, { agent: false, headers });

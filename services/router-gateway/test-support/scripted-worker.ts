@@ -4,34 +4,33 @@ import { type RouterCall, routerCall } from '#bus/messages/router.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { within } from '../within.ts';
 
-/** For a call to come out of the bus. */
+/** For a call to arrive from the bus. */
 const CALL_MS = 10_000;
 
-/** One call in the hands of a test, which plays its worker frame by frame. */
+/** A call for which the test acts as the worker, frame by frame. */
 export interface PendingCall {
   call: RouterCall;
-  /** Of the item. */
   delivery: number;
-  /** Says that the worker lives, and makes it. */
+  /** Sends a heartbeat that names the call. */
   beat(): void;
-  /** Sends bytes of the test's own making. */
+  /** Sends raw bytes. */
   send(frame: Uint8Array): void;
   /** Sends `data: <text>` as a frame of a stream. */
   frame(kind: 'open' | 'content' | 'done', seq: number, text: string, attempt?: number): void;
-  /** Sends the end of a stream that failed: `{"status":…}` as the body, `data: error <status>` as the event. */
+  /** Sends the error frame of a stream: `{"status":…}` as the body, `data: error <status>` as the event. */
   error(seq: number, status: number, attempt?: number): void;
   body(status: number, body: unknown): void;
 }
 
 export interface ScriptedWorker {
-  /** The next call that was put on the bus. */
+  /** The next call from the bus. */
   next(): Promise<PendingCall>;
   /** Ids of the calls that were aborted, in order. */
   readonly aborted: readonly string[];
   stop(): Promise<void>;
 }
 
-/** Takes calls off the real queue and does nothing with them but what the test says. */
+/** Takes calls off the real queue; the test scripts what follows. */
 export function startScriptedWorker(bus: Bus): ScriptedWorker {
   const calls: PendingCall[] = [];
   const waiting: ((call: PendingCall) => void)[] = [];

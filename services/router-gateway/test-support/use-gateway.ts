@@ -9,8 +9,8 @@ export const hello = { messages: [{ role: 'user', content: 'Hello' }] };
 export const authorization = `Bearer ${KEY}`;
 
 /**
- * A gateway on a bus of its own, with a worker that does as it is told: one bus for the file, one gateway for each test.
- * @param openBus drivers are opened by the test: here they may not be imported
+ * A gateway on its own bus with a scripted worker: one bus per file, one gateway per test.
+ * @param openBus opened by the test: drivers may not be imported here
  */
 export function useGateway(openBus: () => Promise<{ bus: Bus; close(): Promise<void> }>) {
   let served: { bus: Bus; close(): Promise<void> };
@@ -57,14 +57,14 @@ export function useGateway(openBus: () => Promise<{ bus: Bus; close(): Promise<v
     get worker(): ScriptedWorker {
       return worker;
     },
-    /** Opens the app anew with other limits or another configuration. */
+    /** Reopens the app with other options. */
     async reopen(options: Parameters<typeof openTestApp>[1]): Promise<void> {
       await opened.close();
       opened = openTestApp(testBus.bus, options);
     },
     post: (payload: InjectOptions['payload'], headers: Record<string, string> = {}) =>
       opened.app.inject({ method: 'POST', url: CHAT, headers: { authorization, ...headers }, ...(payload !== undefined && { payload }) }),
-    /** Answers the next call, so that the request that made it ends. */
+    /** Answers the next call, so that its request ends. */
     async answerNext(status = 200, body: unknown = { id: 'x' }) {
       const held = await worker.next();
       held.body(status, body);
