@@ -1,6 +1,6 @@
 /**
- * Words for which the field has another one, in the forms in which they occur. What to write instead stands in docs/glossary.md. A word that
- * is right somewhere (a *part* of a provider's answer, the *frame* of a stream) is not here.
+ * Words of the former private vocabulary, in all inflections. docs/glossary.md has their replacements. A word that is right in some places (a
+ * *part* of a provider's response, the *frame* of a stream) is not listed.
  */
 export const refusedWords = new Set(
   [
@@ -14,5 +14,5 @@ export const refusedWords = new Set(
     .split(' '),
 );
 
-/** Where one of them is the right word: a public name, or what a library or the field calls it. */
+/** Where a refused word is right: public names, and terms of a library or the field. */
 export const allowedPhrases = ['HOUSE_SECRET', 'house_secret', 'houseSecret', 'dead letter', 'who may', 'open_house'];

@@ -1,6 +1,6 @@
-/** The time, injected so that tests and the simulation can own it. */
+/** The wall clock, injected so that tests and the simulation control it. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Epoch milliseconds. */
   nowMs(): number;
 }
 

@@ -1,12 +1,12 @@
-/** How long one round of the event loop may go on letting work in. Past it whoever asks is better off asking elsewhere, or a second later. */
+/** How long one tick may admit work. After it a caller is better served by another process, or a second later. */
 const MAX_TICK_MS = 1_000;
-/** So many are let in whatever the time: a burst on a machine that is short of CPU for a moment is no overload. */
+/** Admitted per tick regardless of time: a burst on a machine that is briefly short of CPU is no overload. */
 const FREE_PER_TICK = 512;
 
 /**
- * Bounds what one round of the event loop lets in. A round takes all requests that have arrived, however many there are. Timers wait until
- * it is over, and so do answers that are ready, and connections that want to be accepted: these are lost when the system can't hold them
- * any more. Refusing what comes late in a long round costs little, so rounds stay short enough for everything else.
+ * Bounds the work that one tick of the event loop admits. A tick takes all requests that have arrived. Until it ends, timers and finished responses
+ * wait, and new connections are not accepted; the system drops these when its backlog is full. Refusing late requests of a long tick is cheap and
+ * keeps ticks short.
  */
 export class LoopBudget {
   readonly #nowMs: () => number;
@@ -16,15 +16,15 @@ export class LoopBudget {
     this.#admitted = 0;
   };
 
-  /** @param nowMs of any clock that never goes back */
+  /** @param nowMs a monotonic clock */
   constructor(nowMs: () => number = () => performance.now()) {
     this.#nowMs = nowMs;
   }
 
-  /** Asked before something is let in, and counted as let in when it is true. */
+  /** Called before each admission; true counts it. */
   admits(): boolean {
     if (this.#admitted === 0) {
-      // From the first that comes, so that a process that was stopped for a while is not taken for one that is busy.
+      // Starts at the first request, so that a process that was paused does not count as busy.
       this.#beganAtMs = this.#nowMs();
       setImmediate(this.#endTick);
     }

@@ -1,7 +1,7 @@
 /**
- * Counts down from the moment at which it is asked first.
+ * A time budget that starts at its first call.
  *
- * @returns what is left of it, in milliseconds; 0 when it is over
+ * @returns milliseconds left, at least 0
  */
 export function countdown(limitMs: number, nowMs: () => number = () => performance.now()): () => number {
   let untilMs: number | null = null;

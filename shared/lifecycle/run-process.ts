@@ -17,36 +17,34 @@ import { writeReadyFile } from './ready-file.ts';
 import { Releasers } from './releasers.ts';
 import { stopSignal } from './stop-signal.ts';
 
-/** A start that failed has to end within 10 s of the first refusal: what was opened by then is not waited for long. */
+/** A failed start has to end within 10 s of the first refusal, so its releases get little time. */
 const CLOSE_AFTER_FAILED_BOOT_MS = 400;
-/** What may take longer than the drain itself: closing sockets, the last commits, the stores. */
+/** Time beyond the drain: closing sockets, the last commits, the stores. */
 const RELEASE_MARGIN_MS = 10_000;
-/** How deep the chain of causes is told on the one line that explains a failed start. */
+/** Causes shown in the line that explains a failed start. */
 const MAX_CAUSES = 4;
 
-/** What a service's start function is given. */
+/** What a service's `start` receives. */
 interface Starting<Config> {
   config: Config;
   environment: Environment;
   log: Log;
-  /** For a service that reads a manifest: its `runtime.log_level` holds from then on, unless LOG_LEVEL is set. */
+  /** Applies the manifest's `runtime.log_level`, unless LOG_LEVEL is set. */
   useManifestLevel(level: string): void;
-  /** What the service tells at `/metrics`. */
   metrics: Metrics;
-  /** For every step that waits for something outside this process. */
+  /** Wrap every wait for something outside this process in it. */
   step: Step;
-  /** For everything that is opened, in the order in which it is. */
+  /** Add everything that is opened, in order of opening. */
   releasers: Releasers;
 }
 
 interface Started {
-  /** Where the service listens; null for one that has no door of its own. */
+  /** The service's public URL; null when it has no public port. */
   url: string | null;
   checks: readonly Check[];
 }
 
 interface ServiceProcess<Config extends ProcessConfig> {
-  /** The service's name. */
   name: string;
   parseConfig(environment: Environment, args: readonly string[]): Config;
   /** Opens the drivers and starts the service on them. */
@@ -54,9 +52,9 @@ interface ServiceProcess<Config extends ProcessConfig> {
 }
 
 /**
- * The life of a service's process: reads its configuration, opens its management listener, starts, tells that it is ready, waits to be
- * stopped, drains, and exits with 0. A start that fails says why on one line of stderr and exits with 1 within 10 s of the first refusal; one that is
- * merely slow says every 5 s what it waits for, and goes on.
+ * Runs a service process: reads its configuration, opens the management listener, starts, reports readiness, waits for a stop signal, drains, and
+ * exits with 0. A failed start explains itself in one line on stderr and exits with 1 within 10 s of the first refusal; a slow one logs every 5 s
+ * what it waits for, and goes on.
  */
 export async function runProcess<Config extends ProcessConfig>(service: ServiceProcess<Config>): Promise<never> {
   setUpHeap();
@@ -90,7 +88,7 @@ interface ProcessContext<Config> {
   readiness: Readiness;
 }
 
-/** @returns the signal that is to come: a promise in an object, or the start would wait for it */
+/** @returns the promise of the stop signal, wrapped in an object so that the start does not await it */
 async function startUp<Config extends ProcessConfig>(
   service: ServiceProcess<Config>,
   context: ProcessContext<Config>,
@@ -108,7 +106,7 @@ async function startUp<Config extends ProcessConfig>(
       const watchdog = new LoopWatchdog({ log, metrics });
       releasers.add('loop watchdog', () => watchdog.stop());
       const facts = { pid: process.pid, service: service.name, ...(url === null ? {} : { url }), managementUrl: management.url };
-      // Listened for before anybody is told that this process is ready: who hears it may ask it to stop at once.
+      // Registered before readiness is reported: a parent process may send the stop signal at once.
       const stopped = stopSignal();
       if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
       log.info({ url, management_url: management.url, boot_ms: Math.round(performance.now()) }, 'ready');
@@ -128,7 +126,7 @@ function logWaiting(log: Log): (waiting: Waiting) => void {
   };
 }
 
-/** What went wrong and what caused it. A known error says it in words for people; anything else is a fault of ours and shows where it happened. */
+/** The error and its causes in one line. A SwitchyardError gives its messages; any other error is a bug and shows its stack. */
 function explain(error: unknown): string {
   if (!(error instanceof SwitchyardError)) return maskUrl(error instanceof Error ? (error.stack ?? error.message) : String(error));
   const messages: string[] = [];
@@ -136,7 +134,7 @@ function explain(error: unknown): string {
   return maskUrl(messages.join(': '));
 }
 
-/** Errors of connections over several addresses have no message of their own. */
+/** A connection error over several addresses is an AggregateError without a message. */
 function wordsOf(error: Error): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map((one) => (one instanceof Error ? one.message : String(one))).join(', ');
   return error.message;

@@ -134,7 +134,7 @@ function watchHolder(database: Database, onWait: (reason: string) => void): { st
 
 /** A lock timed out; nothing was changed. */
 class Busy extends Error {
-  /** The file whose table locks timed out; null for the advisory lock. */
+  /** The file that waited for table locks; null for the advisory lock. */
   readonly file: string | null;
 
   constructor(file: string | null, cause: unknown) {
@@ -167,7 +167,7 @@ async function applyNext(
     `do $$ begin perform set_config('client_connection_check_interval', '${CONNECTION_CHECK_MS}ms', true); exception when others then null; end $$`,
   );
   await limitLocks(handle, lockTimeoutMs);
-  // When both limits are equal the server reports the statement timeout, which does not tell that a lock was waited for.
+  // When both limits are equal the server reports the statement timeout, which does not show that it waited for a lock.
   await limitStatements(handle, 0);
   await handle.query('select pg_advisory_xact_lock($1)', [LOCK_KEY]).catch(busyOr(null));
   onLocked();

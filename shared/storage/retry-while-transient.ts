@@ -5,7 +5,7 @@ import { isTransientError } from './transient-error.ts';
 const RETRY_MS = 500;
 
 /**
- * Retries while the error is transient, so that a database restart does not use up the tries of an item whose lease is held meanwhile.
+ * Retries while the error is transient, so that a database restart does not use up the tries of an item under lease.
  * @param signal ends the retries
  * @throws the last error when it is not transient or the signal has aborted
  */

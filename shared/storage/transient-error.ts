@@ -9,7 +9,7 @@ export function sqlStateOf(error: unknown): string | null {
   return code !== null && SQL_STATE.test(code) ? code : null;
 }
 
-/** Classes whose cause lies outside the statement: connection, rollback (deadlock, serialization), resources, operator intervention, system. */
+/** Classes with a cause outside the statement: connection, rollback (deadlock, serialization), resources, operator intervention, system. */
 const TRANSIENT_CLASS = /^(08|40|53|57|58)/;
 
 /** Single states of other classes. */

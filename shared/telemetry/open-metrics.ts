@@ -19,7 +19,7 @@ type GivenLabels = Readonly<Record<string, string>>;
 
 /**
  * The metrics of this process in a registry of its own, with the default ones (`process_*`, `nodejs_*`: memory, open files, event loop delay).
- * Series whose label values are known start at 0.
+ * Series with known label values start at 0.
  */
 export function openMetrics(): MetricsRegistry {
   const registry = new Registry();

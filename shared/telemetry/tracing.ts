@@ -14,7 +14,7 @@ export interface SpanOptions {
   parent: string | null;
   /** 16 hex; absent: a new one. Given where other processes derive the span id from a domain id (`spanIdOf`). */
   spanId?: string;
-  /** 32 hex, for a new trace whose id must be known even where nothing is recorded. */
+  /** 32 hex, for a new trace, where its id must be known even when nothing is recorded. */
   traceId?: string;
   /** `traceparent`s of related spans that are not ancestors, such as an earlier try. */
   links?: readonly string[];
@@ -33,7 +33,7 @@ export interface Span {
   end(errorType?: string | null): void;
 }
 
-/** A finished span whose ids are known. */
+/** A finished span with known ids. */
 export interface FinishedSpan extends Omit<SpanOptions, 'startMs' | 'parent'> {
   name: string;
   parent: string | null;

@@ -110,7 +110,7 @@ export class Connection {
       if (ENDS_CONNECTION.some((code) => code.test(error.code ?? ''))) this.#broken ??= error;
       return error;
     }
-    // The connection's error event precedes the statement's rejection, so this tells a lost connection from a programming error.
+    // The connection's error event precedes the statement's rejection, so `#broken` distinguishes a lost connection from a programming error.
     return this.#broken === null ? error : connectionLost(this.#broken);
   }
 }

@@ -16,7 +16,7 @@ export interface PoolDatabaseOptions {
   /** Without a reply for this long a statement's connection counts as dead. Absent: no limit, as suits an engine in this process. */
   queryTimeoutMs?: number;
   /**
-   * For an engine whose one session outlives all connections: clears the adapter's list of prepared statements after the engine has deallocated
+   * For an engine with one session that outlives all connections: clears the adapter's list of prepared statements after the engine has deallocated
    * them.
    */
   forgetStatements?: () => void;
@@ -69,7 +69,7 @@ class PoolDatabase implements Database {
   }
 
   async query<Row extends object>(statement: string | NamedStatement, parameters: readonly unknown[] = []): Promise<QueryResult<Row>> {
-    // Each connection may hold an outdated plan of the statement, and is discarded when it is refused: at most one retry per connection.
+    // Each connection may hold an outdated plan of the statement, which it drops when refused: at most one retry per connection.
     for (let roundsLeft = this.#pool.options.max; ; roundsLeft -= 1) {
       try {
         const { rows, rowCount } = await this.#lease((connection) => this.#sendOrDiscard<Row>(connection, statement, parameters));

@@ -15,7 +15,7 @@ const MAX_LIFETIME_MS = 1e15;
 const CLOSE_TIMEOUT_MS = 1_000;
 
 /**
- * A `Cache` over an `ioredis` client whose commands fail instead of queueing. The cache owns the client and closes it.
+ * A `Cache` over an `ioredis` client with commands that fail instead of queueing. The cache owns the client and closes it.
  * @param name of the server without credentials, for error messages
  */
 export function redisCache(redis: Redis, name: string): Cache {
