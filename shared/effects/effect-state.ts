@@ -1,6 +1,6 @@
 import type { NamedStatement, Queryable } from '../storage/database.ts';
 
-/** A restarted broker forgets acks and dedupe windows: an item older than this may have been done, even at its first delivery. */
+/** A restarted broker forgets acks and dedupe windows: an older item may have been done, even at its first delivery. */
 const OLD_ITEM_MS = 60_000;
 
 const READ_STATE: NamedStatement = { name: 'effect_state', text: `select bool_or(state = 'open') as open from effects where id = $1` };
@@ -11,7 +11,7 @@ interface Delivered {
   publishedAtMs: number;
 }
 
-/** Whether the item's work may have been done before, so that the effect's row must be read first. Ordinary first deliveries read nothing. */
+/** Whether the item may have been done before, so that its effect's row must be read first. */
 export function mayBeDoneAlready({ deliveryCount, publishedAtMs }: Delivered, republished: boolean, nowMs: number): boolean {
   return deliveryCount > 1 || republished || nowMs - publishedAtMs > OLD_ITEM_MS;
 }

@@ -9,32 +9,27 @@ const DEFAULT_PORTS: Record<string, string> = {
   'rediss:': '6379',
 };
 
-/** How often a slow start logs what it waits for. */
 const REPORT_EVERY_MS = 5_000;
-/**
- * Limit of a step without a limit of its own; it ends a start that hangs. A store that refuses us makes its driver give up after some 8 s, within
- * the contract's 10 s for a start that can't succeed.
- */
+/** For steps without a limit of their own. A store that refuses us fails sooner: its driver gives up after some 8 s, within the contract's 10 s. */
 const STEP_LIMIT_MS = 60_000;
 
-/** What a start currently waits for. */
 export interface Waiting {
   step: string;
-  /** Last reason that the step reported, such as the process that holds a lock; null: none. */
+  /** As last reported by the step, such as the process that holds a lock; null: none. */
   reason: string | null;
   waitedMs: number;
 }
 
 interface StepOptions {
-  /** Default: 60 s; null: the work has limits of its own. */
+  /** Default: 60 s; null: the work has its own limits. */
   limitMs?: number | null;
 }
 
-/** Runs one step of a start within its time limit. `because` reports what the work is waiting for. */
+/** Runs one step of a start within its limit. `because` reports what the work waits for. */
 export type Step = <Result>(name: string, work: (because: (reason: string) => void) => Promise<Result>, options?: StepOptions) => Promise<Result>;
 
 /**
- * Runs a start. A slow one goes on and reports every 5 s what it waits for.
+ * Runs a start; a slow one reports every 5 s what it waits for.
  * @throws what the start throws; `service.not_ready`, naming the step, when a step exceeds its limit
  */
 export async function boot<Result>(onWait: (waiting: Waiting) => void, start: (step: Step) => Promise<Result>): Promise<Result> {
@@ -49,7 +44,7 @@ export async function boot<Result>(onWait: (waiting: Waiting) => void, start: (s
     const doing = work((onReason) => {
       reason = onReason;
     });
-    // After the limit the work goes on until the process ends; its rejection must not count as unhandled.
+    // It goes on after its limit until the process ends; its rejection must not count as unhandled.
     doing.catch(() => {});
     try {
       return await Promise.race([doing, late]);
@@ -60,7 +55,7 @@ export async function boot<Result>(onWait: (waiting: Waiting) => void, start: (s
   });
 }
 
-/** `host:port` of a URL, or of several separated by commas: without user, password or parameters. */
+/** `host:port` of a URL, or of several separated by commas; never user, password or parameters. */
 export function addressOf(urls: string): string {
   return urls
     .split(',')

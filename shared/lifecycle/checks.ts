@@ -2,10 +2,7 @@ import type { Cache } from '../storage/cache.ts';
 import type { Queryable } from '../storage/database.ts';
 import type { Check } from './readiness.ts';
 
-/**
- * Readiness checks of the bus, the database and the cache.
- * @param bus the bus of this process; its driver knows whether the broker is reachable
- */
+/** Readiness checks of the bus, the database and the cache. */
 export function busCheck(bus: { isReady(): boolean }): Check {
   return { name: 'bus', isNeeded: true, ask: () => bus.isReady() };
 }
@@ -21,7 +18,7 @@ export function databaseCheck(database: Queryable): Check {
   };
 }
 
-/** Optional: nothing fails without the cache, so the process stays ready, but the report shows it. */
+/** Not needed: nothing fails without the cache. */
 export function cacheCheck(cache: Cache): Check {
   return {
     name: 'cache',

@@ -1,8 +1,8 @@
 import type { Log } from '../telemetry/log.ts';
 
 /**
- * Ends the process on an uncaught exception or unhandled rejection, and logs it with secrets masked: the process's state is unknown, while
- * everything accepted is stored and continued by the next process.
+ * Logs an uncaught exception or unhandled rejection and ends the process: its state is unknown, and the next process continues everything that was
+ * accepted.
  */
 export function exitOnFault(log: Log): void {
   process.on('uncaughtException', (error, origin) => {

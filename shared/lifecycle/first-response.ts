@@ -5,8 +5,8 @@ const TIMEOUT_MS = 5_000;
 const ASK_AGAIN_MS = 100;
 
 /**
- * Waits for the first reply of a store with a driver that opens without one. Later the store may be unreachable; one that never replied is probably a
- * wrong address, which should fail the start.
+ * Waits for a store's first reply, where its driver opens without one. A store that never replied is probably a wrong address and must fail the
+ * start.
  * @throws the store's last error when the time is over
  */
 export async function firstResponse(ask: () => Promise<unknown>, timeoutMs: number = TIMEOUT_MS): Promise<void> {

@@ -2,14 +2,14 @@ import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type WorkMarks, workMarks } from '../telemetry/work-marks.ts';
 
-/** The timer's interval. A blocked event loop delays the timer by as much. */
+/** A blocked event loop delays the timer by as much. */
 const LOOK_EVERY_MS = 250;
-/** Health probes and heartbeats time out after some seconds; blocking for longer than this comes near that. */
+/** Health probes and heartbeats time out after some seconds. */
 export const BLOCKED_MS = 1_000;
 
 interface LoopTimes {
   nowMs(): number;
-  /** CPU time of the process since its start. */
+  /** Of the process since its start. */
   cpuMs(): number;
 }
 
@@ -21,8 +21,8 @@ export interface LoopWatchdogDeps {
 }
 
 /**
- * Logs and counts which kind of work blocked the event loop for more than a second, once the loop is free again, since it runs on the same loop. A
- * process that was stopped or got no CPU is late too, but uses no CPU time: a delay counts only with as much CPU time.
+ * Logs and counts the kind of work that blocked the event loop for more than a second, once the loop is free again. A delay counts only with as
+ * much CPU time, since a paused process is late too.
  */
 export class LoopWatchdog {
   readonly #deps: LoopWatchdogDeps;
@@ -38,7 +38,6 @@ export class LoopWatchdog {
     this.#times = deps.times ?? processTimes;
     this.#lookedAtMs = this.#times.nowMs();
     this.#cpuMs = this.#times.cpuMs();
-    // Discards what ran before.
     this.#marks.take();
     this.#timer = setInterval(() => this.look(), LOOK_EVERY_MS).unref();
   }

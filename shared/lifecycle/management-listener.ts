@@ -4,7 +4,7 @@ import { urlOfServer } from '../http-server/url-of-server.ts';
 import type { MetricsRegistry } from '../telemetry/open-metrics.ts';
 import type { Readiness } from './readiness.ts';
 
-/** Probes are short and few; more connections than this are something else. */
+/** Probes are short and few. */
 const MAX_CONNECTIONS = 64;
 const REQUEST_TIMEOUT_MS = 5_000;
 
@@ -23,8 +23,8 @@ export interface ManagementListenerDeps {
 }
 
 /**
- * Opens the operators' HTTP listener, apart from the public port: `GET /live` (the process runs), `GET /ready` (200, or 503 with the failed
- * checks), `GET /metrics` (Prometheus). Without authentication; it exposes no secrets.
+ * Opens the operators' HTTP listener: `GET /live` (the process runs), `GET /ready` (200, or 503 with the failed checks), `GET /metrics`
+ * (Prometheus). Without authentication; it exposes no secrets.
  * @throws `service.port_taken`
  */
 export async function openManagementListener({ host, port, readiness, metrics }: ManagementListenerDeps): Promise<ManagementListener> {

@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../clock.ts';
 import { type Log, silentLog } from '../telemetry/log.ts';
 
-/** `unavailable`: it has booted, and a needed dependency can't be reached. */
+/** `unavailable`: booted, but a needed dependency can't be reached. */
 type Status = 'booting' | 'ready' | 'unavailable' | 'draining';
 
 /** An external dependency of the process. */
@@ -9,7 +9,7 @@ export interface Check {
   name: string;
   /** Whether the process is unready without it. */
   isNeeded: boolean;
-  /** Whether it is reachable. Throwing and timing out count as false. */
+  /** Throwing and timing out count as false. */
   ask(): boolean | Promise<boolean>;
 }
 
@@ -18,9 +18,9 @@ interface ReadinessReport {
   checks: Record<string, 'ok' | 'unavailable'>;
 }
 
-/** Limit of one check. Orchestrators give a probe a second or a few. */
+/** Orchestrators give a probe a second or a few. */
 const CHECK_TIMEOUT_MS = 2_000;
-/** Reports are cached this long, so that frequent probes do not load the stores. */
+/** Frequent probes must not load the stores. */
 const REPORT_CACHED_MS = 1_000;
 
 export interface ReadinessDeps {
@@ -29,7 +29,7 @@ export interface ReadinessDeps {
   checkTimeoutMs?: number;
 }
 
-/** Readiness of a process: booted, not draining, and its needed dependencies reachable. Checks run only when a report is requested. */
+/** Readiness: booted, not draining, needed dependencies reachable. Checks run only when a report is requested. */
 export class Readiness {
   readonly #clock: Clock;
   readonly #log: Log;
@@ -45,12 +45,12 @@ export class Readiness {
     this.#checkTimeoutMs = checkTimeoutMs;
   }
 
-  /** Called after the boot: the checks decide from then on. */
+  /** The checks decide from then on. */
   booted(checks: readonly Check[]): void {
     this.#checks = checks;
   }
 
-  /** Reports `draining` from then on, so that no new work is sent here. */
+  /** No new work should be sent here from then on. */
   drain(): void {
     this.#draining = true;
   }

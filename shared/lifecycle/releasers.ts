@@ -1,7 +1,7 @@
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { type Log, silentLog } from '../telemetry/log.ts';
 
-/** Limit of a release once the total time is used up: enough to close a file or a socket. */
+/** For each release once the total time is used up: enough to close a file or a socket. */
 const LAST_CHANCE_MS = 250;
 
 interface Releaser {
@@ -15,7 +15,7 @@ interface ReleaseFailure {
   error: unknown;
 }
 
-/** The resources that a process has opened, released last in, first out, since later ones may need earlier ones. */
+/** The opened resources of a process, released last in, first out, since later ones may need earlier ones. */
 export class Releasers {
   readonly #log: Log;
   readonly #releasers: Releaser[] = [];
@@ -30,8 +30,8 @@ export class Releasers {
   }
 
   /**
-   * Releases everything once, last in, first out, one after the other. A failure is logged and does not stop the others.
-   * @param timeoutMs for all together. After it the remaining releases still run, each with 250 ms.
+   * Releases each resource once, last in, first out. A failure is logged and does not stop the others.
+   * @param timeoutMs for all together; after it the remaining releases get 250 ms each
    * @returns the failures in their order
    */
   async releaseAll({ timeoutMs }: { timeoutMs: number }): Promise<ReleaseFailure[]> {

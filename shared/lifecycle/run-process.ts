@@ -19,27 +19,25 @@ import { stopSignal } from './stop-signal.ts';
 
 /** A failed start has to end within 10 s of the first refusal, so its releases get little time. */
 const CLOSE_AFTER_FAILED_BOOT_MS = 400;
-/** Time beyond the drain: closing sockets, the last commits, the stores. */
+/** Beyond the drain: closing sockets, the last commits, the stores. */
 const RELEASE_MARGIN_MS = 10_000;
-/** Causes shown in the line that explains a failed start. */
 const MAX_CAUSES = 4;
 
-/** What a service's `start` receives. */
 interface Starting<Config> {
   config: Config;
   environment: Environment;
   log: Log;
-  /** Applies the manifest's `runtime.log_level`, unless LOG_LEVEL is set. */
+  /** Applies `runtime.log_level`, unless LOG_LEVEL is set. */
   useManifestLevel(level: string): void;
   metrics: Metrics;
-  /** Wrap every wait for something outside this process in it. */
+  /** For every wait for something outside this process. */
   step: Step;
-  /** Add everything that is opened, in order of opening. */
+  /** For everything opened, in order of opening. */
   releasers: Releasers;
 }
 
 interface Started {
-  /** The service's public URL; null when it has no public port. */
+  /** Null without a public port. */
   url: string | null;
   checks: readonly Check[];
 }
@@ -47,14 +45,12 @@ interface Started {
 interface ServiceProcess<Config extends ProcessConfig> {
   name: string;
   parseConfig(environment: Environment, args: readonly string[]): Config;
-  /** Opens the drivers and starts the service on them. */
   start(starting: Starting<Config>): Promise<Started>;
 }
 
 /**
- * Runs a service process: reads its configuration, opens the management listener, starts, reports readiness, waits for a stop signal, drains, and
- * exits with 0. A failed start explains itself in one line on stderr and exits with 1 within 10 s of the first refusal; a slow one logs every 5 s
- * what it waits for, and goes on.
+ * Runs a service process: configuration, management listener, start, readiness, stop signal, drain, exit code 0. A failed start prints one line to
+ * stderr and exits with 1 within 10 s of the first refusal; a slow one logs every 5 s what it waits for.
  */
 export async function runProcess<Config extends ProcessConfig>(service: ServiceProcess<Config>): Promise<never> {
   setUpHeap();
@@ -88,7 +84,7 @@ interface ProcessContext<Config> {
   readiness: Readiness;
 }
 
-/** @returns the promise of the stop signal, wrapped in an object so that the start does not await it */
+/** @returns the stop signal's promise, in an object so that the start does not await it */
 async function startUp<Config extends ProcessConfig>(
   service: ServiceProcess<Config>,
   context: ProcessContext<Config>,
@@ -106,7 +102,7 @@ async function startUp<Config extends ProcessConfig>(
       const watchdog = new LoopWatchdog({ log, metrics });
       releasers.add('loop watchdog', () => watchdog.stop());
       const facts = { pid: process.pid, service: service.name, ...(url === null ? {} : { url }), managementUrl: management.url };
-      // Registered before readiness is reported: a parent process may send the stop signal at once.
+      // Before readiness is reported: the stop signal may follow at once.
       const stopped = stopSignal();
       if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
       log.info({ url, management_url: management.url, boot_ms: Math.round(performance.now()) }, 'ready');
@@ -126,7 +122,7 @@ function logWaiting(log: Log): (waiting: Waiting) => void {
   };
 }
 
-/** The error and its causes in one line. A SwitchyardError gives its messages; any other error is a bug and shows its stack. */
+/** One line: messages of a SwitchyardError and its causes; any other error is a bug and shows its stack. */
 function explain(error: unknown): string {
   if (!(error instanceof SwitchyardError)) return maskUrl(error instanceof Error ? (error.stack ?? error.message) : String(error));
   const messages: string[] = [];

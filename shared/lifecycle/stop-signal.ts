@@ -1,9 +1,9 @@
 import type { Clock } from '../clock.ts';
 
-/** Sooner repeats are ignored: a Ctrl-C under npm arrives twice within a millisecond, from the terminal and from npm. */
+/** A Ctrl-C under npm arrives twice within a millisecond, from the terminal and from npm. */
 const REPEAT_MS = 1_000;
 
-/** 128 plus the signal's number, the shells' convention. */
+/** 128 plus the signal's number, as shells do. */
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
 type StopSignal = keyof typeof EXIT_CODES;
@@ -15,12 +15,12 @@ export interface StopSignalDeps {
   exit?: (code: number) => void;
 }
 
-/** Monotonic, so that setting the machine's clock has no effect. */
+/** Monotonic: setting the machine's clock has no effect. */
 const steadyClock: Clock = { nowMs: () => performance.now() };
 
 /**
- * Resolves with the name of the first SIGTERM or SIGINT. Repeats within a second are ignored; a later one ends the process at once with 130 or 143.
- * Call it once, from the main file.
+ * Resolves with the first SIGTERM or SIGINT. Repeats within a second are ignored; a later one ends the process at once with 130 or 143. Call it
+ * once per process.
  */
 export function stopSignal({ source = process, clock = steadyClock, exit = process.exit }: StopSignalDeps = {}): Promise<StopSignal> {
   return new Promise((resolve) => {

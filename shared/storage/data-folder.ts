@@ -6,13 +6,12 @@ import { SwitchyardError } from '../errors/switchyard-error.ts';
 
 const LOCK_NAME = 'switchyard.lock';
 
-/** Each try lost a race: another process took or released the lock between two of our steps. */
+/** Another process won the race for the lock in each of them. */
 const MAX_TRIES = 100;
 
-/** Nesting of guard locks. A second level exists only where a process died within the millisecond of a take-over. */
+/** Nested guards. A second level exists only where a process died within the millisecond of a take-over. */
 const MAX_DEPTH = 8;
 
-/** Contents of a lock file. */
 const holder = z.object({
   pid: z.number().int().positive(),
   /** In clock ticks since boot; null where `/proc` is not available. */
@@ -22,17 +21,15 @@ const holder = z.object({
 type Holder = z.infer<typeof holder>;
 
 /**
- * Locks the data folder of an embedded database against other processes until `release`. Creates the folder when missing, with mode 0700. The lock
- * of a process that died, by `kill -9` too, is taken over; that of a running process never expires.
- *
- * It works within one machine only: containers that share a folder do not see each other's processes.
+ * Locks the data folder of an embedded database until `release`; creates it with mode 0700 when missing. The lock of a dead process is taken over,
+ * that of a running one never. Works within one machine: containers that share a folder do not see each other's processes.
  *
  * @throws `storage.folder_held` naming the process that holds it; `config.invalid` when the folder can't be created or written
  */
 export async function lockDataFolder(folder: string): Promise<{ release(): Promise<void> }> {
   const path = resolve(folder);
   const lock = join(path, LOCK_NAME);
-  // The nonce makes every lock's text unique, so that its hash can name the guard.
+  // The nonce makes every lock's text unique: its hash names the guard.
   const own = JSON.stringify({ ...(await ownIdentity()), nonce: randomUUID() });
   try {
     await mkdir(path, { recursive: true, mode: 0o700 });
@@ -44,17 +41,16 @@ export async function lockDataFolder(folder: string): Promise<{ release(): Promi
   }
   return {
     release: async () => {
-      // A running process never loses its lock, so there is no race between this read and the removal.
+      // A running process never loses its lock, so this read can't be outdated.
       if ((await read(lock)) === own) await rm(lock, { force: true });
     },
   };
 }
 
 /**
- * Takes a lock, also that of a dead process. A stale lock is never removed: between the read and the removal a faster process may have replaced it.
- * It is replaced only while holding its guard, a second lock named by the hash of the stale text. Of all processes that read that text one gets the
- * guard and reads the lock again; when the text is unchanged, no other process can replace it meanwhile. A process that gets the guard later finds
- * another text and starts over. A stale guard is taken over in the same way.
+ * Takes a lock, also that of a dead process. A stale lock is never removed, since a faster process may have replaced it since the read. It is
+ * replaced under its guard, a second lock named by the hash of the stale text: one process gets the guard and reads the lock again; while the text
+ * is unchanged no other process can replace it. Later processes find another text and start over. Stale guards are taken over alike.
  */
 async function acquire(lock: string, own: string, folder: string, depth: number): Promise<void> {
   for (let attempt = 0; attempt < MAX_TRIES; attempt += 1) {
@@ -83,10 +79,7 @@ function lockedBy({ pid, command }: Holder, folder: string): SwitchyardError {
   return new SwitchyardError('storage.folder_held', message, { details: { pid, folder } });
 }
 
-/**
- * Creates the file atomically with its whole text.
- * @returns false when it exists
- */
+/** Creates the file atomically with its text. @returns false when it exists */
 async function create(path: string, text: string): Promise<boolean> {
   const temporary = await writeTemporary(path, text);
   try {
@@ -120,7 +113,7 @@ async function read(path: string): Promise<string | null> {
   }
 }
 
-/** Null for an unreadable lock. Locks are created atomically, so this one was torn by a machine crash, and its process is dead. */
+/** Null when unreadable: locks are created atomically, so a machine crash tore it, and its process is dead. */
 function parseHolder(text: string): Holder | null {
   try {
     return holder.parse(JSON.parse(text));
@@ -134,7 +127,7 @@ async function ownIdentity(): Promise<Holder> {
   return { pid: process.pid, startedAtTicks: stat?.startedAtTicks ?? null, command: process.argv.slice(0, 2).join(' ') };
 }
 
-/** Compares the start time too, since process ids are reused. Where it is unknown, a running process with the id counts. */
+/** Compares the start time, since pids are reused. Where it is unknown, any process with the pid counts. */
 async function isRunning({ pid, startedAtTicks }: Holder): Promise<boolean> {
   try {
     process.kill(pid, 0);
@@ -144,7 +137,7 @@ async function isRunning({ pid, startedAtTicks }: Holder): Promise<boolean> {
   }
   const stat = await readStat(pid);
   if (stat === null) return true;
-  // A zombie has exited; its parent has not reaped it yet.
+  // Exited, but not reaped by its parent yet.
   if (stat.state === 'Z' || stat.state === 'X') return false;
   return startedAtTicks === null || stat.startedAtTicks === startedAtTicks;
 }
@@ -157,7 +150,7 @@ async function readStat(pid: number): Promise<{ state: string; startedAtTicks: n
   } catch {
     return null;
   }
-  // The second field is the program's name in parentheses and may contain anything: split behind its end, where the third field begins.
+  // The second field is the program's name in parentheses and may contain anything: split behind its end.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state] = fields;
   const startedAtTicks = Number(fields[22 - 3]);

@@ -3,33 +3,32 @@ import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { NamedStatement, Queryable } from './database.ts';
 
-/** Quartz clocks drift by some milliseconds a minute; a clock that is set is noticed within this time. */
+/** Quartz drifts by some milliseconds a minute; a clock that is set is noticed within this time. */
 const READ_EVERY_MS = 10_000;
-/** A slower reading is dropped unless it is the first: its error is up to half its duration. */
+/** A slower reading is dropped unless it is the first: its error is up to half of that. */
 const MAX_READING_MS = 2_000;
-/** Clocks with NTP differ by milliseconds. A larger skew means no NTP, or a clock set by hand. */
+/** With NTP clocks differ by milliseconds. */
 const MAX_SKEW_MS = 5_000;
 
 export interface DatabaseClockDeps {
   database: Queryable;
   log: Log;
   metrics: Metrics;
-  /** This process's clock, compared with the database's. */
+  /** This process's clock. */
   clock: Clock;
   /** A monotonic clock in milliseconds. */
   elapsedMs?: () => number;
 }
 
 export interface DatabaseClock extends Clock {
-  /** Reads the database's clock; also called every 10 s. Rejects with the database's error. */
+  /** Also called every 10 s. Rejects with the database's error. */
   read(): Promise<void>;
   stop(): void;
 }
 
 /**
- * The database's time, for what processes compare with each other: deadlines and timers. Between readings, and while the database is unreachable,
- * it advances by a monotonic clock. A skew of the process's own clock above 5 s is logged, and again when it changes by as much;
- * `switchyard_clock_skew_seconds` shows it.
+ * The database's time, for deadlines and timers, which processes compare with each other. It advances by a monotonic clock between readings, and
+ * while the database is unreachable. A skew of the process's own clock above 5 s is logged and shown in `switchyard_clock_skew_seconds`.
  * @throws the database's error when the first reading fails
  */
 export async function openDatabaseClock({ database, log, metrics, clock, elapsedMs = () => performance.now() }: DatabaseClockDeps): Promise<DatabaseClock> {
@@ -40,7 +39,7 @@ export async function openDatabaseClock({ database, log, metrics, clock, elapsed
   const nowMs = () => (offsetMs ?? 0) + elapsedMs();
   const logSkew = () => {
     const skewMs = clock.nowMs() - nowMs();
-    // Logged once per skew: no repeat until the clock is right again or the skew has changed.
+    // Once per skew, until the clock is right again or the skew has changed.
     const isRight = Math.abs(skewMs) <= MAX_SKEW_MS;
     if (isRight ? loggedSkewMs === 0 : Math.abs(skewMs - loggedSkewMs) <= MAX_SKEW_MS) return;
     loggedSkewMs = isRight ? 0 : skewMs;
@@ -58,8 +57,8 @@ export async function openDatabaseClock({ database, log, metrics, clock, elapsed
     const tookMs = elapsedMs() - sentAtMs;
     const [row] = rows;
     if (row === undefined || (tookMs > MAX_READING_MS && offsetMs !== null)) return;
-    // The server read its clock at an unknown instant while the statement was in flight. An offset within these bounds stays, since changing it at
-    // each reading would make the time jump.
+    // The server read its clock while the statement was in flight. An offset within the bounds stays, so that the time does not jump at each
+    // reading.
     const earliest = row.now_ms - (sentAtMs + tookMs);
     const latest = row.now_ms - sentAtMs;
     if (offsetMs === null || offsetMs < earliest || offsetMs > latest) offsetMs = (earliest + latest) / 2;

@@ -11,24 +11,23 @@ const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/;
 /** Arbitrary, but the same in every process and release. */
 const LOCK_KEY = 5_317_204_011;
 
-/** Replaces the database's own limit, which suits indexed statements: rebuilding a large table takes minutes. */
+/** Replaces the database's own limit: rebuilding a large table takes minutes. */
 const STATEMENT_TIMEOUT_MS = 600_000;
 
-/** Another process may hold the lock for as long as its statement takes. */
+/** Another process may hold the lock for as long. */
 const LOCK_TIMEOUT_MS = STATEMENT_TIMEOUT_MS;
 
-/** How long to retry for table locks that other sessions hold. */
+/** How long to retry for table locks. */
 const TABLES_TIMEOUT_MS = 60_000;
 
 /** How often to report the session that holds the lock. */
 const HOLDER_EVERY_MS = 2_000;
 
-/** How often the server checks that the migrating process is still connected: the statement of a dead one would keep its locks until it ends. */
+/** The statement of a dead client would keep its locks until it ends. */
 const CONNECTION_CHECK_MS = 2_000;
 
 /**
- * Longest wait for a table lock in one try. Other sessions' statements on the table queue behind ours and time out after 2 s, so we leave the queue
- * before that and retry.
+ * One wait for a table lock. Other statements on the table queue behind ours and time out after 2 s, so we leave the queue before that and retry.
  */
 const TABLE_LOCK_TIMEOUT_MS = 1_000;
 const TABLE_PAUSE_MS = 500;
@@ -44,38 +43,37 @@ interface Migration {
 }
 
 export interface MigrateOptions {
-  /** How long another process may hold the lock; default: 600 s, the limit of one statement. */
+  /** Wait for another process's migration; default: 600 s. */
   lockTimeoutMs?: number;
-  /** How long to retry for table locks; default: 60 s. */
+  /** Wait for table locks; default: 60 s. */
   tablesTimeoutMs?: number;
-  /** Limit of one statement of a migration; default: 600 s. */
+  /** Limit of one statement; default: 600 s. */
   statementTimeoutMs?: number;
-  /** Called repeatedly with what is waited for: the session that holds the lock, then the migration that this call applies. */
+  /** Called repeatedly with the session that holds the lock, then with the migration that this call applies. */
   onWait?: (reason: string) => void;
 }
 
 interface Applying {
   lockTimeoutMs: number;
   statementTimeoutMs: number;
-  /** Called once the advisory lock is held. */
   onLocked(): void;
   onFile(name: string): void;
 }
 
 /**
- * Applies the pending migrations: each file that `schema_migrations` does not list runs in one transaction with its row. Safe to call from several
- * processes at once: an advisory lock admits one, and the others find nothing pending.
+ * Applies the pending migrations: each file that `schema_migrations` does not list runs in one transaction with its row. Several processes may call
+ * it: an advisory lock admits one, and the others find nothing pending.
  *
  * @param folder by default `migrations/` beside this file, in the sources as in `dist/`
- * @returns the names of the files applied by this call, in order
+ * @returns the files applied by this call, in order
  * @throws `storage.schema_refused` when an applied file has changed or is missing, when a number is missing, when the database is newer than the
- * files, or when a file fails; `service.not_ready`, naming the session that held the lock for `lockTimeoutMs`, or when table locks could not be had
- * for `tablesTimeoutMs`
+ * files, or when a file fails; `service.not_ready`, naming the session that held the lock for `lockTimeoutMs`, or when tables were locked for
+ * `tablesTimeoutMs`
  */
 export async function migrate(database: Database, folder: URL = new URL('./migrations/', import.meta.url), options: MigrateOptions = {}): Promise<string[]> {
   const migrations = await readMigrations(folder);
   const applied: string[] = [];
-  // One more pass than there are files: the last finds nothing pending.
+  // The last pass finds nothing pending.
   for (let round = 0; round <= migrations.length; round += 1) {
     const name = await applyWithinTime(database, migrations, options);
     if (name === null) break;
@@ -91,7 +89,7 @@ async function applyWithinTime(
   { lockTimeoutMs = LOCK_TIMEOUT_MS, tablesTimeoutMs = TABLES_TIMEOUT_MS, statementTimeoutMs = STATEMENT_TIMEOUT_MS, onWait = () => {} }: MigrateOptions,
 ): Promise<string | null> {
   const onFile = (name: string) => onWait(`migration ${name} is being applied`);
-  /** Counted from the first table lock timeout, without the wait for the advisory lock before it. */
+  /** Counted from the first table lock timeout, without the wait for the advisory lock. */
   let untilMs: number | null = null;
   for (;;) {
     const waiting = watchHolder(database, onWait);
@@ -115,14 +113,13 @@ async function applyWithinTime(
   }
 }
 
-/** Reports every `HOLDER_EVERY_MS` which session holds the lock. */
 function watchHolder(database: Database, onWait: (reason: string) => void): { stop(): void } {
   let isOver = false;
   const look = async () => {
     const holder = await findHolder(database);
     if (holder !== null && !isOver) onWait(`the schema is being migrated by ${placeOf(holder)}`);
   };
-  // A failed look-up is not reported; the wait for the lock goes on.
+  // A failed look-up is not reported.
   const timer = setInterval(() => void look().catch(() => {}), HOLDER_EVERY_MS);
   return {
     stop: () => {
@@ -149,7 +146,7 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
   for (const name of names) {
     const number = Number(FILE_NAME.exec(name)?.[1]);
     if (number !== migrations.length + 1) throw refused(`${name} stands where migration ${migrations.length + 1} should: numbers run from 0001 without gaps`);
-    // A checkout may have converted the line ends, which mean nothing in SQL.
+    // A checkout may have converted the line ends.
     const text = (await readFile(new URL(name, folder), 'utf8')).replaceAll('\r\n', '\n');
     migrations.push({ number, name, checksum: createHash('sha256').update(text).digest('hex'), text });
   }
@@ -162,12 +159,12 @@ async function applyNext(
   migrations: readonly Migration[],
   { lockTimeoutMs, statementTimeoutMs, onLocked, onFile }: Applying,
 ): Promise<string | null> {
-  // Not every platform of the server supports this setting.
+  // Not supported on every platform of the server.
   await handle.query(
     `do $$ begin perform set_config('client_connection_check_interval', '${CONNECTION_CHECK_MS}ms', true); exception when others then null; end $$`,
   );
   await limitLocks(handle, lockTimeoutMs);
-  // When both limits are equal the server reports the statement timeout, which does not show that it waited for a lock.
+  // With equal limits the server would report the statement timeout, not the lock timeout.
   await limitStatements(handle, 0);
   await handle.query('select pg_advisory_xact_lock($1)', [LOCK_KEY]).catch(busyOr(null));
   onLocked();
@@ -202,7 +199,7 @@ function busyOr(file: string | null): (cause: unknown) => never {
   };
 }
 
-/** A statement that the server refuses is the file's fault; a transient error is not. */
+/** A refused statement is the file's fault; a transient error is not. */
 function failedOr(name: string): (cause: unknown) => never {
   return (cause) => {
     if (cause instanceof Busy || isTransientError(cause)) throw cause;
@@ -222,7 +219,7 @@ async function lockNotHad(database: Database, { cause }: Busy, lockTimeoutMs: nu
 interface Holder {
   name: string;
   address: string | null;
-  /** Backend process id, as `pg_terminate_backend` takes it. */
+  /** The backend's pid, as `pg_terminate_backend` takes it. */
   session: number;
 }
 

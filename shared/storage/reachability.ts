@@ -2,15 +2,15 @@ import type { Log } from '../telemetry/log.ts';
 
 /** Logs once that a server is unreachable, and once that it is back, however many calls notice. */
 export interface Reachability {
-  /** @param reason loggable; each new reason is logged */
+  /** @param reason each new one is logged */
   lost(reason: string): void;
   found(): void;
 }
 
-/** Different reasons logged per outage. More are usually one reason in varying words. */
+/** Reasons logged per outage. More are usually one in varying words. */
 const MAX_REASONS = 8;
 
-/** @param name and address of the server without credentials: `PostgreSQL at db:5432/switchyard` */
+/** @param name with the address, without credentials: `PostgreSQL at db:5432/switchyard` */
 export function reachability(log: Log, name: string): Reachability {
   const reasons = new Set<string>();
   return {

@@ -1,18 +1,17 @@
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 
-/** SQLSTATE classes: a digit first, or one of the few that begin with a letter. Excludes system codes such as `EPIPE`. */
+/** A digit first, or one of few letters. Excludes system codes such as `EPIPE`. */
 const SQL_STATE = /^(\d[0-9A-Z]|F0|HV|P0|XX)[0-9A-Z]{3}$/;
 
-/** The SQLSTATE of a database error; null for other errors, such as a lost connection. */
+/** Null for errors that are not the server's, such as a lost connection. */
 export function sqlStateOf(error: unknown): string | null {
   const code = codeOf(error);
   return code !== null && SQL_STATE.test(code) ? code : null;
 }
 
-/** Classes with a cause outside the statement: connection, rollback (deadlock, serialization), resources, operator intervention, system. */
+/** Connection, rollback (deadlock, serialization), resources, operator intervention, system. */
 const TRANSIENT_CLASS = /^(08|40|53|57|58)/;
 
-/** Single states of other classes. */
 const TRANSIENT_STATES: ReadonlySet<string> = new Set([
   '55P03', // lock_not_available
   '55006', // object_in_use
@@ -21,7 +20,7 @@ const TRANSIENT_STATES: ReadonlySet<string> = new Set([
   '25P04', // transaction_timeout
 ]);
 
-/** The database's queue is full and drains, or the connection could not be made or was lost. */
+/** The database's queue is full, or the connection could not be made or was lost. */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set(['service.not_ready', 'service.unreachable']);
 
 /** Messages of `pg` for connection errors that have no code. */
@@ -29,7 +28,7 @@ const TRANSIENT_MESSAGES = /^Connection terminated|^timeout e(xpired|xceeded whe
 
 /**
  * Whether the same statement may succeed later: connection errors, shutdown, lack of resources, locks; never a programming error. Without a
- * SQLSTATE the statement may have been applied: check before retrying.
+ * SQLSTATE it may have been executed: check before retrying.
  */
 export function isTransientError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -40,7 +39,7 @@ export function isTransientError(error: unknown): boolean {
 }
 
 /**
- * Whether a prepared statement was refused as outdated: a migration changed its table, or a proxy has forgotten it. Nothing was executed; a new
+ * Whether a prepared statement was refused as outdated: a migration changed its table, or a proxy has forgotten it. It was not executed; a new
  * connection prepares it again.
  */
 export function isStalePlan(error: unknown): boolean {
@@ -48,7 +47,7 @@ export function isStalePlan(error: unknown): boolean {
   return state === '26000' || (state === '0A000' && error instanceof Error && 'routine' in error && error.routine === 'RevalidateCachedQuery');
 }
 
-/** `ECONNRESET` and similar come from the system; `ERR_…` are Node's codes for programming errors. */
+/** `ERR_…` are Node's codes for programming errors. */
 function isSystemFault(code: string | null): boolean {
   return code !== null && /^E[A-Z_]+$/.test(code) && !code.startsWith('ERR_');
 }

@@ -4,8 +4,8 @@ interface Entry {
 }
 
 /**
- * Keys by expiry, as a binary heap. A key whose expiry was extended is in it twice: the caller compares `expiresAtMs` with the entry's own and
- * skips the outdated one.
+ * Keys by expiry, as a binary heap. An extended key is in it twice: the caller compares `expiresAtMs` with its own entry and skips the outdated
+ * one.
  */
 export class ExpiryQueue {
   #heap: Entry[] = [];
@@ -14,7 +14,7 @@ export class ExpiryQueue {
     return this.#heap.length;
   }
 
-  /** The next to expire, without removing it; null when empty. */
+  /** Null when empty. */
   first(): Entry | null {
     return this.#heap[0] ?? null;
   }

@@ -4,15 +4,13 @@ import type { Cache } from '../cache.ts';
 import { checkAddend, checkKey, checkValue, lifetimeMsOf } from '../cache-arguments.ts';
 import { ExpiryQueue } from './expiry-queue.ts';
 
-/** Some tens of MB with small values. At the limit the entry that expires first is evicted. */
+/** Some tens of MB with small values. */
 const MAX_ENTRIES = 100_000;
 
-/**
- * Expired entries that one call removes at most, so that a call after a long idle time stays fast. A call adds at most one, so the backlog shrinks.
- */
+/** Bounds the cost of a call after a long idle time. A call adds at most one entry, so the backlog shrinks. */
 const SWEPT_PER_CALL = 8;
 
-/** Outdated queue entries allowed beyond one per live entry before the queue is rebuilt. */
+/** Outdated queue entries before the queue is rebuilt. */
 const QUEUE_SLACK = 1_024;
 
 type Content = { kind: 'value'; text: string } | { kind: 'counter'; sum: number } | { kind: 'slots'; untilMs: Map<string, number> };
@@ -23,8 +21,8 @@ interface Entry {
 }
 
 /**
- * A `Cache` inside this process, without timers: expired entries are invisible, and later calls remove a few at a time.
- * @param maxEntries at this limit the entry that expires first is evicted
+ * A `Cache` in this process, without timers: expired entries are invisible, and later calls remove a few at a time.
+ * @param maxEntries beyond it the entry that expires first is evicted
  */
 export function memoryCache({ clock, maxEntries = MAX_ENTRIES }: { clock: Clock; maxEntries?: number }): Cache {
   return new MemoryCache(clock, maxEntries);
@@ -98,7 +96,7 @@ class MemoryCache implements Cache {
     this.#queue.retainOnly([]);
   }
 
-  /** Checks every call and removes a few expired entries. @returns the time, read once per call */
+  /** Removes a few expired entries. @returns the time, read once per call */
   #enter(key: string): number {
     if (this.#closed) throw new SwitchyardError('storage.closed', 'the cache is closed');
     checkKey(key);
@@ -116,7 +114,7 @@ class MemoryCache implements Cache {
     return entry === undefined || entry.expiresAtMs <= nowMs ? null : entry;
   }
 
-  /** Expiry of each holder's slot; null when there are no slots under the key. */
+  /** Expiry by holder; null when there are no slots under the key. */
   #slots(key: string, nowMs: number): Map<string, number> | null {
     const content = this.#find(key, nowMs)?.content;
     if (content === undefined) return null;
@@ -128,12 +126,12 @@ class MemoryCache implements Cache {
     const known = this.#entries.get(key);
     while (known === undefined && this.#entries.size >= this.#maxEntries && this.#queue.first() !== null) this.#oustFirst();
     this.#entries.set(key, entry);
-    if (known?.expiresAtMs === entry.expiresAtMs) return; // already queued with this expiry
+    if (known?.expiresAtMs === entry.expiresAtMs) return; // already queued
     this.#queue.add({ key, expiresAtMs: entry.expiresAtMs });
     if (this.#queue.size > 2 * this.#entries.size + QUEUE_SLACK) this.#rebuildQueue();
   }
 
-  /** Dequeues the first key and deletes its entry, unless the entry's expiry was extended. */
+  /** Also deletes the entry, unless its expiry was extended. */
   #oustFirst(): void {
     const first = this.#queue.first();
     if (first === null) return;

@@ -8,17 +8,16 @@ import type { Database } from '../database.ts';
 import { columnTypes } from '../postgres/column-types.ts';
 import { poolDatabase } from '../postgres/pool-database.ts';
 
-/** After a crash the engine rewrites its log before it opens: one whole segment. */
+/** After a crash the engine rewrites one whole log segment before it opens. */
 const FREE_BYTES_TO_OPEN = 17 * 1024 * 1024;
 
 /**
- * The embedded database: PostgreSQL inside this process, on one connection. Acknowledged writes survive the death of the process but not a power
- * loss, because the engine never calls fsync.
+ * The embedded database: PostgreSQL in this process, on one connection. Acknowledged writes survive the death of the process but not a power loss:
+ * the engine never calls fsync.
  *
- * @param folder for the files, created when missing; null keeps everything in memory. It is not locked here, and two processes on it lose each
- * other's data: lock it first (data-folder.ts), and put the database in a subfolder.
- * @param onPanic called when the engine panics, as when it can't write its log: it runs no further statement, and all acknowledged writes are there
- * after reopening. By default the process ends with the error.
+ * @param folder created when missing; null: in memory. Two processes in one folder lose data: lock it first (data-folder.ts), and use a subfolder.
+ * @param onPanic called when the engine panics, as when it can't write its log: it runs no further statement, and acknowledged writes are there
+ * after reopening. By default the process ends.
  * @throws `config.invalid` when the folder, or the database in it, can't be used
  */
 export async function openPglite({ folder, onPanic = endProcess }: { folder: string | null; onPanic?: (cause: Error) => void }): Promise<Database> {
@@ -27,7 +26,7 @@ export async function openPglite({ folder, onPanic = endProcess }: { folder: str
 
 /** A `Database` over an open engine; closing it closes the engine. @param onPanic as above */
 export function pgliteDatabase(pglite: PGlite, onPanic: (cause: Error) => void = endProcess): Database {
-  // An idle timeout would only close and reopen the one connection.
+  // An idle timeout would only reopen the one connection.
   const config = createPgConfig(pglite);
   const pool = new pg.Pool({ ...config, max: 1, idleTimeoutMillis: 0, types: columnTypes });
   const forgetStatements = () => {
@@ -36,7 +35,7 @@ export function pgliteDatabase(pglite: PGlite, onPanic: (cause: Error) => void =
   return poolDatabase(pool, { afterEnd: () => pglite.close(), forgetStatements, onPanic });
 }
 
-/** Thrown outside all promises, so that it can't be caught: callers that wait for the engine would wait for ever. */
+/** Thrown outside all promises, so that it can't be caught: callers would wait for the engine for ever. */
 function endProcess(cause: Error): void {
   process.nextTick(() => {
     throw new SwitchyardError('service.unreachable', 'the embedded database has given up', { cause });
@@ -44,9 +43,9 @@ function endProcess(cause: Error): void {
 }
 
 /**
- * Creating a database takes seconds and many files. Meanwhile a marker `.unfinished` stands beside the folder. A start that finds it knows that the
- * process died before any write was acknowledged, and creates the database anew; a half-made folder would never open. When done, the marker is
- * renamed to `.made`, which stays: where it stands without a database, data was lost, and an empty database must not take its place unnoticed.
+ * Creating a database takes seconds. Meanwhile a marker `.unfinished` stands beside the folder: a start that finds it knows that the process died
+ * before any write was acknowledged, and starts over, since a half-made folder never opens. It is renamed to `.made`, which stays: without a
+ * database beside it data was lost, and an empty database must not take its place unnoticed.
  */
 async function openFolder(folder: string): Promise<PGlite> {
   const markers = { unfinished: `${folder}.unfinished`, made: `${folder}.made` };
@@ -55,7 +54,7 @@ async function openFolder(folder: string): Promise<PGlite> {
     const pglite = await PGlite.create({ dataDir: folder });
     if (isNew) await rename(markers.unfinished, markers.made);
     else {
-      // Not closed when it is damaged: closing would write to it.
+      // Closing would write to a damaged database.
       await probeTables(pglite);
       await writeFile(markers.made, '', { mode: 0o600 });
     }
@@ -96,13 +95,13 @@ async function prepareFolder(folder: string, { unfinished, made }: MarkerFiles):
 }
 
 /**
- * Reads the first and the last row of each table by primary key. Page checksums reveal damaged pages; a truncated or missing table file would
- * otherwise be found only when it is read.
+ * Reads the first and the last row of each table by primary key. Checksums reveal damaged pages, but a truncated or missing table file would be
+ * found only when it is read.
  */
 async function probeTables(pglite: PGlite): Promise<void> {
   await pglite.transaction(async (handle) => {
     const { rows } = await handle.query<{ name: string; first: string | null; last: string | null }>(KEYS_OF_TABLES);
-    // Sorted by the key, so through its index, and from the heap itself, since the index holds no ctid.
+    // By the key's index, and from the heap, since the index holds no ctid.
     await handle.query('set local enable_seqscan = off');
     await handle.query('set local enable_sort = off');
     for (const { name, first, last } of rows) {
@@ -121,7 +120,7 @@ const KEYS_OF_TABLES = `
   where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace
   group by c.oid`;
 
-/** Why the database could not be opened. The engine fails alike on a full disk and on damaged files, so the free space is checked. */
+/** The engine fails alike on a full disk and on damaged files, so the free space is checked. */
 async function unusable(folder: string, cause: unknown): Promise<SwitchyardError> {
   const freeBytes = await statfs(folder).then(
     ({ bavail, bsize }) => bavail * bsize,
@@ -137,7 +136,7 @@ async function unusable(folder: string, cause: unknown): Promise<SwitchyardError
   });
 }
 
-/** The system's message names the file and the cause, such as a full or read-only disk. */
+/** Names the file and the cause, such as a read-only disk. */
 function reasonOf(error: unknown): string {
   return error instanceof Error ? `: ${error.message}` : '';
 }

@@ -5,8 +5,8 @@ const BIGINT_ARRAY: number = 1016;
 const asTextArray: (text: string) => unknown = pg.types.getTypeParser(BIGINT_ARRAY, 'text');
 
 /**
- * Column parsers for every pool's `types`, so that all drivers agree: bigint becomes a number, json and jsonb are parsed, timestamptz becomes a
- * Date, bytea a Buffer; numeric stays text, since a number would lose precision.
+ * Column parsers of every pool, so that all drivers agree: bigint is a number, json and jsonb are parsed, timestamptz is a Date, bytea a Buffer;
+ * numeric stays text, since a number would lose precision.
  * @throws RangeError from the query, for a bigint beyond the safe integers: rounding it would name another row
  */
 export const columnTypes: pg.CustomTypesConfig = {

@@ -3,32 +3,28 @@ import { SwitchyardError } from '../../errors/switchyard-error.ts';
 import type { NamedStatement, QueryResult } from '../database.ts';
 import { isStalePlan } from '../transient-error.ts';
 
-/** SQLSTATEs after which a connection is unusable, though it may still be open. */
+/** SQLSTATEs after which a connection is unusable. */
 const ENDS_CONNECTION = [
   /^08/, // connection exceptions
-  /^57P/, // the server shuts down or crashed, or an operator ended the session
-  /^25P0[345]$/, // a transaction or session that was idle too long
-  /^25006$/, // a read-only server: after a failover a new connection may find the primary
+  /^57P/, // shutdown, crash, or ended by an operator
+  /^25P0[345]$/, // an idle transaction or session timed out
+  /^25006$/, // read-only after a failover: a new connection may find the primary
 ];
 
-/**
- * One pooled connection while one operation uses it. Sends statements with a timeout and tracks whether the connection is still usable. The caller
- * has to call `release`.
- */
+/** One pooled connection during one operation: bounds its statements and tracks whether it is still usable. The caller has to call `release`. */
 export class Connection {
   readonly #client: PoolClient;
   #limitMs: number | null;
   readonly #onPanic: (error: Error) => void;
   #broken: Error | null = null;
-  /** Set when a prepared statement was refused as outdated; a new connection prepares it again. */
+  /** A prepared statement was refused as outdated; a new connection prepares it again. */
   #stale: Error | null = null;
   readonly #onError = (error: Error): void => {
     this.#broken ??= error;
   };
 
   /**
-   * Call it in the very callback that returns the client: the pool handles errors of idle clients only, and an unhandled error event ends the
-   * process.
+   * Call it in the very callback that returns the client: outside the pool an unhandled error event ends the process.
    * @param limitMs without a complete reply for this long the connection counts as dead; null: no limit
    * @param onPanic called when the server reports a PANIC
    */
@@ -43,37 +39,37 @@ export class Connection {
     return this.#broken !== null;
   }
 
-  /** Replaces the limit for this operation. Without a limit none is set. */
+  /** For this operation; no effect without a limit. */
   setQueryTimeout(limitMs: number): void {
     if (this.#limitMs !== null) this.#limitMs = limitMs;
   }
 
-  /** Marks the connection unusable, since its state is unknown. */
+  /** Marks the connection unusable: its state is unknown. */
   giveUp(reason: unknown): void {
     this.#broken ??= reason instanceof Error ? reason : new Error('a transaction could not be rolled back', { cause: reason });
   }
 
-  /** Deallocates the session's prepared statements instead of discarding the connection. @param clearList clears the client's own list of them */
+  /** Deallocates the session's prepared statements. @param clearList clears the client's own list of them */
   async forgetStatements(clearList: () => void): Promise<void> {
     await this.send('deallocate all');
     clearList();
     this.#stale = null;
   }
 
-  /** Returns the connection to the pool, which discards a broken one. */
+  /** The pool discards a broken connection. */
   release(): void {
     this.#client.removeListener('error', this.#onError);
     this.#client.release(this.#broken ?? this.#stale ?? undefined);
   }
 
-  /** @throws the server's error, or `service.unreachable` when the connection broke: the statement may then have been executed */
+  /** @throws the server's error, or `service.unreachable` when the connection broke: the statement may have been executed */
   async send<Row extends object>(statement: string | NamedStatement, parameters: readonly unknown[] = []): Promise<QueryResult<Row> & { command: string }> {
     if (this.#broken !== null) throw connectionLost(this.#broken);
     const values = parameters.map(toWire);
     const config = typeof statement === 'string' ? { text: statement, values } : { name: statement.name, text: statement.text, values };
     try {
       const answer: PgResult | PgResult[] = await this.#inTime(this.#client.query(config));
-      // A text of several statements, such as a migration, gives one result for each.
+      // Several statements in one text, as in a migration, give one result each.
       const result = Array.isArray(answer) ? answer.at(-1) : answer;
       return { rows: result?.rows ?? [], rowCount: result?.rowCount ?? 0, command: result?.command ?? '' };
     } catch (error) {
@@ -81,10 +77,7 @@ export class Connection {
     }
   }
 
-  /**
-   * The server's own timeout covers slow statements. When its machine or the network dies silently no reply comes, and TCP may take a quarter of an
-   * hour to notice.
-   */
+  /** For a server or network that dies silently: TCP may take a quarter of an hour to notice. */
   async #inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
     const limitMs = this.#limitMs;
     if (limitMs === null) return answer;
@@ -103,14 +96,14 @@ export class Connection {
   }
 
   #judge(error: unknown): unknown {
-    // By property: errors of the embedded engine have a class of their own.
+    // By property: the embedded engine has its own error class.
     if (error instanceof Error && 'severity' in error && error.severity === 'PANIC') this.#onPanic(error);
     if (error instanceof pg.DatabaseError) {
       if (isStalePlan(error)) this.#stale = error;
       if (ENDS_CONNECTION.some((code) => code.test(error.code ?? ''))) this.#broken ??= error;
       return error;
     }
-    // The connection's error event precedes the statement's rejection, so `#broken` distinguishes a lost connection from a programming error.
+    // The connection's error event comes before the statement's rejection.
     return this.#broken === null ? error : connectionLost(this.#broken);
   }
 }
@@ -120,8 +113,8 @@ function connectionLost(cause: Error): SwitchyardError {
 }
 
 /**
- * Serializes objects here and not inside `pg`: an object that can't be serialized, such as a circular one, would fail there between parse and bind,
- * and leave a named statement that the client believes prepared and the server has dropped.
+ * Serializes objects here: where `pg` fails to, as for a circular object, it leaves a named statement that the client believes prepared and the
+ * server has dropped.
  */
 function toWire(value: unknown): unknown {
   if (!isObject(value) || value instanceof Date || ArrayBuffer.isView(value)) return value;

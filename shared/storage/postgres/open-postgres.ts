@@ -8,10 +8,10 @@ import { columnTypes } from './column-types.ts';
 import { poolDatabase, TRAVEL_MS } from './pool-database.ts';
 import { refusalOf, withoutCredentials } from './refusal.ts';
 
-/** Per process. A server allows 100 in all by default, and a dozen processes share it. */
+/** A server allows 100 in all by default, and a dozen processes share it. */
 const MAX_CONNECTIONS = 8;
 
-/** Budget for the first connection: a supervisor starts processes and stores together. */
+/** A supervisor starts processes and stores together. */
 const OPEN_BUDGET_MS = 8_000;
 const OPEN_FIRST_PAUSE_MS = 100;
 const OPEN_LONGEST_PAUSE_MS = 1_000;
@@ -21,39 +21,39 @@ const CONNECT_TIMEOUT_MS = 5_000;
 
 const IDLE_TIMEOUT_MS = 60_000;
 
-/** All our statements are indexed and bounded; the largest moves 30 MiB. A slower one is stuck or a bug. */
+/** All statements are indexed and bounded, the largest moves 30 MiB: a slower one is stuck or a bug. */
 const STATEMENT_TIMEOUT_MS = 20_000;
 
 /** Rows are locked for the duration of one commit. */
 const LOCK_TIMEOUT_MS = 2_000;
 
-/** Inside a transaction only the database is awaited, so an idle one belongs to a hung process that holds row locks. */
+/** Only the database is awaited inside a transaction: an idle one belongs to a hung process that holds row locks. */
 const IDLE_IN_TRANSACTION_MS = 10_000;
 
 /** Idle time before TCP keep-alive probes; a dead peer is noticed some ten seconds later. */
 const KEEP_ALIVE_MS = 10_000;
 
-/** Set per session whatever the database or the role sets: `pg` parses ISO timestamps. */
+/** `pg` parses ISO timestamps; the database or the role may have other settings. */
 const SESSION = '-c datestyle=ISO -c timezone=UTC';
 
 export interface PostgresOptions {
-  /** `postgres://user:password@host:port/database`, with `pg`’s parameters, such as `sslmode`, which override what is set here. */
+  /** `postgres://user:password@host:port/database`; `pg`’s parameters, such as `sslmode`, override what is set here. */
   url: string;
   /** Shown in `pg_stat_activity`. */
   applicationName: string;
   /** At most 8, and 8 by default. */
   maxConnections?: number;
   log: Log;
-  /** Default: 20 s. A connection that died silently is noticed by it too. */
+  /** Default: 20 s. Also bounds how soon a silently dead connection is noticed. */
   statementTimeoutMs?: number;
 }
 
 /**
- * Opens PostgreSQL and waits for a first reply. A connection that is lost later fails the statements in flight on it; the next statement opens
- * another. A server that vanishes silently is noticed within `statementTimeoutMs` plus five seconds.
+ * Opens PostgreSQL and waits for a first reply. A lost connection fails the statements in flight on it; the next statement opens another. A server
+ * that vanishes silently is noticed within `statementTimeoutMs` plus five seconds.
  *
- * @throws `config.invalid` for an invalid URL; `service.unreachable`, naming the server, its port and the database, at once when it refuses us, or
- * when it has not replied within 8 s
+ * @throws `config.invalid` for an invalid URL; `service.unreachable`, naming server, port and database, at once when it refuses us, or without a
+ * reply within 8 s
  */
 export async function openPostgres({ url, applicationName, maxConnections = MAX_CONNECTIONS, log, ...limits }: PostgresOptions): Promise<Database> {
   const statementTimeoutMs = limits.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS;
@@ -85,11 +85,11 @@ function placeOf(config: pg.PoolConfig): string {
   const { connectionString = '' } = config;
   if (!/^postgres(ql)?:\/\//i.test(connectionString)) throw invalidUrl('it does not begin with postgres://');
   try {
-    // Connects to nothing; parses the URL and the environment as every connection will.
+    // Does not connect; parses the URL and the environment.
     const { host, port, database = '' } = new pg.Client(config);
     return `${host.includes(':') ? `[${host}]` : host}:${port}/${database}`;
   } catch (error) {
-    // The error may contain the URL with its password. Only the path of a missing file is passed on.
+    // The error may contain the password. Only a missing file's path is passed on.
     const isMissingFile = error instanceof Error && 'code' in error && error.code === 'ENOENT' && 'path' in error;
     throw invalidUrl(
       isMissingFile ? `there is no file ${String(error.path)}` : 'it can not be read; special characters in a password are written as %40 and the like',
@@ -118,7 +118,7 @@ async function awaitServer(config: pg.PoolConfig, name: string): Promise<void> {
   }
 }
 
-/** A server accepts connections before it accepts statements, so only a reply proves that it is up. */
+/** A server accepts connections before statements: only a reply proves that it is up. */
 async function selectOne(config: pg.PoolConfig, timeoutMs: number): Promise<void> {
   const client = new pg.Client({ ...config, connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs });
   client.on('error', () => {}); // the statement rejects too

@@ -5,41 +5,37 @@ import type { Database, NamedStatement, Queryable, QueryResult, TransactionOptio
 import { isStalePlan } from '../transient-error.ts';
 import { Connection } from './connection.ts';
 
-/** Operations in flight, waiting ones included. More means that the database does not keep up. */
+/** Waiting ones included. More means that the database does not keep up. */
 const MAX_IN_HAND = 10_000;
 
 export interface PoolDatabaseOptions {
-  /** Closes what the pool leads to, such as the embedded engine, after the pool's connections. */
+  /** Closes what is behind the pool, such as the embedded engine. */
   afterEnd?: () => Promise<void>;
   /** One more operation is refused with `service.not_ready`. */
   maxInHand?: number;
-  /** Without a reply for this long a statement's connection counts as dead. Absent: no limit, as suits an engine in this process. */
+  /** Without a reply for this long a connection counts as dead. Absent: no limit, as suits an engine in this process. */
   queryTimeoutMs?: number;
-  /**
-   * For an engine with one session that outlives all connections: clears the adapter's list of prepared statements after the engine has deallocated
-   * them.
-   */
+  /** For an engine with one session behind all connections: clears the adapter's list of prepared statements after they were deallocated. */
   forgetStatements?: () => void;
-  /** Called with the cause when no connection could be made. */
   onUnreachable?: (cause: Error) => void;
-  /** Called when the server reports a PANIC. A remote server is restarted by its supervisor; an engine in this process is not. */
+  /** Called when the server reports a PANIC. A supervisor restarts a remote server, but not an engine in this process. */
   onPanic?: (cause: Error) => void;
 }
 
-/** Network time allowed on top of the server's own limit. */
+/** Network time beyond the server's own limit. */
 export const TRAVEL_MS = 5_000;
 
 /**
- * A `Database` over a `pg` pool, for a server or the embedded engine. The pool must be made with `types: columnTypes`. The database owns it:
- * `close` ends it after the operations in flight.
+ * A `Database` over a `pg` pool, for a server or the embedded engine. The pool must be made with `types: columnTypes`; `close` ends it after the
+ * operations in flight.
  */
 export function poolDatabase(pool: Pool, options: PoolDatabaseOptions = {}): Database {
-  // A broken idle connection leaves the pool by itself; without a listener its error event would end the process.
+  // A broken idle connection leaves the pool by itself; an unhandled error event would end the process.
   pool.on('error', () => {});
   return new PoolDatabase(pool, options);
 }
 
-/** One call of `transaction`. Ended when its work has settled; statements that the work left running are refused afterwards. */
+/** One call of `transaction`, ended when its work has settled: statements that it left running are refused afterwards. */
 interface Scope {
   ended: boolean;
 }
@@ -69,7 +65,7 @@ class PoolDatabase implements Database {
   }
 
   async query<Row extends object>(statement: string | NamedStatement, parameters: readonly unknown[] = []): Promise<QueryResult<Row>> {
-    // Each connection may hold an outdated plan of the statement, which it drops when refused: at most one retry per connection.
+    // Each connection may hold an outdated plan, which it drops when refused: at most one retry per connection.
     for (let roundsLeft = this.#pool.options.max; ; roundsLeft -= 1) {
       try {
         const { rows, rowCount } = await this.#lease((connection) => this.#sendOrDiscard<Row>(connection, statement, parameters));
@@ -144,12 +140,12 @@ class PoolDatabase implements Database {
 
   #connect(): Promise<Connection> {
     return new Promise((resolve, reject) => {
-      // By callback: with a promise the client would have no error listener for one microtask.
+      // With a promise the client would have no error listener for one microtask.
       this.#pool.connect((error, client) => {
         if (client !== undefined) return resolve(new Connection(client, this.#queryTimeoutMs, this.#onPanic));
         const cause = error ?? new Error('the pool gave neither a connection nor a reason');
         this.#onUnreachable(cause);
-        // Whatever the cause, even a wrong password: the statement was not sent and may be retried.
+        // Even for a wrong password: the statement was not sent and may be retried.
         reject(new SwitchyardError('service.unreachable', 'no connection to the database could be had', { cause }));
       });
     });
@@ -179,7 +175,7 @@ class PoolDatabase implements Database {
 class TransactionHandle implements Queryable {
   readonly #connection: Connection;
   readonly #scope: Scope;
-  /** Statements run one at a time: `pg` refuses to queue more on a connection. */
+  /** `pg` refuses to queue statements on a connection. */
   #last: Promise<unknown> = Promise.resolve();
   #firstFailure: unknown = null;
 
@@ -198,7 +194,7 @@ class TransactionHandle implements Queryable {
     return { rows, rowCount };
   }
 
-  /** Waits for statements that the work sent without awaiting them. */
+  /** Waits for statements that the work did not await. */
   async settled(): Promise<void> {
     await this.#last;
   }
@@ -211,7 +207,7 @@ class TransactionHandle implements Queryable {
   }
 }
 
-/** Sets the statement timeout of this transaction, on the server and in the client. */
+/** On the server and in the client. */
 async function allowStatements(connection: Connection, timeoutMs: number): Promise<void> {
   await connection.send("select set_config('statement_timeout', $1, true)", [`${timeoutMs}ms`]);
   connection.setQueryTimeout(timeoutMs + TRAVEL_MS);
@@ -222,7 +218,7 @@ async function rollback(connection: Connection): Promise<void> {
   try {
     await connection.send('rollback');
   } catch (error) {
-    // The caller gets the work's own error. A connection in an unknown state is discarded.
+    // The caller gets the work's own error.
     connection.giveUp(error);
   }
 }

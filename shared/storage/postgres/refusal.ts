@@ -11,10 +11,7 @@ const REFUSALS: Record<string, string> = {
 /** Node's codes for an untrusted certificate. */
 const CERTIFICATE_CODE = /CERT|UNABLE_TO_(VERIFY|GET_ISSUER)/;
 
-/**
- * Why the server permanently refuses us, as a phrase that follows its name, without credentials. Null for what may pass: it is unreachable or
- * starting.
- */
+/** Why the server permanently refuses us, as a phrase after its name, without credentials. Null for what may pass. */
 export function refusalOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
@@ -24,9 +21,9 @@ export function refusalOf(error: unknown): string | null {
   return CERTIFICATE_CODE.test(code) ? `has a certificate that is not trusted here (${code})` : null;
 }
 
-/** An error's text for the log. The server's messages about refusals name the user, so `refusalOf` replaces them. */
+/** For the log. The server's own messages name the user. */
 export function withoutCredentials(error: Error): string {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : null;
-  // Several addresses that all refuse give one error without a message.
+  // Several refusing addresses give one error without a message.
   return refusalOf(error) ?? [code, error.message].filter((part) => part !== null && part !== '').join(': ');
 }

@@ -5,19 +5,19 @@ import type { Cache } from '../cache.ts';
 import { type Reachability, reachability } from '../reachability.ts';
 import { redisCache } from './redis-cache.ts';
 
-/** How long a start waits for Redis. It goes on without it. */
+/** A start goes on without Redis after this. */
 const OPEN_BUDGET_MS = 2_000;
 
 /** A caller does better without the cache than with a slower reply. */
 const COMMAND_TIMEOUT_MS = 1_000;
 
-/** With replies outstanding and nothing received for so long, the connection is dead, whatever TCP reports. */
+/** Without data for so long while replies are outstanding the connection is dead. */
 const SILENCE_MS = 2_000;
 
 const CONNECT_TIMEOUT_MS = 2_000;
 const KEEP_ALIVE_MS = 10_000;
 
-/** Reconnect back-off: almost at once at first, for a server that restarts, then once a second without end. */
+/** Reconnect back-off: fast at first, for a restart, then once a second without end. */
 const RECONNECT_STEP_MS = 50;
 const RECONNECT_LONGEST_MS = 1_000;
 
@@ -25,13 +25,12 @@ export interface OpenRedisOptions {
   /** `redis://user:password@host:port/number`, or `rediss://` for TLS. User, password, port and number are optional. */
   url: string;
   log: Log;
-  /** Before every key, so that several deployments can share one Redis. Default: `switchyard:`. */
+  /** Lets several deployments share one Redis. Default: `switchyard:`. */
   keyPrefix?: string;
 }
 
 /**
- * Opens the cache in Redis. While Redis is unreachable every call rejects within a second; calls work again once it is back. Also resolves when
- * Redis does not reply, after 2 s and a warning.
+ * Opens the cache in Redis. While Redis is unreachable every call rejects within a second. Also resolves without a reply, after 2 s and a warning.
  * @throws `config.invalid` for an invalid URL
  */
 export async function openRedis({ url, log, keyPrefix = 'switchyard:' }: OpenRedisOptions): Promise<Cache> {
@@ -46,11 +45,11 @@ export async function openRedis({ url, log, keyPrefix = 'switchyard:' }: OpenRed
 
 function listen(redis: Redis, reached: Reachability): void {
   let reason: string | null = null;
-  // The reason only: the error may contain a command's arguments, and the first command carries the password.
+  // Not the error: it may contain a command's arguments, such as the password.
   redis.on('error', (error: Error) => {
     reason = reasonOf(error);
   });
-  // Follows every error, and comes alone when the server closes the connection.
+  // Also emitted without an error, when the server closes the connection.
   redis.on('close', () => {
     if (redis.status !== 'end') reached.lost(reason ?? 'it closed the connection'); // with `end` we closed it
     reason = null;
@@ -67,17 +66,16 @@ const behaviour = {
   retryStrategy: (attempt) => Math.min(attempt * RECONNECT_STEP_MS, RECONNECT_LONGEST_MS),
   // After a failover the former primary is read-only.
   reconnectOnError: (error) => error.message.startsWith('READONLY'),
-  // Commands fail while Redis is unreachable, and none that may have been applied is sent again: an increment would count twice.
+  // Commands fail while disconnected, and none that may have been applied is repeated: an increment would count twice.
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
   commandTimeout: COMMAND_TIMEOUT_MS,
   socketTimeout: SILENCE_MS,
-  // Redis reports that it is loading its data; retry soon.
+  // Redis is loading its data.
   maxLoadingRetryTime: RECONNECT_LONGEST_MS,
 } satisfies RedisOptions;
 
-/** Resolves with the first connection, or after the budget. */
 async function firstConnection(redis: Redis, onTimeout: () => void): Promise<void> {
   await new Promise<void>((resolve) => {
     const timer = setTimeout(() => {
@@ -121,7 +119,7 @@ function invalidUrl(why: string): SwitchyardError {
   return new SwitchyardError('config.invalid', `the URL of Redis is no such URL: ${why}`);
 }
 
-/** Why Redis can't be reached, without credentials. */
+/** Without credentials. */
 function reasonOf(error: Error): string {
   if (/^(WRONGPASS|ERR invalid password|ERR AUTH)/.test(error.message)) return 'it refuses the user or the password';
   if (error.message.startsWith('NOAUTH')) return 'it asks for a password, and the URL has none';

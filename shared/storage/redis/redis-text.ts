@@ -1,6 +1,6 @@
 /**
- * Encoding of texts in Redis. They may contain lone surrogates, which UTF-8 can't represent; those are stored as JSON. The prefix also tells values
- * from counters, which are stored as plain decimals.
+ * Encoding of texts in Redis: as JSON when they contain lone surrogates, which UTF-8 can't represent. The prefix also separates values from
+ * counters, which are plain decimals.
  */
 const AS_IS = '=';
 const AS_JSON = '"';

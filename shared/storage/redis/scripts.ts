@@ -8,8 +8,8 @@ export interface Script {
 }
 
 /**
- * Only the first addition sets the time to live. Arguments: addend, milliseconds. Returns the sum as text, since the client's integer parser rounds
- * large numbers.
+ * Only the first addition sets the time to live. Arguments: addend, milliseconds. Returns the sum as text, since the client's parser rounds large
+ * integers.
  */
 export const addToCounter = script(`
 redis.call('INCRBY', KEYS[1], ARGV[1])
@@ -17,8 +17,8 @@ if redis.call('PTTL', KEYS[1]) < 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) 
 return redis.call('GET', KEYS[1])`);
 
 /**
- * Slots are a sorted set of holders, scored by the expiry of their slot in the server's time, so clock skew between processes does not matter.
- * Arguments: holder, limit, milliseconds. Returns 1 when the holder has a slot now.
+ * Slots are a sorted set of holders, scored by expiry in the server's time: clock skew between processes has no effect. Arguments: holder, limit,
+ * milliseconds. Returns 1 with a slot.
  */
 export const acquireSlot = script(`
 local time = redis.call('TIME')
