@@ -1,18 +1,17 @@
-/** Work that would wait longer is refused: its caller is better served elsewhere, or later. */
+/** Beyond this a caller is better served elsewhere, or later. */
 const MOST_WAIT_MS = 5_000;
-/** Allowed to wait at any rate: a handful of long calls on a small deployment is no overload. */
+/** Admitted at any rate: a handful of long calls on a small deployment is no overload. */
 const FREE_WAITING = 64;
-/** Sampling interval. A shorter one says little about the rate of calls that take seconds; a longer one admits much before a backlog is noticed. */
+/** A shorter interval says little about the rate of calls that take seconds; a longer one admits much before a backlog shows. */
 export const LOOK_EVERY_MS = 500;
-/** Window of samples for the rate, and how long the last sample stays valid. */
+/** Window for the rate; also how long the last sample stays valid. */
 const LOOKS_RETAINED_MS = 10_000;
 
-/** One sample of a queue. */
 interface QueueLook {
   atMs: number;
-  /** In the queue and not delivered yet. */
+  /** Not delivered yet. */
   waiting: number;
-  /** Total taken from it so far. */
+  /** Total so far. */
   dequeued: number;
 }
 
@@ -25,10 +24,9 @@ interface QueueLook {
 export class QueueingDelay {
   #looks: QueueLook[] = [];
   #admitted = 0;
-  /** Computed once per sample; null: no backlog. */
+  /** Once per sample; null: no backlog. */
   #backlog: { atMs: number; waiting: number; dequeuedPerMs: number } | null = null;
 
-  /** Whether the next sample is due. */
   isDue(nowMs: number): boolean {
     const last = this.#looks.at(-1);
     return last === undefined || nowMs - last.atMs >= LOOK_EVERY_MS;
@@ -38,14 +36,14 @@ export class QueueingDelay {
     const last = this.#looks.at(-1);
     // The count restarted: it is another queue.
     if (last !== undefined && look.dequeued < last.dequeued) this.#looks = [];
-    // With an empty queue the rate says little: most work may never have been queued.
+    // Most work may never have been queued.
     if (look.waiting === 0) this.#looks = [];
     this.#looks = [...this.#looks.filter(({ atMs }) => look.atMs - atMs < LOOKS_RETAINED_MS), look];
     this.#admitted = 0;
     this.#backlog = backlogOf(this.#looks);
   }
 
-  /** Called before each admission; true counts it. */
+  /** Call it before each admission; true counts it. */
   admits(nowMs: number): boolean {
     if (this.#isBehind(nowMs)) return false;
     this.#admitted += 1;
@@ -60,7 +58,7 @@ export class QueueingDelay {
   }
 }
 
-/** Null: nothing waits, or it has just arrived and may be taken at once. Two samples are needed to tell. */
+/** Null: nothing waits, or it has just arrived and may be taken at once: two samples are needed. */
 function backlogOf(looks: readonly QueueLook[]): { atMs: number; waiting: number; dequeuedPerMs: number } | null {
   const [first] = looks;
   const [before, last] = looks.slice(-2);

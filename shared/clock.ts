@@ -1,4 +1,4 @@
-/** The wall clock, injected so that tests and the simulation control it. */
+/** The wall clock, a port for tests and the simulation. */
 export interface Clock {
   /** Epoch milliseconds. */
   nowMs(): number;

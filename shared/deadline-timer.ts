@@ -1,23 +1,23 @@
 import { AsyncResource } from 'node:async_hooks';
 
-/** Node's timers are limited to 2^31 − 1 ms; a longer wait is renewed each hour. */
+/** Node's timers are limited to 2^31 − 1 ms. */
 const LONGEST_WAIT_MS = 3_600_000;
 
-/** One unref'd timer for the earliest of any number of deadlines, by `performance.now()`. */
+/** One unref'd timer for the earliest of many deadlines, by `performance.now()`. */
 export class DeadlineTimer {
   readonly #onDue: () => number;
   #timer: NodeJS.Timeout | null = null;
   #dueAt = Number.POSITIVE_INFINITY;
 
   /**
-   * @param onDue handles all that is due and returns the earliest remaining deadline, Infinity when there is none. It runs in the asynchronous
-   * context of this constructor: a timer's own context would be that of an arbitrary caller, such as a finished transaction
+   * @param onDue handles all that is due and returns the earliest remaining deadline, Infinity when there is none. Runs in the constructor's
+   * asynchronous context: a timer's own would be that of an arbitrary caller, such as a finished transaction
    */
   constructor(onDue: () => number) {
     this.#onDue = AsyncResource.bind(onDue);
   }
 
-  /** Schedules a call of `onDue` at this instant or earlier. A needless early call is harmless, so postponed deadlines need not be reported. */
+  /** Calls `onDue` at this instant or earlier. Early calls are harmless, so postponed deadlines need not be reported. */
   lookAt(instant: number): void {
     if (instant >= this.#dueAt) return;
     this.clear();

@@ -1,35 +1,34 @@
 import { DeadlineTimer } from './deadline-timer.ts';
 import { SlotMap } from './slot-map.ts';
 
-/** Deadlines that expire this soon after others wait for them, so that one scan handles many. */
+/** Batches deadlines that expire close together, so that one scan handles many. */
 const GATHER_MS = 10;
 
-/** A time limit. It may be restarted by its owner. */
 export interface Deadline {
   /** By `performance.now()`. */
   at: number;
-  /** Its slot while it runs; null otherwise. */
+  /** Null when it does not run. */
   slot: number | null;
   readonly onOver: () => void;
 }
 
 /**
- * Many time limits that rarely expire, on one timer. Node keeps a list of timers per duration, which it creates with the first timer and drops with
- * the last: under sequential requests each would create a list for each of its limits. Here starting a limit only stores a number. Limits expire up
- * to 10 ms late and do not keep the process alive.
+ * Time limits that rarely expire, on one timer. Node keeps a list of timers per duration, made with the first and dropped with the last: under
+ * sequential requests that costs a list per limit. Here a limit is a stored number. Limits expire up to 10 ms late and do not keep the process
+ * alive.
  */
 export class Deadlines {
   readonly #running = new SlotMap<Deadline>();
   readonly #timer = new DeadlineTimer(() => this.#meet());
 
-  /** @param onOver called at each expiry, in the asynchronous context of this constructor; must not throw */
+  /** @param onOver called at each expiry, in this constructor's asynchronous context; must not throw */
   begin(afterMs: number, onOver: () => void): Deadline {
     const deadline: Deadline = { at: 0, slot: null, onOver };
     this.restart(deadline, afterMs);
     return deadline;
   }
 
-  /** Starts it anew, whether it runs, was stopped, or has expired. */
+  /** Whether it runs, was stopped, or has expired. */
   restart(deadline: Deadline, afterMs: number): void {
     deadline.at = performance.now() + afterMs;
     deadline.slot ??= this.#running.add(deadline);
@@ -58,7 +57,7 @@ export class Deadlines {
       this.stop(deadline);
       deadline.onOver();
     }
-    // Deadlines started meanwhile have called `lookAt` themselves.
+    // New deadlines have called `lookAt` themselves.
     return due.length === 0 ? next : Math.max(next, now + GATHER_MS);
   }
 }

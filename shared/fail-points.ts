@@ -3,8 +3,8 @@ import type { Environment } from './config/secret-ref.ts';
 import { SwitchyardError } from './errors/switchyard-error.ts';
 
 /**
- * All points at which tests can kill or stop a process, and what is true there. Tests run through all of them. An await without a fail point has a
- * comment with the reason; `tests/helpers/scan-awaits.ts` has the table of them, and `tests/fail-points.test.ts` the files.
+ * The points at which tests kill or stop a process, and what is true there. An await without a fail point has a comment with the reason;
+ * `tests/helpers/scan-awaits.ts` has the table of them, and `tests/fail-points.test.ts` the files.
  */
 export const failPoints = {
   'commit.sending': 'what a host is to store is about to be sent to the database',
@@ -38,7 +38,7 @@ export const failPoints = {
 
 export type FailPoint = keyof typeof failPoints;
 
-/** `FAIL_POINT=<name>:<kill|stop>[:<hit>]`: the signal is sent when the point is reached for the `hit`-th time (default: the first). */
+/** `FAIL_POINT=<name>:<kill|stop>[:<hit>]`: the signal is sent at the `hit`-th time (default: the first). */
 interface Armed {
   point: FailPoint;
   signal: 'SIGKILL' | 'SIGSTOP';
@@ -48,11 +48,11 @@ interface Armed {
 const FORM = /^([a-z.-]+):(kill|stop)(?::([1-9]\d{0,5}))?$/;
 
 const armed = armedBy(process.env);
-/** Read once, so that a disarmed point costs one branch. */
+/** A disarmed point costs one branch. */
 const isArmed = armed !== null && armed !== 'refused';
 let reached = 0;
 
-/** A fail point: when armed by FAIL_POINT, logs to stderr and kills this process by SIGKILL, or stops it until SIGCONT. */
+/** A fail point: when armed, logs to stderr, then sends this process SIGKILL or SIGSTOP. */
 export function failPoint(point: FailPoint): void {
   if (isArmed) reach(point, armed);
 }
@@ -63,11 +63,11 @@ function reach(point: FailPoint, { point: armedPoint, signal, hit }: Armed): voi
   if (reached !== hit) return;
   writeSync(2, `fail point ${point}: ${signal}\n`);
   process.kill(process.pid, signal);
-  // The signal may arrive with a delay, and nothing after the point may run.
+  // The signal may be delayed, and nothing after the point may run.
   if (signal === 'SIGKILL') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
 }
 
-/** Call it at the start of every process. @throws `config.invalid` when FAIL_POINT is set in production, or is malformed or names no point */
+/** Call it at the start of every process. @throws `config.invalid` when FAIL_POINT is set in production, or is no valid point */
 export function checkFailPoint(environment: Environment): void {
   if (armedBy(environment) !== 'refused') return;
   const why = isProduction(environment) ? 'is for tests and is refused in production' : 'has to be <name>:<kill|stop>[:<hit>] with the name of a fail point';

@@ -1,19 +1,19 @@
 import { randomFillSync } from 'node:crypto';
 
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
-/** Characters of the timestamp; the rest is random. */
+/** Timestamp characters; the rest is random. */
 const TIME_LETTERS = 10;
 const RANDOM_LETTERS = 16;
 
-/** Random bytes are drawn from the system in batches, since one system call per id would cost more than all the rest. No byte is used twice. */
+/** One system call per id would cost more than all the rest. No byte is used twice. */
 const POOL_BYTES = 4_096;
 const pool = Buffer.alloc(POOL_BYTES);
 let poolUsed = POOL_BYTES;
 
-/** The last timestamp's text, cached: many ids are made in one millisecond. */
+/** Cached: many ids are made in one millisecond. */
 let lastTime = { ms: -1, text: '' };
 
-/** A ULID: 48 bits of milliseconds and 80 random bits, as 26 characters of Crockford's base 32. Sorts by time and is valid as a subject token. */
+/** A ULID: 48 bits of milliseconds and 80 random bits, as 26 characters of Crockford's base 32. Sorts by time; valid as a subject token. */
 export function ulid(nowMs: number = Date.now()): string {
   if (nowMs !== lastTime.ms) lastTime = { ms: nowMs, text: timeText(nowMs) };
   let id = lastTime.text;
@@ -23,7 +23,7 @@ export function ulid(nowMs: number = Date.now()): string {
   return id;
 }
 
-/** The epoch milliseconds in a ULID, by its maker's clock. */
+/** Epoch milliseconds, by its maker's clock. */
 export function ulidTimeMs(id: string): number {
   let timeMs = 0;
   for (const letter of id.slice(0, TIME_LETTERS)) timeMs = timeMs * CROCKFORD.length + CROCKFORD.indexOf(letter);
@@ -34,7 +34,6 @@ export function traceId(): string {
   return randomHex(16);
 }
 
-/** Random bytes as hexadecimal text of twice the length. */
 export function randomHex(sizeBytes: number): string {
   const from = drawRandom(sizeBytes);
   return pool.toString('hex', from, from + sizeBytes);
@@ -50,7 +49,7 @@ function timeText(nowMs: number): string {
   return text;
 }
 
-/** Offset of unused random bytes in the pool; read them before the next draw. */
+/** Offset of unused bytes in the pool; read them before the next draw. */
 function drawRandom(sizeBytes: number): number {
   if (poolUsed + sizeBytes > POOL_BYTES) {
     randomFillSync(pool);

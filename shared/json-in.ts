@@ -1,4 +1,4 @@
-/** Parses JSON; null when invalid, as for the text `null`, which schemas refuse as well. */
+/** Parses JSON; null when invalid, as for the text `null`: schemas refuse both. */
 export function jsonIn(text: string): unknown {
   try {
     return JSON.parse(text);

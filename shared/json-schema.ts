@@ -10,20 +10,19 @@ import { pointerTo, type Violation } from './schema/violation.ts';
 /** Returns the first violation, or null. Does not change the value. */
 export type Validate = (value: unknown) => Violation | null;
 
-/** Nesting limit of values; code that walks a value recurses as deep. */
+/** Code that walks a value recurses as deep. */
 const MAX_VALUE_DEPTH = 64;
 /** A schema describes values of that depth and contains values itself. */
 const MAX_SCHEMA_DEPTH = 2 * MAX_VALUE_DEPTH;
-/** LRU capacity: covers the routines and tools in use. */
+/** Covers the routines and tools in use. */
 const MAX_COMPILED = 512;
 
-/** By the schema's hash. Errors are cached too, since finding them may take as long. */
+/** LRU by the schema's hash. Errors are cached too, since finding them may take as long. */
 const compiled = new Map<string, Validate | SchemaError>();
 
 /**
- * Compiles a JSON Schema of draft 2020-12, or of draft-07 when `$schema` says so. Formats are checked; nothing is fetched, and no default is filled
- * in. Results are cached by content. Compiling and each check take a bounded time for any schema and value: exceeding it during a check is a
- * violation.
+ * Compiles a JSON Schema of draft 2020-12, or of draft-07 when `$schema` says so; cached by content. Formats are checked; nothing is fetched, no
+ * default is filled in. Compiling and each check take bounded time for any schema and value: exceeding it in a check is a violation.
  *
  * @throws `config.invalid` for an invalid schema, a reference outside it, or one too large to compile or check in that time; `details` as in
  * `problemOfSchema`
@@ -54,12 +53,12 @@ function compileOrRefuse(schema: Record<string, unknown>, sizeChars: number): Va
   }
 }
 
-/** A stack overflow depends on the caller's depth, so it is not cached: the next call may succeed. */
+/** A stack overflow depends on the caller's depth: it is not cached, since the next call may succeed. */
 function isOfStack(outcome: Validate | SchemaError): outcome is SchemaError {
   return outcome instanceof SchemaError && outcome.cause instanceof RangeError;
 }
 
-/** Why a schema does not compile: the path in it, and what is expected there. Null when it compiles. */
+/** Why a schema does not compile; null when it does. */
 export function problemOfSchema(schema: Record<string, unknown>): { path: readonly string[]; expected: string } | null {
   try {
     compileSchema(schema);
@@ -71,8 +70,8 @@ export function problemOfSchema(schema: Record<string, unknown>): { path: readon
 }
 
 /**
- * All violations of the meta-schema in a document's schema, without compiling it: values of the wrong type, invalid patterns, dangling references.
- * Empty for a schema that is too large or of another draft: compiling it reports that.
+ * All violations of the meta-schema, without compiling: values of the wrong type, invalid patterns, dangling references. Empty for a schema that is
+ * too large or of another draft: compiling it reports that.
  */
 export function metaSchemaProblemsOf(schema: Record<string, unknown>): SchemaProblem[] {
   if (nestingViolation(schema, MAX_SCHEMA_DEPTH) !== null) return [];
@@ -85,7 +84,7 @@ export function metaSchemaProblemsOf(schema: Record<string, unknown>): SchemaPro
   }
 }
 
-/** Null unless the value is nested deeper than `maxDepth`. */
+/** Null unless nested deeper than `maxDepth`. */
 export function nestingViolation(value: unknown, maxDepth: number = MAX_VALUE_DEPTH): Violation | null {
   const path = pathToDeepest(value, maxDepth);
   if (path === null) return null;
@@ -97,8 +96,8 @@ function withDepthLimit(validate: Validate): Validate {
 }
 
 /**
- * The path to the first value nested deeper than `levelsLeft`, null when there is none; the recursion ends there. Iterates without
- * `Object.entries`: a body of 1 MiB may have 300,000 arrays and objects, and each would allocate a list.
+ * The path to the first value nested deeper than `levelsLeft`, null when there is none. No `Object.entries`: a body of 1 MiB may have 300,000
+ * arrays and objects, and each would allocate a list.
  */
 function pathToDeepest(value: unknown, levelsLeft: number): string[] | null {
   if (typeof value !== 'object' || value === null) return null;

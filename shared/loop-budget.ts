@@ -1,12 +1,11 @@
-/** How long one tick may admit work. After it a caller is better served by another process, or a second later. */
+/** After this a caller is better served by another process, or a second later. */
 const MAX_TICK_MS = 1_000;
-/** Admitted per tick regardless of time: a burst on a machine that is briefly short of CPU is no overload. */
+/** Admitted regardless of time: a burst while CPU is briefly short is no overload. */
 const FREE_PER_TICK = 512;
 
 /**
- * Bounds the work that one tick of the event loop admits. A tick takes all requests that have arrived. Until it ends, timers and finished responses
- * wait, and new connections are not accepted; the system drops these when its backlog is full. Refusing late requests of a long tick is cheap and
- * keeps ticks short.
+ * Bounds the work that one tick admits. A tick takes all requests that have arrived; until it ends, timers and finished responses wait and no
+ * connection is accepted, and the system drops those beyond its backlog. Refusing the late requests of a long tick is cheap and keeps ticks short.
  */
 export class LoopBudget {
   readonly #nowMs: () => number;
@@ -21,10 +20,10 @@ export class LoopBudget {
     this.#nowMs = nowMs;
   }
 
-  /** Called before each admission; true counts it. */
+  /** Call it before each admission; true counts it. */
   admits(): boolean {
     if (this.#admitted === 0) {
-      // Starts at the first request, so that a process that was paused does not count as busy.
+      // From the first request: a process that was paused is not busy.
       this.#beganAtMs = this.#nowMs();
       setImmediate(this.#endTick);
     }

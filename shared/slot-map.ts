@@ -1,6 +1,6 @@
 /**
- * A set for values that come and go with every request. Each value has a slot, which is its handle; free slots are reused, so no old tables are
- * retained as by a `Set` (see `ObjectMap`).
+ * A set for values that come and go with every request. A value's slot is its handle; slots are reused, so no old tables are retained as by a `Set`
+ * (see `ObjectMap`).
  */
 export class SlotMap<Value> {
   readonly #slots: (Value | undefined)[] = [];
@@ -22,13 +22,13 @@ export class SlotMap<Value> {
     return this.#slots[slot];
   }
 
-  /** Call it once per added value: the slot is reused afterwards. */
+  /** Once per added value: the slot is reused. */
   remove(slot: number): void {
     this.#slots[slot] = undefined;
     this.#free.push(slot);
   }
 
-  /** A copy: changes during iteration do not affect it. */
+  /** A copy: later changes do not affect it. */
   values(): Value[] {
     return this.#slots.filter((value) => value !== undefined);
   }

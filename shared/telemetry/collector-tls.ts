@@ -10,8 +10,7 @@ export interface CollectorTls {
 }
 
 /**
- * Reads the certificates that `OTEL_EXPORTER_OTLP_*` names for the collector. The library would ignore an unreadable file and then fail at each
- * batch.
+ * Reads the certificates for the collector, since the library would ignore an unreadable file and fail at each batch.
  * @throws `config.invalid` for an unreadable file, and for a client certificate without its key
  */
 export function readCollectorTls({ certificate, clientCertificate, clientKey }: OtelConfig['tls']): CollectorTls {

@@ -1,11 +1,10 @@
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { Log } from './log.ts';
 
-/** Spans in the export queue, about 1 KB each. At 1,000 a second this bridges the batch interval and a short outage. */
+/** About 1 KB each. At 1,000 a second this bridges the batch interval and a short outage. */
 export const MAX_WAITING_SPANS = 8_192;
-/** Characters of queued attributes. Only spans with captured content come near it: some 500 at their maximum. */
+/** Only spans with captured content come near it: some 500 at their maximum. */
 const MAX_WAITING_CHARS = 32 * 1_024 * 1_024;
-/** Interval between warnings that spans were lost. */
 const WARN_EVERY_MS = 60_000;
 
 interface CountedOptions {
@@ -20,7 +19,7 @@ export function countedExporter(exporter: SpanExporter, { log, onDrop, maxWaitin
   let waitingChars = 0;
   let dropped = 0;
   let lastWarningAt = Number.NEGATIVE_INFINITY;
-  /** @param error absent: the queue was full. The error is made only for a logged line, since spans may be dropped by the thousand. */
+  /** @param error absent: the queue was full. Made only for a logged line, since spans may be dropped by the thousand. */
   const lose = (count: number, error?: unknown) => {
     dropped += count;
     onDrop(count);
@@ -40,13 +39,13 @@ export function countedExporter(exporter: SpanExporter, { log, onDrop, maxWaitin
         isSettled = true;
         leave(spans);
         if (code !== 0) lose(spans.length, error ?? new Error('the collector took nothing'));
-        // Reported as success: it is counted and logged already, and the library would log a failure again.
+        // The library would log a failure again.
         done({ code: 0 });
       };
       try {
         exporter.export(spans, settle);
       } catch (error) {
-        // Without a result the spans would occupy the queue for ever.
+        // Without a result the spans would stay in the queue.
         settle({ code: 1, error: error instanceof Error ? error : new Error('the exporter failed', { cause: error }) });
       }
     },
@@ -54,7 +53,7 @@ export function countedExporter(exporter: SpanExporter, { log, onDrop, maxWaitin
   };
   return {
     exporter: counting,
-    /** @returns false when the queue is full; the span is then counted as lost */
+    /** @returns false when the queue is full; counts the span as lost */
     enter(span: ReadableSpan): boolean {
       const chars = charsOf(span);
       if (waiting >= maxWaitingSpans || waitingChars + chars > MAX_WAITING_CHARS) {

@@ -1,6 +1,6 @@
 /**
- * Attribute names of the OpenTelemetry conventions for generative AI, pinned to one revision: they are not stable yet, and a package may rename
- * them. The revision is the schema URL of the spans that use them.
+ * Attribute names of OpenTelemetry's conventions for generative AI, pinned to one revision: they are not stable yet, and a package may rename them.
+ * Spans name the revision as schema URL.
  */
 export const GEN_AI_SCHEMA_URL = 'https://opentelemetry.io/schemas/1.41.0';
 

@@ -11,12 +11,12 @@ declare module 'fastify' {
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** Status of a long-poll that timed out without an event. */
+/** A long-poll without an event. */
 const NOTHING_NEW = 504;
 
 /**
- * One span per request, from its head to the end of its response, streams included, as a child of the caller's span. Named after the route
- * template, since paths and queries may contain secrets. Call it before adding other hooks.
+ * One span per request, from its head to the end of its response, streams included. Named after the route template, since paths and queries may
+ * contain secrets. Call it before adding other hooks.
  */
 export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
   app.decorateRequest('span', null);
@@ -31,7 +31,7 @@ export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
   });
 }
 
-/** Probes are too frequent to be of interest, and tracing the ingestion of spans would never end. */
+/** Probes are too frequent, and tracing the ingestion of spans would never end. */
 function isTraced(route: string): boolean {
   return route !== '/health' && !route.startsWith('/health/') && !route.includes('/otel/');
 }
@@ -49,23 +49,23 @@ function recorded(tracing: Tracing, parent: string | null, request: FastifyReque
   return span;
 }
 
-/** The trace context for work done for a request: of its own span, else the caller's, else a new one. */
+/** The context for a request's work: of its own span, else the caller's, else a new one. */
 export function traceparentOfRequest(request: FastifyRequest): string {
   return request.span?.traceparent ?? traceContextOf(request.headers.traceparent).traceparent;
 }
 
-/** The context of the request's own span, else the caller's, which is not validated: `traceContextOf` does that. */
+/** The context of the request's own span, else the caller's, not validated (`traceContextOf` does that). */
 export function contextOfRequest(request: FastifyRequest): unknown {
   return request.span?.traceparent ?? request.headers.traceparent;
 }
 
-/** The trace id for a request's log lines; null without one, such as for a probe. */
+/** Null without a trace, such as for a probe. */
 export function traceIdOfRequest(request: FastifyRequest): string | null {
   const context = contextOfRequest(request);
   return typeof context === 'string' ? traceIdIn(context) : null;
 }
 
-/** Ends a span. Only 5xx are errors: 4xx are the caller's, and a long-poll without an event is none. */
+/** Only 5xx are errors, and a long-poll without an event is none. */
 function endOf(span: Span, { raw }: FastifyReply): void {
   span.set({ 'http.response.status_code': raw.headersSent ? raw.statusCode : undefined, 'switchyard.cancelled': raw.writableFinished ? undefined : true });
   span.end(raw.statusCode >= 500 && raw.statusCode !== NOTHING_NEW ? String(raw.statusCode) : null);

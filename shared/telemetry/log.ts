@@ -28,38 +28,37 @@ export interface Log {
   debug: Write;
   info: Write;
   warn: Write;
-  /** The error goes into the field `err`: it is written with its codes and its chain of causes. */
+  /** The field `err` takes the error; it is written with its codes and causes. */
   error: Write;
-  /** Whether a level is enabled, to skip costly fields; absent: it is. */
+  /** To skip costly fields of disabled levels; absent: enabled. */
   writes?: (level: Level) => boolean;
 }
 
 type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error';
 
-/** A process's log: its level may be set after the configuration is read. */
+/** Its level may be set after the configuration is read. */
 export interface ProcessLog extends Log {
   /** @param level as in `LogOptions` @throws `config.invalid` for an unknown level */
   setLevel(level: string): void;
 }
 
-/** Without LOG_LEVEL and a manifest; the contract's default of `runtime.log_level`. */
+/** The contract's default of `runtime.log_level`. */
 const DEFAULT_LEVEL = 'info';
 
 export interface LogOptions {
-  /** The minimum level: `TRACE`, `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`, or pino's spelling, in any case; null: info. */
+  /** `TRACE`, `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`, or pino's spelling, in any case; null: info. */
   level: string | null;
-  /** In every line. */
   service: string;
   /** `text` or `json`, in any case; null or absent: text when stderr is a terminal. */
   format?: string | null;
   /** Default: stderr. */
   output?: Pick<LineWriter, 'write'>;
-  /** Called for each line dropped because stderr was too slow. */
+  /** Called for each line that a slow stderr dropped. */
   onDrop?: () => void;
 }
 
 /**
- * A log on stderr, as JSON lines or text. Before writing, secret fields are masked by key, and credentials of URLs in all texts (redact.ts).
+ * A log on stderr, as JSON lines or text. Secret fields are masked by key, and credentials of URLs in all texts (redact.ts).
  * @throws `config.invalid` for an unknown level or format
  */
 export function createLog({ level, service, format = null, onDrop = () => {}, output }: LogOptions): ProcessLog {
@@ -71,7 +70,7 @@ export function createLog({ level, service, format = null, onDrop = () => {}, ou
       base: { service, pid: process.pid },
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      // Errors are plain data already (redact.ts); pino's serializer would rename their fields.
+      // pino's serializer would rename the fields of errors, which are plain data already (redact.ts).
       serializers: { err: (error: unknown) => error },
     },
     writer,
@@ -88,19 +87,19 @@ export function createLog({ level, service, format = null, onDrop = () => {}, ou
   return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), writes, setLevel };
 }
 
-/** A log that adds fields to every line, such as the ids of a call. @param about called per written line */
+/** Adds fields to every line, such as the ids of a call. @param about called per line */
 export function logAbout(log: Log, about: () => Record<string, unknown>): Log {
   const at =
     (name: Level): Write =>
     (fields, message) =>
-      // The line's own fields come first, for readability, and win over those of `about`.
+      // The line's own fields come first and win over those of `about`.
       log[name](Object.assign({}, fields, about(), fields), message);
   return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
 const ignore: Write = () => {};
 
-/** A log that writes nothing, for tests and tools. */
+/** For tests and tools. */
 export const silentLog: Log = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore };
 
 const asItIs = (line: string) => line;

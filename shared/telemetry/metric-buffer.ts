@@ -1,6 +1,6 @@
 type Labels = Readonly<Record<string, string>>;
 
-/** Values buffered per series before a flush without a scrape. With more, a flush would block the loop noticeably. */
+/** Per series; with more, a flush would block the loop noticeably. */
 const MAX_BUFFERED = 512;
 
 interface Series {
@@ -8,15 +8,14 @@ interface Series {
   numbers: number[];
 }
 
-/** A node of the label tree. */
 interface Level {
   below: Map<string, Level>;
   series: Series | null;
 }
 
 /**
- * Buffers metric values until a scrape. prom-client finds a series by a string built of all labels, which costs more than recording the value and
- * delays responses; here each label value is one step down a tree.
+ * Buffers metric values until a scrape. prom-client finds a series by a string of all labels, which costs more than recording; here each label is
+ * one step down a tree.
  */
 export class MetricBuffer {
   readonly #labelNames: readonly string[];

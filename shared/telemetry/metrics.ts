@@ -1,5 +1,5 @@
 /**
- * Every metric at `/metrics`: the registry is made from this table, and a test holds docs/operations.md to it. Code records through `Metrics`.
+ * Every metric at `/metrics`. A test compares this table with docs/operations.md.
  *
  * Labels are closed sets: a list of all values, or null where the configuration or the routes define them. Never ids or foreign text: each
  * combination is a series that is kept until the process ends.
@@ -122,21 +122,20 @@ export interface Sample<Key extends MetricKey> {
   value: number;
 }
 
-/** Where metrics are recorded. No method throws or waits; each costs a look-up and an addition. */
+/** The metrics port. No method throws or waits; each costs a look-up and an addition. */
 export interface Metrics {
   add<Key extends CounterKey>(key: Key, labels: LabelsOf<Key>, count?: number): void;
-  /** Adds to a gauge; `by` may be negative. */
+  /** `by` may be negative. */
   move<Key extends GaugeKey>(key: Key, labels: LabelsOf<Key>, by: number): void;
   observe<Key extends HistogramKey>(key: Key, labels: LabelsOf<Key>, value: number): void;
   /**
-   * Registers a gauge that is read at each scrape, so `read` must be cheap and bounded. It is left out of a scrape when it throws or takes longer
-   * than a second.
+   * Registers a gauge that is read at each scrape: `read` must be cheap and bounded. Left out of a scrape when it throws or takes over a second.
    * @returns unregisters it
    */
   watch<Key extends GaugeKey>(key: Key, read: () => readonly Sample<Key>[] | Promise<readonly Sample<Key>[]>): () => void;
 }
 
-/** Records nothing, for tests and tools. */
+/** For tests and tools. */
 export const noMetrics: Metrics = { add: () => {}, move: () => {}, observe: () => {}, watch: () => () => {} };
 
 type Labels = Record<string, readonly string[] | null>;

@@ -4,12 +4,12 @@ import { readCollectorTls } from './collector-tls.ts';
 import type { Log } from './log.ts';
 import { logExporter } from './log-exporter.ts';
 
-/** For one batch, the exporter's own retries included. */
+/** The exporter's own retries included. */
 export const EXPORT_TIMEOUT_MS = 10_000;
-/** Variables that the library reads by itself, whatever its options are. */
+/** Read by the library whatever its options are. */
 const READ_BY_LIBRARY = /^OTEL_EXPORTER_OTLP_/;
 
-/** The manifest's tracing backend, with its key resolved. */
+/** The manifest's tracing backend. */
 export interface TracesBackend {
   /** Without the signal's path. */
   url: string;
@@ -17,7 +17,7 @@ export interface TracesBackend {
   authorization: string | null;
 }
 
-/** The URL that spans are posted to; null: none. With gRPC the endpoint itself, else with the signal's path appended. */
+/** The URL that spans are posted to; null: none. With gRPC the endpoint itself, else with the signal's path. */
 export function tracesUrlOf(
   { tracesEndpoint, endpoint, otel }: Pick<TracingConfig, 'tracesEndpoint' | 'endpoint' | 'otel'>,
   backend: TracesBackend | null = null,
@@ -29,8 +29,8 @@ export function tracesUrlOf(
 }
 
 /**
- * Opens the span exporter: to the collector of the environment, else to the manifest's backend, and to the log when `OTEL_TRACES_EXPORTER` names
- * `console`. The libraries are imported here, each only when used.
+ * Opens the span exporter: to the environment's collector, else to the manifest's backend, and to the log when `OTEL_TRACES_EXPORTER` names
+ * `console`. Imports the libraries only when used.
  * @returns null without a destination
  * @throws `config.invalid`
  */
@@ -56,7 +56,7 @@ async function exporterToCollector({ otel, headers }: TracingConfig, url: string
   const compression = otel.compression === 'gzip' ? CompressionAlgorithm.GZIP : CompressionAlgorithm.NONE;
   if (otel.protocol === 'grpc') {
     const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc');
-    // Headers and certificates have gRPC types here; this exporter reads the same variables by itself.
+    // Headers and certificates have gRPC types here; the exporter reads the variables by itself.
     return new OTLPTraceExporter({ url, timeoutMillis, compression });
   }
   const { OTLPTraceExporter } = await (otel.protocol === 'http/json'
@@ -66,14 +66,14 @@ async function exporterToCollector({ otel, headers }: TracingConfig, url: string
   return withoutEnvironment(() => new OTLPTraceExporter(options));
 }
 
-/** The environment's headers, such as a key for its own collector, must not reach another backend. */
+/** The environment's headers may hold a key of its own collector and must not reach another backend. */
 async function exporterToBackend(url: string, authorization: string | null): Promise<SpanExporter> {
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
   const headers: Record<string, string> = authorization === null ? {} : { authorization };
   return withoutEnvironment(() => new OTLPTraceExporter({ url, headers, timeoutMillis: EXPORT_TIMEOUT_MS }));
 }
 
-/** The library merges the environment into its options during construction and has no option against it. */
+/** The library merges the environment into its options during construction, with no option against it. */
 function withoutEnvironment<Made>(make: () => Made): Made {
   const kept = Object.entries(process.env).filter(([name]) => READ_BY_LIBRARY.test(name));
   for (const [name] of kept) delete process.env[name];
@@ -84,7 +84,7 @@ function withoutEnvironment<Made>(make: () => Made): Made {
   }
 }
 
-/** Exports to both; the second one's result counts, since the first, the log, always succeeds. */
+/** The second one's result counts: the first is the log and always succeeds. */
 function both(first: SpanExporter, second: SpanExporter): SpanExporter {
   return {
     export(spans, done) {
@@ -97,7 +97,7 @@ function both(first: SpanExporter, second: SpanExporter): SpanExporter {
   };
 }
 
-/** Routes the library's diagnostics to the log, which masks credentials. */
+/** The log masks credentials. */
 async function writeDiagnostics(level: TracingConfig['otel']['diagnostics'], log: Log): Promise<void> {
   if (level === null) return;
   const { diag, DiagLogLevel } = await import('@opentelemetry/api');

@@ -2,25 +2,21 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { MetricBuffer } from './metric-buffer.ts';
 import { type CounterKey, type GaugeKey, type HistogramKey, type Metrics, metricTable, type Sample } from './metrics.ts';
 
-/** Resolution of the event loop delay metric: shorter delays are not seen. A finer one would keep an idle process busy. */
+/** Shorter event loop delays are not seen. A finer resolution would keep an idle process busy. */
 const LOOP_LOOK_EVERY_MS = 100;
-/** Limit of one gauge read at a scrape: an unreachable store must not hold up the other metrics. */
+/** An unreachable store must not hold up the other metrics. */
 const READ_LIMIT_MS = 1_000;
 
 export interface MetricsRegistry extends Metrics {
-  /** Of the result of `text`. */
   readonly contentType: string;
-  /** All metrics in Prometheus' text format. Concurrent calls share one result. */
+  /** In Prometheus' text format. Concurrent calls share one result. */
   text(): Promise<string>;
 }
 
 type Read = () => readonly Sample<GaugeKey>[] | Promise<readonly Sample<GaugeKey>[]>;
 type GivenLabels = Readonly<Record<string, string>>;
 
-/**
- * The metrics of this process in a registry of its own, with the default ones (`process_*`, `nodejs_*`: memory, open files, event loop delay).
- * Series with known label values start at 0.
- */
+/** The process's metrics registry, with the default metrics (`process_*`, `nodejs_*`). Series with known label values start at 0. */
 export function openMetrics(): MetricsRegistry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_LOOK_EVERY_MS });
@@ -37,7 +33,7 @@ export function openMetrics(): MetricsRegistry {
       buffers.set(key, new MetricBuffer(labelNames, add));
     } else if (metric.type === 'gauge') {
       const made = new Gauge(common);
-      // prom-client starts a gauge at 0, which was never recorded: a process without partitions shows no such series.
+      // prom-client starts a gauge at 0, but a process without partitions must not show that series.
       made.remove({});
       gauges.set(key, made);
     } else {
@@ -62,7 +58,7 @@ export function openMetrics(): MetricsRegistry {
       });
       return looking;
     },
-    // prom-client throws for a value that is not a number, which must not fail the caller.
+    // prom-client throws for NaN, which must not fail the caller.
     add: (key: CounterKey, labels: GivenLabels, count = 1) => {
       if (Number.isFinite(count)) buffers.get(key)?.note(labels, Math.max(0, count));
     },
@@ -100,7 +96,7 @@ class Watch {
     this.#shown = samples;
   }
 
-  /** Removes the last values: a stale one would look current. */
+  /** A stale value would look current. */
   clear(gauge: Gauge | undefined): void {
     for (const { labels } of this.#shown) gauge?.remove(labels);
     this.#shown = [];
@@ -114,7 +110,7 @@ class Watch {
     try {
       return await Promise.race([this.#read(), late]);
     } catch {
-      // A failed read shows as a missing series.
+      // The failed series is missing.
       return [];
     } finally {
       clearTimeout(timer);
@@ -126,7 +122,7 @@ function sumOf(counts: readonly number[]): number {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** Every combination of label values; none when a label's values are not known beforehand. */
+/** None when a label's values are not known beforehand. */
 function knownLabels(labels: Record<string, readonly string[] | null>): GivenLabels[] {
   let combinations: GivenLabels[] = [{}];
   for (const [label, values] of Object.entries(labels))

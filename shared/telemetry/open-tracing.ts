@@ -12,10 +12,10 @@ import { type SpanReference, traceparentOf } from './trace-context.ts';
 import { type Attributes, type FinishedSpan, noTracing, type Span, type SpanOptions, spanThatHandsOn, type Tracing } from './tracing.ts';
 
 const MAX_BATCH_SPANS = 512;
-/** With captured content a batch is larger, and collectors accept a few megabytes at a time. */
+/** Collectors accept a few megabytes at a time. */
 const MAX_BATCH_SPANS_WITH_CONTENT = 32;
 const BATCH_INTERVAL_MS = 1_000;
-/** Limit of the last flush at the stop. */
+/** For the last flush. */
 const STOP_MS = 2_000;
 
 export interface OpenTracingOptions {
@@ -34,8 +34,8 @@ export interface OpenTracingOptions {
 }
 
 /**
- * Opens tracing: spans are exported in batches, off the path of the work. Without a destination nothing is recorded, and the libraries are not
- * loaded. Variables that are set but not supported are logged.
+ * Opens tracing: exports spans in batches, off the path of the work. Without a destination nothing is recorded, and the libraries are not loaded.
+ * Logs variables that are set but not supported.
  * @throws `config.invalid`
  */
 export async function openTracing({ config, backend = null, environment = process.env, log, ...options }: OpenTracingOptions): Promise<Tracing> {
@@ -60,7 +60,7 @@ export async function tracingTo(exporter: SpanExporter, options: Omit<OpenTracin
   const maxWaitingSpans = otel.batch.queueSpans ?? MAX_WAITING_SPANS;
   const counted = countedExporter(exporter, { log, onDrop, maxWaitingSpans });
   const processor = new BatchSpanProcessor(counted.exporter, {
-    // `countedExporter` bounds and counts the queue, since the library does not report what it drops.
+    // `countedExporter` bounds the queue, since the library does not report what it drops.
     maxQueueSize: maxWaitingSpans * 2,
     maxExportBatchSize: otel.batch.batchSpans ?? (config.content === 'off' ? MAX_BATCH_SPANS : MAX_BATCH_SPANS_WITH_CONTENT),
     scheduledDelayMillis: otel.batch.delayMs ?? BATCH_INTERVAL_MS,

@@ -5,11 +5,10 @@ import { GEN_AI_SCHEMA_URL } from './gen-ai.ts';
 import { type SpanReference, spanReferenceIn } from './trace-context.ts';
 import type { Attributes, FinishedSpan, SpanKind, SpanScope } from './tracing.ts';
 
-/** Characters of one attribute. Names and ids are shorter; text that callers choose freely is cut. */
+/** Names and ids are shorter; text that callers choose freely is cut. */
 const MAX_TEXT_CHARS = 256;
-/** Characters of one attribute with captured content. */
 const MAX_CONTENT_CHARS = 32 * 1_024;
-/** Attributes and links of one span; OpenTelemetry's default. */
+/** Attributes and links per span; OpenTelemetry's default. */
 const DEFAULT_COUNT_LIMIT = 128;
 const CONTENT = /^gen_ai\.(?:input\.messages|output\.messages|system_instructions|tool\.call\.(?:arguments|result))$/;
 const NANOS_PER_MS = 1_000_000;

@@ -1,17 +1,15 @@
 const MASK = '[redacted]';
 
-/** Keys with secret values, in any spelling: apiKey, api_key, x-api-key, client_secret, set-cookie … */
+/** In any spelling: apiKey, api_key, x-api-key, client_secret, set-cookie … */
 const SECRET_KEY = /api[-_]?key|secret|password|passphrase|token|authorization|credential|private[-_]?key|cookie/i;
 
 /** Token counts (`prompt_tokens`, `maxTokens`), when the value is a number. */
 const TOKEN_COUNT = /tokens$/i;
 
-/** Bounds of one value in a log line or dump. */
 const MAX_DEPTH = 8;
 const MAX_NODES = 1_000;
 const MAX_CHARACTERS = 8_192;
 
-/** Causes, or errors of an AggregateError, that are shown. */
 const MAX_CAUSES = 8;
 
 /** `://user:password@`, up to the last `@` before the path. Both patterns scan a text a bounded number of times. */
@@ -20,10 +18,10 @@ const USERINFO = /:\/\/[^\s/?#"'<>]*@/g;
 /** A secret query parameter: `?key=…`, `&access_token=…`. */
 const SECRET_PARAMETER = /([?&](?:key|sig|signature|[^=&?#\s]{0,64}?(?:api[-_]?key|secret|password|token|credential)[^=&?#\s]{0,64})=)[^&#\s"'<>]+/gi;
 
-/** A parser's message quotes the unreadable input, which may be customer text. */
+/** Parsers quote their input, which may be customer text. */
 const QUOTED = /"[\s\S]*"/;
 
-/** fetch quotes the whole value of an invalid header, such as a key with a line break. */
+/** fetch quotes an invalid header's value, such as a key with a line break. */
 const QUOTED_HEADER = /"[\s\S]*" is an invalid header value/;
 
 /** Masks credentials of all URLs in a text, and query parameters with secret names. */
@@ -33,9 +31,8 @@ export function maskUrl(text: string): string {
 }
 
 /**
- * A copy that may be logged or dumped. Values under secret keys are masked, and URLs in texts as by `maskUrl`. Errors become plain data with codes
- * and a chain of causes. Depth, size and text lengths are bounded; cycles, buffers and functions are replaced by a name. The copy can always be
- * serialized as JSON.
+ * A copy for logs and dumps. Values under secret keys are masked, and URLs as by `maskUrl`. Errors become plain data with codes and causes. Depth,
+ * size and text lengths are bounded; cycles, buffers and functions are replaced by a name. Always serializable as JSON.
  */
 export function redactSecrets(value: unknown): unknown {
   return copyOf(value, { nodesLeft: MAX_NODES, path: new Set() });
@@ -43,7 +40,7 @@ export function redactSecrets(value: unknown): unknown {
 
 interface Walk {
   nodesLeft: number;
-  /** The ancestors of the current value, to detect cycles. */
+  /** Ancestors of the current value. */
   path: Set<object>;
 }
 
@@ -99,13 +96,13 @@ function copyOfRecord(record: object, walk: Walk): Record<string, unknown> {
   return Object.fromEntries(copy);
 }
 
-/** Null and undefined are not masked: whether a secret is set is often the question. */
+/** Null and undefined are shown: whether a secret is set is often the question. */
 function isSecret(key: string, value: unknown): boolean {
   if (!SECRET_KEY.test(key) || value === null || value === undefined) return false;
   return !(typeof value === 'number' && TOKEN_COUNT.test(key));
 }
 
-/** The error with its flattened chain of causes, outermost first. Of an error's own fields only `code`, `details` and `errors` are copied. */
+/** With a flattened chain of causes, outermost first. Of an error's own fields only `code`, `details` and `errors` are copied. */
 function copyOfError(error: Error, walk: Walk): Record<string, unknown> {
   const causes: unknown[] = [];
   let cause: unknown = error.cause;

@@ -13,15 +13,13 @@ export function spanReferenceOf({ parent, spanId = newSpanId(), traceId }: SpanO
   return { traceId: own, spanId, isSampled: isChosen(own, sampleRatio) };
 }
 
-/**
- * The context passed on from an unrecorded span: that of its parent, marked as not sampled, so that no child refers to a span that does not exist.
- */
+/** The context passed on from an unrecorded span: its parent's, marked as not sampled, so that no child refers to a missing span. */
 export function unsampled(parent: string): string {
   const above = spanReferenceIn(parent);
   return above?.isSampled === true ? traceparentOf({ ...above, isSampled: false }) : parent;
 }
 
-/** Deterministic per trace id, so that all processes agree. The last 7 bytes are random by the W3C specification. */
+/** Deterministic, so that all processes agree. The last 7 bytes are random by the W3C specification. */
 function isChosen(traceId: string, ratio: number): boolean {
   return ratio >= 1 || Number.parseInt(traceId.slice(-13), 16) / 16 ** 13 < ratio;
 }

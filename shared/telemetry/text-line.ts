@@ -1,18 +1,16 @@
-/** Between the parts of a line; wider than the spaces within a message. */
+/** Wider than the spaces within a message. */
 const GAP = '  ';
 const LEVEL_WIDTH = 5;
-/** Characters of one field's value. */
 const MAX_VALUE_CHARS = 500;
-/** Lines of a stack. Deeper ones are mostly the framework's. */
+/** Deeper stack lines are mostly the framework's. */
 const MAX_FRAMES = 12;
-/** Values that need no quotes. */
 const BARE = /^[\w.:/@+~%-]+$/;
-/** Control and format characters, line separators and lone surrogates: terminals obey them, or they hide or reorder text. */
+/** Control and format characters, line separators, lone surrogates: terminals obey them, or they hide or reorder text. */
 const UNSHOWN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /**
- * Formats a JSON log line for a terminal: time of day (UTC), level, service, message, and the fields as `name=value`; an error follows on lines of
- * its own. Line breaks and control characters are escaped, so that no value can forge a line or send a terminal command.
+ * Formats a JSON log line for a terminal: time of day (UTC), level, service, message, fields as `name=value`; an error follows on lines of its own.
+ * Control characters are escaped: no value can forge a line or command the terminal.
  * @param line with secrets masked already
  */
 export function textLine(line: string): string {
@@ -55,7 +53,6 @@ function valueText(value: unknown): string {
   return escaped(text.length > MAX_VALUE_CHARS ? `${text.slice(0, MAX_VALUE_CHARS)}…` : text);
 }
 
-/** Escapes as JSON writes them. */
 function escaped(text: string): string {
   return text.replace(UNSHOWN, (character) => {
     const code = character.codePointAt(0) ?? 0;

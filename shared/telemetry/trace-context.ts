@@ -16,11 +16,10 @@ export interface SpanReference {
   traceId: string;
   /** 16 hex. */
   spanId: string;
-  /** The sampled flag. */
   isSampled: boolean;
 }
 
-/** The caller's W3C trace context, or a new one when it is missing or invalid. */
+/** The caller's W3C trace context, or a new one when missing or invalid. */
 export function traceContextOf(traceparent: unknown): TraceContext {
   const traceId = typeof traceparent === 'string' ? traceIdIn(traceparent) : null;
   if (traceId !== null) return { traceId, traceparent: traceparent as string };
@@ -28,7 +27,7 @@ export function traceContextOf(traceparent: unknown): TraceContext {
   return { traceId: own, traceparent: traceparentOf({ traceId: own, spanId: newSpanId(), isSampled: true }) };
 }
 
-/** The trace id of a stored context; null without a valid one. */
+/** Null without a valid context. */
 export function traceIdIn(traceparent: string | null): string | null {
   return spanReferenceIn(traceparent)?.traceId ?? null;
 }
@@ -49,12 +48,12 @@ export function newSpanId(): string {
   return randomHex(SPAN_ID_LETTERS / 2);
 }
 
-/** A span id derived from a domain id, so that the span may begin and end in different processes. */
+/** Derives a span id from a domain id, so that a span may begin and end in different processes. */
 export function spanIdOf(id: string): string {
   return createHash('sha256').update(id).digest('hex').slice(0, SPAN_ID_LETTERS);
 }
 
-/** The context of the span derived from `id`, as a child of `parent`; null without a valid parent. */
+/** The context of the span derived from `id` below `parent`; null without a valid parent. */
 export function contextBelow(parent: string | null, id: string): string | null {
   const reference = spanReferenceIn(parent);
   return reference === null ? null : traceparentOf({ ...reference, spanId: spanIdOf(id) });

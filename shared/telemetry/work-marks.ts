@@ -1,18 +1,17 @@
 /** Time outside all marks. */
 const UNMARKED = 'unmarked';
 
-/** The kind of work with the longest total since the last `take`. */
+/** The kind with the longest total since the last `take`. */
 export interface LongestWork {
   kind: string;
   ms: number;
-  /** The last kind that was marked; null: none. When `kind` is `unmarked`, the unmarked work began after this one. */
+  /** Null: none. When `kind` is `unmarked`, the unmarked work began after this one. */
   lastMarked: string | null;
 }
 
 /**
- * Attributes event loop time to kinds of work. A mark holds until the next one, or until the event loop callback that set it has ended together
- * with its microtasks; a continuation after real I/O must be marked again. A mark costs two clock readings and no AsyncLocalStorage, which would
- * slow every promise of the process.
+ * Attributes event loop time to kinds of work. A mark holds until the next one, or until its event loop callback has ended with its microtasks; a
+ * continuation after real I/O must be marked again. Costs two clock readings; AsyncLocalStorage would slow every promise of the process.
  *
  * Kinds become metric labels: route templates and names in the code, never foreign text.
  */
@@ -28,7 +27,7 @@ export class WorkMarks {
     this.#attribute();
     this.#kind = null;
   };
-  // The microtask runs among those of the callback; the `nextTick` it schedules runs after all of them.
+  // Runs among the callback's microtasks; its `nextTick` runs after all of them.
   readonly #endBehindMicrotasks = () => process.nextTick(this.#end);
 
   constructor(nowMs: () => number = () => performance.now()) {
@@ -36,7 +35,7 @@ export class WorkMarks {
     this.#sinceMs = nowMs();
   }
 
-  /** Marks the rest of this event loop callback as work of this kind. */
+  /** For the rest of this event loop callback. */
   mark(kind: string): void {
     this.#attribute();
     this.#kind = kind;
@@ -46,7 +45,7 @@ export class WorkMarks {
     queueMicrotask(this.#endBehindMicrotasks);
   }
 
-  /** The kind with the longest total since the last call; idle time counts as `unmarked`. Resets the totals. */
+  /** Idle time counts as `unmarked`. Resets the totals. */
   take(): LongestWork {
     this.#attribute();
     let longest: LongestWork = { kind: UNMARKED, ms: 0, lastMarked: this.#lastMarked };
@@ -64,5 +63,4 @@ export class WorkMarks {
   }
 }
 
-/** One instance per process, as there is one event loop. */
 export const workMarks = new WorkMarks();
