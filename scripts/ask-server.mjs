@@ -1,11 +1,11 @@
 import { ScriptError } from './run-script.mjs';
 
-/** Characters that a header can carry. For others fetch's error would quote the text. */
+/** Of other characters fetch's error would quote the text. */
 const HEADER_TEXT = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** @typedef {import('./find-running.mjs').Server} Server */
 /** @typedef {(text: string) => void} Print */
 
-/** Long-poll duration; the server answers 504 when there is no event. */
+/** Long-poll duration; 504 when there is no event. */
 const WAIT_SECONDS = 20;
 
 /**
@@ -91,7 +91,7 @@ async function json(response) {
   return await response.json();
 }
 
-/** The data of each event of an SSE response. @param {Response} response @returns {AsyncGenerator<string>} */
+/** Data of each SSE event. @param {Response} response @returns {AsyncGenerator<string>} */
 async function* eventsOf({ body }) {
   if (body === null) return;
   const decoder = new TextDecoder();
@@ -106,7 +106,7 @@ async function* eventsOf({ body }) {
   }
 }
 
-/** The message of an error body: the router's `{error: {message}}`, the agent's `{error}`. @param {string} text */
+/** The router's `{error: {message}}`, the agent's `{error}`. @param {string} text */
 function messageIn(text) {
   try {
     const { error } = JSON.parse(text);
@@ -116,7 +116,7 @@ function messageIn(text) {
   }
 }
 
-/** fetch's error is generic; its cause has the reason. @param {unknown} error */
+/** fetch's own message is generic; its cause has the reason. @param {unknown} error */
 function reasonOf(error) {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;

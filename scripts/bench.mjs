@@ -7,7 +7,7 @@ import { optionsFrom, usage } from '../bench/options.mjs';
 import { prepare } from './prepare.mjs';
 import { runScript, ScriptError } from './run-script.mjs';
 
-/** Raises the limit of open files to the hard limit: ten thousand clients need a socket each, and another at the gateway. */
+/** Raises the limit of open files to the hard limit: ten thousand clients need a socket each, as does their gateway. */
 const WITH_MANY_FILES = 'ulimit -n "$(ulimit -Hn)" && exec "$@"';
 
 const args = process.argv.slice(2);
@@ -25,7 +25,7 @@ async function bench() {
   await prepare({ build: true, bench: true, say: console.error });
   const program = ['sh', '-c', WITH_MANY_FILES, 'bench', process.execPath, 'bench/main.mjs', ...args];
   const child = spawn('taskset', ['-c', String(own), ...program], { stdio: 'inherit', env: { ...process.env, BENCH_TARGET_CORE: String(targets) } });
-  // A terminal sends Ctrl-C to the bench too; it ends its processes, and then this script ends.
+  // Ctrl-C in a terminal reaches the bench too; it ends its processes, and then this script ends.
   for (const name of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(name, () => void child.kill(name));
   const [code] = await once(child, 'exit');
   process.exitCode = code ?? 1;

@@ -1,9 +1,9 @@
 /**
- * A vitest reporter that ends the run with one plain line, `N passed, N failed`, for any CI to parse. A skipped test, an empty run or an aborted
- * one counts as failure, so that missing tests never pass unnoticed.
+ * A vitest reporter that ends the run with one line, `N passed, N failed`, for any CI to parse. A skipped test, an empty run or an aborted one
+ * counts as failure: missing tests must not pass unnoticed.
  */
 export default class ClosingLine {
-  /** Printed when the run aborts, as when its servers don't start. */
+  /** Printed when the run aborts. */
   #line = '0 passed, 1 failed';
 
   onInit() {

@@ -9,9 +9,9 @@ import { roles, startCluster } from './start-cluster.mjs';
 /** @typedef {import('./start-cluster.mjs').Role} Role */
 /** @typedef {import('./start-cluster.mjs').ClusterProcess} ClusterProcess */
 
-/** More processes of one role overload a workstation. */
+/** More overload a workstation. */
 const MAX_PER_ROLE = 16;
-/** A Ctrl-C under npm arrives twice; a signal later than this ends the script at once. */
+/** A Ctrl-C under npm arrives twice; a later signal ends the script at once. */
 const REPEAT_MS = 1_000;
 
 const usage = `Usage: npm run cluster                                start a cluster on this machine
@@ -31,7 +31,7 @@ line with its process; a terminal is shown the generated keys.
 Settings are environment variables, as for npm start (npm start -- --help). Those of
 ports and addresses have no effect.`;
 
-/** Set before the stop: processes that exit afterwards were asked to. */
+/** Processes that exit afterwards were asked to. */
 let isStopping = false;
 
 const counts = countsFrom(process.argv.slice(2));
@@ -45,7 +45,7 @@ else if (typeof counts === 'string') {
 async function cluster(wanted) {
   chdir(fileURLToPath(new URL('..', import.meta.url)));
   await prepare({ build: true, say: console.error });
-  readEnvFile(process.env); // after npm, which must not get these variables
+  readEnvFile(process.env); // after npm, which must not get them
   const { describe, ...parts } = await componentsFromBuild();
   const signalled = stopSignal();
   const starting = startCluster({
@@ -92,8 +92,8 @@ function say(event) {
 }
 
 /**
- * Imports from the build what this script does not know: key generation, the router's default configuration, the broker's users, the text printed
- * at the start. Must run after `prepare`, which makes the build.
+ * Imports from the build: key generation, the router's default configuration, the broker's users, the text printed at the start. Call it after
+ * `prepare`, which makes the build.
  */
 async function componentsFromBuild() {
   /** @param {string} path */
@@ -104,7 +104,7 @@ async function componentsFromBuild() {
   const { natsServerConfig } = await built('bus/nats/server-config');
   try {
     const parts = await clusterComponents(process.env, { isTerminal: process.stderr.isTTY === true });
-    // The processes write to pipes; their lines are copied to this process's stderr.
+    // They write to pipes; their lines are copied to this process's stderr.
     const environment = { LOG_FORMAT: process.stderr.isTTY ? 'text' : 'json', ...parts.environment };
     return { ...parts, environment, natsConfig: natsServerConfig() };
   } catch (error) {

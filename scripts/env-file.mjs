@@ -3,8 +3,8 @@ import { parseEnv } from 'node:util';
 import { ScriptError } from './run-script.mjs';
 
 /**
- * Adds the settings in `.env` of the working folder to the environment; variables that are set there, even empty ones, win. SWITCHYARD_ENV_FILE may
- * name another file. Afterwards it names the file that settings were taken from, and is unset when there were none.
+ * Adds the settings in `.env` to the environment, which wins, also with empty variables. SWITCHYARD_ENV_FILE may name another file; afterwards it
+ * names the file that settings were taken from, and is unset without any.
  *
  * @param {NodeJS.ProcessEnv} environment
  * @throws {ScriptError} when the file exists and can't be read
@@ -22,7 +22,7 @@ function textOf(path) {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    // A folder `.env` is something else, such as a Python environment.
+    // Such as a Python environment.
     if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'EISDIR')) return '';
     throw new ScriptError(`${path} can't be read (${error instanceof Error ? error.message : error}): correct its rights, or take it away.`);
   }

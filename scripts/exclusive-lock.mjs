@@ -5,17 +5,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { processIdentity } from './process-identity.mjs';
 
 /** @typedef {{ pid: number, identity: string | null, nonce: string }} Holder */
-/** One try: we hold the lock, or a running process does (`by`), or the files changed meanwhile (`by` is null) and another try decides. */
+/** One try: we hold the lock, or a running process does (`by`), or the files changed meanwhile (null) and another try decides. */
 /** @typedef {{ held: true } | { held: false, by: Holder | null }} Look */
 
-/** A person is waiting, and a try costs almost nothing. */
 const LOOK_AGAIN_MS = 100;
-/** Length of a chain of processes that each died while taking over from the one before. A longer one is a bug. */
+/** Processes that each died while taking over from the one before. More are a bug. */
 const MAX_STOPPED_SUCCESSORS = 100;
 
 /**
- * Holds a lock file while `action` runs: one process of this machine at a time. The lock of a process that died (also by kill -9) is taken over at
- * once; a running one is waited for.
+ * Holds a lock file while `action` runs: one process of this machine at a time. The lock of a dead process (also by kill -9) is taken over at once;
+ * a running one is waited for.
  *
  * @template Result
  * @param {string} path the lock file; its folder must exist
@@ -61,7 +60,7 @@ function tryToAcquire(path, mine) {
 }
 
 /**
- * Takes over from a dead process. If two waiters deleted its file and created a new one, both could succeed. So each stale lock has one claim file,
+ * Takes over from a dead process. Were its file deleted and created anew, two waiters could both succeed. So each stale lock has one claim file,
  * named by its nonce; the process that creates it may replace the lock, by a rename.
  *
  * @param {{ path: string, draft: string, dead: Holder }} parts
@@ -72,7 +71,7 @@ function succeed({ path, draft: temporary, dead: stale }) {
   for (let links = 0; links < MAX_STOPPED_SUCCESSORS; links += 1) {
     const claim = `${path}.after-${predecessor.nonce}`;
     if (linkNew(temporary, claim)) {
-      // A slow waiter may claim a lock that was taken over long ago, after its claim file was removed: the nonce in the lock then differs.
+      // Taken over long ago, and its claim file removed: the lock has another nonce.
       const current = readHolder(path);
       if (current === null || current.nonce !== stale.nonce) {
         rmSync(claim, { force: true });
@@ -95,7 +94,7 @@ function isRunning({ pid, identity }) {
   return running !== null && running === identity;
 }
 
-/** Creates `target` atomically with the content of `source`; false when it exists. @param {string} source @param {string} target */
+/** Atomic; false when `target` exists. @param {string} source @param {string} target */
 function linkNew(source, target) {
   try {
     linkSync(source, target);

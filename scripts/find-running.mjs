@@ -13,7 +13,7 @@ import { ScriptError } from './run-script.mjs';
  */
 
 /**
- * Finds the servers that `npm start` runs on a data folder, with their keys from the key file or the environment. Each key is read on access.
+ * Finds the servers that `npm start` runs on a data folder. Keys come from the key file or the environment and are read on access.
  *
  * @param {Record<string, string | undefined>} environment
  * @returns {{ readonly router: Server, readonly agent: Server }}

@@ -1,9 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/**
- * Exits with one plain sentence when this Node version is not supported. Every script calls it first: an old Node would fail somewhere inside a
- * package.
- */
+/** Exits with one sentence when Node is too old. Every script calls it first: an old Node would fail somewhere inside a package. */
 export function requireNode() {
   const wanted = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).engines.node;
   if (nodeSatisfies(process.versions.node, wanted)) return;

@@ -11,14 +11,14 @@ import { buildStamp, builtFiles, installStamp, readStamp, rooms, writeStamp } fr
 
 const CLONE = fileURLToPath(new URL('..', import.meta.url)).replace(/[\\/]$/, '');
 
-/** A normal install is done by then, with or without a cache. */
+/** A normal install is done by then. */
 const SLOW_INSTALL_MS = 30_000;
 
 /** @typedef {{ root: string, signal: AbortSignal, say: (line: string) => void }} Context */
 /** @typedef {{ stamp: () => string, folder: string, line: string, work: (context: Context) => Promise<void> }} Phase */
 
 /**
- * Prepares a clone: installs packages, builds the sources. Returns quickly when both are up to date. Concurrent calls in one clone take turns.
+ * Prepares a clone: installs packages, builds the sources, unless both are up to date. Concurrent calls in one clone take turns.
  *
  * @param {{ root?: string, build?: boolean, tests?: boolean, bench?: boolean, say?: (line: string) => void }} [options] `build` compiles into
  * dist/; `tests` also installs the tests' packages, `bench` those of the bench; `say` gets one line per phase that has work to do
@@ -51,8 +51,8 @@ function isDone({ folder, stamp }) {
 
 /** @param {Phase} phase @param {Context} context */
 async function carryOut(phase, context) {
-  if (isDone(phase)) return; // done while we waited for the lock
-  const stamp = phase.stamp(); // before the work: edits made meanwhile must make it stale
+  if (isDone(phase)) return; // done while we waited
+  const stamp = phase.stamp(); // before the work, so that edits made meanwhile make it stale
   context.say(phase.line);
   rmSync(join(phase.folder, '.stamp'), { force: true });
   await phase.work(context);
@@ -84,7 +84,7 @@ function building(root) {
 async function npmCi(folder, { root, signal, say }) {
   const { command, before } = npm();
   const isOver = new AbortController();
-  // npm retries an unreachable registry for more than a minute before it reports it.
+  // npm retries an unreachable registry for more than a minute.
   const slow = setTimeout(async () => {
     const remark = await remarkOnRegistry({ command, before }, { cwd: folder, env: process.env, signal: isOver.signal });
     if (!isOver.signal.aborted) say(remark === null ? 'Still installing …' : `Still installing: ${remark} …`);
@@ -100,10 +100,7 @@ async function npmCi(folder, { root, signal, say }) {
   );
 }
 
-/**
- * The npm that started this process, run by this Node, so that neither has to be on the PATH. Without it (`node scripts/start.mjs`), or under
- * another package manager, the npm on the PATH.
- */
+/** The npm that started this process, run by this Node, so that neither has to be on the PATH; else the npm on the PATH. */
 function npm() {
   const started = process.env.npm_execpath;
   if (started !== undefined && /^npm-cli\.c?js$/.test(basename(started)) && existsSync(started)) return { command: process.execPath, before: [started] };
@@ -113,7 +110,7 @@ function npm() {
 /** @param {Context} context */
 async function compile({ root, signal }) {
   const dist = join(root, 'dist');
-  // tsc deletes nothing: output of removed sources would stay.
+  // tsc would leave the output of removed sources.
   rmSync(dist, { recursive: true, force: true });
   mkdirSync(dist);
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
@@ -128,7 +125,7 @@ async function compile({ root, signal }) {
 }
 
 /**
- * Runs npm or tsc and records its pid: after a `kill -9` the tool keeps running, and the next start must not work in the same folder beside it.
+ * Runs npm or tsc and records its pid: it survives a `kill -9` of this process, and the next start must not work beside it.
  *
  * @param {string} command
  * @param {string[]} args

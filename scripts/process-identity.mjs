@@ -2,8 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
 /**
- * The start time of a process, which tells it from a later one with the same pid; null when there is none. Pids are reused, so a pid alone is no
- * proof that a file's writer still runs, and no reason to kill a process.
+ * The start time of a process, which with its pid identifies it, since pids are reused; null when it does not run.
  *
  * @param {number} pid
  * @returns {string | null}
@@ -16,10 +15,10 @@ export function processIdentity(pid) {
 function fromProc(pid) {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field is the program's name in parentheses and may contain spaces and parentheses: split behind its end.
+    // The second field is the program's name in parentheses and may contain anything: split behind its end.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const [state] = fields;
-    if (state === 'Z' || state === 'X') return null; // a zombie: it has exited and was not reaped yet
+    if (state === 'Z' || state === 'X') return null; // a zombie: exited, not reaped yet
     return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${fields[19]}`;
   } catch {
     return null;

@@ -11,12 +11,12 @@ const packages = { nats: 'nats-server', redis: 'redis-server', postgresBin: 'pos
 
 /** A user's PATH often lacks the first two. */
 const FOLDERS_OF_SERVERS = ['/usr/sbin', '/usr/local/sbin', '/usr/local/bin', '/usr/bin', '/opt/homebrew/bin'];
-/** For `--version`; a browser's first start on a slow disk takes longest. */
+/** A browser's first start on a slow disk takes longest. */
 const VERSION_TIMEOUT_MS = 30_000;
 
 /**
- * Finds the server programs, and installs missing ones when run as root on Debian or Ubuntu. Never prompts; running servers of the distribution are
- * not touched.
+ * Finds the server programs; installs missing ones as root on Debian or Ubuntu, without prompts. Running servers of the distribution are not
+ * touched.
  *
  * @template {keyof Programs} Name
  * @param {readonly Name[]} names
@@ -70,14 +70,14 @@ function findProgram(names) {
   return candidates.find((path) => existsSync(path) && canRun(path)) ?? null;
 }
 
-/** PostgreSQL's server is never on the PATH: Debian has a folder per version. `PG_BIN` overrides the search. */
+/** Never on the PATH: Debian has a folder per version. `PG_BIN` overrides the search. */
 function findPostgres() {
   const given = process.env.PG_BIN;
   const isGiven = given !== undefined && given !== '';
   const candidates = isGiven ? [given] : [...debianFolders(), ...FOLDERS_OF_SERVERS];
   const needed = ['initdb', 'postgres', 'psql'];
   const found = candidates.find((folder) => needed.every((name) => existsSync(join(folder, name))) && canRun(join(folder, 'postgres'))) ?? null;
-  // PG_BIN was set explicitly, so installing another version would not help.
+  // Installing another version would not help.
   if (found === null && isGiven) throw new ScriptError(`PG_BIN is ${given}, which does not hold ${needed.join(', ')}.`);
   return found;
 }
@@ -91,7 +91,7 @@ function debianFolders() {
     .map((version) => join(base, version, 'bin'));
 }
 
-/** Whether a program exists and runs: a half-installed package has the file too. @param {string} program */
+/** A half-installed package has the file too. @param {string} program */
 function canRun(program) {
   return spawnSync(program, ['--version'], { stdio: 'ignore', timeout: VERSION_TIMEOUT_MS }).status === 0;
 }

@@ -1,6 +1,5 @@
 /**
- * Words of the former private vocabulary, in all inflections. docs/glossary.md has their replacements. A word that is right in some places (a
- * *part* of a provider's response, the *frame* of a stream) is not listed.
+ * Words that docs/glossary.md replaces, in all inflections. A word that is right in some places (a *part*, the *frame* of a stream) is not listed.
  */
 export const refusedWords = new Set(
   [
@@ -14,5 +13,5 @@ export const refusedWords = new Set(
     .split(' '),
 );
 
-/** Where a refused word is right: public names, and terms of a library or the field. */
+/** Public names, and terms of a library or the field. */
 export const allowedPhrases = ['HOUSE_SECRET', 'house_secret', 'houseSecret', 'dead letter', 'who may', 'open_house'];

@@ -1,12 +1,12 @@
 import { runChild } from './run-child.mjs';
 
-/** A registry that replies within this time is not what delays the install. */
+/** A faster registry is not what delays the install. */
 const SLOW_ANSWER_MS = 2_000;
 /** Counts as unreachable; npm itself would retry for more than a minute. */
 const NO_ANSWER_MS = 10_000;
 
 /**
- * Asks the package registry whether it is what delays an install; a busy machine may be the cause as well.
+ * Asks the package registry whether it delays an install, since a busy machine may be the cause as well.
  *
  * @param {{ command: string, before: string[] }} npm
  * @param {{ cwd: string, env: NodeJS.ProcessEnv, signal: AbortSignal }} options

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 
-/** The end of the output is kept: it has the reason of a failure. */
+/** The end is kept: it has the reason of a failure. */
 const MAX_OUTPUT_CHARS = 64 * 1024;
 /** Time between SIGTERM and SIGKILL. */
 const END_TIMEOUT_MS = 5_000;
@@ -12,14 +12,13 @@ export class Interrupted extends Error {
   constructor(signal) {
     super(`ended by ${signal}`);
     this.signal = signal;
-    /** The shells' convention for a program ended by a signal. */
+    /** As shells report it. */
     this.exitCode = 128 + constants.signals[signal];
   }
 }
 
 /**
- * Runs `action` with an AbortSignal that aborts at the first SIGINT, SIGTERM or SIGHUP with an {@link Interrupted} as its reason. Further signals
- * are ignored.
+ * Runs `action` with an AbortSignal that aborts at the first SIGINT, SIGTERM or SIGHUP, with an {@link Interrupted} as its reason.
  *
  * @template Result
  * @param {(signal: AbortSignal) => Promise<Result>} action
@@ -45,8 +44,8 @@ export async function interruptible(action) {
 }
 
 /**
- * Runs a program and collects its output. It has a process group of its own, since tools start tools: `tsc` is a script around a binary, and ending
- * the script alone would leave the binary writing into dist/.
+ * Runs a program and collects its output. It has its own process group: `tsc` is a script around a binary, which would go on writing into dist/
+ * without the script.
  *
  * @param {string} command
  * @param {string[]} args

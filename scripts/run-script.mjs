@@ -3,11 +3,11 @@ import { fileURLToPath } from 'node:url';
 import { requireNode } from './node-version.mjs';
 import { Interrupted } from './run-child.mjs';
 
-/** An error that the user can fix: only its message is printed, without a stack. */
+/** An error that the user can fix: printed without a stack. */
 export class ScriptError extends Error {}
 
 /**
- * Runs a script's main function: prints a ScriptError's message, and maps signals to the shells' exit codes.
+ * Runs a script's main function: prints errors, and maps signals to the shells' exit codes.
  *
  * @param {() => Promise<void>} main
  */
@@ -22,9 +22,9 @@ export async function runScript(main) {
   }
 }
 
-/** Whether a module is the started program rather than an import. @param {string} moduleUrl its `import.meta.url` */
+/** Whether a module is the started program. @param {string} moduleUrl its `import.meta.url` */
 export function isProgram(moduleUrl) {
   const [, program] = process.argv;
-  // Node resolves symbolic links in `import.meta.url` and not in argv.
+  // Symbolic links are resolved in `import.meta.url` and not in argv.
   return program !== undefined && realpathSync(program) === fileURLToPath(moduleUrl);
 }

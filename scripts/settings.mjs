@@ -1,6 +1,5 @@
 /**
- * The settings of `npm start`: environment variables with their defaults. `npm start -- --help` prints this table; tests compare it with the
- * program and the README.
+ * The settings of `npm start`: environment variables with their defaults. Tests compare this table with the program and the README.
  *
  * @type {readonly { title: string, settings: readonly { name: string, default: string, meaning: string }[] }[]}
  */
@@ -157,7 +156,7 @@ export const settingGroups = [
 const WIDTH = 80;
 const INDENT = 6;
 
-/** The output of `npm start -- --help`: plain text in at most 80 columns. */
+/** Output of `npm start -- --help`: plain text in at most 80 columns. */
 export function helpText() {
   const groups = settingGroups.map(({ title, settings }) => [`${title}:`, ...settings.map(settingText)].join('\n'));
   return `${usage}\n\n${groups.join('\n\n')}\n`;

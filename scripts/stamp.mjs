@@ -5,7 +5,7 @@ import { join } from 'node:path';
 /** The folders that are compiled. */
 export const rooms = /** @type {const} */ (['services', 'actors', 'bus', 'shared']);
 
-/** Tests and their helpers: never compiled into dist/. Keep in step with tsconfig.build.json and .dockerignore. */
+/** Never compiled into dist/. Keep in step with tsconfig.build.json and .dockerignore. */
 export const onlyForTests = /** @type {const} */ (['**/*.test.ts', '**/test-support', '**/__fixtures__', '**/conformance', '**/conformance.ts']);
 
 /**
@@ -73,7 +73,7 @@ function isOnlyForTests(path) {
 }
 
 /**
- * All files below a folder in a stable order. Without hidden files, since editors create them.
+ * In a stable order, without hidden files, since editors create them.
  *
  * @param {string} root
  * @param {string} folder relative to the root

@@ -10,7 +10,7 @@ import { ScriptError } from './run-script.mjs';
 import { openNats, openPostgres, openRedis } from './stores.mjs';
 import { closeRun, hasEnded, launch, makeFolder, openRun } from './test-run.mjs';
 
-/** In stopping order: gateways first, then hosts with turns in flight, then the workers that these need. */
+/** In stopping order: gateways, hosts with turns in flight, then the workers that these need. */
 export const roles = /** @type {const} */ (['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker']);
 
 /** Workers can't tag requests (docs/adr/0025). @type {ReadonlySet<string>} */
@@ -61,20 +61,17 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
  */
 
 const CLONE = fileURLToPath(new URL('..', import.meta.url));
-/** Node's arguments, as in the image. The young generation starts at its full size (docs/adr/0022). */
+/** As in the image. The young generation starts at its full size (docs/adr/0022). */
 export const NODE_ARGUMENTS = ['--enable-source-maps', '--min-semi-space-size=16'];
-/**
- * A slow start prints every 5 s what it waits for, and exits when it can't succeed. A process silent for this long makes no progress, however busy
- * the machine is.
- */
+/** A slow start prints every 5 s what it waits for, so a silent process makes no progress, however busy the machine is. */
 const SILENCE_LIMIT_MS = 90_000;
 const LOOK_AGAIN_MS = 20;
-/** Beyond the drain: time to close everything. */
+/** Beyond the drain. */
 const STOP_MARGIN_MS = 15_000;
 const DEFAULT_DRAIN_SECONDS = 120;
 
 /**
- * Starts NATS, PostgreSQL and Redis on free ports and in folders of their own, and all service processes on them at once. Needs a build in dist/.
+ * Starts NATS, PostgreSQL and Redis on free ports, and all service processes on them. Needs a build in dist/.
  *
  * @param {ClusterOptions} options
  * @returns {Promise<Cluster>} once every process is ready
@@ -130,7 +127,7 @@ export async function startCluster(options) {
       options.onProcess?.(one);
       return one;
     };
-    // All at once, as an orchestrator would: no process may depend on the starting order.
+    // All at once: no process may depend on the starting order.
     await Promise.all(roles.flatMap((role) => Array.from({ length: counts[role] ?? 1 }, () => add(role))));
     return { processes, stores: { nats, postgres, redis }, add, environmentOf, makeFolder: (name) => makeFolder(run, name), stop, kill };
   } catch (error) {
@@ -140,8 +137,7 @@ export async function startCluster(options) {
 }
 
 /**
- * A random password per user of the broker, keyed by the variables in its configuration. They begin with a letter, since the server would parse
- * digits as a number.
+ * A random password per user of the broker, by variable. It begins with a letter, since the server would parse digits as a number.
  *
  * @param {string} natsConfig
  * @returns {Record<string, string>}
@@ -160,7 +156,7 @@ function passwordVariableOf(user) {
 }
 
 /**
- * Declares the broker's streams as its operator, which a release requires before its processes start (docs/deploy.md).
+ * Declares the broker's streams, which a release requires before its processes start (docs/deploy.md).
  *
  * @param {TestRun} run
  * @param {NodeJS.ProcessEnv} env
@@ -224,10 +220,7 @@ function readFacts(path) {
   }
 }
 
-/**
- * Stops role after role, so that a draining process still has the roles that it needs. @param {ClusterProcess[]} processes @param {number}
- * drainSeconds
- */
+/** Role after role: a draining process needs the later ones. @param {ClusterProcess[]} processes @param {number} drainSeconds */
 async function stopProcesses(processes, drainSeconds) {
   for (const role of roles) {
     const living = processes.filter((one) => one.role === role && !one.hasExited());

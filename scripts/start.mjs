@@ -18,13 +18,13 @@ if (unknown !== undefined) {
   await runScript(start);
 }
 
-/** Runs the server in this process, so that signals and exit codes are its own. */
+/** In this process, so that signals and exit codes are its own. */
 async function start() {
   chdir(fileURLToPath(new URL('..', import.meta.url))); // npm's working folder, wherever the script is started
   await prepare({ build: true });
-  readEnvFile(process.env); // after npm, which must not get these variables
+  readEnvFile(process.env); // after npm, which must not get them
   process.setSourceMapsEnabled(true);
-  // A dynamic import, since the build exists only now.
+  // Dynamic, since the build exists only now.
   const main = new URL('../dist/services/standalone/main.js', import.meta.url);
   await import(main.href);
 }

@@ -26,17 +26,17 @@ import { freePort } from './test-tcp.mjs';
 /** initdb on a busy machine takes several seconds. */
 const START_TIMEOUT_MS = 60_000;
 const LOOK_AGAIN_MS = 25;
-/** Another process can take a port between finding it free and binding it; five times in a row has another cause. */
+/** Another process can take a port between finding it free and binding it. */
 const MAX_PORT_ATTEMPTS = 5;
-/** Limit of one probe of an idle local server. */
+/** Of an idle local server. */
 const TALK_TIMEOUT_MS = 1_000;
 const PORT_IN_USE = /address already in use/i;
-/** A server that has just exited may still hold its port, lock file or shared memory: the start is retried. */
+/** A server that has just exited may still hold them: the start is retried. */
 const STILL_HELD = /already in use|still in use|lock file/i;
 
 /**
- * Go runtime settings of the broker, as in docker-compose.yml (docs/adr/0022): the scheduler's monitor thread does not sleep when all else is idle,
- * which would cost a wake-up for nearly every message; and the heap is collected when it has grown by half.
+ * Go runtime settings of the broker, as in docker-compose.yml (docs/adr/0022): the scheduler's monitor thread never sleeps, since a wake-up would
+ * be due for nearly every message; the heap is collected when it has grown by half.
  */
 export const natsEnvironment = { GODEBUG: 'schedtrace=2000000000', GOGC: '50' };
 
@@ -62,7 +62,7 @@ export async function openNats(run, { program, config = 'jetstream {}', env = {}
           args: ['-c', configPath, '-a', '127.0.0.1', '-p', String(at), '-js', '-sd', folder],
           env: { ...serverEnvironment(), ...natsEnvironment, ...env },
         }),
-      // The server's greeting is one line of JSON that tells whether JetStream is ready.
+      // The greeting is one line of JSON with the state of JetStream.
       isReady: async (at) => (await talk(at)).includes('"jetstream":true'),
       urlOf: (at) => `nats://127.0.0.1:${at}`,
     },
@@ -121,7 +121,7 @@ export async function openPostgres(run, { bin, password, durable = false, settin
     name: 'postgres',
     launch: (at) => {
       const serverArgs = postgresArgs(data, { port: String(at), fsync: durable ? 'on' : 'off', ...settings });
-      // SIGTERM would wait for clients to disconnect. SIGKILL would leave its shared memory behind; SIGQUIT does not.
+      // SIGTERM would wait for clients to disconnect; SIGKILL would leave shared memory behind.
       return launch(run, { program: join(bin, 'postgres'), args: serverArgs, owner, stopWith: 'SIGINT', killWith: 'SIGQUIT' });
     },
     // It accepts connections before queries, and logs when it accepts both.
@@ -135,7 +135,7 @@ function postgresArgs(data, more) {
   const settings = {
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
-    // Many processes, each with pools of its own.
+    // Many processes with a pool each.
     max_connections: '300',
     ...more,
   };
@@ -230,7 +230,7 @@ function notStarted({ name }, server) {
   return new ScriptError(`${name} did not start:\n${server.output()}`);
 }
 
-/** Connects and returns the first data received; empty when there is none. @param {number} port @returns {Promise<string>} */
+/** The first data received; empty when there is none. @param {number} port @returns {Promise<string>} */
 function talk(port) {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' });

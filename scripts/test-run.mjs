@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { processIdentity } from './process-identity.mjs';
 import { signalGroup } from './run-child.mjs';
 
-/** `stopWith` ends it in order; `killWith` ends it at once and leaves no shared memory or lock behind. */
+/** `killWith` ends it at once and leaves no shared memory or lock behind. */
 /** @typedef {{ child: import('node:child_process').ChildProcess, stopWith: NodeJS.Signals, killWith: NodeJS.Signals, output: () => string }} Server */
 /** @typedef {{ pid: number, identity: string | null, killWith?: NodeJS.Signals }} Recorded */
 /** @typedef {{ folder: string, servers: Server[], release: () => void }} TestRun */
@@ -15,12 +15,12 @@ import { signalGroup } from './run-child.mjs';
 const FOLDER_PREFIX = 'switchyard-test-services-';
 const STOP_TIMEOUT_MS = 10_000;
 const LOOK_AGAIN_MS = 20;
-/** The end of a server's output, for the error when it does not start. */
+/** For the error when a server does not start. */
 const MAX_OUTPUT_CHARS = 16 * 1024;
 
 /**
- * Opens a run: a folder for its servers, which end with {@link closeRun}, with this process however it exits, or, if it was killed, when the next
- * run opens.
+ * Opens a run: a folder for servers, which end with {@link closeRun}, with this process however it exits, or, after a `kill -9`, when the next run
+ * opens.
  *
  * @param {{ leaveSignals?: boolean }} [options] `leaveSignals`: the caller handles signals itself, and closes the run then
  * @returns {Promise<TestRun>}
@@ -34,7 +34,7 @@ export async function openRun({ leaveSignals = false } = {}) {
   return run;
 }
 
-/** Stops every server in order and removes the folder. @param {TestRun} run */
+/** Servers stop in order. @param {TestRun} run */
 export async function closeRun(run) {
   await Promise.all(run.servers.map(stopServer));
   removeFolder(run.folder);
@@ -74,7 +74,7 @@ export function hasEnded({ pid, exitCode, signalCode }) {
   return pid === undefined || exitCode !== null || signalCode !== null;
 }
 
-/** Nothing of the user's environment: PGHOST, a locale that is not installed or a proxy would change the servers' behaviour. */
+/** PGHOST, a locale that is not installed or a proxy would change the servers' behaviour. */
 export function serverEnvironment() {
   return { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC', PGCONNECT_TIMEOUT: '5' };
 }
@@ -126,10 +126,7 @@ function endWithThisProcess(run, leaveSignals) {
   };
 }
 
-/**
- * Records the owner and the servers, for the clean-up after a kill -9. Renamed into place, so that it is never read half-written. @param {TestRun}
- * run
- */
+/** For the clean-up after a kill -9. Renamed into place, so that it is never read half-written. @param {TestRun} run */
 function record({ folder, servers }) {
   const started = servers.flatMap(({ child, killWith }) => (child.pid === undefined ? [] : [{ ...recorded(child.pid), killWith }]));
   writeFileSync(join(folder, 'run.json.unfinished'), JSON.stringify({ owner: recorded(process.pid), servers: started }));
@@ -141,7 +138,7 @@ function recorded(pid) {
   return { pid, identity: processIdentity(pid) };
 }
 
-/** Ends servers left by earlier runs that were killed. Touches only our folders and processes. */
+/** Ends servers of earlier runs that were killed. Touches only our folders and processes. */
 async function endLeftovers() {
   for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(FOLDER_PREFIX))) {
     const folder = join(tmpdir(), name);
@@ -178,7 +175,7 @@ function stillRuns({ pid, identity }) {
   return identity !== null && processIdentity(pid) === identity;
 }
 
-/** Retries, since a server that is ending may still be writing. @param {string} folder */
+/** A server that is ending may still be writing. @param {string} folder */
 function removeFolder(folder) {
   rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
 }

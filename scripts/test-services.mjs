@@ -13,8 +13,8 @@ import { closeRun, openRun } from './test-run.mjs';
 /** @typedef {Store & Closing & { freeze: () => void, thaw: () => void }} TestRedis `freeze` pauses the process */
 
 /**
- * Starts a Redis and a PostgreSQL for one run of tests: on free loopback ports, in a temporary folder, independent of the machine's own servers.
- * NATS starts fast enough for one server per test file: {@link startNatsServer}.
+ * Starts a Redis and a PostgreSQL for one run of tests, on free ports, in a temporary folder, independent of the machine's own servers. NATS starts
+ * fast enough for one per test file: {@link startNatsServer}.
  *
  * @returns {Promise<TestServices>}
  */
@@ -28,8 +28,7 @@ export async function startTestServices() {
 }
 
 /**
- * Starts a NATS server with JetStream for one test file, which may stop, kill and restart it. It starts in some 40 ms. An unclosed one ends with
- * this process.
+ * Starts a NATS server with JetStream for one test file, in some 40 ms. An unclosed one ends with this process.
  *
  * @param {Omit<import('./stores.mjs').NatsOptions, 'program' | 'env'>} [options]
  * @returns {Promise<NatsServer>} started

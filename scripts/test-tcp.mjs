@@ -2,12 +2,11 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Below the ephemeral range. A restarted server needs its port again, which could otherwise have become the local end of an outgoing connection
- * meanwhile, even of a client that tries to reach that very port.
+ * Below the ephemeral range: a restarted server needs its port again, which could have become the local end of an outgoing connection meanwhile,
+ * even of a client that tries to reach that very port.
  */
 const LOWEST = 15_000;
 const HIGHEST = 32_000;
-/** Few ports of the range are taken. */
 const MAX_ATTEMPTS = 50;
 
 /** @returns {Promise<number>} a port that was free just now */
