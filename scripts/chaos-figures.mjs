@@ -25,7 +25,7 @@
  * @property {number} streamsCut streams that broke with their gateway
  * @property {number} streamsResumed those of them that were resumed at another gateway
  * @property {number} extraStreamCalls
- * @property {number} rollBacksNoticed partitions whose owner detected that the command log was replaced
+ * @property {number} rollBacksNoticed partitions with an owner that detected that the command log was replaced
  * @property {number} noticesLost events that were stored but not published, since the host died in between; all were read all the same
  */
 
