@@ -1,19 +1,19 @@
 import { ScriptError } from './run-script.mjs';
 
-/** What a header can carry. Of other characters fetch says which text they stand in. */
+/** Of other characters fetch's error would quote the text. */
 const HEADER_TEXT = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** @typedef {import('./find-running.mjs').Server} Server */
 /** @typedef {(text: string) => void} Print */
 
-/** How long the agent's log is asked for news at a time; the server answers 504 when there is none. */
+/** Long-poll duration; 504 when there is no event. */
 const WAIT_SECONDS = 20;
 
 /**
- * Streams one completion and prints its text as it comes.
+ * Streams one completion from the router and prints its text as it arrives.
  *
  * @param {Server} server
  * @param {{ text: string, model: string | undefined, print: Print }} question model: undefined is the router's own choice
- * @throws {ScriptError} when it is refused, fails on the way, or ends before it is complete
+ * @throws {ScriptError} when it is refused, fails midway, or ends incomplete
  */
 export async function askRouter(server, { text, model, print }) {
   const body = { stream: true, messages: [{ role: 'user', content: text }], ...(model === undefined ? {} : { model }) };
@@ -43,7 +43,7 @@ export async function askRouter(server, { text, model, print }) {
 }
 
 /**
- * Begins a session, posts one message and prints what the agent says until its turn is over.
+ * Creates a session, posts one message and prints the agent's messages until the turn ends.
  *
  * @param {Server} server
  * @param {{ text: string, print: Print }} question
@@ -91,7 +91,7 @@ async function json(response) {
   return await response.json();
 }
 
-/** The data of each event of an SSE answer. @param {Response} response @returns {AsyncGenerator<string>} */
+/** Data of each SSE event. @param {Response} response @returns {AsyncGenerator<string>} */
 async function* eventsOf({ body }) {
   if (body === null) return;
   const decoder = new TextDecoder();
@@ -106,7 +106,7 @@ async function* eventsOf({ body }) {
   }
 }
 
-/** The message of an error body: the router's `{error: {message}}`, the agent's `{error}`. @param {string} text */
+/** The router's `{error: {message}}`, the agent's `{error}`. @param {string} text */
 function messageIn(text) {
   try {
     const { error } = JSON.parse(text);
@@ -116,7 +116,7 @@ function messageIn(text) {
   }
 }
 
-/** fetch says only that it failed; its cause says why. @param {unknown} error */
+/** fetch's own message is generic; its cause has the reason. @param {unknown} error */
 function reasonOf(error) {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;

@@ -23,7 +23,7 @@ const options = /** @type {const} */ ({
 });
 
 const asked = questionFrom(process.argv.slice(2));
-process.stdout.on('error', () => process.exit()); // `| head` closes it early, and that is fine
+process.stdout.on('error', () => process.exit()); // `| head` closes it early
 if (asked === 'help') process.stdout.write(`${usage}\n`);
 else if (typeof asked === 'string') {
   console.error(`${asked}\n\n${usage}`);
@@ -62,7 +62,7 @@ function forTerminal(message) {
   return text.trimEnd();
 }
 
-/** @param {string[]} args @returns {Question | string} `help`, or what is wrong with them */
+/** @param {string[]} args @returns {Question | string} `help`, or the error text */
 function questionFrom(args) {
   try {
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true });

@@ -107,7 +107,7 @@ describe('a question to the agent', () => {
       if (request.url === '/sessions') return void response.writeHead(201).end('{"id":"ses_1"}');
       if (request.method === 'POST') return void response.writeHead(201).end('{"offset":0}');
       polls += 1;
-      // The first wait for news is in vain.
+      // The first long-poll returns without an event.
       if (polls === 1) return void response.writeHead(504).end('{}');
       const from = Number(new URL(request.url ?? '', 'http://x').searchParams.get('min_offset'));
       response.end(JSON.stringify(events.filter(({ offset }) => offset >= from).slice(0, 1)));
@@ -146,7 +146,7 @@ function asking(args: string[], env: Record<string, string> = {}) {
   return runProgram([process.execPath, 'scripts/ask.mjs', ...args], { env: { DATA_DIR: folder, ...env } });
 }
 
-/** A server in place of what `npm start` runs, written down as that does. */
+/** A stub server, with a running file as `npm start` writes it. */
 async function running(answer: (request: IncomingMessage, response: ServerResponse) => void, key: object = { field: 'router_key' }): Promise<void> {
   const server = createServer(answer);
   onTestFinished(() => {

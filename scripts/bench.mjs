@@ -7,7 +7,7 @@ import { optionsFrom, usage } from '../bench/options.mjs';
 import { prepare } from './prepare.mjs';
 import { runScript, ScriptError } from './run-script.mjs';
 
-/** As many open files as the system allows: ten thousand clients have a socket each, and so has the gateway that they wait at. */
+/** Raises the limit of open files to the hard limit: ten thousand clients need a socket each, as does their gateway. */
 const WITH_MANY_FILES = 'ulimit -n "$(ulimit -Hn)" && exec "$@"';
 
 const args = process.argv.slice(2);
@@ -18,20 +18,20 @@ else if (options instanceof Error) {
   process.exitCode = 2;
 } else await runScript(bench);
 
-/** The bench runs on one core, what it measures on another. */
+/** Runs the bench on one core and its target processes on another. */
 async function bench() {
   chdir(fileURLToPath(new URL('..', import.meta.url)));
   const [own, targets] = coresToUse();
   await prepare({ build: true, bench: true, say: console.error });
   const program = ['sh', '-c', WITH_MANY_FILES, 'bench', process.execPath, 'bench/main.mjs', ...args];
   const child = spawn('taskset', ['-c', String(own), ...program], { stdio: 'inherit', env: { ...process.env, BENCH_TARGET_CORE: String(targets) } });
-  // A Ctrl-C in a terminal reaches the bench by itself; it ends what it has started, and then so does this.
+  // Ctrl-C in a terminal reaches the bench too; it ends its processes, and then this script ends.
   for (const name of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(name, () => void child.kill(name));
   const [code] = await once(child, 'exit');
   process.exitCode = code ?? 1;
 }
 
-/** @returns {[number, number]} the bench's, and that of what it measures */
+/** @returns {[number, number]} the bench's core, the targets' core */
 function coresToUse() {
   const isLinux = process.platform === 'linux';
   const [own, targets] = isLinux && spawnSync('taskset', ['--version']).status === 0 ? allowedCores() : [];

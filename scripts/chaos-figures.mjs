@@ -1,32 +1,32 @@
 /**
- * What a pass of the chaos suite has done and seen.
+ * Counters of a pass of the chaos suite.
  *
  * @typedef {object} Figures
  * @property {Record<string, number>} kills by role or store
  * @property {Record<string, number>} restarts of stores that ended in order
- * @property {number} zombiesRejected commits that stored nothing, since their partitions were in the hands of other hosts
- * @property {number} zombieCommits commits that were accepted from somebody who was not the owner
+ * @property {number} zombiesRejected commits that were fenced, since another host owned their partitions
+ * @property {number} zombieCommits commits that were accepted from a host that was not the owner
  * @property {number} longestFailOverMs
  * @property {number} longestDrainMs
  * @property {number} sessions
  * @property {number} messages
  * @property {number} turns
  * @property {number} cancelled turns that a later message cancelled
- * @property {number} joined messages that came to a turn that had begun
- * @property {number} sentAgain requests that were refused for the moment, or broke off
+ * @property {number} joined messages that joined a running turn
+ * @property {number} sentAgain requests retried after a temporary refusal or a broken connection
  * @property {number} runs
- * @property {number} callbacks those that were repeated included
+ * @property {number} callbacks repeated ones included
  * @property {number} toolCalls
- * @property {number} outcomesUnknown calls of the tool that must not be called twice of which nobody knows
- * @property {number} extraModelCalls requests at the agent's model that had been made before
+ * @property {number} outcomesUnknown calls of the not repeatable tool that ended as `outcome_unknown`
+ * @property {number} extraModelCalls repeated requests to the agent's model
  * @property {number} streams
  * @property {number} streamsWithError streams that ended with the error chunk
- * @property {number} streamsRefused calls that were refused before anything was shown
- * @property {number} streamsCut streams that were cut with their gateway
- * @property {number} streamsResumed those of them that went on at another
+ * @property {number} streamsRefused calls refused before the first output
+ * @property {number} streamsCut streams that broke with their gateway
+ * @property {number} streamsResumed those of them that were resumed at another gateway
  * @property {number} extraStreamCalls
- * @property {number} rollBacksNoticed partitions whose owner saw that the command log was not the one that it had read
- * @property {number} noticesLost events whose host died between storing them and telling anybody, all of which were read all the same
+ * @property {number} rollBacksNoticed partitions with an owner that detected that the command log was replaced
+ * @property {number} noticesLost events that were stored but not published, since the host died in between; all were read all the same
  */
 
 /** @returns {Figures} */
@@ -60,7 +60,7 @@ export function newFigures() {
   };
 }
 
-/** Adds those of a pass to those of all; of what is longest, the longest stays. @param {Figures} all @param {Figures} pass */
+/** Adds the counters of a pass to `all`; for `longest…` the maximum is kept. @param {Figures} all @param {Figures} pass */
 export function addFigures(all, pass) {
   for (const name of /** @type {(keyof Figures)[]} */ (Object.keys(all))) {
     if (name === 'kills' || name === 'restarts') {
@@ -71,7 +71,7 @@ export function addFigures(all, pass) {
   }
 }
 
-/** In one line. @param {Figures} figures */
+/** All counters as one line. @param {Figures} figures */
 export function printFigures({ kills, restarts, longestFailOverMs, longestDrainMs, ...counts }) {
   /** @param {Record<string, number>} times */
   const list = (times) =>

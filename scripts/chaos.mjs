@@ -10,11 +10,11 @@ import { runScript } from './run-script.mjs';
 import { ensureTestPrograms } from './test-programs.mjs';
 
 /** @typedef {import('./chaos-figures.mjs').Figures} Figures */
-/** @typedef {{ repeat: number, untilMs: number, seed: number }} Plan whichever of the two ends comes first ends the passes */
+/** @typedef {{ repeat: number, untilMs: number, seed: number }} Plan the passes end with whichever limit is reached first */
 
 const CLONE = fileURLToPath(new URL('..', import.meta.url));
 const MINUTE_MS = 60_000;
-/** Seeds are whole numbers below this. */
+/** Seeds are integers below this. */
 const SEEDS = 2 ** 31;
 
 const usage = `Usage: npm run chaos                                  one pass with a seed of its own
@@ -82,7 +82,7 @@ async function pass(seed, signal) {
   }
 }
 
-/** @param {string} path @returns {Figures | null} null: the pass did not come to its end */
+/** @param {string} path @returns {Figures | null} null: the pass did not finish */
 function readFigures(path) {
   try {
     return JSON.parse(readFileSync(path, 'utf8'));
@@ -91,7 +91,7 @@ function readFigures(path) {
   }
 }
 
-/** @param {string[]} args @returns {Plan | 'help' | string} what is wrong with them, if something is */
+/** @param {string[]} args @returns {Plan | 'help' | string} a string is the error text */
 function planFrom(args) {
   const number = /** @type {const} */ ({ type: 'string' });
   try {

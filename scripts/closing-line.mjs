@@ -1,9 +1,9 @@
 /**
- * A vitest reporter that closes the run with one plain line, `N passed, N failed`, which any CI can read. A skipped test, a run of no
- * test at all, or one that broke off before it ended is an error: silence must never pass for success.
+ * A vitest reporter that ends the run with one line, `N passed, N failed`, for any CI to parse. A skipped test, an empty run or an aborted one
+ * counts as failure: missing tests must not pass unnoticed.
  */
 export default class ClosingLine {
-  /** What stands if the run breaks off, as when its servers don't start. */
+  /** Printed when the run aborts. */
   #line = '0 passed, 1 failed';
 
   onInit() {
@@ -25,7 +25,7 @@ export default class ClosingLine {
       }
     }
     if (skipped > 0 || passed === 0) process.exitCode = 1;
-    if (passed + failed + skipped === 0) return; // nothing was run: the line above stands
+    if (passed + failed + skipped === 0) return; // nothing ran: the initial line stays
     this.#line = `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
   }
 }

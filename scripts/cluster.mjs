@@ -9,9 +9,9 @@ import { roles, startCluster } from './start-cluster.mjs';
 /** @typedef {import('./start-cluster.mjs').Role} Role */
 /** @typedef {import('./start-cluster.mjs').ClusterProcess} ClusterProcess */
 
-/** More processes of one role than this do not fit a machine that somebody works at. */
+/** More overload a workstation. */
 const MAX_PER_ROLE = 16;
-/** A Ctrl-C under npm arrives twice; whoever asks again later than this does not want to wait. */
+/** A Ctrl-C under npm arrives twice; a later signal ends the script at once. */
 const REPEAT_MS = 1_000;
 
 const usage = `Usage: npm run cluster                                start a cluster on this machine
@@ -31,7 +31,7 @@ line with its process; a terminal is shown the generated keys.
 Settings are environment variables, as for npm start (npm start -- --help). Those of
 ports and addresses have no effect.`;
 
-/** Processes that end from then on were asked to. */
+/** Processes that exit afterwards were asked to. */
 let isStopping = false;
 
 const counts = countsFrom(process.argv.slice(2));
@@ -45,7 +45,7 @@ else if (typeof counts === 'string') {
 async function cluster(wanted) {
   chdir(fileURLToPath(new URL('..', import.meta.url)));
   await prepare({ build: true, say: console.error });
-  readEnvFile(process.env); // after npm, which has no use for what is in it
+  readEnvFile(process.env); // after npm, which must not get them
   const { describe, ...parts } = await componentsFromBuild();
   const signalled = stopSignal();
   const starting = startCluster({
@@ -92,8 +92,8 @@ function say(event) {
 }
 
 /**
- * What the built program knows and this script does not: how keys are made, the router's configuration without a file, the users of the
- * broker, what a person is told. Only an existing build can be imported, and only now is there surely one.
+ * Imports from the build: key generation, the router's default configuration, the broker's users, the text printed at the start. Call it after
+ * `prepare`, which makes the build.
  */
 async function componentsFromBuild() {
   /** @param {string} path */
@@ -104,7 +104,7 @@ async function componentsFromBuild() {
   const { natsServerConfig } = await built('bus/nats/server-config');
   try {
     const parts = await clusterComponents(process.env, { isTerminal: process.stderr.isTTY === true });
-    // The processes write into pipes; their lines are read where this one's are.
+    // They write to pipes; their lines are copied to this process's stderr.
     const environment = { LOG_FORMAT: process.stderr.isTTY ? 'text' : 'json', ...parts.environment };
     return { ...parts, environment, natsConfig: natsServerConfig() };
   } catch (error) {
@@ -112,7 +112,7 @@ async function componentsFromBuild() {
   }
 }
 
-/** @returns {Promise<string>} the name of the first signal; a later one ends everything at once */
+/** @returns {Promise<string>} the name of the first signal; a later one ends the script at once */
 function stopSignal() {
   return new Promise((resolve) => {
     let firstAtMs = 0;
@@ -127,7 +127,7 @@ function stopSignal() {
   });
 }
 
-/** @param {string[]} args @returns {Record<Role, number> | string} `help`, or what is wrong with them */
+/** @param {string[]} args @returns {Record<Role, number> | string} `help`, or the error text */
 function countsFrom(args) {
   const count = { type: /** @type {const} */ ('string'), default: '1' };
   const options = {

@@ -3,12 +3,11 @@ import { parseEnv } from 'node:util';
 import { ScriptError } from './run-script.mjs';
 
 /**
- * Adds the settings of the file `.env` in the working folder to the environment, which wins where it has a variable, an empty one included.
- * A program that starts this one may name another file in SWITCHYARD_ENV_FILE, or an empty one; afterwards it is the file that was read,
- * and is not there when there was none.
+ * Adds the settings in `.env` to the environment, which wins, also with empty variables. SWITCHYARD_ENV_FILE may name another file; afterwards it
+ * names the file that settings were taken from, and is unset without any.
  *
  * @param {NodeJS.ProcessEnv} environment
- * @throws {ScriptError} when there is a file and it can't be read
+ * @throws {ScriptError} when the file exists and can't be read
  */
 export function readEnvFile(environment) {
   const path = environment.SWITCHYARD_ENV_FILE || '.env';
@@ -23,7 +22,7 @@ function textOf(path) {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    // A folder of that name is something else, such as an environment of Python.
+    // Such as a Python environment.
     if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'EISDIR')) return '';
     throw new ScriptError(`${path} can't be read (${error instanceof Error ? error.message : error}): correct its rights, or take it away.`);
   }

@@ -5,17 +5,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { processIdentity } from './process-identity.mjs';
 
 /** @typedef {{ pid: number, identity: string | null, nonce: string }} Holder */
-/** One look: we hold the lock now, or who lives and holds it, or (null) the files changed under our eyes and another look decides. */
+/** One try: we hold the lock, or a running process does (`by`), or the files changed meanwhile (null) and another try decides. */
 /** @typedef {{ held: true } | { held: false, by: Holder | null }} Look */
 
-/** A person is waiting, and looking costs next to nothing. */
 const LOOK_AGAIN_MS = 100;
-/** A chain of holders that all died while taking over from each other; longer than this is not bad luck but a fault. */
+/** Processes that each died while taking over from the one before. More are a bug. */
 const MAX_STOPPED_SUCCESSORS = 100;
 
 /**
- * Holds a lock file while `action` runs. One holder at a time over all processes of this machine; a holder that died (also by kill -9)
- * is succeeded at once, a living one is waited for.
+ * Holds a lock file while `action` runs: one process of this machine at a time. The lock of a dead process (also by kill -9) is taken over at once;
+ * a running one is waited for.
  *
  * @template Result
  * @param {string} path the lock file; its folder must exist
@@ -61,8 +60,8 @@ function tryToAcquire(path, mine) {
 }
 
 /**
- * Takes the place of a dead holder. Deleting its file and making a new one would let two waiters both delete and both make; so there is
- * one claim file per dead holder, named after the holder's own nonce, and who makes it may replace the lock, by a rename.
+ * Takes over from a dead process. Were its file deleted and created anew, two waiters could both succeed. So each stale lock has one claim file,
+ * named by its nonce; the process that creates it may replace the lock, by a rename.
  *
  * @param {{ path: string, draft: string, dead: Holder }} parts
  * @returns {Look}
@@ -72,7 +71,7 @@ function succeed({ path, draft: temporary, dead: stale }) {
   for (let links = 0; links < MAX_STOPPED_SUCCESSORS; links += 1) {
     const claim = `${path}.after-${predecessor.nonce}`;
     if (linkNew(temporary, claim)) {
-      // A slow waiter may claim what somebody has long succeeded to, whose claim file is gone: then the lock says so.
+      // Taken over long ago, and its claim file removed: the lock has another nonce.
       const current = readHolder(path);
       if (current === null || current.nonce !== stale.nonce) {
         rmSync(claim, { force: true });
@@ -84,7 +83,7 @@ function succeed({ path, draft: temporary, dead: stale }) {
     }
     const successor = readHolder(claim);
     if (successor === null || isRunning(successor)) return { held: false, by: successor };
-    predecessor = successor; // it died before it could take over: whoever claims after it may
+    predecessor = successor; // it died before it took over: claim after it
   }
   throw new Error(`${path}: too many claims of dead processes; delete ${path}* and start again`);
 }
@@ -95,7 +94,7 @@ function isRunning({ pid, identity }) {
   return running !== null && running === identity;
 }
 
-/** Makes `target` with the content of `source` in one step: it is either absent or whole. @param {string} source @param {string} target */
+/** Atomic; false when `target` exists. @param {string} source @param {string} target */
 function linkNew(source, target) {
   try {
     linkSync(source, target);
@@ -106,7 +105,7 @@ function linkNew(source, target) {
   }
 }
 
-/** @param {string} path @returns {Holder | null} null when the file is gone; a damaged one counts as a dead holder's */
+/** @param {string} path @returns {Holder | null} null when the file is missing; a damaged one counts as a dead process's */
 function readHolder(path) {
   let text;
   try {
@@ -119,7 +118,7 @@ function readHolder(path) {
     const { pid, identity, nonce } = JSON.parse(text);
     if (Number.isInteger(pid) && typeof nonce === 'string') return { pid, identity, nonce };
   } catch {
-    // Not ours, or cut off by a full disk: below.
+    // foreign, or truncated by a full disk: see below
   }
   return { pid: 0, identity: null, nonce: 'damaged' };
 }

@@ -19,7 +19,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const module = fileURLToPath(new URL('exclusive-lock.mjs', import.meta.url));
 
-/** Another process that takes the lock, says so, and holds it until its input ends. */
+/** A child process that takes the lock, reports it, and keeps it until its stdin ends. */
 function holder() {
   const program = `
     import { once } from 'node:events';

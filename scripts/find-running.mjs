@@ -5,18 +5,19 @@ import { ScriptError } from './run-script.mjs';
 /**
  * @typedef {object} Server
  * @property {string} url
- * @property {string} key what its callers present
+ * @property {string} key that callers send
  * @property {string} keyPlace where the key was found, for messages
  */
-/** @typedef {{ variable: string } | { field: string } | null} KeyPlace what services/standalone/running-file.ts writes; null: no key is accepted */
+/**
+ * @typedef {{ variable: string } | { field: string } | null} KeyPlace as written by services/standalone/running-file.ts; null: no key is accepted
+ */
 
 /**
- * The servers that `npm start` runs on a data folder, with their keys: those of the key file, or those that the environment gives.
- * The keys are read when they are asked for.
+ * Finds the servers that `npm start` runs on a data folder. Keys come from the key file or the environment and are read on access.
  *
  * @param {Record<string, string | undefined>} environment
  * @returns {{ readonly router: Server, readonly agent: Server }}
- * @throws {ScriptError} that says what to do when nothing runs, or a key is not to be found
+ * @throws {ScriptError} with advice, when nothing runs or a key is missing
  */
 export function findRunning(environment) {
   const folder = resolve(environment.DATA_DIR || 'data');
@@ -49,7 +50,7 @@ function keyAt(index, { folder, environment }) {
   return { key, keyPlace: `${index.field} of ${path}` };
 }
 
-/** @param {string} path @returns {any} null: there is none, or it can't be read */
+/** @param {string} path @returns {any} null: missing or unreadable */
 function readJson(path) {
   try {
     return JSON.parse(readFileSync(path, 'utf8'));
@@ -65,7 +66,7 @@ function isRunning(pid) {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // A process of another user is one, too.
+    // EPERM: it runs as another user.
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
 }

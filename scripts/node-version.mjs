@@ -1,9 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/**
- * Ends the program with one plain sentence when this Node can't run Switchyard. Every script calls it before anything else: what an old
- * Node does on its own is fail somewhere deep inside a package.
- */
+/** Exits with one sentence when Node is too old. Every script calls it first: an old Node would fail somewhere inside a package. */
 export function requireNode() {
   const wanted = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).engines.node;
   if (nodeSatisfies(process.versions.node, wanted)) return;
@@ -12,12 +9,12 @@ export function requireNode() {
 }
 
 /**
- * Whether a version is in a range of the two forms that `engines` uses, `>=a.b.c` and `^a.b.c`, joined by `||`. Missing numbers are zero.
+ * Whether a version satisfies a range in the two forms that `engines` uses, `>=a.b.c` and `^a.b.c`, joined by `||`. Missing numbers are zero.
  *
  * @param {string} version
  * @param {string} range
  * @returns {boolean}
- * @throws on a range in any other form: a check that can't read its rule must not let everything pass.
+ * @throws on any other form, since accepting an unknown range would disable the check
  */
 export function nodeSatisfies(version, range) {
   return range.split('||').some((alternative) => {

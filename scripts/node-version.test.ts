@@ -25,11 +25,11 @@ it.each([
 it.each([
   ['20.18.3', false],
   ['20.19.0', true],
-  // No require() of ES modules, as a package of the HTTP server's does, before 22.12.
+  // Before 22.12 there is no require() of ES modules, which a package of the HTTP server needs.
   ['21.7.3', false],
   ['22.11.0', false],
   ['22.12.0', true],
-  // The test runner is not made for it.
+  // The test runner does not support it.
   ['23.11.1', false],
   ['24.0.0', true],
   ['26.0.0', true],

@@ -3,7 +3,7 @@ import { runScript, ScriptError } from './run-script.mjs';
 
 await runScript(operate);
 
-/** The operator's command line, from the build that is there: it belongs to what is running, so nothing is built anew for it. */
+/** Runs the operator's command line from the existing build, which matches the running processes. */
 async function operate() {
   const main = new URL('../dist/services/operator/main.js', import.meta.url);
   if (!existsSync(main)) throw new ScriptError('There is no build in dist/ yet. This makes one:\n  node scripts/prepare.mjs --build');

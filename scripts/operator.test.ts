@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(clone, { recursive: true }));
 
-/** What `npm run operator --` does. */
+/** Runs what `npm run operator --` runs. */
 function operate(...args: string[]) {
   const { scripts } = JSON.parse(readFileSync(join(clone, 'package.json'), 'utf8'));
   const [, program] = /^exec node (\S+)$/.exec(scripts.operator) ?? [];

@@ -11,19 +11,17 @@ import { buildStamp, builtFiles, installStamp, readStamp, rooms, writeStamp } fr
 
 const CLONE = fileURLToPath(new URL('..', import.meta.url)).replace(/[\\/]$/, '');
 
-/** Warm or cold, an install that does well is done by then. */
+/** A normal install is done by then. */
 const SLOW_INSTALL_MS = 30_000;
 
 /** @typedef {{ root: string, signal: AbortSignal, say: (line: string) => void }} Context */
 /** @typedef {{ stamp: () => string, folder: string, line: string, work: (context: Context) => Promise<void> }} Phase */
 
 /**
- * Brings a clone to the point where it can run: packages installed, sources built. Does nothing, quickly, when that is so already. Two
- * at once in one clone take turns.
+ * Prepares a clone: installs packages, builds the sources, unless both are up to date. Concurrent calls in one clone take turns.
  *
- * @param {{ root?: string, build?: boolean, tests?: boolean, bench?: boolean, say?: (line: string) => void }} [options]
- *   `build` compiles into dist/; `tests` also installs what only tests use, `bench` what only the bench does; `say` gets one line per phase
- *   that has work to do
+ * @param {{ root?: string, build?: boolean, tests?: boolean, bench?: boolean, say?: (line: string) => void }} [options] `build` compiles into
+ * dist/; `tests` also installs the tests' packages, `bench` those of the bench; `say` gets one line per phase that has work to do
  * @throws {ScriptError | import('./run-child.mjs').Interrupted}
  */
 export async function prepare({ root = CLONE, build = false, tests = false, bench = false, say = console.log } = {}) {
@@ -53,8 +51,8 @@ function isDone({ folder, stamp }) {
 
 /** @param {Phase} phase @param {Context} context */
 async function carryOut(phase, context) {
-  if (isDone(phase)) return; // whoever held the lock before us did it
-  const stamp = phase.stamp(); // before the work: what is edited meanwhile must make it stale
+  if (isDone(phase)) return; // done while we waited
+  const stamp = phase.stamp(); // before the work, so that edits made meanwhile make it stale
   context.say(phase.line);
   rmSync(join(phase.folder, '.stamp'), { force: true });
   await phase.work(context);
@@ -71,7 +69,7 @@ function installing(root) {
   };
 }
 
-/** A package of its own inside the clone. @param {string} root @param {string} name of its folder @param {string} line @returns {Phase} */
+/** Installs a separate package inside the clone. @param {string} root @param {string} name of its folder @param {string} line @returns {Phase} */
 function installingMore(root, name, line) {
   const folder = join(root, name);
   return { stamp: () => installStamp(folder), folder: join(folder, 'node_modules'), line, work: (context) => npmCi(folder, context) };
@@ -86,7 +84,7 @@ function building(root) {
 async function npmCi(folder, { root, signal, say }) {
   const { command, before } = npm();
   const isOver = new AbortController();
-  // npm tries an unreachable registry for more than a minute before it says so.
+  // npm retries an unreachable registry for more than a minute.
   const slow = setTimeout(async () => {
     const remark = await remarkOnRegistry({ command, before }, { cwd: folder, env: process.env, signal: isOver.signal });
     if (!isOver.signal.aborted) say(remark === null ? 'Still installing …' : `Still installing: ${remark} …`);
@@ -102,10 +100,7 @@ async function npmCi(folder, { root, signal, say }) {
   );
 }
 
-/**
- * The npm that started us, run by the Node that runs us, so that neither needs to be on the PATH. Without one (`node scripts/start.mjs`),
- * or under another package manager, the npm of the PATH.
- */
+/** The npm that started this process, run by this Node, so that neither has to be on the PATH; else the npm on the PATH. */
 function npm() {
   const started = process.env.npm_execpath;
   if (started !== undefined && /^npm-cli\.c?js$/.test(basename(started)) && existsSync(started)) return { command: process.execPath, before: [started] };
@@ -115,13 +110,13 @@ function npm() {
 /** @param {Context} context */
 async function compile({ root, signal }) {
   const dist = join(root, 'dist');
-  // tsc deletes nothing: without this a source file that was removed would live on.
+  // tsc would leave the output of removed sources.
   rmSync(dist, { recursive: true, force: true });
   mkdirSync(dist);
   const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
   const { code, output } = await runTool(process.execPath, [tsc, '-p', 'tsconfig.build.json'], { root, cwd: root, signal });
   if (code !== 0) throw new ScriptError(`Building failed: tsc ${outcomeOf(code)}:\n${output.trim()}`);
-  // tsc copies no SQL, HTML or JSON.
+  // tsc does not copy SQL, HTML or JSON.
   for (const path of rooms.flatMap((room) => builtFiles(root, room))) {
     if (path.endsWith('.ts')) continue;
     mkdirSync(dirname(join(dist, path)), { recursive: true });
@@ -130,8 +125,7 @@ async function compile({ root, signal }) {
 }
 
 /**
- * Runs npm or tsc, and writes down that it does: a start that is killed (-9) leaves its tool running, and the next one must not work in
- * the same folder beside it.
+ * Runs npm or tsc and records its pid: it survives a `kill -9` of this process, and the next start must not work beside it.
  *
  * @param {string} command
  * @param {string[]} args
@@ -142,7 +136,7 @@ async function runTool(command, args, { root, cwd, signal }) {
   try {
     return await runChild(command, args, {
       cwd,
-      env: { ...process.env, NODE_ENV: '' }, // `production` would leave the compiler out
+      env: { ...process.env, NODE_ENV: '' }, // `production` would omit the compiler
       signal,
       onStart: (pid) => writeFileSync(record, JSON.stringify({ pid, identity: processIdentity(pid) })),
     });
@@ -151,13 +145,13 @@ async function runTool(command, args, { root, cwd, signal }) {
   }
 }
 
-/** Ends the tool of a holder that was killed. @param {string} root */
+/** Kills the tool that a killed start left running. @param {string} root */
 function endOrphan(root) {
   let recorded;
   try {
     recorded = JSON.parse(readFileSync(toolRecord(root), 'utf8'));
   } catch {
-    return; // nothing was left behind, or not even the record was finished
+    return; // nothing left, or an unfinished record
   }
   if (recorded.identity !== null && processIdentity(recorded.pid) === recorded.identity) signalGroup(recorded.pid, 'SIGKILL');
 }

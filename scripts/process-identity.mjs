@@ -2,8 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
 /**
- * What tells one process from a later one with the same number: when it started. Null when no such process runs. A pid alone is not
- * enough to decide that a file's writer still lives, or to end a process: numbers are used again.
+ * The start time of a process, which with its pid identifies it, since pids are reused; null when it does not run.
  *
  * @param {number} pid
  * @returns {string | null}
@@ -16,10 +15,10 @@ export function processIdentity(pid) {
 function fromProc(pid) {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field is the program's name in parentheses and may hold spaces and parentheses itself: count from its end.
+    // The second field is the program's name in parentheses and may contain anything: split behind its end.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const [state] = fields;
-    if (state === 'Z' || state === 'X') return null; // it has ended; its parent only has not asked how
+    if (state === 'Z' || state === 'X') return null; // a zombie: exited, not reaped yet
     return `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}/${fields[19]}`;
   } catch {
     return null;

@@ -3,26 +3,26 @@ import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { ScriptError } from './run-script.mjs';
 
-/** @typedef {{ nats: string, redis: string, chromium: string, postgresBin: string }} Programs paths; of PostgreSQL its folder of programs */
+/** @typedef {{ nats: string, redis: string, chromium: string, postgresBin: string }} Programs paths; PostgreSQL's is the folder of its programs */
 /** @typedef {{ [Program in keyof Programs]: string | null }} Found */
 
-/** Debian's name of the package that holds each. */
+/** Debian packages. */
 const packages = { nats: 'nats-server', redis: 'redis-server', postgresBin: 'postgresql', chromium: 'chromium' };
 
-/** Servers live here, and a user's PATH often leaves the first two out. */
+/** A user's PATH often lacks the first two. */
 const FOLDERS_OF_SERVERS = ['/usr/sbin', '/usr/local/sbin', '/usr/local/bin', '/usr/bin', '/opt/homebrew/bin'];
-/** Asking a program for its version opens no network and no file; a browser's first start on a slow disk is the longest. */
+/** A browser's first start on a slow disk takes longest. */
 const VERSION_TIMEOUT_MS = 30_000;
 
 /**
- * Programs that we start, installed if need be (as root on Debian or Ubuntu; nothing is asked and no server of the distribution is used
- * or changed).
+ * Finds the server programs; installs missing ones as root on Debian or Ubuntu, without prompts. Running servers of the distribution are not
+ * touched.
  *
  * @template {keyof Programs} Name
  * @param {readonly Name[]} names
  * @param {{ purpose: string, say?: (line: string) => void }} options `purpose` begins the sentence that says why they are needed
  * @returns {Promise<Pick<Programs, Name>>}
- * @throws {ScriptError} with the one command to type, when something is missing and can't be installed
+ * @throws {ScriptError} with the command to type, when something is missing and can't be installed
  */
 export async function ensurePrograms(names, { purpose, say = console.log }) {
   const found = findPrograms(names);
@@ -70,14 +70,14 @@ function findProgram(names) {
   return candidates.find((path) => existsSync(path) && canRun(path)) ?? null;
 }
 
-/** PostgreSQL's server is never in a PATH: Debian keeps each version in a folder of its own. `PG_BIN` names one outright. */
+/** Never on the PATH: Debian has a folder per version. `PG_BIN` overrides the search. */
 function findPostgres() {
   const given = process.env.PG_BIN;
   const isGiven = given !== undefined && given !== '';
   const candidates = isGiven ? [given] : [...debianFolders(), ...FOLDERS_OF_SERVERS];
   const needed = ['initdb', 'postgres', 'psql'];
   const found = candidates.find((folder) => needed.every((name) => existsSync(join(folder, name))) && canRun(join(folder, 'postgres'))) ?? null;
-  // Installing another one would not help who asked for this one.
+  // Installing another version would not help.
   if (found === null && isGiven) throw new ScriptError(`PG_BIN is ${given}, which does not hold ${needed.join(', ')}.`);
   return found;
 }
@@ -91,7 +91,7 @@ function debianFolders() {
     .map((version) => join(base, version, 'bin'));
 }
 
-/** Whether a program is there and runs: a package that is half installed has the file too. @param {string} program */
+/** A half-installed package has the file too. @param {string} program */
 function canRun(program) {
   return spawnSync(program, ['--version'], { stdio: 'ignore', timeout: VERSION_TIMEOUT_MS }).status === 0;
 }
@@ -101,7 +101,7 @@ const INSTALL = ['install', '-y', '--no-install-recommends', '-o', 'DPkg::Lock::
 /** @param {string[]} names */
 function installPackages(names) {
   for (const args of [['update'], [...INSTALL, ...names]]) {
-    // No input: nothing may ask a question that nobody is there to answer.
+    // Without stdin apt-get can't prompt.
     const { status, stdout, stderr } = spawnSync('apt-get', args, {
       stdio: ['ignore', 'pipe', 'pipe'],
       encoding: 'utf8',

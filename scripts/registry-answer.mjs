@@ -1,16 +1,16 @@
 import { runChild } from './run-child.mjs';
 
-/** A registry that answers within this time is not what an install waits for. */
+/** A faster registry is not what delays the install. */
 const SLOW_ANSWER_MS = 2_000;
-/** An answer that takes longer is none: npm itself would try for more than a minute. */
+/** Counts as unreachable; npm itself would retry for more than a minute. */
 const NO_ANSWER_MS = 10_000;
 
 /**
- * What an install that takes long may be waiting for, asked of the registry itself, since a busy machine takes as long.
+ * Asks the package registry whether it delays an install, since a busy machine may be the cause as well.
  *
  * @param {{ command: string, before: string[] }} npm
  * @param {{ cwd: string, env: NodeJS.ProcessEnv, signal: AbortSignal }} options
- * @returns {Promise<string | null>} a remark about the registry; null when it answers well
+ * @returns {Promise<string | null>} a remark about the registry; null when it replies fast
  */
 export async function remarkOnRegistry({ command, before }, { cwd, env, signal }) {
   const late = AbortSignal.timeout(NO_ANSWER_MS);

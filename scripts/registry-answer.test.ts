@@ -9,7 +9,7 @@ afterEach(() => {
   for (const close of closers.splice(0)) close();
 });
 
-/** A registry that answers a ping after some time. */
+/** A registry that replies to a ping after a delay. */
 async function registry(delayMs: number): Promise<string> {
   const server = createServer((_, response) => void setTimeout(() => response.setHeader('content-type', 'application/json').end('{}'), delayMs));
   server.listen(0, '127.0.0.1');
@@ -32,6 +32,6 @@ it('says that the registry is slow, or out of reach, only when it is', async () 
 
   expect(await remarkOn(slow)).toMatch(/^the package registry is slow: it took \d+\.\d s to answer$/);
   expect(await remarkOn('http://127.0.0.1:1/')).toBe('the package registry is out of reach');
-  // A busy machine may take longer than the registry: then nothing is known, and the next look says so.
+  // A busy machine may take longer than the registry; then nothing is known, and the next try reports it.
   await expect.poll(() => remarkOn(fast), { timeout: 60_000 }).toBeNull();
 }, 90_000);

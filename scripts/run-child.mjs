@@ -1,30 +1,29 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 
-/** What a failing tool says last is what matters; more than this of it helps nobody. */
+/** The end is kept: it has the reason of a failure. */
 const MAX_OUTPUT_CHARS = 64 * 1024;
-/** A child that was asked to end and has not by now is ended the hard way. */
+/** Time between SIGTERM and SIGKILL. */
 const END_TIMEOUT_MS = 5_000;
 
-/** A signal arrived and what was under way has been ended. */
+/** Thrown after a signal, once the work in progress was ended. */
 export class Interrupted extends Error {
   /** @param {NodeJS.Signals} signal */
   constructor(signal) {
     super(`ended by ${signal}`);
     this.signal = signal;
-    /** What a shell reports for a program that a signal ended. */
+    /** As shells report it. */
     this.exitCode = 128 + constants.signals[signal];
   }
 }
 
 /**
- * Runs `action` with an AbortSignal that fires at the first SIGINT, SIGTERM or SIGHUP, its reason being an {@link Interrupted}. Further
- * signals change nothing: what has to be ended is being ended already.
+ * Runs `action` with an AbortSignal that aborts at the first SIGINT, SIGTERM or SIGHUP, with an {@link Interrupted} as its reason.
  *
  * @template Result
  * @param {(signal: AbortSignal) => Promise<Result>} action
  * @returns {Promise<Result>}
- * @throws {Interrupted} when a signal came, whatever the action made of it
+ * @throws {Interrupted} after a signal, whatever the outcome of the action
  */
 export async function interruptible(action) {
   const controller = new AbortController();
@@ -45,14 +44,14 @@ export async function interruptible(action) {
 }
 
 /**
- * Runs a program to its end and collects what it prints. It gets a process group of its own, since tools start tools: `tsc` is a script
- * around a binary, and ending the script alone would leave the binary writing into dist/.
+ * Runs a program and collects its output. It has its own process group: `tsc` is a script around a binary, which would go on writing into dist/
+ * without the script.
  *
  * @param {string} command
  * @param {string[]} args
  * @param {{ cwd: string, env: NodeJS.ProcessEnv, signal?: AbortSignal, onStart?: (pid: number) => void }} options
  * @returns {Promise<{ code: number | null, output: string }>} `code` is null when a signal ended it or it could not be started
- * @throws the signal's reason, once the whole group has been told to end and the program has
+ * @throws the signal's reason, after the group was signalled and the program has exited
  */
 export async function runChild(command, args, { cwd, env, signal, onStart }) {
   signal?.throwIfAborted();
@@ -89,12 +88,12 @@ export async function runChild(command, args, { cwd, env, signal, onStart }) {
   }
 }
 
-/** Signals a whole process group; one that is gone is fine. @param {number | undefined} pid the group's leader @param {NodeJS.Signals} name */
+/** Signals a whole process group, if it still exists. @param {number | undefined} pid the group's leader @param {NodeJS.Signals} name */
 export function signalGroup(pid, name) {
   if (pid === undefined) return;
   try {
     process.kill(-pid, name);
   } catch {
-    // The group has ended by itself.
+    // no such group any more
   }
 }

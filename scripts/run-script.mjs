@@ -3,11 +3,11 @@ import { fileURLToPath } from 'node:url';
 import { requireNode } from './node-version.mjs';
 import { Interrupted } from './run-child.mjs';
 
-/** Something that the person at the terminal can put right: its message says what, and a stack would only hide it. */
+/** An error that the user can fix: printed without a stack. */
 export class ScriptError extends Error {}
 
 /**
- * Runs the main function of a script: known failures become a sentence, signals the exit code that shells expect.
+ * Runs a script's main function: prints errors, and maps signals to the shells' exit codes.
  *
  * @param {() => Promise<void>} main
  */
@@ -22,9 +22,9 @@ export async function runScript(main) {
   }
 }
 
-/** Whether a module is the program that was started, and not imported by it. @param {string} moduleUrl its `import.meta.url` */
+/** Whether a module is the started program. @param {string} moduleUrl its `import.meta.url` */
 export function isProgram(moduleUrl) {
   const [, program] = process.argv;
-  // Node resolves links in a module's own address and not in argv.
+  // Symbolic links are resolved in `import.meta.url` and not in argv.
   return program !== undefined && realpathSync(program) === fileURLToPath(moduleUrl);
 }

@@ -1,6 +1,5 @@
 /**
- * The settings of `npm start`: environment variables, every one with a default. This table is the one place that tells people about them:
- * `npm start -- --help` prints it, and tests hold it in step with what the program reads and with the README.
+ * The settings of `npm start`: environment variables with their defaults. Tests compare this table with the program and the README.
  *
  * @type {readonly { title: string, settings: readonly { name: string, default: string, meaning: string }[] }[]}
  */
@@ -157,7 +156,7 @@ export const settingGroups = [
 const WIDTH = 80;
 const INDENT = 6;
 
-/** What `npm start -- --help` prints: plain text, no line wider than 80 columns. */
+/** Output of `npm start -- --help`: plain text in at most 80 columns. */
 export function helpText() {
   const groups = settingGroups.map(({ title, settings }) => [`${title}:`, ...settings.map(settingText)].join('\n'));
   return `${usage}\n\n${groups.join('\n\n')}\n`;

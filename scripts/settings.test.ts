@@ -4,7 +4,7 @@ import { helpText, settingGroups } from './settings.mjs';
 
 const settings = settingGroups.flatMap((group) => group.settings);
 const names = settings.map(({ name }) => name);
-/** Where standalone reads its settings; those of traces are everybody's. */
+/** Sources of standalone's settings; those of tracing are shared by all services. */
 const config = ['../services/standalone/config.ts', '../shared/config/tracing-settings.ts', '../services/standalone/upstream.ts']
   .map((path) => readFileSync(new URL(path, import.meta.url), 'utf8'))
   .join('\n');
@@ -12,7 +12,7 @@ const config = ['../services/standalone/config.ts', '../shared/config/tracing-se
 describe('the settings of npm start', () => {
   it('are all those that standalone reads, and no others', () => {
     const read = [...config.matchAll(/^ {2}([A-Z][A-Z_]+):/gm)].map(([, name]) => name);
-    // A program that starts this one sets these; the keys are read where they are used.
+    // Set by parent processes; the keys are read where they are used.
     const expected = read.filter((name) => !name?.startsWith('SWITCHYARD_'));
     const keys = ['AGENT_API_KEY', 'ROUTER_API_KEY', 'HOUSE_SECRET', 'PLATFORM_PUBLIC_KEY', 'PLATFORM_SECRET_KEY'];
 

@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The rooms that are compiled. */
+/** The folders that are compiled. */
 export const rooms = /** @type {const} */ (['services', 'actors', 'bus', 'shared']);
 
-/** Tests and what only they use: never compiled into dist/. tsconfig.build.json and .dockerignore say the same in their own way. */
+/** Never compiled into dist/. Keep in step with tsconfig.build.json and .dockerignore. */
 export const onlyForTests = /** @type {const} */ (['**/*.test.ts', '**/test-support', '**/__fixtures__', '**/conformance', '**/conformance.ts']);
 
 /**
- * What an installed node_modules/ depends on: the same stamp means the same packages.
+ * Hash of all inputs of node_modules/: the same stamp means the same packages.
  *
- * @param {string} folder the one that holds package.json and package-lock.json
+ * @param {string} folder of package.json and package-lock.json
  * @returns {string} hexadecimal
  */
 export function installStamp(folder) {
@@ -21,7 +21,7 @@ export function installStamp(folder) {
 }
 
 /**
- * What dist/ depends on: the compiler and its settings, and every file of the rooms but the tests.
+ * Hash of all inputs of dist/: the compiler with its settings, and every source file but tests.
  *
  * @param {string} root
  * @returns {string} hexadecimal
@@ -37,7 +37,7 @@ export function buildStamp(root) {
 
 /**
  * @param {string} folder node_modules or dist
- * @returns {string | null} null when it was never finished
+ * @returns {string | null} null when it was not finished
  */
 export function readStamp(folder) {
   try {
@@ -47,13 +47,13 @@ export function readStamp(folder) {
   }
 }
 
-/** Says that a folder is finished, so it is written last. @param {string} folder @param {string} stamp */
+/** Marks a folder as finished, so call it last. @param {string} folder @param {string} stamp */
 export function writeStamp(folder, stamp) {
   writeFileSync(join(folder, '.stamp'), stamp);
 }
 
 /**
- * Every file of a room that a build is made of.
+ * The files of a room that the build uses.
  *
  * @param {string} root
  * @param {string} room
@@ -73,7 +73,7 @@ function isOnlyForTests(path) {
 }
 
 /**
- * Every file below a folder of the clone, in one fixed order. Hidden files are left out: editors put theirs beside what they edit.
+ * In a stable order, without hidden files, since editors create them.
  *
  * @param {string} root
  * @param {string} folder relative to the root
@@ -92,6 +92,6 @@ function filesBelow(root, folder) {
 /** @param {import('node:crypto').Hash} hash @param {string} name @param {string} path */
 function addFile(hash, name, path) {
   const content = readFileSync(path);
-  // The length keeps two files from being mistaken for one that holds both.
+  // The length delimits the files unambiguously.
   hash.update(`${name} ${content.length}\n`).update(content);
 }

@@ -10,7 +10,7 @@ import { ScriptError } from './run-script.mjs';
 import { openNats, openPostgres, openRedis } from './stores.mjs';
 import { closeRun, hasEnded, launch, makeFolder, openRun } from './test-run.mjs';
 
-/** In the order in which they are stopped: the doors first, then those who still have turns in hand, and last those who do their work. */
+/** In stopping order: gateways, hosts with turns in flight, then the workers that these need. */
 export const roles = /** @type {const} */ (['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker']);
 
 /** Workers can't tag requests (docs/adr/0025). @type {ReadonlySet<string>} */
@@ -25,9 +25,9 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
  * @property {Role} role
  * @property {number} index from 1, within the role
  * @property {number} pid
- * @property {string | null} url of its public port; null for one that has none
+ * @property {string | null} url of its public port; null without one
  * @property {string} managementUrl
- * @property {() => string} output what it has printed last, both streams
+ * @property {() => string} output the end of stdout and stderr
  * @property {(name: NodeJS.Signals) => void} signal
  * @property {Promise<{ code: number | null, signal: NodeJS.Signals | null }>} exited
  * @property {() => boolean} hasExited
@@ -35,49 +35,47 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
 
 /**
  * @typedef {object} Cluster
- * @property {ClusterProcess[]} processes all that were ever started, those that have ended included
+ * @property {ClusterProcess[]} processes all that were started, exited ones included
  * @property {{ nats: Store & { folder: string }, postgres: Store, redis: Store }} stores `folder` of the broker's streams
  * @property {(role: Role, env?: Record<string, string>, folder?: string) => Promise<ClusterProcess>} add starts one more process of a role, from
- *   another folder's `dist/` where one is named
- * @property {(user: Role | 'operator') => Record<string, string | undefined>} environmentOf what a process of a role, or the operator, is started with
- * @property {(name: string) => string} makeFolder a new one that goes with the cluster
- * @property {() => Promise<void>} stop ends the processes in order, then the stores, and removes all that they have written
- * @property {() => Promise<void>} kill the same, without asking anybody
+ *   the `dist/` of another folder if given
+ * @property {(user: Role | 'operator') => Record<string, string | undefined>} environmentOf the environment of a role's processes, or the
+ * operator's
+ * @property {(name: string) => string} makeFolder creates a folder that is removed with the cluster
+ * @property {() => Promise<void>} stop drains the processes in order, ends the stores, and removes all files
+ * @property {() => Promise<void>} kill the same without draining
  */
 
 /**
  * @typedef {object} ClusterOptions
- * @property {Partial<Record<Role, number>>} counts how many of each role
- * @property {Record<string, string | undefined>} environment of every process, with the keys and the agent's and the router's files in it
+ * @property {Partial<Record<Role, number>>} counts processes per role
+ * @property {Record<string, string | undefined>} environment of every process, including the keys and the paths of the agent's and the router's
+ * files
  * @property {string} natsConfig with `$NATS_PASSWORD_<SERVICE>` for the passwords
  * @property {unknown} [routerConfig] instead of a file that ROUTER_CONFIG names
- * @property {boolean} [durable] whether PostgreSQL syncs what it commits to disk, as one that is run for real
- * @property {boolean} [leaveSignals] whoever starts it listens to signals itself
- * @property {(line: string, of: { role: Role, index: number }) => void} [onLine] each line that a process prints
- * @property {(started: ClusterProcess) => void} [onProcess] each that is ready
+ * @property {boolean} [durable] whether PostgreSQL syncs commits to disk, as in production
+ * @property {boolean} [leaveSignals] the caller handles signals itself
+ * @property {(line: string, of: { role: Role, index: number }) => void} [onLine] called for each line that a process prints
+ * @property {(started: ClusterProcess) => void} [onProcess] called for each process once it is ready
  * @property {(line: string) => void} [say] gets a line when programs have to be installed
  */
 
 const CLONE = fileURLToPath(new URL('..', import.meta.url));
-/** What node is started with, as the image does. The young generation has its full size from the start (docs/adr/0022). */
+/** As in the image. The young generation starts at its full size (docs/adr/0022). */
 export const NODE_ARGUMENTS = ['--enable-source-maps', '--min-semi-space-size=16'];
-/**
- * A process that starts slowly says every 5 s what it waits for, and gives up by itself where it can't succeed. One that prints nothing for this long
- * makes no progress, however busy the machine is.
- */
+/** A slow start prints every 5 s what it waits for, so a silent process makes no progress, however busy the machine is. */
 const SILENCE_LIMIT_MS = 90_000;
 const LOOK_AGAIN_MS = 20;
-/** On top of the time for a drain: what it takes to close everything. */
+/** Beyond the drain. */
 const STOP_MARGIN_MS = 15_000;
 const DEFAULT_DRAIN_SECONDS = 120;
 
 /**
- * Starts a NATS server, a PostgreSQL and a Redis on free ports and in folders of their own, and every service as processes of its own on
- * them, all at once. Needs a build in dist/.
+ * Starts NATS, PostgreSQL and Redis on free ports, and all service processes on them. Needs a build in dist/.
  *
  * @param {ClusterOptions} options
  * @returns {Promise<Cluster>} once every process is ready
- * @throws {ScriptError} with what the first process printed that did not become ready; nothing is left running then
+ * @throws {ScriptError} with the output of the first process that did not become ready; nothing is left running then
  */
 export async function startCluster(options) {
   const { counts, environment, natsConfig, durable = false, leaveSignals = false, say = () => {} } = options;
@@ -117,7 +115,7 @@ export async function startCluster(options) {
       MANAGEMENT_HOST: '127.0.0.1',
       MANAGEMENT_PORT: '0',
     });
-    /** How many of each role were ever started. @type {Map<Role, number>} */
+    /** Processes started per role so far. @type {Map<Role, number>} */
     const started = new Map();
     /** @type {Cluster['add']} */
     const add = async (role, env = {}, folder = CLONE) => {
@@ -129,7 +127,7 @@ export async function startCluster(options) {
       options.onProcess?.(one);
       return one;
     };
-    // All at once, as an orchestrator would: none may rely on another being there before it.
+    // All at once: no process may depend on the starting order.
     await Promise.all(roles.flatMap((role) => Array.from({ length: counts[role] ?? 1 }, () => add(role))));
     return { processes, stores: { nats, postgres, redis }, add, environmentOf, makeFolder: (name) => makeFolder(run, name), stop, kill };
   } catch (error) {
@@ -139,12 +137,11 @@ export async function startCluster(options) {
 }
 
 /**
- * One for every user of the broker, by the variables that its configuration names. They begin with a letter, since the server would take
- * a text of digits for a number.
+ * A random password per user of the broker, by variable. It begins with a letter, since the server would parse digits as a number.
  *
  * @param {string} natsConfig
  * @returns {Record<string, string>}
- * @throws {ScriptError} when a service, or the operator's command line, is no user there
+ * @throws {ScriptError} when a service, or the operator's command line, has no user there
  */
 function passwordsFor(natsConfig) {
   const named = new Set([...natsConfig.matchAll(/\$(NATS_PASSWORD_[A-Z_]+)/g)].map(([, name]) => name ?? ''));
@@ -159,7 +156,7 @@ function passwordVariableOf(user) {
 }
 
 /**
- * Declares the broker's streams as its operator, as it is to be done before the processes of a release (docs/deploy.md).
+ * Declares the broker's streams, which a release requires before its processes start (docs/deploy.md).
  *
  * @param {TestRun} run
  * @param {NodeJS.ProcessEnv} env
@@ -223,7 +220,7 @@ function readFacts(path) {
   }
 }
 
-/** Role after role, so that whoever finishes something still has whom it needs. @param {ClusterProcess[]} processes @param {number} drainSeconds */
+/** Role after role: a draining process needs the later ones. @param {ClusterProcess[]} processes @param {number} drainSeconds */
 async function stopProcesses(processes, drainSeconds) {
   for (const role of roles) {
     const living = processes.filter((one) => one.role === role && !one.hasExited());

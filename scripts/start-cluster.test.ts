@@ -20,7 +20,7 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) await rm(folder, { recursive: true });
 });
 
-/** Starts a process of a role that is this program. */
+/** Starts a process of a role that runs this program. */
 async function start(program: string) {
   const folder = await mkdtemp(join(tmpdir(), 'switchyard-cluster-'));
   folders.push(folder);
@@ -29,7 +29,7 @@ async function start(program: string) {
   const run = await openRun({ leaveSignals: true });
   const env = { ...process.env, SWITCHYARD_READY_FILE: join(folder, 'ready.json') };
   try {
-    // Far above what a busy machine takes to start Node.
+    // Far above the time to start Node on a busy machine.
     return await startProcess(run, { role: 'actor-host', index: 1, cwd: folder, env, silenceLimitMs: 6_000 });
   } finally {
     await closeRun(run);

@@ -12,19 +12,19 @@ if (unknown !== undefined) {
   console.error(`npm start doesn't know '${unknown}'. Settings are environment variables: npm start -- --help lists them.`);
   process.exitCode = 2;
 } else if (args.length > 0) {
-  process.stdout.on('error', () => process.exit()); // `| head` closes it early, and that is fine
+  process.stdout.on('error', () => process.exit()); // `| head` closes it early
   process.stdout.write(helpText()); // before any install, on any Node
 } else {
   await runScript(start);
 }
 
-/** The server runs in this very process, so that signals and exit codes are its own. */
+/** In this process, so that signals and exit codes are its own. */
 async function start() {
-  chdir(fileURLToPath(new URL('..', import.meta.url))); // where npm starts it, wherever it is started from
+  chdir(fileURLToPath(new URL('..', import.meta.url))); // npm's working folder, wherever the script is started
   await prepare({ build: true });
-  readEnvFile(process.env); // after npm, which has no use for what is in it
+  readEnvFile(process.env); // after npm, which must not get them
   process.setSourceMapsEnabled(true);
-  // Only an existing build can be imported, and only from here on is there surely one.
+  // Dynamic, since the build exists only now.
   const main = new URL('../dist/services/standalone/main.js', import.meta.url);
   await import(main.href);
 }

@@ -12,40 +12,40 @@ import { freePort } from './test-tcp.mjs';
 /** @typedef {import('./test-run.mjs').Server} Server */
 
 /**
- * @typedef {object} Store a server on a port of the loopback and with a folder of its own, which can be taken away and given back
- * @property {string} url with the password if there is one
- * @property {number} port the same for as long as it lives, however often it is started
- * @property {number} pid of the server that was started last; 0 while there was none
- * @property {() => Promise<void>} start brings it back where it was, and resolves once it answers
- * @property {(signal: NodeJS.Signals) => Promise<void>} end tells it so and resolves when it has ended
- * @property {() => Promise<void>} kill ends it at once, as the loss of its machine would; what it had stored is still there at its next start
+ * @typedef {object} Store a server on a loopback port with a folder of its own, which can be stopped and restarted
+ * @property {string} url with the password, if any
+ * @property {number} port unchanged across restarts
+ * @property {number} pid of the last started server; 0 before the first
+ * @property {() => Promise<void>} start starts it on its port and folder, and resolves once it answers
+ * @property {(signal: NodeJS.Signals) => Promise<void>} end sends the signal and resolves when it has exited
+ * @property {() => Promise<void>} kill ends it at once, like a machine failure; what it had stored is there at its next start
  * @property {(signal: NodeJS.Signals) => void} signal
- * @property {() => string} output what it has printed last
+ * @property {() => string} output the end of its output
  */
 
-/** initdb on a busy machine takes several seconds; a server that needs longer than this won't come. */
+/** initdb on a busy machine takes several seconds. */
 const START_TIMEOUT_MS = 60_000;
 const LOOK_AGAIN_MS = 25;
-/** Another process can take a port between our finding it free and the server's binding it; five times in a row is something else. */
+/** Another process can take a port between finding it free and binding it. */
 const MAX_PORT_ATTEMPTS = 5;
-/** One look at a server that is on this machine and idle. */
+/** Of an idle local server. */
 const TALK_TIMEOUT_MS = 1_000;
 const PORT_IN_USE = /address already in use/i;
-/** What ended a moment ago may still hold its port, its lock file or its shared memory: it is started again until it stays. */
+/** A server that has just exited may still hold them: the start is retried. */
 const STILL_HELD = /already in use|still in use|lock file/i;
 
 /**
- * What the broker's process is told of the runtime of its language, as docker-compose.yml does (docs/adr/0022): not to put its monitor to
- * sleep with everything else, which costs a waking for nearly every message; and to collect when its memory has grown by half.
+ * Go runtime settings of the broker, as in docker-compose.yml (docs/adr/0022): the scheduler's monitor thread never sleeps, since a wake-up would
+ * be due for nearly every message; the heap is collected when it has grown by half.
  */
 export const natsEnvironment = { GODEBUG: 'schedtrace=2000000000', GOGC: '50' };
 
 /**
  * @typedef {object} NatsOptions
  * @property {string} program
- * @property {string} [config] in the server's own language, without ports and folders
- * @property {Record<string, string>} [env] the variables that it names
- * @property {string} [folder] of its streams, which then stays
+ * @property {string} [config] in the server's own syntax, without ports and folders
+ * @property {Record<string, string>} [env] variables that it refers to
+ * @property {string} [folder] of its streams; a given one is not removed
  * @property {number | undefined} [port] default: any free one
  */
 
@@ -62,7 +62,7 @@ export async function openNats(run, { program, config = 'jetstream {}', env = {}
           args: ['-c', configPath, '-a', '127.0.0.1', '-p', String(at), '-js', '-sd', folder],
           env: { ...serverEnvironment(), ...natsEnvironment, ...env },
         }),
-      // The server greets with one line of JSON, and says there whether it has JetStream.
+      // The greeting is one line of JSON with the state of JetStream.
       isReady: async (at) => (await talk(at)).includes('"jetstream":true'),
       urlOf: (at) => `nats://127.0.0.1:${at}`,
     },
@@ -72,7 +72,7 @@ export async function openNats(run, { program, config = 'jetstream {}', env = {}
 }
 
 /**
- * It keeps nothing on disk.
+ * Redis without persistence.
  *
  * @param {TestRun} run
  * @param {{ program: string, password?: string | undefined, started?: boolean }} options `started: false`: it waits for `start`
@@ -95,17 +95,17 @@ export async function openRedis(run, { program, password, started = true }) {
 /**
  * @typedef {object} PostgresOptions
  * @property {string} bin
- * @property {string | undefined} [password] everybody must have it
- * @property {boolean} [durable] with fsync, as a server is run for real
- * @property {Record<string, string>} [settings] on top of those of a server that nobody's data lives on
+ * @property {string | undefined} [password] required from every client
+ * @property {boolean} [durable] with fsync, as in production
+ * @property {Record<string, string>} [settings] added to the test defaults
  */
 
-/** Its URL is that of the database `postgres`, as its superuser. @param {TestRun} run @param {PostgresOptions} options @returns {Promise<Store>} */
+/** Its URL names the database `postgres` with its superuser. @param {TestRun} run @param {PostgresOptions} options @returns {Promise<Store>} */
 export async function openPostgres(run, { bin, password, durable = false, settings = {} }) {
   const owner = postgresOwner();
   const folder = makeFolder(run, 'postgres');
   if (owner !== null) {
-    chmodSync(run.folder, 0o711); // mkdtemp lets only us through, and PostgreSQL runs as somebody else
+    chmodSync(run.folder, 0o711); // mkdtemp gives access to us alone, and PostgreSQL runs as another user
     chownSync(folder, owner.uid, owner.gid);
   }
   const data = join(folder, 'data');
@@ -121,10 +121,10 @@ export async function openPostgres(run, { bin, password, durable = false, settin
     name: 'postgres',
     launch: (at) => {
       const serverArgs = postgresArgs(data, { port: String(at), fsync: durable ? 'on' : 'off', ...settings });
-      // SIGTERM would wait for clients to leave. Killed outright it would leave its shared memory behind, SIGQUIT does not.
+      // SIGTERM would wait for clients to disconnect; SIGKILL would leave shared memory behind.
       return launch(run, { program: join(bin, 'postgres'), args: serverArgs, owner, stopWith: 'SIGINT', killWith: 'SIGQUIT' });
     },
-    // It accepts connections before it accepts queries, and says when it does both.
+    // It accepts connections before queries, and logs when it accepts both.
     isReady: async (_, { output }) => /system is ready to accept connections/.test(output()),
     urlOf: (at) => `postgres://postgres${password === undefined ? '' : `:${encodeURIComponent(password)}`}@127.0.0.1:${at}/postgres`,
   });
@@ -135,14 +135,14 @@ function postgresArgs(data, more) {
   const settings = {
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
-    // Many processes side by side, each with pools of its own.
+    // Many processes with a pool each.
     max_connections: '300',
     ...more,
   };
   return ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
 }
 
-/** PostgreSQL refuses root. Null: run it as ourselves. */
+/** PostgreSQL refuses to run as root. Null: run it as the current user. */
 function postgresOwner() {
   if (process.getuid?.() !== 0) return null;
   /** @param {string} flag */
@@ -203,7 +203,7 @@ async function startSomewhere(program) {
   }
 }
 
-/** On the port that its users know. @param {StoreProgram} program @param {number} port */
+/** On its fixed port. @param {StoreProgram} program @param {number} port */
 async function startAt(program, port) {
   const untilMs = performance.now() + START_TIMEOUT_MS;
   for (;;) {
@@ -218,7 +218,7 @@ async function startAt(program, port) {
 async function becomesReady({ isReady }, server, port) {
   const untilMs = performance.now() + START_TIMEOUT_MS;
   while (!hasEnded(server.child) && performance.now() < untilMs) {
-    // Both: somebody else's server may answer on that port while ours is about to find it taken.
+    // Both: a foreign server may answer on that port while ours is about to find it taken.
     if ((await isReady(port, server)) && !hasEnded(server.child)) return true;
     await delay(LOOK_AGAIN_MS);
   }
@@ -230,7 +230,7 @@ function notStarted({ name }, server) {
   return new ScriptError(`${name} did not start:\n${server.output()}`);
 }
 
-/** Connects and returns the first that is said; empty when there is nothing. @param {number} port @returns {Promise<string>} */
+/** The first data received; empty when there is none. @param {number} port @returns {Promise<string>} */
 function talk(port) {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' });

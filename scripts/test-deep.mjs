@@ -8,14 +8,14 @@ import { interruptible, runChild } from './run-child.mjs';
 import { runScript, ScriptError } from './run-script.mjs';
 
 const CLONE = fileURLToPath(new URL('..', import.meta.url));
-/** The releases that `engines` allows, each at its last version on the registry. */
+/** Each release that `engines` allows, at its last version. */
 const VERSIONS = ['20.20.2', '22.23.3', '24.21.0'];
 
 await runScript(testDeep);
 
 /**
- * The deep tier on every Node release that is supported, one after the other. The program of each comes from npm, into a folder below
- * node_modules. `--node=22` runs one release alone; what follows goes to vitest.
+ * Runs the deep tier on every supported Node release in turn, installed from npm below node_modules. `--node=22` runs one release alone; further
+ * arguments go to vitest.
  */
 async function testDeep() {
   const [, major = null] = /^--node=(\d+)$/.exec(process.argv[2] ?? '') ?? [];
@@ -52,7 +52,7 @@ async function programOf(version, signal) {
   return program;
 }
 
-/** First on the PATH, so that programs which tests start run on it too. @param {string} node @param {string[]} args @param {AbortSignal} signal */
+/** First on the PATH, so that child processes use it too. @param {string} node @param {string[]} args @param {AbortSignal} signal */
 async function run(node, args, signal) {
   const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH ?? ''}` };
   const child = spawn(node, ['scripts/test.mjs', '--tier=deep', ...args], { cwd: CLONE, env, stdio: 'inherit' });

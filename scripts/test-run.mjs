@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { processIdentity } from './process-identity.mjs';
 import { signalGroup } from './run-child.mjs';
 
-/** `stopWith` asks it to end in order; `killWith` ends it at once, in the way that leaves nothing of it behind. */
+/** `killWith` ends it at once and leaves no shared memory or lock behind. */
 /** @typedef {{ child: import('node:child_process').ChildProcess, stopWith: NodeJS.Signals, killWith: NodeJS.Signals, output: () => string }} Server */
 /** @typedef {{ pid: number, identity: string | null, killWith?: NodeJS.Signals }} Recorded */
 /** @typedef {{ folder: string, servers: Server[], release: () => void }} TestRun */
@@ -15,14 +15,14 @@ import { signalGroup } from './run-child.mjs';
 const FOLDER_PREFIX = 'switchyard-test-services-';
 const STOP_TIMEOUT_MS = 10_000;
 const LOOK_AGAIN_MS = 20;
-/** What a server said last, for the error when it does not start. */
+/** For the error when a server does not start. */
 const MAX_OUTPUT_CHARS = 16 * 1024;
 
 /**
- * A folder for one run's servers, and the promise that they end: with {@link closeRun}, with this process however it ends, or, if it was
- * killed, when the next run opens.
+ * Opens a run: a folder for servers, which end with {@link closeRun}, with this process however it exits, or, after a `kill -9`, when the next run
+ * opens.
  *
- * @param {{ leaveSignals?: boolean }} [options] `leaveSignals`: who opens the run listens to signals itself, and closes it then
+ * @param {{ leaveSignals?: boolean }} [options] `leaveSignals`: the caller handles signals itself, and closes the run then
  * @returns {Promise<TestRun>}
  */
 export async function openRun({ leaveSignals = false } = {}) {
@@ -34,7 +34,7 @@ export async function openRun({ leaveSignals = false } = {}) {
   return run;
 }
 
-/** Ends every server in order and removes the folder. @param {TestRun} run */
+/** Servers stop in order. @param {TestRun} run */
 export async function closeRun(run) {
   await Promise.all(run.servers.map(stopServer));
   removeFolder(run.folder);
@@ -53,15 +53,15 @@ export function makeFolder(run, name) {
  * @property {string} program
  * @property {string[]} args
  * @property {string} [cwd] default: the root of the file system
- * @property {NodeJS.ProcessEnv} [env] default: nothing of the user's
- * @property {{ uid: number, gid: number } | null} [owner] default: ourselves
+ * @property {NodeJS.ProcessEnv} [env] default: {@link serverEnvironment}
+ * @property {{ uid: number, gid: number } | null} [owner] default: the current user
  * @property {NodeJS.Signals} [stopWith]
  * @property {NodeJS.Signals} [killWith]
  */
 
 /** @param {TestRun} run @param {Launch} what @returns {Server} */
 export function launch(run, { program, args, cwd = '/', env = serverEnvironment(), owner = null, stopWith = 'SIGTERM', killWith = 'SIGKILL' }) {
-  // A group of its own: Ctrl-C in a terminal reaches the tests first, and they decide when their servers end.
+  // A process group of its own: Ctrl-C in a terminal reaches only the tests, which then stop their servers.
   const child = spawn(program, args, { ...owner, cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   const server = { child, stopWith, killWith, output: collect(child) };
   run.servers.push(server);
@@ -74,12 +74,12 @@ export function hasEnded({ pid, exitCode, signalCode }) {
   return pid === undefined || exitCode !== null || signalCode !== null;
 }
 
-/** Nothing of the user's: PGHOST, a locale that is not installed or a proxy would change what the servers do. */
+/** PGHOST, a locale that is not installed or a proxy would change the servers' behaviour. */
 export function serverEnvironment() {
   return { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC', PGCONNECT_TIMEOUT: '5' };
 }
 
-/** @param {import('node:child_process').ChildProcess} child @returns {() => string} what it has printed last, or why it did not run */
+/** @param {import('node:child_process').ChildProcess} child @returns {() => string} the end of its output, or why it did not start */
 function collect(child) {
   let text = '';
   /** @param {Buffer} bytes */
@@ -105,11 +105,11 @@ async function stopServer({ child, stopWith }) {
 }
 
 /**
- * Ends the servers when this process ends without having stopped them: at its exit, or by a signal that would end it.
+ * Ends the servers when this process exits without having stopped them, also by a signal.
  *
  * @param {TestRun} run
  * @param {boolean} leaveSignals
- * @returns {() => void} takes the hooks away again
+ * @returns {() => void} removes the handlers
  */
 function endWithThisProcess(run, leaveSignals) {
   const endNow = () => {
@@ -126,7 +126,7 @@ function endWithThisProcess(run, leaveSignals) {
   };
 }
 
-/** Writes down who runs for whom, for the run that comes after a kill -9. Renamed into place: that run must not read half of it. @param {TestRun} run */
+/** For the clean-up after a kill -9. Renamed into place, so that it is never read half-written. @param {TestRun} run */
 function record({ folder, servers }) {
   const started = servers.flatMap(({ child, killWith }) => (child.pid === undefined ? [] : [{ ...recorded(child.pid), killWith }]));
   writeFileSync(join(folder, 'run.json.unfinished'), JSON.stringify({ owner: recorded(process.pid), servers: started }));
@@ -138,25 +138,25 @@ function recorded(pid) {
   return { pid, identity: processIdentity(pid) };
 }
 
-/** Ends what earlier runs left that could not clean up after themselves. Only folders and processes of ours are touched. */
+/** Ends servers of earlier runs that were killed. Touches only our folders and processes. */
 async function endLeftovers() {
   for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(FOLDER_PREFIX))) {
     const folder = join(tmpdir(), name);
     const left = readRecord(folder);
-    if (left === null || stillRuns(left.owner)) continue; // not ours, or a run side by side with this one
+    if (left === null || stillRuns(left.owner)) continue; // not ours, or a concurrent run
     await Promise.all(left.servers.map(endRecorded));
     removeFolder(folder);
   }
 }
 
-/** @param {string} folder @returns {{ owner: Recorded, servers: Recorded[] } | null} null for a folder that is not for us to judge */
+/** @param {string} folder @returns {{ owner: Recorded, servers: Recorded[] } | null} null for a folder that is not ours */
 function readRecord(folder) {
   try {
     const stat = lstatSync(folder);
     if (!stat.isDirectory() || stat.uid !== process.getuid?.() || !existsSync(join(folder, 'run.json'))) return null;
     return JSON.parse(readFileSync(join(folder, 'run.json'), 'utf8'));
   } catch {
-    return null; // removed under our eyes by its own run
+    return null; // its own run removed it meanwhile
   }
 }
 
@@ -175,7 +175,7 @@ function stillRuns({ pid, identity }) {
   return identity !== null && processIdentity(pid) === identity;
 }
 
-/** A server that is ending may still be writing: a few tries. @param {string} folder */
+/** A server that is ending may still be writing. @param {string} folder */
 function removeFolder(folder) {
   rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
 }

@@ -8,13 +8,13 @@ import { closeRun, openRun } from './test-run.mjs';
 
 /** @typedef {{ redisUrl: string, postgresUrl: string, chromiumPath: string, stop: () => Promise<void> }} TestServices */
 /** @typedef {{ close: () => Promise<void> }} Closing `close` ends it and removes what it wrote */
-/** @typedef {Store & Closing & { folder: string, stop: () => Promise<void> }} NatsServer `stop` lets it write what it holds; `folder` of its streams */
+/** @typedef {Store & Closing & { folder: string, stop: () => Promise<void> }} NatsServer `stop` lets it flush; `folder` of its streams */
 /** @typedef {Store & Closing} TestPostgres */
-/** @typedef {Store & Closing & { freeze: () => void, thaw: () => void }} TestRedis frozen, it lives and answers nobody */
+/** @typedef {Store & Closing & { freeze: () => void, thaw: () => void }} TestRedis `freeze` pauses the process */
 
 /**
- * Starts a Redis and a PostgreSQL for one run of tests: on free ports of the loopback, in a folder of their own below the system's temporary
- * one, untouched by any server of the machine. A NATS server starts so fast that each test file has its own: {@link startNatsServer}.
+ * Starts a Redis and a PostgreSQL for one run of tests, on free ports, in a temporary folder, independent of the machine's own servers. NATS starts
+ * fast enough for one per test file: {@link startNatsServer}.
  *
  * @returns {Promise<TestServices>}
  */
@@ -28,8 +28,7 @@ export async function startTestServices() {
 }
 
 /**
- * A NATS server with JetStream of its own for a test file, which may stop, kill and restart it. It starts in some 40 ms. What is not closed
- * ends with this process.
+ * Starts a NATS server with JetStream for one test file, in some 40 ms. An unclosed one ends with this process.
  *
  * @param {Omit<import('./stores.mjs').NatsOptions, 'program' | 'env'>} [options]
  * @returns {Promise<NatsServer>} started
@@ -41,7 +40,7 @@ export async function startNatsServer(options = {}) {
 }
 
 /**
- * A PostgreSQL of its own for tests that stop, kill or restart it.
+ * Starts a PostgreSQL for tests that stop, kill or restart it.
  *
  * @param {Omit<import('./stores.mjs').PostgresOptions, 'bin'>} [options]
  * @returns {Promise<TestPostgres>} started
@@ -52,7 +51,7 @@ export async function startTestPostgres(options = {}) {
 }
 
 /**
- * A Redis of its own for tests that stop, kill or freeze it.
+ * Starts a Redis for tests that stop, kill or freeze it.
  *
  * @param {{ password?: string, started?: boolean }} [options] `started: false`: it waits for `start`
  * @returns {Promise<TestRedis>}
@@ -66,14 +65,14 @@ export async function startTestRedis(options = {}) {
     freeze: () => server.signal('SIGSTOP'),
     thaw,
     close: async () => {
-      thaw(); // frozen, it would not hear that it is to end
+      thaw(); // a frozen process would not handle the signal
       await close();
     },
   });
 }
 
 /**
- * Gives what is opened a run of its own, which ends with it.
+ * Opens a run for one resource; closing the resource closes the run.
  *
  * @template {object} Opened
  * @param {(run: TestRun) => Promise<Opened>} open
@@ -93,6 +92,6 @@ if (isProgram(import.meta.url)) {
   await runScript(async () => {
     const { redisUrl, postgresUrl, chromiumPath } = await startTestServices();
     const { url: natsUrl } = await startNatsServer();
-    console.log([natsUrl, redisUrl, postgresUrl, chromiumPath, 'Ctrl-C ends them.'].join('\n')); // the servers keep this process alive
+    console.log([natsUrl, redisUrl, postgresUrl, chromiumPath, 'Ctrl-C ends them.'].join('\n')); // the servers keep this process running
   });
 }

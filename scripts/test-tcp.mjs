@@ -2,15 +2,14 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Systems give the ends of outgoing connections ports above these. A server that is taken away and given back needs its port again, which
- * another process could have been given meanwhile, or a client that tries to reach it: a connection to a port may be given that very port.
+ * Below the ephemeral range: a restarted server needs its port again, which could have become the local end of an outgoing connection meanwhile,
+ * even of a client that tries to reach that very port.
  */
 const LOWEST = 15_000;
 const HIGHEST = 32_000;
-/** Hardly any of them are taken. */
 const MAX_ATTEMPTS = 50;
 
-/** @returns {Promise<number>} a port that was free a moment ago */
+/** @returns {Promise<number>} a port that was free just now */
 export async function freePort() {
   for (let attempt = 1; ; attempt += 1) {
     const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST));

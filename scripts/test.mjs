@@ -12,8 +12,8 @@ await runScript(test);
 const FAST_PROJECTS = ['units', 'own-process'];
 
 /**
- * Everything that the tests of a tier need, then the tests. Further arguments go to vitest: `npm test -- bus`, `npm run test:fast -- --changed`.
- * `--tier=<fast|normal|deep>` says which; without it `normal`.
+ * Prepares what a tier's tests need, then runs them. `--tier=<fast|normal|deep>`, default `normal`; further arguments go to vitest: `npm test --
+ * bus`, `npm run test:fast -- --changed`.
  */
 async function test() {
   const [, tier = 'normal'] = /^--tier=(.*)$/.exec(process.argv[2] ?? '') ?? [];

@@ -8,12 +8,12 @@ import { runScript } from './run-script.mjs';
 
 const CLONE = fileURLToPath(new URL('..', import.meta.url));
 
-/** @typedef {'files' | 'identifiers' | 'comments' | 'texts' | 'docs'} Kind where a word stands; texts are string literals */
+/** @typedef {'files' | 'identifiers' | 'comments' | 'texts' | 'docs'} Kind where a word occurs; texts are string literals */
 /** @typedef {{ file: string, line: number, kind: Kind, word: string }} Found */
 
 const kinds = /** @type {const} */ (['files', 'identifiers', 'comments', 'texts', 'docs']);
 
-/** Comments, texts and what is left, which has the identifiers. Regular expressions with quotes in them are read as texts: this is a help, no parser. */
+/** Comments, string literals and identifiers. Approximate: regular expressions that contain quotes are read as strings. */
 const PIECES = /(\/\*[\s\S]*?\*\/|(?<![:'"`\\])\/\/[^\n]*)|('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`)|([A-Za-z_$][\w$]*)/g;
 
 const usage = `Usage: npm run words                     counts of refused words, by room and by where they stand
@@ -50,7 +50,7 @@ function trackedFiles() {
   return stdout.split('\n').filter(isOurs);
 }
 
-/** The lists of the words themselves. @param {string} file */
+/** The word list itself. @param {string} file */
 function isList(file) {
   return file === 'scripts/refused-words.mjs';
 }
@@ -133,7 +133,7 @@ function printTable(found) {
   for (const [room, counts] of [...rooms].sort(([one], [other]) => (one < other ? -1 : 1))) console.log(row([room, ...kinds.map((kind) => counts[kind])]));
 }
 
-/** Product code, its tests and the rest apart. @param {string} file */
+/** Tests are counted apart from product code. @param {string} file */
 function roomOf(file) {
   const [first = '', second = ''] = file.split('/');
   const room = ['services', 'shared'].includes(first) && second.includes('.') === false ? `${first}/${second}` : file.includes('/') ? first : '.';

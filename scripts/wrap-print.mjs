@@ -1,9 +1,8 @@
 /**
- * A printer that breaks lines between words, as text comes piece by piece: a terminal alone would break them within words. A word is
- * printed once a blank or the end of a line is behind it.
+ * A printer that wraps streamed text between words, which a terminal would break within. A word is printed once a space or a line end follows it.
  *
  * @param {(text: string) => void} print
- * @param {number | undefined} columns of the terminal; undefined: the output is none, and its lines are left as they come
+ * @param {number | undefined} columns of the terminal; undefined: not a terminal, nothing is wrapped
  * @returns {(text: string) => void}
  */
 export function wrapPrint(print, columns) {
@@ -27,7 +26,7 @@ export function wrapPrint(print, columns) {
         continue;
       }
       flush();
-      // A blank in the last column would begin the next line.
+      // A space in the last column would wrap to the next line.
       if (character === ' ' && column >= columns) continue;
       print(character);
       column = character === '\n' ? 0 : column + 1;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LOOK_EVERY_MS, QueueingDelay } from './admission.ts';
 
-/** A queue at which so much is taken up in a second, looked at every half second, and of which so much waits from the beginning. */
+/** A queue with a fixed service rate, sampled every half second. */
 function queueAt(takenPerSecond: number) {
   const queueingDelay = new QueueingDelay();
   let nowMs = 0;
@@ -14,7 +14,7 @@ function queueAt(takenPerSecond: number) {
     put: (count: number) => {
       waiting += count;
     },
-    /** Time goes by, in which things are taken up and looked at. */
+    /** Advances the time with dequeuing and sampling. */
     pass: (ms: number) => {
       for (const untilMs = nowMs + ms; nowMs < untilMs; ) {
         nowMs += LOOK_EVERY_MS;
@@ -24,12 +24,12 @@ function queueAt(takenPerSecond: number) {
         look();
       }
     },
-    /** Nobody looks meanwhile. */
+    /** Advances the time without sampling. */
     leave: (ms: number) => {
       nowMs += ms;
     },
     admits: () => queueingDelay.admits(nowMs),
-    /** How much is let in before the first refusal. */
+    /** Calls admitted before the first refusal. */
     room: () => {
       let count = 0;
       while (count < 100_000 && queueingDelay.admits(nowMs)) count += 1;
@@ -62,7 +62,7 @@ describe('the pace of a queue', () => {
     queue.put(500);
     queue.pass(1_000);
 
-    expect(queue.room()).toBe(101); // 400 wait, and 500 are done in five seconds
+    expect(queue.room()).toBe(101); // 400 wait, and 500 are served in five seconds
     queue.pass(500);
     expect(queue.room()).toBeGreaterThan(0);
   });

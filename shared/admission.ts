@@ -1,34 +1,32 @@
-/** How long what is let in may wait for its turn. Past it whoever asks is better off asking elsewhere, or later. */
+/** Beyond this a caller is better served elsewhere, or later. */
 const MOST_WAIT_MS = 5_000;
-/** So much may wait whatever its pace: a handful of long calls on a small deployment is no overload. */
+/** Admitted at any rate: a handful of long calls on a small deployment is no overload. */
 const FREE_WAITING = 64;
-/** Between two looks. Less would say little about the pace of what takes a second; more would let much in before it is known to wait. */
+/** A shorter interval says little about the rate of calls that take seconds; a longer one admits much before a backlog shows. */
 export const LOOK_EVERY_MS = 500;
-/** What the pace is reckoned from. Also how long a look stands: what was true before says nothing about now. */
+/** Window for the rate; also how long the last sample stays valid. */
 const LOOKS_RETAINED_MS = 10_000;
 
-/** What is seen of a queue. */
 interface QueueLook {
   atMs: number;
-  /** In the queue, and taken up by nobody. */
+  /** Not delivered yet. */
   waiting: number;
-  /** Taken out of it since ever. */
+  /** Total so far. */
   dequeued: number;
 }
 
 /**
- * Says whether what is let in now would wait too long, from looks at the queue that it would wait in. A bound on how much waits says
- * little: a thousand calls are nothing to one deployment and an hour to another.
+ * Admission control by queueing delay, estimated from samples of the queue. A bound on its length would not do: a thousand calls are nothing to one
+ * deployment and an hour to another.
  *
- *   expected wait = (waiting at the last look + let in since − taken since, at the pace of the last looks) / pace
+ *   expected wait = (waiting at the last sample + admitted since − taken since, at the measured rate) / rate
  */
 export class QueueingDelay {
   #looks: QueueLook[] = [];
   #admitted = 0;
-  /** What the last looks say; null while they say that nothing waits long. Reckoned once a look, and asked with every request. */
+  /** Once per sample; null: no backlog. */
   #backlog: { atMs: number; waiting: number; dequeuedPerMs: number } | null = null;
 
-  /** Whether it is time to look again. */
   isDue(nowMs: number): boolean {
     const last = this.#looks.at(-1);
     return last === undefined || nowMs - last.atMs >= LOOK_EVERY_MS;
@@ -36,16 +34,16 @@ export class QueueingDelay {
 
   look(look: QueueLook): void {
     const last = this.#looks.at(-1);
-    // Counted anew: it is another queue than before.
+    // The count restarted: it is another queue.
     if (last !== undefined && look.dequeued < last.dequeued) this.#looks = [];
-    // While nothing waits, what is taken says little: most work may never have come to the queue.
+    // Most work may never have been queued.
     if (look.waiting === 0) this.#looks = [];
     this.#looks = [...this.#looks.filter(({ atMs }) => look.atMs - atMs < LOOKS_RETAINED_MS), look];
     this.#admitted = 0;
     this.#backlog = backlogOf(this.#looks);
   }
 
-  /** Asked before something is let in, and counted as let in when it is true. */
+  /** Call it before each admission; true counts it. */
   admits(nowMs: number): boolean {
     if (this.#isBehind(nowMs)) return false;
     this.#admitted += 1;
@@ -60,7 +58,7 @@ export class QueueingDelay {
   }
 }
 
-/** Null: nothing waits, or it has just come and who takes it may have nothing else to do. That takes two looks to tell. */
+/** Null: nothing waits, or it has just arrived and may be taken at once: two samples are needed. */
 function backlogOf(looks: readonly QueueLook[]): { atMs: number; waiting: number; dequeuedPerMs: number } | null {
   const [first] = looks;
   const [before, last] = looks.slice(-2);

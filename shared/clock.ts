@@ -1,6 +1,6 @@
-/** The time, injected so that tests and the simulation can own it. */
+/** The wall clock, a port for tests and the simulation. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Epoch milliseconds. */
   nowMs(): number;
 }
 

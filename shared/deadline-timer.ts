@@ -1,23 +1,23 @@
 import { AsyncResource } from 'node:async_hooks';
 
-/** The longest a timer of Node can wait is 2^31 − 1 ms; past an hour it just looks again. */
+/** Node's timers are limited to 2^31 − 1 ms. */
 const LONGEST_WAIT_MS = 3_600_000;
 
-/** One timer for the earliest of any number of deadlines, on the process's own steady clock (`performance.now()`). It keeps no process alive. */
+/** One unref'd timer for the earliest of many deadlines, by `performance.now()`. */
 export class DeadlineTimer {
   readonly #onDue: () => number;
   #timer: NodeJS.Timeout | null = null;
   #dueAt = Number.POSITIVE_INFINITY;
 
   /**
-   * @param onDue handles all that is due and returns the earliest deadline left, Infinity when there is none. It runs in the asynchronous
-   *   context in which this was made: a timer's own would be that of whoever happened to set it, a transaction that is long over, say
+   * @param onDue handles all that is due and returns the earliest remaining deadline, Infinity when there is none. Runs in the constructor's
+   * asynchronous context: a timer's own would be that of an arbitrary caller, such as a finished transaction
    */
   constructor(onDue: () => number) {
     this.#onDue = AsyncResource.bind(onDue);
   }
 
-  /** Makes sure to look at this instant. An earlier look that turns out to be needless costs nothing, so deadlines that move away are not reported. */
+  /** Calls `onDue` at this instant or earlier. Early calls are harmless, so postponed deadlines need not be reported. */
   lookAt(instant: number): void {
     if (instant >= this.#dueAt) return;
     this.clear();

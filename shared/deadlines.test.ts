@@ -9,7 +9,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** When which was met, in milliseconds from now. */
+/** Expiry times by name, in milliseconds from now. */
 function watching() {
   const startedAt = performance.now();
   const met: [name: string, atMs: number][] = [];

@@ -1,35 +1,34 @@
 import { DeadlineTimer } from './deadline-timer.ts';
 import { SlotMap } from './slot-map.ts';
 
-/** What falls due so soon after something else waits for it, so that many are not each looked for among all. */
+/** Batches deadlines that expire close together, so that one scan handles many. */
 const GATHER_MS = 10;
 
-/** One time limit. It belongs to whoever has begun it, and may be begun anew. */
 export interface Deadline {
   /** By `performance.now()`. */
   at: number;
-  /** Where it stands while it runs. */
+  /** Null when it does not run. */
   slot: number | null;
   readonly onOver: () => void;
 }
 
 /**
- * Time limits that are nearly never met, on one timer. Of its own timers Node keeps a list for each length, which it makes with the first
- * one and drops with the last: where one request comes after the other, that costs each of them a list, for each of its limits. Here a
- * limit is a number that is written down. It is met up to 10 ms late. They keep no process alive.
+ * Time limits that rarely expire, on one timer. Node keeps a list of timers per duration, made with the first and dropped with the last: under
+ * sequential requests that costs a list per limit. Here a limit is a stored number. Limits expire up to 10 ms late and do not keep the process
+ * alive.
  */
 export class Deadlines {
   readonly #running = new SlotMap<Deadline>();
   readonly #timer = new DeadlineTimer(() => this.#meet());
 
-  /** @param onOver called each time that it is met, in the asynchronous context in which this was made; must not throw */
+  /** @param onOver called at each expiry, in this constructor's asynchronous context; must not throw */
   begin(afterMs: number, onOver: () => void): Deadline {
     const deadline: Deadline = { at: 0, slot: null, onOver };
     this.restart(deadline, afterMs);
     return deadline;
   }
 
-  /** It begins anew, whether it runs, was stopped, or was met. */
+  /** Whether it runs, was stopped, or has expired. */
   restart(deadline: Deadline, afterMs: number): void {
     deadline.at = performance.now() + afterMs;
     deadline.slot ??= this.#running.add(deadline);
@@ -42,7 +41,7 @@ export class Deadlines {
     deadline.slot = null;
   }
 
-  /** @returns when to look again */
+  /** @returns when to scan again */
   #meet(): number {
     const now = performance.now();
     const due: Deadline[] = [];
@@ -53,12 +52,12 @@ export class Deadlines {
     }
     due.sort((one, other) => one.at - other.at);
     for (const deadline of due) {
-      // One that was met before may have stopped it, or put it off.
+      // An earlier callback may have stopped or restarted it.
       if (deadline.slot === null || deadline.at > now) continue;
       this.stop(deadline);
       deadline.onOver();
     }
-    // Those that have begun meanwhile have said so to the timer themselves.
+    // New deadlines have called `lookAt` themselves.
     return due.length === 0 ? next : Math.max(next, now + GATHER_MS);
   }
 }

@@ -3,8 +3,8 @@ import type { Environment } from './config/secret-ref.ts';
 import { SwitchyardError } from './errors/switchyard-error.ts';
 
 /**
- * Every point at which a process can be made to die or to stop, and what is true there. Tests walk them all. Where an await has no fail
- * point, a comment names the reason; `tests/helpers/scan-awaits.ts` has the table of them, and `tests/fail-points.test.ts` the files.
+ * The points at which tests kill or stop a process, and what is true there. An await without a fail point has a comment with the reason;
+ * `tests/helpers/scan-awaits.ts` has the table of them, and `tests/fail-points.test.ts` the files.
  */
 export const failPoints = {
   'commit.sending': 'what a host is to store is about to be sent to the database',
@@ -38,7 +38,7 @@ export const failPoints = {
 
 export type FailPoint = keyof typeof failPoints;
 
-/** `FAIL_POINT=<name>:<kill|stop>[:<hit>]`: what happens at the point, at the time it is reached that `hit` says (by default the first). */
+/** `FAIL_POINT=<name>:<kill|stop>[:<hit>]`: the signal is sent at the `hit`-th time (default: the first). */
 interface Armed {
   point: FailPoint;
   signal: 'SIGKILL' | 'SIGSTOP';
@@ -48,14 +48,11 @@ interface Armed {
 const FORM = /^([a-z.-]+):(kill|stop)(?::([1-9]\d{0,5}))?$/;
 
 const armed = armedBy(process.env);
-/** Read once: a point that is not armed costs one branch. */
+/** A disarmed point costs one branch. */
 const isArmed = armed !== null && armed !== 'refused';
 let reached = 0;
 
-/**
- * A place at which a test may end this process by SIGKILL, or stop it until somebody sends SIGCONT. Does nothing unless the environment
- * armed it. What happens was told on stderr before it does.
- */
+/** A fail point: when armed, logs to stderr, then sends this process SIGKILL or SIGSTOP. */
 export function failPoint(point: FailPoint): void {
   if (isArmed) reach(point, armed);
 }
@@ -66,11 +63,11 @@ function reach(point: FailPoint, { point: armedPoint, signal, hit }: Armed): voi
   if (reached !== hit) return;
   writeSync(2, `fail point ${point}: ${signal}\n`);
   process.kill(process.pid, signal);
-  // The signal may take a moment, and nothing may be done behind the point.
+  // The signal may be delayed, and nothing after the point may run.
   if (signal === 'SIGKILL') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
 }
 
-/** For the start of every process. @throws `config.invalid` when the variable is set in production, or names no point or no action */
+/** Call it at the start of every process. @throws `config.invalid` when FAIL_POINT is set in production, or is no valid point */
 export function checkFailPoint(environment: Environment): void {
   if (armedBy(environment) !== 'refused') return;
   const why = isProduction(environment) ? 'is for tests and is refused in production' : 'has to be <name>:<kill|stop>[:<hit>] with the name of a fail point';

@@ -1,29 +1,28 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { ulid, ulidTimeMs } from './ids.ts';
 
-/** 80 bits: as many as the random part of the ULID, and short enough for an id that people copy. */
+/** 80 bits, like the ULID's random part, and short enough to copy. */
 const TAG_HEX_DIGITS = 20;
 const GENERATION_ID = /^gen-([A-Za-z][A-Za-z0-9]{0,31})-([0-9A-HJKMNP-TV-Z]{26})-([0-9a-f]{20})$/;
 
 export interface GenerationIdParts {
   houseSecret: string;
-  /** Id of the gateway that mints: letters and digits only, so that the id can be taken apart again. */
+  /** The gateway's id: letters and digits only, so that the generation id can be parsed. */
   origin: string;
-  /** The key that makes the call. */
   keyId: string;
   nowMs: number;
 }
 
 /**
- * `gen-<origin>-<ulid>-<tag>`: names one model call, and is one token of a subject. The tag ties it to the key that made the call:
- * whoever holds the house secret can recompute it, nobody else can make an id that is theirs to read.
+ * `gen-<origin>-<ulid>-<tag>`: the public id of a client's router call, one subject token. The tag is an HMAC over ULID and key id: only holders of
+ * HOUSE_SECRET can make an id that a key may read.
  */
 export function mintGenerationId({ houseSecret, origin, keyId, nowMs }: GenerationIdParts): string {
   const id = ulid(nowMs);
   return `gen-${origin}-${id}-${tagOf(houseSecret, id, keyId)}`;
 }
 
-/** What a generation id says of its call, or null when it is none, or another key's: the two can't be told apart. */
+/** Null when malformed, or of another key: the two can't be told apart. */
 export function readGenerationId(
   generationId: string,
   { houseSecret, keyId }: { houseSecret: string; keyId: string },
@@ -34,7 +33,7 @@ export function readGenerationId(
   return { origin, atMs: ulidTimeMs(id) };
 }
 
-/** The ULID has a fixed length, so that no two pairs give the same text. */
+/** The ULID's fixed length makes the concatenation unambiguous. */
 function tagOf(houseSecret: string, id: string, keyId: string): string {
   return createHmac('sha256', houseSecret).update(`${id}${keyId}`).digest('hex').slice(0, TAG_HEX_DIGITS);
 }

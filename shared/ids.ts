@@ -1,22 +1,19 @@
 import { randomFillSync } from 'node:crypto';
 
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
-/** Letters that are the time; the rest is random. */
+/** Timestamp characters; the rest is random. */
 const TIME_LETTERS = 10;
 const RANDOM_LETTERS = 16;
 
-/** Random bytes are taken from the system in portions of so many: asking for each id costs more than all the rest of it. No byte is used twice. */
+/** One system call per id would cost more than all the rest. No byte is used twice. */
 const POOL_BYTES = 4_096;
 const pool = Buffer.alloc(POOL_BYTES);
 let poolUsed = POOL_BYTES;
 
-/** The time of the last ULID as text: many are made in one millisecond. */
+/** Cached: many ids are made in one millisecond. */
 let lastTime = { ms: -1, text: '' };
 
-/**
- * A ULID: 48 bits of milliseconds and 80 random bits as 26 characters of Crockford's base 32. It sorts by time, and holds
- * none of the characters that separate tokens of a subject.
- */
+/** A ULID: 48 bits of milliseconds and 80 random bits, as 26 characters of Crockford's base 32. Sorts by time; valid as a subject token. */
 export function ulid(nowMs: number = Date.now()): string {
   if (nowMs !== lastTime.ms) lastTime = { ms: nowMs, text: timeText(nowMs) };
   let id = lastTime.text;
@@ -26,19 +23,17 @@ export function ulid(nowMs: number = Date.now()): string {
   return id;
 }
 
-/** When a ULID was made, epoch milliseconds by the clock of who made it. */
+/** Epoch milliseconds, by its maker's clock. */
 export function ulidTimeMs(id: string): number {
   let timeMs = 0;
   for (const letter of id.slice(0, TIME_LETTERS)) timeMs = timeMs * CROCKFORD.length + CROCKFORD.indexOf(letter);
   return timeMs;
 }
 
-/** A 32-hex W3C trace id. */
 export function traceId(): string {
   return randomHex(16);
 }
 
-/** So many random bytes, for an id: two letters each. */
 export function randomHex(sizeBytes: number): string {
   const from = drawRandom(sizeBytes);
   return pool.toString('hex', from, from + sizeBytes);
@@ -54,7 +49,7 @@ function timeText(nowMs: number): string {
   return text;
 }
 
-/** Where in the pool so many fresh bytes stand. To be read before anything else is drawn. */
+/** Offset of unused bytes in the pool; read them before the next draw. */
 function drawRandom(sizeBytes: number): number {
   if (poolUsed + sizeBytes > POOL_BYTES) {
     randomFillSync(pool);

@@ -1,4 +1,4 @@
-/** What a text says as JSON; null when it is none, as when it says `null`: a schema refuses both. */
+/** Parses JSON; null when invalid, as for the text `null`: schemas refuse both. */
 export function jsonIn(text: string): unknown {
   try {
     return JSON.parse(text);

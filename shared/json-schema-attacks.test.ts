@@ -4,8 +4,8 @@ import { SchemaError } from './schema/schema-error.ts';
 import { StepBudget } from './schema/step-budget.ts';
 
 /**
- * What each of these may take, on a machine that is busy with other work. They take some tens of milliseconds to some hundreds; without
- * the bounds five seconds to an hour, or for ever.
+ * CPU bound of each case, on a busy machine. They take tens to hundreds of milliseconds; without the bounds of the code five seconds to an hour, or
+ * for ever.
  */
 const MAX_CPU_MS = 2_500;
 
@@ -18,7 +18,7 @@ function cpuMsOf(work: () => void): number {
   return (user + system) / 1_000;
 }
 
-/** The first violation's keyword, null when there is none; fails when the CPU's time is beyond the bound. */
+/** The first violation's keyword, null when there is none; fails above the CPU bound. */
 function keywordOf(schema: Schema, value: unknown): string | null {
   let keyword: string | null = null;
   const ms = cpuMsOf(() => {
@@ -45,7 +45,7 @@ function mapOf<T>(count: number, itemOf: (index: number) => T, nameOf: (index: n
   return Object.fromEntries(listOf(count, (index) => [nameOf(index), itemOf(index)]));
 }
 
-/** Objects within each other, the innermost empty. */
+/** Nested objects, the innermost empty. */
 function nested(levels: number): Schema {
   return levels === 1 ? {} : { a: nested(levels - 1) };
 }
@@ -151,7 +151,7 @@ describe('references that lead back', () => {
     const deeper = (levels: number): unknown => (levels === 0 ? validate(nested(60)) : deeper(levels - 1));
 
     expect(validate(nested(3))).toBeNull();
-    // From places deeper and deeper in the stack: each of them gets an answer, or has no room itself.
+    // From increasing stack depths: each call gets a result, or overflows the stack itself.
     const answers = new Set<string | null>();
     for (let levels = 0; levels < 20_000; levels += 250) {
       try {
@@ -220,11 +220,11 @@ describe('compiling', () => {
   });
 
   it('is not refused for good when it is the place in the stack that has no room', () => {
-    // Flat to walk through, and deep to compile.
+    // Flat to walk, deep to compile.
     const schema = { $ref: '#/$defs/p0', $defs: { ...mapOf(60, (level) => ({ allOf: [{ $ref: `#/$defs/p${level + 1}` }] })), p60: { type: 'string' } } };
     const deeper = (levels: number): unknown => (levels === 0 ? compileSchema(schema) : deeper(levels - 1));
     const causes: unknown[] = [];
-    // From places less and less deep in the stack, until there is room for the refusal; further up there is room to compile.
+    // From decreasing stack depths, until the refusal itself fits on the stack; further up compiling fits too.
     for (let levels = 20_000; levels > 0 && causes.length === 0; levels -= 200) {
       try {
         deeper(levels);

@@ -8,7 +8,7 @@ const DRAFT_07 = 'http://json-schema.org/draft-07/schema#';
 /** As text: an object with the property `then` looks like a promise. */
 const CONDITIONAL: Record<string, unknown> = JSON.parse('{"if":{"properties":{"k":{"const":1}}},"then":{"required":["x"]}}');
 
-/** So many objects within each other. */
+/** Nested objects of that depth. */
 function nested(levels: number): Record<string, unknown> {
   return levels === 1 ? {} : { a: nested(levels - 1) };
 }

@@ -7,26 +7,25 @@ import { SchemaError } from './schema/schema-error.ts';
 import { refuseLargeText } from './schema/schema-text.ts';
 import { pointerTo, type Violation } from './schema/violation.ts';
 
-/** Returns the first violation, null when there is none. It changes nothing in the value. */
+/** Returns the first violation, or null. Does not change the value. */
 export type Validate = (value: unknown) => Violation | null;
 
-/** Objects and arrays within each other. Code that walks a value recurses as deep. */
+/** Code that walks a value recurses as deep. */
 const MAX_VALUE_DEPTH = 64;
-/** A schema may describe as deep a value, and holds values itself. */
+/** A schema describes values of that depth and contains values itself. */
 const MAX_SCHEMA_DEPTH = 2 * MAX_VALUE_DEPTH;
-/** Compiled schemas that are kept: those of the routines and the tools in use. */
+/** Covers the routines and tools in use. */
 const MAX_COMPILED = 512;
 
-/** By the hash of a schema: its check, or why it has none, which may take as long to find. */
+/** LRU by the schema's hash. Errors are cached too, since finding them may take as long. */
 const compiled = new Map<string, Validate | SchemaError>();
 
 /**
- * Makes the check for a JSON Schema of draft 2020-12, or of draft-07 when `$schema` says so. Formats are checked, nothing is fetched,
- * no default is filled in. The same schema is compiled once. Compiling and each check take a bounded time, whatever schema and value are:
- * a value that takes longer to check is a violation.
+ * Compiles a JSON Schema of draft 2020-12, or of draft-07 when `$schema` says so; cached by content. Formats are checked; nothing is fetched, no
+ * default is filled in. Compiling and each check take bounded time for any schema and value: exceeding it in a check is a violation.
  *
- * @throws `config.invalid` for what is no such schema, refers outside itself, or is too large to be compiled or checked in that time;
- *   `details` as in `problemOfSchema`
+ * @throws `config.invalid` for an invalid schema, a reference outside it, or one too large to compile or check in that time; `details` as in
+ * `problemOfSchema`
  */
 export function compileSchema(schema: Record<string, unknown>): Validate {
   const tooDeep = nestingViolation(schema, MAX_SCHEMA_DEPTH);
@@ -54,12 +53,12 @@ function compileOrRefuse(schema: Record<string, unknown>, sizeChars: number): Va
   }
 }
 
-/** Whether the stack had no room: how much there is depends on the caller, so the next one may compile the same schema. */
+/** A stack overflow depends on the caller's depth: it is not cached, since the next call may succeed. */
 function isOfStack(outcome: Validate | SchemaError): outcome is SchemaError {
   return outcome instanceof SchemaError && outcome.cause instanceof RangeError;
 }
 
-/** What keeps a schema from being compiled: the place in the schema, and what is wanted there. Null when it compiles. */
+/** Why a schema does not compile; null when it does. */
 export function problemOfSchema(schema: Record<string, unknown>): { path: readonly string[]; expected: string } | null {
   try {
     compileSchema(schema);
@@ -71,9 +70,8 @@ export function problemOfSchema(schema: Record<string, unknown>): { path: readon
 }
 
 /**
- * Everything that the meta-schema finds wrong in a schema of a document, without compiling it: values of the wrong kind, patterns that are
- * no expressions, references that lead nowhere in it. Nothing for a schema that is too large or of another draft: that is the one thing
- * which compiling it says.
+ * All violations of the meta-schema, without compiling: values of the wrong type, invalid patterns, dangling references. Empty for a schema that is
+ * too large or of another draft: compiling it reports that.
  */
 export function metaSchemaProblemsOf(schema: Record<string, unknown>): SchemaProblem[] {
   if (nestingViolation(schema, MAX_SCHEMA_DEPTH) !== null) return [];
@@ -86,7 +84,7 @@ export function metaSchemaProblemsOf(schema: Record<string, unknown>): SchemaPro
   }
 }
 
-/** Finds what is nested deeper than values may be, wherever they come from. Null when nothing is. */
+/** Null unless nested deeper than `maxDepth`. */
 export function nestingViolation(value: unknown, maxDepth: number = MAX_VALUE_DEPTH): Violation | null {
   const path = pathToDeepest(value, maxDepth);
   if (path === null) return null;
@@ -98,8 +96,8 @@ function withDepthLimit(validate: Validate): Validate {
 }
 
 /**
- * The path to something nested deeper than so many objects and arrays, null when there is none. Its recursion ends there as well. Lists of
- * entries are not made: a body of 1 MiB may have 300,000 arrays and objects, and each of them would need one.
+ * The path to the first value nested deeper than `levelsLeft`, null when there is none. No `Object.entries`: a body of 1 MiB may have 300,000
+ * arrays and objects, and each would allocate a list.
  */
 function pathToDeepest(value: unknown, levelsLeft: number): string[] | null {
   if (typeof value !== 'object' || value === null) return null;

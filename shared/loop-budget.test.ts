@@ -4,7 +4,7 @@ import { LoopBudget } from './loop-budget.ts';
 
 const BURST = 512;
 
-/** A budget by a clock of its own, of which a burst was let in within this round. */
+/** A budget with a fake clock that has admitted a burst in this tick. */
 function budgetAfterBurst() {
   const clock = { nowMs: 0 };
   const budget = new LoopBudget(() => clock.nowMs);

@@ -1,12 +1,11 @@
-/** How long one round of the event loop may go on letting work in. Past it whoever asks is better off asking elsewhere, or a second later. */
+/** After this a caller is better served by another process, or a second later. */
 const MAX_TICK_MS = 1_000;
-/** So many are let in whatever the time: a burst on a machine that is short of CPU for a moment is no overload. */
+/** Admitted regardless of time: a burst while CPU is briefly short is no overload. */
 const FREE_PER_TICK = 512;
 
 /**
- * Bounds what one round of the event loop lets in. A round takes all requests that have arrived, however many there are. Timers wait until
- * it is over, and so do answers that are ready, and connections that want to be accepted: these are lost when the system can't hold them
- * any more. Refusing what comes late in a long round costs little, so rounds stay short enough for everything else.
+ * Bounds the work that one tick admits. A tick takes all requests that have arrived; until it ends, timers and finished responses wait and no
+ * connection is accepted, and the system drops those beyond its backlog. Refusing the late requests of a long tick is cheap and keeps ticks short.
  */
 export class LoopBudget {
   readonly #nowMs: () => number;
@@ -16,15 +15,15 @@ export class LoopBudget {
     this.#admitted = 0;
   };
 
-  /** @param nowMs of any clock that never goes back */
+  /** @param nowMs a monotonic clock */
   constructor(nowMs: () => number = () => performance.now()) {
     this.#nowMs = nowMs;
   }
 
-  /** Asked before something is let in, and counted as let in when it is true. */
+  /** Call it before each admission; true counts it. */
   admits(): boolean {
     if (this.#admitted === 0) {
-      // From the first that comes, so that a process that was stopped for a while is not taken for one that is busy.
+      // From the first request: a process that was paused is not busy.
       this.#beganAtMs = this.#nowMs();
       setImmediate(this.#endTick);
     }

@@ -1,11 +1,9 @@
 /**
- * A Map with strings for keys, for what comes and goes with every request. A Map grows and shrinks by moving to a new table, and in V8 each
- * table that it has left refers to the next one. Once one of them is old, all that follow it, and what was in them when they were left, is
- * kept until the next collection of the whole heap: old space fills with requests that are over. On a busy router worker that was a third
- * of what was kept so. An object in dictionary mode, which is what one without a prototype is from the start, refers to nothing that it has
- * left.
+ * A map with string keys for entries that come and go with every request. A V8 `Map` moves to a new table when it grows or shrinks, and each old
+ * table refers to the next: once one is in the old generation, all later ones with their former contents stay until the next full collection. On a
+ * busy router worker that was a third of the memory so retained. An object without a prototype is in dictionary mode and keeps no old tables.
  *
- * For what stays, and where the order of keys matters, a Map is right.
+ * Use a Map for long-lived entries, and where the order of keys matters.
  */
 export class ObjectMap<Value> {
   readonly #values: Record<string, Value> = Object.create(null);
@@ -28,14 +26,13 @@ export class ObjectMap<Value> {
     this.#values[key] = value;
   }
 
-  /** @returns false when there was none */
   delete(key: string): boolean {
     if (!(key in this.#values)) return false;
     this.#size -= 1;
     return delete this.#values[key];
   }
 
-  /** As they are now: what comes or goes while they are gone through changes nothing. */
+  /** A copy: later changes do not affect it. */
   values(): Value[] {
     return Object.values(this.#values);
   }

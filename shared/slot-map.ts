@@ -1,6 +1,6 @@
 /**
- * A Set for what comes and goes with every request. Each value has a place of its own, which is its handle, and places are used again: no
- * table is ever left behind, as a Set leaves them (see `ObjectMap`).
+ * A set for values that come and go with every request. A value's slot is its handle; slots are reused, so no old tables are retained as by a `Set`
+ * (see `ObjectMap`).
  */
 export class SlotMap<Value> {
   readonly #slots: (Value | undefined)[] = [];
@@ -10,25 +10,25 @@ export class SlotMap<Value> {
     return this.#slots.length - this.#free.length;
   }
 
-  /** @returns its place, until it is removed */
+  /** @returns the slot, valid until `remove` */
   add(value: Value): number {
     const slot = this.#free.pop() ?? this.#slots.length;
     this.#slots[slot] = value;
     return slot;
   }
 
-  /** Undefined when nothing is there, or never was. */
+  /** Undefined for a free slot. */
   get(slot: number): Value | undefined {
     return this.#slots[slot];
   }
 
-  /** To be called once for each that was added: its place is somebody else's from then on. */
+  /** Once per added value: the slot is reused. */
   remove(slot: number): void {
     this.#slots[slot] = undefined;
     this.#free.push(slot);
   }
 
-  /** As they are now: what comes or goes while they are gone through changes nothing. */
+  /** A copy: later changes do not affect it. */
   values(): Value[] {
     return this.#slots.filter((value) => value !== undefined);
   }

@@ -9,33 +9,28 @@ const DEFAULT_PORTS: Record<string, string> = {
   'rediss:': '6379',
 };
 
-/** How often a start that goes on says what it waits for. */
 const REPORT_EVERY_MS = 5_000;
-/**
- * Longest time of a step that has no bound of its own. Drivers of stores give up some eight seconds after their store has refused them first, which
- * ends a start that can't succeed within the contract's ten seconds; this ends one that hangs without being refused.
- */
+/** For steps without a limit of their own. A store that refuses us fails sooner: its driver gives up after some 8 s, within the contract's 10 s. */
 const STEP_LIMIT_MS = 60_000;
 
-/** What a start waits for at present. */
 export interface Waiting {
   step: string;
-  /** Of the step, as its work has told last: which process holds a lock, for example. Null: nothing more is known. */
+  /** As last reported by the step, such as the process that holds a lock; null: none. */
   reason: string | null;
   waitedMs: number;
 }
 
 interface StepOptions {
-  /** In place of 60 s; null: the work has bounds of its own. */
+  /** Default: 60 s; null: the work has its own limits. */
   limitMs?: number | null;
 }
 
-/** Does one step of a start, which fails with the step's name when its time is over. `because` tells what the work is waiting for. */
+/** Runs one step of a start within its limit. `because` reports what the work waits for. */
 export type Step = <Result>(name: string, work: (because: (reason: string) => void) => Promise<Result>, options?: StepOptions) => Promise<Result>;
 
 /**
- * Runs a start. One that is merely slow goes on, and says every 5 s what it waits for.
- * @throws what the start throws; `service.not_ready`, naming the step, when the time of a step is over
+ * Runs a start; a slow one reports every 5 s what it waits for.
+ * @throws what the start throws; `service.not_ready`, naming the step, when a step exceeds its limit
  */
 export async function boot<Result>(onWait: (waiting: Waiting) => void, start: (step: Step) => Promise<Result>): Promise<Result> {
   return start(async (name, work, { limitMs = STEP_LIMIT_MS } = {}) => {
@@ -49,7 +44,7 @@ export async function boot<Result>(onWait: (waiting: Waiting) => void, start: (s
     const doing = work((onReason) => {
       reason = onReason;
     });
-    // Past its time the rest is not waited for any more; it ends with the process.
+    // It goes on after its limit until the process ends; its rejection must not count as unhandled.
     doing.catch(() => {});
     try {
       return await Promise.race([doing, late]);
@@ -60,7 +55,7 @@ export async function boot<Result>(onWait: (waiting: Waiting) => void, start: (s
   });
 }
 
-/** Host and port of a URL, or of several between commas: without user, password or parameters. */
+/** `host:port` of a URL, or of several separated by commas; never user, password or parameters. */
 export function addressOf(urls: string): string {
   return urls
     .split(',')

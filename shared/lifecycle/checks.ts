@@ -2,7 +2,7 @@ import type { Cache } from '../storage/cache.ts';
 import type { Queryable } from '../storage/database.ts';
 import type { Check } from './readiness.ts';
 
-/** @param bus the bus of this process; its driver knows whether the broker is there */
+/** Readiness checks of the bus, the database and the cache. */
 export function busCheck(bus: { isReady(): boolean }): Check {
   return { name: 'bus', isNeeded: true, ask: () => bus.isReady() };
 }
@@ -18,7 +18,7 @@ export function databaseCheck(database: Queryable): Check {
   };
 }
 
-/** A cache that is away makes nothing fail, so it makes nobody unready either; people want to know it all the same. */
+/** Not needed: nothing fails without the cache. */
 export function cacheCheck(cache: Cache): Check {
   return {
     name: 'cache',

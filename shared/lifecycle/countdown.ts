@@ -1,8 +1,4 @@
-/**
- * Counts down from the moment at which it is asked first.
- *
- * @returns what is left of it, in milliseconds; 0 when it is over
- */
+/** A time budget that starts at its first call. @returns milliseconds left, at least 0 */
 export function countdown(limitMs: number, nowMs: () => number = () => performance.now()): () => number {
   let untilMs: number | null = null;
   return () => {

@@ -1,5 +1,5 @@
-/** A service that finishes what it has in hand before it stops. */
+/** A service that finishes what is in flight before it stops. */
 export interface Drained {
-  /** @param withinMs how long what is in hand may take; by default what the service was configured with */
+  /** @param withinMs limit of the drain; default: the configured one */
   stop(withinMs?: number): Promise<void>;
 }

@@ -5,9 +5,9 @@ const TIMEOUT_MS = 5_000;
 const ASK_AGAIN_MS = 100;
 
 /**
- * Waits for the first answer of a store whose driver opens without one. Later the store may be away; one that has never answered is rather
- * a wrong address, which somebody should hear of now.
- * @throws its last error when none has come in time
+ * Waits for a store's first reply, where its driver opens without one. A store that never replied is probably a wrong address and must fail the
+ * start.
+ * @throws the store's last error when the time is over
  */
 export async function firstResponse(ask: () => Promise<unknown>, timeoutMs: number = TIMEOUT_MS): Promise<void> {
   const untilMs = performance.now() + timeoutMs;

@@ -9,7 +9,7 @@ function oldBytes(): number {
   return getHeapSpaceStatistics().find(({ space_name: name }) => name === 'old_space')?.space_used_size ?? 0;
 }
 
-/** Makes objects, of which so many live at a time. @returns by how much the old generation grew, all growths together */
+/** Creates objects, `living.length` of them reachable at a time. @returns total growth of the old generation, all growths together */
 function makeObjects(make: (n: number) => unknown, living: unknown[]): number {
   let grown = 0;
   let last = oldBytes();
@@ -27,7 +27,7 @@ it('what is made for a moment is not made among the old, though the same code ma
   setUpHeap();
   let grown = 0;
   for (let round = 0; round < 4; round += 1) {
-    // Code of its own in each round: V8 learns for each place in the code.
+    // A new function per round, since V8 learns per call site.
     const make = new Function('n', 'return { n, list: [n, n + 1, n + 2], inner: { n } }') as (n: number) => unknown;
     makeObjects(make, new Array<unknown>(200_000).fill(null));
     grown += makeObjects(make, new Array<unknown>(64).fill(null));
@@ -41,7 +41,7 @@ it('the old generation is collected before it has grown to three times what live
   const living = Array.from({ length: 150_000 }, (_, n) => ({ n, text: `of ${n}`, list: [n, n, n, n, n, n, n, n, n, n] }));
   let most = 0;
   for (let n = 0; n < 6_000_000; n += 1) {
-    // Each lives until the young generation was collected several times, as a call does.
+    // Each stays reachable over several collections of the young generation, as a call does.
     living[n % living.length] = { n, text: `of ${n}`, list: [n, n, n, n, n, n, n, n, n, n] };
     if (n % 20_000 === 0 && n > 1_000_000) most = Math.max(most, oldBytes());
   }

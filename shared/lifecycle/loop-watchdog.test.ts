@@ -20,14 +20,14 @@ function recorded() {
   return { lines, log, metrics, counted };
 }
 
-/** A watchdog on a clock and a CPU of the test's own. */
+/** A watchdog with a fake clock and CPU time. */
 function begin() {
   const times = { now: 0, cpu: 0 };
   const marks = new WorkMarks(() => times.now);
   const { lines, log, metrics, counted } = recorded();
   const watchdog = new LoopWatchdog({ log, metrics, marks, times: { nowMs: () => times.now, cpuMs: () => times.cpu } });
   watchdogs.push(watchdog);
-  /** So much time passes, and the process uses so much CPU in it. */
+  /** Advances the time, and the CPU time used in it. */
   const pass = (ms: number, cpuMs = ms) => {
     times.now += ms;
     times.cpu += cpuMs;

@@ -2,14 +2,14 @@ import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type WorkMarks, workMarks } from '../telemetry/work-marks.ts';
 
-/** How often the watchdog runs. What holds the event loop delays it by as much. */
+/** A blocked event loop delays the timer by as much. */
 const LOOK_EVERY_MS = 250;
-/** Health probes and heartbeats have some seconds: what takes longer than this in one go is on the way to failing them. */
+/** Health probes and heartbeats time out after some seconds. */
 export const BLOCKED_MS = 1_000;
 
 interface LoopTimes {
   nowMs(): number;
-  /** CPU time of the process so far. */
+  /** Of the process since its start. */
   cpuMs(): number;
 }
 
@@ -21,9 +21,8 @@ export interface LoopWatchdogDeps {
 }
 
 /**
- * Reports in the log and in a metric which kind of work held the event loop for more than a second. It reports once the loop is free again:
- * it runs on the same loop. A process that was stopped or got no CPU is late as well, and uses none: only lateness with as much CPU time
- * counts as work.
+ * Logs and counts the kind of work that blocked the event loop for more than a second, once the loop is free again. A delay counts only with as
+ * much CPU time, since a paused process is late too.
  */
 export class LoopWatchdog {
   readonly #deps: LoopWatchdogDeps;
@@ -39,7 +38,6 @@ export class LoopWatchdog {
     this.#times = deps.times ?? processTimes;
     this.#lookedAtMs = this.#times.nowMs();
     this.#cpuMs = this.#times.cpuMs();
-    // What ran before is none of its business.
     this.#marks.take();
     this.#timer = setInterval(() => this.look(), LOOK_EVERY_MS).unref();
   }

@@ -4,28 +4,27 @@ import { urlOfServer } from '../http-server/url-of-server.ts';
 import type { MetricsRegistry } from '../telemetry/open-metrics.ts';
 import type { Readiness } from './readiness.ts';
 
-/** Probes are short and few: more connections than this come from somebody else. */
+/** Probes are short and few. */
 const MAX_CONNECTIONS = 64;
-/** A probe that has not sent its few lines by then is not one. */
 const REQUEST_TIMEOUT_MS = 5_000;
 
 export interface ManagementListener {
-  /** Where it listens, such as `http://127.0.0.1:9090`. */
+  /** Such as `http://127.0.0.1:9090`. */
   url: string;
   stop(): Promise<void>;
 }
 
 export interface ManagementListenerDeps {
   host: string;
-  /** 0 takes any free one. */
+  /** 0: any free port. */
   port: number;
   readiness: Readiness;
   metrics: Pick<MetricsRegistry, 'contentType' | 'text'>;
 }
 
 /**
- * A listener for those who run the process, apart from the public port: `GET /live` says that it runs, `GET /ready` whether it can work
- * (200 or 503, with what is missing), `GET /metrics` its numbers for Prometheus. No key is asked for and nothing secret is told.
+ * Opens the operators' HTTP listener: `GET /live` (the process runs), `GET /ready` (200, or 503 with the failed checks), `GET /metrics`
+ * (Prometheus). Without authentication; it exposes no secrets.
  * @throws `service.port_taken`
  */
 export async function openManagementListener({ host, port, readiness, metrics }: ManagementListenerDeps): Promise<ManagementListener> {
@@ -57,7 +56,7 @@ async function answer(
   response: ServerResponse,
   { readiness, metrics }: Pick<ManagementListenerDeps, 'readiness' | 'metrics'>,
 ): Promise<void> {
-  request.resume(); // nobody reads a body
+  request.resume(); // discards the body
   const [path] = (request.url ?? '/').split('?');
   const isRead = request.method === 'GET' || request.method === 'HEAD';
   if (isRead && path === '/live') return send(response, 200, { status: 'ok' });

@@ -1,15 +1,15 @@
 import { type Clock, systemClock } from '../clock.ts';
 import { type Log, silentLog } from '../telemetry/log.ts';
 
-/** `unavailable`: it was ready, and something that it needs can't be reached now. */
+/** `unavailable`: booted, but a needed dependency can't be reached. */
 type Status = 'booting' | 'ready' | 'unavailable' | 'draining';
 
-/** Something outside that a process works with. */
+/** An external dependency of the process. */
 export interface Check {
   name: string;
-  /** Whether the process is of use without it. */
+  /** Whether the process is unready without it. */
   isNeeded: boolean;
-  /** Whether it is there now. Throwing, and taking too long, both mean that it is not. */
+  /** Throwing and timing out count as false. */
   ask(): boolean | Promise<boolean>;
 }
 
@@ -18,9 +18,9 @@ interface ReadinessReport {
   checks: Record<string, 'ok' | 'unavailable'>;
 }
 
-/** What a probe waits for a store. Orchestrators give a probe a second or a few. */
+/** Orchestrators give a probe a second or a few. */
 const CHECK_TIMEOUT_MS = 2_000;
-/** An answer is good for so long: several who probe, or one who does it all the time, must not become work for the stores. */
+/** Frequent probes must not load the stores. */
 const REPORT_CACHED_MS = 1_000;
 
 export interface ReadinessDeps {
@@ -29,7 +29,7 @@ export interface ReadinessDeps {
   checkTimeoutMs?: number;
 }
 
-/** Whether a process can do its work now: it has booted, is not leaving, and what it needs is there. Nothing is asked unless somebody asks. */
+/** Readiness: booted, not draining, needed dependencies reachable. Checks run only when a report is requested. */
 export class Readiness {
   readonly #clock: Clock;
   readonly #log: Log;
@@ -45,12 +45,12 @@ export class Readiness {
     this.#checkTimeoutMs = checkTimeoutMs;
   }
 
-  /** The boot is over: from now on the checks decide. */
+  /** The checks decide from then on. */
   booted(checks: readonly Check[]): void {
     this.#checks = checks;
   }
 
-  /** It leaves: whoever sends it work should stop. */
+  /** No new work should be sent here from then on. */
   drain(): void {
     this.#draining = true;
   }
@@ -87,7 +87,7 @@ export class Readiness {
     try {
       return await Promise.race([(async () => check.ask())(), late]);
     } catch {
-      return false; // why is in the log of whoever works with it
+      return false; // its other callers log the cause
     } finally {
       clearTimeout(timer);
     }

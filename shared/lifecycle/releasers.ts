@@ -1,7 +1,7 @@
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { type Log, silentLog } from '../telemetry/log.ts';
 
-/** What a release gets when those before it have used up the time: enough to close a file or a socket, not to wait for anybody. */
+/** For each release once the total time is used up: enough to close a file or a socket. */
 const LAST_CHANCE_MS = 250;
 
 interface Releaser {
@@ -9,13 +9,13 @@ interface Releaser {
   release: () => Promise<void> | void;
 }
 
-/** Why a release failed: what it threw, or `service.not_ready` when it was not done in time. */
+/** `error` is what the release threw, or `service.not_ready` when it timed out. */
 interface ReleaseFailure {
   name: string;
   error: unknown;
 }
 
-/** What a process has opened, to be closed in the opposite order: whatever was opened later may still need what was opened before. */
+/** The opened resources of a process, released last in, first out, since later ones may need earlier ones. */
 export class Releasers {
   readonly #log: Log;
   readonly #releasers: Releaser[] = [];
@@ -24,15 +24,15 @@ export class Releasers {
     this.#log = log;
   }
 
-  /** @param name for people, in the log */
+  /** @param name for the log */
   add(name: string, release: Releaser['release']): void {
     this.#releasers.push({ name, release });
   }
 
   /**
-   * Releases everything, the last added first, one after the other, each once. A failure is logged and stops none of the others.
-   * @param timeoutMs for all together. When it is over, those that are left are still called, each with a quarter of a second.
-   * @returns the failures, in the order in which they happened
+   * Releases each resource once, last in, first out. A failure is logged and does not stop the others.
+   * @param timeoutMs for all together; after it the remaining releases get 250 ms each
+   * @returns the failures in their order
    */
   async releaseAll({ timeoutMs }: { timeoutMs: number }): Promise<ReleaseFailure[]> {
     const endAtMs = performance.now() + timeoutMs;

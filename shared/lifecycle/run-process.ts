@@ -17,46 +17,40 @@ import { writeReadyFile } from './ready-file.ts';
 import { Releasers } from './releasers.ts';
 import { stopSignal } from './stop-signal.ts';
 
-/** A start that failed has to end within 10 s of the first refusal: what was opened by then is not waited for long. */
+/** A failed start has to end within 10 s of the first refusal, so its releases get little time. */
 const CLOSE_AFTER_FAILED_BOOT_MS = 400;
-/** What may take longer than the drain itself: closing sockets, the last commits, the stores. */
+/** Beyond the drain: closing sockets, the last commits, the stores. */
 const RELEASE_MARGIN_MS = 10_000;
-/** How deep the chain of causes is told on the one line that explains a failed start. */
 const MAX_CAUSES = 4;
 
-/** What a service's start function is given. */
 interface Starting<Config> {
   config: Config;
   environment: Environment;
   log: Log;
-  /** For a service that reads a manifest: its `runtime.log_level` holds from then on, unless LOG_LEVEL is set. */
+  /** Applies `runtime.log_level`, unless LOG_LEVEL is set. */
   useManifestLevel(level: string): void;
-  /** What the service tells at `/metrics`. */
   metrics: Metrics;
-  /** For every step that waits for something outside this process. */
+  /** For every wait for something outside this process. */
   step: Step;
-  /** For everything that is opened, in the order in which it is. */
+  /** For everything opened, in order of opening. */
   releasers: Releasers;
 }
 
 interface Started {
-  /** Where the service listens; null for one that has no door of its own. */
+  /** Null without a public port. */
   url: string | null;
   checks: readonly Check[];
 }
 
 interface ServiceProcess<Config extends ProcessConfig> {
-  /** The service's name. */
   name: string;
   parseConfig(environment: Environment, args: readonly string[]): Config;
-  /** Opens the drivers and starts the service on them. */
   start(starting: Starting<Config>): Promise<Started>;
 }
 
 /**
- * The life of a service's process: reads its configuration, opens its management listener, starts, tells that it is ready, waits to be
- * stopped, drains, and exits with 0. A start that fails says why on one line of stderr and exits with 1 within 10 s of the first refusal; one that is
- * merely slow says every 5 s what it waits for, and goes on.
+ * Runs a service process: configuration, management listener, start, readiness, stop signal, drain, exit code 0. A failed start prints one line to
+ * stderr and exits with 1 within 10 s of the first refusal; a slow one logs every 5 s what it waits for.
  */
 export async function runProcess<Config extends ProcessConfig>(service: ServiceProcess<Config>): Promise<never> {
   setUpHeap();
@@ -90,7 +84,7 @@ interface ProcessContext<Config> {
   readiness: Readiness;
 }
 
-/** @returns the signal that is to come: a promise in an object, or the start would wait for it */
+/** @returns the stop signal's promise, in an object so that the start does not await it */
 async function startUp<Config extends ProcessConfig>(
   service: ServiceProcess<Config>,
   context: ProcessContext<Config>,
@@ -108,7 +102,7 @@ async function startUp<Config extends ProcessConfig>(
       const watchdog = new LoopWatchdog({ log, metrics });
       releasers.add('loop watchdog', () => watchdog.stop());
       const facts = { pid: process.pid, service: service.name, ...(url === null ? {} : { url }), managementUrl: management.url };
-      // Listened for before anybody is told that this process is ready: who hears it may ask it to stop at once.
+      // Before readiness is reported: the stop signal may follow at once.
       const stopped = stopSignal();
       if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
       log.info({ url, management_url: management.url, boot_ms: Math.round(performance.now()) }, 'ready');
@@ -128,7 +122,7 @@ function logWaiting(log: Log): (waiting: Waiting) => void {
   };
 }
 
-/** What went wrong and what caused it. A known error says it in words for people; anything else is a fault of ours and shows where it happened. */
+/** One line: messages of a SwitchyardError and its causes; any other error is a bug and shows its stack. */
 function explain(error: unknown): string {
   if (!(error instanceof SwitchyardError)) return maskUrl(error instanceof Error ? (error.stack ?? error.message) : String(error));
   const messages: string[] = [];
@@ -136,7 +130,7 @@ function explain(error: unknown): string {
   return maskUrl(messages.join(': '));
 }
 
-/** Errors of connections over several addresses have no message of their own. */
+/** A connection error over several addresses is an AggregateError without a message. */
 function wordsOf(error: Error): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map((one) => (one instanceof Error ? one.message : String(one))).join(', ');
   return error.message;

@@ -53,7 +53,7 @@ it('listens to the process itself by default', async () => {
 
   const stopped = stopSignal();
 
-  // Called by hand: the test runner listens to the same signals.
+  // Emitted by hand: the test runner handles the same signals.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     const ours = process.listeners(signal).filter((listener) => !known.has(listener));
     expect(ours).toHaveLength(1);

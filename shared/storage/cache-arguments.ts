@@ -1,6 +1,6 @@
 import { cacheLimits } from './cache.ts';
 
-/** What every driver of `Cache` refuses, and how it reads a time to live: in one place, so that they agree. */
+/** Argument checks shared by all drivers of `Cache`. */
 
 /** @throws RangeError */
 export function checkKey(key: string): void {
@@ -17,7 +17,7 @@ export function checkAddend(by: number): void {
   if (!Number.isSafeInteger(by)) throw new RangeError(`${by} is no whole number that a counter can hold`);
 }
 
-/** How long an entry lives: at least 1 ms. @throws RangeError */
+/** At least 1 ms. @throws RangeError */
 export function lifetimeMsOf(ttlMs: number): number {
   if (!Number.isFinite(ttlMs)) throw new RangeError(`${ttlMs} is no time to live`);
   return Math.max(1, ttlMs);

@@ -1,29 +1,27 @@
-/** What every driver refuses with a RangeError, so that no caller can fill a cache with little more than one entry. */
+/** Every driver throws a RangeError beyond these. */
 export const cacheLimits = { keyCharacters: 512, valueCharacters: 64 * 1_024 } as const;
 
 /**
- * Counters, slots and small values that may be lost at any moment: rate limits, shared health, stickiness. No money, no truth.
- * Keys are any text up to 512 characters; every entry has a time to live, so nothing needs sweeping by hand. A time to live
- * under 1 ms counts as 1 ms. A key stands for one kind of entry, a value, a counter or slots, for as long as it lives; reading
- * a counter as a value gives its decimal text, and any other mixture is refused with a TypeError. Only `set` takes a key over from
- * another kind.
- * While the store is away every call is refused within seconds, with `service.unreachable`, or `service.not_ready` when too many wait for
- * it: a caller does without. After `close` every call is refused with `storage.closed`.
+ * Counters, slots and small values that may be lost at any time: rate limits, shared health, stickiness.
+ * A key has one kind: value, counter or slots. `get` of a counter returns its decimal text; every other mixture throws a TypeError. Only `set`
+ * replaces an entry of another kind. A time to live under 1 ms counts as 1 ms.
+ * While the store is unreachable every call rejects within seconds with `service.unreachable`, or with `service.not_ready` when too many are in
+ * flight. After `close`: `storage.closed`.
  */
 export interface Cache {
-  /** The value, or null when it was never set, has expired or was lost. Up to 64 KiB of characters. */
+  /** Null when never set, expired or lost. */
   get(key: string): Promise<string | null>;
   set(key: string, value: string, ttlMs: number): Promise<void>;
-  /** Forgets whatever stands under the key; slots become free for everybody. */
+  /** Of any kind; all slots under the key become free. */
   delete(key: string): Promise<void>;
-  /** Adds a whole number (else: RangeError) to a counter and returns the sum. The first addition starts its time to live; later ones do not prolong it. */
+  /** Adds an integer (else RangeError) to a counter and returns the sum. Only the first addition sets the time to live. */
   increment(key: string, by: number, ttlMs: number): Promise<number>;
   /**
-   * Takes, or prolongs, one of `limit` slots for `holder`. False when all are held by others. A slot that is not prolonged
-   * within `ttlMs` is free again, so a dead holder blocks nobody for long.
+   * Takes or extends one of `limit` slots for `holder`; false when all are taken. A slot not extended within `ttlMs` is freed: its process may have
+   * crashed.
    */
   acquireSlot(key: string, holder: string, limit: number, ttlMs: number): Promise<boolean>;
-  /** Frees the holder's slot; nothing happens when it holds none. */
+  /** A no-op without a slot. */
   releaseSlot(key: string, holder: string): Promise<void>;
   close(): Promise<void>;
 }

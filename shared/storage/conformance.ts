@@ -7,15 +7,15 @@ import { transactionCases } from './conformance/transaction-cases.ts';
 import { typeCases } from './conformance/type-cases.ts';
 import type { Database } from './database.ts';
 
-/** An embedded engine takes seconds to make its first database, more on a busy machine. */
+/** An embedded engine takes seconds to create its first database, more on a busy machine. */
 const OPEN_TIMEOUT_MS = 60_000;
 
 type OpenDatabase = () => Promise<{ database: Database; close(): Promise<void> }>;
 
 /**
- * What every driver of `Database` must do, written against the port alone: a new driver adds one call.
- * @param name the driver's; each case begins with it
- * @param open gives an empty database that nobody else uses, and what closes and removes it
+ * The conformance suite of `Database` drivers, written against the port alone: a new driver adds one call.
+ * @param name of the driver, as a prefix of each case
+ * @param open returns an empty database of its own; `close` also removes it
  */
 export function databaseConformance(name: string, open: OpenDatabase): void {
   describe(`${name} database`, () => {
@@ -64,15 +64,15 @@ function closingCases(name: string, open: OpenDatabase): void {
 
 type OpenCache = () => Promise<{
   cache: Cache;
-  /** Lets the time of the cache pass: a fake clock's at once, a server's by waiting. */
+  /** Advances the cache's time: at once with a fake clock, by waiting with a server. */
   advance(ms: number): Promise<void>;
   close(): Promise<void>;
 }>;
 
 /**
- * What every driver of `Cache` must do. Times to live are either long beyond doubt or shorter than an `advance`, so that the same cases
- * hold on a server whose time nobody can stop.
- * @param open gives an empty cache, and what closes it and all that stands behind it
+ * The conformance suite of `Cache` drivers. Times to live are either far longer than the test or shorter than an `advance`, so that the cases also
+ * hold on a server, where time can't be stopped.
+ * @param open returns an empty cache; `close` also closes what is behind it
  */
 export function cacheConformance(name: string, open: OpenCache): void {
   describe(`${name} cache`, () => {

@@ -95,7 +95,7 @@ describe('holdDataFolder', () => {
   });
 
   it('takes a folder over from a process that has ended and was not yet taken note of', async () => {
-    // The shell becomes a `sleep` that never asks after the child it inherits.
+    // The shell becomes a `sleep`, which never reaps the child that it inherits.
     const pid = Number(await lineOf(run('sh', ['-c', 'sleep 0 & echo $!; exec sleep 60'])));
     await expect.poll(() => stateOf(pid), { timeout: 30_000 }).toBe('Z');
     await leaveLock({ pid, startedAtTicks: await startOf(pid) });

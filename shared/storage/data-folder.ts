@@ -6,33 +6,30 @@ import { SwitchyardError } from '../errors/switchyard-error.ts';
 
 const LOCK_NAME = 'switchyard.lock';
 
-/** Tries at one lock. Each means that somebody else took or released it between two of our steps. */
+/** Another process won the race for the lock in each of them. */
 const MAX_TRIES = 100;
 
-/** Locks on locks. A second one stands only where a process died within the millisecond of taking over, and so on. */
+/** Nested guards. A second level exists only where a process died within the millisecond of a take-over. */
 const MAX_DEPTH = 8;
 
-/** What stands in a lock file. */
 const holder = z.object({
   pid: z.number().int().positive(),
-  /** When the process started, in clock ticks since the machine did; null where the system does not tell. */
+  /** In clock ticks since boot; null where `/proc` is not available. */
   startedAtTicks: z.number().nullable(),
   command: z.string(),
 });
 type Holder = z.infer<typeof holder>;
 
 /**
- * Makes the folder when missing, readable by its owner alone, and keeps every other process out of it until `release`. A process that
- * died without releasing, by `kill -9` too, holds nothing; one that lives holds the folder however old its lock is.
+ * Locks the data folder of an embedded database until `release`; creates it with mode 0700 when missing. The lock of a dead process is taken over,
+ * that of a running one never. Works within one machine: containers that share a folder do not see each other's processes.
  *
- * The lock tells processes of one machine apart, not containers that share a folder.
- *
- * @throws `storage.folder_held` naming the process that holds it; `config.invalid` when the folder can't be made or written
+ * @throws `storage.folder_held` naming the process that holds it; `config.invalid` when the folder can't be created or written
  */
 export async function lockDataFolder(folder: string): Promise<{ release(): Promise<void> }> {
   const path = resolve(folder);
   const lock = join(path, LOCK_NAME);
-  // The nonce makes each lock unlike every other one, so that a lock can be named by its text.
+  // The nonce makes every lock's text unique: its hash names the guard.
   const own = JSON.stringify({ ...(await ownIdentity()), nonce: randomUUID() });
   try {
     await mkdir(path, { recursive: true, mode: 0o700 });
@@ -44,17 +41,16 @@ export async function lockDataFolder(folder: string): Promise<{ release(): Promi
   }
   return {
     release: async () => {
-      // Nobody takes a lock from a living process, so what is ours now stays ours until it is removed.
+      // A running process never loses its lock, so this read can't be outdated.
       if ((await read(lock)) === own) await rm(lock, { force: true });
     },
   };
 }
 
 /**
- * Takes a lock, also from a dead holder. A dead lock is never removed, for between looking at it and removing it a quicker process
- * may have put its own in its place. It is replaced, and only by who holds the guard: a lock of its own, named by the dead one's text.
- * Of all who saw that text, one gets the guard; it looks again, and if the dead lock is still there, nobody else can have changed it.
- * Who gets the guard later finds another text and begins anew. A guard whose holder died is taken over in the same way.
+ * Takes a lock, also that of a dead process. A stale lock is never removed, since a faster process may have replaced it since the read. It is
+ * replaced under its guard, a second lock named by the hash of the stale text: one process gets the guard and reads the lock again; while the text
+ * is unchanged no other process can replace it. Later processes find another text and start over. Stale guards are taken over alike.
  */
 async function acquire(lock: string, own: string, folder: string, depth: number): Promise<void> {
   for (let attempt = 0; attempt < MAX_TRIES; attempt += 1) {
@@ -83,7 +79,7 @@ function lockedBy({ pid, command }: Holder, folder: string): SwitchyardError {
   return new SwitchyardError('storage.folder_held', message, { details: { pid, folder } });
 }
 
-/** Puts the whole text there at once, or nothing. @returns false when a file stands there already */
+/** Creates the file atomically with its text. @returns false when it exists */
 async function create(path: string, text: string): Promise<boolean> {
   const temporary = await writeTemporary(path, text);
   try {
@@ -107,7 +103,7 @@ async function writeTemporary(path: string, text: string): Promise<string> {
   return temporary;
 }
 
-/** The file's text, or null when there is none. */
+/** Null when there is no file. */
 async function read(path: string): Promise<string | null> {
   try {
     return await readFile(path, 'utf8');
@@ -117,7 +113,7 @@ async function read(path: string): Promise<string | null> {
   }
 }
 
-/** Null for a file that says nothing: locks appear whole, so it was torn by a crash of the machine, which no holder outlived. */
+/** Null when unreadable: locks are created atomically, so a machine crash tore it, and its process is dead. */
 function parseHolder(text: string): Holder | null {
   try {
     return holder.parse(JSON.parse(text));
@@ -131,22 +127,22 @@ async function ownIdentity(): Promise<Holder> {
   return { pid: process.pid, startedAtTicks: stat?.startedAtTicks ?? null, command: process.argv.slice(0, 2).join(' ') };
 }
 
-/** Whether the very process that wrote the lock still runs. Where its start can't be compared, a living process of its number will do. */
+/** Compares the start time, since pids are reused. Where it is unknown, any process with the pid counts. */
 async function isRunning({ pid, startedAtTicks }: Holder): Promise<boolean> {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // EPERM: it lives, and belongs to another user.
+    // EPERM: it runs as another user.
     if (codeOf(error) !== 'EPERM') return false;
   }
   const stat = await readStat(pid);
   if (stat === null) return true;
-  // A zombie has ended and only waits for its parent to take note.
+  // Exited, but not reaped by its parent yet.
   if (stat.state === 'Z' || stat.state === 'X') return false;
   return startedAtTicks === null || stat.startedAtTicks === startedAtTicks;
 }
 
-/** From `/proc/<pid>/stat`; null where there is none to read. */
+/** From `/proc/<pid>/stat`; null when unreadable. */
 async function readStat(pid: number): Promise<{ state: string; startedAtTicks: number } | null> {
   let text: string;
   try {
@@ -154,7 +150,7 @@ async function readStat(pid: number): Promise<{ state: string; startedAtTicks: n
   } catch {
     return null;
   }
-  // The second field is the program's name in brackets and may hold anything, so count from its end: what follows is the third field.
+  // The second field is the program's name in parentheses and may contain anything: split behind its end.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state] = fields;
   const startedAtTicks = Number(fields[22 - 3]);

@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000;
 let clock: DatabaseClock | null = null;
 afterEach(() => clock?.stop());
 
-/** A process and a database whose clocks are the test's, and a database that answers after `latency` each way. */
+/** Fake clocks of a process and a database, which replies after `latency` in each direction. */
 async function begin({ skewMs = 0 } = {}) {
   const world = { elapsed: 1_000, database: NOON_MS, own: NOON_MS + skewMs, toMs: 0, backMs: 0, away: false };
   const pass = (ms: number) => {

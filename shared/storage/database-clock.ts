@@ -3,44 +3,43 @@ import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { NamedStatement, Queryable } from './database.ts';
 
-/** Between two readings. Quartz drifts by some milliseconds a minute; a clock that is set anew is noticed within this time. */
+/** Quartz drifts by some milliseconds a minute; a clock that is set is noticed within this time. */
 const READ_EVERY_MS = 10_000;
-/** A reading that took longer says too little: it is off by up to half of that. */
+/** A slower reading is dropped unless it is the first: its error is up to half of that. */
 const MAX_READING_MS = 2_000;
-/** Timestamps and logs of machines with NTP differ by milliseconds. What differs by more than this has none, or was set by hand. */
+/** With NTP clocks differ by milliseconds. */
 const MAX_SKEW_MS = 5_000;
 
 export interface DatabaseClockDeps {
   database: Queryable;
   log: Log;
   metrics: Metrics;
-  /** The clock of this process, compared with the database's. */
+  /** This process's clock. */
   clock: Clock;
-  /** Milliseconds of any clock that only goes forwards. */
+  /** A monotonic clock in milliseconds. */
   elapsedMs?: () => number;
 }
 
 export interface DatabaseClock extends Clock {
-  /** Reads the database's clock anew; called every ten seconds. Rejects with the database's error. */
+  /** Also called every 10 s. Rejects with the database's error. */
   read(): Promise<void>;
   stop(): void;
 }
 
 /**
- * The time of the database, for what processes compare with each other: deadlines and timers. Between two readings it goes on with a clock
- * that nothing sets. While the database is away it goes on from the last reading. A process whose own clock differs by more than five
- * seconds says so in its log, again when the difference has changed by as much, and in `switchyard_clock_skew_seconds`.
+ * The database's time, for deadlines and timers, which processes compare with each other. It advances by a monotonic clock between readings, and
+ * while the database is unreachable. A skew of the process's own clock above 5 s is logged and shown in `switchyard_clock_skew_seconds`.
  * @throws the database's error when the first reading fails
  */
 export async function openDatabaseClock({ database, log, metrics, clock, elapsedMs = () => performance.now() }: DatabaseClockDeps): Promise<DatabaseClock> {
-  /** The database's time less `elapsedMs`; null before the first reading. */
+  /** Database time minus `elapsedMs`; null before the first reading. */
   let offsetMs: number | null = null;
   let loggedSkewMs = 0;
 
   const nowMs = () => (offsetMs ?? 0) + elapsedMs();
   const logSkew = () => {
     const skewMs = clock.nowMs() - nowMs();
-    // The last warning holds until the clock is right again, or wrong by another amount.
+    // Once per skew, until the clock is right again or the skew has changed.
     const isRight = Math.abs(skewMs) <= MAX_SKEW_MS;
     if (isRight ? loggedSkewMs === 0 : Math.abs(skewMs - loggedSkewMs) <= MAX_SKEW_MS) return;
     loggedSkewMs = isRight ? 0 : skewMs;
@@ -58,7 +57,8 @@ export async function openDatabaseClock({ database, log, metrics, clock, elapsed
     const tookMs = elapsedMs() - sentAtMs;
     const [row] = rows;
     if (row === undefined || (tookMs > MAX_READING_MS && offsetMs !== null)) return;
-    // It was read at some moment while the statement was under way. An offset that fits is kept: a jump at each reading would be noise.
+    // The server read its clock while the statement was in flight. An offset within the bounds stays, so that the time does not jump at each
+    // reading.
     const earliest = row.now_ms - (sentAtMs + tookMs);
     const latest = row.now_ms - sentAtMs;
     if (offsetMs === null || offsetMs < earliest || offsetMs > latest) offsetMs = (earliest + latest) / 2;
@@ -66,7 +66,7 @@ export async function openDatabaseClock({ database, log, metrics, clock, elapsed
   };
   await read();
   const timer = setInterval(() => {
-    // A database that is away is told of by those who need it.
+    // A failing database is reported by its other callers.
     read().catch(() => {});
   }, READ_EVERY_MS).unref();
   const unwatch = metrics.watch('clockSkewSeconds', () => [{ labels: {}, value: (clock.nowMs() - nowMs()) / 1_000 }]);

@@ -147,7 +147,7 @@ describe('migrate', () => {
   });
 });
 
-/** The same database, whose transactions tell of each statement before it is sent. */
+/** The same database with a hook before each statement of its transactions. */
 function withStatements(database: Database, onStatement: (text: string) => void): Database {
   return {
     query: (statement, parameters) => database.query(statement, parameters),

@@ -5,35 +5,34 @@ import { SwitchyardError } from '../errors/switchyard-error.ts';
 import type { Database, Queryable } from './database.ts';
 import { isTransientError, sqlStateOf } from './transient-error.ts';
 
-/** `0007-name.sql`. The number orders the files and is never used twice. */
+/** `0007-name.sql`. The number orders the files and is never reused. */
 const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/;
 
-/** The same in every process that migrates a database of ours; any number, as long as it never changes. */
+/** Arbitrary, but the same in every process and release. */
 const LOCK_KEY = 5_317_204_011;
 
-/** Longest time of one statement, in place of the database's own limit, which is made for indexed ones: rebuilding a large table takes minutes. */
+/** Replaces the database's own limit: rebuilding a large table takes minutes. */
 const STATEMENT_TIMEOUT_MS = 600_000;
 
-/** How long to wait for another process that migrates: as long as its statement may take. */
+/** Another process may hold the lock for as long. */
 const LOCK_TIMEOUT_MS = STATEMENT_TIMEOUT_MS;
 
-/** How long to try for tables that others use. */
+/** How long to retry for table locks. */
 const TABLES_TIMEOUT_MS = 60_000;
 
-/** How often the holder of the lock is looked up while it is waited for. */
+/** How often to report the session that holds the lock. */
 const HOLDER_EVERY_MS = 2_000;
 
-/** How often the server looks whether the process behind a migration is still connected: the statement of one that died would hold its locks to its end. */
+/** The statement of a dead client would keep its locks until it ends. */
 const CONNECTION_CHECK_MS = 2_000;
 
 /**
- * How long to stand in line for a table at once. Everybody else's statements on that table line up behind us, and give up after two
- * seconds: so we leave the line before them, and come back.
+ * One wait for a table lock. Other statements on the table queue behind ours and time out after 2 s, so we leave the queue before that and retry.
  */
 const TABLE_LOCK_TIMEOUT_MS = 1_000;
 const TABLE_PAUSE_MS = 500;
 
-/** PostgreSQL: `lock_not_available`. */
+/** SQLSTATE `lock_not_available`. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
 interface Migration {
@@ -44,38 +43,37 @@ interface Migration {
 }
 
 export interface MigrateOptions {
-  /** How long another process may migrate; default: 600 s, the longest that one of its statements may take. */
+  /** Wait for another process's migration; default: 600 s. */
   lockTimeoutMs?: number;
-  /** How long the tables of a migration may be used by others; default: 60 s. */
+  /** Wait for table locks; default: 60 s. */
   tablesTimeoutMs?: number;
-  /** Longest time of one statement of a migration; default: 600 s. */
+  /** Limit of one statement; default: 600 s. */
   statementTimeoutMs?: number;
-  /** Told now and then what is waited for: the session that holds the lock, then the migration that this call applies itself. */
+  /** Called repeatedly with the session that holds the lock, then with the migration that this call applies. */
   onWait?: (reason: string) => void;
 }
 
 interface Applying {
   lockTimeoutMs: number;
   statementTimeoutMs: number;
-  /** The lock is had. */
   onLocked(): void;
   onFile(name: string): void;
 }
 
 /**
- * Brings the schema up to the files: each file that the table `schema_migrations` does not list runs in one transaction with its row.
- * Any number of processes may call it at once; an advisory lock lets one work, and the others find nothing left to do.
+ * Applies the pending migrations: each file that `schema_migrations` does not list runs in one transaction with its row. Several processes may call
+ * it: an advisory lock admits one, and the others find nothing pending.
  *
- * @param folder where the files are; by default `migrations/` beside this file, in the sources as in `dist/`
- * @returns the names of the files applied by this call, in order
- * @throws `storage.schema_refused` when a file that was applied has changed or is gone, when a number is missing, when the database is
- * newer than the files, or when a file fails; `service.not_ready`, naming the session that held the lock for `lockTimeoutMs`, or when others
- * held the tables for `tablesTimeoutMs`
+ * @param folder by default `migrations/` beside this file, in the sources as in `dist/`
+ * @returns the files applied by this call, in order
+ * @throws `storage.schema_refused` when an applied file has changed or is missing, when a number is missing, when the database is newer than the
+ * files, or when a file fails; `service.not_ready`, naming the session that held the lock for `lockTimeoutMs`, or when tables were locked for
+ * `tablesTimeoutMs`
  */
 export async function migrate(database: Database, folder: URL = new URL('./migrations/', import.meta.url), options: MigrateOptions = {}): Promise<string[]> {
   const migrations = await readMigrations(folder);
   const applied: string[] = [];
-  // One more round than there are files: the last finds nothing to do.
+  // The last pass finds nothing pending.
   for (let round = 0; round <= migrations.length; round += 1) {
     const name = await applyWithinTime(database, migrations, options);
     if (name === null) break;
@@ -84,20 +82,20 @@ export async function migrate(database: Database, folder: URL = new URL('./migra
   return applied;
 }
 
-/** @returns the file applied, or null when there is none left */
+/** @returns the file applied, or null when none is pending */
 async function applyWithinTime(
   database: Database,
   migrations: readonly Migration[],
   { lockTimeoutMs = LOCK_TIMEOUT_MS, tablesTimeoutMs = TABLES_TIMEOUT_MS, statementTimeoutMs = STATEMENT_TIMEOUT_MS, onWait = () => {} }: MigrateOptions,
 ): Promise<string | null> {
   const onFile = (name: string) => onWait(`migration ${name} is being applied`);
-  /** Counted from when the tables were first missed: the wait for the lock before that may be the longer one. */
+  /** Counted from the first table lock timeout, without the wait for the advisory lock. */
   let untilMs: number | null = null;
   for (;;) {
     const waiting = watchHolder(database, onWait);
     const applying = { lockTimeoutMs, statementTimeoutMs, onLocked: waiting.stop, onFile };
     const outcome = await database
-      // The wait for the lock is bounded by the server, and our side of the line must not give up before it.
+      // The server bounds the wait for the lock; the client's timeout must not be shorter.
       .transaction((handle) => applyNext(handle, migrations, applying), { statementTimeoutMs: Math.max(lockTimeoutMs, statementTimeoutMs) })
       .catch((error: unknown) => {
         if (error instanceof Busy) return error;
@@ -115,14 +113,13 @@ async function applyWithinTime(
   }
 }
 
-/** Tells now and then which session holds the lock that is waited for. */
 function watchHolder(database: Database, onWait: (reason: string) => void): { stop(): void } {
   let isOver = false;
   const look = async () => {
     const holder = await findHolder(database);
     if (holder !== null && !isOver) onWait(`the schema is being migrated by ${placeOf(holder)}`);
   };
-  // What can't be looked up is not told; the lock itself is waited for all the same.
+  // A failed look-up is not reported.
   const timer = setInterval(() => void look().catch(() => {}), HOLDER_EVERY_MS);
   return {
     stop: () => {
@@ -132,9 +129,9 @@ function watchHolder(database: Database, onWait: (reason: string) => void): { st
   };
 }
 
-/** A lock was not had in time; nothing was changed. */
+/** A lock timed out; nothing was changed. */
 class Busy extends Error {
-  /** The file that waited for its tables; null when it was not our turn to migrate at all. */
+  /** The file that waited for table locks; null for the advisory lock. */
   readonly file: string | null;
 
   constructor(file: string | null, cause: unknown) {
@@ -149,25 +146,25 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
   for (const name of names) {
     const number = Number(FILE_NAME.exec(name)?.[1]);
     if (number !== migrations.length + 1) throw refused(`${name} stands where migration ${migrations.length + 1} should: numbers run from 0001 without gaps`);
-    // A checkout may have changed the line ends, and they mean nothing to SQL.
+    // A checkout may have converted the line ends.
     const text = (await readFile(new URL(name, folder), 'utf8')).replaceAll('\r\n', '\n');
     migrations.push({ number, name, checksum: createHash('sha256').update(text).digest('hex'), text });
   }
   return migrations;
 }
 
-/** @returns the file applied, or null when there is none left @throws Busy */
+/** @returns the file applied, or null when none is pending @throws Busy */
 async function applyNext(
   handle: Queryable,
   migrations: readonly Migration[],
   { lockTimeoutMs, statementTimeoutMs, onLocked, onFile }: Applying,
 ): Promise<string | null> {
-  // Not every system that a server runs on knows this setting.
+  // Not supported on every platform of the server.
   await handle.query(
     `do $$ begin perform set_config('client_connection_check_interval', '${CONNECTION_CHECK_MS}ms', true); exception when others then null; end $$`,
   );
   await limitLocks(handle, lockTimeoutMs);
-  // Of two limits of the same length the server reports that of the statement, which does not say what was waited for.
+  // With equal limits the server would report the statement timeout, not the lock timeout.
   await limitStatements(handle, 0);
   await handle.query('select pg_advisory_xact_lock($1)', [LOCK_KEY]).catch(busyOr(null));
   onLocked();
@@ -191,7 +188,7 @@ async function limitLocks(handle: Queryable, timeoutMs: number): Promise<void> {
   await handle.query("select set_config('lock_timeout', $1, true)", [`${timeoutMs}ms`]);
 }
 
-/** @param timeoutMs 0: without a limit */
+/** @param timeoutMs 0: no limit */
 async function limitStatements(handle: Queryable, timeoutMs: number): Promise<void> {
   await handle.query("select set_config('statement_timeout', $1, true)", [`${timeoutMs}ms`]);
 }
@@ -202,7 +199,7 @@ function busyOr(file: string | null): (cause: unknown) => never {
   };
 }
 
-/** A file is at fault for what the server refuses, and not for a connection that was lost. */
+/** A refused statement is the file's fault; a transient error is not. */
 function failedOr(name: string): (cause: unknown) => never {
   return (cause) => {
     if (cause instanceof Busy || isTransientError(cause)) throw cause;
@@ -222,7 +219,7 @@ async function lockNotHad(database: Database, { cause }: Busy, lockTimeoutMs: nu
 interface Holder {
   name: string;
   address: string | null;
-  /** The process id of its backend, as `pg_terminate_backend` takes it. */
+  /** The backend's pid, as `pg_terminate_backend` takes it. */
   session: number;
 }
 
@@ -230,7 +227,7 @@ function placeOf({ name, address, session }: Holder): string {
   return `${name} (from ${address ?? 'this machine'}, session ${session})`;
 }
 
-/** The session that migrates at present: PostgreSQL shows the key of an advisory lock in two halves. Null: there is none any more. */
+/** The session that holds the advisory lock; null when none does. `pg_locks` shows the key in two halves. */
 async function findHolder(database: Database): Promise<Holder | null> {
   const { rows } = await database.query<Holder>(
     `select application_name as name, host(client_addr) as address, pid as session from pg_stat_activity where pid in (

@@ -5,7 +5,7 @@ const folder = new URL('./migrations/', import.meta.url);
 const files = readdirSync(folder).filter((name) => name.endsWith('.sql'));
 const sql = files.map((name) => readFileSync(new URL(name, folder), 'utf8').replace(/--.*$/gm, '')).join('\n');
 
-/** Written by commits of a partition's owner; all other tables are written row by row, where a refusal harms one request. */
+/** Tables that an owner's commits write; all others are written row by row, where a refusal fails one request. */
 const committed = ['parts', 'sessions', 'events', 'seen', 'effects', 'outbox', 'timers', 'steps', 'run_calls', 'deliveries', 'dead_letters'];
 
 function definitionOf(table: string): string {
@@ -16,7 +16,7 @@ describe('the tables', () => {
   it('DESIGN 3: a migration adds to what is there, so that programs of the release before go on working on it', () => {
     expect(files.length).toBeGreaterThan(1);
     expect(sql).not.toMatch(/\b(?:drop|rename|truncate|alter column|set not null)\b/i);
-    // What is added to an old table is null, or has a value, where an old program writes the row.
+    // A column added to an old table is nullable or has a default, since programs of the release before insert without it.
     for (const [added] of sql.matchAll(/add column[^;]*/gi)) expect(added).not.toMatch(/not null(?![^,]*default)/i);
   });
 

@@ -1,16 +1,16 @@
 import type { Log } from '../telemetry/log.ts';
 
-/** Says once that a server is away, and once that it is back, however many calls find out. */
+/** Logs once that a server is unreachable, and once that it is back, however many calls notice. */
 export interface Reachability {
-  /** @param reason why, in words that may be logged; a new reason is worth a new line */
+  /** @param reason each new one is logged */
   lost(reason: string): void;
   found(): void;
 }
 
-/** Different reasons told of one absence. More than a few are one reason in many words. */
+/** Reasons logged per outage. More are usually one in varying words. */
 const MAX_REASONS = 8;
 
-/** @param name the server's and where it is, without credentials: `PostgreSQL at db:5432/switchyard` */
+/** @param name with the address, without credentials: `PostgreSQL at db:5432/switchyard` */
 export function reachability(log: Log, name: string): Reachability {
   const reasons = new Set<string>();
   return {

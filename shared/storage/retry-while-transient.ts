@@ -1,13 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isTransientError } from './transient-error.ts';
 
-/** Between two tries: a database that restarts is back within seconds. */
+/** A database that restarts is back within seconds. */
 const RETRY_MS = 500;
 
 /**
- * Waits for a database that is away for a while, instead of failing: what waits here still holds its lease, and does not use up its tries.
- * @param signal bounds the waiting
- * @throws what the work threw when it will not pass, or when the waiting is over
+ * Retries while the error is transient, so that a database restart does not use up the tries of an item under lease.
+ * @param signal ends the retries
+ * @throws the last error when it is not transient or the signal has aborted
  */
 export async function retryWhileTransient<Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
   for (;;) {

@@ -1,35 +1,34 @@
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 
-/** SQLSTATE classes: digits first, or one of the few that begin with a letter. Keeps `EPIPE` and its kin out. */
+/** A digit first, or one of few letters. Excludes system codes such as `EPIPE`. */
 const SQL_STATE = /^(\d[0-9A-Z]|F0|HV|P0|XX)[0-9A-Z]{3}$/;
 
-/** The SQLSTATE of a database error; null when the error is of another kind, such as a lost connection. */
+/** Null for errors that are not the server's, such as a lost connection. */
 export function sqlStateOf(error: unknown): string | null {
   const code = codeOf(error);
   return code !== null && SQL_STATE.test(code) ? code : null;
 }
 
-/** Classes of SQLSTATE whose cause lies outside the statement: connections, rolled back for another's sake, resources, operators, the system. */
+/** Connection, rollback (deadlock, serialization), resources, operator intervention, system. */
 const TRANSIENT_CLASS = /^(08|40|53|57|58)/;
 
-/** The same, one by one. */
 const TRANSIENT_STATES: ReadonlySet<string> = new Set([
-  '55P03', // a lock was not had in time
-  '55006', // an object is in use
-  '25006', // the server only reads: the writer is elsewhere by now
-  '25P03', // a transaction that was idle too long, and its connection with it
-  '25P04', // a transaction that took too long
+  '55P03', // lock_not_available
+  '55006', // object_in_use
+  '25006', // read_only_sql_transaction: after a failover the primary is elsewhere
+  '25P03', // idle_in_transaction_session_timeout; the connection is closed too
+  '25P04', // transaction_timeout
 ]);
 
-/** Ours that say so: the database's own queue is full, which drains, or there was no connection, or none any more. */
+/** The database's queue is full, or the connection could not be made or was lost. */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set(['service.not_ready', 'service.unreachable']);
 
-/** What `pg` says of a lost connection where it gives no code. */
+/** Messages of `pg` for connection errors that have no code. */
 const TRANSIENT_MESSAGES = /^Connection terminated|^timeout e(xpired|xceeded when trying to connect)|^Query read timeout|is not queryable$/;
 
 /**
- * Whether the same statement may pass later: connection trouble, shutdown, lack of resources, locks. A fault of our own never is. Unless
- * the server said otherwise, the statement may have been carried out: read before trying again.
+ * Whether the same statement may succeed later: connection errors, shutdown, lack of resources, locks; never a programming error. Without a
+ * SQLSTATE it may have been executed: check before retrying.
  */
 export function isTransientError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -40,15 +39,15 @@ export function isTransientError(error: unknown): boolean {
 }
 
 /**
- * Whether a prepared statement was refused because it no longer fits: a migration changed a table under it, or a proxy between us and the
- * server has forgotten it. Nothing was carried out, and a new connection prepares it anew.
+ * Whether a prepared statement was refused as outdated: a migration changed its table, or a proxy has forgotten it. It was not executed; a new
+ * connection prepares it again.
  */
 export function isStalePlan(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state === '26000' || (state === '0A000' && error instanceof Error && 'routine' in error && error.routine === 'RevalidateCachedQuery');
 }
 
-/** `ECONNRESET` and its kin come from the system; `ERR_…` are Node's words for a program's own faults. */
+/** `ERR_…` are Node's codes for programming errors. */
 function isSystemFault(code: string | null): boolean {
   return code !== null && /^E[A-Z_]+$/.test(code) && !code.startsWith('ERR_');
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { OtelConfig } from '../config/otel-settings.ts';
 import { configInvalid } from '../config/problems.ts';
 
-/** PEM texts; an absent one is not set. */
+/** Contents of PEM files. */
 export interface CollectorTls {
   ca?: Buffer;
   cert?: Buffer;
@@ -10,8 +10,8 @@ export interface CollectorTls {
 }
 
 /**
- * The certificates that the environment names for its collector. The library would go on without a file that it cannot read, and then fail
- * at each batch. @throws `config.invalid` for a file that cannot be read, and for a certificate without its key
+ * Reads the certificates for the collector, since the library would ignore an unreadable file and fail at each batch.
+ * @throws `config.invalid` for an unreadable file, and for a client certificate without its key
  */
 export function readCollectorTls({ certificate, clientCertificate, clientKey }: OtelConfig['tls']): CollectorTls {
   if ((clientCertificate === null) !== (clientKey === null)) {

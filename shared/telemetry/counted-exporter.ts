@@ -1,11 +1,10 @@
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base';
 import type { Log } from './log.ts';
 
-/** Spans that wait to be sent. At a thousand a second it bridges the batch interval and a short outage; one takes about a kilobyte. */
+/** About 1 KB each. At 1,000 a second this bridges the batch interval and a short outage. */
 export const MAX_WAITING_SPANS = 8_192;
-/** Texts of waiting spans. Only those that show what was said come near it: some five hundred at their largest. */
+/** Only spans with captured content come near it: some 500 at their maximum. */
 const MAX_WAITING_CHARS = 32 * 1_024 * 1_024;
-/** Between two lines that say that spans can't be sent. */
 const WARN_EVERY_MS = 60_000;
 
 interface CountedOptions {
@@ -14,13 +13,13 @@ interface CountedOptions {
   maxWaitingSpans: number;
 }
 
-/** Counts what waits and what is lost on its way out. */
+/** Wraps an exporter: bounds its queue, counts lost spans and logs them at intervals. */
 export function countedExporter(exporter: SpanExporter, { log, onDrop, maxWaitingSpans }: CountedOptions) {
   let waiting = 0;
   let waitingChars = 0;
   let dropped = 0;
   let lastWarningAt = Number.NEGATIVE_INFINITY;
-  /** @param error absent: there was no room. Made for the line alone: spans that are dropped by the thousand must cost nothing. */
+  /** @param error absent: the queue was full. Made only for a logged line, since spans may be dropped by the thousand. */
   const lose = (count: number, error?: unknown) => {
     dropped += count;
     onDrop(count);
@@ -40,13 +39,13 @@ export function countedExporter(exporter: SpanExporter, { log, onDrop, maxWaitin
         isSettled = true;
         leave(spans);
         if (code !== 0) lose(spans.length, error ?? new Error('the collector took nothing'));
-        // Told already, and counted: a failure would only make the library tell it again.
+        // The library would log a failure again.
         done({ code: 0 });
       };
       try {
         exporter.export(spans, settle);
       } catch (error) {
-        // Without an answer they would keep their places for ever.
+        // Without a result the spans would stay in the queue.
         settle({ code: 1, error: error instanceof Error ? error : new Error('the exporter failed', { cause: error }) });
       }
     },
@@ -54,7 +53,7 @@ export function countedExporter(exporter: SpanExporter, { log, onDrop, maxWaitin
   };
   return {
     exporter: counting,
-    /** @returns whether there is room for one more */
+    /** @returns false when the queue is full; counts the span as lost */
     enter(span: ReadableSpan): boolean {
       const chars = charsOf(span);
       if (waiting >= maxWaitingSpans || waitingChars + chars > MAX_WAITING_CHARS) {

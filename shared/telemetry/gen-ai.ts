@@ -1,6 +1,6 @@
 /**
- * Names of the semantic conventions that our spans use, as of one revision: those for generative models are not stable yet, so they are
- * written down here and not taken from a package that may rename them. The revision stands on the spans that have them.
+ * Attribute names of OpenTelemetry's conventions for generative AI, pinned to one revision: they are not stable yet, and a package may rename them.
+ * Spans name the revision as schema URL.
  */
 export const GEN_AI_SCHEMA_URL = 'https://opentelemetry.io/schemas/1.41.0';
 

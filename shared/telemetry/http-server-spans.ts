@@ -4,19 +4,19 @@ import { noTracing, type Span, spanThatHandsOn, type Tracing } from './tracing.t
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Null for what is not traced, such as a probe. */
+    /** Null when not traced, such as a probe. */
     span: Span | null;
   }
 }
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** What long-polls answer when their time is over. */
+/** A long-poll without an event. */
 const NOTHING_NEW = 504;
 
 /**
- * One span per request, from its head to the end of its answer, however long that streams. It goes on with the caller's trace. Its name is
- * the route's template: what stands in a path or a query may be anybody's secret. To be installed before other hooks.
+ * One span per request, from its head to the end of its response, streams included. Named after the route template, since paths and queries may
+ * contain secrets. Call it before adding other hooks.
  */
 export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
   app.decorateRequest('span', null);
@@ -31,7 +31,7 @@ export function traceRequests(app: FastifyInstance, tracing: Tracing): void {
   });
 }
 
-/** Probes are too many to be news, and spans of the taking in of spans would never come to an end. */
+/** Probes are too frequent, and tracing the ingestion of spans would never end. */
 function isTraced(route: string): boolean {
   return route !== '/health' && !route.startsWith('/health/') && !route.includes('/otel/');
 }
@@ -49,23 +49,23 @@ function recorded(tracing: Tracing, parent: string | null, request: FastifyReque
   return span;
 }
 
-/** The context for what is done for a request: of its own span, else its caller's, else a new one. */
+/** The context for a request's work: of its own span, else the caller's, else a new one. */
 export function traceparentOfRequest(request: FastifyRequest): string {
   return request.span?.traceparent ?? traceContextOf(request.headers.traceparent).traceparent;
 }
 
-/** The context of a request's own span, or of its caller's when it has none. Not checked: `traceContextOf` is. */
+/** The context of the request's own span, else the caller's, not validated (`traceContextOf` does that). */
 export function contextOfRequest(request: FastifyRequest): unknown {
   return request.span?.traceparent ?? request.headers.traceparent;
 }
 
-/** The trace that log lines of a request name; null for one that has none, such as a probe. */
+/** Null without a trace, such as for a probe. */
 export function traceIdOfRequest(request: FastifyRequest): string | null {
   const context = contextOfRequest(request);
   return typeof context === 'string' ? traceIdIn(context) : null;
 }
 
-/** The caller's mistakes are not errors of ours, and neither is a long-poll that found nothing. */
+/** Only 5xx are errors, and a long-poll without an event is none. */
 function endOf(span: Span, { raw }: FastifyReply): void {
   span.set({ 'http.response.status_code': raw.headersSent ? raw.statusCode : undefined, 'switchyard.cancelled': raw.writableFinished ? undefined : true });
   span.end(raw.statusCode >= 500 && raw.statusCode !== NOTHING_NEW ? String(raw.statusCode) : null);

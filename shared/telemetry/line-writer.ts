@@ -1,26 +1,25 @@
 import { destination } from 'pino';
 
-/** Lines that wait for a slow reader. What comes beyond is dropped and counted: a log never holds the process up. */
+/** Lines beyond it are dropped and counted: logging never blocks the process. */
 const MAX_WAITING_BYTES = 1_048_576;
 
 export interface LineWriter {
   write(line: string): void;
-  /** Writes what waits, then closes the descriptor. */
+  /** Flushes, then closes the descriptor. */
   end(): Promise<void>;
 }
 
 interface LineWriterOptions {
   fd: number;
   service: string;
-  /** Makes of each line, its end included, what is written. */
+  /** Gets each line with its line end. */
   shape?: (line: string) => string;
   onDrop?: () => void;
 }
 
 /**
- * Writes lines behind the back of the caller, and what is left of them when the process exits. Once the reader has caught up with a full
- * buffer, a line of its own says how many were dropped.
- * @param onDrop called for each line that is dropped
+ * Writes lines asynchronously, and flushes when the process exits. After the reader has caught up with a full buffer, one line reports how many
+ * were dropped.
  */
 export function lineWriter({ fd, service, shape = (line) => line, onDrop = () => {} }: LineWriterOptions): LineWriter {
   const stream = destination({ dest: fd, sync: false, maxLength: MAX_WAITING_BYTES });
@@ -42,7 +41,7 @@ export function lineWriter({ fd, service, shape = (line) => line, onDrop = () =>
     dropped = 0;
     stream.write(shape(`${JSON.stringify(line)}\n`));
   });
-  // A log that can't be written, say to a terminal that is gone, is no reason to end a process that does its work.
+  // A closed terminal must not end the process.
   stream.on('error', () => {});
   return {
     write: (line) => {

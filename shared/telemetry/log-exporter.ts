@@ -5,10 +5,7 @@ const MS_PER_SECOND = 1_000;
 const NANOS_PER_MS = 1_000_000;
 const SUCCESS = 0;
 
-/**
- * Writes each span as a line of the log at INFO. The library's console exporter writes to stdout itself, which blocks where stdout is a
- * pipe, and in a form of several lines.
- */
+/** Writes each span as one log line. The library's console exporter writes several lines, and blocks when stdout is a pipe. */
 export function logExporter(log: Log): SpanExporter {
   return {
     export(spans, done) {

@@ -7,7 +7,7 @@ import { textLine } from './text-line.ts';
 
 const STDERR = 2;
 
-/** The contract's names of levels beside those of the library. */
+/** The contract's level names, mapped to pino's. */
 const LEVELS = {
   TRACE: 'trace',
   DEBUG: 'debug',
@@ -22,46 +22,44 @@ const LEVELS = {
 
 type Write = (fields: Record<string, unknown>, message: string) => void;
 
-/** What code logs to, and nothing more, so that a test can pass a few functions. Ids go into fields; texts of customers go nowhere. */
+/** The logging port. Ids go into fields; customer text is never logged. */
 export interface Log {
   trace: Write;
   debug: Write;
   info: Write;
   warn: Write;
-  /** The error itself goes into the field `err`: it is written with its codes and its whole chain of causes. */
+  /** The field `err` takes the error; it is written with its codes and causes. */
   error: Write;
-  /** Whether lines of this level are written at all, for those who would gather much for one; absent: they are. */
+  /** To skip costly fields of disabled levels; absent: enabled. */
   writes?: (level: Level) => boolean;
 }
 
 type Level = 'trace' | 'debug' | 'info' | 'warn' | 'error';
 
-/** A process's log, whose level may become known only once its configuration is read. */
+/** Its level may be set after the configuration is read. */
 export interface ProcessLog extends Log {
-  /** @param level as in `LogOptions` @throws `config.invalid` when there is no such level */
+  /** @param level as in `LogOptions` @throws `config.invalid` for an unknown level */
   setLevel(level: string): void;
 }
 
-/** Where neither LOG_LEVEL nor a manifest sets one; the contract's default of `runtime.log_level`. */
+/** The contract's default of `runtime.log_level`. */
 const DEFAULT_LEVEL = 'info';
 
 export interface LogOptions {
-  /** The least level that is written: `TRACE`, `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`, or the library's spelling, in any case; null: info. */
+  /** `TRACE`, `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`, or pino's spelling, in any case; null: info. */
   level: string | null;
-  /** The service's name, in every line. */
   service: string;
-  /** `text` for people or `json` for programs, in any case; null or absent: text where stderr is a terminal. */
+  /** `text` or `json`, in any case; null or absent: text when stderr is a terminal. */
   format?: string | null;
-  /** Where lines go; stderr unless a test wants them. */
+  /** Default: stderr. */
   output?: Pick<LineWriter, 'write'>;
-  /** Called for each line that stderr did not take in time. */
+  /** Called for each line that a slow stderr dropped. */
   onDrop?: () => void;
 }
 
 /**
- * A log of lines on stderr: JSON, or text for people. Secrets in fields are masked by their keys, and in all texts the credentials of URLs, before anything
- * is written (redact.ts).
- * @throws `config.invalid` when there is no such level or format
+ * A log on stderr, as JSON lines or text. Secret fields are masked by key, and credentials of URLs in all texts (redact.ts).
+ * @throws `config.invalid` for an unknown level or format
  */
 export function createLog({ level, service, format = null, onDrop = () => {}, output }: LogOptions): ProcessLog {
   const shape = isText(format, output === undefined && isatty(STDERR)) ? textLine : asItIs;
@@ -72,7 +70,7 @@ export function createLog({ level, service, format = null, onDrop = () => {}, ou
       base: { service, pid: process.pid },
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      // Errors are plain data by then (redact.ts); the library's own serializer would rename their fields.
+      // pino's serializer would rename the fields of errors, which are plain data already (redact.ts).
       serializers: { err: (error: unknown) => error },
     },
     writer,
@@ -89,19 +87,19 @@ export function createLog({ level, service, format = null, onDrop = () => {}, ou
   return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), writes, setLevel };
 }
 
-/** A log whose every line says what it is about, such as the ids of a call. @param about asked for each line: mostly there is none */
+/** Adds fields to every line, such as the ids of a call. @param about called per line */
 export function logAbout(log: Log, about: () => Record<string, unknown>): Log {
   const at =
     (name: Level): Write =>
     (fields, message) =>
-      // What happened first, for people who read along; where both have a field it is the line's own.
+      // The line's own fields come first and win over those of `about`.
       log[name](Object.assign({}, fields, about(), fields), message);
   return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
 const ignore: Write = () => {};
 
-/** For tests and tools that want no log. */
+/** For tests and tools. */
 export const silentLog: Log = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore };
 
 const asItIs = (line: string) => line;

@@ -1,6 +1,6 @@
 type Labels = Readonly<Record<string, string>>;
 
-/** Numbers of one series that are held back; past it they are handed on although nobody has looked. More, and it would take a moment that is felt. */
+/** Per series; with more, a flush would block the loop noticeably. */
 const MAX_BUFFERED = 512;
 
 interface Series {
@@ -8,15 +8,14 @@ interface Series {
   numbers: number[];
 }
 
-/** A step on the way to a series: the values of the labels so far. */
 interface Level {
   below: Map<string, Level>;
   series: Series | null;
 }
 
 /**
- * Holds numbers back until somebody looks. The library finds a series by a text that it makes of all labels, which costs more than the rest
- * of it and stands in the way of answers; here each label is one step in a tree.
+ * Buffers metric values until a scrape. prom-client finds a series by a string of all labels, which costs more than recording; here each label is
+ * one step down a tree.
  */
 export class MetricBuffer {
   readonly #labelNames: readonly string[];

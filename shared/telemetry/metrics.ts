@@ -1,9 +1,8 @@
 /**
- * Every number that a process tells about itself at `/metrics`, in one table: from it the registry is made, and docs/operations.md is held
- * to it. A room records through `Metrics` and knows nothing of how the numbers are shown.
+ * Every metric at `/metrics`. A test compares this table with docs/operations.md.
  *
- * Labels are closed sets: a list of all their values, or null where the configuration or the routes name them. Never an id, never a text
- * of anybody's: each combination is a series that is kept for as long as the process lives.
+ * Labels are closed sets: a list of all values, or null where the configuration or the routes define them. Never ids or foreign text: each
+ * combination is a series that is kept until the process ends.
  */
 export const metricTable = {
   httpRequests: counter('switchyard_http_requests_total', 'Requests that were answered or whose client has left, probes left out.', {
@@ -123,21 +122,20 @@ export interface Sample<Key extends MetricKey> {
   value: number;
 }
 
-/** Where numbers go. Nothing here throws, waits, or costs more than a look-up and an addition. */
+/** The metrics port. No method throws or waits; each costs a look-up and an addition. */
 export interface Metrics {
   add<Key extends CounterKey>(key: Key, labels: LabelsOf<Key>, count?: number): void;
-  /** Up or down by so much. */
+  /** `by` may be negative. */
   move<Key extends GaugeKey>(key: Key, labels: LabelsOf<Key>, by: number): void;
   observe<Key extends HistogramKey>(key: Key, labels: LabelsOf<Key>, value: number): void;
   /**
-   * What is known by itself is asked for when somebody looks, so `read` must be cheap and bounded. What it throws, or does not say within
-   * a second, is left out.
-   * @returns stops asking
+   * Registers a gauge that is read at each scrape: `read` must be cheap and bounded. Left out of a scrape when it throws or takes over a second.
+   * @returns unregisters it
    */
   watch<Key extends GaugeKey>(key: Key, read: () => readonly Sample<Key>[] | Promise<readonly Sample<Key>[]>): () => void;
 }
 
-/** For tests and tools that tell no numbers. */
+/** For tests and tools. */
 export const noMetrics: Metrics = { add: () => {}, move: () => {}, observe: () => {}, watch: () => () => {} };
 
 type Labels = Record<string, readonly string[] | null>;

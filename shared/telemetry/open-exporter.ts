@@ -4,20 +4,20 @@ import { readCollectorTls } from './collector-tls.ts';
 import type { Log } from './log.ts';
 import { logExporter } from './log-exporter.ts';
 
-/** For one batch, with the exporter's own repeats. */
+/** The exporter's own retries included. */
 export const EXPORT_TIMEOUT_MS = 10_000;
-/** What the library reads by itself, whatever its options say. */
+/** Read by the library whatever its options are. */
 const READ_BY_LIBRARY = /^OTEL_EXPORTER_OTLP_/;
 
-/** The manifest's own backend, its key resolved. */
+/** The manifest's tracing backend. */
 export interface TracesBackend {
-  /** Without the path of the signal. */
+  /** Without the signal's path. */
   url: string;
-  /** The whole value of the header; null: none. */
+  /** The full header value; null: none. */
   authorization: string | null;
 }
 
-/** The address that spans are sent to; null: to none. Over gRPC it is the endpoint itself, else it ends with the path of the signal. */
+/** The URL that spans are posted to; null: none. With gRPC the endpoint itself, else with the signal's path. */
 export function tracesUrlOf(
   { tracesEndpoint, endpoint, otel }: Pick<TracingConfig, 'tracesEndpoint' | 'endpoint' | 'otel'>,
   backend: TracesBackend | null = null,
@@ -29,9 +29,9 @@ export function tracesUrlOf(
 }
 
 /**
- * Opens what spans are sent by: to the collector of the environment, else to the manifest's backend, and to the log where
- * `OTEL_TRACES_EXPORTER` names `console`. The libraries are loaded here, each only where it is used.
- * @returns null where there is nowhere to send to
+ * Opens the span exporter: to the environment's collector, else to the manifest's backend, and to the log when `OTEL_TRACES_EXPORTER` names
+ * `console`. Imports the libraries only when used.
+ * @returns null without a destination
  * @throws `config.invalid`
  */
 export async function openExporter(config: TracingConfig, backend: TracesBackend | null, log: Log): Promise<SpanExporter | null> {
@@ -56,7 +56,7 @@ async function exporterToCollector({ otel, headers }: TracingConfig, url: string
   const compression = otel.compression === 'gzip' ? CompressionAlgorithm.GZIP : CompressionAlgorithm.NONE;
   if (otel.protocol === 'grpc') {
     const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc');
-    // Headers and certificates have types of the gRPC library here; the exporter reads the same variables by itself.
+    // Headers and certificates have gRPC types here; the exporter reads the variables by itself.
     return new OTLPTraceExporter({ url, timeoutMillis, compression });
   }
   const { OTLPTraceExporter } = await (otel.protocol === 'http/json'
@@ -66,14 +66,14 @@ async function exporterToCollector({ otel, headers }: TracingConfig, url: string
   return withoutEnvironment(() => new OTLPTraceExporter(options));
 }
 
-/** What the environment sends to its own collector, such as a key, is not sent to another. */
+/** The environment's headers may hold a key of its own collector and must not reach another backend. */
 async function exporterToBackend(url: string, authorization: string | null): Promise<SpanExporter> {
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
   const headers: Record<string, string> = authorization === null ? {} : { authorization };
   return withoutEnvironment(() => new OTLPTraceExporter({ url, headers, timeoutMillis: EXPORT_TIMEOUT_MS }));
 }
 
-/** The library adds what the environment has to what it is given, while it is constructed, and has no option against it. */
+/** The library merges the environment into its options during construction, with no option against it. */
 function withoutEnvironment<Made>(make: () => Made): Made {
   const kept = Object.entries(process.env).filter(([name]) => READ_BY_LIBRARY.test(name));
   for (const [name] of kept) delete process.env[name];
@@ -84,7 +84,7 @@ function withoutEnvironment<Made>(make: () => Made): Made {
   }
 }
 
-/** The first one answers at once: the answer of the second counts. */
+/** The second one's result counts: the first is the log and always succeeds. */
 function both(first: SpanExporter, second: SpanExporter): SpanExporter {
   return {
     export(spans, done) {
@@ -97,7 +97,7 @@ function both(first: SpanExporter, second: SpanExporter): SpanExporter {
   };
 }
 
-/** The library's own messages become lines of the log, where credentials are masked. */
+/** The log masks credentials. */
 async function writeDiagnostics(level: TracingConfig['otel']['diagnostics'], log: Log): Promise<void> {
   if (level === null) return;
   const { diag, DiagLogLevel } = await import('@opentelemetry/api');

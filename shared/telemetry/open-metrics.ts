@@ -2,25 +2,21 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { MetricBuffer } from './metric-buffer.ts';
 import { type CounterKey, type GaugeKey, type HistogramKey, type Metrics, metricTable, type Sample } from './metrics.ts';
 
-/** How often it is looked whether the event loop is late. More often, and an idle process does little else; what is late is late by more than this. */
+/** Shorter event loop delays are not seen. A finer resolution would keep an idle process busy. */
 const LOOP_LOOK_EVERY_MS = 100;
-/** Of one number that is asked for when somebody looks: a store that is away must not keep the others from being shown. */
+/** An unreachable store must not hold up the other metrics. */
 const READ_LIMIT_MS = 1_000;
 
 export interface MetricsRegistry extends Metrics {
-  /** Of what `text` gives. */
   readonly contentType: string;
-  /** All numbers as they are now, in the text format of Prometheus. Who asks while another is being answered gets the same. */
+  /** In Prometheus' text format. Concurrent calls share one result. */
   text(): Promise<string>;
 }
 
 type Read = () => readonly Sample<GaugeKey>[] | Promise<readonly Sample<GaugeKey>[]>;
 type GivenLabels = Readonly<Record<string, string>>;
 
-/**
- * The numbers of this process, in a registry of its own, beside those of the process itself (`process_*`, `nodejs_*`: memory, open files,
- * delay of the event loop). Series whose labels are known beforehand are there from the start, at 0.
- */
+/** The process's metrics registry, with the default metrics (`process_*`, `nodejs_*`). Series with known label values start at 0. */
 export function openMetrics(): MetricsRegistry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_LOOK_EVERY_MS });
@@ -37,7 +33,7 @@ export function openMetrics(): MetricsRegistry {
       buffers.set(key, new MetricBuffer(labelNames, add));
     } else if (metric.type === 'gauge') {
       const made = new Gauge(common);
-      // The library begins with 0, which nobody has said: a process that owns no partitions does not speak of them.
+      // prom-client starts a gauge at 0, but a process without partitions must not show that series.
       made.remove({});
       gauges.set(key, made);
     } else {
@@ -62,7 +58,7 @@ export function openMetrics(): MetricsRegistry {
       });
       return looking;
     },
-    // The library throws at what is no number, and nobody's work is to end for a count of it.
+    // prom-client throws for NaN, which must not fail the caller.
     add: (key: CounterKey, labels: GivenLabels, count = 1) => {
       if (Number.isFinite(count)) buffers.get(key)?.note(labels, Math.max(0, count));
     },
@@ -84,7 +80,7 @@ export function openMetrics(): MetricsRegistry {
   };
 }
 
-/** Numbers that are asked for. */
+/** A gauge that is read at each scrape. */
 class Watch {
   readonly #read: Read;
   #shown: readonly Sample<GaugeKey>[] = [];
@@ -100,7 +96,7 @@ class Watch {
     this.#shown = samples;
   }
 
-  /** An old number would look like a new one. */
+  /** A stale value would look current. */
   clear(gauge: Gauge | undefined): void {
     for (const { labels } of this.#shown) gauge?.remove(labels);
     this.#shown = [];
@@ -114,7 +110,7 @@ class Watch {
     try {
       return await Promise.race([this.#read(), late]);
     } catch {
-      // What can't be told is missing, and whoever looks sees that it is.
+      // The failed series is missing.
       return [];
     } finally {
       clearTimeout(timer);
@@ -126,7 +122,7 @@ function sumOf(counts: readonly number[]): number {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** Every combination, when all labels have a list of their values; none when one of them is not known beforehand. */
+/** None when a label's values are not known beforehand. */
 function knownLabels(labels: Record<string, readonly string[] | null>): GivenLabels[] {
   let combinations: GivenLabels[] = [{}];
   for (const [label, values] of Object.entries(labels))

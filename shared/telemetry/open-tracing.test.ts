@@ -21,7 +21,7 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((tracing) => tracing.stop()));
 });
 
-/** @param take what the collector makes of a batch: 0 taken, 1 refused, null it never answers */
+/** @param take the collector's response to a batch: 0 accepted, 1 refused, null never answered */
 async function open(take: () => 0 | 1 | null = () => 0, changes: Partial<TracingConfig> = {}, onDrop?: (count: number) => void) {
   const spans: ReadableSpan[] = [];
   const batches: number[] = [];
@@ -199,7 +199,7 @@ describe('where spans go', () => {
 });
 
 describe('the headers of the environment', () => {
-  /** What a collector is sent by a process whose environment has them. */
+  /** The requests that a process with this environment sends to the collector. */
   async function sentTo(reference: 'environment' | 'manifest'): Promise<IncomingHttpHeaders> {
     let heard: IncomingHttpHeaders = {};
     const server = createServer((request, response) => {

@@ -12,30 +12,30 @@ import { type SpanReference, traceparentOf } from './trace-context.ts';
 import { type Attributes, type FinishedSpan, noTracing, type Span, type SpanOptions, spanThatHandsOn, type Tracing } from './tracing.ts';
 
 const MAX_BATCH_SPANS = 512;
-/** With what was said in them: collectors take a few megabytes at a time. */
+/** Collectors accept a few megabytes at a time. */
 const MAX_BATCH_SPANS_WITH_CONTENT = 32;
 const BATCH_INTERVAL_MS = 1_000;
-/** For what still waits when the process stops. */
+/** For the last flush. */
 const STOP_MS = 2_000;
 
 export interface OpenTracingOptions {
   config: TracingConfig;
-  /** The process' name, unless the configuration has another. */
+  /** Default of `service.name`. */
   service: string;
   /** Used when the environment names no endpoint. */
   backend?: TracesBackend | null;
   /** `traces.deployment_environment` of the manifest. */
   deploymentEnvironment?: string | null;
-  /** Absent: that of the process. */
+  /** Default: that of the process. */
   environment?: Environment;
   log: Log;
-  /** Hears of spans that are lost. */
+  /** Called with the number of lost spans. */
   onDrop?(count: number): void;
 }
 
 /**
- * Records spans and exports them in batches, apart from the work that makes them. Where there is nowhere to send to it records nothing, and
- * the libraries are not loaded. Variables of the environment that are set and not carried out are named in the log.
+ * Opens tracing: exports spans in batches, off the path of the work. Without a destination nothing is recorded, and the libraries are not loaded.
+ * Logs variables that are set but not supported.
  * @throws `config.invalid`
  */
 export async function openTracing({ config, backend = null, environment = process.env, log, ...options }: OpenTracingOptions): Promise<Tracing> {
@@ -44,7 +44,7 @@ export async function openTracing({ config, backend = null, environment = proces
   return exporter === null ? noTracing : tracingTo(exporter, { config, log, ...options });
 }
 
-/** @param exporter what is sent ends here; it is shut down with the rest */
+/** @param exporter shut down by `stop` */
 export async function tracingTo(exporter: SpanExporter, options: Omit<OpenTracingOptions, 'backend' | 'environment'>): Promise<Tracing> {
   const { config, service, deploymentEnvironment = null, log, onDrop = () => {} } = options;
   const { otel } = config;
@@ -60,7 +60,7 @@ export async function tracingTo(exporter: SpanExporter, options: Omit<OpenTracin
   const maxWaitingSpans = otel.batch.queueSpans ?? MAX_WAITING_SPANS;
   const counted = countedExporter(exporter, { log, onDrop, maxWaitingSpans });
   const processor = new BatchSpanProcessor(counted.exporter, {
-    // Ours is the bound, and ours the count: the library keeps its own to itself.
+    // `countedExporter` bounds the queue, since the library does not report what it drops.
     maxQueueSize: maxWaitingSpans * 2,
     maxExportBatchSize: otel.batch.batchSpans ?? (config.content === 'off' ? MAX_BATCH_SPANS : MAX_BATCH_SPANS_WITH_CONTENT),
     scheduledDelayMillis: otel.batch.delayMs ?? BATCH_INTERVAL_MS,

@@ -5,11 +5,10 @@ import { GEN_AI_SCHEMA_URL } from './gen-ai.ts';
 import { type SpanReference, spanReferenceIn } from './trace-context.ts';
 import type { Attributes, FinishedSpan, SpanKind, SpanScope } from './tracing.ts';
 
-/** Of one text. Names and ids are shorter; what callers choose freely is cut. */
+/** Names and ids are shorter; text that callers choose freely is cut. */
 const MAX_TEXT_CHARS = 256;
-/** Of a text that is shown because content capture asks for it. */
 const MAX_CONTENT_CHARS = 32 * 1_024;
-/** Attributes and links of one span, as OpenTelemetry specifies. */
+/** Attributes and links per span; OpenTelemetry's default. */
 const DEFAULT_COUNT_LIMIT = 128;
 const CONTENT = /^gen_ai\.(?:input\.messages|output\.messages|system_instructions|tool\.call\.(?:arguments|result))$/;
 const NANOS_PER_MS = 1_000_000;
@@ -17,7 +16,7 @@ const NANOS_PER_MS = 1_000_000;
 const KINDS: Record<SpanKind, number> = { internal: 0, server: 1, client: 2, producer: 3 };
 const STATUS = { unset: 0, error: 2 } as const;
 
-/** A finished span in the form that exporters read. */
+/** Converts a finished span to the exporters' `ReadableSpan`. */
 export function readableSpan(span: FinishedSpan, index: SpanReference, resource: ReadableSpan['resource'], limits: OtelConfig['limits']): ReadableSpan {
   const { name, kind, parent, links = [], attributes = {}, startMs, endMs, errorType = null, scope = 'switchyard' } = span;
   const above = spanReferenceIn(parent);

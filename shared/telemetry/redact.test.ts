@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { maskUrl, redactSecrets } from './redact.ts';
 
-/** Of one text. It takes milliseconds; in proportion to the square of its length, minutes. */
+/** For one text. Linear time takes milliseconds, quadratic time minutes. */
 const MAX_CPU_MS = 4_000;
 
 describe('redactSecrets', () => {

@@ -1,41 +1,38 @@
 const MASK = '[redacted]';
 
-/** Keys whose values are secrets, in any spelling: apiKey, api_key, x-api-key, client_secret, set-cookie … */
+/** In any spelling: apiKey, api_key, x-api-key, client_secret, set-cookie … */
 const SECRET_KEY = /api[-_]?key|secret|password|passphrase|token|authorization|credential|private[-_]?key|cookie/i;
 
-/** `prompt_tokens`, `maxTokens`: how many, when a number stands there. */
+/** Token counts (`prompt_tokens`, `maxTokens`), when the value is a number. */
 const TOKEN_COUNT = /tokens$/i;
 
-/** Bounds of one value in a log line or dump. What lies beyond is named, not shown. */
 const MAX_DEPTH = 8;
 const MAX_NODES = 1_000;
 const MAX_CHARACTERS = 8_192;
 
-/** How much of a chain of causes, or of an aggregate's errors, is shown. */
 const MAX_CAUSES = 8;
 
-/** `://user:password@`, up to the last `@` before the path. Neither pattern can be made to scan a text more than a bounded number of times. */
+/** `://user:password@`, up to the last `@` before the path. Both patterns scan a text a bounded number of times. */
 const USERINFO = /:\/\/[^\s/?#"'<>]*@/g;
 
-/** A secret in a query: `?key=…`, `&access_token=…`. */
+/** A secret query parameter: `?key=…`, `&access_token=…`. */
 const SECRET_PARAMETER = /([?&](?:key|sig|signature|[^=&?#\s]{0,64}?(?:api[-_]?key|secret|password|token|credential)[^=&?#\s]{0,64})=)[^&#\s"'<>]+/gi;
 
-/** A parser quotes what it could not read, and that may be anybody's words. */
+/** Parsers quote their input, which may be customer text. */
 const QUOTED = /"[\s\S]*"/;
 
-/** fetch quotes the whole of a header that it can't carry, such as one with a key of two lines. */
+/** fetch quotes an invalid header's value, such as a key with a line break. */
 const QUOTED_HEADER = /"[\s\S]*" is an invalid header value/;
 
-/** Masks the user and password of every URL in a text, and the parameters of queries that carry secrets by their name. */
+/** Masks credentials of all URLs in a text, and query parameters with secret names. */
 export function maskUrl(text: string): string {
   const masked = text.includes('://') ? text.replace(USERINFO, `://${MASK}@`) : text;
   return masked.includes('=') ? masked.replace(SECRET_PARAMETER, `$1${MASK}`) : masked;
 }
 
 /**
- * A copy of a value that may be shown: in logs, in dumps of the configuration. What stands under a key that names a secret is masked,
- * and URLs in texts are masked as `maskUrl` does. An error becomes plain data with its codes and its chain of causes. Depth, size and
- * length of texts are bounded, circles are cut, and buffers and functions are named only; the copy always fits `JSON.stringify`.
+ * A copy for logs and dumps. Values under secret keys are masked, and URLs as by `maskUrl`. Errors become plain data with codes and causes. Depth,
+ * size and text lengths are bounded; cycles, buffers and functions are replaced by a name. Always serializable as JSON.
  */
 export function redactSecrets(value: unknown): unknown {
   return copyOf(value, { nodesLeft: MAX_NODES, path: new Set() });
@@ -43,7 +40,7 @@ export function redactSecrets(value: unknown): unknown {
 
 interface Walk {
   nodesLeft: number;
-  /** The objects around the current value: one of these again is a circle. */
+  /** Ancestors of the current value. */
   path: Set<object>;
 }
 
@@ -99,13 +96,13 @@ function copyOfRecord(record: object, walk: Walk): Record<string, unknown> {
   return Object.fromEntries(copy);
 }
 
-/** Nothing set is no secret, and whether something is set is often what one looks for. */
+/** Null and undefined are shown: whether a secret is set is often the question. */
 function isSecret(key: string, value: unknown): boolean {
   if (!SECRET_KEY.test(key) || value === null || value === undefined) return false;
   return !(typeof value === 'number' && TOKEN_COUNT.test(key));
 }
 
-/** The outermost error, with what caused it below, flat, from the outside in. Other own fields of an error are left out but for our details. */
+/** With a flattened chain of causes, outermost first. Of an error's own fields only `code`, `details` and `errors` are copied. */
 function copyOfError(error: Error, walk: Walk): Record<string, unknown> {
   const causes: unknown[] = [];
   let cause: unknown = error.cause;

@@ -5,7 +5,7 @@ import type { FinishedSpan, SpanOptions } from './tracing.ts';
 
 type Sampling = Pick<TracingConfig, 'sampleRatio'> & { otel: Pick<TracingConfig['otel'], 'followsParent'> };
 
-/** Where a span stands, and whether it is recorded: as its parent is, unless the sampler says otherwise; a trace that begins here by the ratio. */
+/** The ids of a span, and whether it is recorded: like its parent, unless the sampler ignores parents; a new trace by the ratio. */
 export function spanReferenceOf({ parent, spanId = newSpanId(), traceId }: SpanOptions | FinishedSpan, { sampleRatio, otel }: Sampling): SpanReference {
   const above = spanReferenceIn(parent);
   if (above !== null) return { traceId: above.traceId, spanId, isSampled: otel.followsParent ? above.isSampled : isChosen(above.traceId, sampleRatio) };
@@ -13,13 +13,13 @@ export function spanReferenceOf({ parent, spanId = newSpanId(), traceId }: SpanO
   return { traceId: own, spanId, isSampled: isChosen(own, sampleRatio) };
 }
 
-/** What goes on from a span that is not recorded: its parent, marked as not recorded, since those below must not stand under a gap. */
+/** The context passed on from an unrecorded span: its parent's, marked as not sampled, so that no child refers to a missing span. */
 export function unsampled(parent: string): string {
   const above = spanReferenceIn(parent);
   return above?.isSampled === true ? traceparentOf({ ...above, isSampled: false }) : parent;
 }
 
-/** The same trace is chosen, or not, wherever it is asked. The last 7 bytes are what W3C calls random. */
+/** Deterministic, so that all processes agree. The last 7 bytes are random by the W3C specification. */
 function isChosen(traceId: string, ratio: number): boolean {
   return ratio >= 1 || Number.parseInt(traceId.slice(-13), 16) / 16 ** 13 < ratio;
 }

@@ -1,4 +1,4 @@
-/** The series of one name in what `/metrics` answers, each as it is shown behind the name: for tests. */
+/** The series of one metric in a `/metrics` text, without its name; for tests. */
 export function seriesOf(text: string, name: string): string[] {
   return text.split('\n').flatMap((line) => (line.startsWith(`${name}{`) || line.startsWith(`${name} `) ? [line.slice(name.length).trim()] : []));
 }

@@ -1,19 +1,17 @@
-/** Between the parts of a line: a message has blanks of its own. */
+/** Wider than the spaces within a message. */
 const GAP = '  ';
 const LEVEL_WIDTH = 5;
-/** Of the value of one field: a terminal is read line by line. */
 const MAX_VALUE_CHARS = 500;
-/** Of a stack. The rest is where the framework was entered. */
+/** Deeper stack lines are mostly the framework's. */
 const MAX_FRAMES = 12;
-/** What needs no quotes. */
 const BARE = /^[\w.:/@+~%-]+$/;
-/** Control characters, which a terminal obeys, and the marks that turn the direction of text or stand for nothing. */
+/** Control and format characters, line separators, lone surrogates: terminals obey them, or they hide or reorder text. */
 const UNSHOWN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /**
- * A line of the log, which is JSON, as people read it: time of day (UTC), level, service, message, and the fields as `name=value`. An
- * error follows on lines of its own. No value can write a line, or a command of the terminal, of its own: both are escaped.
- * @param line what the log writes, its secrets masked already
+ * Formats a JSON log line for a terminal: time of day (UTC), level, service, message, fields as `name=value`; an error follows on lines of its own.
+ * Control characters are escaped: no value can forge a line or command the terminal.
+ * @param line with secrets masked already
  */
 export function textLine(line: string): string {
   const entry = objectIn(line);
@@ -55,7 +53,6 @@ function valueText(value: unknown): string {
   return escaped(text.length > MAX_VALUE_CHARS ? `${text.slice(0, MAX_VALUE_CHARS)}…` : text);
 }
 
-/** Escapes have the form that JSON gives them. */
 function escaped(text: string): string {
   return text.replace(UNSHOWN, (character) => {
     const code = character.codePointAt(0) ?? 0;

@@ -1,27 +1,25 @@
 import { createHash } from 'node:crypto';
 import { traceId as newTraceId, randomHex } from '../ids.ts';
 
-/** Version, trace, parent, flags. Zeros name no trace and no parent, and the version ff is none (W3C Trace Context, 3.2). */
+/** Version, trace, parent, flags. All zeros and version ff are invalid (W3C Trace Context, 3.2). */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 const SPAN_ID_LETTERS = 16;
 
 export interface TraceContext {
   /** 32 hex. */
   traceId: string;
-  /** As it travels on. */
   traceparent: string;
 }
 
-/** What a W3C `traceparent` says. */
+/** A parsed W3C `traceparent`. */
 export interface SpanReference {
   traceId: string;
   /** 16 hex. */
   spanId: string;
-  /** Whether the trace is recorded at all. */
   isSampled: boolean;
 }
 
-/** The caller's W3C trace context, or a new one when it sent none, or none that is one: whatever is done for a request has one trace. */
+/** The caller's W3C trace context, or a new one when missing or invalid. */
 export function traceContextOf(traceparent: unknown): TraceContext {
   const traceId = typeof traceparent === 'string' ? traceIdIn(traceparent) : null;
   if (traceId !== null) return { traceId, traceparent: traceparent as string };
@@ -29,12 +27,12 @@ export function traceContextOf(traceparent: unknown): TraceContext {
   return { traceId: own, traceparent: traceparentOf({ traceId: own, spanId: newSpanId(), isSampled: true }) };
 }
 
-/** The trace that a stored context names; null when there is none. */
+/** Null without a valid context. */
 export function traceIdIn(traceparent: string | null): string | null {
   return spanReferenceIn(traceparent)?.traceId ?? null;
 }
 
-/** Null for what is no context. */
+/** Null when invalid. */
 export function spanReferenceIn(traceparent: unknown): SpanReference | null {
   if (typeof traceparent !== 'string') return null;
   const [, traceId, spanId, flags] = TRACEPARENT.exec(traceparent) ?? [];
@@ -50,15 +48,12 @@ export function newSpanId(): string {
   return randomHex(SPAN_ID_LETTERS / 2);
 }
 
-/**
- * The id of the span of something that has an id of its own. Whoever knows that one knows the span, so the beginning and the end of it may
- * be in different processes.
- */
+/** Derives a span id from a domain id, so that a span may begin and end in different processes. */
 export function spanIdOf(id: string): string {
   return createHash('sha256').update(id).digest('hex').slice(0, SPAN_ID_LETTERS);
 }
 
-/** The context of what has the id, below a parent; null without one. */
+/** The context of the span derived from `id` below `parent`; null without a valid parent. */
 export function contextBelow(parent: string | null, id: string): string | null {
   const reference = spanReferenceIn(parent);
   return reference === null ? null : traceparentOf({ ...reference, spanId: spanIdOf(id) });

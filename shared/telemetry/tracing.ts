@@ -1,22 +1,22 @@
 import { newSpanId, traceContextOf, traceparentOf } from './trace-context.ts';
 
-/** Of a span's facts: short texts, numbers and flags. No secret, and no text of a customer but through `Tracing.content`. */
+/** Short texts, numbers and flags. No secrets; customer text only as `Tracing.content` allows. */
 export type Attributes = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 
 export type SpanKind = 'internal' | 'server' | 'client' | 'producer';
 
-/** Spans of messages have a scope of their own, so that viewers of model calls can leave them out. */
+/** Messaging spans have their own scope, so that viewers of model calls can filter them out. */
 export type SpanScope = 'switchyard' | 'switchyard.messaging' | 'switchyard.gen_ai';
 
 export interface SpanOptions {
   kind: SpanKind;
-  /** W3C `traceparent` of the span above. Null begins a trace. */
+  /** `traceparent` of the parent span. Null starts a trace. */
   parent: string | null;
-  /** 16 hex; absent: a new one. Given where others know the span by the id of what it is of (`spanIdOf`). */
+  /** 16 hex; absent: a new one. Given where other processes derive it (`spanIdOf`). */
   spanId?: string;
-  /** 32 hex, for a span that begins a trace whose id has to be known also where nothing is recorded. */
+  /** 32 hex, for a new trace with an id that must be known even when nothing is recorded. */
   traceId?: string;
-  /** `traceparent`s of spans that belong to it and are not above it, such as an earlier try. */
+  /** `traceparent`s of related spans, such as an earlier try. */
   links?: readonly string[];
   attributes?: Attributes;
   /** Epoch milliseconds; absent: now. */
@@ -24,16 +24,16 @@ export interface SpanOptions {
   scope?: SpanScope;
 }
 
-/** A span in the making. Nothing is kept of one that is never ended. */
+/** Recorded only when it is ended. */
 export interface Span {
-  /** The context of what it does: goes into messages and headers. */
+  /** Carried by its messages and requests. */
   readonly traceparent: string;
   set(attributes: Attributes): void;
-  /** @param errorType a stable code when it failed, never a message */
+  /** @param errorType a stable code, never a message; null: no error */
   end(errorType?: string | null): void;
 }
 
-/** A span that is over, with ids that are known to all. */
+/** A finished span with known ids. */
 export interface FinishedSpan extends Omit<SpanOptions, 'startMs' | 'parent'> {
   name: string;
   parent: string | null;
@@ -42,24 +42,21 @@ export interface FinishedSpan extends Omit<SpanOptions, 'startMs' | 'parent'> {
   errorType?: string | null;
 }
 
-/** How much of what customers and models say is shown: nothing, its outline, or its text. */
+/** Captured customer and model text: none, its structure, or the text. */
 export type ContentCapture = 'off' | 'redacted' | 'full';
 
-/**
- * Where spans go. Recording costs a push into a bounded queue, never a wait: what does not fit is dropped and counted. Nothing here is
- * called once per token.
- */
+/** The tracing port. Recording never waits: spans beyond a bounded queue are dropped and counted. Never called per token. */
 export interface Tracing {
   readonly content: ContentCapture;
   begin(name: string, options: SpanOptions): Span;
   record(span: FinishedSpan): void;
-  /** Spans that were lost since the start: the queue was full, or nobody took them. */
+  /** The queue was full or an export failed. */
   readonly dropped: number;
-  /** Sends what waits, for as long as that may take, and records nothing any more. */
+  /** Flushes the queue within a time limit; later spans are not recorded. */
   stop(): Promise<void>;
 }
 
-/** Records nothing and hands every context on as it came. */
+/** Propagates each context unchanged. */
 export const noTracing: Tracing = {
   content: 'off',
   begin: (_, { parent, traceId }) =>
@@ -69,7 +66,7 @@ export const noTracing: Tracing = {
   async stop() {},
 };
 
-/** For what is not recorded: the span above takes its place. Without one, a context is made for whoever asks for it. */
+/** For what is not recorded: the parent's context, or a new one made on first use. */
 export function spanThatHandsOn(parent: string | null): Span {
   return new HandedOn(parent);
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { WorkMarks } from './work-marks.ts';
 
-/** Marks on a clock that moves only when work is done. */
+/** Marks with a fake clock that only work advances. */
 function begin() {
   let nowMs = 1_000;
   const marks = new WorkMarks(() => nowMs);

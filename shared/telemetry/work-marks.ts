@@ -1,20 +1,19 @@
-/** What ran outside every mark. */
+/** Time outside all marks. */
 const UNMARKED = 'unmarked';
 
-/** The kind of work that ran longest since the last look, and for how long in all. */
+/** The kind with the longest total since the last `take`. */
 export interface LongestWork {
   kind: string;
   ms: number;
-  /** The last kind that was marked; null: none was. Where `kind` is `unmarked`, what ran began behind this. */
+  /** Null: none. When `kind` is `unmarked`, the unmarked work began after this one. */
   lastMarked: string | null;
 }
 
 /**
- * Attributes the time of the event loop to kinds of work. A mark holds until the next one, or until the callback of the event loop that set
- * it has run together with its promise continuations; a continuation behind real I/O has to be marked again. A mark costs two readings of
- * the clock and no context that follows promises (AsyncLocalStorage would add to each promise of the process).
+ * Attributes event loop time to kinds of work. A mark holds until the next one, or until its event loop callback has ended with its microtasks; a
+ * continuation after real I/O must be marked again. Costs two clock readings; AsyncLocalStorage would slow every promise of the process.
  *
- * Kinds become labels of a metric: patterns of routes and names in the code, never a text from outside.
+ * Kinds become metric labels: route templates and names in the code, never foreign text.
  */
 export class WorkMarks {
   readonly #nowMs: () => number;
@@ -28,7 +27,7 @@ export class WorkMarks {
     this.#attribute();
     this.#kind = null;
   };
-  // A microtask runs among those of the callback, and a tick that it asks for runs once they are all done.
+  // Runs among the callback's microtasks; its `nextTick` runs after all of them.
   readonly #endBehindMicrotasks = () => process.nextTick(this.#end);
 
   constructor(nowMs: () => number = () => performance.now()) {
@@ -36,7 +35,7 @@ export class WorkMarks {
     this.#sinceMs = nowMs();
   }
 
-  /** What runs from here on, in this callback of the event loop, is work of this kind. */
+  /** For the rest of this event loop callback. */
   mark(kind: string): void {
     this.#attribute();
     this.#kind = kind;
@@ -46,7 +45,7 @@ export class WorkMarks {
     queueMicrotask(this.#endBehindMicrotasks);
   }
 
-  /** What took longest since the last call, idle time included under `unmarked`. Begins anew. */
+  /** Idle time counts as `unmarked`. Resets the totals. */
   take(): LongestWork {
     this.#attribute();
     let longest: LongestWork = { kind: UNMARKED, ms: 0, lastMarked: this.#lastMarked };
@@ -64,5 +63,4 @@ export class WorkMarks {
   }
 }
 
-/** Those of this process: it has one event loop, whatever runs in it. */
 export const workMarks = new WorkMarks();

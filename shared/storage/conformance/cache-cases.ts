@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { type Cache, cacheLimits } from '../cache.ts';
 
-/** Longer than any test runs. */
+/** Longer than any test. */
 const LONG_MS = 60_000;
 
 export function valueCases(name: string, cache: () => Cache, advance: (ms: number) => Promise<void>): void {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Database, NamedStatement } from '../database.ts';
 
-/** The tables that a commit touches, cut down to what the fence and the seen key are about. */
+/** The tables of a commit, reduced to what fencing and the processed command key need. */
 const TABLES = `
 create table lab_parts (p int primary key, epoch bigint not null default 0, commit_no bigint not null default 0, cursor bigint not null default 0);
 create table lab_sessions (id text primary key, p int not null, head bigint not null, snapshot json not null);
@@ -10,7 +10,7 @@ create table lab_seen (session_id text, command_id text, answer json, primary ke
 create table lab_timers (p int not null, key text not null, due_at timestamptz not null, primary key (p, key));
 insert into lab_parts (p) select generate_series(0, 7);`;
 
-/** The shape that the runtime's commit has: lock, fence, advance, then every other row only for the partitions that were advanced. */
+/** The form of the runtime's commit: lock, fence, advance, then all other rows only for the partitions that were advanced. */
 const COMMIT: NamedStatement = {
   name: 'conformance-commit',
   text: `
@@ -50,7 +50,7 @@ interface Claim {
   commitNo: number;
 }
 
-/** One command of a session in the claim's partition: an event, a seen key, a snapshot. */
+/** One command of a session in the claim's partition: an event, a processed command, a snapshot. */
 interface Command extends Claim {
   sessionId: string;
   commandId: string;
@@ -58,7 +58,7 @@ interface Command extends Claim {
   body: unknown;
 }
 
-/** The heart of the runtime, a commit over many partitions in one statement, behaves on every driver as the design relies on. */
+/** The runtime's commit over many partitions in one statement behaves alike on every driver. */
 export function commitStatementCases(name: string, database: () => Database): void {
   const book = () => commitBook(database());
 
@@ -119,7 +119,7 @@ function command(fields: Partial<Command> & Pick<Command, 'p' | 'sessionId'>): C
   return { epoch: 0, commitNo: 0, commandId: 'command-1', offset: 0, body: { text: 'hello' }, ...fields };
 }
 
-/** Fresh tables, and the statement with its 22 arrays behind a few words. */
+/** Creates the tables, and wraps the statement with its 22 arrays. */
 async function commitBook(database: Database) {
   await database.query('drop table if exists lab_parts, lab_sessions, lab_events, lab_seen, lab_timers');
   await database.query(TABLES);
@@ -143,7 +143,7 @@ async function commitBook(database: Database) {
   };
 
   return {
-    /** The partitions that were committed, in order; null when none was. */
+    /** The committed partitions in order; null when there is none. */
     commit: (commands: Command[]) => run(commands, commands, { p: 0, armed: [], disarmed: [] }),
     commitTimers: (claim: Claim, timers: { armed: string[]; disarmed: string[] }) => run([claim], [], { p: claim.p, ...timers }),
     takeOver: (p: number) => database.query('update lab_parts set epoch = epoch + 1 where p = $1', [p]),

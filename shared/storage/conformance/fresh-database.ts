@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 
-/** A database of a test's own on a server that others use too. */
+/** A test's own database on a shared server. */
 export interface FreshDatabase {
   url: string;
-  /** Runs one statement on the server, outside of that database, as its superuser. */
+  /** Runs one statement on the server as its superuser, outside of that database. */
   administer(text: string): Promise<void>;
-  /** Ends whoever is still connected. */
+  /** Terminates all of its connections. */
   drop(): Promise<void>;
 }
 
-/** @param serverUrl of any database of the server, as a user who may create others */
+/** @param serverUrl of any database of the server, as a user with the right to create others */
 export async function freshDatabase(serverUrl: string): Promise<FreshDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   const administer = (text: string) => runOnce(serverUrl, text);

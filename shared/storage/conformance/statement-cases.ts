@@ -31,7 +31,7 @@ export function statementCases(name: string, database: () => Database): void {
   it(`${name}: runs a named statement after a migration changed the columns that it returns`, async () => {
     const read: NamedStatement = { name: 'conformance-changed', text: 'select * from changed' };
     await database().query('create table changed (id int); insert into changed values (1)');
-    // At once, so that a pool prepares it on all of its connections.
+    // Concurrently, so that a pool prepares it on all of its connections.
     await Promise.all(Array.from({ length: 20 }, () => database().query(read)));
 
     await database().query("alter table changed add column note text not null default 'new'");
@@ -43,7 +43,7 @@ export function statementCases(name: string, database: () => Database): void {
   it(`${name}: refuses a second text under the name of a statement`, async () => {
     await database().query({ name: 'conformance-one-text', text: 'select 1 as one' });
 
-    // On a pool of several connections only the one that knows the name can tell, so the connection is held.
+    // Holds the connection: in a larger pool only the one that prepared the name refuses another text.
     const clash = database().transaction(async (handle) => {
       await handle.query({ name: 'conformance-one-text', text: 'select 1 as one' });
       await handle.query({ name: 'conformance-one-text', text: 'select 2 as two' });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Database } from '../database.ts';
 
-/** Transactions: all or nothing, and one handle only. */
+/** Transactions are atomic and admit their own handle only. */
 export function transactionCases(name: string, database: () => Database): void {
   const idsOf = async (table: string): Promise<number[]> => {
     const { rows } = await database().query<{ id: number }>(`select id from ${table} order by id`);

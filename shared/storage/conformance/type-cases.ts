@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Database } from '../database.ts';
 
-/** What goes in comes out, on every driver as the same type. */
+/** Values keep their type on every driver. */
 export function typeCases(name: string, database: () => Database): void {
   const echo = async (type: string, value: unknown): Promise<unknown> => {
     const { rows } = await database().query<{ value: unknown }>(`select $1::${type} as value`, [value]);

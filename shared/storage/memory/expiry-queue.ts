@@ -4,8 +4,8 @@ interface Entry {
 }
 
 /**
- * Keys in the order in which they expire: a binary heap. A key that is entered again, because it lives longer now, stands in it twice;
- * whoever takes one out compares its instant with the entry's own, and the outdated one means nothing.
+ * Keys by expiry, as a binary heap. An extended key is in it twice: the caller compares `expiresAtMs` with its own entry and skips the outdated
+ * one.
  */
 export class ExpiryQueue {
   #heap: Entry[] = [];
@@ -14,7 +14,7 @@ export class ExpiryQueue {
     return this.#heap.length;
   }
 
-  /** The next to expire, left where it is; null when there is none. */
+  /** Null when empty. */
   first(): Entry | null {
     return this.#heap[0] ?? null;
   }
@@ -47,7 +47,7 @@ export class ExpiryQueue {
     heap[index] = last;
   }
 
-  /** Drops every outdated turn at once: for when most of them are. */
+  /** Rebuilds the heap, for when most of it is outdated. */
   retainOnly(entries: Iterable<Entry>): void {
     // A sorted array is a heap.
     this.#heap = [...entries].sort((a, b) => a.expiresAtMs - b.expiresAtMs);

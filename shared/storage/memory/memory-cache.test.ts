@@ -47,7 +47,7 @@ it('keeps to its limit and its order through many random entries', async () => {
   const expected = new Map<string, number>();
   for (let step = 0; step < 5_000; step += 1) {
     const key = `key-${Math.floor(random() * 200)}`;
-    // Fractions keep two entries from expiring in the same instant, where either might go.
+    // Fractions keep entries from expiring in the same instant, where the order of eviction is undefined.
     const expiresAtMs = clock.nowMs() + 1 + random() * 1_000_000;
     if (!expected.has(key) && expected.size === 50) expected.delete(soonest(expected));
     expected.set(key, expiresAtMs);
@@ -65,7 +65,7 @@ function soonest(entries: Map<string, number>): string {
   return first?.[0] ?? '';
 }
 
-/** A small generator of numbers from 0 to 1, the same ones on every run. */
+/** A seeded generator of numbers from 0 to 1. */
 function lcg(seed: number): () => number {
   let state = seed;
   return () => {

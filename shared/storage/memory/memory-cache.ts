@@ -4,13 +4,13 @@ import type { Cache } from '../cache.ts';
 import { checkAddend, checkKey, checkValue, lifetimeMsOf } from '../cache-arguments.ts';
 import { ExpiryQueue } from './expiry-queue.ts';
 
-/** Entries kept at once: some tens of MB when every value is as small as it should be. The next one ousts what would expire first. */
+/** Some tens of MB with small values. */
 const MAX_ENTRIES = 100_000;
 
-/** Expired entries that one call clears away at most, so that no call pays for a long idle time. It adds at most one, so they get fewer. */
+/** Bounds the cost of a call after a long idle time. A call adds at most one entry, so the backlog shrinks. */
 const SWEPT_PER_CALL = 8;
 
-/** Outdated turns that the queue may hold beside one for every entry, before it is made anew. */
+/** Outdated queue entries before the queue is rebuilt. */
 const QUEUE_SLACK = 1_024;
 
 type Content = { kind: 'value'; text: string } | { kind: 'counter'; sum: number } | { kind: 'slots'; untilMs: Map<string, number> };
@@ -21,8 +21,8 @@ interface Entry {
 }
 
 /**
- * A cache inside this process. It sets no timers: what has expired is not seen, and is cleared away by later calls, a few at a time.
- * @param maxEntries how many keys it holds; beyond that the one that would expire first makes room
+ * A `Cache` in this process, without timers: expired entries are invisible, and later calls remove a few at a time.
+ * @param maxEntries beyond it the entry that expires first is evicted
  */
 export function memoryCache({ clock, maxEntries = MAX_ENTRIES }: { clock: Clock; maxEntries?: number }): Cache {
   return new MemoryCache(clock, maxEntries);
@@ -79,7 +79,7 @@ class MemoryCache implements Cache {
     for (const [other, otherUntilMs] of untilMs) if (otherUntilMs <= nowMs) untilMs.delete(other);
     if (!untilMs.has(holder) && untilMs.size >= limit) return false;
     untilMs.set(holder, nowMs + lifetimeMs);
-    // The entry lives as long as its last slot.
+    // The entry expires with its last slot.
     this.#put(key, { content: { kind: 'slots', untilMs }, expiresAtMs: Math.max(...untilMs.values()) });
     return true;
   }
@@ -96,7 +96,7 @@ class MemoryCache implements Cache {
     this.#queue.retainOnly([]);
   }
 
-  /** What every call begins with. @returns the time, read once a call */
+  /** Removes a few expired entries. @returns the time, read once per call */
   #enter(key: string): number {
     if (this.#closed) throw new SwitchyardError('storage.closed', 'the cache is closed');
     checkKey(key);
@@ -114,7 +114,7 @@ class MemoryCache implements Cache {
     return entry === undefined || entry.expiresAtMs <= nowMs ? null : entry;
   }
 
-  /** Until when each holder has its slot; null when there are no slots under the key. */
+  /** Expiry by holder; null when there are no slots under the key. */
   #slots(key: string, nowMs: number): Map<string, number> | null {
     const content = this.#find(key, nowMs)?.content;
     if (content === undefined) return null;
@@ -126,12 +126,12 @@ class MemoryCache implements Cache {
     const known = this.#entries.get(key);
     while (known === undefined && this.#entries.size >= this.#maxEntries && this.#queue.first() !== null) this.#oustFirst();
     this.#entries.set(key, entry);
-    if (known?.expiresAtMs === entry.expiresAtMs) return; // its turn in the queue is right already
+    if (known?.expiresAtMs === entry.expiresAtMs) return; // already queued
     this.#queue.add({ key, expiresAtMs: entry.expiresAtMs });
     if (this.#queue.size > 2 * this.#entries.size + QUEUE_SLACK) this.#rebuildQueue();
   }
 
-  /** Takes the first turn out of the queue, and its entry too, unless the entry lives longer by now. */
+  /** Also deletes the entry, unless its expiry was extended. */
   #oustFirst(): void {
     const first = this.#queue.first();
     if (first === null) return;

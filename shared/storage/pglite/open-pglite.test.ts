@@ -13,7 +13,7 @@ import { columnTypes } from '../postgres/column-types.ts';
 import { poolDatabase } from '../postgres/pool-database.ts';
 import { openPglite } from './open-pglite.ts';
 
-/** Making a database takes seconds, more on a busy machine. */
+/** Creating a database takes seconds, more on a busy machine. */
 const TIMEOUT_MS = 60_000;
 
 databaseConformance('pglite', async () => {
@@ -143,7 +143,7 @@ describe('a PGlite folder', () => {
       const { rows } = await database.query<{ id: number }>('select id from acknowledged order by id');
       await database.close();
       expect(acknowledged.length).toBeGreaterThanOrEqual(500);
-      // One more may have been written and not yet told.
+      // One more may have been written without being acknowledged yet.
       expect(rows.map(({ id }) => id).slice(0, acknowledged.length)).toEqual(acknowledged);
       expect(rows.length - acknowledged.length).toBeLessThanOrEqual(1);
     },
@@ -151,7 +151,7 @@ describe('a PGlite folder', () => {
   );
 });
 
-/** Writes rows for ever and prints the id of each as soon as it is acknowledged. */
+/** Writes rows without end and prints each id once it is acknowledged. */
 const WRITER = `
 import { writeSync } from 'node:fs';
 import { openPglite } from './out/shared/storage/pglite/open-pglite.js';
@@ -162,7 +162,7 @@ for (let id = 1; ; id += 1) {
   writeSync(1, id + '\\n');
 }`;
 
-/** A process of its own can't run the sources, so the driver is compiled, as the build does, into a folder that sees our packages. */
+/** A child process can't run the sources, so the driver is compiled as in the build, into a folder where our packages resolve. */
 async function compileWriter(folder: string): Promise<string> {
   const repository = fileURLToPath(new URL('../../../', import.meta.url));
   await mkdir(folder);

@@ -8,26 +8,25 @@ import type { Database } from '../database.ts';
 import { columnTypes } from '../postgres/column-types.ts';
 import { poolDatabase } from '../postgres/pool-database.ts';
 
-/** After a crash the engine writes its log anew before it is there: a whole segment of it. */
+/** After a crash the engine rewrites one whole log segment before it opens. */
 const FREE_BYTES_TO_OPEN = 17 * 1024 * 1024;
 
 /**
- * The embedded database: PostgreSQL inside this process, on one connection. An acknowledged write outlives the death of the process,
- * but not a loss of power, because the engine never calls fsync.
+ * The embedded database: PostgreSQL in this process, on one connection. Acknowledged writes survive the death of the process but not a power loss:
+ * the engine never calls fsync.
  *
- * @param folder where the files stand, made when missing; null keeps everything in memory. Nothing here keeps a second process out of
- * the folder, and two lose each other's data: hold it first (data-folder.ts), and put the database in a folder below the held one.
- * @param onPanic told why when the engine gives up, as it does when it can't write its log: it answers no statement any more, and all that
- * it has acknowledged is there when it is opened again. By default a fault that ends the process.
- * @throws `config.invalid` when the folder, or the database found in it, can't be used
+ * @param folder created when missing; null: in memory. Two processes in one folder lose data: lock it first (data-folder.ts), and use a subfolder.
+ * @param onPanic called when the engine panics, as when it can't write its log: it runs no further statement, and acknowledged writes are there
+ * after reopening. By default the process ends.
+ * @throws `config.invalid` when the folder, or the database in it, can't be used
  */
 export async function openPglite({ folder, onPanic = endProcess }: { folder: string | null; onPanic?: (cause: Error) => void }): Promise<Database> {
   return pgliteDatabase(folder === null ? await PGlite.create() : await openFolder(folder), onPanic);
 }
 
-/** The port over an engine that is open; closing the database closes the engine. @param onPanic as above */
+/** A `Database` over an open engine; closing it closes the engine. @param onPanic as above */
 export function pgliteDatabase(pglite: PGlite, onPanic: (cause: Error) => void = endProcess): Database {
-  // The one connection stays: an idle limit would only close and open it again.
+  // An idle timeout would only reopen the one connection.
   const config = createPgConfig(pglite);
   const pool = new pg.Pool({ ...config, max: 1, idleTimeoutMillis: 0, types: columnTypes });
   const forgetStatements = () => {
@@ -36,7 +35,7 @@ export function pgliteDatabase(pglite: PGlite, onPanic: (cause: Error) => void =
   return poolDatabase(pool, { afterEnd: () => pglite.close(), forgetStatements, onPanic });
 }
 
-/** From outside all promises, so that nobody can catch it: who waits for the engine would wait for ever. */
+/** Thrown outside all promises, so that it can't be caught: callers would wait for the engine for ever. */
 function endProcess(cause: Error): void {
   process.nextTick(() => {
     throw new SwitchyardError('service.unreachable', 'the embedded database has given up', { cause });
@@ -44,10 +43,9 @@ function endProcess(cause: Error): void {
 }
 
 /**
- * Making a database takes seconds and many files. While it goes on, a mark stands beside the folder: whoever finds the mark knows that the
- * process died meanwhile, that nobody was ever told of a write there, and starts anew. A half-made folder would otherwise never open.
- * Once it is made, the mark becomes another one, which stays: whoever finds that one and no database knows that one is lost, and must not
- * go on with an empty one as if nothing had happened.
+ * Creating a database takes seconds. Meanwhile a marker `.unfinished` stands beside the folder: a start that finds it knows that the process died
+ * before any write was acknowledged, and starts over, since a half-made folder never opens. It is renamed to `.made`, which stays: without a
+ * database beside it data was lost, and an empty database must not take its place unnoticed.
  */
 async function openFolder(folder: string): Promise<PGlite> {
   const markers = { unfinished: `${folder}.unfinished`, made: `${folder}.made` };
@@ -56,7 +54,7 @@ async function openFolder(folder: string): Promise<PGlite> {
     const pglite = await PGlite.create({ dataDir: folder });
     if (isNew) await rename(markers.unfinished, markers.made);
     else {
-      // Not closed when it is damaged: that would write to it.
+      // Closing would write to a damaged database.
       await probeTables(pglite);
       await writeFile(markers.made, '', { mode: 0o600 });
     }
@@ -71,7 +69,7 @@ interface MarkerFiles {
   made: string;
 }
 
-/** @returns whether a database has yet to be made there */
+/** @returns whether the database has yet to be created */
 async function prepareFolder(folder: string, { unfinished, made }: MarkerFiles): Promise<boolean> {
   try {
     const isThere = await exists(join(folder, 'PG_VERSION'));
@@ -97,13 +95,13 @@ async function prepareFolder(folder: string, { unfinished, made }: MarkerFiles):
 }
 
 /**
- * Reads the first and the last row of each table by its primary key. Pages have checksums, so what is damaged can't be read unnoticed;
- * but a table that was cut off, or whose file is gone, would otherwise be found by the first customer who needs it.
+ * Reads the first and the last row of each table by primary key. Checksums reveal damaged pages, but a truncated or missing table file would be
+ * found only when it is read.
  */
 async function probeTables(pglite: PGlite): Promise<void> {
   await pglite.transaction(async (handle) => {
     const { rows } = await handle.query<{ name: string; first: string | null; last: string | null }>(KEYS_OF_TABLES);
-    // In the order of the key, so through its index, and out of the table itself, since the index knows no ctid.
+    // By the key's index, and from the heap, since the index holds no ctid.
     await handle.query('set local enable_seqscan = off');
     await handle.query('set local enable_sort = off');
     for (const { name, first, last } of rows) {
@@ -122,7 +120,7 @@ const KEYS_OF_TABLES = `
   where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace
   group by c.oid`;
 
-/** Why a database could not be opened. Without room the engine ends in the same way as on damaged files, so the disk itself is asked. */
+/** The engine fails alike on a full disk and on damaged files, so the free space is checked. */
 async function unusable(folder: string, cause: unknown): Promise<SwitchyardError> {
   const freeBytes = await statfs(folder).then(
     ({ bavail, bsize }) => bavail * bsize,
@@ -138,7 +136,7 @@ async function unusable(folder: string, cause: unknown): Promise<SwitchyardError
   });
 }
 
-/** The system's words: they name the file and what is the matter, such as a disk that is full or only read. */
+/** Names the file and the cause, such as a read-only disk. */
 function reasonOf(error: unknown): string {
   return error instanceof Error ? `: ${error.message}` : '';
 }

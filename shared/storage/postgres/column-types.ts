@@ -5,9 +5,9 @@ const BIGINT_ARRAY: number = 1016;
 const asTextArray: (text: string) => unknown = pg.types.getTypeParser(BIGINT_ARRAY, 'text');
 
 /**
- * How columns become values, given to every pool as `types`, so that all drivers agree: bigint is a number, json and jsonb are parsed,
- * timestamptz is a Date, bytea a Buffer, and numeric stays text, since no number can hold it.
- * @throws RangeError from the query, when a bigint does not fit a number: rounding it would name another row
+ * Column parsers of every pool, so that all drivers agree: bigint is a number, json and jsonb are parsed, timestamptz is a Date, bytea a Buffer;
+ * numeric stays text, since a number would lose precision.
+ * @throws RangeError from the query, for a bigint beyond the safe integers: rounding it would name another row
  */
 export const columnTypes: pg.CustomTypesConfig = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
@@ -23,7 +23,7 @@ function toSafeInteger(text: string): number {
   return value;
 }
 
-/** Arrays of arrays and nulls keep their shape. */
+/** Keeps nested arrays and nulls. */
 function toSafeIntegers(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(toSafeIntegers);
   return typeof value === 'string' ? toSafeInteger(value) : value;

@@ -23,7 +23,7 @@ await migrate(await openPostgres({ url: process.argv[1], applicationName: 'gone'
 
 const SLEEPERS = "from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()";
 
-/** Who waits for a whole table of this database. */
+/** Sessions that wait for a table lock in this database. */
 const IN_LINE =
   "from pg_locks where not granted and mode = 'AccessExclusiveLock' and database = (select oid from pg_database where datname = current_database())";
 
@@ -39,7 +39,7 @@ describe('migrate on a PostgreSQL server', () => {
   beforeEach(async () => {
     root = await mkdtemp(join(tmpdir(), 'switchyard-migrate-'));
     fresh = await freshDatabase(inject('postgresUrl'));
-    // Shorter than what migrations need: they must not depend on it.
+    // Shorter than the migrations take: they must not depend on it.
     database = await openPostgres({ url: fresh.url, applicationName: 'this process', log: silentLog, statementTimeoutMs: 1_000 });
     other = await openPostgres({ url: fresh.url, applicationName: 'the other process', log: silentLog, statementTimeoutMs: 1_000 });
   });
@@ -60,7 +60,7 @@ describe('migrate on a PostgreSQL server', () => {
     return rows.map(({ name }) => name);
   }
 
-  /** Once somebody sleeps inside a migration. */
+  /** Resolves once a migration is inside pg_sleep. */
   async function someoneMigrates(): Promise<void> {
     await expect.poll(async () => (await database.query(`select 1 ${SLEEPERS}`)).rowCount, POLL).toBe(1);
   }
@@ -124,7 +124,7 @@ describe('migrate on a PostgreSQL server', () => {
     await migrate(database, await folderOf(FIRST));
     const folder = await folderOf({ ...FIRST, '0002-second.sql': 'alter table first add column b int;' });
     const [locked, released] = [signal(), signal()];
-    // Far above the second that a migration stands in line, far below the minute that it would without stepping back.
+    // Far above the second that a migration waits for a lock, far below the minute that it would wait without stepping back.
     const bystander = await openPostgres({ url: fresh.url, applicationName: 'a bystander', log: silentLog, statementTimeoutMs: 10_000 });
     const reader = other.transaction(async (handle) => {
       await handle.query('select a from first');
@@ -137,7 +137,7 @@ describe('migrate on a PostgreSQL server', () => {
       const impatient = migrate(database, folder, { tablesTimeoutMs: 100 });
       await expect(impatient).rejects.toMatchObject({ code: 'service.not_ready', message: expect.stringContaining('0002-second.sql') });
       const patient = expect(migrate(database, folder)).resolves.toEqual(['0002-second.sql']);
-      // It stands in line for the table now; who comes after it must not have to give up.
+      // It waits for the table lock now; statements behind it must not time out.
       await expect.poll(async () => (await bystander.query(`select 1 ${IN_LINE}`)).rowCount, POLL).toBe(1);
       expect((await bystander.query('select a from first')).rows).toEqual([{ a: 1 }]);
       released.give();

@@ -55,7 +55,7 @@ describe('a PostgreSQL server', () => {
     const failure = await database.transaction(
       async (handle) => {
         await handle.query('select id from held for update');
-        // A connection of its own; the handle here is not the one that waits.
+        // A connection of its own, since the handle's own is not the one that waits.
         return failureOf(openAndRun(fresh.url, 'update held set id = 1'));
       },
       { statementTimeoutMs: 30_000 },
@@ -102,7 +102,7 @@ describe('a PostgreSQL server', () => {
     const failure = await failureOf(
       hanging.transaction(async (handle) => {
         await handle.query('select id from clutched for update');
-        // As long as it takes for another to have the row.
+        // Until the other session has the row lock.
         await database.query('update clutched set id = 2').catch(() => {});
         await handle.query('update clutched set id = 3');
       }),
@@ -167,7 +167,7 @@ describe('a PostgreSQL server', () => {
       expect(failure).toMatchObject({ code: '57P01' });
       expect(isTransientError(failure)).toBe(true);
     }
-    // Connections that were idle leave the pool as soon as their end is read; a statement that is quicker than that fails in a way that passes.
+    // Idle connections leave the pool once their end is read; a statement that is faster fails with a transient error.
     await expect.poll(() => database.query(named, [2]).then(({ rows }) => rows, isTransientError), POLL).toEqual([{ value: 2 }]);
     expect(await Promise.all(Array.from({ length: 8 }, () => database.query(named, [3])))).toEqual(
       Array.from({ length: 8 }, () => ({ rows: [{ value: 3 }], rowCount: 1 })),
@@ -228,7 +228,7 @@ async function activity(fresh: FreshDatabase): Promise<{ state: string }[]> {
   }
 }
 
-/** Each call resolves once so many have been made; then it begins anew. */
+/** Each call resolves once that many calls were made; then the count restarts. */
 function meeting(size: number): () => Promise<void> {
   let arrived: (() => void)[] = [];
   return () =>

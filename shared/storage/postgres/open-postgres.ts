@@ -8,54 +8,52 @@ import { columnTypes } from './column-types.ts';
 import { poolDatabase, TRAVEL_MS } from './pool-database.ts';
 import { refusalOf, withoutCredentials } from './refusal.ts';
 
-/** Connections of one process. A server allows a hundred in all unless told otherwise, and a dozen processes share it. */
+/** A server allows 100 in all by default, and a dozen processes share it. */
 const MAX_CONNECTIONS = 8;
 
-/** How long the first connection may take to come about: a supervisor starts processes and stores together. */
+/** A supervisor starts processes and stores together. */
 const OPEN_BUDGET_MS = 8_000;
 const OPEN_FIRST_PAUSE_MS = 100;
 const OPEN_LONGEST_PAUSE_MS = 1_000;
 
-/** For a new connection, and for a free one when all are taken. */
+/** For a new connection, and for a free one when all are in use. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** Connections that nobody has used for so long are closed. */
 const IDLE_TIMEOUT_MS = 60_000;
 
-/** Every statement of ours is indexed and bounded; the largest moves 30 MiB. A statement that takes longer is stuck, or a fault of ours. */
+/** All statements are indexed and bounded, the largest moves 30 MiB: a slower one is stuck or a bug. */
 const STATEMENT_TIMEOUT_MS = 20_000;
 
-/** Rows are locked for the length of one commit. */
+/** Rows are locked for the duration of one commit. */
 const LOCK_TIMEOUT_MS = 2_000;
 
-/** Within a transaction nothing but the database is awaited, so a silent one belongs to a process that hangs, and holds rows that others wait for. */
+/** Only the database is awaited inside a transaction: an idle one belongs to a hung process that holds row locks. */
 const IDLE_IN_TRANSACTION_MS = 10_000;
 
-/** Silence on an idle connection after which TCP asks whether the other side is there; it gives up some ten seconds later. */
+/** Idle time before TCP keep-alive probes; a dead peer is noticed some ten seconds later. */
 const KEEP_ALIVE_MS = 10_000;
 
-/** What we rely on in every session, whatever the database or the role has set: `pg` reads instants as ISO writes them. */
+/** `pg` parses ISO timestamps; the database or the role may have other settings. */
 const SESSION = '-c datestyle=ISO -c timezone=UTC';
 
 export interface PostgresOptions {
-  /** `postgres://user:password@host:port/database`, with `pg`’s parameters, such as `sslmode`, which go before what is set here. */
+  /** `postgres://user:password@host:port/database`; `pg`’s parameters, such as `sslmode`, override what is set here. */
   url: string;
-  /** How the connections are named in the server's own lists. */
+  /** Shown in `pg_stat_activity`. */
   applicationName: string;
   /** At most 8, and 8 by default. */
   maxConnections?: number;
   log: Log;
-  /** In place of 20 s; how soon a connection that has gone silently is noticed depends on it too. */
+  /** Default: 20 s. Also bounds how soon a silently dead connection is noticed. */
   statementTimeoutMs?: number;
 }
 
 /**
- * Opens PostgreSQL, once a first statement has been answered. A connection that is lost later fails the statements that it carried;
- * the next statement opens another one, so the database works again as soon as the server does. A server that has gone without a word
- * is noticed within `statementTimeoutMs` and five seconds more.
+ * Opens PostgreSQL and waits for a first reply. A lost connection fails the statements in flight on it; the next statement opens another. A server
+ * that vanishes silently is noticed within `statementTimeoutMs` plus five seconds.
  *
- * @throws `config.invalid` for a URL that is none; `service.unreachable`, naming the server, its port and the database, when it refuses
- * us, at once, or when it does not answer within 8 s
+ * @throws `config.invalid` for an invalid URL; `service.unreachable`, naming server, port and database, at once when it refuses us, or without a
+ * reply within 8 s
  */
 export async function openPostgres({ url, applicationName, maxConnections = MAX_CONNECTIONS, log, ...limits }: PostgresOptions): Promise<Database> {
   const statementTimeoutMs = limits.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS;
@@ -87,11 +85,11 @@ function placeOf(config: pg.PoolConfig): string {
   const { connectionString = '' } = config;
   if (!/^postgres(ql)?:\/\//i.test(connectionString)) throw invalidUrl('it does not begin with postgres://');
   try {
-    // Opens nothing; it reads the URL and the environment just as every connection will.
+    // Does not connect; parses the URL and the environment.
     const { host, port, database = '' } = new pg.Client(config);
     return `${host.includes(':') ? `[${host}]` : host}:${port}/${database}`;
   } catch (error) {
-    // The error may hold the URL, and the URL a password. A file that the URL names is worth telling.
+    // The error may contain the password. Only a missing file's path is passed on.
     const isMissingFile = error instanceof Error && 'code' in error && error.code === 'ENOENT' && 'path' in error;
     throw invalidUrl(
       isMissingFile ? `there is no file ${String(error.path)}` : 'it can not be read; special characters in a password are written as %40 and the like',
@@ -120,15 +118,15 @@ async function awaitServer(config: pg.PoolConfig, name: string): Promise<void> {
   }
 }
 
-/** It accepts connections before it accepts statements, so only an answer proves it. */
+/** A server accepts connections before statements: only a reply proves that it is up. */
 async function selectOne(config: pg.PoolConfig, timeoutMs: number): Promise<void> {
   const client = new pg.Client({ ...config, connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs });
-  client.on('error', () => {}); // told by the statement as well
+  client.on('error', () => {}); // the statement rejects too
   try {
     await client.connect();
     await client.query('select 1');
   } finally {
-    // Not awaited: a server that has fallen silent would not answer the goodbye either.
+    // Not awaited: a silent server would not acknowledge it.
     void client.end();
   }
 }

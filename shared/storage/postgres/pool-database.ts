@@ -5,38 +5,37 @@ import type { Database, NamedStatement, Queryable, QueryResult, TransactionOptio
 import { isStalePlan } from '../transient-error.ts';
 import { Connection } from './connection.ts';
 
-/** Statements and transactions that may be in hand at once, waiting ones included. More means that the database does not keep up. */
+/** Waiting ones included. More means that the database does not keep up. */
 const MAX_IN_HAND = 10_000;
 
 export interface PoolDatabaseOptions {
-  /** Closes what stands behind the pool, after its connections have gone. */
+  /** Closes what is behind the pool, such as the embedded engine. */
   afterEnd?: () => Promise<void>;
-  /** Operations that are accepted at once; one more is refused with `service.not_ready`. */
+  /** One more operation is refused with `service.not_ready`. */
   maxInHand?: number;
-  /** How long a statement may go without an answer before its connection counts as dead. Without it: for ever, as suits an engine in our own process. */
+  /** Without a reply for this long a connection counts as dead. Absent: no limit, as suits an engine in this process. */
   queryTimeoutMs?: number;
-  /** For an engine whose one session outlives all connections: empties the adapter's list of prepared statements, once the engine has forgotten them. */
+  /** For an engine with one session behind all connections: clears the adapter's list of prepared statements after they were deallocated. */
   forgetStatements?: () => void;
-  /** Told why whenever no connection could be had. */
   onUnreachable?: (cause: Error) => void;
-  /** Told why when the server ends itself. One on another machine is started again by somebody; an engine in our own process is not. */
+  /** Called when the server reports a PANIC. A supervisor restarts a remote server, but not an engine in this process. */
   onPanic?: (cause: Error) => void;
 }
 
-/** Time for the answer to travel, on top of what the server may take to give it. */
+/** Network time beyond the server's own limit. */
 export const TRAVEL_MS = 5_000;
 
 /**
- * The database behind a pool of `pg`, whatever server or embedded engine the pool leads to. The pool is made with
- * `types: columnTypes` and belongs to the database from here on: `close` ends it, after the operations in hand.
+ * A `Database` over a `pg` pool, for a server or the embedded engine. The pool must be made with `types: columnTypes`; `close` ends it after the
+ * operations in flight.
  */
 export function poolDatabase(pool: Pool, options: PoolDatabaseOptions = {}): Database {
-  // An idle connection that breaks leaves the pool by itself and the next statement opens another; unheard, the event would end the process.
+  // A broken idle connection leaves the pool by itself; an unhandled error event would end the process.
   pool.on('error', () => {});
   return new PoolDatabase(pool, options);
 }
 
-/** One run of `transaction`. Ended as soon as its work has settled: what its work left running belongs to it no longer. */
+/** One call of `transaction`, ended when its work has settled: statements that it left running are refused afterwards. */
 interface Scope {
   ended: boolean;
 }
@@ -66,7 +65,7 @@ class PoolDatabase implements Database {
   }
 
   async query<Row extends object>(statement: string | NamedStatement, parameters: readonly unknown[] = []): Promise<QueryResult<Row>> {
-    // Each connection may hold an outdated plan of the statement, and loses it by being refused: so at most one round for each, and the last.
+    // Each connection may hold an outdated plan, which it drops when refused: at most one retry per connection.
     for (let roundsLeft = this.#pool.options.max; ; roundsLeft -= 1) {
       try {
         const { rows, rowCount } = await this.#lease((connection) => this.#sendOrDiscard<Row>(connection, statement, parameters));
@@ -92,7 +91,7 @@ class PoolDatabase implements Database {
       return await this.#lease((connection) => this.#transact(connection, work, options));
     } finally {
       this.#transactions -= 1;
-      // Everything in the process that waits for anything pays for it for as long as it is on.
+      // While enabled, AsyncLocalStorage costs every promise of the process.
       if (this.#transactions === 0) this.#scopes.disable();
     }
   }
@@ -141,12 +140,12 @@ class PoolDatabase implements Database {
 
   #connect(): Promise<Connection> {
     return new Promise((resolve, reject) => {
-      // By callback: a promise would leave a moment in which nobody listens to the client.
+      // With a promise the client would have no error listener for one microtask.
       this.#pool.connect((error, client) => {
         if (client !== undefined) return resolve(new Connection(client, this.#queryTimeoutMs, this.#onPanic));
         const cause = error ?? new Error('the pool gave neither a connection nor a reason');
         this.#onUnreachable(cause);
-        // Whatever the reason, even a wrong password: the statement was never sent, and is none the worse for it.
+        // Even for a wrong password: the statement was not sent and may be retried.
         reject(new SwitchyardError('service.unreachable', 'no connection to the database could be had', { cause }));
       });
     });
@@ -162,7 +161,7 @@ class PoolDatabase implements Database {
   }
 
   async #end(): Promise<void> {
-    // A pool that ends forgets who waits for a connection, so nobody may be waiting.
+    // `pool.end` drops waiting requests without settling them, so none may be waiting.
     if (this.#inFlight > 0) {
       await new Promise<void>((resolve) => {
         this.#whenIdle = resolve;
@@ -176,7 +175,7 @@ class PoolDatabase implements Database {
 class TransactionHandle implements Queryable {
   readonly #connection: Connection;
   readonly #scope: Scope;
-  /** One statement at a time: `pg` refuses to queue more on a connection. */
+  /** `pg` refuses to queue statements on a connection. */
   #last: Promise<unknown> = Promise.resolve();
   #firstFailure: unknown = null;
 
@@ -195,12 +194,12 @@ class TransactionHandle implements Queryable {
     return { rows, rowCount };
   }
 
-  /** Waits for the statements that the work sent and did not await. */
+  /** Waits for statements that the work did not await. */
   async settled(): Promise<void> {
     await this.#last;
   }
 
-  /** @throws the first failed statement's error, when it made the server roll back in place of committing although the work went on. */
+  /** @throws the first failed statement's error when the server answered the commit with ROLLBACK */
   async commit(): Promise<void> {
     await this.settled();
     const { command } = await this.#connection.send('commit');
@@ -208,7 +207,7 @@ class TransactionHandle implements Queryable {
   }
 }
 
-/** For the transaction at hand alone, on the server as on our side of the line. */
+/** On the server and in the client. */
 async function allowStatements(connection: Connection, timeoutMs: number): Promise<void> {
   await connection.send("select set_config('statement_timeout', $1, true)", [`${timeoutMs}ms`]);
   connection.setQueryTimeout(timeoutMs + TRAVEL_MS);
@@ -219,7 +218,7 @@ async function rollback(connection: Connection): Promise<void> {
   try {
     await connection.send('rollback');
   } catch (error) {
-    // The caller learns why the work failed. A connection in an unknown state is thrown away.
+    // The caller gets the work's own error.
     connection.giveUp(error);
   }
 }

@@ -1,6 +1,6 @@
 import pg from 'pg';
 
-/** What the server says no to for good, by its SQLSTATE. */
+/** Permanent refusals by SQLSTATE. */
 const REFUSALS: Record<string, string> = {
   '28P01': 'refuses the password',
   '28000': 'lets nobody in as this user, or from this machine (pg_hba.conf)',
@@ -8,13 +8,10 @@ const REFUSALS: Record<string, string> = {
   '42501': 'does not let this user into the database',
 };
 
-/** Node's codes of a certificate that it does not trust. */
+/** Node's codes for an untrusted certificate. */
 const CERTIFICATE_CODE = /CERT|UNABLE_TO_(VERIFY|GET_ISSUER)/;
 
-/**
- * Why a server that is there does not let us in, in words that follow its name and hold no credentials. Null when it may do so later: it
- * is not there, or just starting.
- */
+/** Why the server permanently refuses us, as a phrase after its name, without credentials. Null for what may pass. */
 export function refusalOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
@@ -24,9 +21,9 @@ export function refusalOf(error: unknown): string | null {
   return CERTIFICATE_CODE.test(code) ? `has a certificate that is not trusted here (${code})` : null;
 }
 
-/** An error's text for the log. The server's own words about a refusal name the user, so ours stand in their place. */
+/** For the log. The server's own messages name the user. */
 export function withoutCredentials(error: Error): string {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : null;
-  // Several addresses that all refuse make one error without a text.
+  // Several refusing addresses give one error without a message.
   return refusalOf(error) ?? [code, error.message].filter((part) => part !== null && part !== '').join(': ');
 }

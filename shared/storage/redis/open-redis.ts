@@ -5,34 +5,33 @@ import type { Cache } from '../cache.ts';
 import { type Reachability, reachability } from '../reachability.ts';
 import { redisCache } from './redis-cache.ts';
 
-/** How long a process waits for the cache at its start. It starts without it too. */
+/** A start goes on without Redis after this. */
 const OPEN_BUDGET_MS = 2_000;
 
-/** Longer than this a caller does better without the cache. */
+/** A caller does better without the cache than with a slower reply. */
 const COMMAND_TIMEOUT_MS = 1_000;
 
-/** A connection on which answers are due and nothing comes for so long is dead, whatever TCP says. */
+/** Without data for so long while replies are outstanding the connection is dead. */
 const SILENCE_MS = 2_000;
 
 const CONNECT_TIMEOUT_MS = 2_000;
 const KEEP_ALIVE_MS = 10_000;
 
-/** Between two attempts to connect: at first at once, for a server that restarts, then once a second for ever. */
+/** Reconnect back-off: fast at first, for a restart, then once a second without end. */
 const RECONNECT_STEP_MS = 50;
 const RECONNECT_LONGEST_MS = 1_000;
 
 export interface OpenRedisOptions {
-  /** `redis://user:password@host:port/number`, or `rediss://` for TLS. User, password, port and number may be missing. */
+  /** `redis://user:password@host:port/number`, or `rediss://` for TLS. User, password, port and number are optional. */
   url: string;
   log: Log;
-  /** Before every key, for several houses in one Redis. Default: `switchyard:`. */
+  /** Lets several deployments share one Redis. Default: `switchyard:`. */
   keyPrefix?: string;
 }
 
 /**
- * Opens the cache in Redis. It is never worth a process's life: while Redis is away every call is refused within a second, and it works
- * again once Redis does. So this resolves too when Redis does not answer, after 2 s and a warning.
- * @throws `config.invalid` for a URL that is none
+ * Opens the cache in Redis. While Redis is unreachable every call rejects within a second. Also resolves without a reply, after 2 s and a warning.
+ * @throws `config.invalid` for an invalid URL
  */
 export async function openRedis({ url, log, keyPrefix = 'switchyard:' }: OpenRedisOptions): Promise<Cache> {
   const server = serverOf(url);
@@ -46,38 +45,37 @@ export async function openRedis({ url, log, keyPrefix = 'switchyard:' }: OpenRed
 
 function listen(redis: Redis, reached: Reachability): void {
   let reason: string | null = null;
-  // Not the error itself: it may hold the arguments of a command, and the first command holds the password.
+  // Not the error: it may contain a command's arguments, such as the password.
   redis.on('error', (error: Error) => {
     reason = reasonOf(error);
   });
-  // Follows every error, and comes alone when the server hangs up.
+  // Also emitted without an error, when the server closes the connection.
   redis.on('close', () => {
-    if (redis.status !== 'end') reached.lost(reason ?? 'it closed the connection'); // at the end it was us
+    if (redis.status !== 'end') reached.lost(reason ?? 'it closed the connection'); // with `end` we closed it
     reason = null;
   });
   redis.on('ready', () => reached.found());
 }
 
 const behaviour = {
-  // A proxy may know no other, and nothing of the newer one is used.
+  // RESP2: a proxy may not support RESP3, and none of its features is used.
   protocol: 2,
   disableClientInfo: true,
   connectTimeout: CONNECT_TIMEOUT_MS,
   keepAlive: KEEP_ALIVE_MS,
   retryStrategy: (attempt) => Math.min(attempt * RECONNECT_STEP_MS, RECONNECT_LONGEST_MS),
-  // After a failover the old writer only reads.
+  // After a failover the former primary is read-only.
   reconnectOnError: (error) => error.message.startsWith('READONLY'),
-  // Nothing waits for Redis to come back, and nothing that may have been carried out is sent again: an addition would count twice.
+  // Commands fail while disconnected, and none that may have been applied is repeated: an increment would count twice.
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
   commandTimeout: COMMAND_TIMEOUT_MS,
   socketTimeout: SILENCE_MS,
-  // While Redis loads its data it says so; ask again soon.
+  // Redis is loading its data.
   maxLoadingRetryTime: RECONNECT_LONGEST_MS,
 } satisfies RedisOptions;
 
-/** Resolves with the first connection, or when waiting for it has taken too long. */
 async function firstConnection(redis: Redis, onTimeout: () => void): Promise<void> {
   await new Promise<void>((resolve) => {
     const timer = setTimeout(() => {
@@ -121,7 +119,7 @@ function invalidUrl(why: string): SwitchyardError {
   return new SwitchyardError('config.invalid', `the URL of Redis is no such URL: ${why}`);
 }
 
-/** Why Redis can't be reached, without credentials. */
+/** Without credentials. */
 function reasonOf(error: Error): string {
   if (/^(WRONGPASS|ERR invalid password|ERR AUTH)/.test(error.message)) return 'it refuses the user or the password';
   if (error.message.startsWith('NOAUTH')) return 'it asks for a password, and the URL has none';

@@ -5,18 +5,18 @@ import { checkAddend, checkKey, checkValue, lifetimeMsOf } from '../cache-argume
 import { fromRedis, toRedis } from './redis-text.ts';
 import { acquireSlot, addToCounter, type Script } from './scripts.ts';
 
-/** Commands that may wait for their answers at once. More means that Redis does not keep up. */
+/** More means that Redis does not keep up. */
 const MAX_IN_HAND = 10_000;
 
-/** Redis takes whole milliseconds, and no instant that a double can't name. Thirty thousand years are for ever. */
+/** Redis takes integers; larger ones lose precision in a double. */
 const MAX_LIFETIME_MS = 1e15;
 
-/** How long `close` waits for the answers that are due; a server that is gone gives none. */
+/** How long `close` waits for outstanding replies. */
 const CLOSE_TIMEOUT_MS = 1_000;
 
 /**
- * The cache behind a client of `ioredis` whose commands fail rather than wait. The client belongs to the cache from here on.
- * @param name of the server, for errors: without credentials
+ * A `Cache` over an `ioredis` client that fails commands instead of queueing them; owns the client.
+ * @param name of the server without credentials, for error messages
  */
 export function redisCache(redis: Redis, name: string): Cache {
   return new RedisCache(redis, name);
@@ -76,7 +76,7 @@ class RedisCache implements Cache {
     return this.#closing;
   }
 
-  /** What every call goes through: the checks, which come before the server has any say, the limit, and the words for what went wrong. */
+  /** Checks arguments before anything is sent, limits the calls in flight, translates errors. */
   async #send<Answer>(key: string, command: (at: string, lifetimeMs: number) => Promise<Answer>, check: () => number = () => 0): Promise<Answer> {
     if (this.#closing !== null) throw new SwitchyardError('storage.closed', 'the cache is closed');
     checkKey(key);
@@ -92,7 +92,7 @@ class RedisCache implements Cache {
     }
   }
 
-  /** By its name, which Redis forgets when it restarts. */
+  /** By hash; with the text where Redis has forgotten it, as after a restart. */
   async #run(script: Script, key: string, parameters: (string | number)[]): Promise<number> {
     const answer = await this.#redis.evalsha(script.sha1, 1, key, ...parameters).catch((error: unknown) => {
       if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
@@ -101,7 +101,7 @@ class RedisCache implements Cache {
     return Number(answer);
   }
 
-  /** The library's errors carry the arguments of their commands, which may be a customer's words or a password; only their texts go on. */
+  /** Only the message is passed on: the library's errors carry the command's arguments, which may be customer text. */
   #translate(key: string, error: unknown): Error {
     const text = error instanceof Error ? error.message : String(error);
     if (/WRONGTYPE|value is not an integer/.test(text)) return new TypeError(`the cache's entry ${key} is of another kind`);
@@ -114,7 +114,7 @@ class RedisCache implements Cache {
     const tooLong = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, CLOSE_TIMEOUT_MS);
     });
-    // Answers that are due come before that of the goodbye. Without a connection there are none.
+    // QUIT is answered after all outstanding replies.
     if (this.#redis.status === 'ready') await Promise.race([this.#redis.quit().catch(() => {}), tooLong]);
     clearTimeout(timer);
     if (this.#redis.status !== 'end') this.#redis.disconnect();

@@ -1,6 +1,6 @@
 /**
- * Texts as Redis keeps them. Ours may hold lone surrogates, which UTF-8 can't, so the first character says how the rest is to be read;
- * it also keeps values apart from counters, which stand there as plain numbers.
+ * Encoding of texts in Redis: as JSON when they contain lone surrogates, which UTF-8 can't represent. The prefix also separates values from
+ * counters, which are plain decimals.
  */
 const AS_IS = '=';
 const AS_JSON = '"';
@@ -17,7 +17,7 @@ export function fromRedis(stored: string): string {
   return text;
 }
 
-/** With the flag `u` a surrogate matches only where it stands alone. */
+/** With the flag `u`, `\p{Surrogate}` matches only lone surrogates. */
 function isWellFormed(text: string): boolean {
   return !/\p{Surrogate}/u.test(text);
 }

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 
-/** A program for Redis, which runs it as one step among all clients. */
+/** A Lua script that Redis runs atomically. */
 export interface Script {
   text: string;
-  /** By which Redis knows it once it has seen the text. */
+  /** The name that EVALSHA takes. */
   sha1: string;
 }
 
 /**
- * The first addition starts the time to live. Arguments: addend, milliseconds. Answers the sum, as text: the library's reader of integers
- * rounds the largest that a number can hold.
+ * Only the first addition sets the time to live. Arguments: addend, milliseconds. Returns the sum as text, since the client's parser rounds large
+ * integers.
  */
 export const addToCounter = script(`
 redis.call('INCRBY', KEYS[1], ARGV[1])
@@ -17,8 +17,8 @@ if redis.call('PTTL', KEYS[1]) < 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) 
 return redis.call('GET', KEYS[1])`);
 
 /**
- * Slots are a sorted set: a holder's score is the instant until which it has its slot, by the server's clock, so that the clocks of
- * processes mean nothing. Arguments: holder, limit, milliseconds. Answers 1 when the holder has a slot now.
+ * Slots are a sorted set of holders, scored by expiry in the server's time: clock skew between processes has no effect. Arguments: holder, limit,
+ * milliseconds. Returns 1 with a slot.
  */
 export const acquireSlot = script(`
 local time = redis.call('TIME')

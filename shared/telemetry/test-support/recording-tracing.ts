@@ -1,12 +1,12 @@
 import { newSpanId, spanReferenceIn, traceparentOf } from '../trace-context.ts';
 import type { ContentCapture, FinishedSpan, Tracing } from '../tracing.ts';
 
-/** A span as it was ended. */
+/** An ended span. */
 export interface RecordedSpan extends FinishedSpan {
   traceparent: string;
 }
 
-/** Keeps every span that is ended, for tests. */
+/** A `Tracing` that collects ended spans, for tests. */
 export function recordingTracing(content: ContentCapture = 'off'): Tracing & { spans: RecordedSpan[] } {
   const spans: RecordedSpan[] = [];
   const contextOf = ({ parent, spanId = newSpanId(), traceId }: Pick<FinishedSpan, 'parent' | 'spanId' | 'traceId'>) =>

@@ -11,7 +11,7 @@ declare module 'vitest' {
   }
 }
 
-/** An embedded database in memory with every migration applied. Loaded from the run's template: making one takes five times the CPU. */
+/** An embedded in-memory database with all migrations applied. Loaded from the run's template: creating one takes five times the CPU. */
 export async function openTestDatabase(): Promise<Database> {
   const dump = new Blob([await readFile(inject('databaseTemplate'))]);
   return pgliteDatabase(await PGlite.create({ loadDataDir: dump }));
