@@ -2,36 +2,34 @@ import type { ConversationEvent } from '#shared/contracts/agent/conversation-eve
 import type { Queryable } from '#shared/storage/database.ts';
 import type { CommitPlan } from './commit-plan.ts';
 
-/** The newest messages that a prompt takes in. A longer conversation loses its beginning, never its end. */
+/** Newest messages in a prompt; older ones are left out. */
 const MAX_HISTORY_MESSAGES = 400;
-/** Conversations kept in memory: those that are going on, as many as sessions are (snapshots.ts). Dropping one costs a read, nothing else. */
+/** Cached conversations, as many as cached sessions (snapshots.ts). Eviction costs one read. */
 const MAX_CACHED = 10_000;
-/** Of all that are kept. Most are short; a thousand of the longest fit. */
+/** Of all cached conversations: a thousand of the longest fit, and most are short. */
 const MAX_CHARACTERS = 16 * 1_024 * 1_024;
-/** One that is longer is read whenever it is needed: what it costs to read is little beside what it costs to send. */
+/** Longer conversations are not cached: reading one is cheap compared with sending it. */
 const MAX_CACHED_CHARACTERS = 16 * 1_024;
-/** Of an event beside its text: its ids, its times and its metadata, as a rule. */
+/** Estimated size of an event without its text: ids, times, metadata. */
 const EVENT_CHARACTERS = 256;
 
-/** A conversation whose messages are all known up to an offset. */
+/** A conversation whose messages are complete up to `next`. */
 interface Cached {
   partition: number;
   messages: ConversationEvent[];
-  /** Offset of the next event: what lies below it was looked at. */
+  /** Offset of the next event. */
   next: number;
   characters: number;
 }
 
 /**
- * What was said in the sessions of the partitions that this host owns. A turn's prompt holds all of it, and it is this host that has
- * stored it: so what goes on is kept in mind and need not be read again for every turn. A stored event never changes, so the rows and what
- * is kept here are the same.
+ * LRU cache of the conversations in this host's partitions. Each turn's prompt contains the whole conversation, which this host has stored itself,
+ * so ongoing conversations need no read. Stored events never change, so the cache can't go stale.
  */
 export class Histories {
   readonly #database: Queryable;
-  /** The one that was used longest ago comes first. */
+  /** Least recently used first. */
   readonly #cached = new Map<string, Cached>();
-  /** Of all of them. */
   #characters = 0;
 
   constructor(database: Queryable) {
@@ -52,14 +50,14 @@ export class Histories {
     return messages;
   }
 
-  /** Takes over what a commit has stored, for the partitions that it really committed. */
+  /** Adds the events of a commit, for the partitions that it committed. */
   release({ events, deletedSessions }: CommitPlan, owned: ReadonlySet<number>): void {
     for (const { partition, sessionId, event } of events) if (owned.has(partition)) this.#append(sessionId, partition, event);
     for (const sessionId of deletedSessions.keys()) this.#drop(sessionId);
     this.#evict();
   }
 
-  /** Forgets everything of a partition that another host may go on with. */
+  /** Drops a partition that another host may own. */
   forget(partition: number): void {
     for (const [sessionId, cached] of this.#cached) if (cached.partition === partition) this.#drop(sessionId);
   }
@@ -68,7 +66,7 @@ export class Histories {
     if (event.offset === 0) this.#retain(sessionId, { partition, messages: [], next: 0, characters: 0 });
     const cached = this.#cached.get(sessionId);
     if (cached === undefined) return;
-    // One that was read while the log went on lacks what came meanwhile.
+    // It was read during this commit and lacks events.
     if (event.offset !== cached.next) {
       this.#drop(sessionId);
       return;

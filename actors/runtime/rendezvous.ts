@@ -1,34 +1,34 @@
 import { PARTITION_COUNT } from '#bus/partition.ts';
 import type { BrokerStatus } from './bus-contact.ts';
 
-/** A host as its heartbeat shows it. */
+/** A host according to its heartbeat. */
 export interface LiveHost {
   id: string;
   machineVersion: number;
-  /** Null: a host of a release that does not say. */
+  /** Null: an earlier release that does not report it, or no reply of the broker yet. */
   bus: BrokerStatus | null;
-  /** Absent: it stays. `isEarlier`: it has been stopping for longer than the host that asks. */
+  /** Absent unless it is stopping. `isEarlier`: it began to stop before the host that reads this. */
   stopping?: { isEarlier: boolean };
 }
 
 export interface BusTimes {
-  /** A host whose last answer is older than this is not known to have the bus. */
+  /** A host whose last reply is older has no known connection to the bus. */
   freshMs: number;
-  /** A host that had no answer for this long, in which another had them without a gap, is cut off. */
+  /** A host without replies for this long, in which another had them without a gap, is cut off. */
   cutOffMs: number;
 }
 
 export interface Share {
-  /** The partitions that a host should own. */
+  /** Partitions that the host should own. */
   own: ReadonlySet<number>;
-  /** Those that it does not give back: its own, and those whose next owner has no bus at the moment and could not take them. */
+  /** Partitions that it does not release: its own, and those whose next owner has no bus at the moment and could not acquire them. */
   retain: ReadonlySet<number>;
 }
 
 /**
- * The partitions that a host should own: each partition goes to the host with the highest hash of both, so that a host that joins or
- * leaves moves only its own share. Only hosts of the highest version count: no older one could take what they have written. The share of
- * a host that is cut off from the broker goes to those that have it; where none has, nothing moves.
+ * Rendezvous hashing: each partition goes to the host with the highest hash of both, so that a host that joins or leaves moves only its own share.
+ * Only hosts of the highest machine version count: older ones could not acquire what these have written. The share of a host that is cut off from
+ * the broker goes to hosts that have it; if none has, nothing moves.
  */
 export function shareOf(hostId: string, hosts: readonly LiveHost[], times: BusTimes): Share {
   const newest = Math.max(...hosts.map((host) => host.machineVersion));
@@ -48,8 +48,8 @@ export function shareOf(hostId: string, hosts: readonly LiveHost[], times: BusTi
 }
 
 /**
- * Counted is only the time in which another host had answers without a gap: behind an outage of the broker all hosts have been silent for
- * long, and the first one to reconnect must not take everything from those that come a moment later.
+ * Counts only time in which another host had replies without a gap: after an outage of the broker all hosts were silent for long, and the first to
+ * reconnect must not acquire everything from those that reconnect a moment later.
  */
 function isCutOff({ bus }: LiveHost, hosts: readonly LiveHost[], { cutOffMs }: BusTimes): boolean {
   if (bus === null) return false;
@@ -60,13 +60,13 @@ function winnerOf(partition: number, hosts: readonly LiveHost[]): LiveHost | nul
   let best: { host: LiveHost; weight: number } | null = null;
   for (const host of hosts) {
     const weight = weightOf(host.id, partition);
-    // Equal weights are next to impossible, but all hosts must agree even then.
+    // Equal weights are very unlikely, but all hosts must still agree.
     if (best === null || weight > best.weight || (weight === best.weight && host.id < best.host.id)) best = { host, weight };
   }
   return best?.host ?? null;
 }
 
-/** FNV-1a of the host's id and the partition, mixed once more (murmur3's last step): alone it orders similar ids alike for all partitions. */
+/** FNV-1a of host id and partition, then murmur3's finalizer: FNV-1a alone orders similar ids alike for all partitions. */
 function weightOf(hostId: string, partition: number): number {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(`${hostId}:${partition}`, 'utf8')) hash = Math.imul(hash ^ byte, 0x01000193);

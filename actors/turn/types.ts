@@ -3,20 +3,20 @@ import type { Failure } from '#shared/errors/switchyard-error.ts';
 
 export interface TurnInput {
   turnId: string;
-  /** When the turn began, epoch milliseconds. */
+  /** Start, epoch milliseconds. */
   atMs: number;
-  /** How long it may take before it ends as an error. */
+  /** From the start until the turn fails. */
   timeoutMs: number;
 }
 
 export interface TurnContext {
   turnId: string;
   deadlineAtMs: number;
-  /** Number of the model call that is awaited, from 1. */
+  /** Number of the awaited model call, from 1. */
   callNo: number;
 }
 
-/** Everything that can happen to a turn. Results name their call, so that a late or repeated one is recognised. */
+/** `callId` names the call that a result belongs to, so that late and repeated results are recognised. */
 export type TurnEventBody =
   | { type: 'message.joined' }
   | { type: 'call.completed'; callId: string; text: string; finishReason: string; model: string; provider: string }
@@ -26,16 +26,16 @@ export type TurnEventBody =
   | { type: 'turn.poisoned' }
   | { type: 'turn.deadline'; turnId: string };
 
-/** `atMs`: when the command is applied, epoch milliseconds. What fails at or after the turn's deadline failed for its time. */
+/** `atMs`: when the command is applied, epoch milliseconds. A failure at or after the turn's deadline counts as the timeout. */
 export type TurnEvent = TurnEventBody & { atMs: number };
 
-/** What a turn asks of the runtime. The runtime carries these out in one commit; the machine itself does nothing. */
+/** Actions that the runtime executes in one commit; the machine itself has no side effects. */
 export interface TurnActions {
-  /** Appends an event to the session's log. `id` is given where readers know it beforehand. */
+  /** Appends an event to the session's log. `id`: set when readers know it beforehand, null for a new one. */
   fact: { content: EventContent; id: string | null; metadata: Record<string, unknown> };
-  /** Asks for a model call, on the log as it stands now. */
+  /** Opens a model call on the log as it is now. */
   effect: { kind: 'router-call'; id: string; deadlineAtMs: number };
-  /** The call is no longer wanted: its effect is closed and its worker told. */
+  /** Closes the call's effect and aborts it at its worker. */
   supersede: { id: string };
   timer: { key: string; atMs: number };
   disarm: { key: string };
