@@ -2,16 +2,16 @@ import type { ConversationEvent } from '#shared/contracts/agent/conversation-eve
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
 import { fillPlaceholders, type PlaceholderValues } from './fill-placeholders.ts';
 
-/** Input of one turn's prompt. The same input gives the same prompt in any process at any time. */
+/** Input of one turn's prompt; equal inputs give equal prompts in any process. */
 export interface ComposeInput extends PlaceholderValues {
   systemPrompt: string;
-  /** `match_user`, or an instruction that is passed on verbatim. */
+  /** `match_user`, or a verbatim instruction. */
   language: string;
-  /** In the order of the log. Events of kinds without text are skipped. */
+  /** In log order; kinds without text are skipped. */
   history: readonly ConversationEvent[];
 }
 
-/** The messages of a turn's model call: the system prompt, then the conversation. */
+/** A turn's messages: the system prompt, then the conversation. */
 export function composePrompt(input: ComposeInput): ChatMessage[] {
   const system = `${fillPlaceholders(input.systemPrompt, input)}\n\n${languageRule(input.language)}`;
   return [{ role: 'system', content: system }, ...input.history.flatMap(toMessage)];

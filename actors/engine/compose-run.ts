@@ -4,15 +4,14 @@ import { cleanJson } from './clean-text.ts';
 import { fillPlaceholders, type PlaceholderValues } from './fill-placeholders.ts';
 import { EMIT_OUTPUT, type RunTools } from './run-tools.ts';
 
-/** Input of one model call of a run. The same input gives the same bytes in any process at any time. */
+/** Input of one model call of a run; equal inputs give equal bytes in any process. */
 export interface ComposeRunInput extends PlaceholderValues {
   runId: string;
   systemPrompt: string;
   /** An empty title is left out. */
   routine: { title: string };
-  /** The routine's text, or that of the prompt document that it names, with placeholders. */
+  /** Text of the routine or of the prompt document it names, with placeholders. */
   instructions: string;
-  /** Any JSON value. */
   input: unknown;
   /** The transcript so far. */
   steps: readonly StepMessage[];
@@ -25,7 +24,7 @@ export interface RunRequest {
   tool_choice: 'required';
 }
 
-/** Messages and tools of a run's next model call: agent and task, then the input, then the transcript. */
+/** A run's next model call: system prompt with the task, the input, the transcript. */
 export function composeRun(input: ComposeRunInput): RunRequest {
   const system: ChatMessage = { role: 'system', content: systemText(input) };
   const user: ChatMessage = { role: 'user', content: inputText(input) };
@@ -43,7 +42,7 @@ function systemText(input: ComposeRunInput): string {
   ].join('\n\n');
 }
 
-/** The input is untrusted, so it stands between two boundary lines that it cannot contain. */
+/** The input is untrusted: it stands between two boundary lines that it cannot contain. */
 function inputText({ runId, input }: ComposeRunInput): string {
   const json = cleanJson(input);
   const boundary = boundaryFor(runId, json);
@@ -55,7 +54,7 @@ function inputText({ runId, input }: ComposeRunInput): string {
   ].join('\n');
 }
 
-/** Derived from the run's id: unknown to the sender of the input, and the same on a host that takes over. */
+/** From the run's id: unknown to the sender of the input, equal on a host that takes over. */
 function boundaryFor(runId: string, text: string): string {
   let boundary = `=====${runId}=====`;
   // Ends: a text contains finitely many boundaries.
@@ -63,7 +62,7 @@ function boundaryFor(runId: string, text: string): string {
   return boundary;
 }
 
-/** Leaves out `result`, which only the event log needs. */
+/** Without `result`, which is for the event log. */
 function toMessage(message: StepMessage): ChatMessage {
   if (message.role === 'tool') return { role: 'tool', tool_call_id: message.tool_call_id, content: message.content };
   return message;

@@ -1,16 +1,16 @@
 import type { StepMessage, ToolOutcome } from '../run/types.ts';
 import { cleanJson, cleanText } from './clean-text.ts';
 
-/** Of one result in the transcript, which each later call of the run repeats. */
+/** Of one result; each later call of the run repeats it. */
 const MAX_RESULT_CHARS = 131_072;
 
-/** Of a worker's reason for a refused call. */
+/** Of a worker's reason for a refusal. */
 const MAX_REASON_CHARS = 2_000;
 
 type ToolMessage = Extract<StepMessage, { role: 'tool' }>;
 type FailureReason = Extract<ToolOutcome, { type: 'failed' }>['reason'];
 
-/** Tells the model how to go on after a failed call. */
+/** For the model: how to go on after a failed call. */
 const ADVICE: Record<FailureReason, string> = {
   outcome_unknown: 'The call was made, and nobody knows whether it had an effect. Do not make it again unless that does no harm.',
   refused: 'The call was not made.',
@@ -19,7 +19,7 @@ const ADVICE: Record<FailureReason, string> = {
   auth_failed: 'The tool server refuses the credentials.',
 };
 
-/** A tool call's outcome as a message for the model (`content`) and an entry for the event log (`result`). */
+/** A tool call's outcome: `content` for the model, `result` for the event log. */
 export function toolMessage(toolCallId: string, outcome: ToolOutcome): ToolMessage {
   if (outcome.type === 'failed') {
     const { reason, message } = outcome;
@@ -41,7 +41,7 @@ export function toolMessage(toolCallId: string, outcome: ToolOutcome): ToolMessa
   };
 }
 
-/** Tells the model why a call was refused. The request was never sent, so the event log gets no result. */
+/** A call refused here. It was never sent, so the event log gets no result. */
 export function refusalMessage(toolCallId: string, error: string, message: string): ToolMessage {
   return { role: 'tool', tool_call_id: toolCallId, content: cleanJson({ error, message }), result: null };
 }

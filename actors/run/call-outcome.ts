@@ -8,10 +8,9 @@ const nothing = { reason: null, model: null, provider: null, usage: null };
 export const abandoned: RunCallOutcome = { type: 'abandoned', ...nothing };
 
 /**
- * How a call of a run ended, without request or reply content.
+ * How a call of a run ended, without its content.
  *
- * @param event the result as the run's machine got it
- * @param command the command that carried it; it alone names the model
+ * @param command the command behind the event; it alone names the model
  */
 export function outcomeOf(event: RunResult, command: SessionCommand): RunCallOutcome {
   switch (event.type) {

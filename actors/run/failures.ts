@@ -1,16 +1,15 @@
 import type { RunContext, RunError } from './types.ts';
 
-/** Why a tool server can't be used. */
 export type LossReason = RunContext['unavailable'][string];
 
 const LOSSES: Record<LossReason, string> = { unreachable: 'can not be reached', auth_failed: "refuses the agent's credentials" };
 
-/** @param toolId the called tool, or `server:*` when the whole server is unavailable */
+/** @param toolId `server:*` when the whole server is unavailable */
 export function toolError(subject: string, toolId: string, reason: LossReason): RunError {
   return { code: 'tool_error', message: `${subject} ${LOSSES[reason]}`, details: { tool_id: toolId, reason } };
 }
 
-/** All iterations are used up. If the model did emit an output, but an invalid one, that violation is the error. */
+/** An invalid output is a better explanation than the used-up iterations. */
 export function capError({ invalidOutput, maxIterations }: RunContext): RunError {
   if (invalidOutput === null) {
     const message = `the model was called ${maxIterations} times without calling emit_output`;
@@ -26,14 +25,14 @@ export function timeoutError(timeoutMs: number): RunError {
 }
 
 /**
- * The error that the run settles with. Model calls and tools time out at the run's own deadline, so their failures race the deadline's timer. From
- * the deadline on, every failure becomes the timeout, so that the order of the two does not matter.
+ * The error that the run settles with. Model calls and tools time out at the run's deadline, so their failures race its timer: from the deadline on
+ * every failure becomes the timeout, whichever is applied first.
  */
 export function withinTime(error: RunError, { deadlineAtMs, timeoutMs }: Pick<RunContext, 'deadlineAtMs' | 'timeoutMs'>, atMs: number): RunError {
   return atMs < deadlineAtMs || error.code === 'timeout' ? error : timeoutError(timeoutMs);
 }
 
-/** The runtime adds the trace id to the details. */
+/** The runtime adds the trace id. */
 export function engineError(message: string): RunError {
   return { code: 'engine_error', message, details: {} };
 }
@@ -42,7 +41,7 @@ export function sessionError(message: string): RunError {
   return { code: 'session_error', message, details: {} };
 }
 
-/** A stable code and a sentence that is safe to show; the cause is in the logs. */
+/** Safe to show; the cause is in the logs. */
 export function sentenceOf({ code, message }: RunError): string {
   return `${code}: ${message}`;
 }

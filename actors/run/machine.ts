@@ -4,17 +4,13 @@ import { toolMessage } from '../engine/tool-message.ts';
 import { capError, engineError, type LossReason, sentenceOf, sessionError, timeoutError, toolError, withinTime } from './failures.ts';
 import type { RunActions, RunContext, RunError, RunEvent, RunInput, StepMessage } from './types.ts';
 
-/** Stored with every snapshot. Raise it with each change that older snapshots do not fit. */
+/** Stored with every snapshot; raise it with each change that old snapshots do not fit. */
 export const RUN_MACHINE_VERSION = 1;
 
-/**
- * To list the tools of all servers of a run. Long enough for two workers in a row to die with the item, each detected only when the lease of its
- * item expires (bus/renew-lease.ts).
- */
+/** For all servers of a run. Lets two workers in a row die with the item, each noticed when its lease expires (bus/renew-lease.ts). */
 const TOOL_LIST_TIMEOUT_MS = 45_000;
-/** For one tool call. */
 const TOOL_CALL_TIMEOUT_MS = 90_000;
-/** A worker reports its own timeout at the deadline. The item counts as lost only when that report is missing, too. */
+/** A worker reports its own timeout at the deadline; without that report, the item counts as lost. */
 const OVERDUE_GRACE_MS = 5_000;
 
 const runSetup = setup({
@@ -22,7 +18,7 @@ const runSetup = setup({
   guards: {
     isRefused: ({ context }) => context.failure !== null,
     hasServers: ({ context }) => context.servers.length > 0,
-    /** The result of a superseded effect is ignored, which makes late and repeated deliveries harmless. */
+    /** Ignores results of superseded effects, so late and repeated deliveries are harmless. */
     isCurrentEffect: ({ context, event }) => 'callId' in event && event.callId === currentEffectOf(context),
     isEveryServerListed: ({ context, event }) =>
       event.type === 'tools.listed' && event.callId === currentEffectOf(context) && unlistedServerOf(context, event) === undefined,
@@ -53,7 +49,6 @@ const runSetup = setup({
   },
 });
 
-/** Adds the messages of the model's reply to the transcript. */
 const stageReply = runSetup.enqueueActions(({ context, event, enqueue }) => {
   const reply = replyTo(context, event);
   const messages: readonly StepMessage[] = reply !== null && 'messages' in reply ? reply.messages : [];
@@ -83,7 +78,7 @@ const listTools = runSetup.enqueueActions(({ context, enqueue }) => {
   enqueue({ type: 'timer', params: overdueTimer(id, deadlineAtMs, 'tool-list') });
 });
 
-/** Opens one effect per call of the batch, all at once. */
+/** Opens one effect per call of the batch. */
 const callTools = runSetup.enqueueActions(({ context, event, enqueue }) => {
   const reply = replyTo(context, event);
   if (reply?.type !== 'tools' || event.type !== 'call.replied') return;
@@ -101,7 +96,7 @@ const callTools = runSetup.enqueueActions(({ context, event, enqueue }) => {
   enqueue.assign({ effectNo: context.effectNo + pending.length, pending, batch: reply.order });
 });
 
-/** Stages a tool call's outcome and removes the call from `pending`. */
+/** Stages a call's outcome. */
 const settleCall = runSetup.enqueueActions(({ context, event, enqueue }) => {
   const call = pendingCallOf(context, event);
   if (call === undefined || event.type !== 'tool.settled') return;
@@ -177,8 +172,8 @@ export const runMachine = runSetup.createMachine({
             target: 'thinking',
             actions: [{ type: 'disarm', params: currentOverdueKey }, assign({ lists: ({ event }) => event.lists }), nextIteration],
           },
-          // The routine was written for these tools: without some of them it might succeed on incomplete data, unnoticed. Losing a server later, during
-          // a call, fails the run as well.
+          // Without some of its tools the routine might succeed on incomplete data, unnoticed. A server lost later, during a call, fails the run as
+          // well.
           {
             guard: 'isCurrentEffect',
             target: 'failed',
@@ -249,17 +244,16 @@ export const runMachine = runSetup.createMachine({
   },
 });
 
-/** Id of the effect, of its work item and of the command with its result. `effectNo` counts from 1. */
+/** Id of the effect, its work item and the command with its result. `effectNo` counts from 1. */
 export function effectIdOf(runId: string, effectNo: number): string {
   return `${runId}-${effectNo}`;
 }
 
-/** Key of the run's deadline timer. */
 export function deadlineKeyOf(runId: string): string {
   return `${runId}-deadline`;
 }
 
-/** Key of the timer that fires when an effect's result is overdue. */
+/** Key of the timer for an effect without a result in time. */
 export function overdueKeyOf(effectId: string): string {
   return `${effectId}-overdue`;
 }
@@ -303,7 +297,7 @@ function begin() {
   ];
 }
 
-/** Events that fail a run in any waiting state. `supersede` closes the effects that the state awaits. */
+/** Events that fail a run in any waiting state; `supersede` closes the effects that the state awaits. */
 function interruptedBy<Supersede>(supersede: Supersede) {
   const failAs = (failure: RunError) => runSetup.assign({ failure });
   return {
@@ -336,7 +330,7 @@ function overdueTimer(callId: string, deadlineAtMs: number, kind: 'tool-call' | 
   return { key: overdueKeyOf(callId), atMs: deadlineAtMs + OVERDUE_GRACE_MS, command: { type: 'effect.overdue', callId, kind } };
 }
 
-/** The reply to the awaited model call, null for any other event. */
+/** Null unless it is the awaited reply. */
 function replyTo(context: RunContext, event: RunEvent) {
   return event.type === 'call.replied' && event.callId === currentEffectOf(context) ? event.reply : null;
 }
@@ -360,7 +354,7 @@ function lostServerOf(event: RunEvent): LossReason | null {
 }
 
 function unlistedError(context: RunContext, event: Args<'tools.listed'>['event']): RunError {
-  // A worker's clock may run ahead of the host's, so the deadline may not have passed here yet: the cause decides.
+  // A worker's clock may be ahead of the host's: the cause decides, not the time.
   if (event.timedOut && listDeadlineOf(context) === context.deadlineAtMs) return timeoutError(context.timeoutMs);
   const server = unlistedServerOf(context, event) ?? '';
   const reason = event.unavailable[server] ?? 'unreachable';
@@ -378,7 +372,7 @@ function unusableError(event: Args<'call.replied'>['event']): RunError {
   return engineError(`the model gave no usable answer (${finishReason})`);
 }
 
-/** A model call has no time limit except the run's deadline, so `router.timeout` is that deadline by the worker's clock. */
+/** A model call's only time limit is the run's deadline, so `router.timeout` is that deadline by the worker's clock. */
 function failedCallError({ timeoutMs }: RunContext, { failure }: Args<'call.failed'>['event']): RunError {
   return failure.code === 'router.timeout' ? timeoutError(timeoutMs) : engineError(`the model call failed (${failure.code})`);
 }
@@ -387,7 +381,7 @@ function failureOf({ failure }: RunContext): RunError {
   return failure ?? engineError('the run failed');
 }
 
-/** @param event what ended the run; XState's init event, without `atMs`, when it fails at its start */
+/** @param event what ended the run; XState's init event, without `atMs`, at its start */
 function settledFailure(context: RunContext, event: RunEvent): RunError {
   return withinTime(failureOf(context), context, 'atMs' in event ? event.atMs : context.startedAtMs);
 }

@@ -14,8 +14,8 @@ interface ReplyDeps {
 }
 
 /**
- * Answers workers' heartbeats with the calls that are still open, so that a call whose abort was lost ends. Only the owner of a call's partition
- * replies, once its open effects are loaded. The epoch in the reply exposes a former owner that has not noticed its loss.
+ * Replies to workers' heartbeats with their calls that are still open, so that a call ends even if its abort was lost. Only a partition's owner
+ * replies, once its open effects are loaded; the epoch exposes a former owner that has not noticed its loss.
  */
 export function replyForCalls({ bus, outbox, epochOf, log }: ReplyDeps): Subscription {
   const subscriptions = Array.from({ length: PARTITION_COUNT }, (_, partition) =>

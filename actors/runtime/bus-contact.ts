@@ -1,12 +1,12 @@
 import type { CommandLog } from '#bus/bus.ts';
 
-/** The broker as seen by one host; part of its heartbeat. */
+/** One host's view of the broker; part of its heartbeat. */
 export interface BrokerStatus {
-  /** For how long the broker has replied without a gap. */
+  /** Length of the current period of replies without a gap. */
   sinceAgoMs: number;
-  /** Time since its last reply. */
+  /** Time since the last reply. */
   reachedAgoMs: number;
-  /** `created` of the host's command log (`CommandLog.state`): identifies it. */
+  /** Identifies its command log (`CommandLog.state`). */
   logCreated: string;
 }
 
@@ -17,8 +17,8 @@ interface BusContactDeps {
 }
 
 /**
- * Tracks when the broker last replied to this process. It asks for the state of the command log, since a connection may be half open, and a broker
- * that answers pings may have no log.
+ * Tracks when the broker last replied, by asking for the command log's state: a connection may be half open, and a broker that answers pings may
+ * have no log.
  */
 export class BusContact {
   readonly #deps: BusContactDeps;
@@ -29,7 +29,7 @@ export class BusContact {
     this.#deps = deps;
   }
 
-  /** Resolves with the broker's reply; concurrent calls share one request. @throws what the bus throws after its own retry budget */
+  /** Concurrent calls share one request. @throws what the bus throws after its own retry budget */
   ask(): Promise<void> {
     this.#asking ??= this.#question().finally(() => {
       this.#asking = null;

@@ -20,9 +20,9 @@ import type { Snapshots } from './snapshots.ts';
 import type { Timers } from './timers.ts';
 import type { TransitionInputs } from './transition-inputs.ts';
 
-/** Commands per statement; larger batches cost more than they save. */
+/** Per statement; larger batches cost more than they save. */
 const MAX_BATCH = 128;
-/** At most one log line for refused commands in this time: there may be thousands per second. */
+/** Bounds the log lines: refused commands may come by the thousand each second. */
 const REFUSALS_LOGGED_EVERY_MS = 10_000;
 
 export interface CommitLoopDeps {
@@ -39,13 +39,13 @@ export interface CommitLoopDeps {
   settings: { coalesceMs: number; turnTimeoutMs: number };
   /** Null when the bundle has no greeting. */
   greetingOf(bundleHash: string): Promise<string | null>;
-  /** Called for every turn and run whose end is committed. Must not block. */
+  /** Called for each committed end of a turn or run. Must not block. */
   onEnded?(ended: EndedWork): void;
 }
 
 /**
- * Applies commands and commits the resulting rows for all partitions of this host, one statement at a time (group commit: the next batch collects
- * while one commit is in flight, without timers). Transitions run only on committed state.
+ * Applies commands and commits their rows for all partitions of this host, one statement at a time. Group commit: the next batch collects while one
+ * is in flight, without timers. Transitions run on committed state only.
  */
 export class CommitLoop {
   readonly #deps: CommitLoopDeps;
@@ -54,15 +54,15 @@ export class CommitLoop {
   #running: Promise<void> | null = null;
   #inFlight: Promise<void> = Promise.resolve();
   #flushRows = false;
-  /** Whether the current batch also deletes the outbox rows of published effects. */
+  /** Whether the current batch deletes the outbox rows of published effects. */
   #isFlushing = false;
   #stopped = false;
   /** No retries from here on. */
   #aborted = false;
-  /** Refused commands since the last log line, and its time. */
+  /** Since the last log line, and its time. */
   #refused = 0;
   #refusalsLoggedAtMs = Number.NEGATIVE_INFINITY;
-  /** Index of the first mailbox of the next batch, so that no partition starves. */
+  /** First mailbox of the next batch, so that no partition starves. */
   #rotation = 0;
 
   constructor(deps: CommitLoopDeps) {
@@ -82,18 +82,17 @@ export class CommitLoop {
     return [...this.#mailboxes.keys()];
   }
 
-  /** Whether this host still owns the partition under this claim. */
   isOwned = (claim: PartitionClaim): boolean => this.#mailboxes.get(claim.partition)?.claim === claim;
 
   mailboxOf(partition: number): Mailbox | undefined {
     return this.#mailboxes.get(partition);
   }
 
-  /** Starts the loop if there is work. Does not wait. */
+  /** Starts the loop if there is work; does not wait. */
   kick = (): void => {
     if (this.#running !== null || this.#stopped) return;
     this.#running = this.#run()
-      // An unexpected error: going on could build on state that was never stored, so all partitions are given up.
+      // Unexpected. Going on could build on state that was never stored: gives all partitions up.
       .catch((error: unknown) => this.#giveUp([...this.#mailboxes.keys()], error))
       .finally(() => {
         this.#running = null;
@@ -108,14 +107,13 @@ export class CommitLoop {
   }
 
   /**
-   * Releases partitions: accepts nothing new and waits for the commit in flight. Waiting entries stay in the log and in the timers' rows for the
-   * next owner.
+   * Releases partitions after the commit in flight. Waiting entries stay in the log and the timers' rows for the next owner.
    *
    * @returns the claims as the last commit left them
    */
   async release(partitions: readonly number[]): Promise<PartitionClaim[]> {
     const leaving = partitions.flatMap((partition) => this.#mailboxes.get(partition) ?? []);
-    // Not awaited: stopping a reader takes long while the broker does not reply, and no more entries come from it.
+    // Not awaited: slow while the broker does not reply, and no more entries come.
     for (const mailbox of leaving) this.#discard(mailbox);
     await this.#inFlight.catch(() => {});
     const ours = leaving.filter((mailbox) => this.isOwned(mailbox.claim));
@@ -124,7 +122,7 @@ export class CommitLoop {
     return ours.map((mailbox) => mailbox.claim);
   }
 
-  /** Drops partitions without a last commit: another host may own them. */
+  /** Without a last commit: another host may own them. */
   drop(partitions: readonly number[], why: string): void {
     if (partitions.length > 0) this.#giveUp(partitions, new Error(why));
   }
@@ -140,7 +138,7 @@ export class CommitLoop {
     this.#stopped = true;
   }
 
-  /** Stops without a further commit, even of the batch in flight: with an unavailable database it would retry for ever. */
+  /** Abandons even the batch in flight: without a database it would retry for ever. */
   abort(why: string): void {
     this.#stopped = true;
     this.#aborted = true;
@@ -174,7 +172,7 @@ export class CommitLoop {
     return batch;
   }
 
-  /** A process that may publish commands can send any number of them, so the log lines are bounded. */
+  /** One log line per interval. */
   #noteRefused(batch: readonly Parsed[]): void {
     const refused = batch.filter(({ isRefused }) => isRefused);
     const [first] = refused;
@@ -189,14 +187,14 @@ export class CommitLoop {
     this.#refusalsLoggedAtMs = nowMs;
   }
 
-  /** Commits a batch: filters repeats, isolates an unprocessable command, and waits while the database is unavailable. */
+  /** Filters repeats, isolates an unprocessable command, waits for an unavailable database. */
   async #commit(batch: Parsed[]): Promise<void> {
     this.#leaveToNewer(batch);
     const input = await this.#inputOf(batch).catch((error: unknown) => ({ error })); // no fail point: reads
     const outcome = 'error' in input ? ({ kind: 'unreadable', error: input.error } as const) : await this.#apply(batch, input); // no fail point: inside
     if (outcome.kind === 'committed') return;
     if (batch.length > 1) {
-      // One command can't be stored, or its inputs can't be read: bisect until it is alone and harms no other.
+      // Bisects until the command that can't be stored, or that has unreadable inputs, is alone.
       const middle = Math.ceil(batch.length / 2);
       await this.#commit(batch.slice(0, middle)); // no fail point: inside (2)
       await this.#commit(batch.slice(middle));
@@ -206,7 +204,7 @@ export class CommitLoop {
     if (failed === undefined) throw outcome.error;
     this.#deps.log.error({ err: outcome.error, command_id: nameOf(failed.entry), session_id: failed.command?.sessionId }, 'a command could not be stored');
     const deadLettered = 'error' in input ? outcome : await this.#execute(planDeadLetter(failed, outcome.error, input)); // no fail point: inside
-    // Not even the dead letter can be stored. Going on would lose the command silently.
+    // Going on without even a dead letter would lose the command silently.
     if (deadLettered.kind !== 'committed') this.#giveUp([failed.entry.claim.partition], deadLettered.error);
   }
 
@@ -215,15 +213,12 @@ export class CommitLoop {
     for (;;) {
       workMarks.mark('commands');
       const outcome = await this.#execute(planBatch(batch, repeats, input)); // no fail point: inside
-      // Ends: each iteration finds at least one more command that was applied before.
+      // Ends: each iteration finds at least one more repeat.
       if (outcome.kind !== 'repeated' || !(await this.#store.findRepeats(batch, repeats))) return outcome; // no fail point: reads
     }
   }
 
-  /**
-   * A command of a newer version needs a newer host: the partition is given up, and acquired again later if there is no such host. A dead letter
-   * would lose the command.
-   */
+  /** Only a newer host can apply a newer command: gives its partition up, to be acquired again if there is none. A dead letter would lose it. */
   #leaveToNewer(batch: readonly Parsed[]): void {
     for (const { entry, isNewer } of batch) {
       if (isNewer && this.isOwned(entry.claim)) this.#giveUp([entry.claim.partition], new Error(`${nameOf(entry)} is a command of a newer version`));
@@ -237,12 +232,12 @@ export class CommitLoop {
 
   async #loadStates(batch: readonly Parsed[]): Promise<States> {
     for (;;) {
-      // Ends: a partition that is given up below leaves the batch.
+      // Ends: a partition given up below leaves the batch.
       const ids = batch.flatMap(({ entry, command }) => (command === null || !this.isOwned(entry.claim) ? [] : [command.sessionId]));
       try {
         return await this.#store.retryWhileTransient(() => this.#deps.snapshots.load(ids)); // no fail point: reads
       } catch (error) {
-        // Its snapshots are of unknown machine versions: a newer host has to own it.
+        // Unknown machine versions: a newer host has to own it.
         if (!(error instanceof SwitchyardError) || typeof error.details.partition !== 'number') throw error;
         this.#giveUp([error.details.partition], error);
       }
@@ -279,7 +274,6 @@ export class CommitLoop {
     }
   }
 
-  /** Stores a plan, with the outbox rows due for deletion, and releases its effects. */
   async #execute(plan: CommitPlan): Promise<Outcome> {
     if (this.#isFlushing) this.#addDone(plan);
     plan.leaveOut(this.isOwned);
@@ -290,10 +284,7 @@ export class CommitLoop {
     return outcome;
   }
 
-  /**
-   * Only when due: most outbox rows are deleted with the end of their effect. Doing it always would add their partitions to commits that need not
-   * touch them.
-   */
+  /** Only when flushing: most rows go with their effect's end, and their partitions would join commits for nothing. */
   #addDone(plan: CommitPlan): void {
     this.#deps.outbox.addDone(plan, (partition) => {
       const claim = this.#mailboxes.get(partition)?.claim;
@@ -302,9 +293,9 @@ export class CommitLoop {
     });
   }
 
-  /** After the commit: updates the state in memory, then publishes. */
+  /** Updates the state in memory after a commit, then publishes. */
   #settle(plan: CommitPlan, owned: ReadonlySet<number>): void {
-    // Skips partitions that were released, or lost and acquired again, while the commit was in flight: their state in memory is not this claim's.
+    // Not of partitions released, or lost and acquired again, during the commit.
     const stillOwned = new Set<number>();
     const lost: number[] = [];
     for (const [partition, { claim, cursor, cursorFingerprint }] of plan.partitions) {
@@ -341,7 +332,7 @@ export class CommitLoop {
     }
   }
 
-  /** Not awaited: the reader's handler may be waiting for this loop to free capacity. */
+  /** Not awaited: the reader's handler may wait for this loop to free capacity. */
   #discard(mailbox: Mailbox): void {
     const { partition } = mailbox.claim;
     mailbox.discard().catch((cause: unknown) => this.#deps.log.warn({ err: cause, partition }, 'a reader did not stop'));

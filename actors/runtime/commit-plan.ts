@@ -6,14 +6,14 @@ import type { EffectRow } from './effects.ts';
 import type { PartitionClaim } from './ownership.ts';
 import type { SessionState } from './snapshots.ts';
 
-/** Work left after the commit; all of it can be derived again from the rows. */
+/** To do after the commit; can all be derived again from the rows. */
 export interface AfterCommit {
   replies: { partition: number; gateway: string; commandId: string; reply: CommandReply; repeat: boolean }[];
-  /** By session: the first and last new offset, and the events as JSON. */
+  /** By session: first and last new offset, and the events as JSON. */
   notices: Map<string, { partition: number; first: number; last: number; events: string[]; isDeleted: boolean }>;
-  /** Superseded calls, to be aborted at their workers. */
+  /** To be aborted at their workers. */
   aborts: { partition: number; callId: string }[];
-  /** For the log: ids only, no content. */
+  /** For the log: ids, no content. */
   milestones: {
     partition: number;
     what: 'a turn began' | 'a turn ended' | 'a run began' | 'a run ended';
@@ -24,11 +24,10 @@ export interface AfterCommit {
   ended: EndedWork[];
 }
 
-/** A turn or a run that has ended, as a span of a trace. */
+/** An ended turn or run, for traces. */
 export interface EndedWork {
   partition: number;
   kind: 'turn' | 'run';
-  /** Of the turn or the run. */
   id: string;
   sessionId: string;
   /** Null for a turn. */
@@ -49,7 +48,7 @@ export type Ending = { durationMs: number } & (
 
 export type EffectState = 'open' | 'done' | 'superseded';
 
-/** A run's row. Null `output`, `error` or times: not set yet. */
+/** A run's row; null: not set yet. */
 export interface RunProgress {
   partition: number;
   id: string;
@@ -60,7 +59,7 @@ export interface RunProgress {
   completedAtMs: number | null;
 }
 
-/** A callback to post. The body's bytes are fixed here. */
+/** A callback to post; the body's bytes are fixed here. */
 export interface DeliveryRow {
   partition: number;
   id: string;
@@ -84,17 +83,14 @@ interface DeadLetter {
   body: string;
 }
 
-/**
- * The rows of one commit, collected command by command. Sessions, effects and timer keys occur once each: a later command of the batch replaces
- * what an earlier one wrote.
- */
+/** The rows of one commit. Sessions, effects and timer keys occur once: a later command of the batch replaces an earlier one's. */
 export class CommitPlan {
   readonly partitions = new Map<number, { claim: PartitionClaim; cursor: number; cursorFingerprint: string | null }>();
   readonly sessions = new Map<string, SessionState>();
   readonly deletedSessions = new Map<string, number>();
   readonly processed = new Map<string, { partition: number; sessionId: string; commandId: string; reply: CommandReply | null }>();
   readonly effects = new Map<string, EffectRow & { state: EffectState }>();
-  /** Effects of earlier commits that are closed by this one. */
+  /** Of effects of earlier commits. */
   readonly effectStates = new Map<string, { partition: number; state: 'done' | 'superseded' }>();
   readonly outboxDone = new Map<string, number>();
   readonly timers = new Map<string, { partition: number; key: string; dueAtMs: number; command: string } | { partition: number; key: string; dueAtMs: null }>();
@@ -115,24 +111,24 @@ export class CommitPlan {
     return this.#steps;
   }
 
-  /** Adds a partition to the commit; only `advance` moves its cursor. */
+  /** Adds a partition; only `advance` moves its cursor. */
   touch(claim: PartitionClaim): void {
     if (this.partitions.has(claim.partition)) return;
     this.partitions.set(claim.partition, { claim, cursor: claim.cursor, cursorFingerprint: claim.cursorFingerprint });
   }
 
-  /** Removes partitions that were lost since they were added: the statement would fence them anyway. */
+  /** Removes partitions lost meanwhile, which the statement would fence anyway. */
   leaveOut(isOwned: (claim: PartitionClaim) => boolean): void {
     for (const [partition, { claim }] of this.partitions) if (!isOwned(claim)) this.partitions.delete(partition);
   }
 
-  /** Moves a cursor, forward only. */
+  /** Forward only. */
   advance(claim: PartitionClaim, cursor: number, cursorFingerprint: string | null): void {
     this.touch(claim);
     if (cursor > (this.partitions.get(claim.partition)?.cursor ?? 0)) this.partitions.set(claim.partition, { claim, cursor, cursorFingerprint });
   }
 
-  /** The command log was replaced: the cursor starts again at 0. */
+  /** The command log was replaced: its sequences start anew. */
   restart(claim: PartitionClaim): void {
     this.partitions.set(claim.partition, { claim, cursor: 0, cursorFingerprint: null });
   }
@@ -153,7 +149,7 @@ export class CommitPlan {
     this.#steps.push({ partition, sessionId, runId, seq, message });
   }
 
-  /** Deletes the session's rows. Those of this commit are removed as well: the same statement would insert them beside the deletion. */
+  /** Also drops rows of this commit, which the statement would insert beside the deletion. */
   deleteSession(partition: number, sessionId: string): void {
     this.deletedSessions.set(sessionId, partition);
     this.#events = this.#events.filter((row) => row.sessionId !== sessionId);
@@ -166,13 +162,13 @@ export class CommitPlan {
     this.effects.set(effect.id, { state: 'open', ...effect });
   }
 
-  /** Closes an effect of this commit or an earlier one. */
+  /** Of this commit or an earlier one. */
   closeEffect(partition: number, id: string, state: 'done' | 'superseded'): void {
     const own = this.effects.get(id);
     if (own) own.state = state;
     else {
       this.effectStates.set(id, { partition, state });
-      // Deletes its outbox row: it must not be published any more.
+      // It must not be published any more.
       this.outboxDone.set(id, partition);
     }
     if (state === 'superseded') this.after.aborts.push({ partition, callId: id });
@@ -186,7 +182,7 @@ export class CommitPlan {
     this.timers.set(key, { partition, key, dueAtMs: null });
   }
 
-  /** A run that begins and ends in one commit is one row: the end keeps the start's time. */
+  /** A run that begins and ends in one commit keeps its start. */
   recordRun(progress: RunProgress): void {
     const earlier = this.runs.get(progress.id);
     this.runs.set(progress.id, { ...progress, startedAtMs: progress.startedAtMs ?? earlier?.startedAtMs ?? null });

@@ -2,25 +2,24 @@ import type { NamedStatement } from '#shared/storage/database.ts';
 import type { CommitPlan } from './commit-plan.ts';
 import { type RowSet, rowSets, turnSets } from './row-sets.ts';
 
-/** The fence's own parameters come first: partition, epoch, commit number, cursor, cursor's fingerprint, owner. */
+/** Partition, epoch, commit number, cursor, its fingerprint, owner. */
 const FENCE_PARAMETERS = 6;
 
 /**
- * All rows of a commit, over all partitions of a host, in one statement (DESIGN 4).
+ * A whole commit, over all partitions of a host, as one statement (DESIGN 4).
  *
- * `mine` locks the partitions' rows in a fixed order, which prevents deadlocks between hosts, and passes only those whose epoch, commit number and
- * owner are what this host expects. A partition that another host has acquired, or that an earlier try of this statement has advanced, drops out
- * with every row joined to it. `owned` returns the partitions that were committed.
+ * `mine` locks the partitions' rows in a fixed order, against deadlocks between hosts, and passes only those with the expected epoch, commit number
+ * and owner. A partition that another host acquired, or that an earlier try of this statement advanced, drops out with every row joined to it.
+ * `owned` returns the committed ones.
  *
- * Epoch and commit number only grow, except when the database is restored to an earlier time: another owner may then reach the same pair, so the
- * owner is compared too.
+ * The owner is compared because a restored database resets epoch and commit number, and another owner may reach the same pair.
  */
 const everything: NamedStatement = { name: 'commit', text: statementOf(rowSets) };
 
-/** Without the row kinds that no turn writes: each kind costs the database time even without rows. */
+/** Without the row kinds that no turn writes: each kind costs time even without rows. */
 const turnsOnly: NamedStatement = { name: 'commit-turns', text: statementOf(turnSets) };
 
-/** Whether a statement is one of the two commits; for observers of a host's queries. */
+/** For observers of a host's queries. */
 export function isCommit(statement: string | NamedStatement): boolean {
   return statement === turnsOnly || statement === everything;
 }
@@ -54,7 +53,7 @@ ${parts.join(',\n')}
 select coalesce(array_agg(p), '{}') as owned from own`;
 }
 
-/** One array per column, in the statement's order. JSON is passed as text and cast in the statement. */
+/** One array per column; JSON as text, cast in the statement. */
 function parametersOf(plan: CommitPlan, sets: readonly RowSet[]): unknown[] {
   const partitions = [...plan.partitions.values()];
   const parameters: unknown[] = [

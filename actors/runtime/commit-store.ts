@@ -14,10 +14,7 @@ const RETRY_LONGEST_MS = 2_000;
 
 export type Outcome = { kind: 'committed'; owned: ReadonlySet<number> } | { kind: 'repeated' | 'refused'; error: unknown };
 
-/**
- * Stores plans, one at a time, and finds out the outcome of commits whose reply was lost. While the database is unavailable everything here waits,
- * until `abort`.
- */
+/** Stores plans and resolves unknown outcomes. While the database is unavailable everything waits, until `abort`. */
 export class CommitStore {
   readonly #database: Database;
   readonly #log: Log;
@@ -35,7 +32,7 @@ export class CommitStore {
     this.#aborted = true;
   }
 
-  /** Stores a plan; when the outcome is unknown, reads it back and retries if nothing was stored. */
+  /** Reads back and retries when the outcome is unknown. */
   async store(plan: CommitPlan): Promise<Outcome> {
     const { statement, parameters } = commitOf(plan);
     for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
@@ -69,7 +66,7 @@ export class CommitStore {
     }
   }
 
-  /** After an unknown outcome: the partitions that the commit did store, or null when it stored nothing and can be retried. */
+  /** The partitions that the commit stored, or null when it stored nothing and can be retried. */
   async #readBack(plan: CommitPlan): Promise<Set<number> | null> {
     // no fail point: reads
     const { rows } = await this.#database.query<{ p: number; epoch: number; commit_no: number; owner: string | null }>(
@@ -85,7 +82,7 @@ export class CommitStore {
     return new Set(committed.map((row) => row.p));
   }
 
-  /** Adds the commands of the batch that were applied before to `repeats`. @returns whether any of them is new there */
+  /** Adds the batch's commands that were applied before. @returns whether any is new to `repeats` */
   async findRepeats(batch: readonly Parsed[], repeats: Repeats): Promise<boolean> {
     const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
     // no fail point: reads
@@ -100,7 +97,7 @@ export class CommitStore {
     return repeats.size > before;
   }
 
-  /** Reads, retrying while the error is transient, without a limit. */
+  /** Without a limit, until `abort`. */
   async retryWhileTransient<Result>(read: () => Promise<Result>): Promise<Result> {
     for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
       try {

@@ -1,4 +1,4 @@
-/** An effect's row. The request is rendered from `inputs` at every publish, with the same result each time. */
+/** An effect's row: each publish renders the same request from `inputs`. */
 export type EffectRow = {
   partition: number;
   id: string;
@@ -23,10 +23,10 @@ interface CommonInputs {
 }
 
 interface RouterCallInputs extends CommonInputs {
-  /** Version of the rendering: raise it with any change of the prompt's composition. */
+  /** Version of the rendering; raise it when the prompt's composition changes. */
   template: 'compose@1';
   bundleHash: string;
-  /** The conversation is the log up to and including this offset. */
+  /** Last event of the conversation. */
   upToOffset: number;
 }
 
@@ -34,10 +34,10 @@ interface RunCallInputs extends CommonInputs {
   template: 'run@1';
   bundleHash: string;
   runId: string;
-  /** Length of the transcript that is rendered. */
+  /** Messages of the transcript to render. */
   stepCount: number;
   useFallbackModel: boolean;
-  /** By server: the hash of the tool list that the run began with. */
+  /** By server: hash of the tool list at the run's start. */
   lists: Record<string, string>;
 }
 
@@ -49,7 +49,7 @@ interface ToolListInputs extends CommonInputs {
 interface ToolCallInputs extends CommonInputs {
   bundleHash: string;
   runId: string;
-  /** The arguments are in the transcript's message with this call. */
+  /** Arguments: in the transcript's message with this call. */
   toolCallId: string;
   toolId: string;
   listHash: string;

@@ -3,7 +3,7 @@ import type { Queryable } from '#shared/storage/database.ts';
 import type { BrokerStatus } from './bus-contact.ts';
 import type { LiveHost } from './rendezvous.ts';
 
-/** Rows of dead hosts are kept this long, for operators. */
+/** Dead hosts' rows are kept this long, for operators. */
 const DELETE_AFTER_MS = 3_600_000;
 
 interface Beat {
@@ -14,7 +14,7 @@ interface Beat {
   expiresAfterMs: number;
 }
 
-/** Null columns: a host of the previous release, which does not report them. */
+/** Null: a host of the previous release, which does not report them. */
 interface BusColumns {
   bus_since_ago_ms: number | null;
   bus_seen_ago_ms: number | null;
@@ -26,7 +26,7 @@ interface StopColumns {
   stopping_earlier: boolean;
 }
 
-/** Writes this host's heartbeat, by the database's clock, and returns all live hosts, itself included. */
+/** Writes this host's heartbeat by the database's clock and returns all live hosts, itself included. */
 export async function beat(database: Queryable, { hostId, machineVersion, bus, isStopping, expiresAfterMs }: Beat): Promise<LiveHost[]> {
   const { rows } = await database.query<{ id: string; machine_v: number } & BusColumns & StopColumns>(
     {
@@ -63,7 +63,7 @@ function brokerStatusOf({ bus_since_ago_ms: sinceAgoMs, bus_seen_ago_ms: reached
   return sinceAgoMs === null || reachedAgoMs === null || logCreated === null ? null : { sinceAgoMs, reachedAgoMs, logCreated };
 }
 
-/** Deletes this host's row, so that others take over without waiting for its expiry. */
+/** So that others take over without waiting for the expiry. */
 export async function deregisterHost(database: Queryable, hostId: string): Promise<void> {
   await database.query('delete from hosts where id = $1', [hostId]);
   failPoint('leave.signed-off');

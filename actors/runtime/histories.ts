@@ -2,29 +2,28 @@ import type { ConversationEvent } from '#shared/contracts/agent/conversation-eve
 import type { Queryable } from '#shared/storage/database.ts';
 import type { CommitPlan } from './commit-plan.ts';
 
-/** Newest messages in a prompt; older ones are left out. */
+/** Newest messages of a prompt; older ones are left out. */
 const MAX_HISTORY_MESSAGES = 400;
-/** Cached conversations, as many as cached sessions (snapshots.ts). Eviction costs one read. */
+/** As many as sessions (snapshots.ts). Eviction costs one read. */
 const MAX_CACHED = 10_000;
-/** Of all cached conversations: a thousand of the longest fit, and most are short. */
+/** Over all conversations: a thousand of the longest. */
 const MAX_CHARACTERS = 16 * 1_024 * 1_024;
-/** Longer conversations are not cached: reading one is cheap compared with sending it. */
+/** Longer ones are not cached: reading is cheap compared with sending. */
 const MAX_CACHED_CHARACTERS = 16 * 1_024;
-/** Estimated size of an event without its text: ids, times, metadata. */
+/** Estimate of ids, times and metadata per event. */
 const EVENT_CHARACTERS = 256;
 
-/** A conversation whose messages are complete up to `next`. */
+/** All messages below `next`. */
 interface Cached {
   partition: number;
   messages: ConversationEvent[];
-  /** Offset of the next event. */
   next: number;
   characters: number;
 }
 
 /**
- * LRU cache of the conversations in this host's partitions. Each turn's prompt contains the whole conversation, which this host has stored itself,
- * so ongoing conversations need no read. Stored events never change, so the cache can't go stale.
+ * LRU cache of the conversations in this host's partitions. Each prompt contains the whole conversation, and this host has stored it, so it need
+ * not be read for each turn. Stored events never change, so the cache is never stale.
  */
 export class Histories {
   readonly #database: Queryable;
@@ -36,7 +35,7 @@ export class Histories {
     this.#database = database;
   }
 
-  /** The newest messages of a session up to and including an offset, in the order of the log. */
+  /** Newest messages up to and including an offset, in log order. */
   async upTo(offset: number, { sessionId, partition }: { sessionId: string; partition: number }): Promise<ConversationEvent[]> {
     const cached = this.#cached.get(sessionId);
     if (cached !== undefined && cached.next > offset) {
@@ -50,14 +49,14 @@ export class Histories {
     return messages;
   }
 
-  /** Adds the events of a commit, for the partitions that it committed. */
+  /** Adds what a commit has stored, for the partitions that it committed. */
   release({ events, deletedSessions }: CommitPlan, owned: ReadonlySet<number>): void {
     for (const { partition, sessionId, event } of events) if (owned.has(partition)) this.#append(sessionId, partition, event);
     for (const sessionId of deletedSessions.keys()) this.#drop(sessionId);
     this.#evict();
   }
 
-  /** Drops a partition that another host may own. */
+  /** Another host may own it. */
   forget(partition: number): void {
     for (const [sessionId, cached] of this.#cached) if (cached.partition === partition) this.#drop(sessionId);
   }
@@ -66,7 +65,7 @@ export class Histories {
     if (event.offset === 0) this.#retain(sessionId, { partition, messages: [], next: 0, characters: 0 });
     const cached = this.#cached.get(sessionId);
     if (cached === undefined) return;
-    // It was read during this commit and lacks events.
+    // Read during this commit, it lacks events.
     if (event.offset !== cached.next) {
       this.#drop(sessionId);
       return;

@@ -30,20 +30,20 @@ export interface HostDeps {
 }
 
 /**
- * Membership of this host: writes heartbeats, acquires the partitions of its share and releases the others. Rebalances every second, and at once
- * when another host announces that it came, left or released something.
+ * Membership of this host: heartbeats, and acquiring and releasing partitions by its share. Rebalances every second, and when another host
+ * announces a change.
  */
 export class Host {
   readonly #deps: HostDeps;
   readonly #contact: BusContact;
   readonly #progress = new StoredProgress();
   #rebalancing: Promise<void> | null = null;
-  /** A heartbeat beside a slow rebalance. */
+  /** Beside a slow rebalance. */
   #beating: Promise<void> | null = null;
   #again = false;
-  /** The first heartbeat is written, and no live host has another command log. */
+  /** First heartbeat written, no live host with another command log. */
   #isAmongHosts = false;
-  /** Part of each heartbeat. */
+  /** In each heartbeat. */
   #isStopping = false;
   #leaving = false;
   #ticks: NodeJS.Timeout | null = null;
@@ -55,7 +55,7 @@ export class Host {
 
   constructor(deps: HostDeps) {
     this.#deps = deps;
-    // Equals the expiry of heartbeats: another host's status is no older than that.
+    // Another host's status is no older than a heartbeat may be.
     this.#contact = new BusContact({ commands: deps.bus.commands, gapMs: deps.times.expiresAfterMs });
   }
 
@@ -68,33 +68,33 @@ export class Host {
     } catch (error) {
       this.#leaving = true;
       await this.#subscription.stop(); // no fail point: stops
-      // The first heartbeat may have been written; if this fails as well, it expires soon.
+      // Its heartbeat may be written; if this fails too, it expires.
       await deregisterHost(this.#deps.database, this.#deps.hostId).catch(() => {}); // no fail point: inside
       throw error;
     }
     this.#announce();
     this.#ticks = setInterval(() => this.#tick(), times.beatMs);
-    // Its own timer: a rebalance that waits for the database must not delay dropping partitions that may have expired.
+    // Own timer: a rebalance that waits for the database must not delay it.
     this.#watch = setInterval(() => this.#dropUnproven(), times.beatMs / 4);
   }
 
-  /** Whether another host could take over this one's partitions: a stopping one, or one of an older version, could not. */
+  /** Whether another host could take over: not if it is stopping or older. */
   get hasPeers(): boolean {
     return this.#others.some(({ machineVersion, stopping }) => stopping === undefined && machineVersion >= this.#deps.machineVersion);
   }
 
   /**
-   * Whether another host may still release partitions to this one: a host that began to stop earlier may not know that this one stops. The order of
-   * their stops keeps two hosts from waiting for each other.
+   * Whether another host may still release partitions to this one, as one that began to stop earlier and does not know that this one stops. The
+   * order of stops keeps two from waiting for each other.
    */
   get mayInherit(): boolean {
     return this.#rebalancing !== null || this.#others.some(({ stopping }) => stopping?.isEarlier === true);
   }
 
-  /** Publishes that this host is stopping and reads which others are. It goes on acquiring its share until `leave`. */
+  /** Announces the stop and reads which others stop. Goes on acquiring its share until `leave`. */
   async announceStop(): Promise<void> {
     this.#isStopping = true;
-    // Two heartbeats written at the same time do not see each other; with a second one, at least one of two hosts sees the other.
+    // Simultaneous heartbeats do not see each other; after two, at least one of two hosts sees the other.
     for (let rebalance = 0; rebalance < 2; rebalance += 1) {
       while (this.#rebalancing !== null) await this.#rebalancing; // no fail point: waits
       if (this.#leaving) return;
@@ -103,14 +103,14 @@ export class Host {
     this.#announce();
   }
 
-  /** Releases all partitions; none is acquired any more. */
+  /** Releases all partitions and acquires none. */
   async leave(): Promise<void> {
     const { database, hostId, log, loop } = this.#deps;
     this.#leaving = true;
     for (const timer of [this.#ticks, this.#watch]) if (timer !== null) clearInterval(timer);
     await this.#subscription?.stop(); // no fail point: stops
     await this.#rebalancing; // no fail point: waits (2)
-    // A heartbeat written after the deregistration would make this host look alive, and its share would wait for its expiry.
+    // A heartbeat after the deregistration would make this host look alive until it expires.
     await this.#beating;
     const claims = await loop.release(loop.partitions); // no fail point: inside (3)
     try {
@@ -123,9 +123,9 @@ export class Host {
   }
 
   #tick(): void {
-    // Not awaited: the result goes into the next heartbeat. The bus logs its own failures.
+    // Not awaited: the result goes into the next heartbeat, and the bus logs failures.
     this.#contact.ask().catch(() => {});
-    // A rebalance may wait long for the bus or for the reads of a large take-over. The heartbeat must not.
+    // A rebalance may wait for the bus or a large take-over; the heartbeat must not.
     if (this.#rebalancing !== null && this.#beating === null) {
       this.#beating = this.#beat()
         // no fail point: waits
@@ -147,7 +147,7 @@ export class Host {
     this.#begin().catch((error: unknown) => this.#deps.log.warn({ err: error }, 'a round among the hosts failed; the next goes on'));
   }
 
-  /** One at a time: two would acquire the same partitions from each other. A wake-up in between causes another one afterwards. */
+  /** One at a time: two would take the same partitions from each other. A wake-up meanwhile makes another one. */
   #begin(): Promise<void> {
     const rebalance = this.#rebalance();
     this.#rebalancing = rebalance
@@ -179,12 +179,12 @@ export class Host {
 
   async #rebalance(): Promise<void> {
     const { hostId, loop, times } = this.#deps;
-    // Once registered, others leave it its share, which it could not acquire without the log.
+    // Once registered, others leave it its share, which it can't acquire without the log.
     if (this.#contact.status() === null) await this.#contact.ask(); // no fail point: reads
     let hosts = await this.#beat(); // no fail point: inside
     if (!this.#isAmongHosts) {
       refuseOtherLogAmong(hosts, { hostId, expiresAfterMs: times.expiresAfterMs });
-      // Two first heartbeats written at the same time do not see each other.
+      // Simultaneous first heartbeats do not see each other.
       hosts = await this.#beat(); // no fail point: inside
       refuseOtherLogAmong(hosts, { hostId, expiresAfterMs: times.expiresAfterMs });
     }
@@ -202,19 +202,19 @@ export class Host {
   }
 
   /**
-   * Releases partitions beyond the share, and those that only the row still assigns to this host: dropped ones, or ones whose release failed. No
-   * other host can acquire them while this one is alive.
+   * Releases partitions beyond the share, and those assigned to this host by the row only: dropped, or with a failed release. No other host can
+   * acquire them while this one is alive.
    */
   async #releaseSurplus({ own, retain }: Share): Promise<void> {
     const { database, hostId, log, loop } = this.#deps;
-    // Partitions that are assigned in the row only have no state worth retaining.
+    // Those assigned by the row only have no state to retain.
     const retained = new Set(loop.partitions.filter((partition) => retain.has(partition)));
     await loop.release(loop.partitions.filter((partition) => !retained.has(partition))); // no fail point: inside (2)
     const claims = loop.mailboxes.map(({ claim }) => claim);
     const stored = this.#progress.snapshot();
     const { released: partitions, rows } = await releaseOutside(database, hostId, new Set([...own, ...retained]));
     this.#dropIfRestored(this.#progress.behind(stored, rows));
-    // A paused host may not have noticed the take-over, and would only learn of it when its next commit is fenced.
+    // A paused host would otherwise notice a take-over only at its next, fenced commit.
     const isStillOurs = ({ partition, epoch }: PartitionClaim) => rows.get(partition)?.isOurs === true && rows.get(partition)?.epoch === epoch;
     const lost = claims.filter((claim) => loop.isOwned(claim) && !isStillOurs(claim)).map((claim) => claim.partition);
     loop.drop(lost, 'another host had taken it meanwhile');
@@ -228,7 +228,7 @@ export class Host {
     this.#announce();
   }
 
-  /** Snapshots, timers and effects in memory are newer than the restored database: all commits based on them would be fenced. */
+  /** The state in memory is newer than the restored database, so commits would be fenced. */
   #dropIfRestored({ partitions, commits }: { partitions: number[]; commits: number }): void {
     if (partitions.length === 0) return;
     const { log, loop } = this.#deps;
@@ -238,7 +238,7 @@ export class Host {
     loop.drop(loop.partitions, 'the database was restored to an earlier time');
   }
 
-  /** Acquires the free partitions of the share; those of another live host follow when it has released them. */
+  /** Acquires free partitions; others follow when their owners have released them. */
   async #acquire(partitions: readonly number[]): Promise<void> {
     if (partitions.length === 0) return;
     const { bus, database, hostId, machineVersion, log, loop, outbox, timers, times } = this.#deps;
@@ -251,7 +251,7 @@ export class Host {
     const mailboxes = claims.map((claim) => new Mailbox(claim, loop.kick));
     for (const mailbox of mailboxes) loop.own(mailbox);
     try {
-      // Timers after effects: a due timer is applied at once, and the effects that it closes must not be loaded as open.
+      // Timers last: a due one is applied at once, and effects that it closes must not be loaded as open.
       await outbox.load(database, acquired, queueBegunAtMs); // no fail point: inside (2)
       await timers.load(database, acquired);
       await this.#start(acquired, true);
@@ -260,10 +260,10 @@ export class Host {
       loop.drop(acquired, 'what its former owner left could not be read');
       throw error;
     }
-    // Partitions dropped meanwhile: their timers and effects were loaded here and belong to the next owner.
+    // Dropped meanwhile: what was loaded for them belongs to the next owner.
     const lost = claims.filter((claim) => !loop.isOwned(claim)).map((claim) => claim.partition);
     loop.drop(lost, 'dropped while it was being taken');
-    // Only after loading: an effect that a command opens must not be loaded again as left behind.
+    // After loading, so that a command's new effect is not loaded as left behind.
     for (const mailbox of mailboxes) mailbox.follow(bus.commands);
     for (const { partition, epoch } of claims) bus.notices.publish(subjectOf(addresses.partitions, partition), JSON.stringify({ v: 1, epoch }));
     log.info({ host_id: hostId, partitions: partitionRanges(acquired) }, 'partitions taken');
@@ -281,14 +281,14 @@ export class Host {
     for (const { partition, command } of starts) this.#deps.loop.mailboxOf(partition)?.start(command);
   }
 
-  /** A paused host, or one without the database, is about to expire: it drops its partitions and acquires them anew. */
+  /** Paused, or without the database: about to expire, so it drops all and acquires anew. */
   #dropUnproven(): void {
     const silentMs = performance.now() - this.#lastBeatAtMs;
     if (silentMs < this.#deps.times.dropAfterMs) return;
     this.#deps.loop.drop(this.#deps.loop.partitions, `no heartbeat could be written for ${Math.round(silentMs)} ms`);
   }
 
-  /** Makes the other hosts rebalance at once. The message may be lost: they rebalance every second anyway. */
+  /** Lossy: others rebalance every second anyway. */
   #announce(): void {
     this.#deps.bus.notices.publish(subjectOf(addresses.hosts, this.#deps.hostId), '{"v":1}');
   }

@@ -17,8 +17,8 @@ import type { TransitionInputs } from './transition-inputs.ts';
 import { applyActions, emptyContext, type Handlers, UnitOfWork } from './unit-of-work.ts';
 
 /**
- * Applies one command to a session and adds what follows to the plan: events, effects, timers, the new state, the reply. Atomic: when a transition
- * throws, the plan is unchanged.
+ * Applies one command to a session and adds what follows to the plan: events, effects, timers, state, reply. When a transition throws, the plan is
+ * unchanged.
  *
  * @param state null when there is no such session
  */
@@ -35,23 +35,19 @@ export function applyCommand(
   return reply;
 }
 
-/**
- * Fails the turn or run in progress, if any, after one of its commands could not be applied, so that it does not wait for ever. A run that could
- * not be started is failed too.
- */
+/** Fails the turn or run in progress after one of its commands could not be applied, and a run that could not be started, so that none waits for ever. */
 export function failActor(plan: CommitPlan, partition: number, state: SessionState | null, command: SessionCommand, transitionInputs: TransitionInputs): void {
   const application = new Application(plan, partition, state, command, transitionInputs);
   application.poison();
   application.unit.applyTo(plan);
 }
 
-/** One command being applied, by the machines of session, turn and run together. */
 class Application {
   readonly unit: UnitOfWork;
   readonly #runTransition: RunTransition;
   readonly #wasSuperseded: (effectId: string) => boolean;
   readonly #isSettled: (runId: string) => boolean;
-  /** The event that the command itself appended. */
+  /** Appended by the command itself. */
   #posted: ConversationEvent | null = null;
   #reply: CommandReply | null = null;
 
@@ -104,7 +100,7 @@ class Application {
       }
       case 'run.start': {
         const facts = transitionInputs.runOf(command.runId);
-        // A settled run can be started again under another command id when its dead letter is replayed.
+        // A replayed dead letter starts a settled run under another command id.
         return facts === null || transitionInputs.isSettled(command.runId) ? null : { type: command.type, runId: command.runId, ephemeral: facts.ephemeral };
       }
       case 'run.deadline':
@@ -196,12 +192,12 @@ class Application {
     const [next, actions] = transition(turnMachine, turnMachine.resolveState(unit.turn), event);
     unit.turn = { value: next.value, context: next.context };
     applyActions(this.#turnActions, actions);
-    // A result with actions was the awaited one.
+    // With actions, it was the awaited one.
     if ('callId' in event && actions.length > 0) unit.closeEffect(event.callId, 'done');
     if (next.status !== 'done') return;
     const { atMs, turnTimeoutMs } = unit.transitionInputs;
     const outcome = next.value === 'completed' || next.value === 'cancelled' ? next.value : 'failed';
-    // A turn stores its deadline, not its start.
+    // Only the deadline is in the turn's context.
     const end: Ending = { of: 'turn', outcome, durationMs: atMs - (deadlineAtMs - turnTimeoutMs) };
     unit.note('a turn ended', { turn_id: turnId, trace_id: unit.turnMetadata?.traceId ?? '' }, end);
     if (unit.turnMetadata !== null) {
@@ -235,7 +231,7 @@ class Application {
     disarm: ({ key }) => this.unit.disarm(key),
   };
 
-  /** Deletes the log's rows; the session's row stays as a tombstone, so that it is not created again and late results are ignored. */
+  /** Keeps the session's row as a tombstone: no new session under its id, and late results are ignored. */
   #erase(): void {
     const { unit } = this;
     const { record } = unit;

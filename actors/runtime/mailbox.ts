@@ -3,10 +3,10 @@ import type { PartitionClaim } from './ownership.ts';
 import type { DueTimer } from './timers.ts';
 
 /**
- * One entry to apply, under the claim it was read with: void once that claim is lost, even if the partition is acquired again.
+ * Void once the claim that it was read under is lost, even if the partition is acquired again.
  *
- * `start`: an accepted run whose command was lost. `skip` moves the cursor of a partition without commands to the end of the log, so that the log
- * can be purged. `restart`: the log was replaced, and sequences begin again.
+ * `start`: an accepted run that lost its command. `skip`: moves the cursor of a partition without commands to the log's end, so that the log can be
+ * purged. `restart`: the log was replaced, sequences start anew.
  */
 export type Entry = { claim: PartitionClaim } & (
   | { kind: 'command'; stored: StoredCommand }
@@ -18,17 +18,17 @@ export type Entry = { claim: PartitionClaim } & (
 
 type EntryContent = Entry extends infer Kind ? (Kind extends Entry ? Omit<Kind, 'claim'> : never) : never;
 
-/** Entries in memory while a commit is in flight. Beyond it the log is the queue: durable and cheap. */
+/** Entries in memory. Beyond it the log is the queue: durable and cheap. */
 const MAX_WAITING = 512;
 
-/** Entries of one partition that wait to be applied, in the order of the log; timers are added at the end. */
+/** A partition's waiting entries in log order; timers go to the end. */
 export class Mailbox {
   readonly claim: PartitionClaim;
   readonly #entries: Entry[] = [];
-  /** When each entry was added, by `performance.now()`. */
+  /** Times of adding, by `performance.now()`. */
   readonly #since: number[] = [];
   readonly #onEntry: () => void;
-  /** Waiting starts: the search for lost ones runs every few seconds and may find the same again. */
+  /** The search for lost starts finds waiting ones again. */
   readonly #starts = new Set<string>();
   #reader: Subscription | null = null;
   #lastSequence: number;
@@ -61,24 +61,23 @@ export class Mailbox {
     return this.#since[0] === undefined ? 0 : performance.now() - this.#since[0];
   }
 
-  /** Timers fire once each time they are armed, which bounds their entries by the armed timers. */
+  /** Bounded: a timer fires once each time it is armed. */
   fire({ key, command }: DueTimer): void {
     this.#push({ kind: 'timer', key, command });
   }
 
-  /** Adds a start unless the same is waiting. */
   start(command: string): void {
     if (this.#closed || this.#starts.has(command)) return;
     this.#starts.add(command);
     this.#push({ kind: 'start', command });
   }
 
-  /** Lets the cursor move to a sequence up to which the partition has no unapplied command. */
+  /** The partition has no unapplied command up to the sequence. */
   skipTo(toSequence: number, fingerprint: string): void {
     this.#push({ kind: 'skip', toSequence, fingerprint });
   }
 
-  /** Removes the oldest entries, at most `count`. */
+  /** The oldest, at most `count`. */
   dequeue(count: number): Entry[] {
     const dequeued = this.#entries.splice(0, count);
     this.#since.splice(0, count);
@@ -87,7 +86,7 @@ export class Mailbox {
     return dequeued;
   }
 
-  /** Stops reading. Waiting entries can still be dequeued. */
+  /** Waiting entries can still be dequeued. */
   async stopReading(): Promise<void> {
     this.#freeCapacity();
     const reader = this.#reader;
@@ -134,8 +133,8 @@ export class Mailbox {
 }
 
 /**
- * Dequeues the oldest entries of all mailboxes, an equal share from each that is not empty.
- * @param first index of the mailbox to begin with; the caller increments it, so that no partition starves
+ * The oldest entries, an equal share per mailbox that is not empty.
+ * @param first mailbox to begin with; incremented by the caller, so that no partition starves
  */
 export function dequeueRoundRobin(mailboxes: readonly Mailbox[], { first, most }: { first: number; most: number }): Entry[] {
   const waiting = mailboxes.filter((mailbox) => mailbox.waiting > 0);

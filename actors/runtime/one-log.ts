@@ -4,25 +4,25 @@ import type { Queryable } from '#shared/storage/database.ts';
 import { hostTimes } from './host-times.ts';
 import type { LiveHost } from './rendezvous.ts';
 
-/** On top of a heartbeat's expiry: by then a host that has ended has expired, and one whose log was replaced has reported the new one. */
+/** On top of a heartbeat's expiry: dead hosts have expired, and hosts with a replaced log have reported the new one. */
 const MARGIN_MS = 1_000;
 const LOOK_AGAIN_MS = 500;
-/** A host asks its broker every second: replies over this time show that its log has not changed since the first look. */
+/** Hosts ask their broker every second, so replies over this time confirm their log. */
 const CERTAIN_AFTER_MS = 2_000;
 
 interface OneLogDeps {
   database: Queryable;
   commands: Pick<CommandLog, 'state'>;
-  /** Set when this process is a host. */
+  /** When this process is a host. */
   hostId?: string;
   expiresAfterMs?: number;
 }
 
 /**
- * Compares this process's command log with that of the live hosts. With two brokers on one database, commands on one would never be read by owners
- * on the other. Hosts without a reply of their broker, or that do not report their log, are ignored.
+ * Compares this process's command log with that of the live hosts: with two brokers on one database, commands on one are never read by owners on
+ * the other. Ignores hosts without a reply of their broker or without a reported log.
  *
- * @throws `service.other_log`, naming both logs and the hosts, once these hosts had further replies or outlived the expiry of a dead host
+ * @throws `service.other_log`, naming both logs and the hosts, once they had further replies or outlived a dead host's expiry
  */
 export async function refuseOtherLog({ database, commands, hostId = '', expiresAfterMs = hostTimes.expiresAfterMs }: OneLogDeps): Promise<void> {
   const untilMs = performance.now() + expiresAfterMs + MARGIN_MS;
@@ -38,10 +38,7 @@ export async function refuseOtherLog({ database, commands, hostId = '', expiresA
   }
 }
 
-/**
- * The same on heartbeats just read: of two hosts that start at once on two brokers, at least one sees the other after two heartbeats each.
- * @throws `service.other_log`
- */
+/** On heartbeats just read: of two hosts that start at once, at least one sees the other after two heartbeats each. @throws `service.other_log` */
 export function refuseOtherLogAmong(hosts: readonly LiveHost[], { hostId, expiresAfterMs }: { hostId: string; expiresAfterMs: number }): void {
   const created = hosts.find(({ id }) => id === hostId)?.bus?.logCreated;
   if (created === undefined) return;

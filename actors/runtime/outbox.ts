@@ -11,19 +11,17 @@ import { workMarks } from '#shared/telemetry/work-marks.ts';
 import type { AfterCommit, CommitPlan } from './commit-plan.ts';
 import type { EffectContent, EffectRow } from './effects.ts';
 
-/** Notices contain the events up to this size; readers fetch larger ones by offset. */
+/** Larger ones are fetched by offset. */
 const MAX_NOTICE_BYTES = 32 * 1_024;
-/** Effects being rendered and published concurrently. */
+/** Concurrently. */
 const MAX_PUBLISHING = 32;
-/** Back-off of a failed publish. */
 const RETRY_FIRST_MS = 50;
 const RETRY_LONGEST_MS = 5_000;
 /**
- * Effects opened up to this long after the work queue was created also count as lost with its predecessor: hosts' clocks differ from the broker's.
- * Publishing one that is not lost is harmless: the queue dedupes by id, or the worker checks the effect's row.
+ * Clocks of hosts and broker differ: effects up to this much newer than the work queue count as lost with its predecessor. Publishing too many is
+ * harmless: the queue dedupes by id, or the worker checks the effect's row.
  */
 const CLOCK_MARGIN_MS = 60_000;
-/** The queue of each kind of effect. */
 const workKinds = {
   'router-call': 'router.turn',
   'run-call': 'router.turn',
@@ -41,38 +39,36 @@ interface Requested {
 
 type Placed = Pick<EffectRow, 'id' | 'partition'>;
 
-/** Outbox rows are deleted this long after the publish's acknowledgement, unless the effect's end has deleted them before. */
+/** After the publish's acknowledgement, unless the effect's end deletes the row first. */
 const DELETE_WITHIN_MS = 500;
 
 export interface OutboxDeps {
   bus: Bus;
   clock: Clock;
   log: Log;
-  /** Renders an effect's work item from its row. `republished`: the item may have been on the bus before. */
+  /** `republished`: the item may have been on the bus before. */
   render(effect: EffectRow, republished: boolean): Promise<string>;
-  /** Rows of published effects wait for a commit that deletes them. */
+  /** Rows of published effects wait for a commit. */
   onRowsDone(): void;
-  /** The item could not be published until the deadline: reports that to the owner by a command, so that it does not wait for ever. */
+  /** Not published before its deadline: reports it to the owner by a command, so that it does not wait for ever. */
   fail(effect: EffectRow, error: unknown): void;
 }
 
 /**
- * Publishes what follows from commits. Work is published under the effect's id until the bus acknowledges it, and only then its row is deleted: if
- * the host dies in between, the partition's next owner finds the row. Notices, replies and aborts are sent once and may be lost; their receivers
- * check for themselves.
+ * Publishes what follows from commits. A work item is published under the effect's id until the bus acknowledges it; only then its row is deleted,
+ * so after a crash the next owner finds it. Notices, replies and aborts are sent once and may be lost; receivers check for themselves.
  */
 export class Outbox {
   readonly #deps: OutboxDeps;
-  /** Effects whose publish is not acknowledged yet. */
+  /** Not acknowledged yet. */
   readonly #requested = new ObjectMap<Requested>();
   readonly #queue: string[] = [];
-  /** Open effects, published or not. */
+  /** Published or not. */
   readonly #open = new ObjectMap<Placed & Pick<EffectRow, 'kind'>>();
-  /** Partitions whose open effects are loaded. */
+  /** Partitions with all open effects loaded. */
   readonly #loaded = new Set<number>();
   readonly #published = new ObjectMap<Placed>();
   readonly #running = new SlotMap<Promise<void>>();
-  /** Of effects in back-off. */
   readonly #retries = new Set<NodeJS.Timeout>();
   #deletion: NodeJS.Timeout | null = null;
   #stopped = false;
@@ -85,7 +81,7 @@ export class Outbox {
     return this.#open.size;
   }
 
-  /** Open rounds of callbacks, published or not. */
+  /** Published or not. */
   get openDeliveries(): number {
     let count = 0;
     for (const { kind } of this.#open.values()) if (kind === 'delivery') count += 1;
@@ -96,14 +92,13 @@ export class Outbox {
     return this.#loaded.has(partition);
   }
 
-  /** Whether an effect's result is awaited. */
   isOpen(effectId: string): boolean {
     return this.#open.has(effectId);
   }
 
   /**
-   * Publishes again, under the same ids, the outbox rows of newly acquired partitions and the effects whose items were lost with a work queue.
-   * @param queueBegunAtMs creation of the current queue, by its own clock
+   * Publishes again, under the same ids: outbox rows of acquired partitions, and effects lost with a work queue.
+   * @param queueBegunAtMs by the queue's clock
    */
   async load(database: Database, partitions: readonly number[], queueBegunAtMs: number): Promise<void> {
     const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]);
@@ -118,20 +113,20 @@ export class Outbox {
   }
 
   /**
-   * Publishes all open effects again, under the same ids, after the queue was replaced; the new queue dedupes by id. Not claimed tool calls: a
-   * worker had begun them, and another would report `outcome_unknown` at once.
+   * Publishes all open effects again, under the same ids, to a replaced queue, which dedupes by id. Not claimed tool calls: a worker had begun
+   * them, and another would report `outcome_unknown` at once.
    * @returns how many
    */
   async publishAgain(database: Database, partitions: readonly number[]): Promise<number> {
     const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]); // no fail point: reads
-    // Skips effects closed meanwhile and those with a publish outstanding.
+    // Not those closed meanwhile, or with a publish outstanding.
     const lost = rows.filter(({ id, claimed }) => this.#open.has(id) && !this.#requested.has(id) && !claimed);
     for (const row of lost) this.#request(effectOf(row), true);
     this.#pump();
     return lost.length;
   }
 
-  /** Publishes what follows from a commit, for the partitions that it committed. */
+  /** For the partitions that the commit stored. */
   release(plan: CommitPlan, owned: ReadonlySet<number>): void {
     this.#notifyAfter(plan.after, owned);
     for (const effect of plan.effects.values()) {
@@ -163,7 +158,7 @@ export class Outbox {
     for (const { effect } of this.#requested.values()) if (effect.partition === partition) this.#requested.delete(effect.id);
   }
 
-  /** Publishes nothing new and waits for publishes in flight. */
+  /** Waits for publishes in flight. */
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#deletion !== null) clearTimeout(this.#deletion);
@@ -188,7 +183,7 @@ export class Outbox {
     }
   }
 
-  /** A sender may have given an id that is not a valid subject token. It gets no notice; the commit is not affected. */
+  /** An id from a sender may be no subject token: it gets no notice, and the commit stands. */
   #notify(address: (typeof addresses)['replies' | 'notices' | 'control'], token: string, body: string): void {
     try {
       this.#deps.bus.notices.publish(subjectOf(address, token), body);
@@ -231,7 +226,7 @@ export class Outbox {
       if (this.#open.has(id)) this.#markDone(effect);
     } catch (error) {
       if (this.#requested.get(id) !== requested) return;
-      // The item may be on the bus: its worker has to check the effect's row first.
+      // It may be on the bus: the worker has to check the effect's row first.
       requested.republished = true;
       if (clock.nowMs() >= effect.inputs.deadlineAtMs) {
         this.#requested.delete(id);
@@ -243,7 +238,7 @@ export class Outbox {
     }
   }
 
-  /** Outside the publishing slots, so that effects that can't be rendered do not block the others. */
+  /** Outside the publishing slots, so that failing effects do not block others. */
   #retryLater(id: string, requested: Requested): void {
     if (this.#stopped) return;
     const retry = setTimeout(() => {
@@ -275,13 +270,13 @@ interface OpenEffectRow {
   inputs: EffectContent['inputs'];
   created_at: Date;
   unpublished: boolean;
-  /** A worker has begun a tool call that must not be repeated. */
+  /** A tool call that must not be repeated has begun. */
   claimed: boolean;
 }
 
 function effectOf(row: OpenEffectRow): EffectRow {
   const { id, p: partition, session_id: sessionId, turn_id: turnId } = row;
-  // Both columns were written by the same commit.
+  // One commit wrote both columns.
   const content = { kind: row.kind, inputs: row.inputs } as EffectContent;
   return { partition, id, sessionId, turnId, createdAtMs: row.created_at.getTime(), ...content };
 }

@@ -3,13 +3,12 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Database, Queryable } from '#shared/storage/database.ts';
 
-/** Ownership of a partition by this host. The epoch is the fencing token: a commit with an older one stores nothing. */
+/** A host's ownership of a partition. The epoch is the fencing token: commits with an older one store nothing. */
 export interface PartitionClaim {
   readonly partition: number;
   readonly epoch: number;
-  /** Id of the host. */
   readonly owner: string;
-  /** Incremented by every commit that touches the partition. */
+  /** Incremented by every commit on the partition. */
   commitNo: number;
   /** Sequence of the last applied command. */
   cursor: number;
@@ -17,7 +16,7 @@ export interface PartitionClaim {
   cursorFingerprint: string | null;
 }
 
-/** Creates the partitions' rows at a store's first start. @throws `storage.schema_refused` for a store with another number of partitions */
+/** Creates the partitions' rows at a store's first start. @throws `storage.schema_refused` for another number of partitions */
 export async function initialisePartitions(database: Database): Promise<void> {
   // no fail point: initialises (3)
   await database.query(`insert into meta (key, value) values ('partition_count', $1) on conflict (key) do nothing`, [String(PARTITION_COUNT)]);
@@ -31,17 +30,17 @@ export async function initialisePartitions(database: Database): Promise<void> {
 interface AcquireOptions {
   hostId: string;
   machineVersion: number;
-  /** `created` of the current command log. */
+  /** Identifies the current command log. */
   logCreated: string;
   partitions: readonly number[];
-  /** An owner without a heartbeat for this long is dead, and its partitions are free. */
+  /** An owner without a heartbeat for this long is dead. */
   expiresAfterMs: number;
 }
 
 /**
- * Acquires those of the partitions that are free, this host's already, or a dead host's. Each gets a new epoch, which fences a former owner at its
- * next commit. The statement waits for a commit in flight and returns the cursor that it leaves. When the command log was replaced, reading starts
- * at 0: old sequences mean nothing there, and processed commands make repeats harmless.
+ * Acquires those that are free, this host's already, or a dead host's, each with a new epoch, which fences a former owner at its next commit. Waits
+ * for a commit in flight and returns its cursor. After a replacement of the command log the cursor is 0: processed commands make the repeats
+ * harmless.
  */
 export async function acquirePartitions(database: Queryable, options: AcquireOptions): Promise<PartitionClaim[]> {
   const { hostId, machineVersion, logCreated, partitions, expiresAfterMs } = options;
@@ -63,7 +62,7 @@ export async function acquirePartitions(database: Queryable, options: AcquireOpt
   }));
 }
 
-// `free` locks the rows in the same order as commits do, which prevents deadlocks between hosts.
+// Locks in the order of commits, against deadlocks between hosts.
 const ACQUIRE = {
   name: 'take-partitions',
   text: `
@@ -81,7 +80,7 @@ from free where parts.p = free.p
 returning parts.p, parts.epoch, parts.commit_no, parts.cursor, parts.cursor_msg`,
 };
 
-/** Releases partitions after their last commit, so that the next owner need not wait for this host's expiry. */
+/** After their last commit; the next owner need not wait for an expiry. */
 export async function releasePartitions(database: Queryable, claims: readonly PartitionClaim[]): Promise<void> {
   await database.query(
     `with ours as materialized (
@@ -93,18 +92,17 @@ export async function releasePartitions(database: Queryable, claims: readonly Pa
   failPoint('leave.given-back');
 }
 
-/** A partition's row, to compare with the owner's memory. */
 export interface PartitionRow {
   epoch: number;
   commitNo: number;
-  /** Whether the row named this host as owner. */
+  /** Whether it named this host as owner. */
   isOurs: boolean;
 }
 
 /**
- * Releases every partition whose row names this host, except for those to retain, whatever its epoch.
+ * Releases every partition with this host in its row, except for those to retain, whatever its epoch.
  *
- * @returns the released partitions, and the rows of all partitions before the update
+ * @returns also the rows of all partitions before the update
  */
 export async function releaseOutside(
   database: Queryable,
@@ -120,7 +118,7 @@ export async function releaseOutside(
   return { released, rows: new Map(rows.map((row) => [row.p, { epoch: row.epoch, commitNo: row.commit_no, isOurs: row.is_ours }])) };
 }
 
-// The `select` sees the rows as before the update.
+// `select` sees the rows before the update.
 const RELEASE_OUTSIDE = {
   name: 'release-outside',
   text: `

@@ -13,19 +13,19 @@ import type { PartitionClaim } from './ownership.ts';
 import type { SessionState } from './snapshots.ts';
 import type { TransitionInputs } from './transition-inputs.ts';
 
-/** Of a dead letter's reason. */
+/** Of a dead letter. */
 const MAX_REASON_CHARACTERS = 500;
-/** Sent to the command's sender; the reason is in the log and in the dead letter. */
+/** Reply to the sender; log and dead letter have the reason. */
 const NOT_APPLIED: CommandReply = { ok: false, code: 'internal', message: 'the command could not be applied' };
 
-/** An entry with its command; `command` is null when this version can't read one. */
+/** An entry and its command; null when this version can't read it. */
 export interface Parsed {
   entry: Entry;
   command: SessionCommand | null;
   body: string;
-  /** Whether its `v` is newer than this program's. */
+  /** Its `v` is newer than this program. */
   isNewer: boolean;
-  /** Whether it is skipped without a dead letter: its sender may not send it. */
+  /** Skipped without a dead letter: its sender may not send it. */
   isRefused: boolean;
 }
 
@@ -33,19 +33,18 @@ const COMMAND_VERSION = 1;
 
 export type States = ReadonlyMap<string, SessionState | null>;
 
-/** Replies of commands that were applied in earlier commits, by `processedKeyOf`. */
+/** Replies of commands applied in earlier commits, by `processedKeyOf`. */
 export type Repeats = Map<string, CommandReply | null>;
 
 export interface PlanInput {
-  /** States before the batch; null for sessions that do not exist. */
+  /** Before the batch; null for sessions that do not exist. */
   states: States;
   transitionInputs: TransitionInputs;
-  /** Whether this host still owns the partition under this claim. */
   isOwned(claim: PartitionClaim): boolean;
   log: Log;
 }
 
-/** Timers and lost starts come from rows that hosts and gateways wrote, so only commands from the log are checked. */
+/** Timers and lost starts come from our own rows, so only commands of the log are checked. */
 export function parseEntry(entry: Entry, check: CommandCheck): Parsed {
   const nothing = { entry, command: null, isNewer: false, isRefused: false };
   if (entry.kind === 'skip' || entry.kind === 'restart') return { ...nothing, body: '' };
@@ -61,10 +60,10 @@ function typeOf(value: unknown): string | null {
   return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string' ? value.type : null;
 }
 
-/** Ids everywhere: one token of a subject. */
+/** One token of a subject. */
 const ID = /^[A-Za-z0-9_-]{1,128}$/;
 
-/** Another partition's session has another owner. An invalid id could not even be queried in the database. */
+/** Other partitions have other owners; an invalid id could not even be queried. */
 function isFor(command: SessionCommand, partition: number): boolean {
   if (!ID.test(command.sessionId) || partitionOf(command.sessionId) !== partition) return false;
   return command.type !== 'run.start' || ID.test(command.runId);
@@ -78,7 +77,7 @@ export function processedKeyOf({ sessionId, commandId }: { sessionId: string; co
   return `${sessionId} ${commandId}`;
 }
 
-/** The rows of a batch: each command is applied to the state that the one before it left. Entries of lost partitions are skipped. */
+/** The rows of a batch, each command applied to the state before it. Entries of lost partitions are skipped. */
 export function planBatch(batch: readonly Parsed[], repeats: Repeats, input: PlanInput): CommitPlan {
   const plan = new CommitPlan();
   for (const parsed of batch) {
@@ -96,7 +95,7 @@ export function planBatch(batch: readonly Parsed[], repeats: Repeats, input: Pla
   return plan;
 }
 
-/** The rows for a command that can't be stored: a dead letter, and the failure of the turn or run that may wait for it. */
+/** For a command that can't be stored: a dead letter, and the failure of its turn or run. */
 export function planDeadLetter(failed: Parsed, error: unknown, input: PlanInput): CommitPlan {
   const plan = new CommitPlan();
   const { entry, command } = failed;
@@ -108,7 +107,7 @@ export function planDeadLetter(failed: Parsed, error: unknown, input: PlanInput)
   return plan;
 }
 
-/** Moves the cursor past the entry, or deletes its timer, whatever its outcome. False when the partition is lost. */
+/** Moves the cursor past the entry or deletes its timer, whatever its outcome. False when the partition is lost. */
 function passEntry(plan: CommitPlan, entry: Entry, { isOwned }: PlanInput): boolean {
   const { claim } = entry;
   if (!isOwned(claim)) return false;
@@ -168,7 +167,6 @@ function addDeadLetter(plan: CommitPlan, { entry, body }: Parsed, reason: string
   plan.deadLetters.push({ partition: entry.claim.partition, id: nameOf(entry), source: 'command', reason, body });
 }
 
-/** The message id, or the timer's key. */
 export function nameOf(entry: Entry): string {
   switch (entry.kind) {
     case 'command':

@@ -14,16 +14,16 @@ const PURGING_PARTITION = 0;
 export interface PurgeDeps {
   commands: CommandLog;
   database: Queryable;
-  /** Of the partitions that this host owns. */
+  /** Owned by this host. */
   mailboxes(): Mailbox[];
   log: Log;
-  /** Shorter in tests. */
+  /** For tests. */
   everyMs?: number;
 }
 
 /**
- * Purges the command log below the lowest cursor. A partition without commands would keep its cursor, and with it the whole log, so its cursor is
- * moved along. The purging host also sweeps rows that workers leave in the database.
+ * Purges the command log below the lowest cursor. Partitions without commands would hold it back, so their cursors are moved along. Also sweeps
+ * rows that workers leave in the database.
  */
 export function startPurging(deps: PurgeDeps): { stop(): Promise<void> } {
   let running: Promise<void> | null = null;
@@ -54,30 +54,30 @@ function isPurging({ mailboxes }: PurgeDeps): boolean {
   return mailboxes().some(({ claim }) => claim.partition === PURGING_PARTITION);
 }
 
-/** Cursors moved in this round allow the next purge. */
+/** Cursors moved now allow the next purge. */
 async function purgeOnce(deps: PurgeDeps): Promise<void> {
   const mailboxes = deps.mailboxes();
   if (isPurging(deps)) await purge(deps);
   if (mailboxes.length > 0) await moveIdleCursors(deps.commands, mailboxes);
 }
 
-/** One unfiltered purge for all partitions, up to the lowest stored cursor; the command at that sequence stays. */
+/** For all partitions at once; the command at the lowest cursor stays. */
 async function purge({ commands, database }: PurgeDeps): Promise<void> {
   const { rows } = await database.query<{ cursor: number; cursor_msg: string | null }>('select cursor, cursor_msg from parts order by cursor limit 1');
   const lowest = rows[0];
   if (lowest === undefined || lowest.cursor <= 1) return;
-  // Checked by fingerprint: a log that was lost or rolled back may hold unread commands under the sequences of old cursors.
+  // By fingerprint: a log lost or rolled back may have unread commands at the sequences of old cursors.
   await commands.purge(lowest.cursor, { sequence: lowest.cursor, fingerprint: lowest.cursor_msg });
 }
 
 async function moveIdleCursors(commands: CommandLog, mailboxes: readonly Mailbox[]): Promise<void> {
-  // Read before the partitions: a command stored later has a higher sequence, so a partition without commands now has none up to here.
+  // Read before the partitions: later commands have higher sequences, so a partition without commands now has none up to here.
   const { lastSequence } = await commands.state();
   const behind = mailboxes.filter(({ claim, waiting }) => claim.cursor < lastSequence && waiting === 0);
   if (behind.length === 0) return;
   const last = await commands.at(lastSequence);
   if (last === null) return;
-  // A replaced log may grow past old cursors before their readers notice; its commands below them are unread.
+  // A replaced log may pass old cursors before their readers notice; what is below them is unread.
   const { cursor, cursorFingerprint } = behind.map(({ claim }) => claim).reduce((left, right) => (right.cursor > left.cursor ? right : left));
   if (cursor > 0 && !hasFingerprint(await commands.at(cursor), cursorFingerprint)) return;
   for (const mailbox of behind) {

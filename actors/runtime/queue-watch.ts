@@ -4,19 +4,19 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Outbox } from './outbox.ts';
 
-/** Before reading the open effects again after a database error. During a long outage the host drops its partitions anyway. */
+/** After a database error. In a long outage the host drops its partitions anyway. */
 const RETRY_MS = 1_000;
 
 interface QueueWatchDeps {
   bus: Pick<Bus, 'work'>;
   database: Database;
   outbox: Pick<Outbox, 'publishAgain'>;
-  /** Those that this host owns. */
+  /** Owned by this host. */
   partitions(): readonly number[];
   log: Log;
 }
 
-/** Publishes this host's open effects again whenever the work queue was lost and recreated. */
+/** Publishes this host's open effects again when the work queue was lost and recreated. */
 export function watchQueue({ bus, database, outbox, partitions, log }: QueueWatchDeps): Subscription {
   const stopped = new AbortController();
   let restarts = 0;

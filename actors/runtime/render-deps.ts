@@ -3,7 +3,7 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Histories } from './histories.ts';
 
 export interface RenderSettings {
-  /** Whether a reply's parts are sent to readers as they arrive. */
+  /** Whether readers get a reply's parts as they arrive. */
   streaming: boolean;
   /** Per call. */
   maxTokens: number;
@@ -13,7 +13,7 @@ export interface RenderDeps {
   database: Database;
   histories: Pick<Histories, 'upTo'>;
   bundleOf(hash: string): Promise<Bundle>;
-  /** The epoch under which this host owns a partition; undefined when it does not. */
+  /** Undefined unless this host owns the partition. */
   epochOf(partition: number): number | undefined;
   settings: RenderSettings;
 }

@@ -11,10 +11,10 @@ import type { RenderDeps } from './render-deps.ts';
 import { renderRunCall, renderToolCall } from './render-run.ts';
 import { replyTo } from './reply-to.ts';
 
-/** Cached bundles: the current one, and a few more during a rollout of a new configuration. */
+/** The current one, and a few more during a rollout. */
 const MAX_BUNDLES = 8;
 
-/** Reads bundles by hash, with a cache: the content of a hash never changes. */
+/** Cached: the content of a hash never changes. */
 export function bundleReader(database: Database): (hash: string) => Promise<Bundle> {
   const known = new Map<string, Bundle>();
   return async (hash) => {
@@ -32,9 +32,9 @@ export function bundleReader(database: Database): (hash: string) => Promise<Bund
 }
 
 /**
- * Renders an effect's work item from its row. Reads only immutable data, so a host that takes over renders the same item.
+ * Renders a work item from its effect's row. Reads only immutable data, so a host that takes over renders the same.
  *
- * @param republished the item may have been on the bus before: its worker checks the effect's row first
+ * @param republished the item may have been on the bus before: the worker checks the effect's row first
  */
 export async function renderEffect(effect: EffectRow, republished: boolean, deps: RenderDeps): Promise<string> {
   return JSON.stringify(await itemOf(effect, republished, deps));

@@ -9,7 +9,7 @@ import type { EffectOf } from './effects.ts';
 import type { RenderDeps } from './render-deps.ts';
 import { replyTo } from './reply-to.ts';
 
-/** Renders a run's model call from the run's row, its transcript and the tool lists that it began with. */
+/** Renders a run's model call from its row, transcript and tool lists. */
 export async function renderRunCall(effect: EffectOf<'run-call'>, republished: boolean, deps: RenderDeps): Promise<RouterCall> {
   const { inputs, sessionId, createdAtMs } = effect;
   const { runId, stepCount } = inputs;
@@ -61,7 +61,7 @@ export async function renderRunCall(effect: EffectOf<'run-call'>, republished: b
   };
 }
 
-/** Renders a tool call; its arguments are in the transcript, in the reply that asked for it. */
+/** Renders a tool call; its arguments are in the transcript's reply that asked for it. */
 export async function renderToolCall(effect: EffectOf<'tool-call'>, republished: boolean, { database }: RenderDeps): Promise<ToolWork> {
   const { id: effectId, sessionId, turnId, createdAtMs, inputs } = effect;
   const { bundleHash, deadlineAtMs, listHash, runId, toolCallId, toolId, traceparent } = inputs;
@@ -102,13 +102,10 @@ async function readLists(database: Queryable, lists: Readonly<Record<string, str
   const hashes = Object.values(lists);
   if (hashes.length === 0) return {};
   const { rows } = await database.query<{ hash: string; tools: unknown }>('select hash, tools from tool_lists where hash = any($1::text[])', [hashes]);
-  // An unreadable list counts as missing, as for transitions (run-facts.ts).
+  // Unreadable counts as missing, as in run-facts.ts.
   const tools = new Map(rows.map((row) => [row.hash, listedTool.array().safeParse(row.tools).data]));
   return Object.fromEntries(Object.entries(lists).map(([server, hash]) => [server, { hash, tools: tools.get(hash) ?? [] }]));
 }
 
-/**
- * Newest first: a model may repeat a call id in a later batch, and only the newest is in progress. Matched on the stored text: `->>` parses the
- * whole message and refuses one with a NUL or a lone surrogate anywhere in it.
- */
+/** Newest first: models may repeat a call id in a later batch. Matched as text, since `->>` parses the whole message and refuses NUL and lone surrogates. */
 const SELECT_ASSISTANT_MESSAGES = `select message from steps where run_id = $1 and message::text like '{"role":"assistant"%' order by seq desc`;

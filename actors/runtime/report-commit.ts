@@ -8,7 +8,7 @@ interface Watchers {
   onEnded?(ended: EndedWork): void;
 }
 
-/** Logs, counts and traces what was committed, for the partitions that are still owned. */
+/** Logs, counts and traces a commit, for the partitions that are still owned. */
 export function reportCommit({ after, deadLetters }: CommitPlan, stillOwned: ReadonlySet<number>, { log, metrics, onEnded }: Watchers): void {
   for (const { partition, what, fields, end } of after.milestones) {
     if (!stillOwned.has(partition)) continue;

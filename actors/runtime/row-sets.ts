@@ -1,18 +1,18 @@
 import type { CommitPlan } from './commit-plan.ts';
 import { encodeSnapshot, MACHINE_VERSION } from './snapshots.ts';
 
-/** The rows of one kind in a commit: one array parameter per column, and the SQL that writes them. */
+/** One kind of rows in a commit: an array parameter per column, and the SQL that writes them. */
 export interface RowSet {
   name: string;
   columns: readonly { name: string; type: string; value(row: unknown): unknown }[];
-  /** @param from SQL of the rows, as `i`, whose partitions are still owned */
+  /** @param from the rows of partitions still owned, as `i` */
   sql(from: string): string;
   rowsOf(plan: CommitPlan): readonly unknown[];
 }
 
 type Columns<Row> = Record<string, [type: string, value: (row: Row) => unknown]>;
 
-/** Typed constructor: `Row` ties the columns to the source of the rows. */
+/** Ties the columns' row type to that of `rowsOf`. */
 function rowSet<Row>(name: string, rowsOf: (plan: CommitPlan) => readonly Row[], columns: Columns<Row>, sql: (from: string) => string): RowSet {
   const list = Object.entries(columns).map(([column, [type, value]]) => ({ name: column, type, value: value as (row: unknown) => unknown }));
   return { name, columns: list, sql, rowsOf };
@@ -74,12 +74,12 @@ export const turnSets: readonly RowSet[] = [
   ...timerSets(),
 ];
 
-/** All row kinds, those of turns first, in the statement's order. They execute on one snapshot: none sees another's changes. */
+/** In the statement's order, those of turns first. All see one snapshot, none another's changes. */
 export const rowSets: readonly RowSet[] = [
   ...turnSets,
   ...deletions(),
   ...runSets(),
-  // A delivery reported dead a second time, as after a lost acknowledgement, has its dead letter already.
+  // A delivery reported dead twice, as after a lost acknowledgement, keeps its one dead letter.
   rowSet(
     'dead_letter_rows',
     (plan) => plan.deadLetters,
@@ -96,7 +96,7 @@ export const rowSets: readonly RowSet[] = [
   ),
 ];
 
-/** A deleted session keeps its row, its processed commands and its deliveries. */
+/** A deleted session keeps its row, processed commands and deliveries. */
 function deletions(): RowSet[] {
   const deleted = (plan: CommitPlan) => [...plan.deletedSessions];
   const columns: Columns<[string, number]> = { p: ['int', ([, partition]) => partition], session_id: ['text', ([id]) => id] };
@@ -264,7 +264,7 @@ function runSets(): RowSet[] {
   ];
 }
 
-/** PostgreSQL text can't contain NUL, and a dead letter must never be refused itself. */
+/** PostgreSQL's text refuses NUL, and a dead letter must always be stored. */
 function withoutNul(text: string): string {
   return text.replaceAll('\0', '');
 }

@@ -8,9 +8,9 @@ import type { StepMessage } from '../run/types.ts';
 import type { SessionState } from './snapshots.ts';
 import type { AutonomousRoutine, RunFacts, TransitionInputs } from './transition-inputs.ts';
 
-/** Cached rows of runs, mostly of those in progress. Eviction costs one read. */
+/** Mostly in progress. Eviction costs one read. */
 const MAX_RUNS = 256;
-/** Cached tool lists. They change only when a tool server changes. */
+/** Lists change only with a tool server. */
 const MAX_LISTS = 256;
 
 interface RunFactsDeps {
@@ -36,10 +36,7 @@ interface RunRow {
   created_at: Date;
 }
 
-/**
- * Reads what transitions of runs need besides their snapshots. Immutable data, so it is cached; only `settled`, `superseded` and `staged` are read
- * each time.
- */
+/** Reads what transitions of runs need besides snapshots. Caches what is immutable. */
 export class RunFactsReader {
   readonly #deps: RunFactsDeps;
   readonly #runs = new Map<string, RunFacts>();
@@ -49,7 +46,7 @@ export class RunFactsReader {
     this.#deps = deps;
   }
 
-  /** Runs without a row are missing in the result. */
+  /** Omits runs without a row. */
   async runs(ids: ReadonlySet<string>): Promise<Map<string, RunFacts>> {
     if (ids.size === 0) return new Map();
     const missing = [...ids].filter((id) => !this.#runs.has(id));
@@ -62,21 +59,20 @@ export class RunFactsReader {
     return found;
   }
 
-  /** Those that are settled. Not cached: it is the one thing about a run that changes. */
+  /** Not cached: the only thing about a run that changes. */
   async settled(ids: readonly string[]): Promise<Set<string>> {
     if (ids.length === 0) return new Set();
     const { rows } = await this.#deps.database.query<{ id: string }>(SELECT_SETTLED, [ids]);
     return new Set(rows.map((row) => row.id));
   }
 
-  /** Those that were superseded. */
   async superseded(effectIds: readonly string[]): Promise<Set<string>> {
     if (effectIds.length === 0) return new Set();
     const { rows } = await this.#deps.database.query<{ id: string }>(SELECT_SUPERSEDED, [effectIds]);
     return new Set(rows.map((row) => row.id));
   }
 
-  /** Lists that are not stored, or unreadable, are missing in the result. */
+  /** Omits lists that are missing or unreadable. */
   async lists(hashes: ReadonlySet<string>): Promise<Map<string, readonly ListedTool[]>> {
     if (hashes.size === 0) return new Map();
     const missing = [...hashes].filter((hash) => !this.#lists.has(hash));
@@ -93,7 +89,7 @@ export class RunFactsReader {
     return found;
   }
 
-  /** Staged messages by run and number. @param from by run: the first number */
+  /** By run and number. @param from by run: the first number */
   async staged(from: ReadonlyMap<string, number>): Promise<Map<string, Map<number, StepMessage>>> {
     const found = new Map<string, Map<number, StepMessage>>();
     if (from.size === 0) return found;
@@ -133,7 +129,7 @@ export class RunFactsReader {
     };
   }
 
-  /** Null when a schema can't be used, though an older release could: fails the run, not its host. */
+  /** Null when a schema can't be used, though an older release could: fails the run, not the host. */
   #checksOf({ id, input }: RunRow, routine: AutonomousRoutine | null): Pick<RunFacts, 'inputViolation' | 'checkOutput'> | null {
     try {
       return { inputViolation: checker(routine?.input_schema)(input), checkOutput: checker(routine?.output_schema) };
@@ -143,7 +139,7 @@ export class RunFactsReader {
     }
   }
 
-  /** An unreadable configuration fails the run, not its partition. Other errors are thrown, as when the database is unavailable. */
+  /** Null when unreadable: fails the run, not its partition. Throws other errors, such as an unavailable database. */
   async #bundleOf({ id, bundle_hash: hash }: RunRow): Promise<Bundle['body'] | null> {
     try {
       return (await this.#deps.bundleOf(hash)).body;
@@ -155,7 +151,7 @@ export class RunFactsReader {
   }
 }
 
-/** Reads the run facts that a batch needs. Sessions without runs cause no query. */
+/** Sessions without runs cause no query. */
 export async function readRunFacts(
   reader: RunFactsReader,
   commands: readonly SessionCommand[],
@@ -174,10 +170,10 @@ export async function readRunFacts(
     if (context === null) continue;
     runIds.add(context.runId);
     for (const hash of Object.values(context.lists)) hashes.add(hash);
-    // The reply that asked for the batch, and the outcomes staged so far.
+    // The reply that asked for the batch, and its results so far.
     if (context.batch.length > 0) stagedFrom.set(context.runId, Math.max(0, context.stepCount - context.batch.length - 1));
   }
-  // The case of batches with turns only.
+  // Batches of turns only.
   if (runIds.size === 0 && failed.length === 0) return noRuns;
   const [runs, settled, superseded, lists, staged] = await Promise.all([
     reader.runs(runIds),
@@ -203,7 +199,7 @@ const noRuns: Pick<TransitionInputs, 'runOf' | 'isSettled' | 'isSuperseded' | 't
   stagedOf: () => new Map(),
 };
 
-/** Fails the transition and so the run: an unchecked output must not pass. */
+/** Fails the run: an unchecked output must not pass. */
 function uncheckable(): never {
   throw new TypeError('the output schema of the run can not be used');
 }

@@ -1,18 +1,18 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 
-/** Between two searches for accepted runs whose start was lost. */
+/** Between searches. */
 export const START_LOOK_MS = 5_000;
-/** The command of a younger run may still be in flight. */
+/** A younger run's command may be in flight. */
 const OVERDUE_MS = 5_000;
-/** Per search; the next one continues. */
+/** Per search. */
 const MAX_STARTS = 500;
 
 /**
- * Start commands of accepted runs whose command did not reach the log: the gateway died in between, or the log was lost. A run whose start was
- * applied and that waits for its session is not included.
+ * Start commands of accepted runs that did not reach the log: the gateway died in between, or the log was lost. Not those applied, which may wait
+ * for their session.
  *
- * @param evenFresh at a take-over: includes runs younger than the overdue time
+ * @param evenFresh at a take-over: without the minimum age
  */
 export async function lostStarts(
   database: Queryable,

@@ -21,14 +21,14 @@ interface Steps {
 }
 
 interface RunTransitionDeps {
-  /** Messages staged by earlier commands of this commit. */
+  /** By earlier commands of this commit. */
   stagedEarlier: readonly Steps[];
   onSettled(runId: string): void;
   /** A run without a callback has settled. */
   onNothingLeft(): void;
 }
 
-/** A session's run while one command is applied: executes the actions of the run's machine. */
+/** A session's run while one command is applied: executes the run machine's actions. */
 export class RunTransition {
   readonly #unit: UnitOfWork;
   readonly #deps: RunTransitionDeps;
@@ -41,7 +41,7 @@ export class RunTransition {
     this.#deps = deps;
   }
 
-  /** Translates a result to an event of the run in progress; null when it belongs to another run. */
+  /** A result as an event of the run in progress; null when it belongs to another. */
   eventOf(command: CommandOf<'call.completed' | 'tools.listed' | 'tool.completed' | 'effect.overdue'>): RunEventBody | null {
     const { run } = this.#unit;
     if (run === null || run.context.runId !== command.turnId) return null;
@@ -96,7 +96,7 @@ export class RunTransition {
     const [next, actions] = transition(runMachine, runMachine.resolveState(run as Parameters<typeof runMachine.resolveState>[0]), event);
     unit.run = { value: next.value as string, context: next.context };
     applyActions(this.#actions, actions);
-    // A result with actions was an awaited one.
+    // With actions, it was an awaited one.
     if ('callId' in event && actions.length > 0) {
       unit.closeEffect(event.callId, 'done');
       this.#recordEnd(facts.id, event.callId, outcomeOf(event, unit.command));
@@ -104,12 +104,12 @@ export class RunTransition {
     if (next.status === 'done') this.#end(facts);
   }
 
-  /** Arms the deadline of a waiting run, so that it settles whatever happens to its session. */
+  /** A waiting run settles in time, whatever happens to its session. */
   await(runId: string): void {
     this.#unit.arm(deadlineKeyOf(runId), this.#factsOf(runId).expiresAtMs, { type: 'run.deadline', turnId: runId });
   }
 
-  /** Settles runs that never began; they count from their acceptance. */
+  /** For runs that never began, time counts from their acceptance. */
   failUnstarted(runIds: readonly string[], error: RunError): void {
     for (const runId of runIds) {
       const facts = this.#unit.transitionInputs.runOf(runId);
@@ -215,13 +215,12 @@ export class RunTransition {
     }
   }
 
-  /** One event for the whole batch: calls and results. */
   #appendToolEvent(calls: RunActions['toolEvent']['calls']): void {
     const runId = this.#runId();
     const staged = new Map(this.#unit.transitionInputs.stagedOf(runId));
     for (const step of this.#deps.stagedEarlier) if (step.runId === runId) staged.set(step.seq, step.message);
     for (const [seq, message] of this.#staged) staged.set(seq, message);
-    // Newest first: a model may repeat a call id in a later batch.
+    // Newest first: models may repeat a call id in a later batch.
     const messages = [...staged].sort(([left], [right]) => right - left).map(([, message]) => message);
     const entries = calls.map(({ toolCallId, toolId }) => ({
       tool_id: toolId,
@@ -231,7 +230,7 @@ export class RunTransition {
     this.#unit.append({ kind: 'tool', tool_calls: entries }, { source: 'ai_agent', metadata: {}, traceId: this.#traceId(), id: null });
   }
 
-  /** An effect without a result in time. A tool call that must not be repeated gets `outcome_unknown`. */
+  /** No result in time: `outcome_unknown` for a tool call that must not be repeated. */
   #overdue({ callId, kind, turnId }: CommandOf<'effect.overdue'>): RunEventBody {
     const { run } = this.#unit;
     if (kind === 'tool-list') {
@@ -283,7 +282,7 @@ function serversOf(routine: AutonomousRoutine | null): string[] {
   return [...new Set((routine?.tools ?? []).map((selector) => selector.slice(0, selector.indexOf(':'))))];
 }
 
-/** Why a run can't begin; null when it can. */
+/** Null when the run can begin. */
 function refusalOf(facts: RunFacts, atMs: number): RunError | null {
   if (atMs >= facts.expiresAtMs) return { code: 'timeout', message: 'the run waited longer than a run may take', details: {} };
   if (facts.bundle === null) return { code: 'engine_error', message: 'the configuration that the run was accepted under can not be read', details: {} };
@@ -294,7 +293,7 @@ function refusalOf(facts: RunFacts, atMs: number): RunError | null {
   return { code: 'input_validation_failed', message: `the input ${message}`, details: { path, schema_path: schemaPath, keyword } };
 }
 
-/** Errors without details of their own get the trace id or the time limit. */
+/** Errors without details get the trace id or the time limit. */
 function withDetails(error: RunError, { traceId, timeoutMs }: RunFacts): RunError {
   if (Object.keys(error.details).length > 0) return error;
   return { ...error, details: error.code === 'timeout' ? { timeout_seconds: timeoutMs / 1_000 } : { trace_id: traceId } };

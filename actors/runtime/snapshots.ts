@@ -8,10 +8,10 @@ import type { SessionContext } from '../session/types.ts';
 import { TURN_MACHINE_VERSION, turnMachine } from '../turn/machine.ts';
 import type { TurnContext } from '../turn/types.ts';
 
-/** Version of all machines together. `parts.machine_v` only grows, so an older host never acquires such a partition. */
+/** All machines together. `parts.machine_v` only grows, so an older host never acquires such a partition. */
 export const MACHINE_VERSION = SESSION_MACHINE_VERSION * 10_000 + TURN_MACHINE_VERSION * 100 + RUN_MACHINE_VERSION;
 
-/** A session between two commands, in its owner's memory. Immutable: replaced, never written in place. */
+/** A session in its owner's memory, between commands. Immutable. */
 export interface SessionState {
   readonly id: string;
   readonly partition: number;
@@ -19,9 +19,8 @@ export interface SessionState {
   readonly head: number;
   readonly record: SessionRecord;
   readonly session: MachineState<SessionContext>;
-  /** Null without a turn in progress. */
   readonly turn: (MachineState<TurnContext> & TurnMetadata) | null;
-  /** Null without a run in progress. A session never has both a turn and a run. */
+  /** A session never has both a turn and a run. */
   readonly run: (MachineState<RunContext> & RunMetadata) | null;
   readonly isDeleted: boolean;
 }
@@ -31,31 +30,31 @@ export interface MachineState<Context> {
   readonly context: Context;
 }
 
-/** What the runtime stores of a turn besides its machine. */
+/** Of a turn, besides its machine. */
 export interface TurnMetadata {
-  /** 32 hex digits: on every event of the turn. */
+  /** 32 hex digits, on every event of the turn. */
   readonly traceId: string;
-  /** The configuration from the turn's begin to its end. */
+  /** Fixed at the turn's start. */
   readonly bundleHash: string;
   readonly traceparent: string | null;
   /** Absent in snapshots of earlier releases. */
   readonly startedAtMs?: number | undefined;
 }
 
-/** What the runtime stores of a run besides its machine; the rest is in the run's row. */
+/** Of a run, besides its machine and its row. */
 export interface RunMetadata extends TurnMetadata {
   readonly runId: string;
   readonly startedAtMs: number;
 }
 
-/** The record is not part of it: it has its own column. */
+/** Without the record, which has its own column. */
 export function encodeSnapshot({ session, turn, run }: SessionState): string {
   return JSON.stringify({ v: MACHINE_VERSION, session, turn, run });
 }
 
 type Stored = Pick<SessionState, 'session' | 'turn' | 'run'>;
 
-/** By version: the next version, and what makes a snapshot fit it. Both are literals that never change. */
+/** From a version to the next, as literals: makes older snapshots fit. */
 const migrations: ReadonlyMap<number, { to: number; migrate: (stored: Stored) => Stored }> = new Map([
   [
     1_001,
@@ -70,7 +69,7 @@ const migrations: ReadonlyMap<number, { to: number; migrate: (stored: Stored) =>
   ],
 ]);
 
-/** @throws `storage.schema_refused` when this program does not know the snapshot's machines: a mismatch of versions, no fault of the command */
+/** @throws `storage.schema_refused` for machines that this program does not know: a mismatch of versions, no fault of the command */
 function decodeSnapshot(row: SessionRow): SessionState {
   let { v, ...stored } = row.snapshot as { v: number } & Stored;
   while (v !== MACHINE_VERSION) {
@@ -106,7 +105,7 @@ interface SessionRow {
 /** Eviction costs one read. */
 const MAX_CACHED_SESSIONS = 10_000;
 
-/** Cache of the sessions of this host's partitions, as the last commit stored them. */
+/** Cache of this host's sessions, as the last commit stored them. */
 export class Snapshots {
   readonly #database: Queryable;
   readonly #states = new Map<string, SessionState>();
@@ -132,7 +131,6 @@ export class Snapshots {
     return found;
   }
 
-  /** Adds the states that a commit has stored. */
   retain(states: Iterable<SessionState>): void {
     for (const state of states) {
       this.#states.delete(state.id);
@@ -144,7 +142,7 @@ export class Snapshots {
     }
   }
 
-  /** Drops a partition that another host owns. */
+  /** Another host owns it. */
   forget(partition: number): void {
     for (const [id, state] of this.#states) if (state.partition === partition) this.#states.delete(id);
   }

@@ -6,23 +6,23 @@ interface Progress {
 }
 
 /**
- * The last stored commit of every partition that this process has ever owned. Epochs and commit numbers only grow, so a row behind them means that
- * the database was restored to an earlier time, or failed over to a lagging replica.
+ * The last stored commit of every partition that this process has ever owned. Both numbers only grow: a row behind them means that the database was
+ * restored to an earlier time, or failed over to a lagging replica.
  */
 export class StoredProgress {
   readonly #claims = new Map<number, PartitionClaim>();
 
-  /** The claim stays live: the commit loop goes on counting in it. */
+  /** Stays live: the commit loop counts on in the claim. */
   follow(claim: PartitionClaim): void {
     this.#claims.set(claim.partition, claim);
   }
 
-  /** A copy, to be taken before the rows that it is compared with are read. */
+  /** A copy, to be taken before the rows to compare with are read. */
   snapshot(): ReadonlyMap<number, Progress> {
     return new Map([...this.#claims].map(([partition, { epoch, commitNo }]) => [partition, { epoch, commitNo }]));
   }
 
-  /** @returns the partitions whose rows are behind, and how many commits they lack together */
+  /** @returns partitions with rows behind, and their missing commits in total */
   behind(stored: ReadonlyMap<number, Progress>, rows: ReadonlyMap<number, PartitionRow>): { partitions: number[]; commits: number } {
     const partitions: number[] = [];
     let commits = 0;
@@ -35,7 +35,7 @@ export class StoredProgress {
     return { partitions, commits };
   }
 
-  /** After a restore: the old progress no longer applies. */
+  /** After a restore. */
   forget(): void {
     this.#claims.clear();
   }

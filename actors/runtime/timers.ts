@@ -3,28 +3,25 @@ import { failPoint } from '#shared/fail-points.ts';
 import { ObjectMap } from '#shared/object-map.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 
-/** A due timer and its command, to be applied like any other. */
+/** Its command is applied like any other. */
 export interface DueTimer {
   partition: number;
   key: string;
   command: string;
 }
 
-/** Suffix of the keys of timers that open another round of a delivery. */
+/** Suffix of timers that open another round of a delivery. */
 export const DELIVERY_DUE = '-due';
 
-/** Maximum of setTimeout; a later timer is checked again then. */
+/** setTimeout's maximum; later timers are checked again then. */
 const LONGEST_WAIT_MS = 2_147_483_647;
 
-/**
- * Fires the timers of this host's partitions. The rows are authoritative: a due timer is emitted once, and its row is deleted by the commit that
- * applies its command.
- */
+/** Fires the timers of this host's partitions. The rows are authoritative: a due timer fires once, and the commit of its command deletes its row. */
 export class Timers {
   readonly #clock: Clock;
   readonly #onDue: (due: DueTimer[]) => void;
   #armed = new ObjectMap<DueTimer & { dueAtMs: number }>();
-  /** Due retries of callbacks whose command is not committed yet, with their partitions. */
+  /** Due retries of callbacks without a committed command, with their partitions. */
   readonly #dueDeliveries = new Map<string, number>();
   #alarm: NodeJS.Timeout | null = null;
   #alarmAtMs = Number.POSITIVE_INFINITY;
@@ -34,7 +31,6 @@ export class Timers {
     this.#onDue = onDue;
   }
 
-  /** Reads the timers of newly acquired partitions. */
   async load(database: Queryable, partitions: readonly number[]): Promise<void> {
     const { rows } = await database.query<{ p: number; key: string; due_at: Date; command: string }>(
       'select p, key, due_at, command::text as command from timers where p = any($1::int[])',
@@ -50,7 +46,7 @@ export class Timers {
   }
 
   disarm(key: string): void {
-    // The alarm stays: firing without a due timer costs less than searching for the next one at each disarm.
+    // The alarm stays: a needless one costs less than finding the next at each disarm.
     this.#armed.delete(key);
     this.#dueDeliveries.delete(key);
   }
@@ -61,8 +57,8 @@ export class Timers {
   }
 
   /**
-   * Retries of callbacks without an open effect: how many, and how many are due by then. A due one counts until the commit that opens its effect,
-   * so that it is always counted here or there.
+   * Retries of callbacks without an open effect, and how many of them are due by then. A due one counts until the commit that opens its effect, so
+   * that it is always counted here or there.
    */
   waitingDeliveries(untilMs: number): { all: number; due: number } {
     let [all, due] = [this.#dueDeliveries.size, this.#dueDeliveries.size];

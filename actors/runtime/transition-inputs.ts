@@ -4,24 +4,23 @@ import type { Routine } from '#shared/contracts/documents/routine.ts';
 import type { Violation } from '#shared/schema/violation.ts';
 import type { StepMessage } from '../run/types.ts';
 
-/** All inputs of a transition besides state and command. They make it deterministic: the same command on the same state gives the same rows. */
+/** All inputs of a transition besides state and command: the same ones give the same rows. */
 export interface TransitionInputs {
   atMs: number;
   coalesceMs: number;
   turnTimeoutMs: number;
   /** Null when the bundle has no greeting. */
   greetingOf(bundleHash: string): string | null;
-  /** A run that the batch refers to, directly or by its session; null without a row. */
+  /** A run that the batch refers to, also by its session; null without a row. */
   runOf(runId: string): RunFacts | null;
-  /** Whether a run that the batch starts or whose deadline it reports was settled before the batch. */
+  /** Of runs that the batch starts or expires: settled before it. */
   isSettled(runId: string): boolean;
-  /** Whether an effect whose failure the batch reports was superseded before the batch, with another opened in its place. */
+  /** Of effects that the batch reports as failed: superseded before it, with another opened. */
   isSuperseded(effectId: string): boolean;
   /** Null when the list is not stored. */
   toolsOf(listHash: string): readonly ListedTool[] | null;
-  /** The newest staged messages of a run by number, at least those of its last batch. */
+  /** By number; at least the last batch's. */
   stagedOf(runId: string): ReadonlyMap<number, StepMessage>;
-  /** A new ULID. */
   newId(): string;
   /** 32 hex digits. */
   newTraceId(): string;
@@ -29,7 +28,7 @@ export interface TransitionInputs {
   chance(): number;
 }
 
-/** A run's immutable facts, fixed at its acceptance. */
+/** A run's facts, fixed at its acceptance. */
 export interface RunFacts {
   id: string;
   sessionId: string;
@@ -44,13 +43,13 @@ export interface RunFacts {
   timeoutMs: number;
   expiresAtMs: number;
   createdAtMs: number;
-  /** The bundle that the run was accepted under; null when unreadable. */
+  /** Null when unreadable. */
   bundle: BundleBody | null;
   /** Null when the configuration has no such routine. */
   routine: AutonomousRoutine | null;
-  /** Null when the input is valid. */
+  /** Null when valid. */
   inputViolation: Violation | null;
-  /** Null when the output is valid. */
+  /** Null when valid. */
   checkOutput(value: unknown): Violation | null;
 }
 

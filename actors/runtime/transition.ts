@@ -12,15 +12,14 @@ import {
 type Step<Machine extends AnyStateMachine> = [next: SnapshotFrom<Machine>, actions: ExecutableActionsFrom<Machine>[]];
 
 /**
- * XState's pure `transition()`, for machines that start, send and await nothing. XState's own creates an actor per call, and starts it without an
- * input, which raises and discards an error for machines that need one. One shared actor is enough, since nothing is ever sent to it.
+ * XState's pure `transition()` for machines that start, send and await nothing. XState's own creates an actor per call and starts it without an
+ * input, which raises and discards an error in machines that need one. One shared actor does: nothing is ever sent to it.
  */
 export function transition<Machine extends AnyStateMachine>(machine: Machine, snapshot: SnapshotFrom<Machine>, event: EventFromLogic<Machine>): Step<Machine> {
   const actions: ExecutableActionsFrom<Machine>[] = [];
   return [machine.transition(snapshot, event, scopeFor(actions)) as SnapshotFrom<Machine>, actions];
 }
 
-/** XState's pure `initialTransition()`, likewise. */
 export function initialTransition<Machine extends AnyStateMachine>(machine: Machine, input?: InputFrom<Machine>): Step<Machine> {
   const actions: ExecutableActionsFrom<Machine>[] = [];
   return [machine.getInitialSnapshot(scopeFor(actions), input) as SnapshotFrom<Machine>, actions];

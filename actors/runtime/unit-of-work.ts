@@ -22,7 +22,7 @@ interface EventAbout {
   id: string | null;
 }
 
-/** A session while one command is applied. The operations run on the plan only after the whole command succeeded. */
+/** A session while one command is applied. Its operations reach the plan only after the command succeeded. */
 export class UnitOfWork {
   readonly partition: number;
   readonly sessionId: string;
@@ -60,7 +60,6 @@ export class UnitOfWork {
     return this.transitionInputs.atMs;
   }
 
-  /** Adds the session's state and all operations to the plan. */
   applyTo(plan: CommitPlan): void {
     const { record, partition, sessionId: id, head, session, isDeleted } = this;
     if (record !== null) {
@@ -71,7 +70,7 @@ export class UnitOfWork {
     for (const operation of this.#operations) operation(plan);
   }
 
-  /** Defers a change of the plan until the command is applied as a whole. */
+  /** Defers a change of the plan until the command has succeeded. */
   write(operation: Operation): void {
     this.#operations.push(operation);
   }
@@ -97,13 +96,13 @@ export class UnitOfWork {
     return event;
   }
 
-  /** Adds a line for the log, written after the commit. @param end null when nothing ends by it */
+  /** A line for the log, after the commit. @param end null when nothing ends */
   note(what: AfterCommit['milestones'][number]['what'], ids: Record<string, string>, end: Ending | null = null): void {
     const { partition, sessionId } = this;
     this.write((plan) => plan.after.milestones.push({ partition, what, fields: { session_id: sessionId, ...ids }, end }));
   }
 
-  /** Adds the end of a turn or run for traces, reported after the commit. */
+  /** For traces, after the commit. */
   noteEnd(work: Omit<EndedWork, 'partition' | 'sessionId' | 'endedAtMs'>): void {
     const { partition, sessionId, atMs: endedAtMs } = this;
     this.write((plan) => plan.after.ended.push({ partition, sessionId, endedAtMs, ...work }));
@@ -118,7 +117,7 @@ export class UnitOfWork {
     this.write((plan) => plan.closeEffect(this.partition, id, state));
   }
 
-  /** Arms a timer. Its command's id is the timer's key, so a timer that fires twice is applied once. */
+  /** The command's id is the timer's key, so firing twice applies it once. */
   arm(key: string, atMs: number, command: TimerCommand): void {
     const { sessionId } = this;
     const body = JSON.stringify({ v: 1, sessionId, commandId: key, sentAtMs: this.atMs, answerTo: null, traceparent: this.command.traceparent, ...command });
@@ -129,7 +128,7 @@ export class UnitOfWork {
     this.write((plan) => plan.disarmTimer(this.partition, key));
   }
 
-  /** One trace for all events of a command outside turns and runs. */
+  /** For events of a command outside turns and runs. */
   ownTraceId(): string {
     this.#ownTrace ??= this.command.type === 'message.post' ? this.command.traceId : this.transitionInputs.newTraceId();
     return this.#ownTrace;
@@ -137,7 +136,6 @@ export class UnitOfWork {
 }
 
 type Header = 'v' | 'sessionId' | 'commandId' | 'sentAtMs' | 'answerTo' | 'traceparent';
-/** Commands of timers, without the common header. */
 type TimerCommand =
   Extract<SessionCommand, { type: 'turn.deadline' | 'run.deadline' | 'effect.overdue' | 'delivery.due' }> extends infer Command
     ? Command extends SessionCommand
@@ -150,7 +148,7 @@ const freshSession: MachineState<SessionContext> = (() => {
   return { value, context };
 })();
 
-/** The context of a deleted session. */
+/** Of a deleted session. */
 export const emptyContext = freshSession.context;
 
 function turnOf({ traceId, bundleHash, traceparent, startedAtMs }: TurnMetadata, { value, context }: MachineState<TurnContext>): SessionState['turn'] {
@@ -163,7 +161,7 @@ function runOf({ traceId, bundleHash, traceparent, startedAtMs, runId }: RunMeta
 
 export type Handlers<Actions> = { [Name in keyof Actions]: (params: Actions[Name]) => void };
 
-/** Executes a machine's actions. `actions` is untyped because XState adds its built-in actions to the union; our machines use none of them. */
+/** `actions` is untyped: XState adds its built-in actions, which our machines do not use. */
 export function applyActions<Actions>(handlers: Handlers<Actions>, actions: readonly { type: string; params?: unknown }[]): void {
   for (const { type, params } of actions) {
     if (!Object.hasOwn(handlers as object, type)) throw new TypeError(`nobody carries out the action '${type}'`);

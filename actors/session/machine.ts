@@ -3,13 +3,10 @@ import type { EventSource } from '#shared/contracts/agent/conversation-event.ts'
 import type { RunError } from '../run/types.ts';
 import type { SessionActions, SessionContext, SessionEvent, TurnStart } from './types.ts';
 
-/** Stored with every snapshot. Raise it with each change that older snapshots do not fit. */
+/** Stored with every snapshot; raise it with each change that old snapshots do not fit. */
 export const SESSION_MACHINE_VERSION = 2;
 
-/**
- * Most runs that may wait for one session. The queue is in the snapshot, which each command of the session reads and writes. Beyond it a run fails
- * at once instead of waiting for hours.
- */
+/** Bounds the queue, which is part of the snapshot that each command reads and writes. Beyond it a run fails at once rather than after hours. */
 const MAX_WAITING_RUNS = 100;
 
 /**
@@ -166,7 +163,7 @@ export const sessionMachine = setup({
         'deliveries.settled': { guard: 'isEphemeral', actions: assign({ isOver: true }) },
         'turn.result': { actions: { type: 'notifyTurn', params: ({ event }) => ({ event: event.event }) } },
         'turn.settled': [
-          // `isOver` is cleared: the run's callback, or the lack of one, sends `deliveries.settled` again when the run has ended.
+          // Clears `isOver`: `deliveries.settled` comes again after the run and its callback, if any.
           { guard: and(['isCurrentTurn', 'hasWaitingRun']), target: 'running', actions: [assign({ turnId: null, isOver: false }), ...beginWaitingRun()] },
           { guard: and(['isCurrentTurn', 'isOver']), target: 'deleted', actions: erase() },
           { guard: 'isCurrentTurn', target: 'idle', actions: assign({ turnId: null }) },
@@ -215,7 +212,7 @@ export const sessionMachine = setup({
         ],
       },
     },
-    /** Final. Later commands are refused or ignored. */
+    /** Later commands are refused or ignored. */
     deleted: {
       on: {
         'session.create': { actions: alreadyThere() },
@@ -244,7 +241,7 @@ function openRecord() {
   return { type: 'open' as const, params: ({ event }: CreateArgs): SessionActions['open'] => ({ command: event.command }) };
 }
 
-/** A greeting is static text: it starts neither a model call nor a turn. */
+/** Static text: starts neither a model call nor a turn. */
 function greet() {
   return [
     {
@@ -291,7 +288,7 @@ function begin() {
   return { type: 'beginTurn' as const, params: ({ event }: PostArgs): SessionActions['beginTurn'] => turnFor(event) };
 }
 
-/** A message that begins, joins or queues a turn carries that turn's trace; any other its own. */
+/** A message that begins, joins or queues a turn carries the turn's trace, any other its own. */
 function append(trace: SessionActions['fact']['trace']) {
   return {
     type: 'fact' as const,
@@ -320,7 +317,7 @@ function failExpired() {
   return { type: 'failRuns' as const, params: ({ event }: ExpiredArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: waitedTooLong }) };
 }
 
-/** An unsettled run that the session does not know: only its row is left. */
+/** An unsettled run of which only the row is left. */
 function failLost() {
   return { type: 'failRuns' as const, params: ({ event }: ExpiredArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: lost }) };
 }
@@ -331,7 +328,7 @@ function dequeue() {
   });
 }
 
-/** Starts the run that has waited longest. */
+/** The oldest. */
 function beginWaitingRun() {
   return [
     assign<SessionContext, SessionEvent, undefined, SessionEvent, never>({
@@ -373,7 +370,7 @@ function alreadyThere() {
   return { type: 'refuse' as const, params: { code: 'session.exists', message: 'a session with this id exists already' } as SessionActions['refuse'] };
 }
 
-/** A human who replies for the agent counts as the agent. */
+/** Human agents count as the agent. */
 function isAgentSide(source: EventSource): boolean {
   return source === 'human_agent' || source === 'human_agent_on_behalf_of_ai_agent';
 }

@@ -1,12 +1,12 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import { MAX_LABELS, type SessionRecord } from '#shared/contracts/agent/session.ts';
 
-/** Equal to the limit of a session's creation, by its body's size. Each commit writes the metadata, so patches must not grow it without bound. */
+/** As a creation's body allows. Each commit writes the metadata, so patches must not grow it without bound. */
 const MAX_METADATA_BYTES = 1_024 * 1_024;
 
 type Patch = CommandOf<'session.patch'>;
 
-/** The patched record; `updated_at` is left to the caller. */
+/** Leaves `updated_at` to the caller. */
 export function patchRecord(record: SessionRecord, patch: Patch): SessionRecord {
   return {
     ...record,
@@ -18,7 +18,7 @@ export function patchRecord(record: SessionRecord, patch: Patch): SessionRecord 
   };
 }
 
-/** Why the patch is refused, as a sentence for its sender; null when it is valid. */
+/** A sentence for the sender; null when the patch is valid. */
 export function patchProblem(record: SessionRecord, patch: Patch): string | null {
   if (labelsOf(record, patch).length > MAX_LABELS) return `labels is not valid: a session has at most ${MAX_LABELS}`;
   if (patch.clientOffset !== undefined && patch.clientOffset > record.last_offset)

@@ -3,7 +3,7 @@ import { replyEventId } from '#bus/messages/session.ts';
 import type { SessionStatus } from '#shared/contracts/agent/conversation-event.ts';
 import type { TurnActions, TurnContext, TurnEvent, TurnInput } from './types.ts';
 
-/** Stored with every snapshot. Raise it with each change that older snapshots do not fit. */
+/** Stored with every snapshot; raise it with each change that old snapshots do not fit. */
 export const TURN_MACHINE_VERSION = 1;
 
 const TURN_TIMEOUT = 'turn_timeout: the reply took longer than a turn may take';
@@ -22,7 +22,7 @@ const TURN_TIMEOUT = 'turn_timeout: the reply took longer than a turn may take';
 export const turnMachine = setup({
   types: { input: {} as TurnInput, context: {} as TurnContext, events: {} as TurnEvent },
   guards: {
-    /** The result of a superseded call is ignored, which makes late and repeated deliveries harmless. */
+    /** Ignores results of superseded calls, so late and repeated deliveries are harmless. */
     isCurrentCall: ({ context, event }) => 'callId' in event && event.callId === callIdOf(context),
     isUsableReply: ({ context, event }) =>
       event.type === 'call.completed' && event.callId === callIdOf(context) && event.finishReason !== 'error' && event.text.trim() !== '',
@@ -46,7 +46,7 @@ export const turnMachine = setup({
         { type: 'fact', params: status('acknowledged') },
         { type: 'timer', params: ({ context }) => ({ key: deadlineKeyOf(context), atMs: context.deadlineAtMs }) },
       ],
-      // Policies are not matched yet, so there is no `processing` status with the stage `matching`.
+      // Policies are not matched yet, so `processing` with the stage `matching` is left out.
       always: {
         target: 'composing',
         actions: [
@@ -126,20 +126,20 @@ function status(value: SessionStatus, { detail = null }: { detail?: string | nul
 }
 
 /**
- * The error that the turn ends with. Model calls time out at the turn's own deadline, so their failures race the deadline's timer. From the
- * deadline on, every failure becomes the timeout, so that the order of the two does not matter.
+ * The turn's error. Model calls time out at the turn's deadline, so their failures race its timer: from the deadline on every failure becomes the
+ * timeout, whichever is applied first.
  */
 function failureAs(detail: string) {
   return ({ context, event }: { context: TurnContext; event: TurnEvent }) => error(event.atMs < context.deadlineAtMs ? detail : TURN_TIMEOUT);
 }
 
-/** A model call has no time limit except the turn's deadline, so `router.timeout` is that deadline by the worker's clock. */
+/** A model call's only time limit is the turn's deadline, so `router.timeout` is that deadline by the worker's clock. */
 function failedCall(args: { context: TurnContext; event: Extract<TurnEvent, { type: 'call.failed' }> }): TurnActions['fact'] {
   const { code } = args.event.failure;
   return code === 'router.timeout' ? error(TURN_TIMEOUT) : failureAs(`engine_error: the model call failed (${code})`)(args);
 }
 
-/** A stable code and a sentence that is safe to show; the cause is in the logs. */
+/** `detail` is safe to show; the cause is in the logs. */
 function error(detail: string): TurnActions['fact'] {
   return status('error', { detail });
 }
@@ -148,7 +148,7 @@ function routerCallOf({ context }: { context: TurnContext }): TurnActions['effec
   return { kind: 'router-call', id: callIdOf(context), deadlineAtMs: context.deadlineAtMs };
 }
 
-/** Id of the effect, of its work item and of the command with its result. */
+/** Id of the effect, its work item and the command with its result. */
 function callIdOf({ turnId, callNo }: TurnContext): string {
   return `${turnId}-${callNo}`;
 }

@@ -3,9 +3,9 @@ import type { Failure } from '#shared/errors/switchyard-error.ts';
 
 export interface TurnInput {
   turnId: string;
-  /** Start, epoch milliseconds. */
+  /** Start, epoch ms. */
   atMs: number;
-  /** From the start until the turn fails. */
+  /** Until the turn fails. */
   timeoutMs: number;
 }
 
@@ -16,24 +16,23 @@ export interface TurnContext {
   callNo: number;
 }
 
-/** `callId` names the call that a result belongs to, so that late and repeated results are recognised. */
+/** `callId` exposes late and repeated results. */
 export type TurnEventBody =
   | { type: 'message.joined' }
   | { type: 'call.completed'; callId: string; text: string; finishReason: string; model: string; provider: string }
   | { type: 'call.failed'; callId: string; failure: Failure }
   | { type: 'turn.cancel' }
-  /** A command of the turn could not be applied. */
   | { type: 'turn.poisoned' }
   | { type: 'turn.deadline'; turnId: string };
 
-/** `atMs`: when the command is applied, epoch milliseconds. A failure at or after the turn's deadline counts as the timeout. */
+/** `atMs`: time of application, epoch ms. From the turn's deadline on, failures count as the timeout. */
 export type TurnEvent = TurnEventBody & { atMs: number };
 
-/** Actions that the runtime executes in one commit; the machine itself has no side effects. */
+/** Executed by the runtime in one commit. */
 export interface TurnActions {
-  /** Appends an event to the session's log. `id`: set when readers know it beforehand, null for a new one. */
+  /** Appends to the session's log. `id`: null for a new one. */
   fact: { content: EventContent; id: string | null; metadata: Record<string, unknown> };
-  /** Opens a model call on the log as it is now. */
+  /** Opens a model call on the log so far. */
   effect: { kind: 'router-call'; id: string; deadlineAtMs: number };
   /** Closes the call's effect and aborts it at its worker. */
   supersede: { id: string };
