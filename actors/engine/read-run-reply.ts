@@ -14,7 +14,7 @@ const MAX_ARGUMENTS_CHARS = 262_144;
 const MAX_OUTPUT_CHARS = 1_048_576;
 const MAX_FUNCTION_NAME_CHARS = 64;
 
-/** Any other is reported as `unknown`. */
+/** Any other reason is reported as `unknown`. */
 const FINISH_REASONS = new Set(['stop', 'tool_calls', 'length', 'content_filter', 'error']);
 /** The reply was cut off and may be incomplete. */
 const BROKEN_OFF = new Set(['length', 'content_filter', 'error']);

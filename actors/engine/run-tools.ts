@@ -19,7 +19,7 @@ const MAX_DESCRIPTION_CHARS = 1_024;
 export interface RunToolsInput {
   /** Of the routine: `server:tool`, or `server:*` for all of a server. */
   selectors: readonly string[];
-  /** By server. */
+  /** By server: its tools, and their list's hash. */
   lists: Readonly<Record<string, { hash: string; tools: readonly ListedTool[] }>>;
   outputSchema: Record<string, unknown>;
 }

@@ -4,7 +4,7 @@ import { cleanJson, cleanText } from './clean-text.ts';
 /** Of one result; each later call of the run repeats it. */
 const MAX_RESULT_CHARS = 131_072;
 
-/** Of a worker's reason for a refusal. */
+/** Of a worker's reason for refusing a call. */
 const MAX_REASON_CHARS = 2_000;
 
 type ToolMessage = Extract<StepMessage, { role: 'tool' }>;

@@ -32,7 +32,7 @@ export function withinTime(error: RunError, { deadlineAtMs, timeoutMs }: Pick<Ru
   return atMs < deadlineAtMs || error.code === 'timeout' ? error : timeoutError(timeoutMs);
 }
 
-/** The runtime adds the trace id. */
+/** The runtime adds the trace id to the details. */
 export function engineError(message: string): RunError {
   return { code: 'engine_error', message, details: {} };
 }
@@ -41,7 +41,7 @@ export function sessionError(message: string): RunError {
   return { code: 'session_error', message, details: {} };
 }
 
-/** Safe to show; the cause is in the logs. */
+/** A stable code and a sentence that is safe to show; the cause is in the logs. */
 export function sentenceOf({ code, message }: RunError): string {
   return `${code}: ${message}`;
 }

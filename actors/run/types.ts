@@ -29,7 +29,6 @@ export interface RunInput {
   timeoutMs: number;
   /** Iterations within which the model must emit a valid output. */
   maxIterations: number;
-  /** Of the routine's tools. */
   servers: readonly string[];
   hasFallbackModel: boolean;
   /** Fails the run at its start; null when it can begin. */
@@ -44,7 +43,7 @@ export interface RunContext {
   maxIterations: number;
   hasFallbackModel: boolean;
   servers: readonly string[];
-  /** From 1; 0 before the first. */
+  /** Number of the iteration, from 1; 0 before the first. */
   iteration: number;
   /** Unusable replies in this iteration: 1 repeats with the same model, 2 with the fallback model. */
   unusable: number;
@@ -133,7 +132,7 @@ export interface RunActions {
         kind: 'router-call';
         id: string;
         deadlineAtMs: number;
-        /** Messages of the transcript to render. */
+        /** The call is rendered from so many messages of the transcript. */
         stepCount: number;
         useFallbackModel: boolean;
         lists: Record<string, string>;

@@ -6,7 +6,7 @@ import type { Queryable } from '#shared/storage/database.ts';
 
 /** Whether a command may come from the processes that can have sent it. */
 export interface CommandCheck {
-  /** @param type null without one */
+  /** @param type of the command; null without one */
   accepts(stored: Pick<StoredCommand, 'body' | 'storedAtMs'>, type: string | null): boolean;
 }
 

@@ -57,12 +57,12 @@ export class CommitLoop {
   /** Whether the current batch deletes the outbox rows of published effects. */
   #isFlushing = false;
   #stopped = false;
-  /** No retries from here on. */
+  /** After `abort`: no retries. */
   #aborted = false;
-  /** Since the last log line, and its time. */
+  /** Refused commands since the last log line, and its time. */
   #refused = 0;
   #refusalsLoggedAtMs = Number.NEGATIVE_INFINITY;
-  /** First mailbox of the next batch, so that no partition starves. */
+  /** Index of the next batch's first mailbox, so that no partition starves. */
   #rotation = 0;
 
   constructor(deps: CommitLoopDeps) {
@@ -172,7 +172,6 @@ export class CommitLoop {
     return batch;
   }
 
-  /** One log line per interval. */
   #noteRefused(batch: readonly Parsed[]): void {
     const refused = batch.filter(({ isRefused }) => isRefused);
     const [first] = refused;

@@ -11,9 +11,9 @@ export interface AfterCommit {
   replies: { partition: number; gateway: string; commandId: string; reply: CommandReply; repeat: boolean }[];
   /** By session: first and last new offset, and the events as JSON. */
   notices: Map<string, { partition: number; first: number; last: number; events: string[]; isDeleted: boolean }>;
-  /** To be aborted at their workers. */
+  /** Superseded calls, to be aborted at their workers. */
   aborts: { partition: number; callId: string }[];
-  /** For the log: ids, no content. */
+  /** Lines for the log: ids, no content. */
   milestones: {
     partition: number;
     what: 'a turn began' | 'a turn ended' | 'a run began' | 'a run ended';
@@ -48,7 +48,7 @@ export type Ending = { durationMs: number } & (
 
 export type EffectState = 'open' | 'done' | 'superseded';
 
-/** A run's row; null: not set yet. */
+/** Progress of a run, as in its row. Null: not set yet. */
 export interface RunProgress {
   partition: number;
   id: string;
@@ -90,7 +90,7 @@ export class CommitPlan {
   readonly deletedSessions = new Map<string, number>();
   readonly processed = new Map<string, { partition: number; sessionId: string; commandId: string; reply: CommandReply | null }>();
   readonly effects = new Map<string, EffectRow & { state: EffectState }>();
-  /** Of effects of earlier commits. */
+  /** Effects of earlier commits that this one closes. */
   readonly effectStates = new Map<string, { partition: number; state: 'done' | 'superseded' }>();
   readonly outboxDone = new Map<string, number>();
   readonly timers = new Map<string, { partition: number; key: string; dueAtMs: number; command: string } | { partition: number; key: string; dueAtMs: null }>();
@@ -122,7 +122,7 @@ export class CommitPlan {
     for (const [partition, { claim }] of this.partitions) if (!isOwned(claim)) this.partitions.delete(partition);
   }
 
-  /** Forward only. */
+  /** Moves a cursor, forward only. */
   advance(claim: PartitionClaim, cursor: number, cursorFingerprint: string | null): void {
     this.touch(claim);
     if (cursor > (this.partitions.get(claim.partition)?.cursor ?? 0)) this.partitions.set(claim.partition, { claim, cursor, cursorFingerprint });
@@ -162,13 +162,13 @@ export class CommitPlan {
     this.effects.set(effect.id, { state: 'open', ...effect });
   }
 
-  /** Of this commit or an earlier one. */
+  /** Closes an effect of this commit or an earlier one. */
   closeEffect(partition: number, id: string, state: 'done' | 'superseded'): void {
     const own = this.effects.get(id);
     if (own) own.state = state;
     else {
       this.effectStates.set(id, { partition, state });
-      // It must not be published any more.
+      // Closed effects must not be published any more.
       this.outboxDone.set(id, partition);
     }
     if (state === 'superseded') this.after.aborts.push({ partition, callId: id });

@@ -19,7 +19,7 @@ const everything: NamedStatement = { name: 'commit', text: statementOf(rowSets) 
 /** Without the row kinds that no turn writes: each kind costs time even without rows. */
 const turnsOnly: NamedStatement = { name: 'commit-turns', text: statementOf(turnSets) };
 
-/** For observers of a host's queries. */
+/** Recognises commits among a host's queries. */
 export function isCommit(statement: string | NamedStatement): boolean {
   return statement === turnsOnly || statement === everything;
 }

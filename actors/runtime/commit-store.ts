@@ -27,7 +27,7 @@ export class CommitStore {
     this.#metrics = metrics;
   }
 
-  /** No retries from here on. */
+  /** Ends all retries. */
   abort(): void {
     this.#aborted = true;
   }
@@ -97,7 +97,7 @@ export class CommitStore {
     return repeats.size > before;
   }
 
-  /** Without a limit, until `abort`. */
+  /** Retries without a limit, until `abort`. */
   async retryWhileTransient<Result>(read: () => Promise<Result>): Promise<Result> {
     for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
       try {

@@ -67,7 +67,7 @@ function pauseMs(unit: UnitOfWork, attempts: number, retryAfterMs: number | null
   return Math.round(Math.max(spread, retryAfterMs ?? 0));
 }
 
-/** Opens a round. */
+/** Opens a round: at most one try by a worker. */
 function openTry(unit: UnitOfWork, deliveryId: string, traceparent: string | null): void {
   const id = `${deliveryId}-${unit.transitionInputs.newId()}`;
   const deadlineAtMs = unit.atMs + TRY_MS;

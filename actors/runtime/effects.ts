@@ -26,7 +26,7 @@ interface RouterCallInputs extends CommonInputs {
   /** Version of the rendering; raise it when the prompt's composition changes. */
   template: 'compose@1';
   bundleHash: string;
-  /** Last event of the conversation. */
+  /** Offset of the conversation's last event. */
   upToOffset: number;
 }
 
@@ -34,7 +34,7 @@ interface RunCallInputs extends CommonInputs {
   template: 'run@1';
   bundleHash: string;
   runId: string;
-  /** Messages of the transcript to render. */
+  /** The call is rendered from so many messages of the transcript. */
   stepCount: number;
   useFallbackModel: boolean;
   /** By server: hash of the tool list at the run's start. */

@@ -13,7 +13,7 @@ const MAX_CACHED_CHARACTERS = 16 * 1_024;
 /** Estimate of ids, times and metadata per event. */
 const EVENT_CHARACTERS = 256;
 
-/** All messages below `next`. */
+/** A conversation with all its messages below offset `next`. */
 interface Cached {
   partition: number;
   messages: ConversationEvent[];
@@ -56,7 +56,7 @@ export class Histories {
     this.#evict();
   }
 
-  /** Another host may own it. */
+  /** Drops a partition that another host may own. */
   forget(partition: number): void {
     for (const [sessionId, cached] of this.#cached) if (cached.partition === partition) this.#drop(sessionId);
   }
@@ -65,7 +65,7 @@ export class Histories {
     if (event.offset === 0) this.#retain(sessionId, { partition, messages: [], next: 0, characters: 0 });
     const cached = this.#cached.get(sessionId);
     if (cached === undefined) return;
-    // Read during this commit, it lacks events.
+    // The history was read during this commit and lacks events.
     if (event.offset !== cached.next) {
       this.#drop(sessionId);
       return;

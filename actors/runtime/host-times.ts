@@ -1,6 +1,6 @@
 /** Failure detection among hosts. The epoch ensures correctness; these decide how soon others take over. */
 export interface HostTimes {
-  /** Between heartbeats. */
+  /** Between two heartbeats. */
   beatMs: number;
   /** A host without a heartbeat for this long is dead, by the database's clock. */
   expiresAfterMs: number;

@@ -38,12 +38,12 @@ export class Host {
   readonly #contact: BusContact;
   readonly #progress = new StoredProgress();
   #rebalancing: Promise<void> | null = null;
-  /** Beside a slow rebalance. */
+  /** A heartbeat during a slow rebalance. */
   #beating: Promise<void> | null = null;
   #again = false;
-  /** First heartbeat written, no live host with another command log. */
+  /** The first heartbeat is written, and no live host has another command log. */
   #isAmongHosts = false;
-  /** In each heartbeat. */
+  /** Part of each heartbeat. */
   #isStopping = false;
   #leaving = false;
   #ticks: NodeJS.Timeout | null = null;

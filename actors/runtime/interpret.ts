@@ -47,7 +47,7 @@ class Application {
   readonly #runTransition: RunTransition;
   readonly #wasSuperseded: (effectId: string) => boolean;
   readonly #isSettled: (runId: string) => boolean;
-  /** Appended by the command itself. */
+  /** The event that the command itself appended. */
   #posted: ConversationEvent | null = null;
   #reply: CommandReply | null = null;
 
@@ -192,7 +192,7 @@ class Application {
     const [next, actions] = transition(turnMachine, turnMachine.resolveState(unit.turn), event);
     unit.turn = { value: next.value, context: next.context };
     applyActions(this.#turnActions, actions);
-    // With actions, it was the awaited one.
+    // A result with actions was the awaited one.
     if ('callId' in event && actions.length > 0) unit.closeEffect(event.callId, 'done');
     if (next.status !== 'done') return;
     const { atMs, turnTimeoutMs } = unit.transitionInputs;

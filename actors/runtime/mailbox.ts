@@ -25,7 +25,7 @@ const MAX_WAITING = 512;
 export class Mailbox {
   readonly claim: PartitionClaim;
   readonly #entries: Entry[] = [];
-  /** Times of adding, by `performance.now()`. */
+  /** When each entry was added, by `performance.now()`. */
   readonly #since: number[] = [];
   readonly #onEntry: () => void;
   /** The search for lost starts finds waiting ones again. */
@@ -77,7 +77,7 @@ export class Mailbox {
     this.#push({ kind: 'skip', toSequence, fingerprint });
   }
 
-  /** The oldest, at most `count`. */
+  /** Removes the oldest entries, at most `count`. */
   dequeue(count: number): Entry[] {
     const dequeued = this.#entries.splice(0, count);
     this.#since.splice(0, count);

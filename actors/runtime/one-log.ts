@@ -13,7 +13,7 @@ const CERTAIN_AFTER_MS = 2_000;
 interface OneLogDeps {
   database: Queryable;
   commands: Pick<CommandLog, 'state'>;
-  /** When this process is a host. */
+  /** Set when this process is a host. */
   hostId?: string;
   expiresAfterMs?: number;
 }

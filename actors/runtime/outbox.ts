@@ -11,9 +11,9 @@ import { workMarks } from '#shared/telemetry/work-marks.ts';
 import type { AfterCommit, CommitPlan } from './commit-plan.ts';
 import type { EffectContent, EffectRow } from './effects.ts';
 
-/** Larger ones are fetched by offset. */
+/** Larger notices omit their events, and readers fetch those by offset. */
 const MAX_NOTICE_BYTES = 32 * 1_024;
-/** Concurrently. */
+/** Effects rendered and published concurrently. */
 const MAX_PUBLISHING = 32;
 const RETRY_FIRST_MS = 50;
 const RETRY_LONGEST_MS = 5_000;
@@ -60,10 +60,10 @@ export interface OutboxDeps {
  */
 export class Outbox {
   readonly #deps: OutboxDeps;
-  /** Not acknowledged yet. */
+  /** Effects without an acknowledged publish. */
   readonly #requested = new ObjectMap<Requested>();
   readonly #queue: string[] = [];
-  /** Published or not. */
+  /** Open effects, published or not. */
   readonly #open = new ObjectMap<Placed & Pick<EffectRow, 'kind'>>();
   /** Partitions with all open effects loaded. */
   readonly #loaded = new Set<number>();
@@ -81,7 +81,7 @@ export class Outbox {
     return this.#open.size;
   }
 
-  /** Published or not. */
+  /** Open rounds of callbacks, published or not. */
   get openDeliveries(): number {
     let count = 0;
     for (const { kind } of this.#open.values()) if (kind === 'delivery') count += 1;
@@ -158,7 +158,7 @@ export class Outbox {
     for (const { effect } of this.#requested.values()) if (effect.partition === partition) this.#requested.delete(effect.id);
   }
 
-  /** Waits for publishes in flight. */
+  /** Publishes nothing more and waits for publishes in flight. */
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#deletion !== null) clearTimeout(this.#deletion);
@@ -276,7 +276,7 @@ interface OpenEffectRow {
 
 function effectOf(row: OpenEffectRow): EffectRow {
   const { id, p: partition, session_id: sessionId, turn_id: turnId } = row;
-  // One commit wrote both columns.
+  // One commit has written both columns.
   const content = { kind: row.kind, inputs: row.inputs } as EffectContent;
   return { partition, id, sessionId, turnId, createdAtMs: row.created_at.getTime(), ...content };
 }

@@ -13,7 +13,7 @@ import type { PartitionClaim } from './ownership.ts';
 import type { SessionState } from './snapshots.ts';
 import type { TransitionInputs } from './transition-inputs.ts';
 
-/** Of a dead letter. */
+/** Of a dead letter's reason. */
 const MAX_REASON_CHARACTERS = 500;
 /** Reply to the sender; log and dead letter have the reason. */
 const NOT_APPLIED: CommandReply = { ok: false, code: 'internal', message: 'the command could not be applied' };
@@ -60,7 +60,7 @@ function typeOf(value: unknown): string | null {
   return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string' ? value.type : null;
 }
 
-/** One token of a subject. */
+/** An id is one token of a subject. */
 const ID = /^[A-Za-z0-9_-]{1,128}$/;
 
 /** Other partitions have other owners; an invalid id could not even be queried. */

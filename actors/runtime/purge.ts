@@ -17,7 +17,7 @@ export interface PurgeDeps {
   /** Owned by this host. */
   mailboxes(): Mailbox[];
   log: Log;
-  /** For tests. */
+  /** Shorter in tests. */
   everyMs?: number;
 }
 

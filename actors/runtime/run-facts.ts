@@ -10,7 +10,7 @@ import type { AutonomousRoutine, RunFacts, TransitionInputs } from './transition
 
 /** Mostly in progress. Eviction costs one read. */
 const MAX_RUNS = 256;
-/** Lists change only with a tool server. */
+/** They change only when a tool server does. */
 const MAX_LISTS = 256;
 
 interface RunFactsDeps {
@@ -173,7 +173,7 @@ export async function readRunFacts(
     // The reply that asked for the batch, and its results so far.
     if (context.batch.length > 0) stagedFrom.set(context.runId, Math.max(0, context.stepCount - context.batch.length - 1));
   }
-  // Batches of turns only.
+  // Batches of turns alone.
   if (runIds.size === 0 && failed.length === 0) return noRuns;
   const [runs, settled, superseded, lists, staged] = await Promise.all([
     reader.runs(runIds),

@@ -1,11 +1,11 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 
-/** Between searches. */
+/** Between two searches for lost starts. */
 export const START_LOOK_MS = 5_000;
 /** A younger run's command may be in flight. */
 const OVERDUE_MS = 5_000;
-/** Per search. */
+/** Most starts per search; the next continues. */
 const MAX_STARTS = 500;
 
 /**

@@ -21,7 +21,7 @@ interface Steps {
 }
 
 interface RunTransitionDeps {
-  /** By earlier commands of this commit. */
+  /** Messages staged by earlier commands of this commit. */
   stagedEarlier: readonly Steps[];
   onSettled(runId: string): void;
   /** A run without a callback has settled. */
@@ -32,7 +32,7 @@ interface RunTransitionDeps {
 export class RunTransition {
   readonly #unit: UnitOfWork;
   readonly #deps: RunTransitionDeps;
-  /** By this command. */
+  /** Messages staged by this command. */
   readonly #staged = new Map<number, StepMessage>();
   #nextStep = 0;
 
@@ -96,7 +96,7 @@ export class RunTransition {
     const [next, actions] = transition(runMachine, runMachine.resolveState(run as Parameters<typeof runMachine.resolveState>[0]), event);
     unit.run = { value: next.value as string, context: next.context };
     applyActions(this.#actions, actions);
-    // With actions, it was an awaited one.
+    // A result with actions was an awaited one.
     if ('callId' in event && actions.length > 0) {
       unit.closeEffect(event.callId, 'done');
       this.#recordEnd(facts.id, event.callId, outcomeOf(event, unit.command));
@@ -282,7 +282,7 @@ function serversOf(routine: AutonomousRoutine | null): string[] {
   return [...new Set((routine?.tools ?? []).map((selector) => selector.slice(0, selector.indexOf(':'))))];
 }
 
-/** Null when the run can begin. */
+/** Why a run can't begin; null when it can. */
 function refusalOf(facts: RunFacts, atMs: number): RunError | null {
   if (atMs >= facts.expiresAtMs) return { code: 'timeout', message: 'the run waited longer than a run may take', details: {} };
   if (facts.bundle === null) return { code: 'engine_error', message: 'the configuration that the run was accepted under can not be read', details: {} };

@@ -30,18 +30,18 @@ export interface MachineState<Context> {
   readonly context: Context;
 }
 
-/** Of a turn, besides its machine. */
+/** What is stored of a turn besides its machine. */
 export interface TurnMetadata {
   /** 32 hex digits, on every event of the turn. */
   readonly traceId: string;
-  /** Fixed at the turn's start. */
+  /** The configuration, fixed at the turn's start. */
   readonly bundleHash: string;
   readonly traceparent: string | null;
   /** Absent in snapshots of earlier releases. */
   readonly startedAtMs?: number | undefined;
 }
 
-/** Of a run, besides its machine and its row. */
+/** What is stored of a run besides its machine; the rest is in its row. */
 export interface RunMetadata extends TurnMetadata {
   readonly runId: string;
   readonly startedAtMs: number;
@@ -142,7 +142,7 @@ export class Snapshots {
     }
   }
 
-  /** Another host owns it. */
+  /** Drops a partition that another host owns. */
   forget(partition: number): void {
     for (const [id, state] of this.#states) if (state.partition === partition) this.#states.delete(id);
   }

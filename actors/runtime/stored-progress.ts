@@ -35,7 +35,7 @@ export class StoredProgress {
     return { partitions, commits };
   }
 
-  /** After a restore. */
+  /** After a restore, when the old progress no longer applies. */
   forget(): void {
     this.#claims.clear();
   }

@@ -1,6 +1,6 @@
 import type { Queryable } from '#shared/storage/database.ts';
 
-/** Per kind and sweep. */
+/** Most rows per kind and sweep. */
 const MAX_SWEPT = 1_000;
 
 /**

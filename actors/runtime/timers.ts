@@ -3,7 +3,7 @@ import { failPoint } from '#shared/fail-points.ts';
 import { ObjectMap } from '#shared/object-map.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 
-/** Its command is applied like any other. */
+/** A due timer; its command is applied like any other. */
 export interface DueTimer {
   partition: number;
   key: string;

@@ -19,7 +19,7 @@ export interface TransitionInputs {
   isSuperseded(effectId: string): boolean;
   /** Null when the list is not stored. */
   toolsOf(listHash: string): readonly ListedTool[] | null;
-  /** By number; at least the last batch's. */
+  /** Staged messages of a run by number, at least those of its last batch. */
   stagedOf(runId: string): ReadonlyMap<number, StepMessage>;
   newId(): string;
   /** 32 hex digits. */

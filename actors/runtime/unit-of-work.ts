@@ -18,7 +18,7 @@ interface EventAbout {
   source: EventSource;
   metadata: Record<string, unknown>;
   traceId: string;
-  /** Null: a new one. */
+  /** Null for a new one. */
   id: string | null;
 }
 
@@ -102,7 +102,7 @@ export class UnitOfWork {
     this.write((plan) => plan.after.milestones.push({ partition, what, fields: { session_id: sessionId, ...ids }, end }));
   }
 
-  /** For traces, after the commit. */
+  /** Adds a turn's or run's end for traces, after the commit. */
   noteEnd(work: Omit<EndedWork, 'partition' | 'sessionId' | 'endedAtMs'>): void {
     const { partition, sessionId, atMs: endedAtMs } = this;
     this.write((plan) => plan.after.ended.push({ partition, sessionId, endedAtMs, ...work }));
@@ -148,7 +148,7 @@ const freshSession: MachineState<SessionContext> = (() => {
   return { value, context };
 })();
 
-/** Of a deleted session. */
+/** Context of a deleted session. */
 export const emptyContext = freshSession.context;
 
 function turnOf({ traceId, bundleHash, traceparent, startedAtMs }: TurnMetadata, { value, context }: MachineState<TurnContext>): SessionState['turn'] {

@@ -328,7 +328,7 @@ function dequeue() {
   });
 }
 
-/** The oldest. */
+/** The oldest waiting run. */
 function beginWaitingRun() {
   return [
     assign<SessionContext, SessionEvent, undefined, SessionEvent, never>({
@@ -370,7 +370,7 @@ function alreadyThere() {
   return { type: 'refuse' as const, params: { code: 'session.exists', message: 'a session with this id exists already' } as SessionActions['refuse'] };
 }
 
-/** Human agents count as the agent. */
+/** Human agents write on the agent's side. */
 function isAgentSide(source: EventSource): boolean {
   return source === 'human_agent' || source === 'human_agent_on_behalf_of_ai_agent';
 }

@@ -5,7 +5,7 @@ export interface TurnInput {
   turnId: string;
   /** Start, epoch ms. */
   atMs: number;
-  /** Until the turn fails. */
+  /** Time from the start until the turn fails. */
   timeoutMs: number;
 }
 
