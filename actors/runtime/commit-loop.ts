@@ -294,7 +294,7 @@ export class CommitLoop {
 
   /** Updates the state in memory after a commit, then publishes. */
   #settle(plan: CommitPlan, owned: ReadonlySet<number>): void {
-    // Not of partitions released, or lost and acquired again, during the commit.
+    // Skips partitions released, or lost and acquired again, during the commit: their state in memory is not of this claim.
     const stillOwned = new Set<number>();
     const lost: number[] = [];
     for (const [partition, { claim, cursor, cursorFingerprint }] of plan.partitions) {

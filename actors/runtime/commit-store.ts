@@ -32,7 +32,7 @@ export class CommitStore {
     this.#aborted = true;
   }
 
-  /** Reads back and retries when the outcome is unknown. */
+  /** Stores a plan. An unknown outcome is read back, and the commit retried when nothing was stored. */
   async store(plan: CommitPlan): Promise<Outcome> {
     const { statement, parameters } = commitOf(plan);
     for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
@@ -82,7 +82,7 @@ export class CommitStore {
     return new Set(committed.map((row) => row.p));
   }
 
-  /** Adds the batch's commands that were applied before. @returns whether any is new to `repeats` */
+  /** Adds to `repeats` the commands that were applied before. @returns whether any was added */
   async findRepeats(batch: readonly Parsed[], repeats: Repeats): Promise<boolean> {
     const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
     // no fail point: reads

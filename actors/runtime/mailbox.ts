@@ -3,7 +3,7 @@ import type { PartitionClaim } from './ownership.ts';
 import type { DueTimer } from './timers.ts';
 
 /**
- * Void once the claim that it was read under is lost, even if the partition is acquired again.
+ * An entry to apply; void once the claim that it was read under is lost, even if the partition is acquired again.
  *
  * `start`: an accepted run that lost its command. `skip`: moves the cursor of a partition without commands to the log's end, so that the log can be
  * purged. `restart`: the log was replaced, sequences start anew.
@@ -18,7 +18,7 @@ export type Entry = { claim: PartitionClaim } & (
 
 type EntryContent = Entry extends infer Kind ? (Kind extends Entry ? Omit<Kind, 'claim'> : never) : never;
 
-/** Entries in memory. Beyond it the log is the queue: durable and cheap. */
+/** Reading pauses at so many waiting entries: the log is a durable, cheap queue. */
 const MAX_WAITING = 512;
 
 /** A partition's waiting entries in log order; timers go to the end. */

@@ -113,13 +113,13 @@ export class Outbox {
   }
 
   /**
-   * Publishes all open effects again, under the same ids, to a replaced queue, which dedupes by id. Not claimed tool calls: a worker had begun
+   * Publishes all open effects again, under the same ids, to a replaced queue, which dedupes by id. Except claimed tool calls: a worker had begun
    * them, and another would report `outcome_unknown` at once.
    * @returns how many
    */
   async publishAgain(database: Database, partitions: readonly number[]): Promise<number> {
     const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]); // no fail point: reads
-    // Not those closed meanwhile, or with a publish outstanding.
+    // Except those closed meanwhile or with a publish outstanding.
     const lost = rows.filter(({ id, claimed }) => this.#open.has(id) && !this.#requested.has(id) && !claimed);
     for (const row of lost) this.#request(effectOf(row), true);
     this.#pump();

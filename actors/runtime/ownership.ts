@@ -38,7 +38,7 @@ interface AcquireOptions {
 }
 
 /**
- * Acquires those that are free, this host's already, or a dead host's, each with a new epoch, which fences a former owner at its next commit. Waits
+ * Acquires those partitions that are free, this host's already, or a dead host's, each with a new epoch, which fences a former owner at its next commit. Waits
  * for a commit in flight and returns its cursor. After a replacement of the command log the cursor is 0: processed commands make the repeats
  * harmless.
  */
