@@ -2,17 +2,16 @@ import type { ConversationEvent } from '#shared/contracts/agent/conversation-eve
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
 import { fillPlaceholders, type PlaceholderValues } from './fill-placeholders.ts';
 
-/** What the reply is made from. The same input gives the same prompt in any process at any time. */
+/** Input of one turn's prompt; equal inputs give equal prompts in any process. */
 export interface ComposeInput extends PlaceholderValues {
-  /** The system prompt's text, with its placeholders. */
   systemPrompt: string;
-  /** `match_user`, or an instruction that is passed on word for word. */
+  /** `match_user`, or a verbatim instruction. */
   language: string;
-  /** The conversation so far, in the order of the log. Statuses and other kinds without text are left out by the caller or here. */
+  /** In log order; kinds without text are skipped. */
   history: readonly ConversationEvent[];
 }
 
-/** The messages of the model call that makes a reply: the system prompt first, then the conversation. */
+/** A turn's messages: the system prompt, then the conversation. */
 export function composePrompt(input: ComposeInput): ChatMessage[] {
   const system = `${fillPlaceholders(input.systemPrompt, input)}\n\n${languageRule(input.language)}`;
   return [{ role: 'system', content: system }, ...input.history.flatMap(toMessage)];

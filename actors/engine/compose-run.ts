@@ -4,16 +4,14 @@ import { cleanJson } from './clean-text.ts';
 import { fillPlaceholders, type PlaceholderValues } from './fill-placeholders.ts';
 import { EMIT_OUTPUT, type RunTools } from './run-tools.ts';
 
-/** What a model call of a run is made from. The same input gives the same bytes in any process at any time. */
+/** Input of one model call of a run; equal inputs give equal bytes in any process. */
 export interface ComposeRunInput extends PlaceholderValues {
   runId: string;
-  /** The agent's system prompt, with its placeholders. */
   systemPrompt: string;
-  /** An empty title says nothing. */
+  /** An empty title is left out. */
   routine: { title: string };
-  /** The goal of the run: the routine's text, or that of the prompt document it names, with placeholders. */
+  /** Text of the routine or of the prompt document it names, with placeholders. */
   instructions: string;
-  /** The run's input, as JSON. */
   input: unknown;
   /** The transcript so far. */
   steps: readonly StepMessage[];
@@ -26,7 +24,7 @@ export interface RunRequest {
   tool_choice: 'required';
 }
 
-/** The part of a chat request that makes the next step of a run: the agent and its task first, then the input, then what has happened. */
+/** A run's next model call: system prompt with the task, the input, the transcript. */
 export function composeRun(input: ComposeRunInput): RunRequest {
   const system: ChatMessage = { role: 'system', content: systemText(input) };
   const user: ChatMessage = { role: 'user', content: inputText(input) };
@@ -44,7 +42,7 @@ function systemText(input: ComposeRunInput): string {
   ].join('\n\n');
 }
 
-/** The input comes from outside: it stands between two lines that it can't hold itself. */
+/** The input is untrusted: it stands between two boundary lines that it cannot contain. */
 function inputText({ runId, input }: ComposeRunInput): string {
   const json = cleanJson(input);
   const boundary = boundaryFor(runId, json);
@@ -56,15 +54,15 @@ function inputText({ runId, input }: ComposeRunInput): string {
   ].join('\n');
 }
 
-/** Made from the run's id, which whoever gave the input did not know, so that a host that takes over writes the same one. */
+/** From the run's id: unknown to the sender of the input, equal on a host that takes over. */
 function boundaryFor(runId: string, text: string): string {
   let boundary = `=====${runId}=====`;
-  // A text holds finitely many boundaries, so one of the next is free.
+  // Ends: a text contains finitely many boundaries.
   for (let number = 2; text.includes(boundary); number += 1) boundary = `=====${runId}-${number}=====`;
   return boundary;
 }
 
-/** Without the result, which is the log's. */
+/** Without `result`, which is for the event log. */
 function toMessage(message: StepMessage): ChatMessage {
   if (message.role === 'tool') return { role: 'tool', tool_call_id: message.tool_call_id, content: message.content };
   return message;

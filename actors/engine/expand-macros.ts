@@ -2,9 +2,8 @@ import type { Documents } from '#shared/config/bundle-body.ts';
 import { MACRO_REFERENCE } from '#shared/contracts/documents/macro.ts';
 
 /**
- * Replaces each `${macro-id}` by the macro's text and each `$${` by `${`, in one pass: what a macro's text looks like is never expanded
- * again. A macro of a variable has the variable's default, or its own fallback where there is none: customers have no values yet.
- * An unknown id, which no start lets through, stays as it is written.
+ * Replaces `${macro-id}` by the macro's text and `$${` by `${` in a single pass, so expanded text is never expanded again. A variable's macro takes
+ * the variable's default, else its own fallback: there are no values per customer yet. Unknown ids stay; the start refuses them.
  */
 export function expandMacros(text: string, { macros, variable_sets: sets }: Pick<Documents, 'macros' | 'variable_sets'>): string {
   const textOf = (id: string): string | null => {

@@ -1,7 +1,7 @@
 import type { BundleBody } from '#shared/config/bundle-body.ts';
 import { expandMacros } from './expand-macros.ts';
 
-/** The first message of a session, its macros expanded. Null when the configuration has none, or nothing but blanks is left of it. */
+/** A session's first message, macros expanded; null when there is none or it is blank. */
 export function greetingOf({ manifest, documents }: BundleBody): string | null {
   const { greeting } = manifest.agent_config.context;
   if (greeting === null) return null;

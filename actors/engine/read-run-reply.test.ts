@@ -48,7 +48,7 @@ function tools(reply: RunReply): Extract<RunReply, { type: 'tools' }> {
   return reply;
 }
 
-/** What the model is told, code by code. */
+/** Error codes of the tool messages. */
 function toldIn(messages: StepMessage[]): unknown[] {
   return messages.flatMap((message) => (message.role === 'tool' ? [JSON.parse(message.content).error] : []));
 }

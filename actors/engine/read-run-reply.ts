@@ -6,35 +6,34 @@ import type { RunReply, StepMessage } from '../run/types.ts';
 import { EMIT_OUTPUT, type RunTool, type RunTools } from './run-tools.ts';
 import { refusalMessage } from './tool-message.ts';
 
-/** Calls of one answer that are made, all at the same time. */
+/** Calls made per reply, all concurrently. */
 const MAX_CALLS_PER_BATCH = 16;
-/** Of one call's JSON. A work item carries it. */
+/** Of one call's JSON: a work item carries it. */
 const MAX_ARGUMENTS_CHARS = 262_144;
-/** Of the output's JSON. A callback carries it. */
+/** Of the output's JSON: a callback carries it. */
 const MAX_OUTPUT_CHARS = 1_048_576;
 const MAX_FUNCTION_NAME_CHARS = 64;
 
-/** Why an answer may have ended; anything else is not repeated to readers. */
+/** Any other reason is reported as `unknown`. */
 const FINISH_REASONS = new Set(['stop', 'tool_calls', 'length', 'content_filter', 'error']);
-/** The answer broke off: whatever it holds may be half of what was meant. */
+/** The reply was cut off and may be incomplete. */
 const BROKEN_OFF = new Set(['length', 'content_filter', 'error']);
 
 interface About {
   tools: RunTools;
-  /** Checks a value against the routine's output schema. */
   validateOutput: (value: unknown) => Violation | null;
 }
 
 type Completed = CommandOf<'call.completed'>;
-/** `text`: what is staged of it, the JSON of an object in any case. */
+/** `text`, to be staged, is the JSON of an object in both cases. */
 type Json = { value: Record<string, unknown>; text: string } | { violation: Violation; text: '{}' };
 type StepToolCall = NonNullable<Extract<StepMessage, { role: 'assistant' }>['tool_calls']>[number];
 
 /**
- * Reads a model's answer against the routine's tools and its output schema. Pure: the same answer reads the same in any process.
+ * Validates a model's reply against the routine's tools and output schema. Pure.
  *
- * Tool calls get ids of our own, unique within the run: models give none, or the same one twice. What is staged can be sent to any
- * upstream: names are `[A-Za-z0-9_-]{1,64}`, arguments are the JSON of an object, and each call has an answer.
+ * Tool calls get ids of our own, unique within the run: models omit or repeat theirs. Staged messages fit any upstream: names are
+ * `[A-Za-z0-9_-]{1,64}`, arguments a JSON object, and each call has a tool message.
  */
 export function readRunReply(completed: Completed, about: About): RunReply {
   const { text, toolCalls, finishReason } = completed;
@@ -51,7 +50,7 @@ const REMINDER: StepMessage = {
   content: `Nobody reads text here. Go on with a function call; when the task is done, call ${EMIT_OUTPUT} with its result.`,
 };
 
-/** Whatever else is called beside it is not made, and leaves no trace: the model has said that it is done. */
+/** Drops other calls of the same reply: `emit_output` ends the run. */
 function readOutput(completed: Completed, index: number, { validateOutput }: About): RunReply {
   const json = readJson(completed.toolCalls[index]?.arguments ?? '', MAX_OUTPUT_CHARS);
   const violation = 'violation' in json ? json.violation : validateOutput(json.value);
@@ -81,7 +80,7 @@ function readCalls(completed: Completed, { tools }: About): RunReply {
   return reply;
 }
 
-/** Why a call is not made, as code and sentence for the model; null when it is, and then it is noted in `made`. */
+/** Why a call is refused, as code and sentence for the model; null when it is made, which adds it to `made`. */
 function refusalOf(tool: RunTool | null, json: Json, made: Set<string>): [error: string, message: string] | null {
   if (tool === null) return ['unknown_function', 'There is no such function.'];
   const violation = 'violation' in json ? json.violation : tool.validate(json.value);
@@ -99,7 +98,7 @@ function pathOf({ path }: Violation): string {
 
 const NO_JSON: Violation = { path: '', schemaPath: '#', keyword: 'type', message: 'must be JSON' };
 
-/** Of functions without parameters some models give no arguments at all. */
+/** Some models send empty arguments to functions without parameters. */
 function readJson(text: string, maxChars: number): Json {
   const not = (fault: Partial<Violation>): Json => ({ violation: { ...NO_JSON, ...fault }, text: '{}' });
   if (text.length > maxChars) return not({ keyword: 'maxLength', message: `must not be longer than ${maxChars} characters` });
@@ -136,7 +135,7 @@ function stepCall({ callId }: Completed, index: number, name: string, json: Json
   };
 }
 
-/** `c`, the number of the model call, the place in its answer: nine letters and digits, which is what the strictest upstream takes. */
+/** `c`, number of the model call, index in its reply: nine alphanumeric characters, the strictest upstream's format. */
 function toolCallIdOf(callId: string, index: number): string {
   const callNo = Number(/\d+$/.exec(callId)?.[0] ?? 0);
   return `c${callNo.toString(36).padStart(4, '0')}${index.toString(36).padStart(4, '0')}`;

@@ -5,30 +5,30 @@ import { compileSchema, nestingViolation } from '#shared/json-schema.ts';
 import type { Violation } from '#shared/schema/violation.ts';
 import { cleanText } from './clean-text.ts';
 
-/** The function that ends a run. No tool of a server can have its name. */
+/** The function that ends a run; no tool can take its name. */
 export const EMIT_OUTPUT = 'emit_output';
 
-/** What upstreams take in one request, `emit_output` included. Further tools are left out, those named one by one last. */
+/** Upstreams' limit per request, `emit_output` included. Tools that a selector names individually are kept first. */
 const MAX_FUNCTIONS = 128;
 const MAX_NAME_CHARS = 64;
-/** Of a name's characters, those kept for the tool's own name when both parts are long. */
+/** Of the name's characters, kept for the tool's part when both parts are long. */
 const MAX_TOOL_PART_CHARS = 48;
-/** What upstreams take for a description. */
+/** Upstreams' limit. */
 const MAX_DESCRIPTION_CHARS = 1_024;
 
 export interface RunToolsInput {
-  /** The routine's: `server:tool`, or `server:*` for all of a server. */
+  /** Of the routine: `server:tool`, or `server:*` for all of a server. */
   selectors: readonly string[];
-  /** By server: its tools, and the hash of their list. */
+  /** By server: its tools, and their list's hash. */
   lists: Readonly<Record<string, { hash: string; tools: readonly ListedTool[] }>>;
   outputSchema: Record<string, unknown>;
 }
 
-/** The functions that a run's model may call, and what they stand for. */
+/** The functions that a run's model may call. */
 export interface RunTools {
-  /** For the chat request: the tools in the order of their ids, then `emit_output`. The same input gives the same list in any process. */
+  /** Tools ordered by id, then `emit_output`; equal inputs give equal lists in any process. */
   functions: ChatTool[];
-  /** The tool behind a function's name; null for a name that was not given, and for `emit_output`. */
+  /** Null for an unknown name and `emit_output`. */
   toolOf(functionName: string): RunTool | null;
 }
 
@@ -36,13 +36,13 @@ export interface RunTool {
   /** `server:tool`. */
   toolId: string;
   listHash: string;
-  /** Checks arguments against the tool's schema. One that can't be compiled takes any that are not nested too deep. */
+  /** A schema that can't be compiled: checks only the nesting depth. */
   validate(args: unknown): Violation | null;
 }
 
 /**
- * Gives each tool that the routine may use a function name of `[A-Za-z0-9_-]{1,64}`: `server__tool`, with a number behind it where two
- * tools would get the same. Names stay the same as long as the lists do, which a run fixes when it begins.
+ * Gives each selected tool a function name of `[A-Za-z0-9_-]{1,64}`: `server__tool`, with a numeric suffix on a collision. Names are stable while
+ * the lists are, which a run fixes at its start.
  */
 export function runTools({ selectors, lists, outputSchema }: RunToolsInput): RunTools {
   const selected = selectedTools(selectors, lists);
@@ -59,7 +59,7 @@ interface SelectedTool extends RunTool {
   listed: ListedTool;
 }
 
-/** Each tool once, in the order of code units of the ids: that of selectors and lists leaves no trace. */
+/** Each tool once, ordered by code units of the id: the order of selectors and lists has no effect. */
 function selectedTools(selectors: readonly string[], lists: RunToolsInput['lists']): SelectedTool[] {
   const named = new Set(selectors);
   const tools = new Map<string, SelectedTool>();
@@ -77,13 +77,13 @@ function selectedTools(selectors: readonly string[], lists: RunToolsInput['lists
   return retained.sort(inOrder);
 }
 
-/** Compiled when it is first needed: most tools of a list are never called. */
+/** Compiled on first use: most tools are never called. */
 function validatorOf({ inputSchema }: ListedTool): RunTool['validate'] {
   return (args) => {
     try {
       return compileSchema(inputSchema)(args);
     } catch (error) {
-      // The server knows its tool better than we do: what it can't take it refuses itself.
+      // The server validates the arguments itself.
       if (error instanceof SwitchyardError) return nestingViolation(args);
       throw error;
     }
@@ -93,7 +93,7 @@ function validatorOf({ inputSchema }: ListedTool): RunTool['validate'] {
 function nameOf({ server, listed }: SelectedTool): string {
   const tool = plain(listed.name).slice(0, Math.max(MAX_TOOL_PART_CHARS, MAX_NAME_CHARS - 2 - server.length));
   const name = `${plain(server).slice(0, MAX_NAME_CHARS - 2 - tool.length)}__${tool}`;
-  // Some upstreams want a letter or an underscore at the beginning.
+  // Some upstreams require a leading letter or underscore.
   return /^[A-Za-z_]/.test(name) ? name : `_${name}`.slice(0, MAX_NAME_CHARS);
 }
 
@@ -103,7 +103,7 @@ function plain(text: string): string {
 
 function freeName(requested: string, used: ReadonlyMap<string, unknown>): string {
   let name = requested;
-  // Ends at the latest after as many numbers as there are names.
+  // Ends: finitely many names are used.
   for (let number = 2; name === EMIT_OUTPUT || used.has(name); number += 1) {
     const ending = `_${number}`;
     name = requested.slice(0, MAX_NAME_CHARS - ending.length) + ending;
@@ -122,7 +122,7 @@ function emitOutput(outputSchema: Record<string, unknown>): ChatTool {
   return { type: 'function', function: { name: EMIT_OUTPUT, description, parameters: parametersOf(outputSchema) } };
 }
 
-/** Some upstreams refuse parameters that don't say that they are an object, or name no properties. */
+/** Some upstreams require `type: object` and `properties`. */
 function parametersOf(schema: Record<string, unknown>): Record<string, unknown> {
   return { type: 'object', properties: {}, ...schema };
 }

@@ -1,16 +1,16 @@
 import type { StepMessage, ToolOutcome } from '../run/types.ts';
 import { cleanJson, cleanText } from './clean-text.ts';
 
-/** What a model is shown of one result. Each later call of the run carries it again. */
+/** Of one result; each later call of the run repeats it. */
 const MAX_RESULT_CHARS = 131_072;
 
-/** What a worker says of a call that it refused: a sentence, with the place of the fault. */
+/** Of a worker's reason for refusing a call. */
 const MAX_REASON_CHARS = 2_000;
 
 type ToolMessage = Extract<StepMessage, { role: 'tool' }>;
 type FailureReason = Extract<ToolOutcome, { type: 'failed' }>['reason'];
 
-/** For the model, which can't see what happened and has to decide how to go on. */
+/** For the model: how to go on after a failed call. */
 const ADVICE: Record<FailureReason, string> = {
   outcome_unknown: 'The call was made, and nobody knows whether it had an effect. Do not make it again unless that does no harm.',
   refused: 'The call was not made.',
@@ -19,7 +19,7 @@ const ADVICE: Record<FailureReason, string> = {
   auth_failed: 'The tool server refuses the credentials.',
 };
 
-/** What came of a tool call, as the model is told and as the log keeps it. */
+/** A tool call's outcome: `content` for the model, `result` for the event log. */
 export function toolMessage(toolCallId: string, outcome: ToolOutcome): ToolMessage {
   if (outcome.type === 'failed') {
     const { reason, message } = outcome;
@@ -41,13 +41,13 @@ export function toolMessage(toolCallId: string, outcome: ToolOutcome): ToolMessa
   };
 }
 
-/** Tells the model why a call was not made. It never left the house, so the log keeps no result of it. */
+/** A call refused here. It was never sent, so the event log gets no result. */
 export function refusalMessage(toolCallId: string, error: string, message: string): ToolMessage {
   return { role: 'tool', tool_call_id: toolCallId, content: cleanJson({ error, message }), result: null };
 }
 
 function bounded(content: string): string {
   if (content.length <= MAX_RESULT_CHARS) return content;
-  // Cleaned once more, for the cut may have gone through a pair.
+  // Cleaned again: the cut may have split a surrogate pair.
   return `${cleanText(content.slice(0, MAX_RESULT_CHARS))}\n[cut off: ${content.length - MAX_RESULT_CHARS} more characters]`;
 }

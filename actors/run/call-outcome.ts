@@ -4,14 +4,13 @@ import type { RunResult } from './types.ts';
 
 const nothing = { reason: null, model: null, provider: null, usage: null };
 
-/** Of a call that its run did not wait for any longer. */
+/** Outcome of a superseded call. */
 export const abandoned: RunCallOutcome = { type: 'abandoned', ...nothing };
 
 /**
- * How a call of a run ended, without anything of what was asked or answered.
+ * How a call of a run ended, without its content.
  *
- * @param event the result, read against the run
- * @param command the one that brought it, which alone names the model
+ * @param command the command behind the event; it alone names the model
  */
 export function outcomeOf(event: RunResult, command: SessionCommand): RunCallOutcome {
   switch (event.type) {

@@ -1,16 +1,15 @@
 import type { RunContext, RunError } from './types.ts';
 
-/** Why a tool server is of no use. */
 export type LossReason = RunContext['unavailable'][string];
 
 const LOSSES: Record<LossReason, string> = { unreachable: 'can not be reached', auth_failed: "refuses the agent's credentials" };
 
-/** @param toolId the tool that was called, or `server:*` when none of a server's can be */
+/** @param toolId `server:*` when the whole server is unavailable */
 export function toolError(subject: string, toolId: string, reason: LossReason): RunError {
   return { code: 'tool_error', message: `${subject} ${LOSSES[reason]}`, details: { tool_id: toolId, reason } };
 }
 
-/** The iterations are used up. A model that did emit, but never what was asked for, failed at that. */
+/** An invalid output is a better explanation than the used-up iterations. */
 export function capError({ invalidOutput, maxIterations }: RunContext): RunError {
   if (invalidOutput === null) {
     const message = `the model was called ${maxIterations} times without calling emit_output`;
@@ -26,14 +25,14 @@ export function timeoutError(timeoutMs: number): RunError {
 }
 
 /**
- * A failure as the run settles with it. The limits of the run's model calls and tools end at its own deadline, so their failures race the
- * deadline's timer: past it, every failure is the timeout, whichever of the two is applied first.
+ * The error that the run settles with. Model calls and tools time out at the run's deadline, so their failures race its timer: from the deadline on
+ * every failure becomes the timeout, whichever is applied first.
  */
 export function withinTime(error: RunError, { deadlineAtMs, timeoutMs }: Pick<RunContext, 'deadlineAtMs' | 'timeoutMs'>, atMs: number): RunError {
   return atMs < deadlineAtMs || error.code === 'timeout' ? error : timeoutError(timeoutMs);
 }
 
-/** The runtime adds the trace id. */
+/** The runtime adds the trace id to the details. */
 export function engineError(message: string): RunError {
   return { code: 'engine_error', message, details: {} };
 }
@@ -42,7 +41,7 @@ export function sessionError(message: string): RunError {
   return { code: 'session_error', message, details: {} };
 }
 
-/** A stable code and a safe sentence; what really went wrong stands in the logs. */
+/** A stable code and a sentence that is safe to show; the cause is in the logs. */
 export function sentenceOf({ code, message }: RunError): string {
   return `${code}: ${message}`;
 }

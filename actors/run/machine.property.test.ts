@@ -4,12 +4,12 @@ import { initialTransition, type SnapshotFrom, transition } from 'xstate';
 import { deadlineKeyOf, effectIdOf, overdueKeyOf, RUN_MACHINE_VERSION, runMachine } from './machine.ts';
 import type { RunActions, RunContext, RunEventBody, RunInput, RunReply, StepMessage, ToolOutcome } from './types.ts';
 
-/** Thousands of transitions, on a machine that may be busy. */
+/** Thousands of transitions, possibly on a busy machine. */
 const TIMEOUT_MS = 60_000;
 
 const START_MS = 1_000;
 
-/** What may happen next. Which effect it is about is chosen when it happens: one that is open, or any other. */
+/** A possible event. Its effect is chosen when it is applied: an open one, or any other. */
 type Happening =
   | { what: 'listed' | 'replied' | 'failed' | 'settled'; of: number; isStray: boolean; variant: number; calls: number; refused: number; afterMs: number }
   | { what: 'end'; variant: number; afterMs: number };
@@ -33,7 +33,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ what: fc.constant('end' as const), variant: fc.nat(3), afterMs: mostly(100, 40_000) }) },
 );
 
-/** The usual value, and now and then the other. */
+/** Usually the first value, sometimes the other. */
 function mostly<Value>(usual: Value, other: Value): fc.Arbitrary<Value> {
   return fc.oneof({ weight: 19, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: fc.constant(other) });
 }
@@ -95,7 +95,7 @@ describe('any run', () => {
 
 type Action = { [Type in keyof RunActions]: { type: Type; params: RunActions[Type] } }[keyof RunActions];
 
-/** A run beside a copy that is put away as JSON and taken up again at every step, and the books that a runtime would keep. */
+/** A run and its copy, which is serialised and restored at every step, with a runtime's bookkeeping. */
 class Rehearsal {
   readonly #maxIterations: number;
   readonly #open = new Map<string, RunActions['effect']['kind']>();
@@ -119,7 +119,7 @@ class Rehearsal {
     return this.#snapshot.value;
   }
 
-  /** @param afterMs since the event before */
+  /** @param afterMs since the previous event */
   meet(body: RunEventBody, afterMs = 0): void {
     const { context } = this.#snapshot;
     if (this.#snapshot.status !== 'done') this.#nowMs += afterMs;
@@ -130,7 +130,7 @@ class Rehearsal {
     expect(copiedActions.map(plain)).toEqual(actions.map(plain));
     if (actions.length === 0) expect(next.context).toEqual(context);
     this.#snapshot = next;
-    // As the runtime does: a result that changed something was one waited for.
+    // As in the runtime: a result with actions was an awaited one.
     if ('callId' in event && actions.length > 0) expect(this.#open.delete(event.callId)).toBe(true);
     this.#applyAll(actions as readonly Action[]);
     expect(next.context.iteration).toBeLessThanOrEqual(this.#maxIterations);
@@ -174,7 +174,7 @@ class Rehearsal {
     }
   }
 
-  /** One that is awaited, most of the time. */
+  /** Usually an open effect. */
   #effectFor({ of, isStray }: { of: number; isStray: boolean }, kind: RunActions['effect']['kind']): string {
     const fitting = [...this.#open].filter(([, opened]) => opened === kind).map(([id]) => id);
     return (isStray && of % 3 === 0 ? undefined : fitting[of % Math.max(1, fitting.length)]) ?? effectIdOf('run_1', of);
@@ -223,7 +223,7 @@ class Rehearsal {
     }
   }
 
-  /** No upstream takes a conversation in which a call has no answer, or two. */
+  /** Upstreams refuse a conversation in which a call has no tool message, or two. */
   #checkModelCall(effect: Extract<RunActions['effect'], { kind: 'router-call' }>): void {
     this.#modelCalls += 1;
     expect(effect.stepCount).toBe(this.#transcript.length);
@@ -238,7 +238,7 @@ class Rehearsal {
   }
 }
 
-/** As it comes back from a database. */
+/** As read from a database. */
 function restored({ value, context }: SnapshotFrom<typeof runMachine>): SnapshotFrom<typeof runMachine> {
   const stored: { value: typeof value; context: RunContext } = JSON.parse(JSON.stringify({ value, context }));
   return runMachine.resolveState(stored);

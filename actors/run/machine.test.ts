@@ -387,7 +387,7 @@ function started(input: Partial<RunInput> = {}) {
   return initialTransition(runMachine, { ...INPUT, ...input });
 }
 
-/** An event, and when it is applied: long before the deadline, unless it says otherwise. */
+/** Applied long before the deadline, unless `atMs` is given. */
 type TimedEvent = RunEventBody & { atMs?: number };
 
 function timed(event: TimedEvent) {
@@ -445,7 +445,7 @@ function invalid(): RunReply {
   return { type: 'invalid-output', violation: VIOLATION, messages: [{ role: 'assistant', content: null }, toolStep('c0')] };
 }
 
-/** So many calls to be made, then so many that were refused. */
+/** Calls to be made, and refused ones. */
 function batch(made: number, refused = 0): RunReply {
   const order = Array.from({ length: made + refused }, (_, index) => ({ toolCallId: `c${index}`, toolId: `crm:tool${index}` }));
   return {
@@ -462,7 +462,7 @@ function toolStep(toolCallId: string): StepMessage {
 
 type Told = { type: string; params?: unknown };
 
-/** Actions as short texts, in order. */
+/** Actions in order, as short strings. */
 function told(actions: readonly Told[]): string[] {
   return actions.map(({ type, params }) =>
     lineOf({ type, params } as { [Type in keyof RunActions]: { type: Type; params: RunActions[Type] } }[keyof RunActions]),

@@ -4,17 +4,13 @@ import { toolMessage } from '../engine/tool-message.ts';
 import { capError, engineError, type LossReason, sentenceOf, sessionError, timeoutError, toolError, withinTime } from './failures.ts';
 import type { RunActions, RunContext, RunError, RunEvent, RunInput, StepMessage } from './types.ts';
 
-/** Stored with every snapshot. Grows with each change after which an old snapshot no longer fits. */
+/** Stored with every snapshot; raise it with each change that old snapshots do not fit. */
 export const RUN_MACHINE_VERSION = 1;
 
-/**
- * To list the tools of all servers of a run. Two workers may die with the question, each missed only when the lease of its item is over
- * (bus/renew-lease.ts), before the run gives up a server that nobody could ask.
- */
+/** For all servers of a run. Lets two workers in a row die with the item, each noticed when its lease expires (bus/renew-lease.ts). */
 const TOOL_LIST_TIMEOUT_MS = 45_000;
-/** For one tool call. */
 const TOOL_CALL_TIMEOUT_MS = 90_000;
-/** After its deadline a worker reports by itself that it gave up. Only when not even that came is the item taken for lost. */
+/** A worker reports its own timeout at the deadline; without that report, the item counts as lost. */
 const OVERDUE_GRACE_MS = 5_000;
 
 const runSetup = setup({
@@ -22,7 +18,7 @@ const runSetup = setup({
   guards: {
     isRefused: ({ context }) => context.failure !== null,
     hasServers: ({ context }) => context.servers.length > 0,
-    /** A result of an effect that is no longer awaited changes nothing: late and repeated deliveries are harmless. */
+    /** Ignores results of superseded effects, so late and repeated deliveries are harmless. */
     isCurrentEffect: ({ context, event }) => 'callId' in event && event.callId === currentEffectOf(context),
     isEveryServerListed: ({ context, event }) =>
       event.type === 'tools.listed' && event.callId === currentEffectOf(context) && unlistedServerOf(context, event) === undefined,
@@ -40,7 +36,7 @@ const runSetup = setup({
     isThisRun: ({ context, event }) => event.type === 'run.deadline' && event.turnId === context.runId,
   },
   actions: {
-    // Named here, carried out by actors/runtime. Never executed in place.
+    // Only named here; actors/runtime executes them.
     started: (_, _params: RunActions['started']) => {},
     fact: (_, _params: RunActions['fact']) => {},
     stage: (_, _params: RunActions['stage']) => {},
@@ -53,7 +49,6 @@ const runSetup = setup({
   },
 });
 
-/** Puts the messages of the model's answer into the transcript. */
 const stageReply = runSetup.enqueueActions(({ context, event, enqueue }) => {
   const reply = replyTo(context, event);
   const messages: readonly StepMessage[] = reply !== null && 'messages' in reply ? reply.messages : [];
@@ -83,7 +78,7 @@ const listTools = runSetup.enqueueActions(({ context, enqueue }) => {
   enqueue({ type: 'timer', params: overdueTimer(id, deadlineAtMs, 'tool-list') });
 });
 
-/** Asks for all calls of a batch at once, one effect each. */
+/** Opens one effect per call of the batch. */
 const callTools = runSetup.enqueueActions(({ context, event, enqueue }) => {
   const reply = replyTo(context, event);
   if (reply?.type !== 'tools' || event.type !== 'call.replied') return;
@@ -101,7 +96,7 @@ const callTools = runSetup.enqueueActions(({ context, event, enqueue }) => {
   enqueue.assign({ effectNo: context.effectNo + pending.length, pending, batch: reply.order });
 });
 
-/** Stages what came of a call, and waits for it no longer. */
+/** Stages a call's outcome. */
 const settleCall = runSetup.enqueueActions(({ context, event, enqueue }) => {
   const call = pendingCallOf(context, event);
   if (call === undefined || event.type !== 'tool.settled') return;
@@ -140,16 +135,16 @@ const nextIteration = runSetup.assign({ iteration: ({ context }) => context.iter
  *
  *   starting ──▶ listing ──tools.listed──▶ thinking ──emit_output with a valid value──▶ succeeded
  *       │           (only with tool servers)  │  ▲ └──text, an invalid value, only refused tools──▶ thinking (next iteration)
- *       ├──────────────────────────────────▶──┘  │ └──nothing usable──▶ thinking (same iteration: once more, then the fallback model)
+ *       ├──────────────────────────────────▶──┘  │ └──unusable reply──▶ thinking (same iteration: once more, then the fallback model)
  *       │                                tools│  │
  *       │                                     ▼  │the last of the batch has settled (next iteration)
  *       │                                   tooling
- *       └──refused──▶ failed ◀── a tool server lost | call.failed | the last iteration's answer brought no output
- *                            ◀── run.deadline | run.poisoned | run.orphaned, from wherever it waits
+ *       └──refused──▶ failed ◀── a tool server unavailable | call.failed | the last iteration's reply has no output
+ *                            ◀── run.deadline | run.poisoned | run.orphaned, in any waiting state
  *
- * Each iteration is one model call that counts. Tools that the last one asks for are not called: nobody would read their results. Every
- * way out supersedes what is open, disarms its timers, appends exactly one `ready`, and settles once. Data, not behaviour: it reads no
- * clock and does no I/O; the runtime calls `transition()` and stores what the returned actions name in one commit.
+ * An unusable reply does not count as an iteration. Tool calls of the last iteration are not made, since no model call would read their
+ * results. Every transition to a final state supersedes open effects, disarms their timers, appends exactly one `ready`, and settles once.
+ * Pure: no clock, no I/O. The runtime calls `transition()` and stores what the returned actions name in one commit.
  */
 export const runMachine = runSetup.createMachine({
   id: 'run',
@@ -177,8 +172,8 @@ export const runMachine = runSetup.createMachine({
             target: 'thinking',
             actions: [{ type: 'disarm', params: currentOverdueKey }, assign({ lists: ({ event }) => event.lists }), nextIteration],
           },
-          // The routine was written for these tools. Without some of them it would end well on less than it was meant to know, and nobody
-          // is there to notice; a server that is lost a second later, during a call, ends the run as well.
+          // Without some of its tools the routine might succeed on incomplete data, unnoticed. A server lost later, during a call, fails the run as
+          // well.
           {
             guard: 'isCurrentEffect',
             target: 'failed',
@@ -249,17 +244,16 @@ export const runMachine = runSetup.createMachine({
   },
 });
 
-/** Id of an effect of a run, of its work item, and of the command that brings its result. `effectNo` counts from 1. */
+/** Id of the effect, its work item and the command with its result. `effectNo` counts from 1. */
 export function effectIdOf(runId: string, effectNo: number): string {
   return `${runId}-${effectNo}`;
 }
 
-/** Key of the timer that ends a run in time. */
 export function deadlineKeyOf(runId: string): string {
   return `${runId}-deadline`;
 }
 
-/** Key of the timer that says of an effect that it should long have brought its result. */
+/** Key of the timer for an effect without a result in time. */
 export function overdueKeyOf(effectId: string): string {
   return `${effectId}-overdue`;
 }
@@ -303,7 +297,7 @@ function begin() {
   ];
 }
 
-/** What ends a run from outside, wherever it waits. `supersede` gives up what it waits for there. */
+/** Events that fail a run in any waiting state; `supersede` closes the effects that the state awaits. */
 function interruptedBy<Supersede>(supersede: Supersede) {
   const failAs = (failure: RunError) => runSetup.assign({ failure });
   return {
@@ -336,7 +330,7 @@ function overdueTimer(callId: string, deadlineAtMs: number, kind: 'tool-call' | 
   return { key: overdueKeyOf(callId), atMs: deadlineAtMs + OVERDUE_GRACE_MS, command: { type: 'effect.overdue', callId, kind } };
 }
 
-/** The answer to the model call that is awaited, null for any other event. */
+/** Null unless it is the awaited reply. */
 function replyTo(context: RunContext, event: RunEvent) {
   return event.type === 'call.replied' && event.callId === currentEffectOf(context) ? event.reply : null;
 }
@@ -360,7 +354,7 @@ function lostServerOf(event: RunEvent): LossReason | null {
 }
 
 function unlistedError(context: RunContext, event: Args<'tools.listed'>['event']): RunError {
-  // By the clock of a worker that runs ahead the time may be over before the host's clock says so: its cause decides.
+  // A worker's clock may be ahead of the host's: the cause decides, not the time.
   if (event.timedOut && listDeadlineOf(context) === context.deadlineAtMs) return timeoutError(context.timeoutMs);
   const server = unlistedServerOf(context, event) ?? '';
   const reason = event.unavailable[server] ?? 'unreachable';
@@ -378,7 +372,7 @@ function unusableError(event: Args<'call.replied'>['event']): RunError {
   return engineError(`the model gave no usable answer (${finishReason})`);
 }
 
-/** A model call has no time limit but the run's deadline, so `router.timeout` is that deadline, read from the worker's clock. */
+/** A model call's only time limit is the run's deadline, so `router.timeout` is that deadline by the worker's clock. */
 function failedCallError({ timeoutMs }: RunContext, { failure }: Args<'call.failed'>['event']): RunError {
   return failure.code === 'router.timeout' ? timeoutError(timeoutMs) : engineError(`the model call failed (${failure.code})`);
 }
@@ -387,7 +381,7 @@ function failureOf({ failure }: RunContext): RunError {
   return failure ?? engineError('the run failed');
 }
 
-/** @param event the one that ended the run; XState's own, without a time, for a run that fails at its start */
+/** @param event what ended the run; XState's init event, without `atMs`, at its start */
 function settledFailure(context: RunContext, event: RunEvent): RunError {
   return withinTime(failureOf(context), context, 'atMs' in event ? event.atMs : context.startedAtMs);
 }

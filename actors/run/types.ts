@@ -3,7 +3,7 @@ import type { EventContent } from '#shared/contracts/agent/conversation-event.ts
 import type { Failure } from '#shared/errors/switchyard-error.ts';
 import type { Violation } from '#shared/schema/violation.ts';
 
-/** Why a run failed, as callbacks and readers of the run learn it (`error.code` of the contract). */
+/** `error.code` of the contract. */
 type RunErrorCode =
   | 'timeout'
   | 'engine_error'
@@ -21,19 +21,17 @@ export interface RunError {
 
 export interface RunInput {
   runId: string;
-  /** When it starts, epoch milliseconds. */
+  /** Start, epoch ms. */
   atMs: number;
-  /** Absolute: the run's own time limit, or the end of the time since its acceptance, whichever comes first. */
+  /** Epoch ms: start plus time limit, or the expiry since acceptance if earlier. */
   deadlineAtMs: number;
-  /** Of the run's own time limit, for the error's details. */
+  /** The run's own time limit, for error details. */
   timeoutMs: number;
-  /** Model calls that the run may make until it must have called `emit_output`. */
+  /** Iterations within which the model must emit a valid output. */
   maxIterations: number;
-  /** Tool servers whose tools the routine may use; none for a routine without tools. */
   servers: readonly string[];
-  /** Whether the configuration names another model to fall back to. */
   hasFallbackModel: boolean;
-  /** What is wrong with the run before it begins, null when nothing is: it then fails at once. */
+  /** Fails the run at its start; null when it can begin. */
   refusal: RunError | null;
 }
 
@@ -45,28 +43,28 @@ export interface RunContext {
   maxIterations: number;
   hasFallbackModel: boolean;
   servers: readonly string[];
-  /** Number of the model call that counts, from 1; 0 before the first. */
+  /** Number of the iteration, from 1; 0 before the first. */
   iteration: number;
-  /** How often the model's answer of this iteration was unusable: 0 first try, 1 the same model again, 2 the fallback model. */
+  /** Unusable replies in this iteration: 1 repeats with the same model, 2 with the fallback model. */
   unusable: number;
-  /** Effects asked for so far; the last one's id is `<run>-<effectNo>`. */
+  /** Effects opened so far; the last id is `<run>-<effectNo>`. */
   effectNo: number;
-  /** Messages staged so far: the next one gets this number. */
+  /** Messages staged so far. */
   stepCount: number;
-  /** By server: the hash of its tool list, fixed when the run began. */
+  /** By server: hash of its tool list, fixed at the run's start. */
   lists: Record<string, string>;
   unavailable: Record<string, 'unreachable' | 'auth_failed'>;
-  /** Tool calls of the batch in progress that have not settled. */
+  /** Unsettled tool calls of the batch. */
   pending: { callId: string; toolCallId: string; toolId: string }[];
-  /** All tool calls of the batch, in the order in which the model asked for them, those that were refused unasked included. */
+  /** All tool calls of the batch in the model's order, refused ones too. */
   batch: { toolCallId: string; toolId: string }[];
-  /** Whether the last `emit_output` broke the schema, and where first. */
+  /** First schema violation of the last `emit_output`, if invalid. */
   invalidOutput: Violation | null;
-  /** Why the run failed, or fails as soon as it begins; null as long as nothing is wrong. */
+  /** Null until the run has failed, or will at its start. */
   failure: RunError | null;
 }
 
-/** A message of the run's transcript, stored as a row and sent to the model as it is (without `result`). */
+/** A stored message of the transcript; the model gets it without `result`. */
 export type StepMessage =
   | { role: 'assistant'; content: string | null; tool_calls?: { id: string; type: 'function'; function: { name: string; arguments: string } }[] }
   | { role: 'user'; content: string }
@@ -74,19 +72,19 @@ export type StepMessage =
       role: 'tool';
       tool_call_id: string;
       content: string;
-      /** For the log's `tool` event; null for what never left the house (refused calls, `emit_output`). */
+      /** For the `tool` event; null for calls never sent (refused calls, `emit_output`). */
       result: { data: unknown; metadata: Record<string, unknown> } | null;
     };
 
-/** A model's answer, read against the routine's schemas and tools (actors/engine/read-run-reply.ts). */
+/** A reply validated against the routine (actors/engine/read-run-reply.ts). `messages` are staged. */
 export type RunReply =
-  /** `emit_output` with a valid value: the run is done. */
+  /** `emit_output`, valid: the run succeeds. */
   | { type: 'output'; output: Record<string, unknown> }
-  /** `emit_output` with an invalid one. `messages`: the answer and what it is told, to be staged. */
+  /** `emit_output`, invalid. `messages`: the reply and the refusal. */
   | { type: 'invalid-output'; violation: Violation; messages: StepMessage[] }
   /**
-   * Tools. `messages`: the answer, then a tool message for every call that is refused without being made (unknown function, arguments
-   * that are no JSON or break the tool's schema, one too many). `calls`: those to be made. `order`: all of them, as asked for.
+   * `messages`: the reply, then one per refused call (unknown function, arguments that are not JSON or break the schema, a repeat, one too many).
+   * `calls`: those to be made. `order`: all, in the model's order.
    */
   | {
       type: 'tools';
@@ -94,57 +92,55 @@ export type RunReply =
       calls: { toolCallId: string; toolId: string; listHash: string }[];
       order: { toolCallId: string; toolId: string }[];
     }
-  /** Plain text. `messages`: the answer and the reminder. */
+  /** Plain text. `messages`: the reply and the reminder to call a function. */
   | { type: 'text'; messages: StepMessage[] }
-  /** Nothing that could be used: empty, cut off, filtered. Nothing is staged. */
+  /** Empty, cut off or filtered. */
   | { type: 'unusable'; finishReason: string };
 
 export type ToolOutcome = CommandOf<'tool.completed'>['outcome'];
 
-/** What comes of an effect. It names the effect, so that a late or repeated one is recognised. */
+/** An effect's result; `callId` exposes late and repeated ones. */
 export type RunResult =
-  /** `timedOut`: the list's own time limit ended it, so `unavailable` says nothing about the servers. */
+  /** `timedOut`: by the listing's own time limit; `unavailable` then says nothing about the servers. */
   | { type: 'tools.listed'; callId: string; lists: Record<string, string>; unavailable: RunContext['unavailable']; timedOut: boolean }
   | { type: 'call.replied'; callId: string; reply: RunReply }
   | { type: 'call.failed'; callId: string; failure: Failure }
   | { type: 'tool.settled'; callId: string; outcome: ToolOutcome };
 
-/** Everything that can happen to a run. */
 export type RunEventBody =
   | RunResult
   | { type: 'run.deadline'; turnId: string }
-  /** A command of the run could not be applied. */
   | { type: 'run.poisoned' }
-  /** The session is being deleted under it. */
+  /** The session is being deleted. */
   | { type: 'run.orphaned' };
 
-/** `atMs`: when the command is applied, epoch milliseconds. What fails at or after the run's deadline failed for its time. */
+/** `atMs`: time of application, epoch ms. From the run's deadline on, failures count as the timeout. */
 export type RunEvent = RunEventBody & { atMs: number };
 
-/** What a run asks of the runtime, carried out in this order in one commit; the machine itself does nothing. */
+/** Executed by the runtime, in this order, in one commit. */
 export interface RunActions {
   /** Sets `started_at`. */
   started: Record<string, never>;
-  /** Appends an event to the session's log under the run's trace. */
+  /** Appends to the session's log, under the run's trace. */
   fact: { content: EventContent; id: null; metadata: Record<string, unknown> };
-  /** Adds a message to the transcript; its number is `stepCount` as it was before. */
+  /** Adds a message to the transcript, numbered by the previous `stepCount`. */
   stage: { message: StepMessage };
-  /** Appends one `tool` event for a whole batch, from the staged results, in this order. */
+  /** Appends one `tool` event for the batch, in this order, from the staged results. */
   toolEvent: { calls: { toolCallId: string; toolId: string }[] };
   effect:
     | {
         kind: 'router-call';
         id: string;
         deadlineAtMs: number;
-        /** The transcript up to here, exclusive. */
+        /** The call is rendered from so many messages of the transcript. */
         stepCount: number;
         useFallbackModel: boolean;
         lists: Record<string, string>;
       }
     | { kind: 'tool-list'; id: string; deadlineAtMs: number; servers: readonly string[] }
-    /** The arguments stand in the staged message that has the tool call. */
+    /** Arguments: in the staged message with the call. */
     | { kind: 'tool-call'; id: string; deadlineAtMs: number; toolCallId: string; toolId: string; listHash: string };
-  /** An effect is no longer wanted: it is closed and its worker told. */
+  /** Closes an effect and aborts it at its worker. */
   supersede: { id: string };
   timer: { key: string; atMs: number; command: 'run.deadline' | { type: 'effect.overdue'; callId: string; kind: 'tool-call' | 'tool-list' } };
   disarm: { key: string };

@@ -8,15 +8,14 @@ import type { Outbox } from './outbox.ts';
 interface ReplyDeps {
   bus: Bus;
   outbox: Outbox;
-  /** Under which this host holds a partition. */
+  /** The epoch under which this host owns a partition. */
   epochOf(partition: number): number | undefined;
   log: Log;
 }
 
 /**
- * Tells the workers that ask which of their calls an actor still waits for, so that one whose abort was lost comes to its end. Only the
- * owner of a call's partition answers, and only once it knows what is open there. One that has lost the partition and not noticed answers, too:
- * its epoch says so.
+ * Replies to workers' heartbeats with their calls that are still open, so that a call ends even if its abort was lost. Only a partition's owner
+ * replies, once its open effects are loaded; the epoch exposes a former owner that has not noticed its loss.
  */
 export function replyForCalls({ bus, outbox, epochOf, log }: ReplyDeps): Subscription {
   const subscriptions = Array.from({ length: PARTITION_COUNT }, (_, partition) =>

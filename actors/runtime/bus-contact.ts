@@ -1,24 +1,24 @@
 import type { CommandLog } from '#bus/bus.ts';
 
-/** What a host knows of the broker, in its heartbeat. */
+/** One host's view of the broker; part of its heartbeat. */
 export interface BrokerStatus {
-  /** For how long the broker has answered without a gap. */
+  /** Length of the current period of replies without a gap. */
   sinceAgoMs: number;
-  /** How long ago it last did. */
+  /** Time since the last reply. */
   reachedAgoMs: number;
-  /** Names the command log that it has (`CommandLog.state`). */
+  /** Identifies its command log (`CommandLog.state`). */
   logCreated: string;
 }
 
 interface BusContactDeps {
   commands: Pick<CommandLog, 'state'>;
-  /** Two answers that are further apart have a gap between them. */
+  /** Replies further apart than this have a gap between them. */
   gapMs: number;
 }
 
 /**
- * Knows when the broker last answered this process. Asked is how the command log stands: a connection may be open and half dead, and a
- * broker that answers pings may have no log.
+ * Tracks when the broker last replied, by asking for the command log's state: a connection may be half open, and a broker that answers pings may
+ * have no log.
  */
 export class BusContact {
   readonly #deps: BusContactDeps;
@@ -29,7 +29,7 @@ export class BusContact {
     this.#deps = deps;
   }
 
-  /** Resolves when the broker has answered; one question at a time. @throws what the bus throws when it does not, after the bus's own budget */
+  /** Concurrent calls share one request. @throws what the bus throws after its own retry budget */
   ask(): Promise<void> {
     this.#asking ??= this.#question().finally(() => {
       this.#asking = null;
@@ -37,7 +37,7 @@ export class BusContact {
     return this.#asking;
   }
 
-  /** Null before the first answer. */
+  /** Null before the first reply. */
   status(): BrokerStatus | null {
     if (this.#last === null) return null;
     const { sinceMs, atMs, logCreated } = this.#last;

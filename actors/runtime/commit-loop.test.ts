@@ -21,7 +21,7 @@ const PARTITIONS = [7, 8];
 const COMMANDS = 300;
 const WAIT = { timeout: 30_000 };
 
-/** A database that holds back its first commit until it is told to, and notes what it is asked in order. */
+/** A database that blocks its first commit until `release`, and records its queries in order. */
 function heldDatabase(owned = PARTITIONS) {
   const noted: string[] = [];
   let release = () => {};
@@ -99,9 +99,9 @@ it('DESIGN 4: what comes while a commit is in flight is stored by the next ones,
   release();
   await loop.stop();
 
-  // Never two in flight, and nothing of a batch is looked at before the commit in front of it has returned.
+  // Never two commits in flight, and no state is read before the previous commit has returned.
   expect(noted).toEqual([1, 128, 128, 43].flatMap((size) => ['read', `commit of ${size}`, 'done']));
-  // Each but the first, which had only one command, was of both partitions.
+  // Each commit but the first, which had one command, was of both partitions.
   expect(mailboxes.map(({ claim }) => claim.commitNo).sort()).toEqual([3, 4]);
 });
 
@@ -162,7 +162,7 @@ it('DESIGN 11: passes over commands without a tag at the cost of reading them: a
   const lines: unknown[] = [];
   const rows: number[] = [];
   const query: Database['query'] = async (statement, parameters = []) => {
-    // Of each column of each kind of row its length; the partitions of the commit have one each.
+    // The length of each row kind's columns; a commit's partitions have one each.
     if (isCommit(statement)) rows.push(Math.max(...parameters.map((column) => (Array.isArray(column) ? column.length : 0))));
     else rows.push(-1);
     return { rows: isCommit(statement) ? ([{ owned: [7] }] as never[]) : [], rowCount: 1 };

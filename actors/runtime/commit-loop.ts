@@ -20,9 +20,9 @@ import type { Snapshots } from './snapshots.ts';
 import type { Timers } from './timers.ts';
 import type { TransitionInputs } from './transition-inputs.ts';
 
-/** Commands in one statement. Larger batches take longer than they save. */
+/** Per statement; larger batches cost more than they save. */
 const MAX_BATCH = 128;
-/** One line of the log for all commands that are refused in this time: they may come by the thousand each second. */
+/** Bounds the log lines: refused commands may come by the thousand each second. */
 const REFUSALS_LOGGED_EVERY_MS = 10_000;
 
 export interface CommitLoopDeps {
@@ -37,33 +37,32 @@ export interface CommitLoopDeps {
   runFacts: RunFactsReader;
   check: CommandCheck;
   settings: { coalesceMs: number; turnTimeoutMs: number };
-  /** The greeting of a bundle, null when it has none. */
+  /** Null when the bundle has no greeting. */
   greetingOf(bundleHash: string): Promise<string | null>;
-  /** Hears of every turn and run whose end is stored. Returns at once. */
+  /** Called for each committed end of a turn or run. Must not block. */
   onEnded?(ended: EndedWork): void;
 }
 
 /**
- * Applies commands and stores what follows from them, for all partitions of this host, one statement at a time. While one is in flight
- * the next batch collects; there are no timers, and transitions run only on what the last commit has stored.
+ * Applies commands and commits their rows for all partitions of this host, one statement at a time. Group commit: the next batch collects while one
+ * is in flight, without timers. Transitions run on committed state only.
  */
 export class CommitLoop {
   readonly #deps: CommitLoopDeps;
   readonly #store: CommitStore;
   readonly #mailboxes = new Map<number, Mailbox>();
   #running: Promise<void> | null = null;
-  /** The batch that is being applied and stored. */
   #inFlight: Promise<void> = Promise.resolve();
   #flushRows = false;
-  /** Whether the batch in hand takes the rows of published effects along. */
+  /** Whether the current batch deletes the outbox rows of published effects. */
   #isFlushing = false;
   #stopped = false;
-  /** Nothing is tried again any more. */
+  /** After `abort`: no retries. */
   #aborted = false;
-  /** Commands that were refused since that was last logged, and when it was. */
+  /** Refused commands since the last log line, and its time. */
   #refused = 0;
   #refusalsLoggedAtMs = Number.NEGATIVE_INFINITY;
-  /** Where the next batch begins, so that no partition starves. */
+  /** Index of the next batch's first mailbox, so that no partition starves. */
   #rotation = 0;
 
   constructor(deps: CommitLoopDeps) {
@@ -83,18 +82,17 @@ export class CommitLoop {
     return [...this.#mailboxes.keys()];
   }
 
-  /** Whether the claim is one under which this host still owns its partition. */
   isOwned = (claim: PartitionClaim): boolean => this.#mailboxes.get(claim.partition)?.claim === claim;
 
   mailboxOf(partition: number): Mailbox | undefined {
     return this.#mailboxes.get(partition);
   }
 
-  /** There is something to do. Returns at once. */
+  /** Starts the loop if there is work; does not wait. */
   kick = (): void => {
     if (this.#running !== null || this.#stopped) return;
     this.#running = this.#run()
-      // Nothing that is expected ends here. To go on after it could store what never was, so others may try.
+      // Unexpected. Going on could build on state that was never stored: gives all partitions up.
       .catch((error: unknown) => this.#giveUp([...this.#mailboxes.keys()], error))
       .finally(() => {
         this.#running = null;
@@ -102,21 +100,20 @@ export class CommitLoop {
       });
   };
 
-  /** Deletes the rows of published effects even if no command comes along. */
+  /** Deletes the outbox rows of published effects even without a command. */
   flushRows(): void {
     this.#flushRows = true;
     this.kick();
   }
 
   /**
-   * Lets partitions go: nothing new of them is taken up, and what is in hand is stored. What waits still stays in the log and in the
-   * timers' rows, for the next owner.
+   * Releases partitions after the commit in flight. Waiting entries stay in the log and the timers' rows for the next owner.
    *
    * @returns the claims as the last commit left them
    */
   async release(partitions: readonly number[]): Promise<PartitionClaim[]> {
     const leaving = partitions.flatMap((partition) => this.#mailboxes.get(partition) ?? []);
-    // Their readers end in their own time, which is long where the broker does not answer; nothing more comes of them.
+    // Not awaited: slow while the broker does not reply, and no more entries come.
     for (const mailbox of leaving) this.#discard(mailbox);
     await this.#inFlight.catch(() => {});
     const ours = leaving.filter((mailbox) => this.isOwned(mailbox.claim));
@@ -125,12 +122,12 @@ export class CommitLoop {
     return ours.map((mailbox) => mailbox.claim);
   }
 
-  /** Drops partitions at once, without a commit: another host may own them by now. */
+  /** Without a last commit: another host may own them. */
   drop(partitions: readonly number[], why: string): void {
     if (partitions.length > 0) this.#giveUp(partitions, new Error(why));
   }
 
-  /** Applies what is waiting, then does nothing any more. */
+  /** Applies all waiting entries, then stops. */
   async stop(): Promise<void> {
     await Promise.all(this.mailboxes.map((mailbox) => mailbox.stopReading())); // no fail point: stops
     if (this.#deps.outbox.hasDone) this.flushRows();
@@ -141,7 +138,7 @@ export class CommitLoop {
     this.#stopped = true;
   }
 
-  /** Stores nothing any more, not even what is in hand: a database that is away would keep the loop trying for ever. */
+  /** Abandons even the batch in flight: without a database it would retry for ever. */
   abort(why: string): void {
     this.#stopped = true;
     this.#aborted = true;
@@ -175,7 +172,6 @@ export class CommitLoop {
     return batch;
   }
 
-  /** A process that may publish commands can send any number of them, so what is said of them is bounded. */
   #noteRefused(batch: readonly Parsed[]): void {
     const refused = batch.filter(({ isRefused }) => isRefused);
     const [first] = refused;
@@ -190,14 +186,14 @@ export class CommitLoop {
     this.#refusalsLoggedAtMs = nowMs;
   }
 
-  /** Commits a batch whatever it takes: repeats are filtered, a culprit is isolated, an absent database is waited for. */
+  /** Filters repeats, isolates an unprocessable command, waits for an unavailable database. */
   async #commit(batch: Parsed[]): Promise<void> {
     this.#leaveToNewer(batch);
     const input = await this.#inputOf(batch).catch((error: unknown) => ({ error })); // no fail point: reads
     const outcome = 'error' in input ? ({ kind: 'unreadable', error: input.error } as const) : await this.#apply(batch, input); // no fail point: inside
     if (outcome.kind === 'committed') return;
     if (batch.length > 1) {
-      // One of them can't be stored, or what it needs can't be read: halve until it stands alone, so that it harms nobody else.
+      // Bisects until the command that can't be stored, or that has unreadable inputs, is alone.
       const middle = Math.ceil(batch.length / 2);
       await this.#commit(batch.slice(0, middle)); // no fail point: inside (2)
       await this.#commit(batch.slice(middle));
@@ -207,7 +203,7 @@ export class CommitLoop {
     if (failed === undefined) throw outcome.error;
     this.#deps.log.error({ err: outcome.error, command_id: nameOf(failed.entry), session_id: failed.command?.sessionId }, 'a command could not be stored');
     const deadLettered = 'error' in input ? outcome : await this.#execute(planDeadLetter(failed, outcome.error, input)); // no fail point: inside
-    // Not even the dead letter can be stored: to go on would lose the command in silence.
+    // Going on without even a dead letter would lose the command silently.
     if (deadLettered.kind !== 'committed') this.#giveUp([failed.entry.claim.partition], deadLettered.error);
   }
 
@@ -216,15 +212,12 @@ export class CommitLoop {
     for (;;) {
       workMarks.mark('commands');
       const outcome = await this.#execute(planBatch(batch, repeats, input)); // no fail point: inside
-      // Each round finds at least one command that was applied before, so this ends.
+      // Ends: each iteration finds at least one more repeat.
       if (outcome.kind !== 'repeated' || !(await this.#store.findRepeats(batch, repeats))) return outcome; // no fail point: reads
     }
   }
 
-  /**
-   * A command of a newer version is for a newer host: its partition is given up, and taken again after a while if no such host has come.
-   * To bury it would lose it.
-   */
+  /** Only a newer host can apply a newer command: gives its partition up, to be acquired again if there is none. A dead letter would lose it. */
   #leaveToNewer(batch: readonly Parsed[]): void {
     for (const { entry, isNewer } of batch) {
       if (isNewer && this.isOwned(entry.claim)) this.#giveUp([entry.claim.partition], new Error(`${nameOf(entry)} is a command of a newer version`));
@@ -238,12 +231,12 @@ export class CommitLoop {
 
   async #loadStates(batch: readonly Parsed[]): Promise<States> {
     for (;;) {
-      // A partition that is given up below leaves the batch, so this ends.
+      // Ends: a partition given up below leaves the batch.
       const ids = batch.flatMap(({ entry, command }) => (command === null || !this.isOwned(entry.claim) ? [] : [command.sessionId]));
       try {
         return await this.#store.retryWhileTransient(() => this.#deps.snapshots.load(ids)); // no fail point: reads
       } catch (error) {
-        // Its snapshots are of machines that this version does not know: a newer version has to go on with it.
+        // Unknown machine versions: a newer host has to own it.
         if (!(error instanceof SwitchyardError) || typeof error.details.partition !== 'number') throw error;
         this.#giveUp([error.details.partition], error);
       }
@@ -270,7 +263,7 @@ export class CommitLoop {
     };
   }
 
-  /** A configuration that can't be read costs the session its greeting, not its life. */
+  /** An unreadable bundle costs the session its greeting only. */
   async #greetingOf(bundleHash: string): Promise<string | null> {
     try {
       return await this.#store.retryWhileTransient(() => this.#deps.greetingOf(bundleHash)); // no fail point: reads
@@ -280,7 +273,6 @@ export class CommitLoop {
     }
   }
 
-  /** Stores a plan, together with what is due for deletion, and sends out what follows from it. */
   async #execute(plan: CommitPlan): Promise<Outcome> {
     if (this.#isFlushing) this.#addDone(plan);
     plan.leaveOut(this.isOwned);
@@ -291,7 +283,7 @@ export class CommitLoop {
     return outcome;
   }
 
-  /** Most effects are over before that, and their rows go with their ends: on their own they would bring their partitions into commits that need not touch them. */
+  /** Only when flushing: most rows go with their effect's end, and their partitions would join commits for nothing. */
   #addDone(plan: CommitPlan): void {
     this.#deps.outbox.addDone(plan, (partition) => {
       const claim = this.#mailboxes.get(partition)?.claim;
@@ -300,9 +292,9 @@ export class CommitLoop {
     });
   }
 
-  /** The commit stands: what is in memory follows it, and the world is told. */
+  /** Updates the state in memory after a commit, then publishes. */
   #settle(plan: CommitPlan, owned: ReadonlySet<number>): void {
-    // What was let go, or lost and won anew, while the commit was on its way: its memory is not ours to write any more.
+    // Skips partitions released, or lost and acquired again, during the commit: their state in memory is not of this claim.
     const stillOwned = new Set<number>();
     const lost: number[] = [];
     for (const [partition, { claim, cursor, cursorFingerprint }] of plan.partitions) {
@@ -322,7 +314,7 @@ export class CommitLoop {
       if (timer.dueAtMs === null) this.#deps.timers.disarm(timer.key);
       else this.#deps.timers.arm(timer);
     }
-    // Before the effects that are rendered from them.
+    // Before the effects, which are rendered from them.
     this.#deps.histories.release(plan, stillOwned);
     this.#deps.outbox.release(plan, stillOwned);
     reportCommit(plan, stillOwned, this.#deps);
@@ -339,7 +331,7 @@ export class CommitLoop {
     }
   }
 
-  /** Not awaited: the reader's handler may itself be waiting for this loop to make room. */
+  /** Not awaited: the reader's handler may wait for this loop to free capacity. */
   #discard(mailbox: Mailbox): void {
     const { partition } = mailbox.claim;
     mailbox.discard().catch((cause: unknown) => this.#deps.log.warn({ err: cause, partition }, 'a reader did not stop'));

@@ -6,51 +6,49 @@ import type { EffectRow } from './effects.ts';
 import type { PartitionClaim } from './ownership.ts';
 import type { SessionState } from './snapshots.ts';
 
-/** What is left to do once the commit has returned; all of it can be made again from the rows. */
+/** To do after the commit; can all be derived again from the rows. */
 export interface AfterCommit {
   replies: { partition: number; gateway: string; commandId: string; reply: CommandReply; repeat: boolean }[];
-  /** By session: the first and last new offset and the stored texts. */
+  /** By session: first and last new offset, and the events as JSON. */
   notices: Map<string, { partition: number; first: number; last: number; events: string[]; isDeleted: boolean }>;
-  /** Calls whose workers are told to stop. */
+  /** Superseded calls, to be aborted at their workers. */
   aborts: { partition: number; callId: string }[];
-  /** What happened, for the log: ids, never texts. */
+  /** Lines for the log: ids, no content. */
   milestones: {
     partition: number;
     what: 'a turn began' | 'a turn ended' | 'a run began' | 'a run ended';
     fields: Record<string, string>;
     end: Ending | null;
   }[];
-  /** What is over, for traces. */
+  /** For traces. */
   ended: EndedWork[];
 }
 
-/** A turn or a run that is over, as traces tell of it. */
+/** An ended turn or run, for traces. */
 export interface EndedWork {
   partition: number;
   kind: 'turn' | 'run';
-  /** The turn's or the run's. */
   id: string;
   sessionId: string;
   /** Null for a turn. */
   routineId: string | null;
   bundleHash: string;
-  /** `traceparent` of what asked for it. */
+  /** `traceparent` of the request behind it. */
   parent: string | null;
   startedAtMs: number;
   endedAtMs: number;
   outcome: string;
 }
 
-/** How a turn or a run ended, and how long it took. */
 export type Ending = { durationMs: number } & (
   | { of: 'turn'; outcome: 'completed' | 'failed' | 'cancelled' }
-  /** The outcome of a run that failed is the code of its error. */
+  /** `succeeded`, or the error's code. */
   | { of: 'run'; outcome: string }
 );
 
 export type EffectState = 'open' | 'done' | 'superseded';
 
-/** How far a run has come, as its row shows it. What is null stays as it was. */
+/** Progress of a run, as in its row. Null: not set yet. */
 export interface RunProgress {
   partition: number;
   id: string;
@@ -61,7 +59,7 @@ export interface RunProgress {
   completedAtMs: number | null;
 }
 
-/** A callback: what is posted, and where to. The body's bytes are fixed here, once and for all. */
+/** A callback to post; the body's bytes are fixed here. */
 export interface DeliveryRow {
   partition: number;
   id: string;
@@ -85,22 +83,18 @@ interface DeadLetter {
   body: string;
 }
 
-/**
- * The rows of one commit, collected command by command. A session, an effect and a timer key occur once each: what a later command
- * of the batch did to them replaces what an earlier one did.
- */
+/** The rows of one commit. Sessions, effects and timer keys occur once: a later command of the batch replaces an earlier one's. */
 export class CommitPlan {
   readonly partitions = new Map<number, { claim: PartitionClaim; cursor: number; cursorFingerprint: string | null }>();
   readonly sessions = new Map<string, SessionState>();
   readonly deletedSessions = new Map<string, number>();
   readonly processed = new Map<string, { partition: number; sessionId: string; commandId: string; reply: CommandReply | null }>();
   readonly effects = new Map<string, EffectRow & { state: EffectState }>();
-  /** Effects of earlier commits that are open no longer. */
+  /** Effects of earlier commits that this one closes. */
   readonly effectStates = new Map<string, { partition: number; state: 'done' | 'superseded' }>();
   readonly outboxDone = new Map<string, number>();
   readonly timers = new Map<string, { partition: number; key: string; dueAtMs: number; command: string } | { partition: number; key: string; dueAtMs: null }>();
   readonly runs = new Map<string, RunProgress>();
-  /** What came of calls of runs. */
   readonly runCalls: { partition: number; runId: string; effectId: string; outcome: RunCallOutcome; endedAtMs: number }[] = [];
   readonly deliveries = new Map<string, DeliveryRow>();
   readonly deliveryStates = new Map<string, { partition: number; state: 'delivered' | 'dead' }>();
@@ -117,24 +111,24 @@ export class CommitPlan {
     return this.#steps;
   }
 
-  /** Takes a partition into the commit; its cursor stays where it is unless `advance` moves it. */
+  /** Adds a partition; only `advance` moves its cursor. */
   touch(claim: PartitionClaim): void {
     if (this.partitions.has(claim.partition)) return;
     this.partitions.set(claim.partition, { claim, cursor: claim.cursor, cursorFingerprint: claim.cursorFingerprint });
   }
 
-  /** Takes partitions out again that have been lost since they came in: the statement would only fence them. */
+  /** Removes partitions lost meanwhile, which the statement would fence anyway. */
   leaveOut(isOwned: (claim: PartitionClaim) => boolean): void {
     for (const [partition, { claim }] of this.partitions) if (!isOwned(claim)) this.partitions.delete(partition);
   }
 
-  /** Moves a cursor forward, never back. */
+  /** Moves a cursor, forward only. */
   advance(claim: PartitionClaim, cursor: number, cursorFingerprint: string | null): void {
     this.touch(claim);
     if (cursor > (this.partitions.get(claim.partition)?.cursor ?? 0)) this.partitions.set(claim.partition, { claim, cursor, cursorFingerprint });
   }
 
-  /** The log is another one than the cursor was of: what follows counts from its beginning. */
+  /** The command log was replaced: its sequences start anew. */
   restart(claim: PartitionClaim): void {
     this.partitions.set(claim.partition, { claim, cursor: 0, cursorFingerprint: null });
   }
@@ -155,7 +149,7 @@ export class CommitPlan {
     this.#steps.push({ partition, sessionId, runId, seq, message });
   }
 
-  /** All rows of the session go, those of this very commit too: they would otherwise come in beside the deletion. */
+  /** Also drops rows of this commit, which the statement would insert beside the deletion. */
   deleteSession(partition: number, sessionId: string): void {
     this.deletedSessions.set(sessionId, partition);
     this.#events = this.#events.filter((row) => row.sessionId !== sessionId);
@@ -168,13 +162,13 @@ export class CommitPlan {
     this.effects.set(effect.id, { state: 'open', ...effect });
   }
 
-  /** Closes an effect, whether it was opened in this commit or before. */
+  /** Closes an effect of this commit or an earlier one. */
   closeEffect(partition: number, id: string, state: 'done' | 'superseded'): void {
     const own = this.effects.get(id);
     if (own) own.state = state;
     else {
       this.effectStates.set(id, { partition, state });
-      // Whether it was published or not, it is not to be published any more.
+      // Closed effects must not be published any more.
       this.outboxDone.set(id, partition);
     }
     if (state === 'superseded') this.after.aborts.push({ partition, callId: id });
@@ -188,7 +182,7 @@ export class CommitPlan {
     this.timers.set(key, { partition, key, dueAtMs: null });
   }
 
-  /** A run that begins and ends in one commit is one row: what the end does not say stays as the beginning said it. */
+  /** A run that begins and ends in one commit keeps its start. */
   recordRun(progress: RunProgress): void {
     const earlier = this.runs.get(progress.id);
     this.runs.set(progress.id, { ...progress, startedAtMs: progress.startedAtMs ?? earlier?.startedAtMs ?? null });

@@ -2,30 +2,28 @@ import type { NamedStatement } from '#shared/storage/database.ts';
 import type { CommitPlan } from './commit-plan.ts';
 import { type RowSet, rowSets, turnSets } from './row-sets.ts';
 
-/** Parameters of the fence itself come first: partition, epoch, commit number, cursor, message at the cursor, owner. */
+/** Partition, epoch, commit number, cursor, its fingerprint, owner. */
 const FENCE_PARAMETERS = 6;
 
 /**
- * Everything that a host has to store, over all its partitions, in one statement (DESIGN 4).
+ * A whole commit, over all partitions of a host, as one statement (DESIGN 4).
  *
- * `mine` locks the partitions' rows in one order, so that two hosts never wait for each other in a circle, and lets through only those
- * whose epoch, commit number and owner are what this host believes. A partition that another host has taken, or that an earlier try of
- * this very statement has advanced, drops out, and every row joined to it with it. `owned` names the partitions that were committed.
+ * `mine` locks the partitions' rows in a fixed order, against deadlocks between hosts, and passes only those with the expected epoch, commit number
+ * and owner. A partition that another host acquired, or that an earlier try of this statement advanced, drops out with every row joined to it.
+ * `owned` returns the committed ones.
  *
- * Epoch and commit number only grow, except when the database is restored to an earlier time: another owner may then reach the same two
- * again, so the owner is compared too.
+ * The owner is compared because a restored database resets epoch and commit number, and another owner may reach the same pair.
  */
 const everything: NamedStatement = { name: 'commit', text: statementOf(rowSets) };
 
-/** The same without what no turn brings about: the database spends on each kind of row that a statement names, be there any or not. */
+/** Without the row kinds that no turn writes: each kind costs time even without rows. */
 const turnsOnly: NamedStatement = { name: 'commit-turns', text: statementOf(turnSets) };
 
-/** Whether a statement is one of the two: for whoever looks at what a host sends. */
+/** Recognises commits among a host's queries. */
 export function isCommit(statement: string | NamedStatement): boolean {
   return statement === turnsOnly || statement === everything;
 }
 
-/** The statement that a plan needs, and what it is sent with. */
 export function commitOf(plan: CommitPlan): { statement: NamedStatement; parameters: unknown[] } {
   const needsAll = rowSets.some((set, index) => index >= turnSets.length && set.rowsOf(plan).length > 0);
   return needsAll ? { statement: everything, parameters: parametersOf(plan, rowSets) } : { statement: turnsOnly, parameters: parametersOf(plan, turnSets) };
@@ -55,7 +53,7 @@ ${parts.join(',\n')}
 select coalesce(array_agg(p), '{}') as owned from own`;
 }
 
-/** One array a column, in the statement's order. JSON travels as text and is cast inside. */
+/** One array per column; JSON as text, cast in the statement. */
 function parametersOf(plan: CommitPlan, sets: readonly RowSet[]): unknown[] {
   const partitions = [...plan.partitions.values()];
   const parameters: unknown[] = [

@@ -31,7 +31,7 @@ const storeOver = (over: Pick<Database, 'query'>) => new CommitStore({ database:
 const query: Database['query'] = (statement, parameters) => database.query(statement, parameters);
 const row = async () => (await database.query('select owner, epoch, commit_no, cursor from parts where p = $1', [PARTITION])).rows[0];
 
-/** A restore goes back behind the claim's epoch, and the next owner then reaches the same epoch and commit number. */
+/** A restore resets the claim's epoch, and the next owner then reaches the same epoch and commit number. */
 const restoredUnder = async (claim: PartitionClaim): Promise<PartitionClaim> => {
   await database.query('update parts set owner = null, epoch = $2::bigint - 1, commit_no = $3 where p = $1', [PARTITION, claim.epoch, claim.commitNo]);
   const next = await take('host-next');

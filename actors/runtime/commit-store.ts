@@ -8,16 +8,13 @@ import type { CommitPlan } from './commit-plan.ts';
 import { commitOf } from './commit-statement.ts';
 import { type Parsed, processedKeyOf, type Repeats } from './plan-batch.ts';
 
-/** First and longest pause while the database can't be reached. */
+/** Back-off while the database is unavailable. */
 const RETRY_FIRST_MS = 50;
 const RETRY_LONGEST_MS = 2_000;
 
 export type Outcome = { kind: 'committed'; owned: ReadonlySet<number> } | { kind: 'repeated' | 'refused'; error: unknown };
 
-/**
- * The commit loop's dealings with the database: one plan at a time is stored, whatever has to be found out for that. While the database is
- * away everything here waits, until it is aborted.
- */
+/** Stores plans and resolves unknown outcomes. While the database is unavailable everything waits, until `abort`. */
 export class CommitStore {
   readonly #database: Database;
   readonly #log: Log;
@@ -30,12 +27,12 @@ export class CommitStore {
     this.#metrics = metrics;
   }
 
-  /** Nothing is tried again any more. */
+  /** Ends all retries. */
   abort(): void {
     this.#aborted = true;
   }
 
-  /** Stores a plan, and finds out what became of it when that is not told. */
+  /** Stores a plan. An unknown outcome is read back, and the commit retried when nothing was stored. */
   async store(plan: CommitPlan): Promise<Outcome> {
     const { statement, parameters } = commitOf(plan);
     for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
@@ -69,7 +66,7 @@ export class CommitStore {
     }
   }
 
-  /** After an unknown outcome: the partitions that the lost commit did commit, or null when it left no trace and can be tried again. */
+  /** The partitions that the commit stored, or null when it stored nothing and can be retried. */
   async #readBack(plan: CommitPlan): Promise<Set<number> | null> {
     // no fail point: reads
     const { rows } = await this.#database.query<{ p: number; epoch: number; commit_no: number; owner: string | null }>(
@@ -85,7 +82,7 @@ export class CommitStore {
     return new Set(committed.map((row) => row.p));
   }
 
-  /** Looks up which commands were applied before. @returns whether any was found that had not been known as a repeat */
+  /** Adds to `repeats` the commands that were applied before. @returns whether any was added */
   async findRepeats(batch: readonly Parsed[], repeats: Repeats): Promise<boolean> {
     const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
     // no fail point: reads
@@ -100,7 +97,7 @@ export class CommitStore {
     return repeats.size > before;
   }
 
-  /** A read that must succeed before anything can go on: tried again for as long as it takes. */
+  /** Retries without a limit, until `abort`. */
   async retryWhileTransient<Result>(read: () => Promise<Result>): Promise<Result> {
     for (let pauseMs = RETRY_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, RETRY_LONGEST_MS)) {
       try {
@@ -113,7 +110,7 @@ export class CommitStore {
     }
   }
 
-  /** Before something is tried again. @throws when nothing is to be tried any more */
+  /** @throws after `abort` */
   async #pause(ms: number): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, ms)); // no fail point: pauses
     if (this.#aborted) throw new Error('the host has stopped');

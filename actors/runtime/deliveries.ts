@@ -5,39 +5,39 @@ import { DELIVERY_DUE } from './timers.ts';
 import type { RunFacts } from './transition-inputs.ts';
 import type { UnitOfWork } from './unit-of-work.ts';
 
-/** A round that has not been begun by then is not begun any more; its timer makes another. Longer than a worker's queue is on a bad day. */
+/** A later round is skipped, and its timer opens another. Longer than the queueing delay under load. */
 const TRY_MS = 120_000;
-/** What a round that was begun at the last moment may still take. */
+/** For a round begun just before its deadline. */
 const TRY_GRACE_MS = 30_000;
-/** After the first failure, doubled after each. */
+/** Doubled after each failure. */
 const BACK_OFF_FIRST_MS = 1_000;
 const BACK_OFF_LONGEST_MS = 60_000;
-/** Of the pause, up or down, so that what failed together does not come back together. */
+/** Fraction of the pause, up or down: spreads simultaneous failures. */
 const JITTER = 0.2;
 const SCHEMA_VERSION = 1;
 
 type DeliveryCommand = CommandOf<'delivery.reported' | 'delivery.due'> | (CommandOf<'effect.overdue'> & { kind: 'delivery' });
 
-/** Deliveries go on whatever becomes of their session, and dead ones can be replayed after it: its machine is not asked. */
+/** They bypass the session's machine: deliveries go on in any state, and dead ones can be replayed after the session. */
 export function isDeliveryCommand(command: SessionCommand): command is DeliveryCommand {
   return command.type === 'delivery.reported' || command.type === 'delivery.due' || (command.type === 'effect.overdue' && command.kind === 'delivery');
 }
 
 /**
- * @param wasSuperseded whether a round was given up, by an earlier commit or by an earlier command of this one
- * @returns whether the delivery is settled by it
+ * @param wasSuperseded by an earlier commit, or an earlier command of this one
+ * @returns whether the delivery is settled now
  */
 export function settleDelivery(unit: UnitOfWork, command: DeliveryCommand, wasSuperseded: (effectId: string) => boolean): boolean {
   switch (command.type) {
     case 'delivery.reported':
-      // One that was given up has its successor already: a second chain of rounds would post beside it.
+      // Another round is open: this would start a second chain.
       if (command.outcome === 'failed' && wasSuperseded(command.callId)) return false;
       return settleReport(unit, command);
     case 'delivery.due':
       openTry(unit, command.deliveryId, command.traceparent);
       return false;
     case 'effect.overdue':
-      // The item was lost with its stream, or its worker with its report: attempts are counted in the row, so another round is no attempt too many.
+      // The item or its report was lost. Tries are counted in the row, so another round can't exceed their limit.
       closeTry(unit, command.callId, 'superseded');
       openTry(unit, command.turnId, command.traceparent);
       return false;
@@ -53,7 +53,7 @@ function settleReport(unit: UnitOfWork, { callId, deliveryId, outcome, attempts,
   }
   const state = outcome === 'delivered' ? 'delivered' : 'dead';
   unit.write((plan) => {
-    // The first end counts, and a dead delivery has one letter: of two rounds that crossed, both report the end.
+    // Two overlapping rounds both report the end: the first counts, with one dead letter.
     if (plan.deliveryStates.has(deliveryId)) return;
     plan.deliveryStates.set(deliveryId, { partition, state });
     if (state === 'dead') plan.deadLetters.push({ partition, id: deliveryId, source: 'delivery', reason: reason ?? 'it failed too often', body: '' });
@@ -67,7 +67,7 @@ function pauseMs(unit: UnitOfWork, attempts: number, retryAfterMs: number | null
   return Math.round(Math.max(spread, retryAfterMs ?? 0));
 }
 
-/** Asks a worker to post the delivery once more. */
+/** Opens a round: at most one try by a worker. */
 function openTry(unit: UnitOfWork, deliveryId: string, traceparent: string | null): void {
   const id = `${deliveryId}-${unit.transitionInputs.newId()}`;
   const deadlineAtMs = unit.atMs + TRY_MS;
@@ -84,7 +84,7 @@ function overdueKeyOf(effectId: string): string {
   return `${effectId}-overdue`;
 }
 
-/** Fixes what the caller of a settled run is told, and asks for it to be told. */
+/** Fixes a settled run's callback and opens its first round. */
 export function callBack(unit: UnitOfWork, facts: RunFacts, { state, output, error, startedAtMs, completedAtMs }: RunProgress): void {
   if (facts.callbackUrl === null) return;
   const { partition, atMs: createdAtMs } = unit;

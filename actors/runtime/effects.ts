@@ -1,9 +1,9 @@
-/** An effect as its row names it: the request is rendered from the inputs whenever it is published, and renders the same each time. */
+/** An effect's row: each publish renders the same request from `inputs`. */
 export type EffectRow = {
   partition: number;
   id: string;
   sessionId: string;
-  /** The turn or the run that waits for it. */
+  /** The turn, run or delivery that waits for it. */
   turnId: string;
   createdAtMs: number;
 } & EffectContent;
@@ -15,7 +15,6 @@ export type EffectContent =
   | { kind: 'tool-call'; inputs: ToolCallInputs }
   | { kind: 'delivery'; inputs: DeliveryInputs };
 
-/** An effect of one kind. */
 export type EffectOf<Kind extends EffectContent['kind']> = EffectRow & Extract<EffectContent, { kind: Kind }>;
 
 interface CommonInputs {
@@ -24,10 +23,10 @@ interface CommonInputs {
 }
 
 interface RouterCallInputs extends CommonInputs {
-  /** Which rendering: a change of the prompt's building takes a new number. */
+  /** Version of the rendering; raise it when the prompt's composition changes. */
   template: 'compose@1';
   bundleHash: string;
-  /** The log up to and including this offset is the conversation. */
+  /** Offset of the conversation's last event. */
   upToOffset: number;
 }
 
@@ -35,10 +34,10 @@ interface RunCallInputs extends CommonInputs {
   template: 'run@1';
   bundleHash: string;
   runId: string;
-  /** So many messages of the run's transcript. */
+  /** The call is rendered from so many messages of the transcript. */
   stepCount: number;
   useFallbackModel: boolean;
-  /** By server: the tool list that the run began with. */
+  /** By server: hash of the tool list at the run's start. */
   lists: Record<string, string>;
 }
 
@@ -50,7 +49,7 @@ interface ToolListInputs extends CommonInputs {
 interface ToolCallInputs extends CommonInputs {
   bundleHash: string;
   runId: string;
-  /** The arguments stand in the transcript's message that has this call. */
+  /** Arguments: in the transcript's message with this call. */
   toolCallId: string;
   toolId: string;
   listHash: string;

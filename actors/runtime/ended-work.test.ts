@@ -38,7 +38,7 @@ function transitionInputsAt(atMs: number): TransitionInputs {
   return { ...nothing, atMs, coalesceMs: 0, turnTimeoutMs: 180_000, newId: () => 'new', newTraceId: () => TRACE, chance: () => 0.5 };
 }
 
-/** Applies commands a second apart, each in a commit of its own. */
+/** Applies commands one second apart, each in its own commit. */
 function applyAll(commands: readonly SessionCommand[], change: (state: SessionState) => SessionState = (state) => state): CommitPlan[] {
   let state: SessionState | null = null;
   return commands.map((command, index) => {

@@ -3,19 +3,18 @@ import type { Queryable } from '#shared/storage/database.ts';
 import type { BrokerStatus } from './bus-contact.ts';
 import type { LiveHost } from './rendezvous.ts';
 
-/** A host's row is kept this long after its last heartbeat, for people who look. */
+/** Dead hosts' rows are kept this long, for operators. */
 const DELETE_AFTER_MS = 3_600_000;
 
 interface Beat {
   hostId: string;
   machineVersion: number;
-  /** What this host knows of the broker. */
   bus: BrokerStatus | null;
   isStopping: boolean;
   expiresAfterMs: number;
 }
 
-/** Null in all three: a host of the release before, which does not say. */
+/** Null: a host of the previous release, which does not report them. */
 interface BusColumns {
   bus_since_ago_ms: number | null;
   bus_seen_ago_ms: number | null;
@@ -27,7 +26,7 @@ interface StopColumns {
   stopping_earlier: boolean;
 }
 
-/** Says that this host lives, by the database's clock, and returns all that do, itself included. */
+/** Writes this host's heartbeat by the database's clock and returns all live hosts, itself included. */
 export async function beat(database: Queryable, { hostId, machineVersion, bus, isStopping, expiresAfterMs }: Beat): Promise<LiveHost[]> {
   const { rows } = await database.query<{ id: string; machine_v: number } & BusColumns & StopColumns>(
     {
@@ -64,7 +63,7 @@ function brokerStatusOf({ bus_since_ago_ms: sinceAgoMs, bus_seen_ago_ms: reached
   return sinceAgoMs === null || reachedAgoMs === null || logCreated === null ? null : { sinceAgoMs, reachedAgoMs, logCreated };
 }
 
-/** Says that this host is gone, so that nobody waits for it to look dead. */
+/** So that others take over without waiting for the expiry. */
 export async function deregisterHost(database: Queryable, hostId: string): Promise<void> {
   await database.query('delete from hosts where id = $1', [hostId]);
   failPoint('leave.signed-off');

@@ -5,7 +5,7 @@ import { CommitPlan } from './commit-plan.ts';
 import { Histories } from './histories.ts';
 
 const ours = { sessionId: 'ses_1', partition: 7 };
-/** What the database holds, and how often it was asked. */
+/** The database's events, and the number of its queries. */
 let stored: ConversationEvent[];
 let reads: number;
 let histories: Histories;
@@ -21,7 +21,7 @@ beforeEach(() => {
   histories = new Histories({ query } as unknown as Queryable);
 });
 
-/** One more event of the session, by a commit of which some partitions went through. */
+/** Appends an event by a commit that stored some partitions. */
 function commit(text: string | null, { owned = [7], sessionId = 'ses_1' }: { owned?: number[]; sessionId?: string } = {}): void {
   const plan = new CommitPlan();
   const offset = stored.length;

@@ -2,43 +2,40 @@ import type { ConversationEvent } from '#shared/contracts/agent/conversation-eve
 import type { Queryable } from '#shared/storage/database.ts';
 import type { CommitPlan } from './commit-plan.ts';
 
-/** The newest messages that a prompt takes in. A longer conversation loses its beginning, never its end. */
+/** Newest messages of a prompt; older ones are left out. */
 const MAX_HISTORY_MESSAGES = 400;
-/** Conversations kept in memory: those that are going on, as many as sessions are (snapshots.ts). Dropping one costs a read, nothing else. */
+/** As many as sessions (snapshots.ts). Eviction costs one read. */
 const MAX_CACHED = 10_000;
-/** Of all that are kept. Most are short; a thousand of the longest fit. */
+/** Over all conversations: a thousand of the longest. */
 const MAX_CHARACTERS = 16 * 1_024 * 1_024;
-/** One that is longer is read whenever it is needed: what it costs to read is little beside what it costs to send. */
+/** Longer ones are not cached: reading is cheap compared with sending. */
 const MAX_CACHED_CHARACTERS = 16 * 1_024;
-/** Of an event beside its text: its ids, its times and its metadata, as a rule. */
+/** Estimate of ids, times and metadata per event. */
 const EVENT_CHARACTERS = 256;
 
-/** A conversation whose messages are all known up to an offset. */
+/** A conversation with all its messages below offset `next`. */
 interface Cached {
   partition: number;
   messages: ConversationEvent[];
-  /** Offset of the next event: what lies below it was looked at. */
   next: number;
   characters: number;
 }
 
 /**
- * What was said in the sessions of the partitions that this host owns. A turn's prompt holds all of it, and it is this host that has
- * stored it: so what goes on is kept in mind and need not be read again for every turn. A stored event never changes, so the rows and what
- * is kept here are the same.
+ * LRU cache of the conversations in this host's partitions. Each prompt contains the whole conversation, and this host has stored it, so it need
+ * not be read for each turn. Stored events never change, so the cache is never stale.
  */
 export class Histories {
   readonly #database: Queryable;
-  /** The one that was used longest ago comes first. */
+  /** Least recently used first. */
   readonly #cached = new Map<string, Cached>();
-  /** Of all of them. */
   #characters = 0;
 
   constructor(database: Queryable) {
     this.#database = database;
   }
 
-  /** The newest messages of a session up to and including an offset, in the order of the log. */
+  /** Newest messages up to and including an offset, in log order. */
   async upTo(offset: number, { sessionId, partition }: { sessionId: string; partition: number }): Promise<ConversationEvent[]> {
     const cached = this.#cached.get(sessionId);
     if (cached !== undefined && cached.next > offset) {
@@ -52,14 +49,14 @@ export class Histories {
     return messages;
   }
 
-  /** Takes over what a commit has stored, for the partitions that it really committed. */
+  /** Adds what a commit has stored, for the partitions that it committed. */
   release({ events, deletedSessions }: CommitPlan, owned: ReadonlySet<number>): void {
     for (const { partition, sessionId, event } of events) if (owned.has(partition)) this.#append(sessionId, partition, event);
     for (const sessionId of deletedSessions.keys()) this.#drop(sessionId);
     this.#evict();
   }
 
-  /** Forgets everything of a partition that another host may go on with. */
+  /** Drops a partition that another host may own. */
   forget(partition: number): void {
     for (const [sessionId, cached] of this.#cached) if (cached.partition === partition) this.#drop(sessionId);
   }
@@ -68,7 +65,7 @@ export class Histories {
     if (event.offset === 0) this.#retain(sessionId, { partition, messages: [], next: 0, characters: 0 });
     const cached = this.#cached.get(sessionId);
     if (cached === undefined) return;
-    // One that was read while the log went on lacks what came meanwhile.
+    // The history was read during this commit and lacks events.
     if (event.offset !== cached.next) {
       this.#drop(sessionId);
       return;

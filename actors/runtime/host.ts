@@ -30,20 +30,20 @@ export interface HostDeps {
 }
 
 /**
- * This host among the others: says that it lives, takes the partitions that are its share, and gives back those that are not. A round
- * is made every second, and at once when another host says that it has come, gone or given something back.
+ * Membership of this host: heartbeats, and acquiring and releasing partitions by its share. Rebalances every second, and when another host
+ * announces a change.
  */
 export class Host {
   readonly #deps: HostDeps;
   readonly #contact: BusContact;
   readonly #progress = new StoredProgress();
   #rebalancing: Promise<void> | null = null;
-  /** A heartbeat beside a round that takes long. */
+  /** A heartbeat during a slow rebalance. */
   #beating: Promise<void> | null = null;
   #again = false;
-  /** Its first heartbeat is written, and no host that has another log was there. */
+  /** The first heartbeat is written, and no live host has another command log. */
   #isAmongHosts = false;
-  /** Said with each heartbeat. */
+  /** Part of each heartbeat. */
   #isStopping = false;
   #leaving = false;
   #ticks: NodeJS.Timeout | null = null;
@@ -55,11 +55,11 @@ export class Host {
 
   constructor(deps: HostDeps) {
     this.#deps = deps;
-    // As long as the life of a heartbeat: what another has said of itself is good for no longer.
+    // Another host's status is no older than a heartbeat may be.
     this.#contact = new BusContact({ commands: deps.bus.commands, gapMs: deps.times.expiresAfterMs });
   }
 
-  /** Takes its share. @throws `service.other_log`, and what else the first round throws */
+  /** Acquires its share. @throws `service.other_log`, and what else the first rebalance throws */
   async open(): Promise<void> {
     const { bus, times } = this.#deps;
     this.#subscription = bus.notices.subscribe(patternOf(addresses.hosts), () => this.#wake());
@@ -68,33 +68,33 @@ export class Host {
     } catch (error) {
       this.#leaving = true;
       await this.#subscription.stop(); // no fail point: stops
-      // Its first heartbeat may have been written; should this fail, too, it looks dead soon.
+      // Its heartbeat may be written; if this fails too, it expires.
       await deregisterHost(this.#deps.database, this.#deps.hostId).catch(() => {}); // no fail point: inside
       throw error;
     }
     this.#announce();
     this.#ticks = setInterval(() => this.#tick(), times.beatMs);
-    // On its own: a round that waits for the database must not keep us from dropping what it can't prove to be ours.
+    // Own timer: a rebalance that waits for the database must not delay it.
     this.#watch = setInterval(() => this.#dropUnproven(), times.beatMs / 4);
   }
 
-  /** Whether another host could go on with what this one leaves. One that is stopping itself could not. */
+  /** Whether another host could take over: not if it is stopping or older. */
   get hasPeers(): boolean {
     return this.#others.some(({ machineVersion, stopping }) => stopping === undefined && machineVersion >= this.#deps.machineVersion);
   }
 
   /**
-   * Whether this host may yet be left with another one's partitions: a host that began to stop earlier may not know that this one stops,
-   * and hands over to it. The order of their beginnings keeps two from waiting for each other.
+   * Whether another host may still release partitions to this one, as one that began to stop earlier and does not know that this one stops. The
+   * order of stops keeps two from waiting for each other.
    */
   get mayInherit(): boolean {
     return this.#rebalancing !== null || this.#others.some(({ stopping }) => stopping?.isEarlier === true);
   }
 
-  /** Tells the other hosts that this one stops, and looks which of them do. It goes on taking its share until it leaves. */
+  /** Announces the stop and reads which others stop. Goes on acquiring its share until `leave`. */
   async announceStop(): Promise<void> {
     this.#isStopping = true;
-    // Two heartbeats that are written in the same moment do not see each other: of two hosts at least one sees the other with its second.
+    // Simultaneous heartbeats do not see each other; after two, at least one of two hosts sees the other.
     for (let rebalance = 0; rebalance < 2; rebalance += 1) {
       while (this.#rebalancing !== null) await this.#rebalancing; // no fail point: waits
       if (this.#leaving) return;
@@ -103,14 +103,14 @@ export class Host {
     this.#announce();
   }
 
-  /** Gives everything back. Nothing is taken any more. */
+  /** Releases all partitions and acquires none. */
   async leave(): Promise<void> {
     const { database, hostId, log, loop } = this.#deps;
     this.#leaving = true;
     for (const timer of [this.#ticks, this.#watch]) if (timer !== null) clearInterval(timer);
     await this.#subscription?.stop(); // no fail point: stops
     await this.#rebalancing; // no fail point: waits (2)
-    // One that arrived after the sign-off would make us look alive, and our share would wait for us.
+    // A heartbeat after the deregistration would make this host look alive until it expires.
     await this.#beating;
     const claims = await loop.release(loop.partitions); // no fail point: inside (3)
     try {
@@ -123,9 +123,9 @@ export class Host {
   }
 
   #tick(): void {
-    // Not awaited: what it finds out goes with the next heartbeat. Why there was no answer is in the log of the bus.
+    // Not awaited: the result goes into the next heartbeat, and the bus logs failures.
     this.#contact.ask().catch(() => {});
-    // A round may wait long for the bus, or for what a large take-over reads. That this host lives is said all the same.
+    // A rebalance may wait for the bus or a large take-over; the heartbeat must not.
     if (this.#rebalancing !== null && this.#beating === null) {
       this.#beating = this.#beat()
         // no fail point: waits
@@ -147,7 +147,7 @@ export class Host {
     this.#begin().catch((error: unknown) => this.#deps.log.warn({ err: error }, 'a round among the hosts failed; the next goes on'));
   }
 
-  /** One round at a time: two would take the same partitions from each other. What is heard meanwhile makes another behind it. */
+  /** One at a time: two would take the same partitions from each other. A wake-up meanwhile makes another one. */
   #begin(): Promise<void> {
     const rebalance = this.#rebalance();
     this.#rebalancing = rebalance
@@ -179,12 +179,12 @@ export class Host {
 
   async #rebalance(): Promise<void> {
     const { hostId, loop, times } = this.#deps;
-    // Once it is among the hosts others leave it its share, and without the log it could not take it.
+    // Once registered, others leave it its share, which it can't acquire without the log.
     if (this.#contact.status() === null) await this.#contact.ask(); // no fail point: reads
     let hosts = await this.#beat(); // no fail point: inside
     if (!this.#isAmongHosts) {
       refuseOtherLogAmong(hosts, { hostId, expiresAfterMs: times.expiresAfterMs });
-      // Two first heartbeats that are written in the same moment do not see each other.
+      // Simultaneous first heartbeats do not see each other.
       hosts = await this.#beat(); // no fail point: inside
       refuseOtherLogAmong(hosts, { hostId, expiresAfterMs: times.expiresAfterMs });
     }
@@ -202,19 +202,19 @@ export class Host {
   }
 
   /**
-   * Gives back what is held beyond the share, and what is only still ours by name: partitions that were dropped, or whose release did not
-   * arrive. While this host lives nobody else could take them.
+   * Releases partitions beyond the share, and those assigned to this host by the row only: dropped, or with a failed release. No other host can
+   * acquire them while this one is alive.
    */
   async #releaseSurplus({ own, retain }: Share): Promise<void> {
     const { database, hostId, log, loop } = this.#deps;
-    // Of what is only ours by name nothing is worth keeping.
+    // Those assigned by the row only have no state to retain.
     const retained = new Set(loop.partitions.filter((partition) => retain.has(partition)));
     await loop.release(loop.partitions.filter((partition) => !retained.has(partition))); // no fail point: inside (2)
     const claims = loop.mailboxes.map(({ claim }) => claim);
     const stored = this.#progress.snapshot();
     const { released: partitions, rows } = await releaseOutside(database, hostId, new Set([...own, ...retained]));
     this.#dropIfRestored(this.#progress.behind(stored, rows));
-    // A host that stood still may not have noticed, and would wait for a command to be told: until then nobody had the partition.
+    // A paused host would otherwise notice a take-over only at its next, fenced commit.
     const isStillOurs = ({ partition, epoch }: PartitionClaim) => rows.get(partition)?.isOurs === true && rows.get(partition)?.epoch === epoch;
     const lost = claims.filter((claim) => loop.isOwned(claim) && !isStillOurs(claim)).map((claim) => claim.partition);
     loop.drop(lost, 'another host had taken it meanwhile');
@@ -228,7 +228,7 @@ export class Host {
     this.#announce();
   }
 
-  /** Snapshots, timers and effects in memory are of a time that the database no longer has; commits made of them would all be fenced. */
+  /** The state in memory is newer than the restored database, so commits would be fenced. */
   #dropIfRestored({ partitions, commits }: { partitions: number[]; commits: number }): void {
     if (partitions.length === 0) return;
     const { log, loop } = this.#deps;
@@ -238,7 +238,7 @@ export class Host {
     loop.drop(loop.partitions, 'the database was restored to an earlier time');
   }
 
-  /** Takes what is free of its share; what another host still holds comes when that host has given it back. */
+  /** Acquires free partitions; others follow when their owners have released them. */
   async #acquire(partitions: readonly number[]): Promise<void> {
     if (partitions.length === 0) return;
     const { bus, database, hostId, machineVersion, log, loop, outbox, timers, times } = this.#deps;
@@ -251,7 +251,7 @@ export class Host {
     const mailboxes = claims.map((claim) => new Mailbox(claim, loop.kick));
     for (const mailbox of mailboxes) loop.own(mailbox);
     try {
-      // Timers after the effects: one that is due is applied at once, and what it closes must not be read as open.
+      // Timers last: a due one is applied at once, and effects that it closes must not be loaded as open.
       await outbox.load(database, acquired, queueBegunAtMs); // no fail point: inside (2)
       await timers.load(database, acquired);
       await this.#start(acquired, true);
@@ -260,10 +260,10 @@ export class Host {
       loop.drop(acquired, 'what its former owner left could not be read');
       throw error;
     }
-    // What was dropped meanwhile has left its timers and effects here, and they are its next owner's.
+    // Dropped meanwhile: what was loaded for them belongs to the next owner.
     const lost = claims.filter((claim) => !loop.isOwned(claim)).map((claim) => claim.partition);
     loop.drop(lost, 'dropped while it was being taken');
-    // Only now: what a command opens must not be read again as something that was left behind.
+    // After loading, so that a command's new effect is not loaded as left behind.
     for (const mailbox of mailboxes) mailbox.follow(bus.commands);
     for (const { partition, epoch } of claims) bus.notices.publish(subjectOf(addresses.partitions, partition), JSON.stringify({ v: 1, epoch }));
     log.info({ host_id: hostId, partitions: partitionRanges(acquired) }, 'partitions taken');
@@ -281,14 +281,14 @@ export class Host {
     for (const { partition, command } of starts) this.#deps.loop.mailboxOf(partition)?.start(command);
   }
 
-  /** A host that was paused, or can't reach the database, is about to be taken for dead: it stops on its own, and starts afresh. */
+  /** Paused, or without the database: about to expire, so it drops all and acquires anew. */
   #dropUnproven(): void {
     const silentMs = performance.now() - this.#lastBeatAtMs;
     if (silentMs < this.#deps.times.dropAfterMs) return;
     this.#deps.loop.drop(this.#deps.loop.partitions, `no heartbeat could be written for ${Math.round(silentMs)} ms`);
   }
 
-  /** The others look at once. Who misses it looks within a second. */
+  /** Lossy: others rebalance every second anyway. */
   #announce(): void {
     this.#deps.bus.notices.publish(subjectOf(addresses.hosts, this.#deps.hostId), '{"v":1}');
   }

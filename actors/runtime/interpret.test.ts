@@ -254,7 +254,7 @@ function post(text: string): CommandOf<'message.post'> {
   };
 }
 
-/** One session and what a store would hold of it, fed command by command. */
+/** One session with the rows that a store would have, driven command by command. */
 class World {
   state: SessionState | null = null;
   readonly log: ConversationEvent[] = [];
@@ -355,7 +355,7 @@ class World {
     else this.apply({ ...header, type: 'call.failed', commandId: callId, turnId: '', callId, failure: { code: 'internal', message: '', details: {} } });
   }
 
-  /** Whatever is awaited comes. */
+  /** Sends the awaited result. */
   finish(): void {
     if (this.openCall !== null) this.apply(this.resultOf('the last reply'));
   }
@@ -363,7 +363,7 @@ class World {
   #store(plan: CommitPlan): void {
     for (const { event } of plan.events) this.log.push(event);
     this.state = plan.sessions.get('ses_1') ?? this.state;
-    // Through JSON, as the store would keep it.
+    // As restored from the store's JSON.
     if (this.state !== null) this.state = JSON.parse(JSON.stringify(this.state)) as SessionState;
     for (const [id] of plan.effectStates) if (id === this.openCall) this.openCall = null;
     for (const effect of plan.effects.values()) {
@@ -380,7 +380,7 @@ class World {
   }
 }
 
-/** Offsets are dense; turns never overlap; each ends in exactly one ready with nothing of its trace after it. */
+/** Offsets are dense; turns never overlap; each ends in exactly one `ready`, the last event of its trace. */
 function expectWholeTurns(log: readonly ConversationEvent[]): void {
   expect(log.map((event) => event.offset)).toEqual(log.map((_, index) => index));
   const turns = new Map<string, ConversationEvent[]>();
@@ -392,7 +392,7 @@ function expectWholeTurns(log: readonly ConversationEvent[]): void {
     const words = events.map((event) => (event.kind === 'status' ? event.status : event.kind)).join(' ');
     expect(words).toMatch(/^user_message acknowledged typing( user_message)*( assistant_message| cancelled| error) ready$/);
   }
-  // No turn begins before the one before it is ready.
+  // No turn begins before the previous one is ready.
   const order = log.filter((event) => event.kind === 'status' && (event.status === 'acknowledged' || event.status === 'ready'));
   order.forEach((event, index) => {
     expect(event).toMatchObject({ status: index % 2 === 0 ? 'acknowledged' : 'ready' });

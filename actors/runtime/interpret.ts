@@ -17,8 +17,8 @@ import type { TransitionInputs } from './transition-inputs.ts';
 import { applyActions, emptyContext, type Handlers, UnitOfWork } from './unit-of-work.ts';
 
 /**
- * Applies one command to a session and puts what follows from it into the plan: events, effects, timers, the new state, the answer.
- * All or nothing: when a transition throws, the plan is as it was.
+ * Applies one command to a session and adds what follows to the plan: events, effects, timers, state, reply. When a transition throws, the plan is
+ * unchanged.
  *
  * @param state null when there is no such session
  */
@@ -35,23 +35,19 @@ export function applyCommand(
   return reply;
 }
 
-/**
- * Ends the turn or the run in progress, if any, as an error: a command of its could not be applied, and nothing may be left hanging.
- * A run that could not even be started is ended too.
- */
+/** Fails the turn or run in progress after one of its commands could not be applied, and a run that could not be started, so that none waits for ever. */
 export function failActor(plan: CommitPlan, partition: number, state: SessionState | null, command: SessionCommand, transitionInputs: TransitionInputs): void {
   const application = new Application(plan, partition, state, command, transitionInputs);
   application.poison();
   application.unit.applyTo(plan);
 }
 
-/** One command being applied, by the machines of session, turn and run together. */
 class Application {
   readonly unit: UnitOfWork;
   readonly #runTransition: RunTransition;
   readonly #wasSuperseded: (effectId: string) => boolean;
   readonly #isSettled: (runId: string) => boolean;
-  /** The event that the command itself put into the log. */
+  /** The event that the command itself appended. */
   #posted: ConversationEvent | null = null;
   #reply: CommandReply | null = null;
 
@@ -88,7 +84,7 @@ class Application {
     this.#runTransition.failUnstarted([command.runId], unstartable);
   }
 
-  /** Null for what concerns nobody any more. */
+  /** Null when there is nothing to apply. */
   #eventOf(command: SessionCommand): SessionEvent | null {
     const { transitionInputs, run, record } = this.unit;
     switch (command.type) {
@@ -104,7 +100,7 @@ class Application {
       }
       case 'run.start': {
         const facts = transitionInputs.runOf(command.runId);
-        // One that is over can come again under another id: as a dead letter that is replayed.
+        // A replayed dead letter starts a settled run under another command id.
         return facts === null || transitionInputs.isSettled(command.runId) ? null : { type: command.type, runId: command.runId, ephemeral: facts.ephemeral };
       }
       case 'run.deadline':
@@ -196,12 +192,12 @@ class Application {
     const [next, actions] = transition(turnMachine, turnMachine.resolveState(unit.turn), event);
     unit.turn = { value: next.value, context: next.context };
     applyActions(this.#turnActions, actions);
-    // A result that changed something was the one waited for.
+    // A result with actions was the awaited one.
     if ('callId' in event && actions.length > 0) unit.closeEffect(event.callId, 'done');
     if (next.status !== 'done') return;
     const { atMs, turnTimeoutMs } = unit.transitionInputs;
     const outcome = next.value === 'completed' || next.value === 'cancelled' ? next.value : 'failed';
-    // Of its times a turn keeps its deadline alone.
+    // Only the deadline is in the turn's context.
     const end: Ending = { of: 'turn', outcome, durationMs: atMs - (deadlineAtMs - turnTimeoutMs) };
     unit.note('a turn ended', { turn_id: turnId, trace_id: unit.turnMetadata?.traceId ?? '' }, end);
     if (unit.turnMetadata !== null) {
@@ -235,7 +231,7 @@ class Application {
     disarm: ({ key }) => this.unit.disarm(key),
   };
 
-  /** What the log held goes; the row stays as a tombstone, so that nobody makes the session anew and late results find it gone. */
+  /** Keeps the session's row as a tombstone: no new session under its id, and late results are ignored. */
   #erase(): void {
     const { unit } = this;
     const { record } = unit;

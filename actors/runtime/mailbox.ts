@@ -3,10 +3,10 @@ import type { PartitionClaim } from './ownership.ts';
 import type { DueTimer } from './timers.ts';
 
 /**
- * One thing to apply, under the claim it was read with: when the partition is lost meanwhile, and be it won again, the entry is void.
+ * An entry to apply; void once the claim that it was read under is lost, even if the partition is acquired again.
  *
- * `start`: a run that was accepted and whose command was lost. `skip` moves the cursor of a partition without commands to where the log
- * ends, so that the log can be purged. `restart`: the log is another one than before, and what follows has lower sequences.
+ * `start`: an accepted run that lost its command. `skip`: moves the cursor of a partition without commands to the log's end, so that the log can be
+ * purged. `restart`: the log was replaced, sequences start anew.
  */
 export type Entry = { claim: PartitionClaim } & (
   | { kind: 'command'; stored: StoredCommand }
@@ -18,17 +18,17 @@ export type Entry = { claim: PartitionClaim } & (
 
 type EntryContent = Entry extends infer Kind ? (Kind extends Entry ? Omit<Kind, 'claim'> : never) : never;
 
-/** Commands of one partition that wait for the commit in flight. Beyond this the log itself is the queue: it is durable and cheap. */
+/** Reading pauses at so many waiting entries: the log is a durable, cheap queue. */
 const MAX_WAITING = 512;
 
-/** What waits to be applied in one partition, in the order of the log; timers queue up behind what is there. */
+/** A partition's waiting entries in log order; timers go to the end. */
 export class Mailbox {
   readonly claim: PartitionClaim;
   readonly #entries: Entry[] = [];
-  /** Since when each of them waits, by `performance.now()`. */
+  /** When each entry was added, by `performance.now()`. */
   readonly #since: number[] = [];
   readonly #onEntry: () => void;
-  /** Starts that wait here. They are looked for every few seconds, and may wait for longer. */
+  /** The search for lost starts finds waiting ones again. */
   readonly #starts = new Set<string>();
   #reader: Subscription | null = null;
   #lastSequence: number;
@@ -56,29 +56,28 @@ export class Mailbox {
     return this.#entries.length;
   }
 
-  /** How long the oldest entry has waited here; 0 when none does. */
+  /** 0 when empty. */
   get oldestAgeMs(): number {
     return this.#since[0] === undefined ? 0 : performance.now() - this.#since[0];
   }
 
-  /** A timer is handed on once for each time that it is armed, so no more wait here than the partition has armed. */
+  /** Bounded: a timer fires once each time it is armed. */
   fire({ key, command }: DueTimer): void {
     this.#push({ kind: 'timer', key, command });
   }
 
-  /** Takes a start in that does not wait here already. */
   start(command: string): void {
     if (this.#closed || this.#starts.has(command)) return;
     this.#starts.add(command);
     this.#push({ kind: 'start', command });
   }
 
-  /** Everything of this partition up to the sequence is applied: the cursor may move there. */
+  /** The partition has no unapplied command up to the sequence. */
   skipTo(toSequence: number, fingerprint: string): void {
     this.#push({ kind: 'skip', toSequence, fingerprint });
   }
 
-  /** Takes the oldest entries out, at most `count`. */
+  /** Removes the oldest entries, at most `count`. */
   dequeue(count: number): Entry[] {
     const dequeued = this.#entries.splice(0, count);
     this.#since.splice(0, count);
@@ -87,7 +86,7 @@ export class Mailbox {
     return dequeued;
   }
 
-  /** Stops reading. What waits here can still be taken. */
+  /** Waiting entries can still be dequeued. */
   async stopReading(): Promise<void> {
     this.#freeCapacity();
     const reader = this.#reader;
@@ -95,7 +94,7 @@ export class Mailbox {
     await reader?.stop();
   }
 
-  /** Nothing that waits here is applied any more, and nothing new is taken in: the log has it for the partition's next owner. */
+  /** Drops all entries and accepts none: the log has them for the next owner. */
   async discard(): Promise<void> {
     this.#closed = true;
     this.#entries.length = 0;
@@ -114,7 +113,7 @@ export class Mailbox {
   async #dequeue(commands: StoredCommand[]): Promise<void> {
     const nowMs = performance.now();
     for (const stored of commands) {
-      // A reader that lost its place may begin again a little earlier.
+      // A reader may restart slightly earlier.
       if (this.#closed || stored.sequence <= this.#lastSequence) continue;
       this.#lastSequence = stored.sequence;
       this.#entries.push({ kind: 'command', stored, claim: this.claim });
@@ -134,8 +133,8 @@ export class Mailbox {
 }
 
 /**
- * The oldest entries of all mailboxes together, an equal share for each that has something waiting.
- * @param first whose turn it is, counted on by who asks: so no partition starves
+ * The oldest entries, an equal share per mailbox that is not empty.
+ * @param first mailbox to begin with; incremented by the caller, so that no partition starves
  */
 export function dequeueRoundRobin(mailboxes: readonly Mailbox[], { first, most }: { first: number; most: number }): Entry[] {
   const waiting = mailboxes.filter((mailbox) => mailbox.waiting > 0);

@@ -4,26 +4,25 @@ import type { Queryable } from '#shared/storage/database.ts';
 import { hostTimes } from './host-times.ts';
 import type { LiveHost } from './rendezvous.ts';
 
-/** Beyond the life of a heartbeat: by then a host that has ended looks dead, and one whose log was replaced has said which it has now. */
+/** On top of a heartbeat's expiry: dead hosts have expired, and hosts with a replaced log have reported the new one. */
 const MARGIN_MS = 1_000;
 const LOOK_AGAIN_MS = 500;
-/** A host asks its broker every second: with answers over this long it has been told of its own log since it was first looked at. */
+/** Hosts ask their broker every second, so replies over this time confirm their log. */
 const CERTAIN_AFTER_MS = 2_000;
 
 interface OneLogDeps {
   database: Queryable;
   commands: Pick<CommandLog, 'state'>;
-  /** Of the process that asks, where it is a host. */
+  /** Set when this process is a host. */
   hostId?: string;
   expiresAfterMs?: number;
 }
 
 /**
- * Compares the command log that this process has with the one that living hosts have. Two brokers on one database would split the
- * commands: what goes to the one is never read by owners that listen to the other. Hosts that have no answer of their broker, or do not
- * say which log they have, say nothing against it.
+ * Compares this process's command log with that of the live hosts: with two brokers on one database, commands on one are never read by owners on
+ * the other. Ignores hosts without a reply of their broker or without a reported log.
  *
- * @throws `service.other_log`, naming both logs and the hosts, once these have had further answers, or have looked alive for longer than a dead host can
+ * @throws `service.other_log`, naming both logs and the hosts, once they had further replies or outlived a dead host's expiry
  */
 export async function refuseOtherLog({ database, commands, hostId = '', expiresAfterMs = hostTimes.expiresAfterMs }: OneLogDeps): Promise<void> {
   const untilMs = performance.now() + expiresAfterMs + MARGIN_MS;
@@ -39,7 +38,7 @@ export async function refuseOtherLog({ database, commands, hostId = '', expiresA
   }
 }
 
-/** The same of heartbeats that were just read: of two hosts that start at once on two brokers, at least one sees the other once both have written two. @throws `service.other_log` */
+/** On heartbeats just read: of two hosts that start at once, at least one sees the other after two heartbeats each. @throws `service.other_log` */
 export function refuseOtherLogAmong(hosts: readonly LiveHost[], { hostId, expiresAfterMs }: { hostId: string; expiresAfterMs: number }): void {
   const created = hosts.find(({ id }) => id === hostId)?.bus?.logCreated;
   if (created === undefined) return;

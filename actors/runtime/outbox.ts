@@ -11,19 +11,17 @@ import { workMarks } from '#shared/telemetry/work-marks.ts';
 import type { AfterCommit, CommitPlan } from './commit-plan.ts';
 import type { EffectContent, EffectRow } from './effects.ts';
 
-/** Notices carry the events themselves up to this size; readers fetch larger ones by their offsets. */
+/** Larger notices omit their events, and readers fetch those by offset. */
 const MAX_NOTICE_BYTES = 32 * 1_024;
-/** Effects being rendered and published at once. */
+/** Effects rendered and published concurrently. */
 const MAX_PUBLISHING = 32;
-/** First and longest pause before an effect that could not be published is tried again. */
 const RETRY_FIRST_MS = 50;
 const RETRY_LONGEST_MS = 5_000;
 /**
- * An effect that was opened up to this long after the queue was begun counts as lost with the one before: its time is by a host's clock. One
- * that is not lost is found in the queue by its id, or its worker looks at its row.
+ * Clocks of hosts and broker differ: effects up to this much newer than the work queue count as lost with its predecessor. Publishing too many is
+ * harmless: the queue dedupes by id, or the worker checks the effect's row.
  */
 const CLOCK_MARGIN_MS = 60_000;
-/** Where each kind of effect is worked on. */
 const workKinds = {
   'router-call': 'router.turn',
   'run-call': 'router.turn',
@@ -35,45 +33,42 @@ const workKinds = {
 interface Requested {
   effect: EffectRow;
   republished: boolean;
-  /** Before the next try; doubled by each. */
+  /** Before the next try; doubled each time. */
   pauseMs: number;
 }
 
-/** Which effect it is, and whose. */
 type Placed = Pick<EffectRow, 'id' | 'partition'>;
 
-/** A row is deleted this long after its publish was acknowledged, if its effect's end did not take it along before. */
+/** After the publish's acknowledgement, unless the effect's end deletes the row first. */
 const DELETE_WITHIN_MS = 500;
 
 export interface OutboxDeps {
   bus: Bus;
   clock: Clock;
   log: Log;
-  /** Makes the work item of an effect from the inputs that its row names. `republished`: the item may have been on the bus before. */
+  /** `republished`: the item may have been on the bus before. */
   render(effect: EffectRow, republished: boolean): Promise<string>;
   /** Rows of published effects wait for a commit. */
   onRowsDone(): void;
-  /** The item can never be made: the owner is told by a command, so that its turn does not wait for ever. */
+  /** Not published before its deadline: reports it to the owner by a command, so that it does not wait for ever. */
   fail(effect: EffectRow, error: unknown): void;
 }
 
 /**
- * What leaves a host after its commits. Work is published until the bus has acknowledged it, under the effect's own id, and only then
- * is its row deleted: a host that dies in between leaves the row to whoever takes the partition. Notices, answers and aborts are said
- * once and may be lost; everything that waits for them looks for itself.
+ * Publishes what follows from commits. A work item is published under the effect's id until the bus acknowledges it; only then its row is deleted,
+ * so after a crash the next owner finds it. Notices, replies and aborts are sent once and may be lost; receivers check for themselves.
  */
 export class Outbox {
   readonly #deps: OutboxDeps;
-  /** Effects that are wanted and not yet known to be published. */
+  /** Effects without an acknowledged publish. */
   readonly #requested = new ObjectMap<Requested>();
   readonly #queue: string[] = [];
-  /** Open effects, published or not: what a turn of this host is waiting for. */
+  /** Open effects, published or not. */
   readonly #open = new ObjectMap<Placed & Pick<EffectRow, 'kind'>>();
-  /** Partitions whose open effects are all known. */
+  /** Partitions with all open effects loaded. */
   readonly #loaded = new Set<number>();
   readonly #published = new ObjectMap<Placed>();
   readonly #running = new SlotMap<Promise<void>>();
-  /** Of effects that wait for their next try. */
   readonly #retries = new Set<NodeJS.Timeout>();
   #deletion: NodeJS.Timeout | null = null;
   #stopped = false;
@@ -82,30 +77,27 @@ export class Outbox {
     this.#deps = deps;
   }
 
-  /** Number of effects whose results are awaited. */
   get openEffects(): number {
     return this.#open.size;
   }
 
-  /** Number of callbacks that are with a worker, or on their way to one. */
+  /** Open rounds of callbacks, published or not. */
   get openDeliveries(): number {
     let count = 0;
     for (const { kind } of this.#open.values()) if (kind === 'delivery') count += 1;
     return count;
   }
 
-  /** Whether what is open on a partition is all known here. */
   hasLoaded(partition: number): boolean {
     return this.#loaded.has(partition);
   }
 
-  /** Whether an effect's result is awaited. */
   isOpen(effectId: string): boolean {
     return this.#open.has(effectId);
   }
 
   /**
-   * Publishes again what the rows of newly taken partitions hold, under the same ids, and what was published to a queue that is lost.
+   * Publishes again, under the same ids: outbox rows of acquired partitions, and effects lost with a work queue.
    * @param queueBegunAtMs by the queue's clock
    */
   async load(database: Database, partitions: readonly number[], queueBegunAtMs: number): Promise<void> {
@@ -121,20 +113,20 @@ export class Outbox {
   }
 
   /**
-   * Publishes everything again that is open, under the same ids: the queue is another one. What is on that already is not stored twice. A tool
-   * call that is claimed was in a worker's hands: another worker would report at once that its outcome is not known.
+   * Publishes all open effects again, under the same ids, to a replaced queue, which dedupes by id. Except claimed tool calls: a worker had begun
+   * them, and another would report `outcome_unknown` at once.
    * @returns how many
    */
   async publishAgain(database: Database, partitions: readonly number[]): Promise<number> {
     const { rows } = await database.query<OpenEffectRow>(SELECT_OPEN, [partitions]); // no fail point: reads
-    // Closed meanwhile, or not published yet: then that publish still comes.
+    // Except those closed meanwhile or with a publish outstanding.
     const lost = rows.filter(({ id, claimed }) => this.#open.has(id) && !this.#requested.has(id) && !claimed);
     for (const row of lost) this.#request(effectOf(row), true);
     this.#pump();
     return lost.length;
   }
 
-  /** Sends what a commit brought about, for the partitions that it really committed. */
+  /** For the partitions that the commit stored. */
   release(plan: CommitPlan, owned: ReadonlySet<number>): void {
     this.#notifyAfter(plan.after, owned);
     for (const effect of plan.effects.values()) {
@@ -151,7 +143,7 @@ export class Outbox {
     this.#pump();
   }
 
-  /** Puts the rows of published effects into a commit that is about to be made. */
+  /** Adds the deletion of published effects' rows to a plan. */
   addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {
     for (const { id, partition } of this.#published.values()) if (touch(partition)) plan.outboxDone.set(id, partition);
   }
@@ -166,7 +158,7 @@ export class Outbox {
     for (const { effect } of this.#requested.values()) if (effect.partition === partition) this.#requested.delete(effect.id);
   }
 
-  /** Publishes nothing new and waits for what is on its way. */
+  /** Publishes nothing more and waits for publishes in flight. */
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#deletion !== null) clearTimeout(this.#deletion);
@@ -191,7 +183,7 @@ export class Outbox {
     }
   }
 
-  /** A sender may have named itself, or its session, by what is no token of a subject. That is its own loss, not that of the commit it is told of. */
+  /** An id from a sender may be no subject token: it gets no notice, and the commit stands. */
   #notify(address: (typeof addresses)['replies' | 'notices' | 'control'], token: string, body: string): void {
     try {
       this.#deps.bus.notices.publish(subjectOf(address, token), body);
@@ -225,7 +217,7 @@ export class Outbox {
     try {
       workMarks.mark('effects');
       const body = await render(effect, requested.republished);
-      // Superseded while it was rendered: nothing was opened, nothing needs to be aborted.
+      // Superseded while it was rendered.
       if (this.#requested.get(id) !== requested) return;
       failPoint('outbox.rendered');
       await bus.work.publish(workKinds[effect.kind], id, body);
@@ -234,7 +226,7 @@ export class Outbox {
       if (this.#open.has(id)) this.#markDone(effect);
     } catch (error) {
       if (this.#requested.get(id) !== requested) return;
-      // Whether it is on the bus by now is not known: if so, its worker should look before it works.
+      // It may be on the bus: the worker has to check the effect's row first.
       requested.republished = true;
       if (clock.nowMs() >= effect.inputs.deadlineAtMs) {
         this.#requested.delete(id);
@@ -246,7 +238,7 @@ export class Outbox {
     }
   }
 
-  /** Without holding a place among those that are being published: effects that can't be rendered must not keep the others from it. */
+  /** Outside the publishing slots, so that failing effects do not block others. */
   #retryLater(id: string, requested: Requested): void {
     if (this.#stopped) return;
     const retry = setTimeout(() => {
@@ -278,13 +270,13 @@ interface OpenEffectRow {
   inputs: EffectContent['inputs'];
   created_at: Date;
   unpublished: boolean;
-  /** A worker has begun a tool call that may be made once. */
+  /** A tool call that must not be repeated has begun. */
   claimed: boolean;
 }
 
 function effectOf(row: OpenEffectRow): EffectRow {
   const { id, p: partition, session_id: sessionId, turn_id: turnId } = row;
-  // The two columns were written together, by a commit of this program.
+  // One commit has written both columns.
   const content = { kind: row.kind, inputs: row.inputs } as EffectContent;
   return { partition, id, sessionId, turnId, createdAtMs: row.created_at.getTime(), ...content };
 }

@@ -8,7 +8,7 @@ const header = { v: 1, sessionId: 'ses_a', sentAtMs: 0, answerTo: null, tracepar
 const start: CommandOf<'run.start'> = { ...header, type: 'run.start', commandId: 'run_a', runId: 'run_a' };
 const overdue: CommandOf<'run.deadline'> = { ...header, type: 'run.deadline', commandId: 'run_a-deadline', turnId: 'run_a' };
 
-/** Of a configuration that can't be read any more, so that the run fails at its start. */
+/** With an unreadable configuration, so that the run fails at its start. */
 const facts: RunFacts = {
   ...{ id: 'run_a', sessionId: 'ses_a', customerId: 'cus_1', ephemeral: false, routineId: 'triage', bundleHash: 'b', metadata: null, traceparent: null },
   ...{ callbackUrl: 'https://example.com/', traceId: 'f'.repeat(32), timeoutMs: 60_000, expiresAtMs: 2_000, createdAtMs: 1_000 },

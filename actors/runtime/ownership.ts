@@ -3,21 +3,20 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { Database, Queryable } from '#shared/storage/database.ts';
 
-/** A partition in the hands of this host. The epoch is the fencing token: whoever commits with an older one commits nothing. */
+/** A host's ownership of a partition. The epoch is the fencing token: commits with an older one store nothing. */
 export interface PartitionClaim {
   readonly partition: number;
   readonly epoch: number;
-  /** The id of the host that the claim was made under. */
   readonly owner: string;
-  /** Grows by one with every commit that touches the partition. */
+  /** Incremented by every commit on the partition. */
   commitNo: number;
-  /** Sequence of the last command that is applied. */
+  /** Sequence of the last applied command. */
   cursor: number;
-  /** Of the command at the cursor (bus/position-fingerprint.ts); null when it is not known. */
+  /** Of the command at the cursor (bus/position-fingerprint.ts); null when unknown. */
   cursorFingerprint: string | null;
 }
 
-/** Makes the partitions' rows at a store's first start, and refuses a store that was laid out for another number of them. */
+/** Creates the partitions' rows at a store's first start. @throws `storage.schema_refused` for another number of partitions */
 export async function initialisePartitions(database: Database): Promise<void> {
   // no fail point: initialises (3)
   await database.query(`insert into meta (key, value) values ('partition_count', $1) on conflict (key) do nothing`, [String(PARTITION_COUNT)]);
@@ -31,17 +30,17 @@ export async function initialisePartitions(database: Database): Promise<void> {
 interface AcquireOptions {
   hostId: string;
   machineVersion: number;
-  /** The command log as it is now. */
+  /** Identifies the current command log. */
   logCreated: string;
   partitions: readonly number[];
-  /** An owner that was not seen for this long is dead, and its partitions are free. */
+  /** An owner without a heartbeat for this long is dead. */
   expiresAfterMs: number;
 }
 
 /**
- * Takes those of the partitions that are free, ours already, or a dead host's. Each gets a new epoch, so that a former owner that still
- * runs is fenced out at its next commit. The statement waits for a commit in flight and returns the cursor it leaves. A log of another
- * creation holds none of the old sequences: reading starts anew, and the seen keys make that harmless.
+ * Acquires those partitions that are free, this host's already, or a dead host's, each with a new epoch, which fences a former owner at its next commit. Waits
+ * for a commit in flight and returns its cursor. After a replacement of the command log the cursor is 0: processed commands make the repeats
+ * harmless.
  */
 export async function acquirePartitions(database: Queryable, options: AcquireOptions): Promise<PartitionClaim[]> {
   const { hostId, machineVersion, logCreated, partitions, expiresAfterMs } = options;
@@ -63,7 +62,7 @@ export async function acquirePartitions(database: Queryable, options: AcquireOpt
   }));
 }
 
-// `free` locks the rows in one order, as commits do, so that two hosts never wait for each other in a circle.
+// Locks in the order of commits, against deadlocks between hosts.
 const ACQUIRE = {
   name: 'take-partitions',
   text: `
@@ -81,7 +80,7 @@ from free where parts.p = free.p
 returning parts.p, parts.epoch, parts.commit_no, parts.cursor, parts.cursor_msg`,
 };
 
-/** Gives partitions back after their last commit, so that whoever comes next need not wait for us to look dead. */
+/** After their last commit; the next owner need not wait for an expiry. */
 export async function releasePartitions(database: Queryable, claims: readonly PartitionClaim[]): Promise<void> {
   await database.query(
     `with ours as materialized (
@@ -93,18 +92,17 @@ export async function releasePartitions(database: Queryable, claims: readonly Pa
   failPoint('leave.given-back');
 }
 
-/** A partition's row as far as an owner compares it with what it remembers. */
 export interface PartitionRow {
   epoch: number;
   commitNo: number;
-  /** Whether it was this host's by name. */
+  /** Whether it named this host as owner. */
   isOurs: boolean;
 }
 
 /**
- * Gives back every partition that is this host's by name and none of those that it is to keep, whatever epoch it has.
+ * Releases every partition with this host in its row, except for those to retain, whatever its epoch.
  *
- * @returns the partitions that were given back, and the rows of all partitions as they were before
+ * @returns also the rows of all partitions before the update
  */
 export async function releaseOutside(
   database: Queryable,
@@ -120,7 +118,7 @@ export async function releaseOutside(
   return { released, rows: new Map(rows.map((row) => [row.p, { epoch: row.epoch, commitNo: row.commit_no, isOurs: row.is_ours }])) };
 }
 
-// The rows that come back are those from before the update.
+// `select` sees the rows before the update.
 const RELEASE_OUTSIDE = {
   name: 'release-outside',
   text: `

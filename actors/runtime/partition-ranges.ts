@@ -1,4 +1,4 @@
-/** Partitions as people read them in a log: `0-21,40,63`. @param partitions each once, in any order */
+/** For logs: `0-21,40,63`. @param partitions each once, in any order */
 export function partitionRanges(partitions: Iterable<number>): string {
   const ranges: { first: number; last: number }[] = [];
   for (const partition of [...partitions].sort((left, right) => left - right)) {

@@ -13,40 +13,38 @@ import type { PartitionClaim } from './ownership.ts';
 import type { SessionState } from './snapshots.ts';
 import type { TransitionInputs } from './transition-inputs.ts';
 
-/** Longest reason that a dead letter keeps. */
+/** Of a dead letter's reason. */
 const MAX_REASON_CHARACTERS = 500;
-/** What the sender of a command learns that could not be applied. The reason stands in the log and in the dead letter. */
+/** Reply to the sender; log and dead letter have the reason. */
 const NOT_APPLIED: CommandReply = { ok: false, code: 'internal', message: 'the command could not be applied' };
 
-/** A command taken apart; `command` is null when it is none that this version knows. */
+/** An entry and its command; null when this version can't read it. */
 export interface Parsed {
   entry: Entry;
   command: SessionCommand | null;
   body: string;
-  /** Whether it is of a version that came after this one. */
+  /** Its `v` is newer than this program. */
   isNewer: boolean;
-  /** Whether it is passed over without a trace: it was sent by a process that may not send it. */
+  /** Skipped without a dead letter: its sender may not send it. */
   isRefused: boolean;
 }
 
-/** The version of commands that this program knows. */
 const COMMAND_VERSION = 1;
 
 export type States = ReadonlyMap<string, SessionState | null>;
 
-/** Answers of commands that were applied in earlier commits, by seen key. */
+/** Replies of commands applied in earlier commits, by `processedKeyOf`. */
 export type Repeats = Map<string, CommandReply | null>;
 
 export interface PlanInput {
-  /** States before the batch; null for sessions that do not exist. */
+  /** Before the batch; null for sessions that do not exist. */
   states: States;
   transitionInputs: TransitionInputs;
-  /** Whether the claim is one under which this host still owns its partition. */
   isOwned(claim: PartitionClaim): boolean;
   log: Log;
 }
 
-/** Timers and lost starts come from rows that hosts and gateways write; what the log holds is checked. */
+/** Timers and lost starts come from our own rows, so only commands of the log are checked. */
 export function parseEntry(entry: Entry, check: CommandCheck): Parsed {
   const nothing = { entry, command: null, isNewer: false, isRefused: false };
   if (entry.kind === 'skip' || entry.kind === 'restart') return { ...nothing, body: '' };
@@ -62,10 +60,10 @@ function typeOf(value: unknown): string | null {
   return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string' ? value.type : null;
 }
 
-/** What ids are made of everywhere: a token of a subject. */
+/** An id is one token of a subject. */
 const ID = /^[A-Za-z0-9_-]{1,128}$/;
 
-/** A session of another partition has another owner, and what is no id could not even be asked for in the database. */
+/** Other partitions have other owners; an invalid id could not even be queried. */
 function isFor(command: SessionCommand, partition: number): boolean {
   if (!ID.test(command.sessionId) || partitionOf(command.sessionId) !== partition) return false;
   return command.type !== 'run.start' || ID.test(command.runId);
@@ -79,7 +77,7 @@ export function processedKeyOf({ sessionId, commandId }: { sessionId: string; co
   return `${sessionId} ${commandId}`;
 }
 
-/** The rows of a batch: each command on what the one before it left. Entries of partitions that are not ours any more are left out. */
+/** The rows of a batch, each command applied to the state before it. Entries of lost partitions are skipped. */
 export function planBatch(batch: readonly Parsed[], repeats: Repeats, input: PlanInput): CommitPlan {
   const plan = new CommitPlan();
   for (const parsed of batch) {
@@ -97,7 +95,7 @@ export function planBatch(batch: readonly Parsed[], repeats: Repeats, input: Pla
   return plan;
 }
 
-/** The rows for a command that can't be stored: a dead letter, and an end to the turn or the run that may wait for it. */
+/** For a command that can't be stored: a dead letter, and the failure of its turn or run. */
 export function planDeadLetter(failed: Parsed, error: unknown, input: PlanInput): CommitPlan {
   const plan = new CommitPlan();
   const { entry, command } = failed;
@@ -109,7 +107,7 @@ export function planDeadLetter(failed: Parsed, error: unknown, input: PlanInput)
   return plan;
 }
 
-/** Moves the cursor past the entry, or takes its timer away, whatever becomes of it. False when its partition is not ours any more. */
+/** Moves the cursor past the entry or deletes its timer, whatever its outcome. False when the partition is lost. */
 function passEntry(plan: CommitPlan, entry: Entry, { isOwned }: PlanInput): boolean {
   const { claim } = entry;
   if (!isOwned(claim)) return false;
@@ -169,7 +167,6 @@ function addDeadLetter(plan: CommitPlan, { entry, body }: Parsed, reason: string
   plan.deadLetters.push({ partition: entry.claim.partition, id: nameOf(entry), source: 'command', reason, body });
 }
 
-/** What the command is known by: the message id, or the timer's key. */
 export function nameOf(entry: Entry): string {
   switch (entry.kind) {
     case 'command':

@@ -6,7 +6,7 @@ import { startPurging } from './purge.ts';
 
 const WAIT = { timeout: 30_000 };
 
-/** A log as it stands now: a command at 5, in partition 7, and the newest at 25. */
+/** A log with a command at 5, in partition 7, and the last one at 25. */
 function logWith(atCursor: { messageId: string; storedAtMs: number } | null) {
   const asked = vi.fn(async (sequence: number) => {
     if (sequence === 25) return { sequence, messageId: 'newest', body: '', storedAtMs: 9 };
@@ -20,7 +20,7 @@ function logWith(atCursor: { messageId: string; storedAtMs: number } | null) {
   return { asked, commands: commands as CommandLog };
 }
 
-/** One whose owner has applied all up to 20. */
+/** With all up to 20 applied. */
 const mailboxOf = (partition: number) => new Mailbox({ partition, epoch: 1, owner: 'host-1', commitNo: 1, cursor: 20, cursorFingerprint: '@5 old' }, () => {});
 
 async function oneRound(commands: CommandLog, asked: ReturnType<typeof vi.fn>, mailboxes: Mailbox[]): Promise<void> {

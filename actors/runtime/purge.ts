@@ -5,26 +5,25 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Mailbox } from './mailbox.ts';
 import { sweep } from './sweep.ts';
 
-/** How often the log is freed of what has been applied. */
 const PURGE_EVERY_MS = 10_000;
-/** How often rows that nothing needs any more are looked for, at most. */
+/** At most this often. */
 const SWEEP_EVERY_MS = 10_000;
-/** The host that owns it purges for all. */
+/** Its owner purges the log for all hosts. */
 const PURGING_PARTITION = 0;
 
 export interface PurgeDeps {
   commands: CommandLog;
   database: Queryable;
-  /** The mailboxes of the partitions that this host owns. */
+  /** Owned by this host. */
   mailboxes(): Mailbox[];
   log: Log;
-  /** How often; shorter in tests. */
+  /** Shorter in tests. */
   everyMs?: number;
 }
 
 /**
- * Keeps the command log short: everything below the lowest cursor is applied and may go. A partition without commands would hold its
- * cursor, and with it the whole log, so its cursor is moved along. The host that purges also sweeps what workers leave in the database.
+ * Purges the command log below the lowest cursor. Partitions without commands would hold it back, so their cursors are moved along. Also sweeps
+ * rows that workers leave in the database.
  */
 export function startPurging(deps: PurgeDeps): { stop(): Promise<void> } {
   let running: Promise<void> | null = null;
@@ -55,30 +54,30 @@ function isPurging({ mailboxes }: PurgeDeps): boolean {
   return mailboxes().some(({ claim }) => claim.partition === PURGING_PARTITION);
 }
 
-/** What it moves along now is purged by the next. */
+/** Cursors moved now allow the next purge. */
 async function purgeOnce(deps: PurgeDeps): Promise<void> {
   const mailboxes = deps.mailboxes();
   if (isPurging(deps)) await purge(deps);
   if (mailboxes.length > 0) await moveIdleCursors(deps.commands, mailboxes);
 }
 
-/** One unfiltered purge for all partitions: the rows say how far it may go, and the command that stands there stays. */
+/** For all partitions at once; the command at the lowest cursor stays. */
 async function purge({ commands, database }: PurgeDeps): Promise<void> {
   const { rows } = await database.query<{ cursor: number; cursor_msg: string | null }>('select cursor, cursor_msg from parts order by cursor limit 1');
   const lowest = rows[0];
   if (lowest === undefined || lowest.cursor <= 1) return;
-  // A log that was lost or rolled back and has grown anew holds other commands under the sequences of old cursors: unread ones.
+  // By fingerprint: a log lost or rolled back may have unread commands at the sequences of old cursors.
   await commands.purge(lowest.cursor, { sequence: lowest.cursor, fingerprint: lowest.cursor_msg });
 }
 
 async function moveIdleCursors(commands: CommandLog, mailboxes: readonly Mailbox[]): Promise<void> {
-  // Read before the partitions are looked at: a command that is stored later has a higher sequence, so one without commands now has none up to here.
+  // Read before the partitions: later commands have higher sequences, so a partition without commands now has none up to here.
   const { lastSequence } = await commands.state();
   const behind = mailboxes.filter(({ claim, waiting }) => claim.cursor < lastSequence && waiting === 0);
   if (behind.length === 0) return;
   const last = await commands.at(lastSequence);
   if (last === null) return;
-  // A log that has grown anew may reach beyond old cursors before their readers have noticed: what it holds below them is unread.
+  // A replaced log may pass old cursors before their readers notice; what is below them is unread.
   const { cursor, cursorFingerprint } = behind.map(({ claim }) => claim).reduce((left, right) => (right.cursor > left.cursor ? right : left));
   if (cursor > 0 && !hasFingerprint(await commands.at(cursor), cursorFingerprint)) return;
   for (const mailbox of behind) {

@@ -4,19 +4,19 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Outbox } from './outbox.ts';
 
-/** Until the open effects are read again after the database did not answer. A host that misses it for long has dropped its partitions by then. */
+/** After a database error. In a long outage the host drops its partitions anyway. */
 const RETRY_MS = 1_000;
 
 interface QueueWatchDeps {
   bus: Pick<Bus, 'work'>;
   database: Database;
   outbox: Pick<Outbox, 'publishAgain'>;
-  /** Those that this host owns. */
+  /** Owned by this host. */
   partitions(): readonly number[];
   log: Log;
 }
 
-/** Publishes again what this host's turns, runs and deliveries wait for whenever the work queue was lost and has begun anew. */
+/** Publishes this host's open effects again when the work queue was lost and recreated. */
 export function watchQueue({ bus, database, outbox, partitions, log }: QueueWatchDeps): Subscription {
   const stopped = new AbortController();
   let restarts = 0;

@@ -3,9 +3,9 @@ import type { Database } from '#shared/storage/database.ts';
 import type { Histories } from './histories.ts';
 
 export interface RenderSettings {
-  /** Whether tokens of a reply are sent to readers while it is made. */
+  /** Whether readers get a reply's parts as they arrive. */
   streaming: boolean;
-  /** Ceiling on the tokens of one call. */
+  /** Per call. */
   maxTokens: number;
 }
 
@@ -13,7 +13,7 @@ export interface RenderDeps {
   database: Database;
   histories: Pick<Histories, 'upTo'>;
   bundleOf(hash: string): Promise<Bundle>;
-  /** Under which this host holds a partition; undefined once it does not. */
+  /** Undefined unless this host owns the partition. */
   epochOf(partition: number): number | undefined;
   settings: RenderSettings;
 }

@@ -11,10 +11,10 @@ import type { RenderDeps } from './render-deps.ts';
 import { renderRunCall, renderToolCall } from './render-run.ts';
 import { replyTo } from './reply-to.ts';
 
-/** Bundles kept in memory: one is in use, a few more while a new configuration rolls out. */
+/** The current one, and a few more during a rollout. */
 const MAX_BUNDLES = 8;
 
-/** Reads bundles by hash, once each: what a hash names never changes. */
+/** Cached: the content of a hash never changes. */
 export function bundleReader(database: Database): (hash: string) => Promise<Bundle> {
   const known = new Map<string, Bundle>();
   return async (hash) => {
@@ -32,10 +32,9 @@ export function bundleReader(database: Database): (hash: string) => Promise<Bund
 }
 
 /**
- * Makes the work item of an effect from what its row names. It reads nothing that changes later, so a host that takes over renders the
- * same item again.
+ * Renders a work item from its effect's row. Reads only immutable data, so a host that takes over renders the same.
  *
- * @param republished whether the item may have been on the bus before: its worker then looks at the effect's row first
+ * @param republished the item may have been on the bus before: the worker checks the effect's row first
  */
 export async function renderEffect(effect: EffectRow, republished: boolean, deps: RenderDeps): Promise<string> {
   return JSON.stringify(await itemOf(effect, republished, deps));

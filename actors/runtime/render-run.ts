@@ -9,7 +9,7 @@ import type { EffectOf } from './effects.ts';
 import type { RenderDeps } from './render-deps.ts';
 import { replyTo } from './reply-to.ts';
 
-/** Makes the model call of a run from its row, its transcript up to a message, and the tool lists that it began with. */
+/** Renders a run's model call from its row, transcript and tool lists. */
 export async function renderRunCall(effect: EffectOf<'run-call'>, republished: boolean, deps: RenderDeps): Promise<RouterCall> {
   const { inputs, sessionId, createdAtMs } = effect;
   const { runId, stepCount } = inputs;
@@ -61,7 +61,7 @@ export async function renderRunCall(effect: EffectOf<'run-call'>, republished: b
   };
 }
 
-/** Makes a tool call; its arguments stand in the transcript, in the answer that asked for it. */
+/** Renders a tool call; its arguments are in the transcript's reply that asked for it. */
 export async function renderToolCall(effect: EffectOf<'tool-call'>, republished: boolean, { database }: RenderDeps): Promise<ToolWork> {
   const { id: effectId, sessionId, turnId, createdAtMs, inputs } = effect;
   const { bundleHash, deadlineAtMs, listHash, runId, toolCallId, toolId, traceparent } = inputs;
@@ -102,13 +102,10 @@ async function readLists(database: Queryable, lists: Readonly<Record<string, str
   const hashes = Object.values(lists);
   if (hashes.length === 0) return {};
   const { rows } = await database.query<{ hash: string; tools: unknown }>('select hash, tools from tool_lists where hash = any($1::text[])', [hashes]);
-  // One that can't be read is one that is not there, as for the transitions (run-facts.ts).
+  // Unreadable counts as missing, as in run-facts.ts.
   const tools = new Map(rows.map((row) => [row.hash, listedTool.array().safeParse(row.tools).data]));
   return Object.fromEntries(Object.entries(lists).map(([server, hash]) => [server, { hash, tools: tools.get(hash) ?? [] }]));
 }
 
-/**
- * The newest first: a model may give the same id to calls of different batches, and only the newest is under way. By the text, as it was
- * written: `->>` reads the whole message, and refuses one with a NUL or half a surrogate pair anywhere in it.
- */
+/** Newest first: models may repeat a call id in a later batch. Matched as text, since `->>` parses the whole message and refuses NUL and lone surrogates. */
 const SELECT_ASSISTANT_MESSAGES = `select message from steps where run_id = $1 and message::text like '{"role":"assistant"%' order by seq desc`;

@@ -8,7 +8,7 @@ const host = (id: string, machineVersion = 1): LiveHost => ({ id, machineVersion
 const partitionsOf = (id: string, all: readonly LiveHost[]) => shareOf(id, all, times).own;
 const hosts = (count: number) => Array.from({ length: count }, (_, index) => host(`host-01JD${String(index).padStart(4, '0')}`));
 
-/** By partition, who should own it. */
+/** Owners by partition. */
 function ownersAmong(all: LiveHost[]): Map<number, string> {
   const owners = new Map<number, string>();
   for (const { id } of all) {
@@ -78,7 +78,7 @@ describe('DESIGN 4: a host that is cut off from the broker', () => {
       const all = [silent(first, reachedAgoMs), silent(second, reachedAgoMs + 900), silent(third, reachedAgoMs)];
       for (const { id } of all) expect([...shareOf(id, all, times).retain]).toEqual(expect.arrayContaining(heldBy(id)));
     }
-    // The second one had taken from the first, and is silent itself now: the first could not take it back.
+    // The second host had taken over from the first and is silent now: the first could not take back.
     const all = [silent(first, 60_000), silent(second, 7_000), silent(third, 7_000)];
     expect([...shareOf(second.id, all, times).retain]).toEqual(expect.arrayContaining([...heldBy(first.id), ...heldBy(second.id)]));
   });

@@ -5,30 +5,29 @@ import type { BrokerStatus } from './bus-contact.ts';
 export interface LiveHost {
   id: string;
   machineVersion: number;
-  /** Null: a host of a release that does not say. */
+  /** Null: an earlier release that does not report it. */
   bus: BrokerStatus | null;
-  /** Absent: it stays. `isEarlier`: it has been stopping for longer than the host that asks. */
+  /** Absent unless stopping. `isEarlier`: it began to stop before the reading host. */
   stopping?: { isEarlier: boolean };
 }
 
 export interface BusTimes {
-  /** A host whose last answer is older than this is not known to have the bus. */
+  /** A host with an older last reply may have lost the bus. */
   freshMs: number;
-  /** A host that had no answer for this long, in which another had them without a gap, is cut off. */
+  /** A host is cut off after this long without replies, while another had them without a gap. */
   cutOffMs: number;
 }
 
 export interface Share {
-  /** The partitions that a host should own. */
   own: ReadonlySet<number>;
-  /** Those that it does not give back: its own, and those whose next owner has no bus at the moment and could not take them. */
+  /** Not to be released: its own, and those of a next owner that has no bus at the moment. */
   retain: ReadonlySet<number>;
 }
 
 /**
- * The partitions that a host should own: each partition goes to the host with the highest hash of both, so that a host that joins or
- * leaves moves only its own share. Only hosts of the highest version count: no older one could take what they have written. The share of
- * a host that is cut off from the broker goes to those that have it; where none has, nothing moves.
+ * Rendezvous hashing: each partition goes to the host with the highest hash of both, so a joining or leaving host moves only its own share. Only
+ * hosts of the highest machine version count: older ones can't acquire what these wrote. The share of a host that is cut off goes to hosts with the
+ * broker; if none has it, nothing moves.
  */
 export function shareOf(hostId: string, hosts: readonly LiveHost[], times: BusTimes): Share {
   const newest = Math.max(...hosts.map((host) => host.machineVersion));
@@ -48,8 +47,8 @@ export function shareOf(hostId: string, hosts: readonly LiveHost[], times: BusTi
 }
 
 /**
- * Counted is only the time in which another host had answers without a gap: behind an outage of the broker all hosts have been silent for
- * long, and the first one to reconnect must not take everything from those that come a moment later.
+ * Counts only time in which another host had replies without a gap: after an outage all were silent for long, and the first to reconnect must not
+ * acquire everything.
  */
 function isCutOff({ bus }: LiveHost, hosts: readonly LiveHost[], { cutOffMs }: BusTimes): boolean {
   if (bus === null) return false;
@@ -60,13 +59,13 @@ function winnerOf(partition: number, hosts: readonly LiveHost[]): LiveHost | nul
   let best: { host: LiveHost; weight: number } | null = null;
   for (const host of hosts) {
     const weight = weightOf(host.id, partition);
-    // Equal weights are next to impossible, but all hosts must agree even then.
+    // A tie is unlikely, but all hosts must agree on it.
     if (best === null || weight > best.weight || (weight === best.weight && host.id < best.host.id)) best = { host, weight };
   }
   return best?.host ?? null;
 }
 
-/** FNV-1a of the host's id and the partition, mixed once more (murmur3's last step): alone it orders similar ids alike for all partitions. */
+/** FNV-1a, then murmur3's finalizer: FNV-1a alone orders similar ids alike for all partitions. */
 function weightOf(hostId: string, partition: number): number {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(`${hostId}:${partition}`, 'utf8')) hash = Math.imul(hash ^ byte, 0x01000193);

@@ -8,7 +8,7 @@ interface Watchers {
   onEnded?(ended: EndedWork): void;
 }
 
-/** Tells those who watch what is stored now, of the partitions that were really committed. */
+/** Logs, counts and traces a commit, for the partitions that are still owned. */
 export function reportCommit({ after, deadLetters }: CommitPlan, stillOwned: ReadonlySet<number>, { log, metrics, onEnded }: Watchers): void {
   for (const { partition, what, fields, end } of after.milestones) {
     if (!stillOwned.has(partition)) continue;

@@ -1,24 +1,24 @@
 import type { CommitPlan } from './commit-plan.ts';
 import { encodeSnapshot, MACHINE_VERSION } from './snapshots.ts';
 
-/** The rows of one kind in a commit: a parameter for each column, and the statement that brings them in. */
+/** One kind of rows in a commit: an array parameter per column, and the SQL that writes them. */
 export interface RowSet {
   name: string;
   columns: readonly { name: string; type: string; value(row: unknown): unknown }[];
-  /** @param from the rows that belong to partitions still owned, as `i` */
+  /** @param from the rows of partitions still owned, as `i` */
   sql(from: string): string;
   rowsOf(plan: CommitPlan): readonly unknown[];
 }
 
 type Columns<Row> = Record<string, [type: string, value: (row: Row) => unknown]>;
 
-/** Keeps the row's type between where rows come from and how columns read them. */
+/** Ties the columns' row type to that of `rowsOf`. */
 function rowSet<Row>(name: string, rowsOf: (plan: CommitPlan) => readonly Row[], columns: Columns<Row>, sql: (from: string) => string): RowSet {
   const list = Object.entries(columns).map(([column, [type, value]]) => ({ name: column, type, value: value as (row: unknown) => unknown }));
   return { name, columns: list, sql, rowsOf };
 }
 
-/** What turns are made of. */
+/** Row kinds that turns write. */
 export const turnSets: readonly RowSet[] = [
   rowSet(
     'session_rows',
@@ -74,12 +74,12 @@ export const turnSets: readonly RowSet[] = [
   ...timerSets(),
 ];
 
-/** All there is, what turns are made of first. In the statement's order; all of them happen at once, and none sees what another does. */
+/** In the statement's order, those of turns first. All see one snapshot, none another's changes. */
 export const rowSets: readonly RowSet[] = [
   ...turnSets,
   ...deletions(),
   ...runSets(),
-  // A delivery that is reported dead a second time, as after a lost acknowledgement, has its letter already.
+  // A delivery reported dead twice, as after a lost acknowledgement, keeps its one dead letter.
   rowSet(
     'dead_letter_rows',
     (plan) => plan.deadLetters,
@@ -96,7 +96,7 @@ export const rowSets: readonly RowSet[] = [
   ),
 ];
 
-/** A deleted session keeps nothing but its row, its seen commands and its deliveries. */
+/** A deleted session keeps its row, processed commands and deliveries. */
 function deletions(): RowSet[] {
   const deleted = (plan: CommitPlan) => [...plan.deletedSessions];
   const columns: Columns<[string, number]> = { p: ['int', ([, partition]) => partition], session_id: ['text', ([id]) => id] };
@@ -200,7 +200,7 @@ function runSets(): RowSet[] {
         started_at: ['timestamptz', (row) => (row.startedAtMs === null ? null : instant(row.startedAtMs))],
         completed_at: ['timestamptz', (row) => (row.completedAtMs === null ? null : instant(row.completedAtMs))],
       },
-      // A run that is settled stays as it is.
+      // A settled run never changes.
       (from) => `
   update runs set state = i.state, output = i.output::json, error = i.error::json,
     started_at = coalesce(runs.started_at, i.started_at), completed_at = i.completed_at
@@ -264,7 +264,7 @@ function runSets(): RowSet[] {
   ];
 }
 
-/** No text column takes the character, and a dead letter must never be refused itself. */
+/** PostgreSQL's text refuses NUL, and a dead letter must always be stored. */
 function withoutNul(text: string): string {
   return text.replaceAll('\0', '');
 }

@@ -8,9 +8,9 @@ import type { StepMessage } from '../run/types.ts';
 import type { SessionState } from './snapshots.ts';
 import type { AutonomousRoutine, RunFacts, TransitionInputs } from './transition-inputs.ts';
 
-/** Runs whose rows are kept in memory: those in progress, mostly. Dropping one costs a read. */
+/** Mostly in progress. Eviction costs one read. */
 const MAX_RUNS = 256;
-/** Tool lists kept in memory. They change when a tool server is changed. */
+/** They change only when a tool server does. */
 const MAX_LISTS = 256;
 
 interface RunFactsDeps {
@@ -36,7 +36,7 @@ interface RunRow {
   created_at: Date;
 }
 
-/** What transitions of runs need to know beside their snapshots. What it names never changes, so it is kept. */
+/** Reads what transitions of runs need besides snapshots. Caches what is immutable. */
 export class RunFactsReader {
   readonly #deps: RunFactsDeps;
   readonly #runs = new Map<string, RunFacts>();
@@ -46,7 +46,7 @@ export class RunFactsReader {
     this.#deps = deps;
   }
 
-  /** Those of the runs that have rows. */
+  /** Omits runs without a row. */
   async runs(ids: ReadonlySet<string>): Promise<Map<string, RunFacts>> {
     if (ids.size === 0) return new Map();
     const missing = [...ids].filter((id) => !this.#runs.has(id));
@@ -59,21 +59,20 @@ export class RunFactsReader {
     return found;
   }
 
-  /** Those of the runs that are over. Read anew each time: it is the one thing about a run that changes. */
+  /** Not cached: the only thing about a run that changes. */
   async settled(ids: readonly string[]): Promise<Set<string>> {
     if (ids.length === 0) return new Set();
     const { rows } = await this.#deps.database.query<{ id: string }>(SELECT_SETTLED, [ids]);
     return new Set(rows.map((row) => row.id));
   }
 
-  /** Those of the effects that were given up. */
   async superseded(effectIds: readonly string[]): Promise<Set<string>> {
     if (effectIds.length === 0) return new Set();
     const { rows } = await this.#deps.database.query<{ id: string }>(SELECT_SUPERSEDED, [effectIds]);
     return new Set(rows.map((row) => row.id));
   }
 
-  /** Those of the tool lists that are stored. */
+  /** Omits lists that are missing or unreadable. */
   async lists(hashes: ReadonlySet<string>): Promise<Map<string, readonly ListedTool[]>> {
     if (hashes.size === 0) return new Map();
     const missing = [...hashes].filter((hash) => !this.#lists.has(hash));
@@ -90,7 +89,7 @@ export class RunFactsReader {
     return found;
   }
 
-  /** Staged messages of runs, from a number on each. */
+  /** By run and number. @param from by run: the first number */
   async staged(from: ReadonlyMap<string, number>): Promise<Map<string, Map<number, StepMessage>>> {
     const found = new Map<string, Map<number, StepMessage>>();
     if (from.size === 0) return found;
@@ -130,7 +129,7 @@ export class RunFactsReader {
     };
   }
 
-  /** Null when a schema of the routine can't be used, though an older version of this program did: that ends the run, not its host. */
+  /** Null when a schema can't be used, though an older release could: fails the run, not the host. */
   #checksOf({ id, input }: RunRow, routine: AutonomousRoutine | null): Pick<RunFacts, 'inputViolation' | 'checkOutput'> | null {
     try {
       return { inputViolation: checker(routine?.input_schema)(input), checkOutput: checker(routine?.output_schema) };
@@ -140,7 +139,7 @@ export class RunFactsReader {
     }
   }
 
-  /** A configuration that can't be read fails the run, not its partition. A database that is away is another matter. */
+  /** Null when unreadable: fails the run, not its partition. Throws other errors, such as an unavailable database. */
   async #bundleOf({ id, bundle_hash: hash }: RunRow): Promise<Bundle['body'] | null> {
     try {
       return (await this.#deps.bundleOf(hash)).body;
@@ -152,7 +151,7 @@ export class RunFactsReader {
   }
 }
 
-/** Reads what the commands of a batch may need to know of runs. Commands of sessions without any cost nothing. */
+/** Sessions without runs cause no query. */
 export async function readRunFacts(
   reader: RunFactsReader,
   commands: readonly SessionCommand[],
@@ -171,10 +170,10 @@ export async function readRunFacts(
     if (context === null) continue;
     runIds.add(context.runId);
     for (const hash of Object.values(context.lists)) hashes.add(hash);
-    // The answer that asked for the batch, and what has come of it so far.
+    // The reply that asked for the batch, and its results so far.
     if (context.batch.length > 0) stagedFrom.set(context.runId, Math.max(0, context.stepCount - context.batch.length - 1));
   }
-  // As with all that turns are made of.
+  // Batches of turns alone.
   if (runIds.size === 0 && failed.length === 0) return noRuns;
   const [runs, settled, superseded, lists, staged] = await Promise.all([
     reader.runs(runIds),
@@ -200,7 +199,7 @@ const noRuns: Pick<TransitionInputs, 'runOf' | 'isSettled' | 'isSuperseded' | 't
   stagedOf: () => new Map(),
 };
 
-/** Fails the transition, and so the run: no output may pass that could not be checked. */
+/** Fails the run: an unchecked output must not pass. */
 function uncheckable(): never {
   throw new TypeError('the output schema of the run can not be used');
 }

@@ -1,18 +1,18 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 
-/** Between two looks for runs that were accepted and whose start never came. */
+/** Between two searches for lost starts. */
 export const START_LOOK_MS = 5_000;
-/** A run that is younger has its command on the way. */
+/** A younger run's command may be in flight. */
 const OVERDUE_MS = 5_000;
-/** Runs started by one look; the next goes on. */
+/** Most starts per search; the next continues. */
 const MAX_STARTS = 500;
 
 /**
- * The start commands of runs that were accepted, and whose commands did not reach the log: the gateway died in between, or the log was
- * lost. A run whose start was applied, and that waits for its session, is not among them.
+ * Start commands of accepted runs that did not reach the log: the gateway died in between, or the log was lost. Not those applied, which may wait
+ * for their session.
  *
- * @param evenFresh at a take-over: nobody else looks after them
+ * @param evenFresh at a take-over: without the minimum age
  */
 export async function lostStarts(
   database: Queryable,

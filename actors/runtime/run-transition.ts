@@ -21,18 +21,18 @@ interface Steps {
 }
 
 interface RunTransitionDeps {
-  /** Messages staged by earlier commands of this very commit. */
+  /** Messages staged by earlier commands of this commit. */
   stagedEarlier: readonly Steps[];
   onSettled(runId: string): void;
-  /** A run has settled and nobody is called back. */
+  /** A run without a callback has settled. */
   onNothingLeft(): void;
 }
 
-/** The run of a session while one command is applied to it: carries out what the run's machine asks for. */
+/** A session's run while one command is applied: executes the run machine's actions. */
 export class RunTransition {
   readonly #unit: UnitOfWork;
   readonly #deps: RunTransitionDeps;
-  /** Staged by this command. */
+  /** Messages staged by this command. */
   readonly #staged = new Map<number, StepMessage>();
   #nextStep = 0;
 
@@ -41,7 +41,7 @@ export class RunTransition {
     this.#deps = deps;
   }
 
-  /** What a result means to the run in progress; null when it is another's, or nobody's any more. */
+  /** A result as an event of the run in progress; null when it belongs to another. */
   eventOf(command: CommandOf<'call.completed' | 'tools.listed' | 'tool.completed' | 'effect.overdue'>): RunEventBody | null {
     const { run } = this.#unit;
     if (run === null || run.context.runId !== command.turnId) return null;
@@ -96,7 +96,7 @@ export class RunTransition {
     const [next, actions] = transition(runMachine, runMachine.resolveState(run as Parameters<typeof runMachine.resolveState>[0]), event);
     unit.run = { value: next.value as string, context: next.context };
     applyActions(this.#actions, actions);
-    // A result that changed something was one waited for.
+    // A result with actions was an awaited one.
     if ('callId' in event && actions.length > 0) {
       unit.closeEffect(event.callId, 'done');
       this.#recordEnd(facts.id, event.callId, outcomeOf(event, unit.command));
@@ -104,12 +104,12 @@ export class RunTransition {
     if (next.status === 'done') this.#end(facts);
   }
 
-  /** The run waits for its session: whatever happens there, it is settled in time. */
+  /** A waiting run settles in time, whatever happens to its session. */
   await(runId: string): void {
     this.#unit.arm(deadlineKeyOf(runId), this.#factsOf(runId).expiresAtMs, { type: 'run.deadline', turnId: runId });
   }
 
-  /** Settles runs that never began; what they have for a start is their acceptance. */
+  /** For runs that never began, time counts from their acceptance. */
   failUnstarted(runIds: readonly string[], error: RunError): void {
     for (const runId of runIds) {
       const facts = this.#unit.transitionInputs.runOf(runId);
@@ -215,13 +215,12 @@ export class RunTransition {
     }
   }
 
-  /** One event for the whole batch: what the model asked for, and what came of it. */
   #appendToolEvent(calls: RunActions['toolEvent']['calls']): void {
     const runId = this.#runId();
     const staged = new Map(this.#unit.transitionInputs.stagedOf(runId));
     for (const step of this.#deps.stagedEarlier) if (step.runId === runId) staged.set(step.seq, step.message);
     for (const [seq, message] of this.#staged) staged.set(seq, message);
-    // The newest first: a model may give the same id to calls of different batches.
+    // Newest first: models may repeat a call id in a later batch.
     const messages = [...staged].sort(([left], [right]) => right - left).map(([, message]) => message);
     const entries = calls.map(({ toolCallId, toolId }) => ({
       tool_id: toolId,
@@ -231,7 +230,7 @@ export class RunTransition {
     this.#unit.append({ kind: 'tool', tool_calls: entries }, { source: 'ai_agent', metadata: {}, traceId: this.#traceId(), id: null });
   }
 
-  /** An item that should long have brought its result. Of a call that must not happen twice nobody knows whether it did. */
+  /** No result in time: `outcome_unknown` for a tool call that must not be repeated. */
   #overdue({ callId, kind, turnId }: CommandOf<'effect.overdue'>): RunEventBody {
     const { run } = this.#unit;
     if (kind === 'tool-list') {
@@ -279,12 +278,11 @@ export class RunTransition {
   }
 }
 
-/** The servers that the routine's tools are of, each once. */
 function serversOf(routine: AutonomousRoutine | null): string[] {
   return [...new Set((routine?.tools ?? []).map((selector) => selector.slice(0, selector.indexOf(':'))))];
 }
 
-/** What keeps a run from beginning; null when nothing does. */
+/** Why a run can't begin; null when it can. */
 function refusalOf(facts: RunFacts, atMs: number): RunError | null {
   if (atMs >= facts.expiresAtMs) return { code: 'timeout', message: 'the run waited longer than a run may take', details: {} };
   if (facts.bundle === null) return { code: 'engine_error', message: 'the configuration that the run was accepted under can not be read', details: {} };
@@ -295,7 +293,7 @@ function refusalOf(facts: RunFacts, atMs: number): RunError | null {
   return { code: 'input_validation_failed', message: `the input ${message}`, details: { path, schema_path: schemaPath, keyword } };
 }
 
-/** Errors that say nothing about themselves name the trace in which more can be found. */
+/** Errors without details get the trace id or the time limit. */
 function withDetails(error: RunError, { traceId, timeoutMs }: RunFacts): RunError {
   if (Object.keys(error.details).length > 0) return error;
   return { ...error, details: error.code === 'timeout' ? { timeout_seconds: timeoutMs / 1_000 } : { trace_id: traceId } };

@@ -6,7 +6,7 @@ import { applyCommand } from './interpret.ts';
 import { encodeSnapshot, MACHINE_VERSION, type SessionState, Snapshots } from './snapshots.ts';
 import type { TransitionInputs } from './transition-inputs.ts';
 
-/** What a host keeps at most. */
+/** A host's cached sessions, at most. */
 const MOST = 10_000;
 
 const header = { v: 1 as const, sessionId: 'ses_1', sentAtMs: 0, answerTo: null, traceparent: null };
@@ -36,7 +36,7 @@ const post = (n: number, fields: Partial<CommandOf<'message.post'>> = {}): Comma
   ...fields,
 });
 
-/** One session, fed command by command. */
+/** One session, driven command by command. */
 function session() {
   let state: SessionState | null = null;
   let nowMs = 0;
@@ -65,7 +65,7 @@ function session() {
   };
 }
 
-/** A database of one session, which counts what it is asked for. */
+/** A database of one session that counts its queries. */
 function store(snapshot: unknown) {
   const asked: string[][] = [];
   const database: Queryable = {

@@ -8,10 +8,10 @@ import type { SessionContext } from '../session/types.ts';
 import { TURN_MACHINE_VERSION, turnMachine } from '../turn/machine.ts';
 import type { TurnContext } from '../turn/types.ts';
 
-/** The version of everything in a snapshot. `parts.machine_v` only grows, so no older host ever takes such a partition. */
+/** All machines together. `parts.machine_v` only grows, so an older host never acquires such a partition. */
 export const MACHINE_VERSION = SESSION_MACHINE_VERSION * 10_000 + TURN_MACHINE_VERSION * 100 + RUN_MACHINE_VERSION;
 
-/** A session as its owner holds it between two commands. Values are never written in place: a new one replaces the old. */
+/** A session in its owner's memory, between commands. Immutable. */
 export interface SessionState {
   readonly id: string;
   readonly partition: number;
@@ -19,9 +19,8 @@ export interface SessionState {
   readonly head: number;
   readonly record: SessionRecord;
   readonly session: MachineState<SessionContext>;
-  /** The turn in progress, null when there is none. */
   readonly turn: (MachineState<TurnContext> & TurnMetadata) | null;
-  /** The run in progress, null when there is none. A session has a turn or a run, never both. */
+  /** A session never has both a turn and a run. */
   readonly run: (MachineState<RunContext> & RunMetadata) | null;
   readonly isDeleted: boolean;
 }
@@ -31,31 +30,31 @@ export interface MachineState<Context> {
   readonly context: Context;
 }
 
-/** What the runtime remembers of a turn beside its machine. */
+/** What is stored of a turn besides its machine. */
 export interface TurnMetadata {
-  /** 32 hex: on every event of the turn. */
+  /** 32 hex digits, on every event of the turn. */
   readonly traceId: string;
-  /** The configuration that the turn began with and ends on. */
+  /** The configuration, fixed at the turn's start. */
   readonly bundleHash: string;
   readonly traceparent: string | null;
-  /** Absent in snapshots of programs that did not need it. */
+  /** Absent in snapshots of earlier releases. */
   readonly startedAtMs?: number | undefined;
 }
 
-/** What the runtime remembers of a run beside its machine. Everything else stands in the run's row. */
+/** What is stored of a run besides its machine; the rest is in its row. */
 export interface RunMetadata extends TurnMetadata {
   readonly runId: string;
   readonly startedAtMs: number;
 }
 
-/** The stored form: JSON, small, without the record, which has a column of its own. */
+/** Without the record, which has its own column. */
 export function encodeSnapshot({ session, turn, run }: SessionState): string {
   return JSON.stringify({ v: MACHINE_VERSION, session, turn, run });
 }
 
 type Stored = Pick<SessionState, 'session' | 'turn' | 'run'>;
 
-/** From a version to the next, both as numbers that never change: what a snapshot of an older program lacks. */
+/** From a version to the next, as literals: makes older snapshots fit. */
 const migrations: ReadonlyMap<number, { to: number; migrate: (stored: Stored) => Stored }> = new Map([
   [
     1_001,
@@ -70,10 +69,7 @@ const migrations: ReadonlyMap<number, { to: number; migrate: (stored: Stored) =>
   ],
 ]);
 
-/**
- * @throws SwitchyardError `storage.schema_refused` when the snapshot was made by machines that this program does not know: a fault of
- *   versions, never of the command at hand
- */
+/** @throws `storage.schema_refused` for machines that this program does not know: a mismatch of versions, no fault of the command */
 function decodeSnapshot(row: SessionRow): SessionState {
   let { v, ...stored } = row.snapshot as { v: number } & Stored;
   while (v !== MACHINE_VERSION) {
@@ -106,10 +102,10 @@ interface SessionRow {
   is_deleted: boolean;
 }
 
-/** Snapshots that a host keeps in memory. Dropping one costs a read, nothing else. */
+/** Eviction costs one read. */
 const MAX_CACHED_SESSIONS = 10_000;
 
-/** The sessions of the partitions that this host owns: what is in memory is what the last commit stored. */
+/** Cache of this host's sessions, as the last commit stored them. */
 export class Snapshots {
   readonly #database: Queryable;
   readonly #states = new Map<string, SessionState>();
@@ -118,7 +114,7 @@ export class Snapshots {
     this.#database = database;
   }
 
-  /** The states of the sessions, null for those that do not exist. One statement for all that is not in memory. */
+  /** Null for sessions that do not exist. One query for all that are not cached. */
   async load(sessionIds: Iterable<string>): Promise<Map<string, SessionState | null>> {
     const found = new Map<string, SessionState | null>();
     const missing: string[] = [];
@@ -135,7 +131,6 @@ export class Snapshots {
     return found;
   }
 
-  /** Takes over what a commit has stored. */
   retain(states: Iterable<SessionState>): void {
     for (const state of states) {
       this.#states.delete(state.id);
@@ -147,7 +142,7 @@ export class Snapshots {
     }
   }
 
-  /** Forgets everything of a partition that another host owns by now. */
+  /** Drops a partition that another host owns. */
   forget(partition: number): void {
     for (const [id, state] of this.#states) if (state.partition === partition) this.#states.delete(id);
   }

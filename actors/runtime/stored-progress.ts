@@ -1,29 +1,28 @@
 import type { PartitionClaim, PartitionRow } from './ownership.ts';
 
-/** How far a partition was stored. */
 interface Progress {
   epoch: number;
   commitNo: number;
 }
 
 /**
- * Remembers how far the partitions were stored that this process has ever held. Epochs and commit numbers only grow, so a row that is
- * behind what was stored means that the database was restored to an earlier time, or failed over to a replica that had lagged.
+ * The last stored commit of every partition that this process has ever owned. Both numbers only grow: a row behind them means that the database was
+ * restored to an earlier time, or failed over to a lagging replica.
  */
 export class StoredProgress {
   readonly #claims = new Map<number, PartitionClaim>();
 
-  /** The commit loop counts on in the claim, also after this process has lost the partition. */
+  /** Stays live: the commit loop counts on in the claim. */
   follow(claim: PartitionClaim): void {
     this.#claims.set(claim.partition, claim);
   }
 
-  /** As it is now: to be read before the rows that it is compared with. */
+  /** A copy, to be taken before the rows to compare with are read. */
   snapshot(): ReadonlyMap<number, Progress> {
     return new Map([...this.#claims].map(([partition, { epoch, commitNo }]) => [partition, { epoch, commitNo }]));
   }
 
-  /** @returns the partitions whose rows are behind, and how many commits they lack together */
+  /** @returns partitions with rows behind, and their missing commits in total */
   behind(stored: ReadonlyMap<number, Progress>, rows: ReadonlyMap<number, PartitionRow>): { partitions: number[]; commits: number } {
     const partitions: number[] = [];
     let commits = 0;
@@ -36,7 +35,7 @@ export class StoredProgress {
     return { partitions, commits };
   }
 
-  /** What was stored is no longer so: from here on nothing is compared with it. */
+  /** After a restore, when the old progress no longer applies. */
   forget(): void {
     this.#claims.clear();
   }

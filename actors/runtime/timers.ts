@@ -3,28 +3,25 @@ import { failPoint } from '#shared/fail-points.ts';
 import { ObjectMap } from '#shared/object-map.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 
-/** A timer that has come due: the command it stands for, to be applied like any other. */
+/** A due timer; its command is applied like any other. */
 export interface DueTimer {
   partition: number;
   key: string;
   command: string;
 }
 
-/** How keys of timers end that post a delivery again. */
+/** Suffix of timers that open another round of a delivery. */
 export const DELIVERY_DUE = '-due';
 
-/** setTimeout takes no longer wait than this; a later timer is looked at again then. */
+/** setTimeout's maximum; later timers are checked again then. */
 const LONGEST_WAIT_MS = 2_147_483_647;
 
-/**
- * The timers of the partitions that a host owns. The rows are the truth, this is their alarm clock: a due timer is handed on once and
- * its row goes with the commit that applies its command.
- */
+/** Fires the timers of this host's partitions. The rows are authoritative: a due timer fires once, and the commit of its command deletes its row. */
 export class Timers {
   readonly #clock: Clock;
   readonly #onDue: (due: DueTimer[]) => void;
   #armed = new ObjectMap<DueTimer & { dueAtMs: number }>();
-  /** Retries of callbacks that came due and whose command is not committed yet, with their partitions. */
+  /** Due retries of callbacks without a committed command, with their partitions. */
   readonly #dueDeliveries = new Map<string, number>();
   #alarm: NodeJS.Timeout | null = null;
   #alarmAtMs = Number.POSITIVE_INFINITY;
@@ -34,7 +31,6 @@ export class Timers {
     this.#onDue = onDue;
   }
 
-  /** Reads the timers of partitions that this host has just taken. */
   async load(database: Queryable, partitions: readonly number[]): Promise<void> {
     const { rows } = await database.query<{ p: number; key: string; due_at: Date; command: string }>(
       'select p, key, due_at, command::text as command from timers where p = any($1::int[])',
@@ -50,7 +46,7 @@ export class Timers {
   }
 
   disarm(key: string): void {
-    // The alarm may now ring for nothing, which costs less than looking for the next one each time.
+    // The alarm stays: a needless one costs less than finding the next at each disarm.
     this.#armed.delete(key);
     this.#dueDeliveries.delete(key);
   }
@@ -61,8 +57,8 @@ export class Timers {
   }
 
   /**
-   * Retries of callbacks for which no effect is open yet: how many, and how many of them are due by then. One that has come due counts until
-   * the commit that opens its effect, so that it is never missing from both.
+   * Retries of callbacks without an open effect, and how many of them are due by then. A due one counts until the commit that opens its effect, so
+   * that it is always counted here or there.
    */
   waitingDeliveries(untilMs: number): { all: number; due: number } {
     let [all, due] = [this.#dueDeliveries.size, this.#dueDeliveries.size];

@@ -4,32 +4,31 @@ import type { Routine } from '#shared/contracts/documents/routine.ts';
 import type { Violation } from '#shared/schema/violation.ts';
 import type { StepMessage } from '../run/types.ts';
 
-/** What a transition may know of the world. Nothing else gets in, so the same command on the same state always gives the same rows. */
+/** All inputs of a transition besides state and command: the same ones give the same rows. */
 export interface TransitionInputs {
   atMs: number;
   coalesceMs: number;
   turnTimeoutMs: number;
-  /** The greeting of a bundle, null when it has none. */
+  /** Null when the bundle has no greeting. */
   greetingOf(bundleHash: string): string | null;
-  /** A run that a command of this batch is about, or whose session one is; null when it has no row. */
+  /** A run that the batch refers to, also by its session; null without a row. */
   runOf(runId: string): RunFacts | null;
-  /** Whether a run that a command of this batch starts, or calls too late, was over before the batch. */
+  /** Of runs that the batch starts or expires: settled before it. */
   isSettled(runId: string): boolean;
-  /** Whether an effect whose failure a command of this batch reports was given up before the batch, and another made in its place. */
+  /** Of effects that the batch reports as failed: superseded before it, with another opened. */
   isSuperseded(effectId: string): boolean;
-  /** A stored tool list by its hash; null when it is not there. */
+  /** Null when the list is not stored. */
   toolsOf(listHash: string): readonly ListedTool[] | null;
-  /** The newest staged messages of a run, at least its last batch's, by number. */
+  /** Staged messages of a run by number, at least those of its last batch. */
   stagedOf(runId: string): ReadonlyMap<number, StepMessage>;
-  /** A fresh ULID. */
   newId(): string;
-  /** A fresh 32-hex trace id. */
+  /** 32 hex digits. */
   newTraceId(): string;
-  /** Between 0 and 1, for spreading what would otherwise happen at once. */
+  /** Between 0 and 1, for jitter. */
   chance(): number;
 }
 
-/** What was settled when the run was accepted; none of it changes later. */
+/** A run's facts, fixed at its acceptance. */
 export interface RunFacts {
   id: string;
   sessionId: string;
@@ -44,13 +43,13 @@ export interface RunFacts {
   timeoutMs: number;
   expiresAtMs: number;
   createdAtMs: number;
-  /** The configuration that the run was accepted under; null when it can't be read. */
+  /** Null when unreadable. */
   bundle: BundleBody | null;
   /** Null when the configuration has no such routine. */
   routine: AutonomousRoutine | null;
-  /** What is wrong with the input, null when nothing is. */
+  /** Null when valid. */
   inputViolation: Violation | null;
-  /** What is wrong with an output, null when nothing is. */
+  /** Null when valid. */
   checkOutput(value: unknown): Violation | null;
 }
 

@@ -8,7 +8,7 @@ const input = { turnId: 'trn_1', atMs: 1_000, timeoutMs: 180_000 };
 const joined: TurnEvent = { type: 'message.joined', atMs: 2_000 };
 const reply: TurnEvent = { type: 'call.completed', atMs: 3_000, callId: 'trn_1-2', text: 'Two years.', finishReason: 'stop', model: 'm', provider: 'p' };
 
-/** What is stored and carried out of a step. */
+/** What a transition stores and executes. */
 function seen([next, actions]: [{ value: unknown; context: unknown; status: string }, readonly { type: string; params?: unknown }[]]) {
   const { value, context, status } = next;
   return { value, context, status, actions: actions.map(({ type, params }) => ({ type, params })) };

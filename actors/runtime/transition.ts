@@ -12,16 +12,14 @@ import {
 type Step<Machine extends AnyStateMachine> = [next: SnapshotFrom<Machine>, actions: ExecutableActionsFrom<Machine>[]];
 
 /**
- * XState's pure `transition()`, for machines that are data: they start nothing, send nothing and wait for nothing. Its own makes a whole
- * actor for each call, and begins that one without an input, which of a machine that needs one is an error, made and thrown away. One
- * actor for all of them does as well, since nobody ever asks it anything.
+ * XState's pure `transition()` for machines that start, send and await nothing. XState's own creates an actor per call and starts it without an
+ * input, which raises and discards an error in machines that need one. One shared actor does: nothing is ever sent to it.
  */
 export function transition<Machine extends AnyStateMachine>(machine: Machine, snapshot: SnapshotFrom<Machine>, event: EventFromLogic<Machine>): Step<Machine> {
   const actions: ExecutableActionsFrom<Machine>[] = [];
   return [machine.transition(snapshot, event, scopeFor(actions)) as SnapshotFrom<Machine>, actions];
 }
 
-/** XState's pure `initialTransition()`, for the same machines. */
 export function initialTransition<Machine extends AnyStateMachine>(machine: Machine, input?: InputFrom<Machine>): Step<Machine> {
   const actions: ExecutableActionsFrom<Machine>[] = [];
   return [machine.getInitialSnapshot(scopeFor(actions), input) as SnapshotFrom<Machine>, actions];
@@ -30,7 +28,7 @@ export function initialTransition<Machine extends AnyStateMachine>(machine: Mach
 const self = createActor(createMachine({}));
 const ignore = () => {};
 
-/** Where a transition is made: what would be done is collected, and nothing is done. */
+/** Collects the actions instead of executing them. */
 function scopeFor<Action>(actions: Action[]): AnyActorScope {
   return {
     self,

@@ -18,11 +18,11 @@ interface EventAbout {
   source: EventSource;
   metadata: Record<string, unknown>;
   traceId: string;
-  /** Null: a new one. */
+  /** Null for a new one. */
   id: string | null;
 }
 
-/** A session while one command is applied to it. Only when all went well are the operations carried out on the plan. */
+/** A session while one command is applied. Its operations reach the plan only after the command succeeded. */
 export class UnitOfWork {
   readonly partition: number;
   readonly sessionId: string;
@@ -43,7 +43,7 @@ export class UnitOfWork {
     this.partition = partition;
     this.sessionId = command.sessionId;
     this.command = command;
-    // Time never runs backwards within a log, whatever the hosts' clocks do.
+    // Times never decrease within a log, whatever the hosts' clocks do.
     const lastAtMs = state === null ? 0 : Date.parse(state.record.updated_at);
     this.transitionInputs = { ...transitionInputs, atMs: Math.max(transitionInputs.atMs, lastAtMs) };
     this.session = state?.session ?? freshSession;
@@ -60,7 +60,6 @@ export class UnitOfWork {
     return this.transitionInputs.atMs;
   }
 
-  /** Puts what has been collected into the plan. */
   applyTo(plan: CommitPlan): void {
     const { record, partition, sessionId: id, head, session, isDeleted } = this;
     if (record !== null) {
@@ -71,7 +70,7 @@ export class UnitOfWork {
     for (const operation of this.#operations) operation(plan);
   }
 
-  /** Does something to the plan once the command has been applied as a whole. */
+  /** Defers a change of the plan until the command has succeeded. */
   write(operation: Operation): void {
     this.#operations.push(operation);
   }
@@ -97,13 +96,13 @@ export class UnitOfWork {
     return event;
   }
 
-  /** Something for the log, once it is stored. @param end null when nothing ends by it */
+  /** A line for the log, after the commit. @param end null when nothing ends */
   note(what: AfterCommit['milestones'][number]['what'], ids: Record<string, string>, end: Ending | null = null): void {
     const { partition, sessionId } = this;
     this.write((plan) => plan.after.milestones.push({ partition, what, fields: { session_id: sessionId, ...ids }, end }));
   }
 
-  /** A turn or a run is over, for traces, once it is stored. */
+  /** Adds a turn's or run's end for traces, after the commit. */
   noteEnd(work: Omit<EndedWork, 'partition' | 'sessionId' | 'endedAtMs'>): void {
     const { partition, sessionId, atMs: endedAtMs } = this;
     this.write((plan) => plan.after.ended.push({ partition, sessionId, endedAtMs, ...work }));
@@ -118,7 +117,7 @@ export class UnitOfWork {
     this.write((plan) => plan.closeEffect(this.partition, id, state));
   }
 
-  /** Time comes back as a command. Its id is the timer's key, so a timer that fires twice is applied once. */
+  /** The command's id is the timer's key, so firing twice applies it once. */
   arm(key: string, atMs: number, command: TimerCommand): void {
     const { sessionId } = this;
     const body = JSON.stringify({ v: 1, sessionId, commandId: key, sentAtMs: this.atMs, answerTo: null, traceparent: this.command.traceparent, ...command });
@@ -129,7 +128,7 @@ export class UnitOfWork {
     this.write((plan) => plan.disarmTimer(this.partition, key));
   }
 
-  /** One trace for all that a command brings about by itself. */
+  /** For events of a command outside turns and runs. */
   ownTraceId(): string {
     this.#ownTrace ??= this.command.type === 'message.post' ? this.command.traceId : this.transitionInputs.newTraceId();
     return this.#ownTrace;
@@ -137,7 +136,6 @@ export class UnitOfWork {
 }
 
 type Header = 'v' | 'sessionId' | 'commandId' | 'sentAtMs' | 'answerTo' | 'traceparent';
-/** The commands that a timer may stand for, without what they all have. */
 type TimerCommand =
   Extract<SessionCommand, { type: 'turn.deadline' | 'run.deadline' | 'effect.overdue' | 'delivery.due' }> extends infer Command
     ? Command extends SessionCommand
@@ -150,7 +148,7 @@ const freshSession: MachineState<SessionContext> = (() => {
   return { value, context };
 })();
 
-/** The context of a session that is not there any more. */
+/** Context of a deleted session. */
 export const emptyContext = freshSession.context;
 
 function turnOf({ traceId, bundleHash, traceparent, startedAtMs }: TurnMetadata, { value, context }: MachineState<TurnContext>): SessionState['turn'] {
@@ -163,7 +161,7 @@ function runOf({ traceId, bundleHash, traceparent, startedAtMs, runId }: RunMeta
 
 export type Handlers<Actions> = { [Name in keyof Actions]: (params: Actions[Name]) => void };
 
-/** Actions come typed by the machine that named them, but under one roof with XState's own, which none of our machines uses. */
+/** `actions` is untyped: XState adds its built-in actions, which our machines do not use. */
 export function applyActions<Actions>(handlers: Handlers<Actions>, actions: readonly { type: string; params?: unknown }[]): void {
   for (const { type, params } of actions) {
     if (!Object.hasOwn(handlers as object, type)) throw new TypeError(`nobody carries out the action '${type}'`);

@@ -3,13 +3,10 @@ import type { EventSource } from '#shared/contracts/agent/conversation-event.ts'
 import type { RunError } from '../run/types.ts';
 import type { SessionActions, SessionContext, SessionEvent, TurnStart } from './types.ts';
 
-/** Stored with every snapshot. Grows with each change after which an old snapshot no longer fits. */
+/** Stored with every snapshot; raise it with each change that old snapshots do not fit. */
 export const SESSION_MACHINE_VERSION = 2;
 
-/**
- * Runs that wait for one session, at most. All of them stand in its snapshot, which each of its commands reads and writes; and whoever
- * is so far behind is better told at once than after hours.
- */
+/** Bounds the queue, which is part of the snapshot that each command reads and writes. Beyond it a run fails at once rather than after hours. */
 const MAX_WAITING_RUNS = 100;
 
 /**
@@ -17,16 +14,16 @@ const MAX_WAITING_RUNS = 100;
  *
  *   absent ──session.create──▶ idle ──message.post that asks for a turn──▶ responding ──turn.settled──▶ idle
  *   absent ──run.start, ephemeral──▶ running      idle ──run.start──▶ running ──run.settled──▶ idle
- *   any    ──session.delete──▶ deleted            what waited meanwhile, a turn first, then runs, begins before idle is reached
+ *   any    ──session.delete──▶ deleted            a waiting turn, then waiting runs, begin before idle
  *
- *   responding ──message.post within the coalescing window──▶ responding   the turn takes it in
+ *   responding ──message.post within the coalescing window──▶ responding   joins the turn
  *              ──message.post later──▶ responding                          the turn is cancelled, the next begins
- *              ──run.start──▶ responding                                   the run waits, unless too many do: then it fails
+ *              ──run.start──▶ responding                                   the run waits; it fails if the queue is full
  *              ──turn.settled, of an ephemeral session that is over──▶ deleted
- *   running    ──message.post that asks for a turn──▶ running              the turn waits: a run is not cancelled by talk
- *   any that is there ──session.patch──▶ the same   the record changes; a turn in progress goes on, later messages follow the new mode
+ *   running    ──message.post that asks for a turn──▶ running              the turn waits: messages do not cancel a run
+ *   any that exists ──session.patch──▶ the same   the record changes; a turn in progress goes on, the new mode applies to later messages
  *
- * At most one turn or run works at any time, so two never stand interleaved in the log. Data, not behaviour: see actors/turn.
+ * At most one turn or run is in progress, so their events never interleave in the log. Pure, like the turn's machine (actors/turn).
  */
 export const sessionMachine = setup({
   types: { context: {} as SessionContext, events: {} as SessionEvent },
@@ -53,7 +50,7 @@ export const sessionMachine = setup({
     isOver: ({ context }) => context.isOver,
   },
   actions: {
-    // Named here, carried out by actors/runtime/interpret.ts. Never executed in place.
+    // Only named here; actors/runtime/interpret.ts executes them.
     open: (_, _params: SessionActions['open']) => {},
     openForRun: (_, _params: SessionActions['openForRun']) => {},
     change: (_, _params: SessionActions['change']) => {},
@@ -166,7 +163,7 @@ export const sessionMachine = setup({
         'deliveries.settled': { guard: 'isEphemeral', actions: assign({ isOver: true }) },
         'turn.result': { actions: { type: 'notifyTurn', params: ({ event }) => ({ event: event.event }) } },
         'turn.settled': [
-          // The run calls back, or has nothing to call: either way the session is asked again when that is over.
+          // Clears `isOver`: `deliveries.settled` comes again after the run and its callback, if any.
           { guard: and(['isCurrentTurn', 'hasWaitingRun']), target: 'running', actions: [assign({ turnId: null, isOver: false }), ...beginWaitingRun()] },
           { guard: and(['isCurrentTurn', 'isOver']), target: 'deleted', actions: erase() },
           { guard: 'isCurrentTurn', target: 'idle', actions: assign({ turnId: null }) },
@@ -215,7 +212,7 @@ export const sessionMachine = setup({
         ],
       },
     },
-    /** Nothing comes after it. What arrives still is refused, or too late. */
+    /** Later commands are refused or ignored. */
     deleted: {
       on: {
         'session.create': { actions: alreadyThere() },
@@ -244,7 +241,7 @@ function openRecord() {
   return { type: 'open' as const, params: ({ event }: CreateArgs): SessionActions['open'] => ({ command: event.command }) };
 }
 
-/** A greeting is static text: no model is asked, and the first turn stays the customer's. */
+/** Static text: starts neither a model call nor a turn. */
 function greet() {
   return [
     {
@@ -291,7 +288,7 @@ function begin() {
   return { type: 'beginTurn' as const, params: ({ event }: PostArgs): SessionActions['beginTurn'] => turnFor(event) };
 }
 
-/** A message that begins or joins a turn, or asks for one that has to wait, carries the turn's trace; any other its own. */
+/** A message that begins, joins or queues a turn carries the turn's trace, any other its own. */
 function append(trace: SessionActions['fact']['trace']) {
   return {
     type: 'fact' as const,
@@ -320,7 +317,7 @@ function failExpired() {
   return { type: 'failRuns' as const, params: ({ event }: ExpiredArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: waitedTooLong }) };
 }
 
-/** What is not over and nobody works on: its row alone says that it is there. */
+/** An unsettled run of which only the row is left. */
 function failLost() {
   return { type: 'failRuns' as const, params: ({ event }: ExpiredArgs): SessionActions['failRuns'] => ({ runIds: [event.runId], error: lost }) };
 }
@@ -331,7 +328,7 @@ function dequeue() {
   });
 }
 
-/** The run that has waited longest. */
+/** The oldest waiting run. */
 function beginWaitingRun() {
   return [
     assign<SessionContext, SessionEvent, undefined, SessionEvent, never>({
@@ -373,7 +370,7 @@ function alreadyThere() {
   return { type: 'refuse' as const, params: { code: 'session.exists', message: 'a session with this id exists already' } as SessionActions['refuse'] };
 }
 
-/** A human who answers for the agent speaks on the agent's side of the conversation. */
+/** Human agents write on the agent's side. */
 function isAgentSide(source: EventSource): boolean {
   return source === 'human_agent' || source === 'human_agent_on_behalf_of_ai_agent';
 }

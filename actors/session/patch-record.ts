@@ -1,12 +1,12 @@
 import type { CommandOf } from '#bus/messages/session.ts';
 import { MAX_LABELS, type SessionRecord } from '#shared/contracts/agent/session.ts';
 
-/** As much as a session can be given when it is made, whose body is no larger. Each commit writes it, so it must not grow change by change. */
+/** As a creation's body allows. Each commit writes the metadata, so patches must not grow it without bound. */
 const MAX_METADATA_BYTES = 1_024 * 1_024;
 
 type Patch = CommandOf<'session.patch'>;
 
-/** The record with what the command changes; when it was changed is not among it. */
+/** Leaves `updated_at` to the caller. */
 export function patchRecord(record: SessionRecord, patch: Patch): SessionRecord {
   return {
     ...record,
@@ -18,7 +18,7 @@ export function patchRecord(record: SessionRecord, patch: Patch): SessionRecord 
   };
 }
 
-/** Why the record can't become what the command wants, as a sentence for its sender; null when it can. */
+/** A sentence for the sender; null when the patch is valid. */
 export function patchProblem(record: SessionRecord, patch: Patch): string | null {
   if (labelsOf(record, patch).length > MAX_LABELS) return `labels is not valid: a session has at most ${MAX_LABELS}`;
   if (patch.clientOffset !== undefined && patch.clientOffset > record.last_offset)
@@ -34,7 +34,7 @@ function metadataOf({ metadata }: SessionRecord, { setMetadata, unsetMetadata }:
   return Object.fromEntries(Object.entries({ ...metadata, ...setMetadata }).filter(([key]) => !unset.has(key)));
 }
 
-/** Each once, those that were there before in their places. */
+/** Without duplicates; existing labels keep their positions. */
 function labelsOf({ labels }: SessionRecord, { upsertLabels, removeLabels }: Patch): string[] {
   if (upsertLabels.length === 0 && removeLabels.length === 0) return labels;
   const removed = new Set(removeLabels);

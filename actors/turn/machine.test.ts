@@ -115,7 +115,7 @@ function afterEvents(...events: (TurnEventBody & { atMs?: number })[]) {
   return events.reduce((step, event) => transition(turnMachine, step[0], timed(event)), started());
 }
 
-/** In time, unless it says otherwise. */
+/** Applied before the deadline, unless `atMs` is given. */
 function timed(event: TurnEventBody & { atMs?: number }): TurnEvent {
   return { atMs: 2_000, ...event };
 }
@@ -130,7 +130,7 @@ function failed(callId: string, code: 'router.provider_unavailable' | 'router.ti
 
 type Told = { type: string; params?: unknown };
 
-/** Actions as short texts, in order. */
+/** Actions in order, as short strings. */
 function told(actions: readonly Told[]): string[] {
   return actions.map(({ type, params }) => {
     const p = params as Record<string, never> & { content?: Record<string, string | null> };

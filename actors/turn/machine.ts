@@ -3,7 +3,7 @@ import { replyEventId } from '#bus/messages/session.ts';
 import type { SessionStatus } from '#shared/contracts/agent/conversation-event.ts';
 import type { TurnActions, TurnContext, TurnEvent, TurnInput } from './types.ts';
 
-/** Stored with every snapshot. Grows with each change after which an old snapshot no longer fits. */
+/** Stored with every snapshot; raise it with each change that old snapshots do not fit. */
 export const TURN_MACHINE_VERSION = 1;
 
 const TURN_TIMEOUT = 'turn_timeout: the reply took longer than a turn may take';
@@ -12,24 +12,24 @@ const TURN_TIMEOUT = 'turn_timeout: the reply took longer than a turn may take';
  * One response cycle of a session:
  *
  *   matching ──▶ composing ──call.completed──▶ completed
- *                    ├──message.joined──▶ composing (the call is superseded and issued again)
+ *                    ├──message.joined──▶ composing (the call is superseded, another is opened)
  *                    ├──turn.cancel──▶ cancelled
  *                    └──call.failed | turn.deadline | turn.poisoned──▶ failed
  *
- * Every way out appends exactly one `ready`, and nothing after it. Data, not behaviour: it reads no clock and does no I/O. The
- * runtime calls `transition()` and stores what the returned actions name in one commit.
+ * Every transition to a final state appends exactly one `ready`, as the last event. Pure: no clock, no I/O. The runtime calls
+ * `transition()` and stores what the returned actions name in one commit.
  */
 export const turnMachine = setup({
   types: { input: {} as TurnInput, context: {} as TurnContext, events: {} as TurnEvent },
   guards: {
-    /** A result of a call that is no longer awaited changes nothing: late and repeated deliveries are harmless. */
+    /** Ignores results of superseded calls, so late and repeated deliveries are harmless. */
     isCurrentCall: ({ context, event }) => 'callId' in event && event.callId === callIdOf(context),
     isUsableReply: ({ context, event }) =>
       event.type === 'call.completed' && event.callId === callIdOf(context) && event.finishReason !== 'error' && event.text.trim() !== '',
     isThisTurn: ({ context, event }) => event.type === 'turn.deadline' && event.turnId === context.turnId,
   },
   actions: {
-    // Named here, carried out by actors/runtime/interpret.ts. Never executed in place.
+    // Only named here; actors/runtime/interpret.ts executes them.
     fact: (_, _params: TurnActions['fact']) => {},
     effect: (_, _params: TurnActions['effect']) => {},
     supersede: (_, _params: TurnActions['supersede']) => {},
@@ -46,7 +46,7 @@ export const turnMachine = setup({
         { type: 'fact', params: status('acknowledged') },
         { type: 'timer', params: ({ context }) => ({ key: deadlineKeyOf(context), atMs: context.deadlineAtMs }) },
       ],
-      // No policy is matched yet, so `processing` with the stage `matching` is not said: the turn goes straight to its reply.
+      // Policies are not matched yet, so `processing` with the stage `matching` is left out.
       always: {
         target: 'composing',
         actions: [
@@ -126,20 +126,20 @@ function status(value: SessionStatus, { detail = null }: { detail?: string | nul
 }
 
 /**
- * A failure as the turn ends with it. Its model calls end at its own deadline, so their failures race the deadline's timer: past it, every
- * failure is the timeout, whichever of the two is applied first.
+ * The turn's error. Model calls time out at the turn's deadline, so their failures race its timer: from the deadline on every failure becomes the
+ * timeout, whichever is applied first.
  */
 function failureAs(detail: string) {
   return ({ context, event }: { context: TurnContext; event: TurnEvent }) => error(event.atMs < context.deadlineAtMs ? detail : TURN_TIMEOUT);
 }
 
-/** A model call has no time limit but the turn's deadline, so `router.timeout` is that deadline, read from the worker's clock. */
+/** A model call's only time limit is the turn's deadline, so `router.timeout` is that deadline by the worker's clock. */
 function failedCall(args: { context: TurnContext; event: Extract<TurnEvent, { type: 'call.failed' }> }): TurnActions['fact'] {
   const { code } = args.event.failure;
   return code === 'router.timeout' ? error(TURN_TIMEOUT) : failureAs(`engine_error: the model call failed (${code})`)(args);
 }
 
-/** A stable code and a safe sentence; what really went wrong stands in the logs. */
+/** `detail` is safe to show; the cause is in the logs. */
 function error(detail: string): TurnActions['fact'] {
   return status('error', { detail });
 }
@@ -148,7 +148,7 @@ function routerCallOf({ context }: { context: TurnContext }): TurnActions['effec
   return { kind: 'router-call', id: callIdOf(context), deadlineAtMs: context.deadlineAtMs };
 }
 
-/** The id of the effect, of the work item, of the result's command: one call has one name everywhere. */
+/** Id of the effect, its work item and the command with its result. */
 function callIdOf({ turnId, callNo }: TurnContext): string {
   return `${turnId}-${callNo}`;
 }

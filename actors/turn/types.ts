@@ -3,39 +3,38 @@ import type { Failure } from '#shared/errors/switchyard-error.ts';
 
 export interface TurnInput {
   turnId: string;
-  /** When the turn began, epoch milliseconds. */
+  /** Start, epoch ms. */
   atMs: number;
-  /** How long it may take before it ends as an error. */
+  /** Time from the start until the turn fails. */
   timeoutMs: number;
 }
 
 export interface TurnContext {
   turnId: string;
   deadlineAtMs: number;
-  /** Number of the model call that is awaited, from 1. */
+  /** Number of the awaited model call, from 1. */
   callNo: number;
 }
 
-/** Everything that can happen to a turn. Results name their call, so that a late or repeated one is recognised. */
+/** `callId` exposes late and repeated results. */
 export type TurnEventBody =
   | { type: 'message.joined' }
   | { type: 'call.completed'; callId: string; text: string; finishReason: string; model: string; provider: string }
   | { type: 'call.failed'; callId: string; failure: Failure }
   | { type: 'turn.cancel' }
-  /** A command of the turn could not be applied. */
   | { type: 'turn.poisoned' }
   | { type: 'turn.deadline'; turnId: string };
 
-/** `atMs`: when the command is applied, epoch milliseconds. What fails at or after the turn's deadline failed for its time. */
+/** `atMs`: time of application, epoch ms. From the turn's deadline on, failures count as the timeout. */
 export type TurnEvent = TurnEventBody & { atMs: number };
 
-/** What a turn asks of the runtime. The runtime carries these out in one commit; the machine itself does nothing. */
+/** Executed by the runtime in one commit. */
 export interface TurnActions {
-  /** Appends an event to the session's log. `id` is given where readers know it beforehand. */
+  /** Appends to the session's log. `id`: null for a new one. */
   fact: { content: EventContent; id: string | null; metadata: Record<string, unknown> };
-  /** Asks for a model call, on the log as it stands now. */
+  /** Opens a model call on the log so far. */
   effect: { kind: 'router-call'; id: string; deadlineAtMs: number };
-  /** The call is no longer wanted: its effect is closed and its worker told. */
+  /** Closes the call's effect and aborts it at its worker. */
   supersede: { id: string };
   timer: { key: string; atMs: number };
   disarm: { key: string };
