@@ -1,4 +1,4 @@
-/** Waits, at most until the signal aborts, and keeps no process alive. Never rejects. */
+/** Resolves after the time, or when the signal aborts. Its timer does not keep the process alive. Never rejects. */
 export function pauseFor(ms: number, until: AbortSignal | null = null): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

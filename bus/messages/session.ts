@@ -2,16 +2,16 @@ import { z } from 'zod';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
 
 /**
- * Commands to a session, on `cmd.<partition>`. The message id is `commandId`: the session's seen row remembers it, so a second
- * delivery changes nothing and is answered like the first.
+ * Commands to a session, on `cmd.<partition>`. The message id is `commandId`: the session stores it as a processed command, so a redelivery changes nothing
+ * and gets the stored reply.
  */
 const header = {
   v: z.literal(1),
   sessionId: z.string(),
   commandId: z.string(),
-  /** When the sender made the command, epoch milliseconds by its clock. */
+  /** Epoch milliseconds by the sender's clock. */
   sentAtMs: z.number(),
-  /** The gateway that waits for the answer on `ans.<gateway>`; null when nobody does. */
+  /** The gateway that waits for the reply on `ans.<gateway>`; null when none does. */
   answerTo: z.string().nullable(),
   traceparent: z.string().nullable(),
 };
@@ -28,7 +28,7 @@ const createSession = z.object({
   metadata,
   labels: z.array(z.string()),
   allowGreeting: z.boolean(),
-  /** Hash of the configuration bundle that the session's turns run on. */
+  /** The bundle that the session's turns run on. */
   bundleHash: z.string(),
 });
 
@@ -40,12 +40,12 @@ const postMessage = z.object({
   metadata,
   /** Whether the message asks for a turn. */
   triggersTurn: z.boolean(),
-  /** 32 hex: the trace of the turn that the message begins. */
+  /** 32 hex digits: the trace id of the turn that the message begins. */
   traceId: z.string(),
   bundleHash: z.string(),
 });
 
-/** Changes the session's record. What is absent stays as it is; in metadata and labels what is taken away goes last. */
+/** Changes the session's record. Absent fields stay unchanged; in metadata and labels, removals are applied after additions. */
 const patchSession = z.object({
   ...header,
   type: z.literal('session.patch'),
@@ -55,29 +55,29 @@ const patchSession = z.object({
   unsetMetadata: z.array(z.string()),
   upsertLabels: z.array(z.string()),
   removeLabels: z.array(z.string()),
-  /** The newest offset that the client has shown, -1 for none; it may not lie beyond the log. */
+  /** The newest offset that the client has shown, -1 for none; past the end of the log it is refused. */
   clientOffset: z.number().optional(),
 });
 
-/** Ends the session for good: its events go, a tombstone stays. */
+/** Ends the session: its events are deleted, a tombstone stays. */
 const deleteSession = z.object({
   ...header,
   type: z.literal('session.delete'),
-  /** Leaves a session as it is in which a turn or a run is in progress by the time the command is applied; absent: false. */
+  /** Refuses to delete while a turn or a run is in progress when the command is applied; absent: false. */
   unlessBusy: z.boolean().optional(),
 });
 
-/** Begins a run whose row the gateway has written; everything about it stands there. The command's id is the run's. */
+/** Begins a run whose row the gateway has written; the row holds its input. The command's id is the run's. */
 const startRun = z.object({ ...header, type: z.literal('run.start'), runId: z.string() });
 
 const callCompleted = z.object({
   ...header,
   type: z.literal('call.completed'),
-  /** The turn or the run that waits for the call. */
+  /** The turn or run that waits for the call. */
   turnId: z.string(),
   callId: z.string(),
   text: z.string(),
-  /** Functions that the model wants called; `arguments` is its text, which need not be JSON. */
+  /** Functions that the model asks to call; `arguments` is the model's text, which need not be JSON. */
   toolCalls: z.array(z.object({ id: z.string(), name: z.string(), arguments: z.string() })).default([]),
   model: z.string(),
   provider: z.string(),
@@ -93,18 +93,18 @@ const callFailed = z.object({
   failure: z.object({ code: z.string(), message: z.string(), details: z.record(z.string(), z.unknown()) }),
 });
 
-/** What came of one tool call. Its command's id is the effect's, as with every result. */
+/** Result of one tool call. Its command id is the effect's, as with every result. */
 const toolCompleted = z.object({
   ...header,
   type: z.literal('tool.completed'),
   turnId: z.string(),
   callId: z.string(),
   outcome: z.discriminatedUnion('type', [
-    /** The tool answered. `isError`: it says itself that it failed, which is the model's to deal with. */
+    /** The tool replied. `isError`: it reports its own failure, which is passed on to the model. */
     z.object({ type: z.literal('result'), data: z.unknown(), metadata, isError: z.boolean() }),
     /**
-     * It did not. `outcome_unknown`: it may have happened, and is not tried again. `refused`: the arguments break its schema, or the
-     * server says that there is no such tool. `unreachable`, `auth_failed`: the server is of no use to this run.
+     * No reply. `outcome_unknown`: it may have been carried out, and is not retried. `refused`: the arguments break its schema, or the server does not know
+     * the tool. `unreachable`, `auth_failed`: this run can't use the server.
      */
     z.object({
       type: z.literal('failed'),
@@ -114,45 +114,45 @@ const toolCompleted = z.object({
   ]),
 });
 
-/** The tools that a run may use, as its servers list them now. */
+/** The tools that a run may use, as their servers list them now. */
 const toolsListed = z.object({
   ...header,
   type: z.literal('tools.listed'),
   turnId: z.string(),
   callId: z.string(),
-  /** By server: the hash under which its list is stored. */
+  /** By server: the hash of its stored list. */
   lists: z.record(z.string(), z.string()),
-  /** By server: why it has none. */
+  /** By server: why it has no list. */
   unavailable: z.record(z.string(), z.enum(['unreachable', 'auth_failed'])),
-  /** The item's deadline ended the listing before every server had answered; absent from workers of the release before: false. */
+  /** The item's deadline ended the listing before every server had replied; absent from workers of the previous release: false. */
   timedOut: z.boolean().optional(),
 });
 
-/** One item of a delivery is done with. Its command's id is the effect's. */
+/** Result of one round of a delivery. Its command id is the effect's. */
 const deliveryReported = z.object({
   ...header,
   type: z.literal('delivery.reported'),
   deliveryId: z.string(),
   callId: z.string(),
-  /** How often it has been posted by now, as its row counts. */
+  /** Tries so far, as its row counts them. */
   attempts: z.number(),
-  /** `failed`: to be tried again. `exhausted`: it is not, and has become a dead letter. */
+  /** `failed`: to be retried. `exhausted`: not retried, now a dead letter. */
   outcome: z.enum(['delivered', 'failed', 'exhausted']),
-  /** Why, for people; null when it was delivered. */
+  /** For people; null when it was delivered. */
   reason: z.string().nullable(),
-  /** The receiver's wish, bounded; null when it has none. */
+  /** The receiver's retry-after, bounded; null without one. */
   retryAfterMs: z.number().nullable(),
 });
 
-/** The time to post a delivery again has come. */
+/** Timer: the delivery's next round is due. */
 const deliveryDue = z.object({ ...header, type: z.literal('delivery.due'), deliveryId: z.string() });
 
-/** An item that should long have brought its result may be lost with its stream. */
+/** Timer: an effect without a result for so long that its item may be lost with its stream. */
 const effectOverdue = z.object({
   ...header,
   type: z.literal('effect.overdue'),
   callId: z.string(),
-  /** The turn, the run or the delivery that waits for it. */
+  /** The turn, run or delivery that waits for it. */
   turnId: z.string(),
   kind: z.enum(['tool-call', 'tool-list', 'delivery']),
 });
@@ -178,7 +178,7 @@ export const sessionCommand = z.discriminatedUnion('type', [
   runDeadline,
 ]);
 export type SessionCommand = z.infer<typeof sessionCommand>;
-/** What workers report of the work that they were given; all others are requests. */
+/** Results that workers report; all other commands are requests. */
 export const resultTypes: ReadonlySet<SessionCommand['type']> = new Set([
   'call.completed',
   'call.failed',
@@ -189,17 +189,17 @@ export const resultTypes: ReadonlySet<SessionCommand['type']> = new Set([
 export type CommandOf<Type extends SessionCommand['type']> = Extract<SessionCommand, { type: Type }>;
 
 /**
- * A turn is `trn_<ulid>`, its calls are `<turn>-1`, `<turn>-2` …, and the message that a call may bring is known before it is
- * written: token readers name it already while it is being made.
+ * The event id of the message that a call may bring: `trn_<ulid>-1` (a call of a turn) gives `evt_<ulid>-1`. Known before the message is written, so that SSE
+ * readers can name it while it streams.
  */
 export function replyEventId(callId: string): string {
   return callId.replace(/^trn_/, 'evt_');
 }
 
-/** What a command's sender learns: the value its reply is made of, or why it was refused. Kept in the seen row. */
+/** The outcome for a command's sender: the value of its reply, or why it was refused. Stored with the processed command. */
 export type CommandReply = { ok: true; value: Record<string, unknown> } | { ok: false; code: ErrorCode; message: string };
 
-/** On `ans.<gateway>`. `repeat`: the command had been applied before, this is the answer it got then. */
+/** On `ans.<gateway>`. `repeat`: the command had been applied before, and this is the stored reply. */
 export interface ReplyMessage {
   v: 1;
   commandId: string;
@@ -208,8 +208,8 @@ export interface ReplyMessage {
 }
 
 /**
- * On `evt.<session>`: the log grew to include offsets first … last. `events` are the stored events as JSON texts, null when they are too
- * large for a notice. `isDeleted`: the session is gone and nothing comes any more; there are no events then.
+ * On `evt.<session>`: the log grew by offsets first … last. `events` are the stored events as JSON texts, null when they are too large for a notice.
+ * `isDeleted`: the session is deleted; there are no events, and no further notices.
  */
 export interface NoticeMessage {
   v: 1;
