@@ -1,12 +1,11 @@
 import type { ComponentDeps } from './types.ts';
 
-/** Dead rows that may gather before they are cleared; clearing this many takes some 10 ms. */
+/** Dead rows before a vacuum; one of this size takes some 10 ms. */
 const VACUUM_AFTER_ROWS = 5_000;
 
 /**
- * Clears dead rows of a table that lives on insert and delete. The embedded database has no background process that would do
- * it: without this its files would grow for ever.
- * @returns a function that counts deleted rows and clears when enough have gathered; it never throws, since the deletion itself went well
+ * Vacuums a table with many inserts and deletes. The embedded database has no autovacuum: without this its files would grow without bound.
+ * @returns a function that counts deleted rows and vacuums past the limit; it never throws, since the deletion itself succeeded
  */
 export function vacuumer(
   { database, log }: ComponentDeps,

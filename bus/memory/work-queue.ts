@@ -10,18 +10,18 @@ import { isBelowCapacity } from './limits.ts';
 import type { Bounded, Closable, ComponentDeps } from './types.ts';
 import { type WorkRow, WorkStore } from './work-store.ts';
 
-/** An item this old is dropped undelivered: every item has a deadline that is long past by then. */
+/** Items this old are dropped undelivered; the deadline of every item is long past by then. */
 const MAX_AGE_MS = 24 * 3_600_000;
-/** What may be stored at once, whatever its size: each item has an entry in memory. Past it new ones are refused. */
+/** Items of any size, since each has an entry in memory. Past it new ones are refused. */
 const MAX_ITEMS = 100_000;
-/** Bodies kept in memory beside their rows, so that a delivery needs no statement. Others are read when their turn comes. */
+/** Byte budget of bodies cached in memory, whose delivery needs no statement. Others are read from the table. */
 const MAX_CACHED_BYTES = 32 * 1024 * 1024;
 
-/** An item in this process: in exactly one of `ready`, `leased` and `delayed` until it is gone. */
+/** An item in memory, in exactly one of `ready`, `leased` and `delayed` until it is removed. */
 interface Entry {
   row: WorkRow;
   body: string | null;
-  /** When its lease lapses or its delay is over, by `performance.now()`; of no meaning while it is ready. */
+  /** When its lease expires or its delay ends, by `performance.now()`; unused while it is ready. */
   dueAt: number;
   removed: boolean;
 }
@@ -35,24 +35,23 @@ interface Consumer {
 }
 
 interface KindQueue {
-  /** All that are there, wherever they are. */
+  /** All items of the kind, in any state. */
   items: number;
-  /** In the order of delivery. A set, because an item whose late ack arrives leaves from the middle. */
+  /** In order of delivery. A set, because a late ack removes an item from the middle. */
   ready: Set<Entry>;
-  /** The one that was given something longest ago comes first. */
+  /** Least recently served first. */
   consumers: Consumer[];
   /** Deliveries since the start. */
   delivered: number;
   queueingDelay: QueueingDelay;
 }
 
-/** The part of the embedded queue that only its own bus sees. */
 interface Admitting {
-  /** False while what comes now would wait long. */
+  /** False while new items of the kind would wait too long. */
   admits(kind: WorkKind): boolean;
 }
 
-/** The work queue: a table that outlives the process, and the leases in memory, because only this process delivers from it. */
+/** The work queue: items in a table, which outlives the process; leases in memory, because only this process delivers. */
 export async function openWorkQueue(deps: ComponentDeps): Promise<WorkQueue & Admitting & Bounded & Closable> {
   const store = new WorkStore(deps);
   const rows = await store.recover(deps.clock.nowMs() - MAX_AGE_MS);
@@ -74,7 +73,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   #cachedBytes = 0;
   #closing: 'no' | 'readers' | 'all' = 'no';
 
-  /** @param rows what an earlier process left: due again at once, and marked as redelivered, because it may have begun them */
+  /** @param rows left by an earlier process: ready at once, as redeliveries, because their delivery may have begun */
   constructor(deps: ComponentDeps, store: WorkStore, rows: WorkRow[]) {
     this.#deps = deps;
     this.#store = store;
@@ -118,7 +117,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   dispatch(kind: DispatchedKind, messageId: string, body: string): void {
     assertDispatchable(messageId);
     const { consumers, ready } = this.#kind(kind);
-    // What waits in the queue comes first.
+    // Queued items go first.
     const consumer = ready.size > 0 ? null : nextConsumer(consumers);
     if (consumer !== null) this.#handOver(kind, consumer, () => this.#handleDispatched(kind, messageId, body, consumer));
     else if (consumers.length > 0) this.#storeDispatched(kind, messageId, body);
@@ -132,7 +131,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   consume(kind: WorkKind, { concurrency, ackWaitMs }: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
     if (this.#closing !== 'no') throw new SwitchyardError('bus.closed', 'the bus is closed');
     const { consumers } = this.#kind(kind);
-    // Bound, because a delivery begins in whatever turn freed the item: the handler runs in its consumer's context, not in a publisher's.
+    // Bound: a delivery begins in the context that freed a slot or item, but the handler must run in its consumer's.
     const consumer: Consumer = { concurrency, ackWaitMs, handler: AsyncResource.bind(handler), inFlight: new Set(), stopping: new AbortController() };
     consumers.push(consumer);
     this.#deliver(kind);
@@ -146,7 +145,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     };
   }
 
-  /** It is stored in the same database as the effects. */
+  /** Stored in the same database as the effects, so it can't be lost without them. */
   async begunAtMs(): Promise<number> {
     return 0;
   }
@@ -185,7 +184,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     await this.#store.idle();
   }
 
-  /** Hands out what is ready while a consumer has a free slot. */
+  /** Delivers ready items while a consumer has a free slot. */
   #deliver(kindName: string): void {
     const kind = this.#kind(kindName);
     const { ready, consumers } = kind;
@@ -200,7 +199,6 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     }
   }
 
-  /** @param handle never rejects */
   #handOver(kindName: string, consumer: Consumer, handle: () => Promise<void>): void {
     const handled = Promise.resolve()
       .then(handle)
@@ -211,7 +209,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     consumer.inFlight.add(handled);
   }
 
-  /** What is offered is in nobody's books: neither counted nor found again. Never rejects. */
+  /** A dispatched item is neither counted nor stored. Never rejects. */
   async #handleDispatched(kind: WorkKind, messageId: string, body: string, { ackWaitMs, handler, stopping }: Consumer): Promise<void> {
     const { clock, log } = this.#deps;
     const item = dispatchedItem({
@@ -234,13 +232,13 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     }
   }
 
-  /** Whoever offered it hears nothing of it when it is lost, and stores it in the end. */
+  /** On an error the item is lost; its publisher, without a sign of progress, publishes it later. */
   #storeDispatched(kind: DispatchedKind, messageId: string, body: string): void {
     const lost = (error: unknown) => this.#deps.log.warn({ err: error, kind, message_id: messageId }, 'an item that nobody has time for could not be stored');
     this.publish(kind, messageId, body).catch(lost);
   }
 
-  /** One delivery, up to the handler's return. Never rejects. */
+  /** One delivery, until the handler returns. Never rejects. */
   async #handle(entry: Entry, consumer: Consumer): Promise<void> {
     const { id, kind, messageId, publishedAtMs, delivery } = entry.row;
     try {
@@ -249,14 +247,13 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
         return await this.#remove(entry);
       }
       const body = entry.body ?? (await this.#store.body(id));
-      // Null: a late ack of an earlier delivery has removed the row meanwhile.
+      // Null: a late ack of an earlier delivery has removed the row.
       if (body !== null) await consumer.handler(this.#item(entry, body, delivery, consumer.ackWaitMs));
     } catch (error) {
       this.#deps.log.error({ err: error, kind, message_id: messageId, delivery }, 'a work handler failed: the item is delivered again when its lease lapses');
     }
   }
 
-  /** What the handler holds. Only the first of ack, nak and term counts. */
   #item(entry: Entry, body: string, delivery: number, ackWaitMs: number): WorkItem {
     const { kind, messageId, publishedAtMs } = entry.row;
     const hasLease = () => this.#leased.has(entry) && entry.row.delivery === delivery;
@@ -272,7 +269,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
       body,
       deliveryCount: delivery,
       publishedAtMs,
-      // Also after the lease was lost: the work is done, whoever else has begun it.
+      // Also after the lease was lost: the work is done, even if another worker has begun it.
       ack: () => once(() => this.#remove(entry)),
       term: (reason) =>
         once(() => {
@@ -288,7 +285,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     };
   }
 
-  /** All that is due now: lapsed leases and delays that are over. Returns the earliest instant left. */
+  /** Handles expired leases and ended delays. Returns the next due instant. */
   #onDue(): number {
     const now = performance.now();
     let next = Number.POSITIVE_INFINITY;
@@ -298,7 +295,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
         const { kind, messageId, delivery } = entry.row;
         this.#deps.log.warn({ kind, message_id: messageId, delivery }, 'the lease of a work item lapsed: it is delivered again');
         this.#sendBack(entry, 0).catch((error) => {
-          // In memory the count is right; on disk it is too low by one until the next delivery, or until the next start adds one.
+          // The count in memory is right; on disk it is one too low until the next delivery, or until the next start adds one.
           this.#deps.log.error({ err: error, kind, message_id: messageId }, 'a redelivery could not be counted');
         });
       }
@@ -331,7 +328,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     try {
       await this.#store.remove(entry.row.id);
     } catch (error) {
-      // The row is still there, so the item is, too.
+      // The row still exists, so the item must.
       entry.removed = false;
       entry.row.delivery += 1;
       this.#makeReady(entry);
@@ -379,7 +376,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   }
 }
 
-/** The consumer that is next: of those with a free slot the one with the fewest in hand, in turn. Null: all are busy. */
+/** Among consumers with a free slot the one with the fewest items in flight, in turn. Null: all are busy. */
 function nextConsumer(consumers: Consumer[]): Consumer | null {
   const free = consumers.filter((consumer) => consumer.inFlight.size < consumer.concurrency);
   if (free.length === 0) return null;
