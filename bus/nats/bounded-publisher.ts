@@ -1,14 +1,14 @@
 import type { NatsConnection, PublishOptions } from '@nats-io/transport-node';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** What may be on its way to the broker without its having answered. Past it more is lost, as it may be: the broker or the network is stuck. */
+/** Published bytes without a PONG of the broker. Past it messages are dropped: the broker or the network is stuck. */
 const MAX_UNCONFIRMED_BYTES = 32 * 1024 * 1024;
-/** So often the broker is asked to answer. */
+/** Bytes between two PINGs. */
 const CONFIRM_EVERY_BYTES = 1024 * 1024;
-/** The largest message of any kind. */
+/** Of any kind. */
 const MAX_MESSAGE_BYTES = 512 * 1024;
 
-/** Publishes without an answer, and without filling this process's memory when nobody takes it. */
+/** Publishes without acks, with a byte budget, so that a stuck broker can't fill this process's memory. */
 export class BoundedPublisher {
   readonly #connection: NatsConnection;
   readonly #isUp: () => boolean;
@@ -24,8 +24,8 @@ export class BoundedPublisher {
   }
 
   /**
-   * @param options the subject at which the broker says that nobody listens, for one
-   * @returns false when it is lost already
+   * @param options for example the reply subject for no responders
+   * @returns false when the message is dropped
    */
   publish(subject: string, bytes: Uint8Array, options?: PublishOptions): boolean {
     if (!this.#isUp()) return false;
@@ -55,7 +55,7 @@ export class BoundedPublisher {
       this.#unconfirmedBytes -= bytes;
       this.#lost = 0;
     };
-    // Rejected when the connection is lost, and what was on its way with it.
+    // Rejected when the connection is lost, and what was in flight with it.
     this.#connection.flush().then(confirmed, confirmed);
   }
 

@@ -1,14 +1,14 @@
 import { JetStreamApiCodes, JetStreamApiError } from '@nats-io/jetstream';
 import { AuthorizationError, ClosedConnectionError, InvalidArgumentError, PermissionViolationError, RequestError } from '@nats-io/transport-node';
 
-/** The broker could not store: this code covers a full stream, but other reasons, too. */
+/** Store failed: a full stream, or other reasons. */
 const STORE_FAILED = 10077;
-/** The disk or the memory that the broker may use is full. */
+/** The broker's disk or memory limit is reached. */
 const NO_RESOURCES: readonly number[] = [10023, 10028, 10047];
 
 /**
- * What to do about an error of the broker: `full` give up, the stream holds what it may; `missing` declare the streams anew, then again;
- * `again` it may pass; `never` it won't.
+ * What to do about an error of the broker. `full`: give up, the stream is at its limit. `missing`: declare the streams, then retry. `again`: transient,
+ * retry. `never`: permanent.
  */
 export type Verdict = 'full' | 'missing' | 'again' | 'never';
 
@@ -24,7 +24,7 @@ export function verdictOn(error: unknown): Verdict {
   return 'again';
 }
 
-/** Whether the broker has no room for a stream, or says so of one that another process is just creating. */
+/** Out of storage; nats-server also reports it for a stream that another process is just creating. */
 export function lacksResources(error: unknown): boolean {
   return error instanceof JetStreamApiError && NO_RESOURCES.includes(error.code);
 }
@@ -33,17 +33,17 @@ export function isStreamMissing(error: unknown): boolean {
   return error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound;
 }
 
-/** Whether the broker refused who we say we are. */
+/** Whether the broker refused our credentials. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof AuthorizationError;
 }
 
-/** Whether our user may not do this. */
+/** Whether our user lacks the permission. */
 function isDenied(error: unknown): boolean {
   return [error, causeOf(error)].some((one) => one instanceof PermissionViolationError);
 }
 
-/** Nobody listens there: the stream is not declared, or the broker has no JetStream. */
+/** No responders: the stream does not exist, or the broker has no JetStream. */
 function hasNoResponders(error: unknown): boolean {
   return [error, causeOf(error)].some((one) => one instanceof RequestError && one.isNoResponders());
 }

@@ -10,31 +10,31 @@ import { Pull } from './pull.ts';
 import { nanosOf, streams } from './streams.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
 
-/** What is asked for at once, and so what a reader holds in memory while its handler is busy: at most this much twice. */
+/** Size of one pull. A reader holds at most twice this in memory while its handler is busy. */
 const PULL_COMMANDS = 512;
 const PULL_BYTES = 2 * 1024 * 1024;
-/** A consumer that nobody pulls from is cleared away by the broker after this: what a dead process leaves behind. */
+/** The broker deletes a consumer without pulls after this, as that of a dead process. */
 const INACTIVE_MS = 120_000;
 
-/** For the broker to remove a consumer, which it does by itself after some minutes. */
+/** To delete a consumer, which the broker otherwise does after `INACTIVE_MS`. */
 const REMOVE_BUDGET_MS = 5_000;
 
 export interface CommandFeedOptions {
   link: NatsLink;
   subject: string;
-  /** The sequence to begin behind; 0: at the log's first command. */
+  /** Start after this sequence; 0: at the log's first command. */
   after: number;
-  /** The time that the link is up; the feed ends with it. */
+  /** Aborts when the link goes down; the feed ends with it. */
   session: AbortSignal;
-  /** Whoever opens it wants it no more. */
+  /** Aborts when the feed is not wanted any more. */
   until: AbortSignal;
   budgetMs: number;
   log: Log;
 }
 
 /**
- * The commands of one partition behind a sequence, in order and without a gap, until it breaks: when the connection is lost, the
- * consumer vanishes, or a message was lost on its way. It never mends itself, because whoever reads must look at its place first.
+ * The commands of one partition after a sequence, in order and without a gap, until it breaks: the connection or the consumer is lost, or a message was. It
+ * never recovers by itself, because its reader must check its position first.
  */
 export class CommandFeed {
   readonly #options: CommandFeedOptions;
@@ -47,7 +47,7 @@ export class CommandFeed {
   #broken = false;
   #wake: (() => void) | null = null;
 
-  /** @throws what the broker threw */
+  /** @throws the broker's errors */
   static async open(options: CommandFeedOptions): Promise<CommandFeed> {
     const { link, subject, after, session, until, budgetMs } = options;
     const name = `r-${ulid()}`;
@@ -64,7 +64,7 @@ export class CommandFeed {
     try {
       await link.retryWhileTransient('begin to read a partition', budgetMs, () => link.manager.consumers.add(streams.commands.name, config), until);
     } catch (error) {
-      // Who stops waiting for the broker's word may have a consumer all the same.
+      // The request may have created the consumer all the same.
       await removeConsumer(link, name, session);
       throw error;
     }
@@ -90,24 +90,23 @@ export class CommandFeed {
     this.#ask();
   }
 
-  /** True once nothing more comes. What has come before still stands. */
+  /** True once no more commands are received. Those received before stay valid. */
   get isBroken(): boolean {
     return this.#broken;
   }
 
-  /** All that is at hand, at most `maxCommands`. */
   dequeue(maxCommands: number): StoredCommand[] {
     const dequeued = this.#commands.splice(0, maxCommands);
     for (const { body } of dequeued) this.#bytes -= body.length;
     if (this.#pull.asked === 0) {
-      // Its consumer may be gone by now, and the broker would not say so.
+      // The consumer may be deleted by now, and a pull would not report it.
       if (this.#pull.sinceAskedMs > INACTIVE_MS / 2) this.#break();
       else this.#ask();
     }
     return dequeued;
   }
 
-  /** Resolves when something came, or nothing more will. */
+  /** Resolves when a command was received or the feed is broken. */
   untilReceived(): Promise<void> {
     if (this.#commands.length > 0 || this.#broken) return Promise.resolve();
     return new Promise((resolve) => {
@@ -115,7 +114,7 @@ export class CommandFeed {
     });
   }
 
-  /** Also wakes whoever waits for an arrival. */
+  /** Also resolves `untilReceived`. */
   async close(): Promise<void> {
     this.#break();
     await this.#pull.drain();
@@ -133,7 +132,7 @@ export class CommandFeed {
     if (this.#broken) return;
     const info = parseDelivery(message.reply ?? '');
     this.#received += 1;
-    // A gap in the consumer's own count means that a message was lost between the broker and here.
+    // A gap in the consumer sequence: a message was lost between the broker and here.
     if (info === null || info.consumerSequence !== this.#received || info.streamSequence <= this.#reached) this.#break();
     else this.#queue(info, message);
   }
@@ -153,7 +152,7 @@ export class CommandFeed {
   }
 }
 
-/** Never rejects: when it can't be told, or its connection is lost meanwhile, the broker clears it away by itself. */
+/** Never rejects: on failure the broker deletes the consumer by itself. */
 async function removeConsumer(link: NatsLink, name: string, session: AbortSignal): Promise<void> {
   const remove = () => link.manager.consumers.delete(streams.commands.name, name);
   if (!session.aborted) await link.retryWhileTransient('remove a consumer', REMOVE_BUDGET_MS, remove, session).catch(() => {});

@@ -3,17 +3,17 @@ import type { StreamDifference } from '../stream-upgrade.ts';
 import type { StreamDeclaration } from './streams.ts';
 
 export interface StreamComparison {
-  /** Fields by which messages are copied into the stream, out of it, or under another subject. None of ours has any. */
+  /** Set fields by which messages are copied into the stream, out of it, or to another subject. None of ours has any. */
   copying: string[];
   differences: StreamDifference[];
 }
 
-/** Settings of nats-server, known since 2.10 or before, by which the broker itself moves messages, past the permissions of its users. */
+/** Settings of nats-server (2.10 or before) by which the broker itself moves messages, past its users' permissions. */
 const COPYING_FIELDS = ['sources', 'mirror', 'republish', 'subject_transform'] as const satisfies readonly (keyof StreamConfig)[];
 
 /**
- * What the broker fills in for settings that no declaration names. Any other value changes what a stream keeps or confirms: `no_ack` confirms
- * nothing, and with `allow_rollup_hdrs` a publisher can delete what is stored. Replicas, placement and the like are the operator's to choose.
+ * Defaults of settings that no declaration names, where any other value changes what a stream stores or confirms: `no_ack` confirms nothing,
+ * `allow_rollup_hdrs` lets a publisher delete stored messages. Replicas, placement and the like are the operator's choice.
  */
 const LEFT_TO_BROKER: Partial<StreamConfig> = {
   max_msgs: -1,
@@ -27,7 +27,7 @@ const LEFT_TO_BROKER: Partial<StreamConfig> = {
   allow_rollup_hdrs: false,
 };
 
-/** A stream as the broker describes it, beside its declaration. */
+/** Compares a stream's configuration with its declaration. */
 export function compareStream(found: Partial<StreamConfig>, { name: _, ...declaration }: StreamDeclaration): StreamComparison {
   const copying = COPYING_FIELDS.filter((field) => !isEmpty(found[field]));
   const fields = new Map<string, unknown>(Object.entries(found));

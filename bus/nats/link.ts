@@ -10,34 +10,33 @@ import { verdictOn } from './broker-errors.ts';
 import { type Account, addressesOf, dial, inboxPrefixOf } from './dial.ts';
 import { Requests } from './requests.ts';
 
-/** One answer of the broker's API. It works on one request at a time, and a stream that is being recovered takes a while. */
+/** Of one JetStream API request: the broker handles them one by one, and recovering a stream takes a while. */
 const API_TIMEOUT_MS = 5_000;
-/** Pause before the streams are declared again, or something is stored again, doubled each time up to the longest. */
+/** Back-off of declarations and retried actions, doubled up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
-/** What goes out at the end is written to the socket; a broker that takes longer than this won't take it. */
+/** Of the flush on close. */
 const FLUSH_TIMEOUT_MS = 2_000;
 /**
- * From when a stream is found missing until it is created again. nats-server 2.9 answers that a deleted stream is missing before it has removed
- * its files, and then removes those of a new stream of that name with them: what the new one has acknowledged by then can't be read any more.
+ * Delay between finding a stream missing and creating it. nats-server 2.9 reports a deleted stream as missing before it has removed its files, and then also
+ * removes those of a new stream of that name, with what it has acknowledged by then.
  */
 const DELETION_SETTLES_MS = 1_500;
 
 export interface LinkOptions extends Account {
   connectBudgetMs: number;
   log: Log;
-  /** Declares what this process uses. Called after each connect and before anybody else may use it. */
+  /** Declares this process's streams; called after each connect, before the link is up. */
   declare(manager: JetStreamManager): Promise<void>;
 }
 
 /**
- * The two connections of a process, and whether they can be used:
+ * The two connections of a process:
  *
  *   opening ──declared──▶ up ──main connection lost──▶ down ──connected──▶ declaring ──declared──▶ up
  *
- * Each time that it is up has an AbortSignal, aborted at its end: what holds anything at the broker (consumers, pulls) ends with
- * it and begins anew in the next. Tokens have a connection of their own, so that a stalled reader of theirs holds up nothing else;
- * it takes care of itself.
+ * Each up period is a session with an AbortSignal, aborted when the link goes down: consumers and pulls end with it and are made anew in the next. Tokens
+ * have their own connection, so that a stalled token reader blocks nothing else; it recovers by itself.
  */
 export class NatsLink {
   readonly main: NatsConnection;
@@ -48,18 +47,18 @@ export class NatsLink {
   readonly address: string;
   readonly inboxPrefix: string;
   readonly #options: LinkOptions;
-  /** Ends with the time that the main connection is up; null while it is not. */
+  /** Aborts at the end of the session; null while the main connection is not up. */
   #up: AbortController | null = null;
   #tokensUp = true;
   #wasAway = false;
-  /** Counts connection losses: a recovery that was overtaken by the next loss changes nothing. */
+  /** Counts disconnects: a recovery stops when another one has happened. */
   #disconnects = 0;
   #closing = false;
   #closed = false;
   #redeclaring: Promise<void> | null = null;
   readonly #waiting = new Set<() => void>();
   readonly #pending = new SlotMap<(reason: unknown) => void>();
-  /** What is being done persistently, and who waits for there to be nothing. */
+  /** Actions in flight, and the callbacks that wait for 0. */
   #running = 0;
   readonly #idle = new Set<() => void>();
   readonly #listeners = new Set<() => void>();
@@ -94,7 +93,7 @@ export class NatsLink {
     this.requests = new Requests(main, this.inboxPrefix);
   }
 
-  /** Whether both connections can be used. */
+  /** Whether both connections are usable. */
   get isReady(): boolean {
     return this.#up !== null && this.#tokensUp;
   }
@@ -107,7 +106,7 @@ export class NatsLink {
     return this.#tokensUp && !this.#closed;
   }
 
-  /** Resolves once the main connection is up, with the signal that ends with it. @throws `bus.closed`, or the reason of `until` when it aborts first */
+  /** Resolves with the session's signal once the main connection is up. @throws `bus.closed`, or the reason of `until` when it aborts first */
   async up(until: AbortSignal): Promise<AbortSignal> {
     while (this.#up === null) {
       if (this.#closed) throw closed();
@@ -126,10 +125,10 @@ export class NatsLink {
   }
 
   /**
-   * Does something that may be done twice, until it succeeds, the budget is used up or the broker says that it never will.
-   * The first try begins in the caller's own turn, so that calls keep their order.
-   * @param until nobody waits for it any more
-   * @throws `bus.closed`, `bus.full`, `service.unreachable`, what the broker refused it with, or the reason of `until`
+   * Retries an idempotent action until it succeeds, the budget is used up or the error is permanent. The first attempt starts synchronously, so that calls
+   * keep their order.
+   * @param until aborts when the result is not needed any more
+   * @throws `bus.closed`, `bus.full`, `service.unreachable`, a permanent error of the broker, or the reason of `until`
    */
   retryWhileTransient<Result>(
     what: string,
@@ -151,7 +150,7 @@ export class NatsLink {
   }
 
   /**
-   * Called when a stream was found missing on a live connection and the streams were declared again: consumers of the missing one are gone.
+   * Called after a stream was found missing on a live connection and the streams were declared again: its consumers are gone.
    * @returns removes the handler
    */
   onRedeclare(handler: () => void): () => void {
@@ -164,7 +163,7 @@ export class NatsLink {
     if (this.#closing) throw closed();
   }
 
-  /** Refuses what comes, waits for what is under way and for what was published, and closes. */
+  /** Refuses new actions, waits for those in flight and for published messages, and closes. */
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.add(resolve));
@@ -184,7 +183,7 @@ export class NatsLink {
     });
     for (;;) {
       const trouble = await Promise.race([this.#declare().catch((error: unknown) => error), pauseFor(untilMs - performance.now()).then(() => 'late')]);
-      // Lost again already: the watch above is at it.
+      // Lost again already: `#watch` recovers it.
       if (trouble === undefined && this.#disconnects === 0) this.#goUp();
       if (trouble === undefined) return;
       if (isRefusedStream(trouble)) throw trouble;
@@ -196,13 +195,13 @@ export class NatsLink {
     }
   }
 
-  /** Never rejects: it runs for as long as the connection. */
+  /** Runs as long as the connection. Never rejects. */
   async #watch(connection: NatsConnection, onChange: (type: 'disconnect' | 'reconnect') => void): Promise<void> {
     let connected = true;
     for await (const status of connection.status()) {
       if (status.type === 'disconnect' || status.type === 'reconnect') {
         const isConnected = status.type === 'reconnect';
-        // A connection that is refused anew at each try says each time that it is lost.
+        // A connection whose reconnects are refused reports a disconnect each time.
         if (isConnected === connected || this.#closed) continue;
         connected = isConnected;
         this.#options.log.warn({ address: this.address }, isConnected ? 'NATS is back' : 'the connection to NATS is lost');
@@ -210,7 +209,7 @@ export class NatsLink {
       } else this.#report(status);
     }
     if (this.#closed) return;
-    // It should reconnect for ever. Not ready is what whoever runs this process must see.
+    // Should not happen, since it reconnects forever. The process must report not ready.
     this.#options.log.error({ address: this.address }, 'a connection to NATS has ended for good');
     onChange('disconnect');
   }
@@ -234,7 +233,7 @@ export class NatsLink {
     void this.#recover(this.#disconnects);
   }
 
-  /** Memory streams are gone when the broker was restarted, so everything is declared before anything is used. Never rejects. */
+  /** A restarted broker has lost its memory streams, so everything is declared before use. Never rejects. */
   async #recover(disconnects: number): Promise<void> {
     for (let pauseMs = FIRST_PAUSE_MS; disconnects === this.#disconnects && !this.#closed; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       try {
@@ -255,7 +254,7 @@ export class NatsLink {
 
   #goUp(): void {
     this.#up = new AbortController();
-    setMaxListeners(0, this.#up.signal); // as many as there are readers
+    setMaxListeners(0, this.#up.signal); // one per reader
     for (const wake of this.#waiting) wake();
     this.#announce();
   }
@@ -313,7 +312,7 @@ export class NatsLink {
     }
   }
 
-  /** An answer that can't come any more is not waited for. */
+  /** Rejects when the link goes down or `until` aborts: no reply can come any more. */
   #whileUp<Result>(reply: Promise<Result>, until: AbortSignal | null): Promise<Result> {
     return new Promise((resolve, reject) => {
       const giveUp = () => reject(until?.reason);
@@ -337,8 +336,8 @@ export class NatsLink {
   }
 
   /**
-   * Never rejects. With a timer of its own: signals that are made of others (AbortSignal.any, AbortSignal.timeout) may be collected on
-   * Node 20 while somebody waits for them, and then never fire.
+   * Never rejects. It uses its own timer, since Node 20 may collect composed signals (AbortSignal.any, AbortSignal.timeout) with waiters, and they then never
+   * fire.
    */
   async #upWithin(ms: number, until: AbortSignal | null): Promise<void> {
     const over = new AbortController();
@@ -351,7 +350,7 @@ export class NatsLink {
     until?.removeEventListener('abort', end);
   }
 
-  /** A stream was deleted while it was in use. Concurrent callers share one declaration. Never rejects. */
+  /** Recovers a stream that was deleted while in use. Concurrent callers share one declaration. Never rejects. */
   #redeclare(): Promise<void> {
     this.#redeclaring ??= pauseFor(DELETION_SETTLES_MS)
       .then(() => this.#declare())
@@ -366,7 +365,7 @@ export class NatsLink {
   }
 }
 
-/** Says by itself what is wrong, and does not pass. */
+/** A permanent error with a message of its own. */
 function isRefusedStream(error: unknown): error is SwitchyardError {
   return error instanceof SwitchyardError && error.code === 'bus.stream_refused';
 }

@@ -3,19 +3,15 @@ import { atTickEnd } from './tick-end.ts';
 
 const RETAINED = headOf(addresses.tokens);
 const LIVE = headOf(addresses.liveTokens);
-/** Stands for the call in the subject of a batch. */
+/** In place of the call in a batch's subject. */
 const BATCH = '_batch';
-/** A batch that has grown to this does not wait for the end of the turn. */
+/** A batch of this size is sent before the end of the tick. */
 const MAX_BATCH_BYTES = 64 * 1024;
 
-/*
- * On the wire: of each frame the length of its call's id (one byte) and the id, then the length of its bytes (two, the higher one first) and
- * these.
- */
+/* On the wire, per frame: length of the call id (1 byte), call id, length of the frame (2 bytes, big-endian), frame. */
 const ID_LENGTH_BYTES = 1;
 const FRAME_LENGTH_BYTES = 2;
 
-/** Where the frames of a call are live. */
 export interface LiveAddress {
   origin: string;
   callId: string;
@@ -28,19 +24,19 @@ interface Batch {
 }
 
 /**
- * Makes one message of all frames that go to one origin in one turn of the event loop: what a message costs this process, the broker and
- * whoever reads it is many times what a token of text does, and a busy worker hears of many streams in a turn.
+ * Batches live frames: those to one origin in one tick are one message. The cost of a message, for this process, the broker and readers, is many times that
+ * of a text token.
  */
 export class LiveBatches {
   readonly #publish: (subject: string, batch: Uint8Array) => void;
-  /** By origin: what was said in this turn. Each turn has a map of its own (ADR 17). */
+  /** By origin, of this tick (ADR 17). */
   #batches = new Map<string, Batch>();
 
   constructor(publish: (subject: string, batch: Uint8Array) => void) {
     this.#publish = publish;
   }
 
-  /** @param frame of 64 KiB at most, not written into any more */
+  /** @param frame at most 64 KiB, not modified afterwards */
   add({ origin, callId }: LiveAddress, frame: Uint8Array): void {
     let batch = this.#batches.get(origin);
     if (batch === undefined) {
@@ -54,7 +50,7 @@ export class LiveBatches {
     if (batch.sizeBytes >= MAX_BATCH_BYTES) this.flush();
   }
 
-  /** Sends what there is, before anything else is sent. */
+  /** Publishes what is batched; called before anything else is published. */
   flush(): void {
     const batches = this.#batches;
     if (batches.size === 0) return;
@@ -84,21 +80,20 @@ function headOf({ pattern }: { pattern: string }): string {
   return pattern.slice(0, pattern.indexOf('*'));
 }
 
-/** @param subject of a call's frames: `tok.<origin>.<call>`, or where they are live */
+/** @param subject of a call's frames, stored or live: `tok.<origin>.<call>`, `live.<origin>.<call>` */
 export function liveAddressOf(subject: string): LiveAddress {
   const [, origin = '', callId = ''] = subject.split('.');
   return { origin, callId };
 }
 
-/** What to listen to for the live frames of an origin. */
+/** The pattern of all live frames of an origin. */
 export function livePatternOf(origin: string): string {
   return `${LIVE}${origin}.*`;
 }
 
 /**
- * The frames of a message that came live, as views into it; before batches there was a message for each, and an older worker sends such
- * still. What was cut off is left out, as if it were lost.
- * @param each is given the subject at which the frame is kept in two parts: a frame that nobody here reads needs none
+ * Calls `each` for every frame of a live message, as views. Workers of older releases send one frame per message. A truncated rest is dropped.
+ * @param each gets the subject of the stored frame in two parts: no string is made for frames without a reader
  */
 export function eachFrameIn(subject: string, message: Uint8Array, each: (retainedAt: string, callId: string, frame: Uint8Array) => void): void {
   const { origin, callId } = liveAddressOf(subject);

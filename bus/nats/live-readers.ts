@@ -10,7 +10,7 @@ interface Reader {
   stopped: boolean;
 }
 
-/** What is read of one origin. Lists are never changed, only replaced, so that a reader may leave while frames are handed out. */
+/** Readers of one origin. Lists are replaced, never changed, so that a reader may stop while frames are delivered. */
 interface OriginSubscription {
   readonly listening: Listening;
   ofAllCalls: readonly Reader[];
@@ -18,7 +18,7 @@ interface OriginSubscription {
 }
 
 interface LiveReadersDeps {
-  /** Hears the messages of a pattern at the broker. */
+  /** Subscribes to a pattern at the broker. */
   listen(pattern: string, handler: (subject: string, message: Uint8Array) => void): Listening;
   log: Log;
 }
@@ -26,9 +26,8 @@ interface LiveReadersDeps {
 const NO_READERS: readonly Reader[] = [];
 
 /**
- * Who reads live frames. A batch holds frames of many calls, and the broker sends it to each subscription: so there is one for each origin,
- * however many of its calls are read here. With one for each call, a gateway to which the streams of another have come would be sent all
- * of them as often as there are.
+ * The readers of live frames, with one broker subscription per origin. The broker sends a batch of many calls once per subscription: with one subscription
+ * per call, a gateway that reads many calls of another origin would get each batch as often.
  */
 export class LiveReaders {
   readonly #deps: LiveReadersDeps;
@@ -38,7 +37,7 @@ export class LiveReaders {
     this.#deps = deps;
   }
 
-  /** @param pattern of the subjects at which the frames are kept: of one call, or of all calls of an origin */
+  /** @param pattern of stored frames (`tok.…`): of one call, or of all calls of an origin */
   read(pattern: string, handler: FrameHandler): Listening {
     const { origin, callId } = liveAddressOf(pattern);
     const subscription = this.#origins.get(origin) ?? this.#subscribe(origin);
@@ -73,7 +72,7 @@ export class LiveReaders {
     });
   }
 
-  /** A reader that throws has lost a frame, and nobody else has. */
+  /** A reader that throws misses a frame; the others don't. */
   #deliver(reader: Reader, retainedAt: string, callId: string, frame: Uint8Array): void {
     if (reader.stopped) return;
     const subject = `${retainedAt}${callId}`;

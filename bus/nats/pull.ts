@@ -3,11 +3,11 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { NatsLink } from './link.ts';
 import { nanosOf } from './streams.ts';
 
-/** How long the broker keeps a request that it can't serve. Long, because it is all that an idle reader costs. */
+/** How long the broker keeps a pull request. Long, because requests are the only cost of an idle reader. */
 const EXPIRES_MS = 120_000;
-/** While it keeps one it says so this often. */
+/** Interval of the broker's idle heartbeats. */
 const HEARTBEAT_MS = 15_000;
-/** So long without a word, and the consumer is gone without having said so. */
+/** Silence after which the consumer counts as gone. */
 const SILENCE_MS = 2.5 * HEARTBEAT_MS;
 
 export interface PullOptions {
@@ -15,19 +15,18 @@ export interface PullOptions {
   stream: string;
   consumer: string;
   log: Log;
-  /** The time that the link is up; the pull ends with it. */
+  /** Aborts when the link goes down; the pull ends with it. */
   session: AbortSignal;
   onMessage(message: Msg): void;
-  /** Fewer are asked for than were: some came, or a request has expired. Not called for each message. */
+  /** `asked` has decreased, because a request has expired; not called for each message. */
   onExpired(): void;
-  /** The consumer can't be pulled from any more. Called once, and nothing is called afterwards but `onMessage`, until `drain` has ended. */
+  /** The consumer can't be pulled from any more. Called once; afterwards only `onMessage` is called, until `drain` has ended. */
   onBroken(reason: string): void;
 }
 
 /**
- * Asks a consumer of the broker for messages and counts what is still to come. Requests are kept by the broker until they are served
- * or expire, so asking costs nothing while nothing comes. Whatever happens to the consumer, `onBroken` says so: the broker does, or
- * its silence.
+ * Pull requests to a consumer of the broker, with a count of what is outstanding. The broker keeps requests until they are served or expire. The loss of the
+ * consumer is reported by the broker, or detected by its silence.
  */
 export class Pull {
   readonly #options: PullOptions;
@@ -42,24 +41,24 @@ export class Pull {
 
   constructor(options: PullOptions) {
     this.#options = options;
-    // A new one each time: what the broker still has for an older one must not reach us.
+    // One inbox per pull: the broker's messages for an earlier one must not arrive here.
     this.#inbox = createInbox(options.link.inboxPrefix);
     this.#subscription = options.link.main.subscribe(this.#inbox, {
       callback: (error, message) => this.#onEvent(error, message),
     });
     this.#watch = setInterval(() => this.#listen(), HEARTBEAT_MS).unref();
-    // nats-server 2.9 does not always answer the open requests of a consumer whose stream was deleted.
+    // nats-server 2.9 does not always end the pending requests of a consumer whose stream was deleted.
     this.#offRedeclare = options.link.onRedeclare(() => this.#break('the streams were declared again'));
     options.session.addEventListener('abort', this.#onDown);
     if (options.session.aborted) this.#break('the connection is lost');
   }
 
-  /** How many messages were asked for and have yet to come. */
+  /** Messages asked for and outstanding. */
   get asked(): number {
     return this.#asked;
   }
 
-  /** How long ago messages were asked for last. A consumer that nobody asks for long is cleared away by the broker. */
+  /** The broker deletes an ephemeral consumer that is not pulled from for long. */
   get sinceAskedMs(): number {
     return performance.now() - this.#lastAskedAt;
   }
@@ -69,24 +68,24 @@ export class Pull {
     if (this.#asked === 0) this.#lastReceivedAt = performance.now();
     this.#lastAskedAt = performance.now();
     this.#asked += count;
-    // A bound of undefined is none: it is not written.
+    // JSON.stringify omits max_bytes without a limit.
     const request = { batch: count, expires: nanosOf(EXPIRES_MS), idle_heartbeat: nanosOf(HEARTBEAT_MS), max_bytes: maxBytes };
     const { link, stream, consumer } = this.#options;
     link.main.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`, JSON.stringify(request), { reply: this.#inbox });
   }
 
-  /** Asks for nothing more, and resolves when all that the broker has sent before it knew of that has been handed over. */
+  /** Asks for nothing more; resolves when everything that the broker has sent by then is handled. */
   async drain(): Promise<void> {
     this.#end();
     if (this.#subscription.isClosed()) return;
-    // Rejected when the connection ends meanwhile: then nothing more comes either.
+    // Rejected when the connection ends: then nothing more comes either.
     if (this.#options.session.aborted) this.#subscription.unsubscribe();
     else await this.#subscription.drain().catch(() => {});
   }
 
   readonly #onDown = () => this.#break('the connection is lost');
 
-  /** Whatever is thrown here would end the connection's reading for good. */
+  /** Never throws: an error here would end the connection's read loop. */
   #onEvent(error: Error | null, message: Msg): void {
     try {
       if (error === null) this.#onMessage(message);
@@ -105,7 +104,7 @@ export class Pull {
     } else if (!this.#broken && code !== 100) this.#onStatus(code, message);
   }
 
-  /** A request has ended without having been served in full, and says how much of it is left; or there is no consumer any more. */
+  /** The end of a request that was not served in full, with what is left of it; or the loss of the consumer. */
   #onStatus(code: number, { headers }: Msg): void {
     const left = Number(headers?.get('Nats-Pending-Messages') || Number.NaN);
     if ((code !== 408 && code !== 409) || !Number.isInteger(left)) this.#break(`${code} ${headers?.description ?? ''}`);

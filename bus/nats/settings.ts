@@ -1,22 +1,22 @@
-/** Limits and windows of the NATS driver. Every process of a deployment has the same: those of a stream hold that it was created with, or that the operator's command gave it last. */
+/** Limits of the NATS driver, the same in every process. A stream keeps those that it was created with, or that the operator's command set last. */
 export interface NatsSettings {
   /** How long opening tries to reach the broker. */
   connectBudgetMs: number;
-  /** How long a single thing to be stored, settled or looked up is tried again, always under the same id. */
+  /** How long one store, settle or look-up is retried, always with the same message id. */
   storeBudgetMs: number;
-  /** How long the broker remembers a message id. At least 100 ms. */
+  /** The broker's dedupe window; at least 100 ms. */
   dedupeMs: number;
-  /** How long frames can be read back. */
+  /** How long frames can be replayed. */
   tokenMaxAgeMs: number;
-  /** How long a large body is kept: longer than what names it. */
+  /** Longer than the messages that reference a blob. */
   blobMaxAgeMs: number;
-  /** How long an item waits to be done. Every item has a deadline of its own that is long past by then. */
+  /** Maximum age of an unsettled item; its own deadline is long past by then. */
   workMaxAgeMs: number;
-  /** The broker sets this much aside for each stream on disk, and refuses to declare them when it has less. Together they fit a disk of 10 GB. */
+  /** Reserved by the broker per stream on disk; declaring fails when less is free. Together they fit a disk of 10 GB. */
   commandMaxBytes: number;
   workMaxBytes: number;
   blobMaxBytes: number;
-  /** Of the broker's memory. Sized never to be reached: 4,000 calls of 64 KiB within two minutes; past it the oldest frames go first. */
+  /** Of the broker's memory: 4,000 calls of 64 KiB within two minutes. Past it the oldest frames are dropped. */
   tokenMaxBytes: number;
 }
 

@@ -1,12 +1,12 @@
-/** The header in which the broker finds the id to remember. */
+/** The broker's header for its dedupe window. */
 export const MESSAGE_ID_HEADER = 'Nats-Msg-Id';
 
-/** A message id as the value of a header, which may hold neither line ends nor blanks at its ends. Ids of ours look the same afterwards. */
+/** Encodes a message id as a header value, which may contain no line ends and no outer blanks. Our own ids stay unchanged. */
 export function toWireId(messageId: string): string {
   return encodeURIComponent(messageId);
 }
 
-/** The message id of a header's value. What somebody else has published may not be encoded: it is taken as it is. */
+/** Decodes a header value. One that others have published may not be encoded, and is returned as it is. */
 export function fromWireId(value: string): string {
   try {
     return decodeURIComponent(value);
