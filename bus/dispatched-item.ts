@@ -9,24 +9,24 @@ export interface DispatchedItemOptions {
   messageId: string;
   body: string;
   publishedAtMs: number;
-  /** How long the publisher waits for a heartbeat of the worker. */
+  /** How long the publisher waits for a heartbeat. */
   ackWaitMs: number;
-  /** The earliest time at which it can have been delivered, by `performance.now()`. */
+  /** The earliest possible delivery, by `performance.now()`. */
   deliveredAt: number;
   /** @throws `bus.closed` */
   assertOpen(): void;
-  /** Asks the bus for a reply. @returns when it was asked, by `performance.now()`. @throws without a reply */
+  /** Asks the bus for a reply; resolves with when it was asked, by `performance.now()`. @throws without a reply */
   reach(): Promise<number>;
   /** Stores it, as an item that was delivered once. */
   store(): Promise<unknown>;
-  /** The consumer is stopping: an item whose nak is delayed is stored at once. */
+  /** The consumer is stopping: a delayed nak stores at once. */
   stopping: AbortSignal;
   log: Log;
 }
 
 /**
- * Share of the publisher's wait. The heartbeat that the publisher receives and the reply that extends the worker's lease are different messages. Each is sent
- * every third of that wait, so one may be that much older than the other.
+ * Of the publisher's wait. The worker's heartbeat and the reply that extends its lease are different messages, each every third of that wait: one may be that
+ * much older than the other.
  */
 const LEASE_SHARE = 2 / 3;
 
@@ -36,9 +36,9 @@ export function dispatchedLeaseMs(ackWaitMs: number): number {
 }
 
 /**
- * The `WorkItem` of a dispatched item, which is stored nowhere: ack costs nothing, nak stores it. Its publisher gives the item to another worker when it
- * receives no heartbeat for the length of a lease. The worker therefore counts a lease too, extended only by replies of the bus: one that was paused or cut
- * off learns from it that the item may have another worker.
+ * The `WorkItem` of a dispatched item, stored nowhere: ack costs nothing, nak stores it. Without heartbeats for a lease's length the publisher gives the item
+ * to another worker. So the worker counts a lease too, extended only by replies of the bus: a paused or cut-off worker learns from it that the item may have
+ * another one.
  */
 export function dispatchedItem(options: DispatchedItemOptions): WorkItem {
   const { kind, messageId, body, publishedAtMs, deliveredAt, assertOpen, reach, store, stopping, log } = options;
@@ -54,7 +54,7 @@ export function dispatchedItem(options: DispatchedItemOptions): WorkItem {
     ack: () => settling.once(async () => {}),
     nak: (delayMs) =>
       settling.once(async () => {
-        // The publisher gives it to another worker by itself.
+        // The publisher redelivers it by itself.
         if (!hasLease()) return;
         if (delayMs > 0) await pauseFor(delayMs, stopping);
         await store();

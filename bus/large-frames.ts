@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import type { TokenStream } from './bus.ts';
 
-/** Bytes of one message; a little under the limit for bodies (large-bodies.ts), to leave space for the header of a part. */
+/** A little under the limit for bodies (large-bodies.ts), to leave space for the header. */
 const MAX_PART_BYTES = 512 * 1024 - 256;
-/** The largest frame: a whole answer with images. A larger one is dropped, as if it were lost. */
+/** A whole answer with images. A larger frame is dropped, as if it were lost. */
 export const MAX_FRAME_BYTES = 64 * 1024 * 1024;
-/** Bytes of incomplete frames per subscription. Past it the oldest incomplete frame is dropped, as if it were lost. */
+/** Of incomplete frames per subscription. Past it the oldest is dropped, as if it were lost. */
 const MAX_WAITING_BYTES = 128 * 1024 * 1024;
 
 /*
@@ -14,14 +14,14 @@ const MAX_WAITING_BYTES = 128 * 1024 * 1024;
  * A whole frame that begins with a zero byte or with DRIVER_PREFIX is sent as its own only part, so the first byte is unambiguous.
  */
 const PART_PREFIX = 0;
-/** Reserved for what drivers exchange between themselves: no message that they are given begins with it. */
+/** Reserved for what drivers exchange between themselves. */
 export const DRIVER_PREFIX = 1;
 const NEWLINE = 10;
 /** Prefix, frame id, two numbers of up to 6 digits, separators. */
 const MAX_HEAD_BYTES = 32;
 const HEAD = /^([0-9a-f]{8}) (\d{1,6}) (\d{1,6})$/;
 
-/** Lets tokens carry frames of any size over a bus with small messages, by splitting them into parts. A lost part loses its frame. */
+/** Lets tokens carry frames of any size, in parts. A lost part loses its frame. */
 export function withLargeFrames(inner: TokenStream): TokenStream {
   return {
     publish(subject, frame, retention) {
@@ -59,9 +59,9 @@ interface Waiting {
   sizeBytes: number;
 }
 
-/** Reassembles frames. The parts of a frame come in order, since one worker sends them; frames of two workers may interleave on a subject. */
+/** Reassembles frames. A frame's parts come in order, from one worker; frames of two workers may interleave. */
 class FrameJoiner {
-  /** Incomplete frames by subject and frame id, oldest first. */
+  /** By subject and frame id, oldest first. */
   readonly #waiting = new Map<string, Waiting>();
   #waitingBytes = 0;
 
@@ -75,7 +75,7 @@ class FrameJoiner {
     if (count === 1) return rest;
     const key = `${subject} ${name}`;
     const waiting = this.#waiting.get(key) ?? { parts: [], sizeBytes: 0 };
-    // A part is missing, so the frame can't be completed.
+    // A part is missing.
     if (index !== waiting.parts.length + 1) {
       this.#discard(key);
       return null;

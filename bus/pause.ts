@@ -1,4 +1,4 @@
-/** Resolves after the time, or when the signal aborts. Its timer does not keep the process alive. Never rejects. */
+/** Resolves after the time or on abort; never rejects. The timer is unref'ed. */
 export function pauseFor(ms: number, until: AbortSignal | null = null): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

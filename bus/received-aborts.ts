@@ -4,18 +4,18 @@ import { ObjectMap } from '#shared/object-map.ts';
 import type { NoticeBoard } from './bus.ts';
 import { addresses, patternOf } from './subjects.ts';
 
-/** How long an abort of a call that has not begun here is remembered: longer than an item normally waits in its queue. */
+/** How long an abort of a call that has not begun here is remembered: longer than items normally queue. */
 export const RETAIN_MS = 60_000;
-/** Aborts are rare, but every worker receives those of all others. */
+/** Every worker receives the aborts of all others. */
 const MAX_RETAINED = 10_000;
 
 const abortMessage = z.looseObject({ abort: z.literal(true) });
 
-/** The aborts that a worker receives on `ctl.*`, through one subscription for all its calls. */
+/** A worker's aborts on `ctl.*`, by one subscription for all its calls. */
 export class ReceivedAborts {
   readonly #clock: Clock;
   readonly #subscription: { stop(): Promise<void> };
-  /** A list per call: an item that is redelivered while its first delivery is still ending here is the same call twice. */
+  /** Lists: an item redelivered while its first delivery is ending is the same call twice. */
   readonly #followed = new ObjectMap<readonly (() => void)[]>();
   /** Expiry by call id, oldest first. */
   readonly #retained = new Map<string, number>();
@@ -27,7 +27,7 @@ export class ReceivedAborts {
     });
   }
 
-  /** Calls `onAbort` on each abort of the call, at once if one came in the last minute. @returns a function that unsubscribes */
+  /** Calls `onAbort` on an abort of the call, at once if one came in the last minute. @returns unsubscribes */
   follow(callId: string, onAbort: () => void): () => void {
     const others = this.#followed.get(callId);
     this.#followed.set(callId, others === undefined ? [onAbort] : [...others, onAbort]);

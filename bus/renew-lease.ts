@@ -9,19 +9,19 @@ export interface LeaseTimes {
   extendEveryMs: number;
 }
 
-/** For tools and callbacks: no client waits for them live, so a dead worker may be noticed late. */
+/** For tools and callbacks: nothing waits for them live, so a worker's death may be noticed late. */
 export const effectLease: LeaseTimes = { ackWaitMs: 15_000, extendEveryMs: 5_000 };
-/** For model calls: as short as a reader may wait until a worker's death is noticed. */
+/** For model calls: as short as a reader may wait for the notice of a worker's death. */
 export const callLease: LeaseTimes = { ackWaitMs: 6_000, extendEveryMs: 2_000 };
 
-/** Share of the lease after which it counts as lost here: soon afterwards another worker may have the item and do it twice. */
+/** Share of the lease after which it counts as lost: soon another worker may have the item and do it twice. */
 const LOST_AFTER = 0.8;
 
-/** A failed extension is retried this much sooner: a broker that was away briefly may be back, and the lease is running out. */
+/** A failed extension is retried sooner: the broker may be back, and the lease is running out. */
 const RETRIES_PER_EXTENSION = 8;
 
 interface LeaseOptions {
-  /** Called once, when the lease is lost or could not be extended in time. */
+  /** Called once: the lease is lost, or could not be extended in time. */
   onLost: () => void;
   deadlines: Deadlines;
   log: Log;

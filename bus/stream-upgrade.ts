@@ -1,11 +1,11 @@
-/** A setting of a broker's stream that differs from this release's declaration. Values in the broker's units: bytes, nanoseconds. */
+/** A setting of a broker's stream that differs from this release's declaration, in the broker's units: bytes, nanoseconds. */
 export interface StreamDifference {
   field: string;
   found: unknown;
   declared: unknown;
 }
 
-/** The outcome for one stream of the broker. `refused`: it was left unchanged; `reason` is for people. */
+/** `refused`: left unchanged; `reason` is for people. */
 export type StreamUpgrade = { name: string } & (
   | { outcome: 'unchanged' }
   | { outcome: 'created' }

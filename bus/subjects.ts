@@ -1,6 +1,6 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
-/** The processes on the bus, each with its own user at the broker. `operator` is the command line that replays dead letters. */
+/** Each process has its own user at the broker. `operator` is the command line that replays dead letters. */
 export type BusUser = 'router-gateway' | 'agent-gateway' | 'actor-host' | 'router-worker' | 'effect-worker' | 'operator';
 
 interface Address {
@@ -9,15 +9,15 @@ interface Address {
   read: readonly BusUser[];
 }
 
-/** All subjects of a deployment. Code, the broker's permissions and the compose file are generated from this table. */
+/** All subjects. The code, the broker's permissions and the compose file derive from this table. */
 export const addresses = {
-  /** `cmd.<partition>`: commands to the owner of a partition, stored in the command log. */
+  /** `cmd.<partition>`: commands to its owner, stored in the command log. */
   commands: { pattern: 'cmd.*', publish: ['agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'operator'], read: ['actor-host'] },
   /** Model calls of turns. */
   turnCalls: { pattern: 'work.router.turn', publish: ['actor-host'], read: ['router-worker'] },
   /** Model calls of the router's clients. */
   clientCalls: { pattern: 'work.router.call', publish: ['router-gateway', 'router-worker'], read: ['router-worker'] },
-  /** The same, dispatched to a worker with a free slot. A worker without one publishes it to the queue. */
+  /** The same, dispatched. A worker without a free slot publishes it to the queue. */
   dispatchedCalls: { pattern: 'offer.router.call', publish: ['router-gateway'], read: ['router-worker'] },
   /** Calls and lists of the agent's tool servers. */
   tools: { pattern: 'work.tool', publish: ['actor-host'], read: ['effect-worker'] },
@@ -25,21 +25,21 @@ export const addresses = {
   deliveries: { pattern: 'work.delivery', publish: ['actor-host', 'operator'], read: ['effect-worker'] },
   /** `tok.<origin>.<call>`: stored frames of a call. The origin is a gateway's id, or a session's. */
   tokens: { pattern: 'tok.*.*', publish: ['router-worker'], read: ['router-gateway', 'agent-gateway'] },
-  /** `live.<origin>._batch`: frames that are stored later or not at all. The frames of all calls of an origin and one tick are one message. */
+  /** `live.<origin>._batch`: frames that are stored later or never, of all calls of an origin in one tick. */
   liveTokens: { pattern: 'live.*.*', publish: ['router-worker'], read: ['router-gateway', 'agent-gateway'] },
   /** `evt.<session>`: new events of a session's log. */
   notices: { pattern: 'evt.*', publish: ['actor-host'], read: ['agent-gateway'] },
-  /** `part.<partition>`: the partition has a new owner; readers re-check what they follow. */
+  /** `part.<partition>`: a new owner; readers re-check what they follow. */
   partitions: { pattern: 'part.*', publish: ['actor-host'], read: ['agent-gateway'] },
-  /** `host.<host>`: a host has started, stopped or released partitions; the others look for free partitions at once. */
+  /** `host.<host>`: it started, stopped or released partitions; the others check at once. */
   hosts: { pattern: 'host.*', publish: ['actor-host'], read: ['actor-host'] },
-  /** `ans.<gateway>`: replies to commands that asked for one. */
+  /** `ans.<gateway>`: replies to commands. */
   replies: { pattern: 'ans.*', publish: ['actor-host'], read: ['agent-gateway'] },
   /** `ctl.<call>`: aborts a model or tool call. */
   control: { pattern: 'ctl.*', publish: ['router-gateway', 'actor-host'], read: ['router-worker', 'effect-worker'] },
-  /** `hb.<origin>`: a live worker names its calls of the origin and asks which of them have interest. For calls of actors it is `hb.<partition>`. */
+  /** `hb.<origin>`, for calls of actors `hb.<partition>`: a worker's running calls, and the question which of them have interest. */
   heartbeats: { pattern: 'hb.*', publish: ['router-worker'], read: ['router-gateway', 'actor-host'] },
-  /** `held.<worker>`: which of the calls in its heartbeat have interest. */
+  /** `held.<worker>`: which of those calls have interest. */
   interestReplies: { pattern: 'held.*', publish: ['router-gateway', 'actor-host'], read: ['router-worker'] },
 } as const satisfies Record<string, Address>;
 
@@ -50,14 +50,14 @@ export function isToken(text: string): boolean {
   return TOKEN.test(text);
 }
 
-/** Fills the `*` of a pattern in order: `subjectOf(addresses.tokens, origin, callId)`. @throws `bus.invalid_subject` */
+/** Fills the `*` in order: `subjectOf(addresses.tokens, origin, callId)`. @throws `bus.invalid_subject` */
 export function subjectOf({ pattern }: Address, ...tokens: (string | number)[]): string {
   const subject = filled(pattern, tokens);
   if (subject.includes('*')) throw new SwitchyardError('bus.invalid_subject', `${pattern} wants more than ${tokens.length} tokens`);
   return subject;
 }
 
-/** Fills the first `*` and keeps the rest as wildcards: `patternOf(addresses.tokens, origin)` is `tok.<origin>.*`. @throws `bus.invalid_subject` */
+/** Fills the first `*`: `patternOf(addresses.tokens, origin)` is `tok.<origin>.*`. @throws `bus.invalid_subject` */
 export function patternOf({ pattern }: Address, ...tokens: string[]): string {
   return filled(pattern, tokens);
 }

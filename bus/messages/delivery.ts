@@ -1,16 +1,16 @@
 import { z } from 'zod';
 
-/** One round of a delivery, on `work.delivery`; its message id is the effect's id. Address, body and the number of tries are in the row of `deliveries`. */
+/** One round of a delivery, on `work.delivery`; its message id is the effect's id. Address, body and tries are in the row of `deliveries`. */
 export const deliveryWork = z.object({
   v: z.literal(1),
   effectId: z.string(),
   deliveryId: z.string(),
-  /** The session whose owner gets the result. */
+  /** Its owner gets the result. */
   sessionId: z.string(),
   /** Epoch milliseconds after which this round is not begun. */
   deadlineAtMs: z.number(),
   createdAtMs: z.number(),
-  /** Whether the item may have been published before, as after a take-over: the worker then checks the effect's row first. */
+  /** May have been published before, as after a take-over: the worker first checks the effect's row. */
   republished: z.boolean(),
   traceparent: z.string().nullable(),
 });

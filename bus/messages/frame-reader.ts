@@ -1,17 +1,17 @@
 import { type ReadyFrame, readFrame } from './frame.ts';
 
-/** What a chunk has between its head and its delta, and after the delta, when it has a delta only. */
+/** Between a chunk's head and its delta, and after the delta, when the chunk has nothing else. */
 export const DELTA_START = ',"choices":[{"index":0,"delta":';
 export const DELTA_END = ',"finish_reason":null,"native_finish_reason":null,"logprobs":null}]}\n\n';
 
-/** Can't occur in a JSON string, where quotes have a backslash before them. So the first match ends the head. */
+/** Can't occur in a JSON string, where quotes are escaped: the first match ends the head. */
 const HEAD_END = ',"choices":[';
 const DATA_START = '\ndata: {';
 const TEXT_START = `${DELTA_START}{"content":`;
 const AFTER_TEXT = Buffer.from(`}${DELTA_END}`, 'latin1');
 const ZERO = 48;
 
-/** A text frame whose attempt's template is not known yet, so its SSE bytes can't be made. */
+/** A text frame whose attempt has no template yet. */
 interface HeadlessFrame {
   kind: 'headless';
   attempt: number;
@@ -28,19 +28,19 @@ interface ChunkTemplate {
 }
 
 /**
- * Reads the frames of one call and expands text frames to SSE events. All chunks of an attempt have the same head (call, model, provider): text frames omit
- * it, and it is taken from the first content frame.
+ * Expands the frames of one call to SSE events. All chunks of an attempt have the same head (call, model, provider): text frames omit it, and it is taken
+ * from a content frame.
  */
 export class FrameReader {
   readonly #callId: string;
-  /** Of the newest attempt of which a head has been read. */
+  /** Of the newest attempt with a known head. */
   #template: ChunkTemplate | null = null;
 
   constructor(callId: string) {
     this.#callId = callId;
   }
 
-  /** Null when the bytes are not a frame of this call. */
+  /** Null: not a frame of this call. */
   read(bytes: Uint8Array): ReadyFrame | HeadlessFrame | null {
     const frame = readFrame(this.#callId, bytes);
     if (frame === null) return null;
@@ -54,7 +54,7 @@ export class FrameReader {
     return frame;
   }
 
-  /** Looks for the head of an attempt in any of the frames: the first one may be lost, and workers repeat the head from time to time. */
+  /** Finds an attempt's head in any frame: the first may be lost, and workers repeat the head now and then. */
   seekHead(attempt: number, frames: readonly Uint8Array[]): void {
     for (const bytes of frames) {
       if (this.#template?.attempt === attempt) return;
@@ -69,7 +69,7 @@ export class FrameReader {
   }
 }
 
-/** From the end of the first `id:` line to where a text would begin; null when the first event is not a chunk. */
+/** From the end of the first `id:` line to where a text begins; null when the first event is no chunk. */
 function beforeTextIn(sse: Uint8Array): Uint8Array | null {
   const bytes = Buffer.from(sse.buffer, sse.byteOffset, sse.byteLength);
   const start = bytes.indexOf('\n');
@@ -78,7 +78,7 @@ function beforeTextIn(sse: Uint8Array): Uint8Array | null {
   return apart(Buffer.concat([bytes.subarray(start, headEnd), Buffer.from(TEXT_START, 'latin1')]));
 }
 
-/** A copy in its own memory: it lives as long as the call, and a view would keep its whole source buffer. */
+/** A view would keep its whole source buffer as long as the call lives. */
 function apart(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }

@@ -23,16 +23,16 @@ export type ReadyFrame =
 const NEWLINE = 10;
 const DOT = 46;
 const ZERO = 48;
-/** The most digits of an attempt, sequence or status. */
+/** Of an attempt, sequence or status. */
 const MAX_DIGITS = 9;
 const ID_FIELD = 'id: ';
-/** No line of an event is empty, so it occurs only between events. */
+/** Event lines are not empty, so it occurs only between events. */
 const EVENT_END = '\n\n';
 const BETWEEN_EVENTS = /\n\n(?!$)/g;
 const KINDS = { 116: 'text', 111: 'open', 99: 'content', 100: 'done', 101: 'error', 98: 'body' } as const;
 const LETTERS = { open: 'o', content: 'c', done: 'd' } as const;
 
-/** A frame of finished SSE bytes. `events` is one or more whole events, each closed by an empty line. */
+/** `events` is one or more whole events, each closed by an empty line. */
 export function sseFrame(kind: 'open' | 'content' | 'done', callId: string, attempt: number, seq: number, events: string): Uint8Array {
   const address = `${callId}.${attempt}.${seq}`;
   return Buffer.from(`${LETTERS[kind]}id: ${address}\n${numbered(events, address)}`, 'utf8');
@@ -45,7 +45,7 @@ export function textFrame(attempt: number, seq: number, json: string): Uint8Arra
 
 /** Adds an id to each event but the first, which has the frame's. */
 function numbered(events: string, address: string): string {
-  // Fast path: most frames hold one event, a token.
+  // Most frames hold one event.
   if (events.indexOf(EVENT_END) === events.length - EVENT_END.length) return events;
   let index = 1;
   return events.replace(BETWEEN_EVENTS, () => {
@@ -54,7 +54,7 @@ function numbered(events: string, address: string): string {
   });
 }
 
-/** The bytes after the first `events` events of a frame, as a view; empty when there are no more. */
+/** The bytes after the first `events` events, as a view; empty for none. */
 export function behindEvents(sse: Uint8Array, events: number): Uint8Array {
   const bytes = Buffer.from(sse.buffer, sse.byteOffset, sse.byteLength);
   let at = 0;
@@ -66,17 +66,16 @@ export function behindEvents(sse: Uint8Array, events: number): Uint8Array {
   return bytes.subarray(at);
 }
 
-/** The terminal frame of a failed stream. `body` is one line of JSON. */
+/** `body` is one line of JSON. */
 export function errorFrame(callId: string, attempt: number, seq: number, status: number, body: string, events: string): Uint8Array {
   return Buffer.from(`e${status}\n${body}\nid: ${callId}.${attempt}.${seq}\n${events}`, 'utf8');
 }
 
-/** The whole answer, or the whole error, of a call that wants a body. */
 export function bodyFrame(status: number, body: string): Uint8Array {
   return Buffer.from(`b${status}\n${body}`, 'utf8');
 }
 
-/** Parses a frame without copying: its bytes are views. Null when the bytes are not a frame of this call. */
+/** The frame's bytes are views, not copies. Null when they are not a frame of this call. */
 export function readFrame(callId: string, bytes: Uint8Array): Frame | null {
   const kind = KINDS[bytes[0] as keyof typeof KINDS];
   if (kind === undefined) return null;
@@ -101,7 +100,7 @@ export function readFrame(callId: string, bytes: Uint8Array): Frame | null {
   );
 }
 
-/** The two numbers of the `id:` line at `lineAt`; null without such a line, or for another call's. */
+/** Of the `id:` line at `lineAt`; null without one, or for another call's. */
 function readAddress(callId: string, bytes: Uint8Array, lineAt: number): { attempt: number; seq: number } | null {
   if (!beginsWithIdOf(callId, bytes, lineAt)) return null;
   const attemptAt = lineAt + ID_FIELD.length + callId.length + 1;
@@ -115,7 +114,7 @@ function readNumbers(bytes: Uint8Array, from: number, end: number): { attempt: n
   return attempt === null || seq === null || attempt < 1 || seq < 1 ? null : { attempt, seq };
 }
 
-/** Whether `id: <call>.` stands at `lineAt`; ids are ASCII. */
+/** Ids are ASCII. */
 function beginsWithIdOf(callId: string, bytes: Uint8Array, lineAt: number): boolean {
   const callAt = lineAt + ID_FIELD.length;
   for (let index = 0; index < ID_FIELD.length; index += 1) if (bytes[lineAt + index] !== ID_FIELD.charCodeAt(index)) return false;
@@ -123,7 +122,7 @@ function beginsWithIdOf(callId: string, bytes: Uint8Array, lineAt: number): bool
   return bytes[callAt + callId.length] === DOT;
 }
 
-/** A decimal number; null when it is empty, has a non-digit, or more digits than we send. */
+/** Null when it is empty, has a non-digit, or more digits than we send. */
 function readNumber(bytes: Uint8Array, from: number, end: number): number | null {
   if (end <= from || end - from > MAX_DIGITS) return null;
   let number = 0;

@@ -3,8 +3,8 @@ import { chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { isPlainChatRequest } from '#shared/contracts/router/plain-chat-request.ts';
 
 /**
- * One model call on `work.router.call` or `work.router.turn`; its message id is the call id. It carries no credential: `keyId` names the calling key, and the
- * worker resolves provider keys by itself.
+ * One model call on `work.router.call` or `work.router.turn`; its message id is the call id. It carries no credential: the worker resolves provider keys by
+ * itself.
  */
 export const routerCall = z.object({
   v: z.literal(1),
@@ -19,28 +19,25 @@ export const routerCall = z.object({
   createdAtMs: z.number(),
   /** Whether the call goes on without readers; other calls end with their last reader. */
   detached: z.boolean().default(false),
-  /** Whether the item may have been published before, as after a take-over: the worker then checks the effect's row first. */
+  /** May have been published before, as after a take-over: the worker first checks the effect's row. */
   republished: z.boolean().default(false),
-  /** Id of the calling key in the router's configuration. */
+  /** The calling key, in the router's configuration. */
   keyId: z.string(),
   /** W3C trace context of the caller; null when there is none. */
   traceparent: z.string().nullable(),
-  /** Ceiling on the completion tokens, lowered further to the endpoint's limit; null for none. */
+  /** Ceiling on completion tokens, further lowered to the endpoint's limit; null for none. */
   maxTokens: z.number().int().min(1).nullable(),
   request: chatRequest,
-  /** Where the result goes as a command, for calls of actors; null for calls of clients. */
-  // `turnId`: the turn or run that waits for it. `epoch`: of the owner that published the item; absent from older releases.
+  /** Where the result goes as a command; null for calls of clients. */
+  // `turnId`: the turn or run that waits. `epoch`: of the publishing owner; absent from older releases.
   reply: z.object({ sessionId: z.string(), turnId: z.string(), epoch: z.number().int().optional() }).nullable(),
 });
 export type RouterCall = z.infer<typeof routerCall>;
 
-/** A client's call without its request; `maxTokens` and `reply` are always null for it. */
+/** Without its request; `maxTokens` and `reply` are always null. */
 export type ClientCall = Omit<RouterCall, 'request' | 'maxTokens' | 'reply'>;
 
-/**
- * Whether a message is a gateway's call for a client with a plain request. Equivalent to the schema and ten times as fast; everything else is left to the
- * schema.
- */
+/** Whether a message is a client's call with a plain request. Agrees with the schema at a tenth of its time; everything else is left to the schema. */
 export function isPlainClientCall(value: unknown): value is RouterCall {
   if (typeof value !== 'object' || value === null) return false;
   const { v, callId, origin, want, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent, maxTokens, request, reply } = value as Partial<
@@ -66,7 +63,7 @@ export function isPlainClientCall(value: unknown): value is RouterCall {
 /** Characters that JSON does not escape. */
 const UNESCAPED = /^[ !#-[\]-~]*$/;
 
-/** The JSON of a client's call around the JSON of its request: the same text as `JSON.stringify` of both, much cheaper, for every request. */
+/** The JSON of a client's call around that of its request: what `JSON.stringify` makes of both, at a fraction of the cost. */
 export function clientCallText(call: ClientCall, requestText: string): string {
   const { v, callId, origin, want, deadlineAtMs, createdAtMs, detached, republished, keyId, traceparent } = call;
   const names = `"v":${v},"callId":${quoted(callId)},"origin":${quoted(origin)},"want":"${want}"`;

@@ -2,16 +2,16 @@ import { z } from 'zod';
 import type { ErrorCode } from '#shared/errors/switchyard-error.ts';
 
 /**
- * Commands to a session, on `cmd.<partition>`. The message id is `commandId`: the session stores it as a processed command, so a redelivery changes nothing
- * and gets the stored reply.
+ * Commands to a session, on `cmd.<partition>`. `commandId` is the message id and the id of the processed command: a repeat changes nothing and gets the
+ * stored reply.
  */
 const header = {
   v: z.literal(1),
   sessionId: z.string(),
   commandId: z.string(),
-  /** Epoch milliseconds by the sender's clock. */
+  /** By the sender's clock. */
   sentAtMs: z.number(),
-  /** The gateway that waits for the reply on `ans.<gateway>`; null when none does. */
+  /** Gateway to reply to on `ans.<gateway>`; null for none. */
   answerTo: z.string().nullable(),
   traceparent: z.string().nullable(),
 };
@@ -28,7 +28,7 @@ const createSession = z.object({
   metadata,
   labels: z.array(z.string()),
   allowGreeting: z.boolean(),
-  /** The bundle that the session's turns run on. */
+  /** Of the bundle that the session's turns run on. */
   bundleHash: z.string(),
 });
 
@@ -38,14 +38,13 @@ const postMessage = z.object({
   source: z.enum(['customer', 'customer_ui', 'human_agent', 'human_agent_on_behalf_of_ai_agent', 'system']),
   text: z.string(),
   metadata,
-  /** Whether the message asks for a turn. */
   triggersTurn: z.boolean(),
-  /** 32 hex digits: the trace id of the turn that the message begins. */
+  /** 32 hex digits: the trace of the turn that it begins. */
   traceId: z.string(),
   bundleHash: z.string(),
 });
 
-/** Changes the session's record. Absent fields stay unchanged; in metadata and labels, removals are applied after additions. */
+/** Changes the record. Absent fields stay; metadata and labels are removed after additions. */
 const patchSession = z.object({
   ...header,
   type: z.literal('session.patch'),
@@ -55,29 +54,29 @@ const patchSession = z.object({
   unsetMetadata: z.array(z.string()),
   upsertLabels: z.array(z.string()),
   removeLabels: z.array(z.string()),
-  /** The newest offset that the client has shown, -1 for none; past the end of the log it is refused. */
+  /** The newest offset that the client has shown, -1 for none; refused past the end of the log. */
   clientOffset: z.number().optional(),
 });
 
-/** Ends the session: its events are deleted, a tombstone stays. */
+/** Deletes the events and leaves a tombstone. */
 const deleteSession = z.object({
   ...header,
   type: z.literal('session.delete'),
-  /** Refuses to delete while a turn or a run is in progress when the command is applied; absent: false. */
+  /** Refused while a turn or run is in progress; absent: false. */
   unlessBusy: z.boolean().optional(),
 });
 
-/** Begins a run whose row the gateway has written; the row holds its input. The command's id is the run's. */
+/** Begins a run whose row the gateway has written. The command's id is the run's. */
 const startRun = z.object({ ...header, type: z.literal('run.start'), runId: z.string() });
 
 const callCompleted = z.object({
   ...header,
   type: z.literal('call.completed'),
-  /** The turn or run that waits for the call. */
+  /** The turn or run that waits. */
   turnId: z.string(),
   callId: z.string(),
   text: z.string(),
-  /** Functions that the model asks to call; `arguments` is the model's text, which need not be JSON. */
+  /** `arguments` is the model's text, which need not be JSON. */
   toolCalls: z.array(z.object({ id: z.string(), name: z.string(), arguments: z.string() })).default([]),
   model: z.string(),
   provider: z.string(),
@@ -93,18 +92,18 @@ const callFailed = z.object({
   failure: z.object({ code: z.string(), message: z.string(), details: z.record(z.string(), z.unknown()) }),
 });
 
-/** Result of one tool call. Its command id is the effect's, as with every result. */
+/** The command id of every result is the effect's. */
 const toolCompleted = z.object({
   ...header,
   type: z.literal('tool.completed'),
   turnId: z.string(),
   callId: z.string(),
   outcome: z.discriminatedUnion('type', [
-    /** The tool replied. `isError`: it reports its own failure, which is passed on to the model. */
+    /** `isError`: the tool's own failure, passed on to the model. */
     z.object({ type: z.literal('result'), data: z.unknown(), metadata, isError: z.boolean() }),
     /**
-     * No reply. `outcome_unknown`: it may have been carried out, and is not retried. `refused`: the arguments break its schema, or the server does not know
-     * the tool. `unreachable`, `auth_failed`: this run can't use the server.
+     * `outcome_unknown`: may have been carried out, so not retried. `refused`: the arguments break its schema, or the server does not know the tool.
+     * `unreachable`, `auth_failed`: this run can't use the server.
      */
     z.object({
       type: z.literal('failed'),
@@ -114,45 +113,45 @@ const toolCompleted = z.object({
   ]),
 });
 
-/** The tools that a run may use, as their servers list them now. */
+/** The tools that a run may use. */
 const toolsListed = z.object({
   ...header,
   type: z.literal('tools.listed'),
   turnId: z.string(),
   callId: z.string(),
-  /** By server: the hash of its stored list. */
+  /** Hash of the stored list, by server. */
   lists: z.record(z.string(), z.string()),
-  /** By server: why it has no list. */
+  /** By server. */
   unavailable: z.record(z.string(), z.enum(['unreachable', 'auth_failed'])),
-  /** The item's deadline ended the listing before every server had replied; absent from workers of the previous release: false. */
+  /** The deadline ended the listing before every server had replied; absent from workers of the previous release: false. */
   timedOut: z.boolean().optional(),
 });
 
-/** Result of one round of a delivery. Its command id is the effect's. */
+/** Result of one round of a delivery. */
 const deliveryReported = z.object({
   ...header,
   type: z.literal('delivery.reported'),
   deliveryId: z.string(),
   callId: z.string(),
-  /** Tries so far, as its row counts them. */
+  /** Tries so far, by its row. */
   attempts: z.number(),
-  /** `failed`: to be retried. `exhausted`: not retried, now a dead letter. */
+  /** `failed`: to be retried. `exhausted`: now a dead letter. */
   outcome: z.enum(['delivered', 'failed', 'exhausted']),
-  /** For people; null when it was delivered. */
+  /** For people; null when delivered. */
   reason: z.string().nullable(),
-  /** The receiver's retry-after, bounded; null without one. */
+  /** The receiver's retry-after, bounded; null for none. */
   retryAfterMs: z.number().nullable(),
 });
 
-/** Timer: the delivery's next round is due. */
+/** The next round is due. */
 const deliveryDue = z.object({ ...header, type: z.literal('delivery.due'), deliveryId: z.string() });
 
-/** Timer: an effect without a result for so long that its item may be lost with its stream. */
+/** No result for so long that the item may be lost with its stream. */
 const effectOverdue = z.object({
   ...header,
   type: z.literal('effect.overdue'),
   callId: z.string(),
-  /** The turn, run or delivery that waits for it. */
+  /** The turn, run or delivery that waits. */
   turnId: z.string(),
   kind: z.enum(['tool-call', 'tool-list', 'delivery']),
 });
@@ -178,7 +177,7 @@ export const sessionCommand = z.discriminatedUnion('type', [
   runDeadline,
 ]);
 export type SessionCommand = z.infer<typeof sessionCommand>;
-/** Results that workers report; all other commands are requests. */
+/** What workers report; all others are requests. */
 export const resultTypes: ReadonlySet<SessionCommand['type']> = new Set([
   'call.completed',
   'call.failed',
@@ -188,18 +187,15 @@ export const resultTypes: ReadonlySet<SessionCommand['type']> = new Set([
 ]);
 export type CommandOf<Type extends SessionCommand['type']> = Extract<SessionCommand, { type: Type }>;
 
-/**
- * The event id of the message that a call may bring: `trn_<ulid>-1` (a call of a turn) gives `evt_<ulid>-1`. Known before the message is written, so that SSE
- * readers can name it while it streams.
- */
+/** The id of the message that a turn's call may bring: `trn_<ulid>-1` gives `evt_<ulid>-1`. Token readers name it before it is written. */
 export function replyEventId(callId: string): string {
   return callId.replace(/^trn_/, 'evt_');
 }
 
-/** The outcome for a command's sender: the value of its reply, or why it was refused. Stored with the processed command. */
+/** A command's value, or its refusal; stored with the processed command. */
 export type CommandReply = { ok: true; value: Record<string, unknown> } | { ok: false; code: ErrorCode; message: string };
 
-/** On `ans.<gateway>`. `repeat`: the command had been applied before, and this is the stored reply. */
+/** On `ans.<gateway>`. `repeat`: applied before; this is the stored reply. */
 export interface ReplyMessage {
   v: 1;
   commandId: string;
@@ -208,8 +204,8 @@ export interface ReplyMessage {
 }
 
 /**
- * On `evt.<session>`: the log grew by offsets first … last. `events` are the stored events as JSON texts, null when they are too large for a notice.
- * `isDeleted`: the session is deleted; there are no events, and no further notices.
+ * On `evt.<session>`: the log grew by offsets first … last. `events` are JSON texts, null when too large for a notice. `isDeleted`: no events, and none to
+ * come.
  */
 export interface NoticeMessage {
   v: 1;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 const header = {
   v: z.literal(1),
-  /** Id of the effect, of the item, and of the command with the result. */
+  /** Id of the effect, of the item, and of the result's command. */
   effectId: z.string(),
   sessionId: z.string(),
   /** The turn or run that waits for it. */
@@ -12,21 +12,21 @@ const header = {
   /** Epoch milliseconds after which it is not begun, and is aborted if it runs. */
   deadlineAtMs: z.number(),
   createdAtMs: z.number(),
-  /** Whether the item may have been published before, as after a take-over: the worker then checks the effect's row first. */
+  /** May have been published before, as after a take-over: the worker first checks the effect's row. */
   republished: z.boolean(),
   /** W3C trace context; null when there is none. */
   traceparent: z.string().nullable(),
 };
 
-/** Asks for the tools of the named servers. The lists are stored by hash; the result names the hashes. */
+/** Lists the tools of the named servers. The lists are stored by hash; the result names the hashes. */
 const listTools = z.object({ ...header, type: z.literal('list'), servers: z.array(z.string()) });
 
 const callTool = z.object({
   ...header,
   type: z.literal('call'),
-  /** `server:tool`, with the tool's own name at its server. */
+  /** `server:tool`, with the server's own name of the tool. */
   toolId: z.string(),
-  /** Hash of the tool list that the call was made from; the list says whether the call is repeatable. */
+  /** The tool list that the call was made from; it says whether the call is repeatable. */
   listHash: z.string(),
   arguments: z.record(z.string(), z.unknown()),
 });
@@ -35,14 +35,13 @@ const callTool = z.object({
 export const toolWork = z.discriminatedUnion('type', [listTools, callTool]);
 export type ToolWork = z.infer<typeof toolWork>;
 
-/** A tool as its server lists it; `tool_lists.body` is an array of these, in the server's order. */
+/** `tool_lists.body` is an array of these, in the server's order. */
 export const listedTool = z.object({
   name: z.string(),
   title: z.string().nullable(),
   description: z.string().nullable(),
-  /** JSON Schema of the arguments. */
   inputSchema: z.record(z.string(), z.unknown()),
-  /** Whether the server declares the call read-only or idempotent: then an unknown outcome costs only a second call. */
+  /** The server declares the call read-only or idempotent: an unknown outcome then costs only a second call. */
   repeatable: z.boolean(),
 });
 export type ListedTool = z.infer<typeof listedTool>;

@@ -1,4 +1,4 @@
-/** The message's `v`; null without one. A version that this release doesn't know is left to a consumer that does. */
+/** The message's `v`; null without one. An unknown version is left to a consumer that knows it. */
 export function versionOf(body: unknown): number | null {
   return typeof body === 'object' && body !== null && 'v' in body && typeof body.v === 'number' ? body.v : null;
 }
