@@ -6,14 +6,14 @@ import type { Closable, ComponentDeps } from './types.ts';
 import { vacuumer } from './vacuum.ts';
 
 const RETAIN_MS = 24 * 3_600_000;
-/** One row. The embedded database works on our event loop, and keeps the memory it once used: 30 MiB in one row took a second and 400 MB. */
+/** One row. The embedded database runs on our event loop and never returns memory: 30 MiB at once took a second and 400 MB. */
 const PART_BYTES = 1024 * 1024;
-/** All blobs on disk. Past it new ones are refused. */
+/** Past it new blobs are refused. */
 const MAX_STORED_BYTES = 2 * 1024 * 1024 * 1024;
-/** Expired rows that one `put` deletes. More than it writes, so that expired rows can't accumulate. */
+/** Expired rows that one `put` deletes: more than it writes, so that they can't accumulate. */
 const SWEEP_PARTS = 64;
 
-/** Blobs as rows of 1 MiB. Expired ones are never returned; the next `put` deletes them. */
+/** Blobs as rows of 1 MiB. Expired ones are never returned, and deleted by the next `put`. */
 export async function openBlobStore(deps: ComponentDeps): Promise<BlobStore & Closable> {
   const { database, clock } = deps;
   const vacuum = vacuumer(deps, 'bus_blobs', SWEEP_PARTS);

@@ -1,10 +1,10 @@
 import type { Log } from '#shared/telemetry/log.ts';
 import type { LogPosition, StoredCommand, Subscription } from '../bus.ts';
 
-/** Queue limits while the handler is busy. Past either, the reader continues from the table. */
+/** Queue limits while the handler is busy; past one, reading continues from the table. */
 const MAX_QUEUED_COMMANDS = 1_024;
 const MAX_QUEUED_CHARACTERS = 8 * 1024 * 1024;
-/** Back-off of a rejected batch, doubled up to the longest. */
+/** Back-off, doubled up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
 
@@ -14,11 +14,11 @@ export interface CommandReaderOptions {
   maxBatch: number;
   handler: (commands: StoredCommand[]) => Promise<void>;
   onRestart: () => void;
-  /** Whether a position is of this log. Asked once, at the start: a table does not change under its reader. */
+  /** Whether the position is of this log. Asked once: a table does not change under its reader. */
   contains(position: LogPosition): Promise<boolean>;
-  /** The partition's last committed command, 0 for none. */
+  /** Committed; 0 for none. */
   lastOfPartition(): number;
-  /** Commands of the partition after a sequence, in order; empty only when there are none. */
+  /** In order; empty only when there are none. */
   readPage(afterSequence: number, limit: number): Promise<StoredCommand[]>;
   log: Log;
 }
@@ -49,7 +49,7 @@ export class CommandReader implements Subscription {
     this.#ended = this.#run();
   }
 
-  /** Called for every command of the partition, in order, in the tick that learns of its commit. `previous` is the partition's command before it. */
+  /** Called for the partition's every command, in order, in the tick that learns of its commit. `previous` is the partition's sequence before it. */
   deliver(command: StoredCommand, previous: number): void {
     const full = this.#queue.length >= MAX_QUEUED_COMMANDS || this.#queuedCharacters >= MAX_QUEUED_CHARACTERS;
     if (command.sequence > this.#reached && previous <= this.#reached && !full) {
@@ -77,7 +77,7 @@ export class CommandReader implements Subscription {
 
   async #findPosition(): Promise<void> {
     if (await this.#options.contains(this.#options.after)) return;
-    // What was delivered meanwhile is in the table too, and is read from there.
+    // What was delivered meanwhile is read from the table.
     this.#queue = [];
     this.#queuedCharacters = 0;
     this.#reached = 0;
@@ -98,12 +98,12 @@ export class CommandReader implements Subscription {
       page = await this.#options.readPage(this.#reached, this.#options.maxBatch);
     });
     if (this.#stop.signal.aborted) return [];
-    // An empty page: everything up to `last`, which was committed before the query, has been purged.
+    // Empty: everything up to `last` has been purged since the query.
     this.#reached = Math.max(this.#reached, page.at(-1)?.sequence ?? last);
     return page;
   }
 
-  /** Retries until success or stop: a rejected batch is redelivered, never skipped. */
+  /** Retries until success or stop. */
   async #retrying(failure: string, action: () => Promise<void>): Promise<void> {
     for (let pauseMs = FIRST_PAUSE_MS; !this.#stop.signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       try {

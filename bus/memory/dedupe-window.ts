@@ -2,10 +2,10 @@ import type { Clock } from '#shared/clock.ts';
 
 /** The same as the broker's. */
 export const DEDUPE_WINDOW_MS = 120_000;
-/** About 4,000 messages a second over the whole window. Past it the oldest ids are forgotten early; readers are idempotent anyway. */
+/** 4,000 messages a second. Past it the oldest ids are forgotten; readers are idempotent anyway. */
 const MAX_IDS = 500_000;
 
-/** Message ids of the last 120 seconds, each with a value. A repeat does not extend an id's age. */
+/** Message ids of the last 120 seconds. A repeat does not extend an id's age. */
 export class DedupeWindow<Value> {
   readonly #clock: Clock;
   readonly #entries = new Map<string, { value: Value; atMs: number }>();
@@ -14,16 +14,16 @@ export class DedupeWindow<Value> {
     this.#clock = clock;
   }
 
-  /** Null for an id that is unknown or too old. */
+  /** Null for an unknown or expired id. */
   find(messageId: string): Value | null {
     this.#deleteOld();
     const entry = this.#entries.get(messageId);
-    // The clock may have been set back between two entries, so the entry's own age is checked too.
+    // The clock may have been set back, which breaks the order of ages.
     return entry !== undefined && entry.atMs > this.#clock.nowMs() - DEDUPE_WINDOW_MS ? entry.value : null;
   }
 
   add(messageId: string, value: Value, atMs: number = this.#clock.nowMs()): void {
-    // Deleted first: a Map keeps the order of existing keys, and the order must be that of age.
+    // Deleted first: a Map keeps the order of known keys.
     this.#entries.delete(messageId);
     this.#entries.set(messageId, { value, atMs });
     this.#deleteOld();

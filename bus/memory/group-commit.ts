@@ -1,15 +1,15 @@
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
-/** Rows of one statement: past a few hundred the cost per row no longer falls, and each statement blocks the event loop. */
+/** Past a few hundred rows the cost per row no longer falls, and each statement blocks the event loop. */
 const MAX_BATCH_ITEMS = 512;
-/** Bytes of one statement. Bodies are at most 512 KiB, so eight of the largest fit. */
+/** Bodies are at most 512 KiB: eight of the largest. */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
-/** Items waiting for their statement: one second at some 20,000 rows a second. More are refused. */
+/** One second at some 20,000 rows a second. More are refused. */
 const MAX_WAITING_ITEMS = 20_000;
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
 export interface GroupCommitOptions<Item> {
-  /** Writes a batch in one statement, then updates in-memory state. Its error rejects every caller of the batch. */
+  /** Writes a batch in one statement, then updates memory. An error rejects the whole batch. */
   flush(items: Item[]): Promise<void>;
   sizeOf(item: Item): number;
 }
@@ -22,8 +22,8 @@ interface Waiting<Item> {
 }
 
 /**
- * Group commit: what arrives while a statement is in flight becomes the next statement. There is no timer, so a lone caller waits for its own statement only.
- * Batches keep the order of `add` and never overlap.
+ * Group commit: what arrives while a statement is in flight becomes the next one. Without a timer, a lone caller waits for its own statement only. Batches
+ * keep the order of `add` and never overlap.
  */
 export class GroupCommit<Item> {
   readonly #options: GroupCommitOptions<Item>;
@@ -35,7 +35,7 @@ export class GroupCommit<Item> {
     this.#options = options;
   }
 
-  /** @throws `bus.full` when too much waits. For new entries only; settling an entry skips the check */
+  /** For new entries; settling skips the check. @throws `bus.full` */
   assertCapacity(): void {
     if (this.#waiting.length < MAX_WAITING_ITEMS && this.#waitingBytes < MAX_WAITING_BYTES) return;
     throw new SwitchyardError('bus.full', 'too much waits to be stored', { details: { waiting: this.#waiting.length } });
@@ -47,7 +47,7 @@ export class GroupCommit<Item> {
       const sizeBytes = this.#options.sizeOf(item);
       this.#waiting.push({ item, sizeBytes, resolve, reject });
       this.#waitingBytes += sizeBytes;
-      // A microtask later, so that one statement takes all that this tick's code adds.
+      // A microtask later: one statement for all of this tick's synchronous adds.
       this.#running ??= Promise.resolve().then(() => this.#run());
     });
   }

@@ -1,4 +1,4 @@
-/** Storage limits of the embedded bus; past one, new entries are refused. */
+/** Past a limit of the embedded bus, new entries are refused. */
 export interface MemoryBusLimits {
   /** Unpurged commands. */
   logBytes: number;
@@ -8,7 +8,7 @@ export interface MemoryBusLimits {
 
 export const DEFAULT_LIMITS: MemoryBusLimits = { logBytes: 1024 * 1024 * 1024, workBytes: 512 * 1024 * 1024 };
 
-/** From this share on no new work is admitted, so that the results of admitted work still fit. */
+/** From here on no new work is admitted, so that results still fit. */
 const CAPACITY_SHARE = 0.8;
 
 export function isBelowCapacity(stored: number, limit: number): boolean {

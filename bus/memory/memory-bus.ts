@@ -13,14 +13,14 @@ import type { ComponentDeps } from './types.ts';
 import { openWorkQueue } from './work-queue.ts';
 
 export interface MemoryBusOptions {
-  /** The embedded database. The bus creates its tables there, and does not close it. */
+  /** The embedded database. The bus creates its tables there, and never closes it. */
   database: Database;
   clock: Clock;
   log?: Log;
   limits?: Partial<MemoryBusLimits>;
 }
 
-/** Of the tables below. A store that a newer version has written is refused. */
+/** A store that a newer version has written is refused. */
 const LAYOUT_VERSION = 1;
 
 const LAYOUT = [
@@ -33,15 +33,15 @@ const LAYOUT = [
   `create table if not exists bus_blobs (
     id text not null, part int not null, parts int not null, bytes bytea not null, expires_at_ms bigint not null, primary key (id, part))`,
   'create index if not exists bus_blobs_expiry on bus_blobs (expires_at_ms)',
-  // Bodies are deleted within seconds: compressing them would cost more than it saves.
+  // Bodies are soon deleted: compressing them costs more than it saves.
   'alter table bus_log alter column body set storage external',
   'alter table bus_work alter column body set storage external',
   'alter table bus_blobs alter column bytes set storage external',
 ];
 
 /**
- * The embedded bus, for one process and one open bus per database: two would assign the same sequences. Commands, work and blobs are in tables; notices and
- * tokens in memory. The embedded database never flushes to disk, so commits survive a crash of the process, not of the machine.
+ * The embedded bus, for one process. One open bus per database: two would assign the same sequences. Commands, work and blobs are in tables, notices and
+ * tokens in memory. The embedded database never flushes to disk: commits survive a crash of the process, not of the machine.
  *
  * @throws `storage.schema_refused` when a newer version has created the tables
  */
@@ -57,7 +57,7 @@ export async function openMemoryBus({ database, clock, log = silentLog, limits =
   let closing: Promise<void> | null = null;
 
   async function close(): Promise<void> {
-    // Running handlers may still append, publish and ack: nothing is refused before the last has returned.
+    // Running handlers may append, publish and ack: refuse nothing before the last has returned.
     await Promise.all(parts.map((part) => part.stopReaders()));
     await Promise.all(parts.map((part) => part.shut()));
   }

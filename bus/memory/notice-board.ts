@@ -8,7 +8,7 @@ export function openNoticeBoard({ log }: ComponentDeps): NoticeBoard & Closable 
   return {
     publish: (subject, body) => board.publish(subject, body),
     subscribe: (pattern, handler) => board.subscribe(pattern, handler),
-    // Handlers are synchronous, so none is running here; work handlers may still publish.
+    // Handlers are synchronous, so none is running here.
     stopReaders: async () => {},
     shut: async () => board.close(),
   };

@@ -1,4 +1,3 @@
-/** One subscription. */
 export interface Listener<Message> {
   pattern: string;
   handler: (subject: string, message: Message) => void;
@@ -8,11 +7,11 @@ export interface Listener<Message> {
 const NONE: readonly never[] = [];
 
 /**
- * Finds the subscribers of a subject with two look-ups: by the subject, and by its prefix up to the last token, where nearly every wildcard is
- * (`tok.<origin>.*`, `ctl.*`). Only other patterns are tested one by one.
+ * Finds a subject's subscribers in two look-ups: by subject, and by prefix up to the last token, where nearly every wildcard is (`tok.<origin>.*`, `ctl.*`).
+ * Other patterns are tested one by one.
  */
 export class SubjectIndex<Message> {
-  // Arrays are replaced, never changed: the result of `match` stays as it was when the message was published.
+  // Arrays are replaced, never changed: a result of `match` stays as it was at the publish.
   readonly #bySubject = new Map<string, readonly Listener<Message>[]>();
   readonly #byPrefix = new Map<string, readonly Listener<Message>[]>();
   readonly #byPattern = new Map<string, readonly Listener<Message>[]>();

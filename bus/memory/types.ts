@@ -11,15 +11,15 @@ export interface ComponentDeps {
   limits: MemoryBusLimits;
 }
 
-/** How a component closes: first the readers of all components stop, then their writes. */
+/** First the readers of all components stop, then their writes. */
 export interface Closable {
-  /** Stops all readers and refuses new ones; resolves when no handler is running. Writes still pass, since running handlers need them. */
+  /** Stops readers, refuses new ones; resolves when no handler is running. Writes still pass: running handlers need them. */
   stopReaders(): Promise<void>;
   /** Refuses later calls with `bus.closed`; resolves when no write is in flight. */
   shut(): Promise<void>;
 }
 
 export interface Bounded {
-  /** False from four fifths of its limits. */
+  /** False from four fifths of the limits. */
   hasCapacity(): boolean;
 }

@@ -1,11 +1,11 @@
 import type { ComponentDeps } from './types.ts';
 
-/** Dead rows before a vacuum; one of this size takes some 10 ms. */
+/** A vacuum of this many takes some 10 ms. */
 const VACUUM_AFTER_ROWS = 5_000;
 
 /**
- * Vacuums a table with many inserts and deletes. The embedded database has no autovacuum: without this its files would grow without bound.
- * @returns a function that counts deleted rows and vacuums past the limit; it never throws, since the deletion itself succeeded
+ * Vacuums a table: the embedded database has no autovacuum, and its files would grow without bound.
+ * @returns counts deleted rows, and vacuums past the limit; never throws, since the deletion itself succeeded
  */
 export function vacuumer(
   { database, log }: ComponentDeps,

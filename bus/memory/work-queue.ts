@@ -10,18 +10,18 @@ import { isBelowCapacity } from './limits.ts';
 import type { Bounded, Closable, ComponentDeps } from './types.ts';
 import { type WorkRow, WorkStore } from './work-store.ts';
 
-/** Items this old are dropped undelivered; the deadline of every item is long past by then. */
+/** Older items are dropped; every deadline is long past by then. */
 const MAX_AGE_MS = 24 * 3_600_000;
-/** Items of any size, since each has an entry in memory. Past it new ones are refused. */
+/** Each item has an entry in memory. Past it new ones are refused. */
 const MAX_ITEMS = 100_000;
-/** Byte budget of bodies cached in memory, whose delivery needs no statement. Others are read from the table. */
+/** Of bodies cached in memory; others are read from the table on delivery. */
 const MAX_CACHED_BYTES = 32 * 1024 * 1024;
 
-/** An item in memory, in exactly one of `ready`, `leased` and `delayed` until it is removed. */
+/** In exactly one of `ready`, `leased` and `delayed` until removed. */
 interface Entry {
   row: WorkRow;
   body: string | null;
-  /** When its lease expires or its delay ends, by `performance.now()`; unused while it is ready. */
+  /** When the lease expires or the delay ends, by `performance.now()`; unused while ready. */
   dueAt: number;
   removed: boolean;
 }
@@ -35,9 +35,9 @@ interface Consumer {
 }
 
 interface KindQueue {
-  /** All items of the kind, in any state. */
+  /** In any state. */
   items: number;
-  /** In order of delivery. A set, because a late ack removes an item from the middle. */
+  /** In order of delivery. A set: a late ack removes from the middle. */
   ready: Set<Entry>;
   /** Least recently served first. */
   consumers: Consumer[];
@@ -47,11 +47,11 @@ interface KindQueue {
 }
 
 interface Admitting {
-  /** False while new items of the kind would wait too long. */
+  /** False while new items would wait too long. */
   admits(kind: WorkKind): boolean;
 }
 
-/** The work queue: items in a table, which outlives the process; leases in memory, because only this process delivers. */
+/** The work queue: items in a table, leases in memory, since only this process delivers. */
 export async function openWorkQueue(deps: ComponentDeps): Promise<WorkQueue & Admitting & Bounded & Closable> {
   const store = new WorkStore(deps);
   const rows = await store.recover(deps.clock.nowMs() - MAX_AGE_MS);
@@ -73,7 +73,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   #cachedBytes = 0;
   #closing: 'no' | 'readers' | 'all' = 'no';
 
-  /** @param rows left by an earlier process: ready at once, as redeliveries, because their delivery may have begun */
+  /** @param rows of an earlier process: ready at once, as redeliveries, since it may have begun them */
   constructor(deps: ComponentDeps, store: WorkStore, rows: WorkRow[]) {
     this.#deps = deps;
     this.#store = store;
@@ -131,7 +131,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   consume(kind: WorkKind, { concurrency, ackWaitMs }: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
     if (this.#closing !== 'no') throw new SwitchyardError('bus.closed', 'the bus is closed');
     const { consumers } = this.#kind(kind);
-    // Bound: a delivery begins in the context that freed a slot or item, but the handler must run in its consumer's.
+    // Bound: deliveries begin in the context of whatever freed the slot or item.
     const consumer: Consumer = { concurrency, ackWaitMs, handler: AsyncResource.bind(handler), inFlight: new Set(), stopping: new AbortController() };
     consumers.push(consumer);
     this.#deliver(kind);
@@ -145,7 +145,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     };
   }
 
-  /** Stored in the same database as the effects, so it can't be lost without them. */
+  /** It can't be lost without the effects, in the same database. */
   async begunAtMs(): Promise<number> {
     return 0;
   }
@@ -184,7 +184,6 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     await this.#store.idle();
   }
 
-  /** Delivers ready items while a consumer has a free slot. */
   #deliver(kindName: string): void {
     const kind = this.#kind(kindName);
     const { ready, consumers } = kind;
@@ -209,7 +208,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     consumer.inFlight.add(handled);
   }
 
-  /** A dispatched item is neither counted nor stored. Never rejects. */
+  /** Never rejects. Dispatched items are neither counted nor stored. */
   async #handleDispatched(kind: WorkKind, messageId: string, body: string, { ackWaitMs, handler, stopping }: Consumer): Promise<void> {
     const { clock, log } = this.#deps;
     const item = dispatchedItem({
@@ -232,13 +231,13 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     }
   }
 
-  /** On an error the item is lost; its publisher, without a sign of progress, publishes it later. */
+  /** If the store fails, the publisher publishes it later, for want of progress. */
   #storeDispatched(kind: DispatchedKind, messageId: string, body: string): void {
     const lost = (error: unknown) => this.#deps.log.warn({ err: error, kind, message_id: messageId }, 'an item that nobody has time for could not be stored');
     this.publish(kind, messageId, body).catch(lost);
   }
 
-  /** One delivery, until the handler returns. Never rejects. */
+  /** Never rejects. Resolves with the handler's return. */
   async #handle(entry: Entry, consumer: Consumer): Promise<void> {
     const { id, kind, messageId, publishedAtMs, delivery } = entry.row;
     try {
@@ -247,7 +246,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
         return await this.#remove(entry);
       }
       const body = entry.body ?? (await this.#store.body(id));
-      // Null: a late ack of an earlier delivery has removed the row.
+      // Null: removed by a late ack of an earlier delivery.
       if (body !== null) await consumer.handler(this.#item(entry, body, delivery, consumer.ackWaitMs));
     } catch (error) {
       this.#deps.log.error({ err: error, kind, message_id: messageId, delivery }, 'a work handler failed: the item is delivered again when its lease lapses');
@@ -269,7 +268,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
       body,
       deliveryCount: delivery,
       publishedAtMs,
-      // Also after the lease was lost: the work is done, even if another worker has begun it.
+      // Also after a lost lease: the work is done.
       ack: () => once(() => this.#remove(entry)),
       term: (reason) =>
         once(() => {
@@ -285,7 +284,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     };
   }
 
-  /** Handles expired leases and ended delays. Returns the next due instant. */
+  /** Returns the next due instant. */
   #onDue(): number {
     const now = performance.now();
     let next = Number.POSITIVE_INFINITY;
@@ -295,7 +294,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
         const { kind, messageId, delivery } = entry.row;
         this.#deps.log.warn({ kind, message_id: messageId, delivery }, 'the lease of a work item lapsed: it is delivered again');
         this.#sendBack(entry, 0).catch((error) => {
-          // The count in memory is right; on disk it is one too low until the next delivery, or until the next start adds one.
+          // Right in memory; on disk one too low until the next delivery or start.
           this.#deps.log.error({ err: error, kind, message_id: messageId }, 'a redelivery could not be counted');
         });
       }
@@ -328,7 +327,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     try {
       await this.#store.remove(entry.row.id);
     } catch (error) {
-      // The row still exists, so the item must.
+      // The row still exists.
       entry.removed = false;
       entry.row.delivery += 1;
       this.#makeReady(entry);
@@ -376,7 +375,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   }
 }
 
-/** Among consumers with a free slot the one with the fewest items in flight, in turn. Null: all are busy. */
+/** The fewest items in flight, in turn; null: no slot is free. */
 function nextConsumer(consumers: Consumer[]): Consumer | null {
   const free = consumers.filter((consumer) => consumer.inFlight.size < consumer.concurrency);
   if (free.length === 0) return null;

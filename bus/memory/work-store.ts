@@ -11,15 +11,15 @@ export interface WorkRow {
   messageId: string;
   sizeBytes: number;
   publishedAtMs: number;
-  /** Number of the next delivery, or of the one in flight. */
+  /** Of the next delivery, or the one in flight. */
   delivery: number;
 }
 
 type Write = { type: 'insert'; row: WorkRow; body: string } | { type: 'redeliver'; id: number; delivery: number } | { type: 'remove'; id: number };
 
 /**
- * The work table. Concurrent inserts, removals and redeliveries share a statement. The start of a delivery is not stored: only this process delivers, so
- * `recover` counts every remaining item as delivered once more.
+ * The work table, by group commit. The start of a delivery is not stored: since only this process delivers, `recover` counts one more delivery for every
+ * item.
  */
 export class WorkStore {
   readonly #database: Database;
@@ -35,7 +35,7 @@ export class WorkStore {
     this.#vacuum = vacuumer(deps, 'bus_work');
   }
 
-  /** Deletes items published before the instant, counts a delivery for the rest and returns them, oldest first. */
+  /** Deletes older items, counts a delivery for the rest and returns them, oldest first. */
   async recover(olderThanMs: number): Promise<WorkRow[]> {
     await this.#database.query('delete from bus_work where published_at_ms < $1', [olderThanMs]);
     const { rows } = await this.#database.query<{ id: number; kind: string; message_id: string; size: number; published_at_ms: number; delivery: number }>(
@@ -54,7 +54,7 @@ export class WorkStore {
       .sort((a, b) => a.id - b.id);
   }
 
-  /** @throws `bus.full` when too much waits to be stored */
+  /** @throws `bus.full` */
   assertCapacity(): void {
     this.#commit.assertCapacity();
   }
@@ -71,7 +71,7 @@ export class WorkStore {
     return this.#commit.add({ type: 'remove', id });
   }
 
-  /** Null when there is no such item. */
+  /** Null: no such item. */
   async body(id: number): Promise<string | null> {
     const { rows } = await this.#database.query<{ body: string }>({ name: 'bus_work_body', text: 'select body from bus_work where id = $1' }, [id]);
     return rows[0] === undefined ? null : fromStoredText(rows[0].body);
@@ -84,7 +84,7 @@ export class WorkStore {
   async #flush(writes: Write[]): Promise<void> {
     const inserts = writes.filter((write) => write.type === 'insert');
     const removed = new Set(writes.filter((write) => write.type === 'remove').map(({ id }) => id));
-    // A statement may change a row only once. The last redelivery of an item wins, and a removal wins over it.
+    // A statement may change a row once. The last redelivery wins, a removal over it.
     const redeliveries = new Map(writes.filter((write) => write.type === 'redeliver').map(({ id, delivery }) => [id, delivery]));
     for (const id of removed) redeliveries.delete(id);
     await this.#database.query(

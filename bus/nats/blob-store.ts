@@ -7,13 +7,12 @@ import type { NatsLink } from './link.ts';
 import { storeMessage } from './store-message.ts';
 import { streams } from './streams.ts';
 
-/** Size of one message; brokers slow down with larger ones. */
+/** Brokers slow down with larger messages. */
 const PART_BYTES = 256 * 1024;
-/** Parts of one blob in flight. */
+/** In flight, per blob. */
 const WINDOW_PARTS = 4;
-/** The number of parts. */
 const PARTS_HEADER = 'Switchyard-Parts';
-/** Ids become part of a subject; any other text was never stored. */
+/** Ids become part of a subject. */
 const BLOB_ID = /^[0-9A-Z]{26}$/;
 
 /** Blobs as messages `blob.<id>.<part>`, expired by the broker. */
@@ -27,7 +26,7 @@ export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => num
     );
   }
 
-  /** Null is trusted only from the stream's leader: a direct get may reach a replica that lags. */
+  /** Null is trusted only from the leader: a direct get may reach a lagging replica. */
   async function getPart(id: string, part: number): Promise<{ bytes: Uint8Array; parts: number } | null> {
     const query = { last_by_subj: `blob.${id}.${part}` };
     const { manager } = link;
@@ -67,7 +66,7 @@ export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => num
   };
 }
 
-/** Runs the action for 0 to count − 1, `WINDOW_PARTS` at a time. */
+/** At most `WINDOW_PARTS` at a time. */
 async function inWindows(count: number, action: (index: number) => Promise<void>): Promise<void> {
   let next = 0;
   const walk = async () => {

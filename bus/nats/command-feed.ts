@@ -10,31 +10,30 @@ import { Pull } from './pull.ts';
 import { nanosOf, streams } from './streams.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
 
-/** Size of one pull. A reader holds at most twice this in memory while its handler is busy. */
+/** Of one pull; at most twice this is in memory while the handler is busy. */
 const PULL_COMMANDS = 512;
 const PULL_BYTES = 2 * 1024 * 1024;
-/** The broker deletes a consumer without pulls after this, as that of a dead process. */
+/** After this the broker deletes a consumer without pulls. */
 const INACTIVE_MS = 120_000;
 
-/** To delete a consumer, which the broker otherwise does after `INACTIVE_MS`. */
 const REMOVE_BUDGET_MS = 5_000;
 
 export interface CommandFeedOptions {
   link: NatsLink;
   subject: string;
-  /** Start after this sequence; 0: at the log's first command. */
+  /** 0: from the log's first command. */
   after: number;
-  /** Aborts when the link goes down; the feed ends with it. */
+  /** Aborts when the link goes down, and ends the feed. */
   session: AbortSignal;
-  /** Aborts when the feed is not wanted any more. */
+  /** Aborts when the feed is no longer wanted. */
   until: AbortSignal;
   budgetMs: number;
   log: Log;
 }
 
 /**
- * The commands of one partition after a sequence, in order and without a gap, until it breaks: the connection or the consumer is lost, or a message was. It
- * never recovers by itself, because its reader must check its position first.
+ * The commands of a partition after a sequence, without a gap, until the connection, the consumer or a message is lost. It never recovers by itself: the
+ * reader must check its position first.
  */
 export class CommandFeed {
   readonly #options: CommandFeedOptions;
@@ -64,7 +63,7 @@ export class CommandFeed {
     try {
       await link.retryWhileTransient('begin to read a partition', budgetMs, () => link.manager.consumers.add(streams.commands.name, config), until);
     } catch (error) {
-      // The request may have created the consumer all the same.
+      // It may have been created all the same.
       await removeConsumer(link, name, session);
       throw error;
     }
@@ -90,7 +89,7 @@ export class CommandFeed {
     this.#ask();
   }
 
-  /** True once no more commands are received. Those received before stay valid. */
+  /** What was received before stays valid. */
   get isBroken(): boolean {
     return this.#broken;
   }
@@ -99,14 +98,14 @@ export class CommandFeed {
     const dequeued = this.#commands.splice(0, maxCommands);
     for (const { body } of dequeued) this.#bytes -= body.length;
     if (this.#pull.asked === 0) {
-      // The consumer may be deleted by now, and a pull would not report it.
+      // The consumer may be deleted, which a pull would not report.
       if (this.#pull.sinceAskedMs > INACTIVE_MS / 2) this.#break();
       else this.#ask();
     }
     return dequeued;
   }
 
-  /** Resolves when a command was received or the feed is broken. */
+  /** Also resolves when the feed breaks. */
   untilReceived(): Promise<void> {
     if (this.#commands.length > 0 || this.#broken) return Promise.resolve();
     return new Promise((resolve) => {
@@ -132,7 +131,7 @@ export class CommandFeed {
     if (this.#broken) return;
     const info = parseDelivery(message.reply ?? '');
     this.#received += 1;
-    // A gap in the consumer sequence: a message was lost between the broker and here.
+    // A gap: a message was lost on the way.
     if (info === null || info.consumerSequence !== this.#received || info.streamSequence <= this.#reached) this.#break();
     else this.#queue(info, message);
   }
@@ -152,7 +151,7 @@ export class CommandFeed {
   }
 }
 
-/** Never rejects: on failure the broker deletes the consumer by itself. */
+/** Never rejects: the broker deletes it by itself later. */
 async function removeConsumer(link: NatsLink, name: string, session: AbortSignal): Promise<void> {
   const remove = () => link.manager.consumers.delete(streams.commands.name, name);
   if (!session.aborted) await link.retryWhileTransient('remove a consumer', REMOVE_BUDGET_MS, remove, session).catch(() => {});

@@ -3,17 +3,17 @@ import type { StreamDifference } from '../stream-upgrade.ts';
 import type { StreamDeclaration } from './streams.ts';
 
 export interface StreamComparison {
-  /** Set fields by which messages are copied into the stream, out of it, or to another subject. None of ours has any. */
+  /** Fields that copy messages into the stream, out of it, or to another subject. Ours have none. */
   copying: string[];
   differences: StreamDifference[];
 }
 
-/** Settings of nats-server (2.10 or before) by which the broker itself moves messages, past its users' permissions. */
+/** By these (nats-server 2.10 or before) the broker copies messages past its users' permissions. */
 const COPYING_FIELDS = ['sources', 'mirror', 'republish', 'subject_transform'] as const satisfies readonly (keyof StreamConfig)[];
 
 /**
- * Defaults of settings that no declaration names, where any other value changes what a stream stores or confirms: `no_ack` confirms nothing,
- * `allow_rollup_hdrs` lets a publisher delete stored messages. Replicas, placement and the like are the operator's choice.
+ * Defaults of what no declaration names. Other values change what is stored or confirmed: `no_ack` confirms nothing, `allow_rollup_hdrs` lets publishers
+ * delete. Replicas, placement and the like are the operator's.
  */
 const LEFT_TO_BROKER: Partial<StreamConfig> = {
   max_msgs: -1,
@@ -27,7 +27,6 @@ const LEFT_TO_BROKER: Partial<StreamConfig> = {
   allow_rollup_hdrs: false,
 };
 
-/** Compares a stream's configuration with its declaration. */
 export function compareStream(found: Partial<StreamConfig>, { name: _, ...declaration }: StreamDeclaration): StreamComparison {
   const copying = COPYING_FIELDS.filter((field) => !isEmpty(found[field]));
   const fields = new Map<string, unknown>(Object.entries(found));

@@ -6,20 +6,19 @@ import { isStreamMissing, lacksResources } from './broker-errors.ts';
 import { compareStream } from './compare-stream.ts';
 import type { StreamDeclaration } from './streams.ts';
 
-/** Processes that start together race to declare the same streams; the loser retries. All back-offs together last under two seconds. */
+/** Processes that start together race to create streams; the loser looks again. In all under two seconds. */
 const MAX_PASSES = 8;
-/** Back-off, doubled up to the longest, with jitter. */
+/** Back-off with jitter, doubled up to the longest. */
 const FIRST_PAUSE_MS = 25;
 const LONGEST_PAUSE_MS = 500;
-/** Codes for a stream that another process has just created: name in use, subjects overlap. */
+/** Just created by another process: name in use, subjects overlap. */
 const NAME_IN_USE: readonly number[] = [10058, 10065];
 
-/** Brings an existing stream to this release's declaration. */
 const UPGRADE_COMMAND = 'npm run operator -- streams';
 
 /**
- * Creates missing streams and checks existing ones. Differences are only logged, with the operator's command that removes them (docs/adr/0024).
- * @throws `bus.stream_refused` for a stream that copies messages; the broker's errors: no JetStream, not enough disk
+ * Creates missing streams. Differences of existing ones are only logged, with the operator's command that removes them (docs/adr/0024).
+ * @throws `bus.stream_refused` for a stream that copies messages; the broker's errors: no JetStream, no disk
  */
 export async function declareStreams(manager: JetStreamManager, declarations: readonly StreamDeclaration[], log: Pick<Log, 'warn'>): Promise<void> {
   await Promise.all(declarations.map((declaration) => declareInPasses(manager, declaration, log)));
@@ -50,18 +49,18 @@ async function declareStream(manager: JetStreamManager, declaration: StreamDecla
   }
 }
 
-/** For a stream that no release of ours has declared. */
+/** For a stream that none of our releases declared. */
 export function copyingStream(name: string, copying: readonly string[]): SwitchyardError {
   const message = `the stream ${name} of the broker has ${copying.join(', ')}, which copies messages past the permissions of its users: delete it (docs/deploy.md)`;
   return new SwitchyardError('bus.stream_refused', message, { details: { stream: name, copying } });
 }
 
-/** nats-server 2.9 checks its storage limit before it checks for an existing stream, so a lost race may also look like a lack of storage. */
+/** nats-server 2.9 checks storage before existence: a lost race may look like a lack of it. */
 function mayBeRace(error: unknown): boolean {
   return lacksResources(error) || (error instanceof JetStreamApiError && NAME_IN_USE.includes(error.code));
 }
 
-/** Null when there is no such stream. */
+/** Null: no such stream. */
 export async function streamConfigOf(manager: JetStreamManager, name: string): Promise<Partial<StreamConfig> | null> {
   try {
     return (await manager.streams.info(name)).config;

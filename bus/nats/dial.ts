@@ -6,24 +6,24 @@ import type { BusUser } from '../subjects.ts';
 import { isRefusal } from './broker-errors.ts';
 import { connectCorked } from './corked-transport.ts';
 
-/** One attempt to connect; a network that works answers within milliseconds. */
+/** Of one attempt. */
 const DIAL_TIMEOUT_MS = 3_000;
 const DIAL_AGAIN_MS = 200;
-/** Two unanswered pings end a connection: a broker that vanished silently is noticed within 15 s. */
+/** Two unanswered pings: a silent broker is noticed within 15 s. */
 const PING_EVERY_MS = 5_000;
 const MAX_UNANSWERED_PINGS = 2;
-/** Short, because a restarted broker is back within tenths of a second; jitter, because all processes reconnect at once. */
+/** A restarted broker is back within tenths of a second; jitter, since all processes reconnect at once. */
 const RECONNECT_WAIT_MS = 100;
 const RECONNECT_JITTER_MS = 200;
 
 export interface Account {
-  /** One address `nats://host:port`, or several, separated by commas. */
+  /** One or several `nats://host:port`, separated by commas. */
   servers: string;
   user: BusUser | null;
   password: string | null;
 }
 
-/** Parses the setting. @throws `config.invalid` for no address, or one with credentials */
+/** @throws `config.invalid` without an address, or for one with credentials */
 export function addressesOf(servers: string): string[] {
   const addresses = servers
     .split(',')
@@ -37,8 +37,8 @@ export function addressesOf(servers: string): string[] {
 }
 
 /**
- * Connects; the connection then reconnects forever by itself.
- * @throws `service.unreachable` at once when the broker refuses the credentials, or when it can't be reached within the budget
+ * Connects, and from then on reconnects forever.
+ * @throws `service.unreachable` when the credentials are refused, or the broker can't be reached within the budget
  */
 export async function dial(account: Account, name: string, budgetMs: number): Promise<NatsConnection> {
   const servers = addressesOf(account.servers);
@@ -58,7 +58,7 @@ export async function dial(account: Account, name: string, budgetMs: number): Pr
   }
 }
 
-/** DNS look-ups have no time limit of their own. A connection that comes too late is closed. */
+/** DNS look-ups have no time limit. A late connection is closed. */
 async function within(ms: number, connecting: Promise<NatsConnection>): Promise<NatsConnection> {
   const first = await Promise.race([connecting, pauseFor(ms)]);
   if (first !== undefined) return first;
@@ -70,7 +70,7 @@ function describeUser({ user }: Account): string {
   return user === null ? 'connection: it wants a user and a password' : `user '${user}' or its password`;
 }
 
-/** Each user may subscribe below its own prefix only, so that none reads another's replies. */
+/** A prefix per user, so that none can read another's replies. */
 export function inboxPrefixOf(user: BusUser | null): string {
   return user === null ? '_INBOX' : `_INBOX.${user}`;
 }
@@ -81,7 +81,7 @@ function options({ user, password }: Account, servers: string[]) {
     ...(user === null ? {} : { user, pass: password ?? '' }),
     inboxPrefix: inboxPrefixOf(user),
     maxReconnectAttempts: -1,
-    // Credentials that are wrong at the broker and corrected later must not require our restart.
+    // Credentials corrected at the broker must not require our restart.
     ignoreAuthErrorAbort: true,
     reconnectTimeWait: RECONNECT_WAIT_MS,
     reconnectJitter: RECONNECT_JITTER_MS,

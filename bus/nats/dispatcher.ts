@@ -9,7 +9,7 @@ import type { NatsLink } from './link.ts';
 
 const subjects: Record<DispatchedKind, string> = { 'router.call': addresses.dispatchedCalls.pattern };
 
-/** The subject of dispatched items of a kind; null for kinds that are not dispatched. */
+/** Null for kinds that are not dispatched. */
 export function dispatchSubjectOf(kind: WorkKind): string | null {
   return kind in subjects ? subjects[kind as DispatchedKind] : null;
 }
@@ -21,8 +21,8 @@ interface DispatcherDeps {
 }
 
 /**
- * Dispatches items over core NATS to the queue group of their kind. It awaits no reply: the reply subject holds the send time and the message id, and
- * receives only the broker's no-responders status.
+ * Dispatches items over core NATS to the kind's queue group, without a reply. The reply subject carries send time and message id, and receives only the
+ * broker's no-responders status.
  */
 export class Dispatcher {
   readonly #publisher: BoundedPublisher;
@@ -34,7 +34,7 @@ export class Dispatcher {
     this.#publisher = new BoundedPublisher(link.main, () => link.isUp, log);
     this.#clock = clock;
     this.#inbox = createInbox(link.inboxPrefix);
-    // Only the broker publishes there; workers don't reply.
+    // Only the broker publishes there.
     link.main.subscribe(`${this.#inbox}.>`, {
       callback: (error, { subject }) => {
         if (error === null) this.#refusals.notify(readDispatch(subject)?.messageId ?? '');
@@ -46,7 +46,7 @@ export class Dispatcher {
   dispatch(kind: DispatchedKind, messageId: string, body: string): void {
     assertDispatchable(messageId);
     const reply = `${this.#inbox}.${this.#clock.nowMs()}.${messageId}`;
-    // Asynchronous as with the broker: the caller of `dispatch` has not finished yet.
+    // Asynchronous as with the broker: the caller is not done yet.
     if (!this.#publisher.publish(subjects[kind], Buffer.from(body), { reply })) setImmediate(() => this.#refusals.notify(messageId));
   }
 
@@ -55,7 +55,7 @@ export class Dispatcher {
   }
 }
 
-/** Message id and send time of a dispatched item from its reply subject; null for any other subject. */
+/** Parses a dispatch's reply subject; null for any other. */
 export function readDispatch(reply: Msg['reply'] = ''): { messageId: string; publishedAtMs: number } | null {
   const [sentAtMs, messageId] = reply.split('.').slice(-2);
   const publishedAtMs = Number(sentAtMs);

@@ -3,9 +3,9 @@ import { atTickEnd } from './tick-end.ts';
 
 const RETAINED = headOf(addresses.tokens);
 const LIVE = headOf(addresses.liveTokens);
-/** In place of the call in a batch's subject. */
+/** In place of the call id. */
 const BATCH = '_batch';
-/** A batch of this size is sent before the end of the tick. */
+/** Sent before the end of the tick. */
 const MAX_BATCH_BYTES = 64 * 1024;
 
 /* On the wire, per frame: length of the call id (1 byte), call id, length of the frame (2 bytes, big-endian), frame. */
@@ -23,13 +23,10 @@ interface Batch {
   sizeBytes: number;
 }
 
-/**
- * Batches live frames: those to one origin in one tick are one message. The cost of a message, for this process, the broker and readers, is many times that
- * of a text token.
- */
+/** Sends the live frames to one origin in one tick as one message: to this process, the broker and readers, a message costs many times a text token. */
 export class LiveBatches {
   readonly #publish: (subject: string, batch: Uint8Array) => void;
-  /** By origin, of this tick (ADR 17). */
+  /** Of this tick, by origin (ADR 17). */
   #batches = new Map<string, Batch>();
 
   constructor(publish: (subject: string, batch: Uint8Array) => void) {
@@ -50,7 +47,7 @@ export class LiveBatches {
     if (batch.sizeBytes >= MAX_BATCH_BYTES) this.flush();
   }
 
-  /** Publishes what is batched; called before anything else is published. */
+  /** Publishes what is batched. Called before anything else is published. */
   flush(): void {
     const batches = this.#batches;
     if (batches.size === 0) return;
@@ -80,20 +77,19 @@ function headOf({ pattern }: { pattern: string }): string {
   return pattern.slice(0, pattern.indexOf('*'));
 }
 
-/** @param subject of a call's frames, stored or live: `tok.<origin>.<call>`, `live.<origin>.<call>` */
+/** @param subject stored or live: `tok.<origin>.<call>`, `live.<origin>.<call>` */
 export function liveAddressOf(subject: string): LiveAddress {
   const [, origin = '', callId = ''] = subject.split('.');
   return { origin, callId };
 }
 
-/** The pattern of all live frames of an origin. */
 export function livePatternOf(origin: string): string {
   return `${LIVE}${origin}.*`;
 }
 
 /**
- * Calls `each` for every frame of a live message, as views. Workers of older releases send one frame per message. A truncated rest is dropped.
- * @param each gets the subject of the stored frame in two parts: no string is made for frames without a reader
+ * The frames of a live message, as views. Older workers send one frame per message. A truncated rest is dropped.
+ * @param each gets the stored subject in two parts, to make no string for frames without a reader
  */
 export function eachFrameIn(subject: string, message: Uint8Array, each: (retainedAt: string, callId: string, frame: Uint8Array) => void): void {
   const { origin, callId } = liveAddressOf(subject);

@@ -1,22 +1,22 @@
-/** Limits of the NATS driver, the same in every process. A stream keeps those that it was created with, or that the operator's command set last. */
+/** The same in every process. Streams keep those of their creation, or of the operator's last update. */
 export interface NatsSettings {
-  /** How long opening tries to reach the broker. */
+  /** To reach the broker on opening. */
   connectBudgetMs: number;
-  /** How long one store, settle or look-up is retried, always with the same message id. */
+  /** Of retries of one store, settle or look-up, with the same message id. */
   storeBudgetMs: number;
-  /** The broker's dedupe window; at least 100 ms. */
+  /** Dedupe window; at least 100 ms. */
   dedupeMs: number;
-  /** How long frames can be replayed. */
+  /** For replay. */
   tokenMaxAgeMs: number;
-  /** Longer than the messages that reference a blob. */
+  /** Longer than what references a blob. */
   blobMaxAgeMs: number;
-  /** Maximum age of an unsettled item; its own deadline is long past by then. */
+  /** Item deadlines are long past by then. */
   workMaxAgeMs: number;
-  /** Reserved by the broker per stream on disk; declaring fails when less is free. Together they fit a disk of 10 GB. */
+  /** Reserved by the broker on disk: declaring fails when less is free. Together they fit 10 GB. */
   commandMaxBytes: number;
   workMaxBytes: number;
   blobMaxBytes: number;
-  /** Of the broker's memory: 4,000 calls of 64 KiB within two minutes. Past it the oldest frames are dropped. */
+  /** In memory: 4,000 calls of 64 KiB within two minutes; past it the oldest frames are dropped. */
   tokenMaxBytes: number;
 }
 

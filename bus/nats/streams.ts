@@ -3,18 +3,18 @@ import type { WorkKind } from '../bus.ts';
 import { addresses, type BusUser } from '../subjects.ts';
 import type { NatsSettings } from './settings.ts';
 
-/** A stream of the broker, its subjects, and the users that publish to or read from it. */
+/** A stream and its users. */
 export interface StreamUse {
   name: string;
   subjects: readonly string[];
-  /** Each may create the stream when it is missing. Only the operator's command may change it (docs/adr/0024). */
+  /** May create it when missing; only the operator's command may change it (docs/adr/0024). */
   users: readonly BusUser[];
 }
 
 const { commands, turnCalls, clientCalls, tools, deliveries, tokens } = addresses;
 const work = [turnCalls, clientCalls, tools, deliveries];
 
-/** Every stream of a deployment. Declarations and the broker's permissions are generated from this table. */
+/** All streams. Declarations and the broker's permissions derive from this table. */
 export const streams = {
   commands: { name: 'CMD', subjects: [commands.pattern], users: usersOf([commands]) },
   work: { name: 'WORK', subjects: ['work.>'], users: usersOf(work) },
@@ -23,7 +23,7 @@ export const streams = {
   blobs: { name: 'BLOB', subjects: ['blob.>'], users: usersOf([commands, ...work]) },
 } as const satisfies Record<string, StreamUse>;
 
-/** The durable consumer of each kind of work, shared by all its workers. */
+/** Durable, one per kind, shared by its workers. */
 export const workConsumers: Record<WorkKind, { name: string; subject: string }> = {
   'router.turn': { name: 'router-turn', subject: turnCalls.pattern },
   'router.call': { name: 'router-call', subject: clientCalls.pattern },
@@ -31,7 +31,7 @@ export const workConsumers: Record<WorkKind, { name: string; subject: string }> 
   delivery: { name: 'delivery', subject: deliveries.pattern },
 };
 
-/** The kind of work that a gateway's requests become; the gateway checks its queueing delay. */
+/** The kind whose queueing delay limits a gateway's requests. */
 export const admittedKinds: Partial<Record<BusUser, WorkKind>> = { 'router-gateway': 'router.call', 'agent-gateway': 'router.turn' };
 
 /** Other fields keep the broker's defaults. */
@@ -40,7 +40,7 @@ export type StreamDeclaration = Pick<
   'name' | 'subjects' | 'storage' | 'retention' | 'discard' | 'max_age' | 'max_bytes' | 'duplicate_window' | 'allow_direct'
 >;
 
-/** The streams that a user declares at its start and after each reconnect; null: all. */
+/** Declared at the start and after each reconnect; null: all streams. */
 export function declarationsFor(user: BusUser | null, settings: NatsSettings): StreamDeclaration[] {
   const isUsed = ({ users }: StreamUse) => user === null || users.includes(user);
   return [commandStream(settings), workStream(settings), tokenStream(settings), blobStream(settings)]
@@ -50,7 +50,7 @@ export function declarationsFor(user: BusUser | null, settings: NatsSettings): S
 
 type Declared = { use: StreamUse; declaration: Omit<StreamDeclaration, 'name' | 'subjects'> };
 
-/** No maximum age: commands that no host could read for a day must still be applied. They are purged when all cursors are past them. */
+/** No maximum age: commands that no host could read for a day must still be applied. Purged when all cursors are past them. */
 function commandStream({ dedupeMs, commandMaxBytes }: NatsSettings): Declared {
   return {
     use: streams.commands,
@@ -81,7 +81,7 @@ function workStream({ dedupeMs, workMaxAgeMs, workMaxBytes }: NatsSettings): Dec
   };
 }
 
-/** No limit per subject: it would cost the broker four times the CPU per frame. */
+/** No limit per subject: it would cost four times the CPU per frame. */
 function tokenStream({ tokenMaxAgeMs, tokenMaxBytes }: NatsSettings): Declared {
   return {
     use: streams.tokens,
@@ -91,14 +91,14 @@ function tokenStream({ tokenMaxAgeMs, tokenMaxBytes }: NatsSettings): Declared {
       discard: 'old',
       max_age: nanosOf(tokenMaxAgeMs),
       max_bytes: tokenMaxBytes,
-      // Frames have no message id, so this dedupes nothing.
+      // Frames have no message id.
       duplicate_window: nanosOf(Math.min(120_000, tokenMaxAgeMs)),
       allow_direct: true,
     },
   };
 }
 
-/** Refuses new bodies when full: discarding an old one would lose the body of a stored command. */
+/** New bodies are refused when full: discarding an old one would lose a stored command's body. */
 function blobStream({ dedupeMs, blobMaxAgeMs, blobMaxBytes }: NatsSettings): Declared {
   return {
     use: streams.blobs,
@@ -118,7 +118,6 @@ function usersOf(parts: readonly { publish: readonly BusUser[]; read: readonly B
   return [...new Set(parts.flatMap(({ publish, read }) => [...publish, ...read]))].sort();
 }
 
-/** JetStream's durations are nanoseconds. */
 export function nanosOf(ms: number): number {
   return ms * 1_000_000;
 }

@@ -4,7 +4,7 @@ import type { WorkItem, WorkKind } from '../bus.ts';
 import { Settling } from '../settling.ts';
 import type { NatsLink } from './link.ts';
 
-/** Timers may fire early: with this slack a failed extension ends after the lease, as `bus.lease_lost` and not as an unreachable broker. */
+/** Timers may fire early: so a failed extension ends after the lease, as `bus.lease_lost`. */
 const TIMER_SLACK_MS = 10;
 
 export interface WorkItemOptions {
@@ -14,9 +14,9 @@ export interface WorkItemOptions {
   body: string;
   delivery: number;
   storedAtMs: number;
-  /** The reply subject for acks of this delivery. */
+  /** For acks of this delivery. */
   reply: string;
-  /** The earliest start of the lease, by `performance.now()`. */
+  /** The earliest possible, by `performance.now()`. */
   deliveredAt: number;
   ackWaitMs: number;
   budgetMs: number;
@@ -24,9 +24,8 @@ export interface WorkItemOptions {
 }
 
 /**
- * The `WorkItem` of a queued item. The broker does not report an expired lease, so it is counted here on a monotonic clock, and extended only by the broker's
- * confirmations. The broker confirms every ack verb, even for a delivery that is out of date. `+ACK` settles the item whichever delivery it belongs to, as
- * long as the broker knows it.
+ * The `WorkItem` of a queued item. The broker does not report an expired lease: it is counted here, on a monotonic clock, and extended only by the broker's
+ * replies. The broker replies to all verbs, even for an old delivery. `+ACK` settles the item from any of its deliveries.
  */
 export function workItem(options: WorkItemOptions): WorkItem {
   const { link, kind, messageId, body, delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log } = options;

@@ -4,16 +4,16 @@ import type { Subscription } from '../bus.ts';
 import type { NatsLink } from './link.ts';
 import { streams } from './streams.ts';
 
-/** Interval of stream info requests: the only way to notice a stream that is deleted on a live connection. */
+/** The only way to notice a stream deleted on a live connection. */
 const LOOK_EVERY_MS = 2_000;
 
-/** Detects that the work stream was lost and created anew, by the broker's creation time. */
+/** Detects a recreated work stream by its creation time. */
 export class WorkStreamWatch {
   readonly #link: NatsLink;
   readonly #budgetMs: number;
   readonly #log: Log;
   readonly #handlers = new Set<() => void>();
-  /** The broker's text, to the nanosecond; null before the first request. */
+  /** The broker's text, in nanoseconds; null before the first look. */
   #created: string | null = null;
   #looking: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -25,7 +25,7 @@ export class WorkStreamWatch {
     this.#log = log;
   }
 
-  /** Epoch milliseconds by the broker's clock. @throws `service.unreachable` */
+  /** By the broker's clock. @throws `service.unreachable` */
   async createdAtMs(): Promise<number> {
     const created = await this.#ask();
     this.#note(created);
@@ -55,7 +55,7 @@ export class WorkStreamWatch {
     this.#reconnects = null;
   }
 
-  /** Skipped while the broker is away; a request follows the reconnect. */
+  /** A reconnect triggers a look. */
   #look(): void {
     if (!this.#link.isUp) return;
     this.#looking ??= this.#ask()
@@ -66,7 +66,7 @@ export class WorkStreamWatch {
       });
   }
 
-  /** A missing stream is declared on the way. */
+  /** Declares a missing stream on the way. */
   async #ask(): Promise<string> {
     const link = this.#link;
     const { created } = await link.retryWhileTransient('describe the stream of work', this.#budgetMs, () => link.manager.streams.info(streams.work.name));
