@@ -1,14 +1,12 @@
 import type { NatsConnection, PublishOptions } from '@nats-io/transport-node';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** Published bytes without a PONG of the broker. Past it messages are dropped: the broker or the network is stuck. */
+/** Without a PONG. Past it messages are dropped: the broker or the network is stuck. */
 const MAX_UNCONFIRMED_BYTES = 32 * 1024 * 1024;
-/** Bytes between two PINGs. */
 const CONFIRM_EVERY_BYTES = 1024 * 1024;
-/** Of any kind. */
 const MAX_MESSAGE_BYTES = 512 * 1024;
 
-/** Publishes without acks, with a byte budget, so that a stuck broker can't fill this process's memory. */
+/** Publishes without acks, within a byte budget for a stuck broker. */
 export class BoundedPublisher {
   readonly #connection: NatsConnection;
   readonly #isUp: () => boolean;
@@ -23,10 +21,7 @@ export class BoundedPublisher {
     this.#log = log;
   }
 
-  /**
-   * @param options for example the reply subject for no responders
-   * @returns false when the message is dropped
-   */
+  /** @returns false when it is dropped */
   publish(subject: string, bytes: Uint8Array, options?: PublishOptions): boolean {
     if (!this.#isUp()) return false;
     if (bytes.byteLength > MAX_MESSAGE_BYTES) {
@@ -55,7 +50,7 @@ export class BoundedPublisher {
       this.#unconfirmedBytes -= bytes;
       this.#lost = 0;
     };
-    // Rejected when the connection is lost, and what was in flight with it.
+    // Rejects when the connection is lost, with what was in flight.
     this.#connection.flush().then(confirmed, confirmed);
   }
 

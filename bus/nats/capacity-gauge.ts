@@ -3,16 +3,15 @@ import type { WorkKind } from '../bus.ts';
 import type { NatsLink } from './link.ts';
 import { streams, workConsumers } from './streams.ts';
 
-/** From this share on no new work is admitted, so that the results of admitted work still fit. */
+/** From here on no new work is admitted, so that results still fit. */
 const CAPACITY_SHARE = 0.8;
 const LOOK_BUDGET_MS = 2_000;
 
-/** Capacity of the command and work streams, and the queueing delay per kind. Answers from the last look, and refreshes a stale one in the background. */
+/** Capacity of the command and work streams, and queueing delays. Answers from the last look, and refreshes a stale one in the background. */
 export class CapacityGauge {
   readonly #link: NatsLink;
-  /** The streams that this process may ask about. */
+  /** That this process may ask about. */
   readonly #names: readonly string[];
-  /** Of the kinds that were asked for here. */
   readonly #queueingDelays = new Map<WorkKind, QueueingDelay>();
   #isBelowCapacity = true;
   #lookedAt = Number.NEGATIVE_INFINITY;
@@ -23,14 +22,14 @@ export class CapacityGauge {
     this.#names = names.filter((name) => name === streams.commands.name || name === streams.work.name);
   }
 
-  /** @param kind what is admitted becomes an item of this kind */
+  /** @param kind what the admitted work becomes */
   hasCapacity(kind?: WorkKind): boolean {
     const queueingDelay = kind === undefined ? null : this.#queueingDelayOf(kind);
     if (performance.now() - this.#lookedAt > LOOK_EVERY_MS) void this.look();
     return this.#isBelowCapacity && (queueingDelay === null || queueingDelay.admits(performance.now()));
   }
 
-  /** The broker has just refused a store for lack of space. */
+  /** A store was just refused for lack of space. */
   markFull(): void {
     this.#isBelowCapacity = false;
     this.#lookedAt = performance.now();
@@ -65,7 +64,7 @@ export class CapacityGauge {
     this.#isBelowCapacity = infos.every(({ config, state }) => state.bytes < CAPACITY_SHARE * config.max_bytes);
   }
 
-  /** Rejects without a consumer, before the first worker: the delay is unknown then. */
+  /** Rejects without a consumer, before the first worker. */
   async #lookAtQueue(kind: WorkKind, queueingDelay: QueueingDelay): Promise<void> {
     const info = await this.#link.retryWhileTransient('describe a consumer of work', LOOK_BUDGET_MS, () =>
       this.#link.manager.consumers.info(streams.work.name, workConsumers[kind].name),

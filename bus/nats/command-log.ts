@@ -15,7 +15,7 @@ import { streams } from './streams.ts';
 import type { Closable } from './types.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
 
-/** As many as one commit of an actor host takes. */
+/** One commit of an actor host takes as many. */
 const DEFAULT_MAX_BATCH = 128;
 
 export interface CommandLogDeps {
@@ -25,7 +25,7 @@ export interface CommandLogDeps {
   log: Log;
 }
 
-/** The command log as a stream. Each reader has a consumer at the broker, without acks: the caller stores its position. */
+/** The command log as a stream. A reader has a consumer without acks; its caller stores the position. */
 export class NatsCommandLog implements CommandLog, Closable {
   readonly #deps: CommandLogDeps;
   readonly #fingerprint = new LogFingerprint();
@@ -55,7 +55,7 @@ export class NatsCommandLog implements CommandLog, Closable {
       partition,
       after,
       maxBatch,
-      // Bound: commands arrive in a connection's async context, but the handler must run in its reader's.
+      // Bound: commands arrive in a connection's async context.
       handler: AsyncResource.bind(handler),
       onRestart,
       findPosition: (position, foundAt, until) => this.#findPosition(position, foundAt, until),
@@ -84,11 +84,11 @@ export class NatsCommandLog implements CommandLog, Closable {
 
   async state(): Promise<{ created: string; firstSequence: number; lastSequence: number }> {
     const { created, state } = await this.#info();
-    // A stream that never held anything reports its first sequence as 0.
+    // A stream that never held anything begins at 0.
     return { created, firstSequence: state.messages === 0 ? state.last_seq + 1 : state.first_seq, lastSequence: state.last_seq };
   }
 
-  /** Never purges below 1, which nats-server 2.9 takes as "everything", nor past the end, which would skip sequences. */
+  /** Purges neither below 1, which nats-server 2.9 takes as "everything", nor past the end, which would skip sequences. */
   async purge(belowSequence: number, standing: LogPosition | null = null): Promise<void> {
     const { link, budgetMs } = this.#deps;
     link.assertOpen();
@@ -123,7 +123,7 @@ export class NatsCommandLog implements CommandLog, Closable {
     return this.#fingerprint.confirms(position, foundAt, (sequence) => this.#get({ seq: sequence }, until));
   }
 
-  /** Asks the stream's leader, not by direct get: a replica that lags would make commands seem lost. */
+  /** Asks the leader, not by direct get: a lagging replica would make commands seem lost. */
   async #get(query: { seq: number } | { last_by_subj: string }, until: AbortSignal | null = null): Promise<StoredCommand | null> {
     const { link, budgetMs } = this.#deps;
     if ('seq' in query && query.seq < 1) return null;

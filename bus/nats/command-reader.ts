@@ -4,7 +4,7 @@ import { pauseFor } from '../pause.ts';
 import { fingerprintOf } from '../position-fingerprint.ts';
 import type { CommandFeed } from './command-feed.ts';
 
-/** Back-off of a rejected batch, or of the search for the position, doubled up to the longest. */
+/** Back-off, doubled up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
 
@@ -14,10 +14,9 @@ export interface CommandReaderOptions {
   maxBatch: number;
   handler: (commands: StoredCommand[]) => Promise<void>;
   onRestart: () => void;
-  /** Waits for the broker, then checks whether the position is of the current log. `foundAt` is what the last check returned, 0 at first. */
+  /** Waits for the broker, then checks whether the position is of the current log. `foundAt`: what the last check returned, 0 at first. */
   findPosition(position: LogPosition, foundAt: number, until: AbortSignal): Promise<{ isHere: boolean; foundAt: number; session: AbortSignal }>;
   openFeed(after: number, session: AbortSignal, until: AbortSignal): Promise<CommandFeed>;
-  /** Called with the last command of an accepted batch. */
   note(command: StoredCommand): void;
   log: Log;
 }
@@ -25,8 +24,7 @@ export interface CommandReaderOptions {
 /**
  * Follows one partition:   finding ──the position is valid, or the log begins anew──▶ following ──the feed breaks──▶ finding
  *
- * The position is the last command that the handler has processed. Commands that were fetched and not processed when a feed breaks are dropped, because the
- * next feed may be of another log.
+ * The position is the last processed command. What a broken feed has fetched beyond it is dropped: the next feed may be of another log.
  */
 export class CommandReader implements Subscription {
   readonly #options: CommandReaderOptions;
@@ -88,7 +86,7 @@ export class CommandReader implements Subscription {
     }
   }
 
-  /** Redelivers a batch until it is accepted, or its feed breaks: the batch may then be of a lost log. */
+  /** Redelivers a batch until accepted, or until the feed breaks: then it may be of a lost log. */
   async #hand(batch: StoredCommand[], feed: CommandFeed): Promise<void> {
     for (let pauseMs = FIRST_PAUSE_MS; !this.#isStopped && !feed.isBroken; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       try {

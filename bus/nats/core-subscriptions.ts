@@ -3,7 +3,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Listening } from '../bus.ts';
 
-/** Core NATS subscriptions on one connection, which renews them after a reconnect. There is no queue: handlers run as a message is read. */
+/** Core NATS subscriptions, renewed after a reconnect. No queue: handlers run as a message is read. */
 export class CoreSubscriptions {
   readonly #connection: NatsConnection;
   readonly #log: Log;
@@ -29,7 +29,7 @@ export class CoreSubscriptions {
     };
     const subscription = this.#connection.subscribe(pattern, { callback });
     return {
-      // The broker handles a connection's protocol lines in order, so its PONG confirms the subscription.
+      // The broker works in order: its PONG confirms the subscription.
       ready: () => this.#connection.flush().catch(() => {}),
       stop: async () => {
         if (!stopped && !this.#connection.isClosed()) subscription.unsubscribe();

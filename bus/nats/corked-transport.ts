@@ -4,15 +4,15 @@ import { SocketReads } from './socket-reads.ts';
 import { corkForTick } from './tick-end.ts';
 
 /**
- * The library's transport with one socket write per tick, and fewer objects per read. The library writes per message: twenty requests that arrive together
- * would be twenty system calls here and twenty reads at the broker, and a write costs more than the work behind it.
+ * The library's transport with one write per tick and fewer objects per read. The library writes per message: twenty requests that arrive together are twenty
+ * system calls here and twenty reads at the broker.
  */
 class CorkedTransport extends NodeTransport {
   readonly #reads = new SocketReads();
 
   override setupHandlers(): void {
     super.setupHandlers();
-    // Replaces the library's handler, which feeds the generator behind `iterate`.
+    // In place of the library's, which feeds its generator.
     this.socket.removeAllListeners('data');
     for (const bytes of this.yields.splice(0)) this.#reads.add(bytes);
     this.socket.on('data', (bytes) => this.#reads.add(bytes));
@@ -22,7 +22,7 @@ class CorkedTransport extends NodeTransport {
     return this.#reads;
   }
 
-  /** A failed write is ignored: the end of the connection follows. */
+  /** A failed write is ignored: the connection's end follows. */
   override send(frame: Uint8Array): void {
     const { socket } = this;
     if (this.isClosed || socket === undefined) return;
@@ -31,7 +31,6 @@ class CorkedTransport extends NodeTransport {
   }
 }
 
-/** The library's `connect`, with this transport. */
 export function connectCorked(options: NodeConnectionOptions): Promise<NatsConnection> {
   setTransportFactory({ factory: () => new CorkedTransport(), dnsResolveFn: nodeResolveHost });
   return NatsConnectionImpl.connect(options);

@@ -10,23 +10,22 @@ import { verdictOn } from './broker-errors.ts';
 import { type Account, addressesOf, dial, inboxPrefixOf } from './dial.ts';
 import { Requests } from './requests.ts';
 
-/** Of one JetStream API request: the broker handles them one by one, and recovering a stream takes a while. */
+/** The broker handles API requests one by one, and recovering a stream takes a while. */
 const API_TIMEOUT_MS = 5_000;
-/** Back-off of declarations and retried actions, doubled up to the longest. */
+/** Back-off, doubled up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
-/** Of the flush on close. */
 const FLUSH_TIMEOUT_MS = 2_000;
 /**
- * Delay between finding a stream missing and creating it. nats-server 2.9 reports a deleted stream as missing before it has removed its files, and then also
- * removes those of a new stream of that name, with what it has acknowledged by then.
+ * From finding a stream missing to creating it. nats-server 2.9 reports a deletion before it has removed the files, and then removes a new stream's with
+ * them: what that has acknowledged is lost.
  */
 const DELETION_SETTLES_MS = 1_500;
 
 export interface LinkOptions extends Account {
   connectBudgetMs: number;
   log: Log;
-  /** Declares this process's streams; called after each connect, before the link is up. */
+  /** Called after each connect, before the link is up. */
   declare(manager: JetStreamManager): Promise<void>;
 }
 
@@ -35,30 +34,29 @@ export interface LinkOptions extends Account {
  *
  *   opening ──declared──▶ up ──main connection lost──▶ down ──connected──▶ declaring ──declared──▶ up
  *
- * Each up period is a session with an AbortSignal, aborted when the link goes down: consumers and pulls end with it and are made anew in the next. Tokens
- * have their own connection, so that a stalled token reader blocks nothing else; it recovers by itself.
+ * Each up period is a session with an AbortSignal: consumers and pulls end with it, and are made anew in the next. Tokens have their own connection, which
+ * recovers by itself: a stalled token reader blocks nothing else.
  */
 export class NatsLink {
   readonly main: NatsConnection;
   readonly tokens: NatsConnection;
   readonly manager: JetStreamManager;
-  /** On the main connection. */
   readonly requests: Requests;
   readonly address: string;
   readonly inboxPrefix: string;
   readonly #options: LinkOptions;
-  /** Aborts at the end of the session; null while the main connection is not up. */
+  /** Of the current session; null while not up. */
   #up: AbortController | null = null;
   #tokensUp = true;
   #wasAway = false;
-  /** Counts disconnects: a recovery stops when another one has happened. */
+  /** A recovery stops when a further disconnect is counted. */
   #disconnects = 0;
   #closing = false;
   #closed = false;
   #redeclaring: Promise<void> | null = null;
   readonly #waiting = new Set<() => void>();
   readonly #pending = new SlotMap<(reason: unknown) => void>();
-  /** Actions in flight, and the callbacks that wait for 0. */
+  /** Retried actions in flight, and the waits for 0. */
   #running = 0;
   readonly #idle = new Set<() => void>();
   readonly #listeners = new Set<() => void>();
@@ -93,7 +91,7 @@ export class NatsLink {
     this.requests = new Requests(main, this.inboxPrefix);
   }
 
-  /** Whether both connections are usable. */
+  /** Both connections. */
   get isReady(): boolean {
     return this.#up !== null && this.#tokensUp;
   }
@@ -106,7 +104,7 @@ export class NatsLink {
     return this.#tokensUp && !this.#closed;
   }
 
-  /** Resolves with the session's signal once the main connection is up. @throws `bus.closed`, or the reason of `until` when it aborts first */
+  /** Waits for the main connection; resolves with its session. @throws `bus.closed`, or the reason of `until` */
   async up(until: AbortSignal): Promise<AbortSignal> {
     while (this.#up === null) {
       if (this.#closed) throw closed();
@@ -125,10 +123,9 @@ export class NatsLink {
   }
 
   /**
-   * Retries an idempotent action until it succeeds, the budget is used up or the error is permanent. The first attempt starts synchronously, so that calls
-   * keep their order.
-   * @param until aborts when the result is not needed any more
-   * @throws `bus.closed`, `bus.full`, `service.unreachable`, a permanent error of the broker, or the reason of `until`
+   * Retries an idempotent action until success, the end of the budget or a permanent error. The first attempt starts synchronously: calls keep their order.
+   * @param until the result is no longer needed
+   * @throws `bus.closed`, `bus.full`, `service.unreachable`, a permanent error, or the reason of `until`
    */
   retryWhileTransient<Result>(
     what: string,
@@ -150,7 +147,7 @@ export class NatsLink {
   }
 
   /**
-   * Called after a stream was found missing on a live connection and the streams were declared again: its consumers are gone.
+   * Called after missing streams were declared again on a live connection: their consumers are gone.
    * @returns removes the handler
    */
   onRedeclare(handler: () => void): () => void {
@@ -163,7 +160,7 @@ export class NatsLink {
     if (this.#closing) throw closed();
   }
 
-  /** Refuses new actions, waits for those in flight and for published messages, and closes. */
+  /** Refuses new actions, waits for those in flight and for publishes, and closes. */
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.add(resolve));
@@ -183,7 +180,7 @@ export class NatsLink {
     });
     for (;;) {
       const trouble = await Promise.race([this.#declare().catch((error: unknown) => error), pauseFor(untilMs - performance.now()).then(() => 'late')]);
-      // Lost again already: `#watch` recovers it.
+      // Lost again: `#watch` recovers it.
       if (trouble === undefined && this.#disconnects === 0) this.#goUp();
       if (trouble === undefined) return;
       if (isRefusedStream(trouble)) throw trouble;
@@ -195,13 +192,13 @@ export class NatsLink {
     }
   }
 
-  /** Runs as long as the connection. Never rejects. */
+  /** Never rejects; runs as long as the connection. */
   async #watch(connection: NatsConnection, onChange: (type: 'disconnect' | 'reconnect') => void): Promise<void> {
     let connected = true;
     for await (const status of connection.status()) {
       if (status.type === 'disconnect' || status.type === 'reconnect') {
         const isConnected = status.type === 'reconnect';
-        // A connection whose reconnects are refused reports a disconnect each time.
+        // Each refused reconnect reports a disconnect.
         if (isConnected === connected || this.#closed) continue;
         connected = isConnected;
         this.#options.log.warn({ address: this.address }, isConnected ? 'NATS is back' : 'the connection to NATS is lost');
@@ -209,7 +206,7 @@ export class NatsLink {
       } else this.#report(status);
     }
     if (this.#closed) return;
-    // Should not happen, since it reconnects forever. The process must report not ready.
+    // Unexpected, since it reconnects forever: report not ready.
     this.#options.log.error({ address: this.address }, 'a connection to NATS has ended for good');
     onChange('disconnect');
   }
@@ -233,7 +230,7 @@ export class NatsLink {
     void this.#recover(this.#disconnects);
   }
 
-  /** A restarted broker has lost its memory streams, so everything is declared before use. Never rejects. */
+  /** A restarted broker has lost its memory streams: declare before use. Never rejects. */
   async #recover(disconnects: number): Promise<void> {
     for (let pauseMs = FIRST_PAUSE_MS; disconnects === this.#disconnects && !this.#closed; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       try {
@@ -312,7 +309,7 @@ export class NatsLink {
     }
   }
 
-  /** Rejects when the link goes down or `until` aborts: no reply can come any more. */
+  /** Rejects when the link goes down or `until` aborts. */
   #whileUp<Result>(reply: Promise<Result>, until: AbortSignal | null): Promise<Result> {
     return new Promise((resolve, reject) => {
       const giveUp = () => reject(until?.reason);
@@ -336,8 +333,7 @@ export class NatsLink {
   }
 
   /**
-   * Never rejects. It uses its own timer, since Node 20 may collect composed signals (AbortSignal.any, AbortSignal.timeout) with waiters, and they then never
-   * fire.
+   * Never rejects. A timer of its own: Node 20 may collect composed signals (AbortSignal.any, AbortSignal.timeout) that are waited for, and they never fire.
    */
   async #upWithin(ms: number, until: AbortSignal | null): Promise<void> {
     const over = new AbortController();
@@ -350,7 +346,7 @@ export class NatsLink {
     until?.removeEventListener('abort', end);
   }
 
-  /** Recovers a stream that was deleted while in use. Concurrent callers share one declaration. Never rejects. */
+  /** A stream was deleted in use. Concurrent callers share one declaration. Never rejects. */
   #redeclare(): Promise<void> {
     this.#redeclaring ??= pauseFor(DELETION_SETTLES_MS)
       .then(() => this.#declare())
@@ -365,7 +361,7 @@ export class NatsLink {
   }
 }
 
-/** A permanent error with a message of its own. */
+/** Permanent, with a message of its own. */
 function isRefusedStream(error: unknown): error is SwitchyardError {
   return error instanceof SwitchyardError && error.code === 'bus.stream_refused';
 }

@@ -10,7 +10,7 @@ interface Reader {
   stopped: boolean;
 }
 
-/** Readers of one origin. Lists are replaced, never changed, so that a reader may stop while frames are delivered. */
+/** Lists are replaced, never changed: a reader may stop during a delivery. */
 interface OriginSubscription {
   readonly listening: Listening;
   ofAllCalls: readonly Reader[];
@@ -18,7 +18,7 @@ interface OriginSubscription {
 }
 
 interface LiveReadersDeps {
-  /** Subscribes to a pattern at the broker. */
+  /** At the broker. */
   listen(pattern: string, handler: (subject: string, message: Uint8Array) => void): Listening;
   log: Log;
 }
@@ -26,8 +26,8 @@ interface LiveReadersDeps {
 const NO_READERS: readonly Reader[] = [];
 
 /**
- * The readers of live frames, with one broker subscription per origin. The broker sends a batch of many calls once per subscription: with one subscription
- * per call, a gateway that reads many calls of another origin would get each batch as often.
+ * The readers of live frames, with one subscription per origin: with one per call, a gateway would get each batch of an origin as often as it reads calls of
+ * it.
  */
 export class LiveReaders {
   readonly #deps: LiveReadersDeps;
@@ -37,7 +37,7 @@ export class LiveReaders {
     this.#deps = deps;
   }
 
-  /** @param pattern of stored frames (`tok.…`): of one call, or of all calls of an origin */
+  /** @param pattern of stored frames (`tok.…`): of one call, or all of an origin */
   read(pattern: string, handler: FrameHandler): Listening {
     const { origin, callId } = liveAddressOf(pattern);
     const subscription = this.#origins.get(origin) ?? this.#subscribe(origin);
@@ -72,7 +72,7 @@ export class LiveReaders {
     });
   }
 
-  /** A reader that throws misses a frame; the others don't. */
+  /** A reader that throws misses a frame; others don't. */
   #deliver(reader: Reader, retainedAt: string, callId: string, frame: Uint8Array): void {
     if (reader.stopped) return;
     const subject = `${retainedAt}${callId}`;

@@ -1,18 +1,16 @@
 const TICK_MS = 250;
-/** The longest gap between ticks that counts as normal. Past it the process was stopped or its event loop blocked; shorter pauses go undetected. */
+/** Past it the process was stopped or its event loop blocked; shorter pauses go undetected. */
 export const PAUSE_MS = 500;
-/** What arrived during a pause is read within this time after it: sockets hold little, and are read first. */
+/** What arrived during a pause is read within this time: sockets hold little, and are read first. */
 const CATCH_UP_MS = 500;
 
-/**
- * Detects pauses of this process. What is read right after one may have been delivered at any time since its beginning, so leases must be counted from there.
- */
+/** Detects pauses of this process. What is read after one may have been delivered at any time since its beginning: leases count from there. */
 export class PauseDetector {
   readonly #ticks = setInterval(() => this.#look(), TICK_MS).unref();
   #lookedAt = performance.now();
   #last = { beganAt: 0, readUntil: 0 };
 
-  /** The earliest time at which what is read now can have been delivered, by `performance.now()`. */
+  /** The earliest possible delivery of what is read now, by `performance.now()`. */
   deliveredSince(): number {
     const now = this.#look();
     return now < this.#last.readUntil ? this.#last.beganAt : now;

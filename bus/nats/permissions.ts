@@ -2,7 +2,7 @@ import { addresses, type BusUser } from '../subjects.ts';
 import { inboxPrefixOf } from './dial.ts';
 import { admittedKinds, type StreamUse, streams, workConsumers } from './streams.ts';
 
-/** Subjects, with wildcards; all others are refused. */
+/** With wildcards; all else is refused. */
 interface Permissions {
   publish: string[];
   subscribe: string[];
@@ -11,16 +11,13 @@ interface Permissions {
 export const busUsers: readonly BusUser[] = ['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker', 'operator'];
 
 const API = '$JS.API';
-/** Stored subjects are read through consumers only: no user may subscribe to them directly. */
+/** Read through consumers only, never subscribed to. */
 const storedWork = [addresses.turnCalls, addresses.clientCalls, addresses.tools, addresses.deliveries];
 const consumedOnly: readonly Address[] = [addresses.commands, ...storedWork];
 
 type Address = (typeof addresses)[keyof typeof addresses];
 
-/**
- * A user's permissions: its subjects in `subjects.ts`, and exactly those calls of the JetStream API that the driver makes for it. No user may delete a
- * stream.
- */
+/** A user's subjects in `subjects.ts`, and exactly those JetStream API calls that the driver makes for it. No user may delete a stream. */
 export function permissionsOf(user: BusUser): Permissions {
   const publishes = Object.values<Address>(addresses).filter((address) => includes(address.publish, user));
   const reads = Object.values<Address>(addresses).filter((address) => includes(address.read, user));
@@ -36,23 +33,23 @@ export function permissionsOf(user: BusUser): Permissions {
   ];
   const subscribe = [
     ...reads.filter((address) => !consumedOnly.includes(address)).map((address) => address.pattern),
-    // Replies of the broker. Each user has its own prefix, so that none reads another's.
+    // A prefix per user, so that none reads another's replies.
     `${inboxPrefixOf(user)}.>`,
   ];
   return { publish, subscribe };
 }
 
 /**
- * Each process declares its streams after each connect, and may create a missing one: memory streams end with the broker, disks get replaced, processes start
- * in any order, and a router-only deployment has no actor host. Creating changes no existing stream: the broker refuses a name that has another
- * configuration. Only the operator may update: an update can delete stored messages, or make the broker copy one stream into another.
+ * Every user may create its missing streams: memory streams end with the broker, disks get replaced, processes start in any order, and a router-only
+ * deployment has no actor host. Creating never changes a stream: the broker refuses a name with another configuration. Only the operator may update, which
+ * can delete messages or make the broker copy streams.
  */
 function declaring({ name, users }: StreamUse, user: BusUser): string[] {
   const calls = user === 'operator' ? ['INFO', 'CREATE', 'UPDATE'] : users.includes(user) ? ['INFO', 'CREATE'] : [];
   return calls.map((call) => `${API}.STREAM.${call}.${name}`);
 }
 
-/** A consumer per reader of a partition, look-ups by sequence, and the purge of what all cursors are past. */
+/** A consumer per reader, look-ups by sequence, and the purge below all cursors. */
 function readingCommands(): string[] {
   const { name, subjects } = streams.commands;
   return [
@@ -64,13 +61,13 @@ function readingCommands(): string[] {
   ];
 }
 
-/** A consumer per replay: of readers, and of a worker that takes a call over from another. */
+/** A consumer per replay: of readers, and of a worker that takes over a call. */
 function readingTokens(): string[] {
   const { name } = streams.tokens;
   return [`${API}.CONSUMER.CREATE.${name}.*.${addresses.tokens.pattern}`, `${API}.CONSUMER.MSG.NEXT.${name}.*`, `${API}.CONSUMER.DELETE.${name}.*`];
 }
 
-/** The consumer of a kind of work, and its acks in the current and in the longer form of newer brokers. */
+/** Its acks in both forms (delivery-subject.ts). */
 function consuming({ name, subject }: { name: string; subject: string }): string[] {
   const stream = streams.work.name;
   return [
@@ -81,18 +78,18 @@ function consuming({ name, subject }: { name: string; subject: string }): string
   ];
 }
 
-/** The queue length of a gateway's admitted kind. */
+/** Of the gateway's admitted kind. */
 function lookingAtQueues(user: BusUser): string[] {
   const kind = admittedKinds[user];
   return kind === undefined ? [] : [`${API}.CONSUMER.INFO.${streams.work.name}.${workConsumers[kind].name}`];
 }
 
-/** Whether its bodies may travel as blobs. */
+/** Its bodies may be blobs. */
 function mayBeLarge(address: Address): boolean {
   return consumedOnly.includes(address);
 }
 
-/** Widens the literal types of the table's lists. */
+/** Widens the table's literal types. */
 function includes(users: readonly BusUser[], user: BusUser): boolean {
   return users.includes(user);
 }

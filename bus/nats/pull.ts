@@ -3,11 +3,11 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { NatsLink } from './link.ts';
 import { nanosOf } from './streams.ts';
 
-/** How long the broker keeps a pull request. Long, because requests are the only cost of an idle reader. */
+/** How long the broker keeps a request; it is all that an idle reader costs. */
 const EXPIRES_MS = 120_000;
-/** Interval of the broker's idle heartbeats. */
+/** Of the broker's idle heartbeats. */
 const HEARTBEAT_MS = 15_000;
-/** Silence after which the consumer counts as gone. */
+/** Past it the consumer counts as gone. */
 const SILENCE_MS = 2.5 * HEARTBEAT_MS;
 
 export interface PullOptions {
@@ -15,18 +15,18 @@ export interface PullOptions {
   stream: string;
   consumer: string;
   log: Log;
-  /** Aborts when the link goes down; the pull ends with it. */
+  /** Aborts when the link goes down, and ends the pull. */
   session: AbortSignal;
   onMessage(message: Msg): void;
-  /** `asked` has decreased, because a request has expired; not called for each message. */
+  /** A request has ended and `asked` is lower; not called per message. */
   onExpired(): void;
-  /** The consumer can't be pulled from any more. Called once; afterwards only `onMessage` is called, until `drain` has ended. */
+  /** The consumer is gone. Called once; afterwards only `onMessage` is, until `drain` has ended. */
   onBroken(reason: string): void;
 }
 
 /**
- * Pull requests to a consumer of the broker, with a count of what is outstanding. The broker keeps requests until they are served or expire. The loss of the
- * consumer is reported by the broker, or detected by its silence.
+ * Pulls from a consumer and counts what is outstanding. The broker keeps requests until served or expired. A lost consumer is reported by the broker, or
+ * detected by its silence.
  */
 export class Pull {
   readonly #options: PullOptions;
@@ -41,24 +41,24 @@ export class Pull {
 
   constructor(options: PullOptions) {
     this.#options = options;
-    // One inbox per pull: the broker's messages for an earlier one must not arrive here.
+    // Per pull: messages for an earlier one must not arrive here.
     this.#inbox = createInbox(options.link.inboxPrefix);
     this.#subscription = options.link.main.subscribe(this.#inbox, {
       callback: (error, message) => this.#onEvent(error, message),
     });
     this.#watch = setInterval(() => this.#listen(), HEARTBEAT_MS).unref();
-    // nats-server 2.9 does not always end the pending requests of a consumer whose stream was deleted.
+    // nats-server 2.9 does not always end the requests of a consumer whose stream was deleted.
     this.#offRedeclare = options.link.onRedeclare(() => this.#break('the streams were declared again'));
     options.session.addEventListener('abort', this.#onDown);
     if (options.session.aborted) this.#break('the connection is lost');
   }
 
-  /** Messages asked for and outstanding. */
+  /** Outstanding messages. */
   get asked(): number {
     return this.#asked;
   }
 
-  /** The broker deletes an ephemeral consumer that is not pulled from for long. */
+  /** The broker deletes a consumer that is long not pulled from. */
   get sinceAskedMs(): number {
     return performance.now() - this.#lastAskedAt;
   }
@@ -68,24 +68,24 @@ export class Pull {
     if (this.#asked === 0) this.#lastReceivedAt = performance.now();
     this.#lastAskedAt = performance.now();
     this.#asked += count;
-    // JSON.stringify omits max_bytes without a limit.
+    // undefined: no limit.
     const request = { batch: count, expires: nanosOf(EXPIRES_MS), idle_heartbeat: nanosOf(HEARTBEAT_MS), max_bytes: maxBytes };
     const { link, stream, consumer } = this.#options;
     link.main.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`, JSON.stringify(request), { reply: this.#inbox });
   }
 
-  /** Asks for nothing more; resolves when everything that the broker has sent by then is handled. */
+  /** Resolves when everything that the broker has sent so far is handled. */
   async drain(): Promise<void> {
     this.#end();
     if (this.#subscription.isClosed()) return;
-    // Rejected when the connection ends: then nothing more comes either.
+    // Rejects when the connection ends: then nothing more comes.
     if (this.#options.session.aborted) this.#subscription.unsubscribe();
     else await this.#subscription.drain().catch(() => {});
   }
 
   readonly #onDown = () => this.#break('the connection is lost');
 
-  /** Never throws: an error here would end the connection's read loop. */
+  /** An error thrown here would end the connection's read loop. */
   #onEvent(error: Error | null, message: Msg): void {
     try {
       if (error === null) this.#onMessage(message);
@@ -104,7 +104,7 @@ export class Pull {
     } else if (!this.#broken && code !== 100) this.#onStatus(code, message);
   }
 
-  /** The end of a request that was not served in full, with what is left of it; or the loss of the consumer. */
+  /** A request ended with a rest, or the consumer is gone. */
   #onStatus(code: number, { headers }: Msg): void {
     const left = Number(headers?.get('Nats-Pending-Messages') || Number.NaN);
     if ((code !== 408 && code !== 409) || !Number.isInteger(left)) this.#break(`${code} ${headers?.description ?? ''}`);

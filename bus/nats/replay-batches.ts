@@ -2,17 +2,17 @@ import { RETAINED_WITHIN_MS } from '../bus.ts';
 import { DRIVER_PREFIX } from '../large-frames.ts';
 import { type LiveAddress, liveAddressOf } from './live-batches.ts';
 
-/** Age at which a batch is published; the rest of `RETAINED_WITHIN_MS` is for the broker and a busy process. */
+/** Age of a published batch; the rest is for the broker and a busy process. */
 const BATCHED_MS = RETAINED_WITHIN_MS / 2;
-/** Resolution of `BATCHED_MS`: publishing all batches at once would delay live frames. */
+/** Resolution of `BATCHED_MS`: all batches at once would delay live frames. */
 const TICK_MS = 50;
-/** A larger frame gets a message of its own. */
+/** Larger frames are messages of their own. */
 export const MAX_BATCHED_BYTES = 4 * 1024;
-/** A batch of this size is published at once. */
+/** Published at once. */
 const MAX_BATCH_BYTES = 32 * 1024;
-/** Enough for half a second of text frames at 50 tokens a second. */
+/** For half a second at 50 text frames a second. */
 const FIRST_BYTES = 1024;
-/** Length of the free list of buffers of the first size. */
+/** Buffers on the free list. */
 const MAX_FREE = 1_024;
 
 /* On the wire: DRIVER_PREFIX, then per frame its length (2 bytes, big-endian) and its bytes. */
@@ -21,22 +21,22 @@ const LENGTH_BYTES = 2;
 interface ReplayBatch {
   live: LiveAddress;
   buffer: Buffer;
-  /** Bytes in use. */
+  /** In use. */
   size: number;
   sinceMs: number;
 }
 
 export interface ReplayBatchesDeps {
-  /** While false, `flush` does nothing and batches go on collecting; a full one is published and lost. */
+  /** While false, `flush` does nothing and batches go on collecting; a full one is lost. */
   isUp(): boolean;
-  /** Whether the broker stores what it is sent. While false, only batches that are flushed or full are published. */
+  /** The broker stores what it is sent. While false, only flushed or full batches are published. */
   isReady(): boolean;
   publish(subject: string, batch: Uint8Array): void;
 }
 
 /**
- * Stores live frames in replay batches: those of one subject and half a second are one message, since a message costs the broker many times what a text token
- * does. Frames are copied into one buffer, so that small objects don't survive long enough to be moved by the garbage collector.
+ * Stores live frames, those of a subject and half a second as one message: it costs the broker many times a text token. Frames are copied, so that small
+ * objects don't live long enough for the garbage collector to move them.
  */
 export class ReplayBatches {
   readonly #deps: ReplayBatchesDeps;
@@ -63,7 +63,7 @@ export class ReplayBatches {
     return batch.live;
   }
 
-  /** Discards the batch of a subject. @returns the subject's live address */
+  /** Discards a subject's batch. @returns its live address */
   drop(subject: string): LiveAddress {
     const batch = this.#batches.get(subject);
     if (batch === undefined) return liveAddressOf(subject);
@@ -72,7 +72,7 @@ export class ReplayBatches {
     return batch.live;
   }
 
-  /** Publishes the batch of a subject, before anything else is stored on it. */
+  /** Publishes a subject's batch, before anything else is stored there. */
   flush(subject: string): void {
     const batch = this.#batches.get(subject);
     if (batch !== undefined && this.#deps.isUp()) this.#end(subject, batch);
@@ -136,7 +136,7 @@ export function isReplayBatch(message: Uint8Array): boolean {
   return message[0] === DRIVER_PREFIX;
 }
 
-/** The frames of a batch, as views. A truncated rest is dropped. */
+/** Views, not copies. A truncated rest is dropped. */
 export function framesIn(batch: Uint8Array): Uint8Array[] {
   const frames: Uint8Array[] = [];
   for (let at = 1; at + LENGTH_BYTES <= batch.byteLength; ) {

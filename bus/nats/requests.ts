@@ -10,7 +10,7 @@ import {
 } from '@nats-io/transport-node';
 import { SlotMap } from '#shared/slot-map.ts';
 
-/** The broker's status for no responders. */
+/** No responders. */
 const NO_RESPONDERS = 503;
 
 interface Waiting {
@@ -23,8 +23,8 @@ interface Waiting {
 }
 
 /**
- * Request and reply over one subscription. The library's own makes an error with a stack, two timers' worth of objects and three promises per request: more
- * than the rest of a request costs.
+ * Request and reply over one subscription. The library's own makes an error with its stack, two timers' worth of objects and three promises per request: more
+ * than all else a request costs.
  */
 export class Requests {
   readonly #connection: NatsConnection;
@@ -42,11 +42,11 @@ export class Requests {
     });
   }
 
-  /** @throws `RequestError` for no responders or a refusal, `TimeoutError`, and the library's errors for a closed connection */
+  /** @throws `RequestError` for no responders or a refusal, `TimeoutError`, and the library's errors */
   ask(subject: string, payload: Uint8Array | string, { timeoutMs, headers }: { timeoutMs: number; headers?: MsgHdrs }): Promise<Msg> {
     return new Promise((resolve, reject) => {
       const waiting: Waiting = { slot: 0, reply: '', subject, timer: setTimeout(() => this.#giveUp(waiting), timeoutMs), resolve, reject };
-      // Slot and a running number: slots are reused.
+      // Slots are reused, so the reply subject has a running number too.
       this.#asked += 1;
       waiting.slot = this.#waiting.add(waiting);
       waiting.reply = `${this.#inbox}${waiting.slot}-${this.#asked}`;
@@ -59,7 +59,7 @@ export class Requests {
     });
   }
 
-  /** The broker refused a publish on this subject; it does not say which message, so all requests on it reject. */
+  /** The broker names only the subject: all requests on it reject. */
   refuse(error: PermissionViolationError): void {
     for (const waiting of this.#waiting.values()) {
       if (error.operation !== 'publish' || error.subject !== waiting.subject) continue;
@@ -68,7 +68,7 @@ export class Requests {
     }
   }
 
-  /** Rejects all requests: no reply can come any more. */
+  /** Rejects all requests. */
   end(error: Error): void {
     for (const waiting of this.#waiting.values()) {
       this.#remove(waiting);
@@ -78,7 +78,7 @@ export class Requests {
 
   #onMessage(message: Msg): void {
     const waiting = this.#waiting.get(Number.parseInt(message.subject.slice(this.#inbox.length), 10));
-    // A late or second reply.
+    // Late, or a second reply.
     if (waiting?.reply !== message.subject) return;
     this.#remove(waiting);
     if (message.data.length > 0 || message.headers?.code !== NO_RESPONDERS) waiting.resolve(message);

@@ -3,30 +3,27 @@ import { busUsers, permissionsOf } from './permissions.ts';
 import { defaultSettings } from './settings.ts';
 
 export interface ServerConfigOptions {
-  /** Where streams are stored; null: set on the server's command line. */
+  /** Of streams; null: set on the command line. */
   storeDir?: string | null;
   /** `host:port`; null: set on the command line. */
   listen?: string | null;
-  /** `host:port` of the server's monitoring and health checks; null: none. */
+  /** `host:port` of monitoring and health checks; null: none. */
   monitor?: string | null;
-  /**
-   * True: synced to disk before it is acknowledged, for machines that may lose power; false: synced within two minutes. Servers before 2.10 refuse to start
-   * with this setting.
-   */
+  /** Sync to disk before each ack, against loss of power; false: within two minutes. Servers before 2.10 don't start with this setting. */
   syncAlways?: boolean;
 }
 
-/** For the broker's own files beside the streams. */
+/** For the broker's own files. */
 const HEADROOM = 1.1;
 
-/** The server's environment variable with a user's password. It begins with a letter, since the server parses digits as a number. */
+/** The server's environment variable. It begins with a letter, since the server parses digits as a number. */
 export function passwordVariableOf(user: BusUser): string {
   return `NATS_PASSWORD_${user.toUpperCase().replaceAll('-', '_')}`;
 }
 
 /**
- * A configuration of nats-server: JetStream with storage for our streams, and a user per service with exactly its permissions. The server reads the passwords
- * from its environment, and does not start without them.
+ * A configuration of nats-server: storage for our streams, and a user per service with exactly its permissions. Passwords come from the server's environment;
+ * it does not start without them.
  */
 export function natsServerConfig({ storeDir = null, listen = null, monitor = null, syncAlways = false }: ServerConfigOptions = {}): string {
   const { commandMaxBytes, workMaxBytes, blobMaxBytes, tokenMaxBytes } = defaultSettings;
@@ -50,8 +47,8 @@ export function natsServerConfig({ storeDir = null, listen = null, monitor = nul
 }
 
 /**
- * Streams reserve their limits. Processes that start together all create the missing ones, and nats-server 2.9 counts a create of an existing stream as
- * additional storage: so the largest is counted twice.
+ * Streams reserve their limits. Processes that start together all create the missing ones, and nats-server 2.9 counts creating an existing one again: so the
+ * largest counts twice.
  */
 function capacityFor(streamBytes: readonly number[]): number {
   return Math.ceil((streamBytes.reduce((sum, bytes) => sum + bytes, 0) + Math.max(...streamBytes)) * HEADROOM);

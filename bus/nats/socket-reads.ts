@@ -1,4 +1,4 @@
-/** The reads of a connection as an async iterator for one reader. A generator would cost four promises and three wake-ups per read. */
+/** A connection's reads for one reader. A generator would cost four promises and three wake-ups per read. */
 export class SocketReads implements AsyncIterableIterator<Uint8Array> {
   readonly #unread: Uint8Array[] = [];
   #wake: ((result: IteratorResult<Uint8Array>) => void) | null = null;
@@ -10,7 +10,7 @@ export class SocketReads implements AsyncIterableIterator<Uint8Array> {
     else wake({ value: bytes, done: false });
   }
 
-  /** Never ends, even when the connection is closed. */
+  /** Never ends. */
   next(): Promise<IteratorResult<Uint8Array>> {
     const value = this.#unread.shift();
     if (value !== undefined) return Promise.resolve({ value, done: false });

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Requests } from './requests.ts';
 import { MESSAGE_ID_HEADER, toWireId } from './wire-id.ts';
 
-/** The broker's ack of a publish. With `error` the sequence means nothing. */
+/** The broker's ack; with `error` the sequence means nothing. */
 const reply = z.object({
   error: z.object({ code: z.number(), err_code: z.number(), description: z.string() }).optional(),
   seq: z.number().optional(),
@@ -19,7 +19,7 @@ export interface MessageToStore {
   extraHeaders?: MsgHdrs | undefined;
 }
 
-/** Stores a message in the stream of its subject, deduplicated by its id. @throws `JetStreamApiError`, and as `Requests.ask` */
+/** Stores a message in its subject's stream, deduplicated by id. @throws `JetStreamApiError`, and as `Requests.ask` */
 export async function storeMessage(
   requests: Requests,
   { subject, messageId, bytes, timeoutMs, extraHeaders = headers() }: MessageToStore,

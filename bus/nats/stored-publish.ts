@@ -3,14 +3,14 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { NatsLink } from './link.ts';
 import { storeMessage } from './store-message.ts';
 
-/** Publishes without an ack; one second at the broker's 20,000 messages a second. More are refused. */
+/** Unacknowledged; one second at the broker's 20,000 messages a second. More are refused. */
 const MAX_WAITING = 20_000;
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
-/** Publishes into a stream. Resolves once the broker has stored the message, or found it stored already (`duplicate`). */
+/** Resolves once the broker has stored the message, or found it stored already. */
 export type StoredPublish = (subject: string, messageId: string, body: string, extraHeaders?: MsgHdrs) => Promise<{ sequence: number; duplicate: boolean }>;
 
-/** Retries with the same message id, so that a message whose ack was lost is stored once. Order is not kept across retries. */
+/** Retries keep the message id, so that a message with a lost ack is stored once. They don't keep the order. */
 export function storedPublisher(link: NatsLink, budgetMs: number, onFull: () => void): StoredPublish {
   let waiting = 0;
   let waitingBytes = 0;

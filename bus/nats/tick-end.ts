@@ -2,29 +2,29 @@ import type { Socket } from 'node:net';
 
 interface Tick {
   tasks: (() => void)[];
-  /** Whether sockets that are written to now are uncorked first. */
+  /** Sockets written to now are uncorked first. */
   isLeaving: boolean;
-  /** A handful: each bus has two connections. */
+  /** A handful: two connections per bus. */
   corked: Socket[];
-  /** Those that were written to while `isLeaving`. */
+  /** Written to while `isLeaving`. */
   first: Socket[];
 }
 
 /** For microtasks: `queueMicrotask` makes three more objects. */
 const settled = Promise.resolve();
 
-/** State of this tick; null before its first write. */
+/** Null before the first write of a tick. */
 let tick: Tick | null = null;
 
 /**
- * Runs a task at the end of this tick, before the corked writes leave. The task's own writes leave before those on other connections: they belong to the
- * tick, and their consequences may have been sent since. It must not throw.
+ * Runs a task at the end of this tick, before corked writes leave. Its own writes leave before other connections': consequences of the tick may have been
+ * sent there since. It must not throw.
  */
 export function atTickEnd(task: () => void): void {
   current().tasks.push(task);
 }
 
-/** Corks the socket until the end of this tick. Call before each write. */
+/** Until the end of this tick. Call before each write. */
 export function corkForTick(socket: Socket): void {
   const { corked, first, isLeaving } = current();
   if (!corked.includes(socket)) {
@@ -34,7 +34,7 @@ export function corkForTick(socket: Socket): void {
   if (isLeaving) first.push(socket);
 }
 
-/** Uncorks this tick's writes in the next microtask. The task's writes leave with them, and first, as at the end of the tick. */
+/** Uncorks this tick's writes in the next microtask. The task's writes leave with them, and first. */
 export function leaveNow(task: () => void): void {
   const leaving = current();
   leaving.isLeaving = true;
@@ -58,11 +58,11 @@ function end(ending: Tick): void {
   const { tasks } = ending;
   ending.isLeaving = true;
   for (const task of tasks.splice(0)) task();
-  // The library writes in a microtask, which it has queued by now.
+  // The library has queued the microtask in which it writes.
   void settled.then(() => {
     tick = null;
     uncork(ending);
-    // Tasks that were added by tasks: they came too late for this tick.
+    // Added by tasks: too late for this tick.
     for (const task of tasks) atTickEnd(task);
   });
 }

@@ -14,20 +14,20 @@ import { framesIn, isReplayBatch, MAX_BATCHED_BYTES, ReplayBatches } from './rep
 import { nanosOf, streams } from './streams.ts';
 import { leaveNow } from './tick-end.ts';
 
-/** Messages per pull of a replay. */
+/** Per pull. */
 const REPLAY_MESSAGES = 1_000;
-/** Byte budget of one replay, far above any model answer. Past it the rest is dropped, as if it were lost. */
+/** Far above any answer. Past it the rest is dropped, as if it were lost. */
 const MAX_REPLAY_BYTES = 64 * 1024 * 1024;
-/** The broker deletes a replay's consumer after this when its process has died. */
+/** The broker deletes the consumer of a dead reader after this. */
 const INACTIVE_MS = 30_000;
 
 /**
- * Tokens on their own connection. Frames to be stored at once are published on the subject that the memory stream captures. Others are published live,
- * batched per tick, on a subject without a stream, and stored as replay batches. Replays use the main connection.
+ * Tokens on their own connection. Retained frames go to a subject that the memory stream captures. Others go live, batched per tick, past it, and are stored
+ * as replay batches. Replays use the main connection.
  */
 export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): TokenStream & { flush(): void; close(): void } {
   const publisher = new BoundedPublisher(link.tokens, () => link.areTokensUp, log);
-  /** Logs instead of throwing: there is no caller. */
+  /** Never throws: there is no caller. */
   function sendLater(subject: string, frames: Uint8Array): void {
     try {
       publisher.publish(subject, frames);
@@ -37,7 +37,7 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
   }
   const replayBatches = new ReplayBatches({
     isUp: () => link.areTokensUp,
-    // A restarted broker has lost the memory stream; it is declared on the main connection.
+    // A restarted broker has lost the memory stream; the main connection declares it.
     isReady: () => link.areTokensUp && link.isReady,
     publish: sendLater,
   });
@@ -66,7 +66,7 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
     }
   }
 
-  /** All messages of the consumer. @throws when they are not delivered in time */
+  /** @throws when not delivered in time */
   async function readAll(consumer: string, timeoutMs: number): Promise<Uint8Array[]> {
     const frames: Uint8Array[] = [];
     const inbox = createInbox(link.inboxPrefix);
@@ -83,7 +83,7 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
         const callback = (error: Error | null, message: Msg) => {
           if (error !== null) return reject(error);
           const info = parseDelivery(message.reply ?? '');
-          // A status instead of a message: the rest has just expired.
+          // A status: the rest has just expired.
           if (info === null) return resolve();
           if (isReplayBatch(message.data)) frames.push(...framesIn(message.data));
           else frames.push(message.data);
@@ -111,7 +111,7 @@ export function natsTokenStream(link: NatsLink, budgetMs: number, log: Log): Tok
       if (isSmall && retention === 'soon') liveBatches.add(replayBatches.add(subject, frame), frame);
       else if (isSmall && retention === 'no more') liveBatches.add(replayBatches.drop(subject), frame);
       else {
-        // Keeps the order of publishing, live and in the stream.
+        // Keeps the order, live and in the stream.
         liveBatches.flush();
         replayBatches.flush(subject);
         publisher.publish(subject, frame);

@@ -16,15 +16,15 @@ import { nanosOf, streams, workConsumers } from './streams.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from './wire-id.ts';
 import { workItem } from './work-item.ts';
 
-/** Unacked items of all workers of a kind; past it the broker delivers no more. */
+/** Of all workers of a kind; past it the broker delivers no more. */
 const MAX_IN_HAND = 10_000;
-/** Pending pull requests of all workers of a kind; each has a few. */
+/** Of all workers of a kind; each has a few. */
 const MAX_WAITING_PULLS = 5_000;
-/** Share of a dispatched kind's slots for which queued items are pulled ahead. The others are for dispatches. */
+/** Of a dispatched kind's slots, for queued items. The others are for dispatches. */
 const SHARE_ASKED_AHEAD = 1 / 8;
-/** A flush of the connection is shared by requests within this time. */
+/** Requests within this time share a flush. */
 const SAME_QUESTION_MS = 100;
-/** Back-off of declaring the consumer, doubled up to the longest. */
+/** Back-off, doubled up to the longest. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
 
@@ -40,27 +40,26 @@ export interface WorkConsumerOptions extends ConsumeOptions {
 }
 
 /**
- * Pulls queued items of one kind while it has free slots, and accepts dispatched ones. Items pulled and in flight never exceed the concurrency. It pulls
- * again once less than half of its allowance is outstanding: so a busy worker does not pull for each item, and dispatches take at most half of the freed
- * slots while items are queued.
+ * Pulls queued items of one kind while it has free slots, and accepts dispatched ones. Pulled and in flight never exceed the concurrency. It pulls again
+ * below half of its allowance: so a busy worker does not pull per item, and dispatches take at most half of the freed slots while items are queued.
  */
 export class WorkConsumer implements Subscription {
   readonly #options: WorkConsumerOptions;
   readonly #handler: (item: WorkItem) => Promise<void>;
   readonly #stop = new AbortController();
-  /** Items in flight, and the callbacks that wait for 0. */
+  /** And the waits for 0. */
   #inFlight = 0;
   readonly #idle: (() => void)[] = [];
   readonly #ended: Promise<void>;
-  /** Null: items of the kind are not dispatched. */
+  /** Null: the kind is not dispatched. */
   readonly #dispatches: NatsSubscription | null;
   #pull: Pull | null = null;
-  /** The last flush of the connection. */
+  /** The last flush. */
   #reached: { askedAt: number; answered: Promise<number> } = { askedAt: Number.NEGATIVE_INFINITY, answered: Promise.resolve(0) };
 
   constructor(options: WorkConsumerOptions) {
     this.#options = options;
-    // Bound: items arrive in a connection's async context, but the handler must run in its consumer's.
+    // Bound: items arrive in a connection's async context.
     this.#handler = AsyncResource.bind(options.handler);
     this.#dispatches = this.#listen();
     this.#ended = this.#run();
@@ -72,7 +71,7 @@ export class WorkConsumer implements Subscription {
     if (this.#inFlight > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  /** Never rejects. Ends when stopped; the broker then sends nothing more. */
+  /** Never rejects. Once it resolves, the broker sends nothing more. */
   async #run(): Promise<void> {
     let pauseMs = FIRST_PAUSE_MS;
     while (!this.#stop.signal.aborted) {
@@ -117,7 +116,7 @@ export class WorkConsumer implements Subscription {
     await pull?.drain();
   }
 
-  /** Created by the first worker, and updated to the settings of the last. */
+  /** Created by the first worker, updated by the last. */
   async #declare(): Promise<void> {
     const { link, kind, ackWaitMs, budgetMs } = this.#options;
     const { name, subject } = workConsumers[kind];
@@ -127,7 +126,7 @@ export class WorkConsumer implements Subscription {
       filter_subject: subject,
       deliver_policy: DeliverPolicy.All,
       ack_policy: AckPolicy.Explicit,
-      // A worker counts its lease from when it reads an item, up to PAUSE_MS after the broker sent it, and its lease must end before the broker redelivers.
+      // A worker counts from reading an item, up to PAUSE_MS after it was sent, and its lease must end before a redelivery.
       ack_wait: nanosOf(ackWaitMs + PAUSE_MS),
       max_deliver: -1,
       max_ack_pending: MAX_IN_HAND,
@@ -144,7 +143,7 @@ export class WorkConsumer implements Subscription {
     if (!this.#stop.signal.aborted && asked < requested / 2) this.#pull?.ask(requested - asked);
   }
 
-  /** The queue group: the broker gives each dispatch to one member. The subscription is renewed after a reconnect. */
+  /** In a queue group: one member gets each dispatch. Renewed after a reconnect. */
   #listen(): NatsSubscription | null {
     const { link, kind, log } = this.#options;
     const subject = dispatchSubjectOf(kind);
@@ -156,10 +155,10 @@ export class WorkConsumer implements Subscription {
     return link.main.subscribe(subject, { queue: workConsumers[kind].name, callback });
   }
 
-  /** Resolves when everything that the broker has sent by then is handled. Never rejects. */
+  /** Resolves when everything that the broker has sent so far is handled. Never rejects. */
   async #stopListening(): Promise<void> {
     if (this.#dispatches === null || this.#dispatches.isClosed()) return;
-    // Rejected when the connection ends: then nothing more comes either.
+    // Rejects when the connection ends: then nothing more comes.
     if (this.#options.link.isUp) await this.#dispatches.drain().catch(() => {});
     else this.#dispatches.unsubscribe();
   }
@@ -172,13 +171,13 @@ export class WorkConsumer implements Subscription {
       return;
     }
     const { messageId } = dispatch;
-    // By the sender's clock, which may differ.
+    // The sender's clock may differ.
     const publishedAtMs = Math.max(dispatch.publishedAtMs, clock.nowMs() - ackWaitMs);
-    // The message contains its send time: it can't have been delivered before that, even after a pause.
+    // It can't have been delivered before it was sent, even after a pause.
     const deliveredAt = Math.max(pauseDetector.deliveredSince(), performance.now() - Math.max(0, clock.nowMs() - dispatch.publishedAtMs));
     const body = message.string();
     if (this.#stop.signal.aborted || this.#inFlight + (this.#pull?.asked ?? 0) >= concurrency) {
-      // On an error the item is lost; its publisher, without a sign of progress, publishes it later.
+      // If the store fails, the publisher publishes it later, for want of progress.
       const lost = (error: unknown) => log.warn({ err: error, kind, message_id: messageId }, 'an item that nobody has time for could not be stored');
       store(kind, messageId, body).catch(lost);
     } else if (performance.now() >= deliveredAt + dispatchedLeaseMs(ackWaitMs)) {
@@ -207,9 +206,9 @@ export class WorkConsumer implements Subscription {
     const info = parseDelivery(reply);
     const deliveredAt = pauseDetector.deliveredSince();
     if (info === null) log.error({ kind, reply }, 'a work item came in a form that is not known');
-    // It came while stopping, or for an expired request: give it back for another worker.
+    // It came while stopping, or for an expired request: another worker may have it at once.
     else if (this.#stop.signal.aborted || this.#inFlight >= concurrency) link.main.publish(reply, '-NAK');
-    // It waited unread during a pause. Another worker has it by now, and an ack from here would count for that delivery.
+    // Unread during a pause. Another worker has it by now, and an ack from here would count for that delivery.
     else if (performance.now() >= deliveredAt + ackWaitMs) {
       log.warn({ kind, delivery: info.delivery }, 'a work item was read after its lease, and is left to its next delivery');
       this.#ask();
@@ -221,7 +220,7 @@ export class WorkConsumer implements Subscription {
     }
   }
 
-  /** Confirms that the broker receives from this process. Requests at about the same time share one flush. */
+  /** Confirms that the broker receives from this process. */
   #reach(): Promise<number> {
     const now = performance.now();
     if (now - this.#reached.askedAt > SAME_QUESTION_MS) {
