@@ -54,7 +54,7 @@ export interface CommandLog {
   /**
    * Reads a partition in order from after a position (sequence 0: from the start), then follows it. The handler gets 1 to `maxBatch` commands; the next batch
    * waits for its promise. There are no acks: the reader keeps its cursor. A rejected batch is redelivered after a back-off, whole or without what was
-   * already processed, until accepted. A command whose large body is lost arrives with LOST_BODY (large-bodies.ts).
+   * already processed, until accepted. A command that has lost its large body arrives with LOST_BODY (large-bodies.ts).
    *
    * At the start and after each reconnect the command at the position is compared with its fingerprint. Another command, or none, means that the log was lost
    * or rolled back: `onRestart` is called, and reading starts at the log's first command; commands may then repeat under lower sequences. A purged position
@@ -97,7 +97,7 @@ export interface StoredCommand {
 }
 
 export type WorkKind = 'router.turn' | 'router.call' | 'tool' | 'delivery';
-/** The kinds whose publishers keep their items and learn of their progress, so that they can be dispatched. */
+/** Their publishers keep the items and learn of their progress, so they can be dispatched. */
 export type DispatchedKind = Extract<WorkKind, 'router.call'>;
 
 /**

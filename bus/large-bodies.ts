@@ -12,8 +12,8 @@ const MAX_HANDED_CHARACTERS = 32 * 1024 * 1024;
 const RETRY_MS = 1_000;
 
 /**
- * The body of a command whose blob is lost or older than 24 hours. The command is still delivered, since skipping it would halt its partition. It fits no
- * schema, so it is handled like any unprocessable command.
+ * The body of a command with a blob that is lost or older than 24 hours. The command is still delivered, since skipping it would halt its partition. It fits
+ * no schema, so it is handled like any unprocessable command.
  */
 export const LOST_BODY = '{"lost":true}';
 
@@ -164,7 +164,7 @@ function prefixed(body: string): string {
   return isPrefixed(body) ? TEXT + body : body;
 }
 
-/** Null when the blob is gone. */
+/** Null when the blob is lost or expired. */
 async function unpack(bus: Bus, packed: string): Promise<string | null> {
   if (packed.startsWith(TEXT)) return packed.slice(TEXT.length);
   if (!packed.startsWith(BLOB)) return packed;

@@ -11,7 +11,7 @@ const TEXT_START = `${DELTA_START}{"content":`;
 const AFTER_TEXT = Buffer.from(`}${DELTA_END}`, 'latin1');
 const ZERO = 48;
 
-/** A text frame whose attempt has no template yet. */
+/** A text frame of an attempt that has no template yet. */
 interface HeadlessFrame {
   kind: 'headless';
   attempt: number;
@@ -78,7 +78,7 @@ function beforeTextIn(sse: Uint8Array): Uint8Array | null {
   return apart(Buffer.concat([bytes.subarray(start, headEnd), Buffer.from(TEXT_START, 'latin1')]));
 }
 
-/** A view would keep its whole source buffer as long as the call lives. */
+/** A view would hold its whole source buffer until the call ends. */
 function apart(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }

@@ -66,7 +66,7 @@ const deleteSession = z.object({
   unlessBusy: z.boolean().optional(),
 });
 
-/** Begins a run whose row the gateway has written. The command's id is the run's. */
+/** Begins a run; the gateway has written its row. The command's id is the run's. */
 const startRun = z.object({ ...header, type: z.literal('run.start'), runId: z.string() });
 
 const callCompleted = z.object({

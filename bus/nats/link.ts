@@ -147,7 +147,7 @@ export class NatsLink {
   }
 
   /**
-   * Called after missing streams were declared again on a live connection: their consumers are gone.
+   * Called after missing streams were declared again on a live connection: their consumers are lost.
    * @returns removes the handler
    */
   onRedeclare(handler: () => void): () => void {

@@ -2,7 +2,7 @@ import type { LogPosition, StoredCommand } from '../bus.ts';
 import { hasFingerprint } from '../position-fingerprint.ts';
 
 /**
- * Tells a purged position from a lost one. The command at a reader's position may be purged in good order, after the owner's cursor has passed other
+ * Distinguishes a purged position from a lost one. The command at a reader's position may be purged in good order, after the owner's cursor has passed other
  * partitions' commands. If the newest command that this process has seen of the whole log is still in its place, nothing before it was rolled back.
  */
 export class LogFingerprint {
@@ -28,7 +28,7 @@ export class LogFingerprint {
   }
 
   /**
-   * Whether a position whose command is gone is of the current log.
+   * Whether a position without a command is of the current log.
    * @param foundAt the check that last found the position or an earlier one; 0 for none: what was noted may be of another log
    */
   async confirms({ sequence }: LogPosition, foundAt: number, at: (sequence: number) => Promise<StoredCommand | null>): Promise<boolean> {

@@ -7,7 +7,7 @@ import { nanosOf } from './streams.ts';
 const EXPIRES_MS = 120_000;
 /** Of the broker's idle heartbeats. */
 const HEARTBEAT_MS = 15_000;
-/** Past it the consumer counts as gone. */
+/** Past it the consumer counts as lost. */
 const SILENCE_MS = 2.5 * HEARTBEAT_MS;
 
 export interface PullOptions {
@@ -20,7 +20,7 @@ export interface PullOptions {
   onMessage(message: Msg): void;
   /** A request has ended and `asked` is lower; not called per message. */
   onExpired(): void;
-  /** The consumer is gone. Called once; afterwards only `onMessage` is, until `drain` has ended. */
+  /** The consumer is lost. Called once; afterwards only `onMessage` is, until `drain` has ended. */
   onBroken(reason: string): void;
 }
 
@@ -47,7 +47,7 @@ export class Pull {
       callback: (error, message) => this.#onEvent(error, message),
     });
     this.#watch = setInterval(() => this.#listen(), HEARTBEAT_MS).unref();
-    // nats-server 2.9 does not always end the requests of a consumer whose stream was deleted.
+    // nats-server 2.9 does not always end the requests of a consumer of a deleted stream.
     this.#offRedeclare = options.link.onRedeclare(() => this.#break('the streams were declared again'));
     options.session.addEventListener('abort', this.#onDown);
     if (options.session.aborted) this.#break('the connection is lost');
@@ -104,7 +104,7 @@ export class Pull {
     } else if (!this.#broken && code !== 100) this.#onStatus(code, message);
   }
 
-  /** A request ended with a rest, or the consumer is gone. */
+  /** A request ended with a rest, or the consumer is lost. */
   #onStatus(code: number, { headers }: Msg): void {
     const left = Number(headers?.get('Nats-Pending-Messages') || Number.NaN);
     if ((code !== 408 && code !== 409) || !Number.isInteger(left)) this.#break(`${code} ${headers?.description ?? ''}`);

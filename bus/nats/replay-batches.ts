@@ -21,7 +21,7 @@ const LENGTH_BYTES = 2;
 interface ReplayBatch {
   live: LiveAddress;
   buffer: Buffer;
-  /** In use. */
+  /** Bytes in use. */
   size: number;
   sinceMs: number;
 }

@@ -31,7 +31,7 @@ export const workConsumers: Record<WorkKind, { name: string; subject: string }> 
   delivery: { name: 'delivery', subject: deliveries.pattern },
 };
 
-/** The kind whose queueing delay limits a gateway's requests. */
+/** A gateway admits requests by the queueing delay of this kind. */
 export const admittedKinds: Partial<Record<BusUser, WorkKind>> = { 'router-gateway': 'router.call', 'agent-gateway': 'router.turn' };
 
 /** Other fields keep the broker's defaults. */

@@ -47,7 +47,7 @@ export class WorkConsumer implements Subscription {
   readonly #options: WorkConsumerOptions;
   readonly #handler: (item: WorkItem) => Promise<void>;
   readonly #stop = new AbortController();
-  /** And the waits for 0. */
+  /** Items being handled; `#idle` resolves at 0. */
   #inFlight = 0;
   readonly #idle: (() => void)[] = [];
   readonly #ended: Promise<void>;
